@@ -94,7 +94,7 @@ def checkpoints() -> None:
 
 
 def tables(servers: str) -> None:
-    from groupkeeper.pipeline.governance.forget import Wanted, forget
+    from groupkeeper.pipeline.governance.forget import ForgetRequest, forget
     from groupkeeper.pipeline.governance.quality import check_directory
     from groupkeeper.pipeline.jobs.snapshot import snapshot
     from groupkeeper.pipeline.session import start_session
@@ -114,7 +114,7 @@ def tables(servers: str) -> None:
         )
         for execute in (False, True):
             began = time.process_time()
-            found = forget(kept, Wanted(("group-00007",)), execute=execute)
+            found = forget(kept, ForgetRequest(("group-00007",)), execute=execute)
             name = "forget" if execute else "forget, dry run"
             rows = sum(found.rows.values())
             print(f"{name}: {time.process_time() - began:.1f} s CPU for {rows:,} rows", flush=True)

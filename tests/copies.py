@@ -13,7 +13,7 @@ from confluent_kafka.admin import OffsetSpec as End
 
 from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import OffsetAndMetadata, TopicPartition
-from groupkeeper.operations.plans.clones.making import Source, Wanted, make_clone
+from groupkeeper.operations.plans.clones.making import CloneRequest, Source, make_clone
 from groupkeeper.operations.plans.making import ALL_COMMITTED, Made, Policies
 from groupkeeper.operations.plans.model import Change
 
@@ -125,7 +125,7 @@ async def made_of(
         wanted = {place: OffsetAndMetadata(offset) for place, offset in offsets.items()}
         (await here.alter_consumer_group_offsets(group, wanted)).all()
         return await make_clone(
-            there, Source(here, prefix), Wanted({group: group}, ALL_COMMITTED, Policies(), FIRST_MS)
+            there, Source(here, prefix), CloneRequest({group: group}, ALL_COMMITTED, Policies(), FIRST_MS)
         )
 
 

@@ -16,7 +16,7 @@ from tools.mirror_maker import MirrorMaker
 
 from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import OffsetAndMetadata, TopicPartition
-from groupkeeper.operations.plans.clones.making import Source, Wanted, make_clone
+from groupkeeper.operations.plans.clones.making import CloneRequest, Source, make_clone
 from groupkeeper.operations.plans.clones.mirror_maker import mirror_of, names_of
 from groupkeeper.operations.plans.making import ALL_COMMITTED, Made, Policies
 from groupkeeper.operations.plans.model import Change
@@ -178,7 +178,7 @@ async def mirrored(
         maker.stop()
     async with Admin(source) as here, Admin(target) as there:
         groups = {group: group for group, _ in committed}
-        made = await make_clone(there, Source(here), Wanted(groups, ALL_COMMITTED, Policies(), FIRST_MS))
+        made = await make_clone(there, Source(here), CloneRequest(groups, ALL_COMMITTED, Policies(), FIRST_MS))
         names = names_of(*[[one.name for one in await admin.list_topics()] for admin in (here, there)])
         named = {TopicPartition(topic, 0): TopicPartition(called(topic), 0) for topic in TOPICS}
         mirror, remarks = await mirror_of(here, there, names, named)

@@ -15,8 +15,8 @@ from tests.broker.conftest import Wire
 
 from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import OffsetAndMetadata, OffsetSpec, TopicPartition
-from groupkeeper.operations.plans.clones.making import Source, Wanted, make_clone
-from groupkeeper.operations.plans.making import ALL_COMMITTED, Made, Policies, Request, Topics, make_reset
+from groupkeeper.operations.plans.clones.making import CloneRequest, Source, make_clone
+from groupkeeper.operations.plans.making import ALL_COMMITTED, Made, PlanTopics, Policies, Request, make_reset
 from groupkeeper.operations.plans.model import Change
 from groupkeeper.operations.reset import ToTime
 from groupkeeper.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
@@ -112,7 +112,7 @@ def write_in_transactions(servers: str, topic: str, is_commit: Callable[[int], b
 
 
 async def reset_to(admin: Admin, topic: str, time_ms: int) -> Made:
-    return await make_reset(admin, Request(["g"], Topics([topic]), ToTime(time_ms), made_ms=MADE_MS))
+    return await make_reset(admin, Request(["g"], PlanTopics([topic]), ToTime(time_ms), made_ms=MADE_MS))
 
 
 def only_change(made: Made) -> Change:
@@ -163,7 +163,7 @@ async def check_clones(servers: str, offsets: Sequence[int]) -> None:
                 await admin.alter_consumer_group_offsets(topic, {TopicPartition(topic, 0): OffsetAndMetadata(offset)})
             ).all()
             for prefix, copies in there.items():
-                wanted = Wanted({topic: "copy"}, ALL_COMMITTED, Policies(), MADE_MS)
+                wanted = CloneRequest({topic: "copy"}, ALL_COMMITTED, Policies(), MADE_MS)
                 made = await make_clone(admin, Source(None, prefix), wanted)
                 assert made.troubles == ()
                 change = only_change(made)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from groupkeeper.web import series
 from groupkeeper.web.exporter import OTHERS, PROGRAM_METRICS
-from groupkeeper.web.exposition import Metric
+from groupkeeper.web.exposition import MetricFamily
 
 TARGET = Path(__file__).resolve().parent.parent / "docs" / "serve-metrics.md"
 
@@ -28,7 +28,7 @@ not there, nor what can only be counted by reading `__consumer_offsets`
 (`kminion_kafka_consumer_group_offset_commits_total`). Ends of logs are of partitions that a group has."""
 
 
-def _table(title: str, metrics: Iterable[Metric]) -> list[str]:
+def _table(title: str, metrics: Iterable[MetricFamily]) -> list[str]:
     lines = ["", f"## {title}", "", "| metric | labels | meaning |", "|---|---|---|"]
     return [*lines, *(f"| `{each.name}` | {', '.join(each.labels)} | {each.doc} |" for each in metrics)]
 

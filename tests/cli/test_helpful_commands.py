@@ -11,13 +11,13 @@ import pytest
 import groupkeeper.web
 from groupkeeper.cli.framework.commands import parse
 from groupkeeper.live.alerts import Key, helpful
-from groupkeeper.live.limits import Finding
+from groupkeeper.live.limits import LimitFinding
 from groupkeeper.rules.limits import Measure, Verdict
 from groupkeeper.shell import Way
 
 RULES = (Path(groupkeeper.web.__file__).parent / "files/prometheus-rules.yaml").read_text()
 WAYS = {"prod": Way(("--context", "prod"))}
-TEXTS = {helpful(Key("r", "prod", "g"), [Finding("g", each, Verdict.BROKEN, 1, 0)], WAYS) for each in Measure}
+TEXTS = {helpful(Key("r", "prod", "g"), [LimitFinding("g", each, Verdict.BROKEN, 1, 0)], WAYS) for each in Measure}
 ANNOTATION = re.compile(r'^          (\w+): "(.*)"$', re.MULTILINE)
 
 

@@ -26,7 +26,7 @@ from groupkeeper.cli.main import main
 from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import GroupType, NewTopic, TopicPartition
 from groupkeeper.live.alerts import Key, _filled, helpful
-from groupkeeper.live.limits import Finding
+from groupkeeper.live.limits import LimitFinding
 from groupkeeper.rules.limits import Measure, Verdict
 from groupkeeper.shell import Ways
 from groupkeeper.testing.background import BackgroundBroker
@@ -118,7 +118,7 @@ def suggested(ways: Ways) -> list[tuple[str, str]]:
     found = [("", helpful(Key("r", "prod", ""), [], ways))]
     for group_id in GROUPS:
         key = Key("r", "prod", group_id)
-        broken = [Finding(group_id, each, Verdict.BROKEN, 1, 0) for each in Measure]
+        broken = [LimitFinding(group_id, each, Verdict.BROKEN, 1, 0) for each in Measure]
         found += ((group_id, helpful(key, [each], ways)) for each in broken if each.measure is not Measure.REBALANCES)
         found.append((group_id, _filled("groupkeeper groups describe {where} {group}", key, ways)))
         found += ((group_id, shell.text(change_request_of(form, "prod", group_id, ways).command)) for form in CHANGES)
@@ -174,7 +174,7 @@ def run(program: str, words: list[str]) -> int:
 
 def test_a_watch_runs(place: Place) -> None:
     ways = {"prod": shell.way_of_servers(place.servers)}
-    text = helpful(Key("r", "prod", 'it\'s "it"'), [Finding("g", Measure.REBALANCES, Verdict.BROKEN, 1, 0)], ways)
+    text = helpful(Key("r", "prod", 'it\'s "it"'), [LimitFinding("g", Measure.REBALANCES, Verdict.BROKEN, 1, 0)], ways)
     options = parse(shlex.split(text)[1:])
     assert (options.groups, options.bootstrap_server) == (['it\'s "it"'], place.servers)
 

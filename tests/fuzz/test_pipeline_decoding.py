@@ -13,7 +13,7 @@ from tools import fuzz
 
 from groupkeeper.pipeline.decode.arrow import Origin, decode, places_of
 from groupkeeper.pipeline.decode.group_record import group_id_of, group_record_json, rejected_json
-from groupkeeper.pipeline.decode.known import Known, read_record
+from groupkeeper.pipeline.decode.known import KnownRecords, read_record
 from groupkeeper.pipeline.decode.records import Records
 from groupkeeper.pipeline.tables import DECODED
 from groupkeeper.protocol.codec import encode
@@ -74,7 +74,7 @@ def expected(pair: Pair) -> dict[str, Any] | None:
         record = read_record(key or b"", value)
     except MalformedMessage:
         return None
-    if not isinstance(record, Known):
+    if not isinstance(record, KnownRecords):
         return None
     row = {"is_tombstone": value is None, "group_id": group_id_of(record.key), "value_version": record.version}
     if not isinstance(record.key, OffsetCommitKey):

@@ -14,7 +14,7 @@ from tests.spark.jobs.test_privacy import found_in
 
 from groupkeeper.cli.main import main
 from groupkeeper.pipeline.errors import SourceError
-from groupkeeper.pipeline.governance.forget import Wanted, forget
+from groupkeeper.pipeline.governance.forget import ForgetRequest, forget
 from groupkeeper.pipeline.governance.quality import check_directory
 from groupkeeper.pipeline.kafka.options import parse_options
 from groupkeeper.pipeline.storage import ledger, mirror
@@ -59,7 +59,7 @@ def files_with(directory: Directory, *texts: str) -> set[str]:
 def test_rows_are_gone_from_what_is_read_and_then_from_every_file(directory: Directory, session: Session) -> None:
     gone, stays = (f"{name}-{directory.topic}" for name in ("one", "two"))
     before, others = directory.there(COMMITS), rows_of_others(directory, gone)
-    wanted = Wanted((gone,))
+    wanted = ForgetRequest((gone,))
     name = directory.place.name_of(COMMITS)
     counted = forget(str(directory.root), wanted, session=session)
     assert counted.rows[name] == sum(gone in row for row in before) > counted.rows.get(COMMITS.name, 0)
@@ -95,13 +95,13 @@ def test_killed_before_the_copies_follow(
     with monkeypatch.context() as patch:
         patch.setattr(mirror.Mirror, "update", update)
         with pytest.raises(KeyboardInterrupt):
-            forget(str(directory.root), Wanted((gone,)), execute=True, session=session)
+            forget(str(directory.root), ForgetRequest((gone,)), execute=True, session=session)
     assert [row for row in directory.there(LAG) if gone in row]
-    counted = forget(str(directory.root), Wanted((gone,)), session=session)
+    counted = forget(str(directory.root), ForgetRequest((gone,)), session=session)
     assert (counted.rows, counted.behind > 5) == ({}, True)
-    assert forget(str(directory.root), Wanted((gone,)), execute=True, session=session).rows == {}
+    assert forget(str(directory.root), ForgetRequest((gone,)), execute=True, session=session).rows == {}
     assert not [row for table in TABLES for row in directory.there(table) if gone in row]
-    assert forget(str(directory.root), Wanted((gone,)), session=session).behind == 0
+    assert forget(str(directory.root), ForgetRequest((gone,)), session=session).behind == 0
 
 
 @pytest.mark.parametrize("step", range(1, 5))
@@ -122,10 +122,10 @@ def test_killed_at_any_commit(
     with monkeypatch.context() as patch:
         patch.setattr(mirror.Mirror, "remove", remove)
         with pytest.raises(KeyboardInterrupt):
-            forget(str(directory.root), Wanted((gone,)), execute=True, session=session)
+            forget(str(directory.root), ForgetRequest((gone,)), execute=True, session=session)
     if step % 2:  # a run in between, which may find records that the broker has written since
         assert directory.snapshot() == []
-    forget(str(directory.root), Wanted((gone,)), execute=True, session=session)
+    forget(str(directory.root), ForgetRequest((gone,)), execute=True, session=session)
     assert not [row for table in TABLES for row in directory.there(table) if gone in row]
     left = rows_of_others(directory, gone)
     assert {name: [row for row in rows if row in left[name]] for name, rows in others.items()} == others
@@ -150,7 +150,7 @@ def test_a_table_that_did_not_change_for_long_is_still_known_as_ours(directory: 
 
 def test_it_is_refused_where_there_is_no_spark(directory: Directory, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SourceError, match="give a session of Spark"):
-        forget(str(directory.root), Wanted(("g",)), execute=True)
+        forget(str(directory.root), ForgetRequest(("g",)), execute=True)
     with pytest.raises(SystemExit, match="2"):
         main(["pipeline", "forget", "g", "--tables", str(directory.root), "--purge"])
     assert "give --execute, too" in capsys.readouterr().err

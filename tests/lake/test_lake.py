@@ -19,7 +19,7 @@ from groupkeeper.pipeline.jobs.snapshot import snapshot
 from groupkeeper.pipeline.jobs.steps import STEPS
 from groupkeeper.pipeline.storage import iceberg, ledger, mirror
 from groupkeeper.pipeline.storage.formats import open_lake
-from groupkeeper.pipeline.storage.lake import DAY, OPEN, Place
+from groupkeeper.pipeline.storage.lake import DAY, OPEN, LakePlace
 from groupkeeper.pipeline.storage.output import LakeChoice, open_output
 from groupkeeper.pipeline.tables import (
     COMMITS,
@@ -45,7 +45,7 @@ class Directory:
 
     def __init__(self, spark: SparkSession, servers: str, root: Path, lake_format: str) -> None:
         self.spark, self.servers, self.root = spark, servers, root
-        self.place = Place(lake_format)
+        self.place = LakePlace(lake_format)
         self.topic = new_topic(servers)
         self.offset = 0
 
@@ -153,7 +153,7 @@ def test_a_run_that_ends_in_the_midst_is_made_up_for(
         directory.commit_some()
         left = [number]
 
-        def write(own: mirror.Mirror, here: mirror._Here, *rest: object, left: list[int] = left) -> None:
+        def write(own: mirror.Mirror, here: mirror._MirroredHere, *rest: object, left: list[int] = left) -> None:
             left[0] -= 1
             if left[0] == 0 and is_after:
                 real(own, here, *rest)  # type: ignore[arg-type]
@@ -258,7 +258,7 @@ def test_what_is_not_of_the_directory_is_refused(directory: Directory) -> None:
     assert directory.snapshot() == []
     other = {"delta": "iceberg", "iceberg": "delta"}[directory.place.format]
     with pytest.raises(SourceError, match=f"followed by {directory.place.format}, not by {other}"):
-        directory.snapshot(lake=LakeChoice(Place(other)))
+        directory.snapshot(lake=LakeChoice(LakePlace(other)))
     for path in directory.root.iterdir():
         if path.name != directory.place.format:
             shutil.rmtree(path)

@@ -10,11 +10,11 @@ from confluent_kafka import Producer
 from pyspark.sql import SparkSession
 from tests.spark.kafka.test_source import commit, new_topic
 
-from groupkeeper.cli.framework.values import Checkpoint
+from groupkeeper.cli.framework.values import NamedCheckpoint
 from groupkeeper.pipeline.jobs.snapshot import snapshot
 from groupkeeper.pipeline.storage.files import files_of
 from groupkeeper.pipeline.storage.formats import open_lake
-from groupkeeper.pipeline.storage.lake import Place
+from groupkeeper.pipeline.storage.lake import LakePlace
 from groupkeeper.pipeline.storage.lease import Busy
 from groupkeeper.pipeline.storage.output import LakeChoice, open_output
 from groupkeeper.pipeline.tables import COMMITS, CURRENT_OFFSETS, LAG
@@ -27,12 +27,12 @@ def test_tables_are_on_s3_and_those_of_a_lake_follow(spark: SparkSession, server
     options = {"kafka.bootstrap.servers": servers, "cluster": "c"}
     for offset in (5, 9):
         commit(servers, "s3", {(topic, 0): offset})
-        summary = snapshot(spark, options, root, lake=LakeChoice(Place(lake_format)))
+        summary = snapshot(spark, options, root, lake=LakeChoice(LakePlace(lake_format)))
         assert summary.problems == []
         with open_output(spark, root) as output:
             (row,) = output.read(CURRENT_OFFSETS).where("group_id = 's3'").collect()
             assert row.committed_offset == offset
-        lake = open_lake(spark, Place(lake_format), root)
+        lake = open_lake(spark, LakePlace(lake_format), root)
         assert lake.read(CURRENT_OFFSETS).where("group_id = 's3'").collect() == [row]
     assert [each.committed_offset for each in lake.read(COMMITS).orderBy("log_offset").collect()] == [5, 9]
 
@@ -82,9 +82,9 @@ def test_checkpoints_are_on_s3(spark: SparkSession, servers: str) -> None:
         for file in sorted(each for each in (CHECKPOINTS / name).rglob("*") if each.is_file()):
             assert store.write_new(f"{name}/{file.relative_to(CHECKPOINTS / name)}", file.read_text())
     options = {"kafka.bootstrap.servers": servers, "cluster": "c"}
-    asked = [Checkpoint(None, "etl", f"{root}/two-sources"), Checkpoint("c", None, f"{root}/ord*")]
+    asked = [NamedCheckpoint(None, "etl", f"{root}/two-sources"), NamedCheckpoint("c", None, f"{root}/ord*")]
     tables = "s3a://fleet/tables-of-queries"
-    summary = snapshot(spark, options, tables, checkpoints=[*asked, Checkpoint(None, None, f"{root}/none")])
+    summary = snapshot(spark, options, tables, checkpoints=[*asked, NamedCheckpoint(None, None, f"{root}/none")])
     (problem,) = summary.problems
     assert problem.message.endswith(f"{root}/none: there is no such folder")
     with open_output(spark, tables) as output:

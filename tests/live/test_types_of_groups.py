@@ -19,7 +19,7 @@ from tests.times_and_transactions import producer_of, send
 from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import GroupState, GroupType, TopicPartition
 from groupkeeper.live.alerts import Alerts, Key, helpful
-from groupkeeper.live.limits import Finding, Limits, judge
+from groupkeeper.live.limits import GroupLimits, LimitFinding, judge
 from groupkeeper.live.model import ClusterSnapshot
 from groupkeeper.live.rules import rules_of
 from groupkeeper.live.verdicts import judge_status
@@ -92,7 +92,7 @@ def test_each_has_its_type_its_members_and_its_lag(snapshot: ClusterSnapshot) ->
 
 def test_share_and_streams_groups_are_judged_as_others(snapshot: ClusterSnapshot) -> None:
     """Times are of records of 2023; a share group's lag begins at its start offset."""
-    limits = Limits(max_lag=7, max_time_lag_ms=1000, min_members=1, states=frozenset({GroupState.STABLE}))
+    limits = GroupLimits(max_lag=7, max_time_lag_ms=1000, min_members=1, states=frozenset({GroupState.STABLE}))
     found = {(each.group_id, each.measure.value): each for each in judge(snapshot, limits, ["app", "moved", "queue"])}
     assert {key: each.verdict.value for key, each in found.items() if each.measure is not Measure.TIME_LAG} == {
         ("app", "lag"): "ok", ("app", "members"): "ok",
@@ -110,7 +110,7 @@ def test_share_and_streams_groups_are_judged_as_others(snapshot: ClusterSnapshot
 
 
 def test_the_command_for_lost_records_of_a_share_group_is_no_plan() -> None:
-    lost = [Finding("queue", Measure.LOST, Verdict.BROKEN, 1, 0)]
+    lost = [LimitFinding("queue", Measure.LOST, Verdict.BROKEN, 1, 0)]
     key = Key("r", "prod", "queue")
     assert helpful(key, lost, {}, GroupType.SHARE) == "groupkeeper groups describe --bootstrap-server HOST:PORT queue"
     assert helpful(key, lost, {}, GroupType.STREAMS).startswith("groupkeeper plan reset ")

@@ -19,14 +19,14 @@ from tests.web.serving import serving
 
 from groupkeeper.live import courier as module
 from groupkeeper.live import outbox
-from groupkeeper.live.alerts import Key, Kind, Notice
+from groupkeeper.live.alerts import AlertKind, Key, Notice
 from groupkeeper.live.courier import Courier, post
 from groupkeeper.live.rules import Template, Webhook
 from groupkeeper.live.webhooks import request_of
 from groupkeeper.testing.background import BackgroundBroker
 
 NOTICE = Notice(
-    Kind.FIRING,
+    AlertKind.FIRING,
     Key("behind", "prod", "orders <!channel> `x`"),
     "critical",
     "team & co",
@@ -116,7 +116,7 @@ def test_slack_gets_no_markup_from_names() -> None:
 
 def test_alertmanager_gets_labels_that_stay_the_same() -> None:
     url, [firing] = sent(Template.ALERTMANAGER)
-    _, [resolved] = sent(Template.ALERTMANAGER, NOTICE._replace(kind=Kind.RESOLVED, texts=("over",), command=""))
+    _, [resolved] = sent(Template.ALERTMANAGER, NOTICE._replace(kind=AlertKind.RESOLVED, texts=("over",), command=""))
     assert url == "https://chat.example/api/v2/alerts"
     assert firing["labels"] == resolved["labels"]
     assert firing["labels"]["alertname"] == "behind"
@@ -150,7 +150,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(outbox, "_LONGEST_PAUSE_MS", 20)
 
 
-def about(group: str, kind: Kind = Kind.FIRING) -> Notice:
+def about(group: str, kind: AlertKind = AlertKind.FIRING) -> Notice:
     return NOTICE._replace(key=Key("behind", "prod", group), kind=kind)
 
 
@@ -207,8 +207,8 @@ async def test_a_receiver_that_fails_for_one_alert_gets_all_others_at_once() -> 
                 courier.take(about(f"g{number}"))
             await until(lambda: courier.outboxes["chat"].counts["sent"] == 40)
             for number in range(40):
-                courier.take(about(f"g{number}", Kind.RESOLVED))
-            courier.take(about("ill", Kind.RESOLVED))
+                courier.take(about(f"g{number}", AlertKind.RESOLVED))
+            courier.take(about("ill", AlertKind.RESOLVED))
             await until(lambda: courier.outboxes["chat"].pending == 0)
         assert time.monotonic() - began < 20  # one request of the ill one hardly takes longer than its first pause
         got = [(content["group"], content["status"]) for _, content in receiver.got]
@@ -247,8 +247,8 @@ async def test_what_waits_is_sent_after_a_restart_once() -> None:
         again = Courier(hooks, lambda _: None, ["behind"], courier.state())
         assert next(again.ages_ms())[1] >= 0
         async with running(again):
-            again.take(about("a", Kind.RESOLVED)._replace(at_ms=9))
-            again.take(about("b", Kind.RESOLVED))
+            again.take(about("a", AlertKind.RESOLVED)._replace(at_ms=9))
+            again.take(about("b", AlertKind.RESOLVED))
             await until(lambda: again.outboxes["chat"].pending == 0)
         got = [(content["group"], content["status"]) for _, content in receiver.got]
         assert got.count(("b", "firing")) == got.count(("b", "resolved")) == 1

@@ -25,8 +25,8 @@ from groupkeeper.client.settings import Settings
 from groupkeeper.operations.plans import document
 from groupkeeper.operations.plans.applying import apply_plan
 from groupkeeper.operations.plans.deleting import make_deletion
-from groupkeeper.operations.plans.journal import Journal, Result
-from groupkeeper.operations.plans.making import Made, Otherwise, Policies, Request, Topics, make_reset
+from groupkeeper.operations.plans.journal import ApplyResult, Journal
+from groupkeeper.operations.plans.making import Made, Otherwise, PlanTopics, Policies, Request, make_reset
 from groupkeeper.operations.plans.recording import Recorder
 from groupkeeper.operations.plans.undoing import make_undo
 from groupkeeper.operations.reset import Scenario, ShiftBy, ToEarliest, ToLatest, ToOffset, ToTime
@@ -169,7 +169,7 @@ class Stage:
         return {key: {tp: one for tp, one in batch.all().items() if one} for key, batch in found.items()}
 
     async def plan(self, scenario: Scenario | None, selected: set[int], policies: Policies) -> Made:
-        topics = Topics(partitions=[self.places[index] for index in sorted(selected)])
+        topics = PlanTopics(partitions=[self.places[index] for index in sorted(selected)])
         if scenario is None:
             return await make_deletion(self.admin, self.groups, topics, 0)
         return await make_reset(self.admin, Request(self.groups, topics, scenario, policies))
@@ -242,7 +242,7 @@ async def check_undone(
         assert not journal.path.exists()
         return
     (summary,), _ = journal.summaries()
-    assert summary.result is Result.APPLIED
+    assert summary.result is ApplyResult.APPLIED
     recorded = journal.load(summary.head.id)
     assert recorded is not None
     undo, verdict = await make_undo(stage.admin, recorded, (), 0)

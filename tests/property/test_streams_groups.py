@@ -14,7 +14,7 @@ from tests.unit.coordinator.consumer_driver import topics_image
 from groupkeeper.coordinator.coordinator import Coordinator
 from groupkeeper.coordinator.kernel.result import Call
 from groupkeeper.coordinator.kernel.settings import Settings
-from groupkeeper.coordinator.streams.group import Role, StreamsGroup, StreamsSoft
+from groupkeeper.coordinator.streams.group import StreamsGroup, StreamsSoft, TaskRole
 from groupkeeper.coordinator.streams.replay import tasks_of
 from groupkeeper.protocol.messages import streams_group_heartbeat_request as asking
 from groupkeeper.protocol.messages.delete_groups_request import DeleteGroupsRequest
@@ -180,6 +180,6 @@ def test_all_tasks_run_in_the_end(operations: list[tuple[object, ...]]) -> None:
     count = clients.shell.topics.topics["t"].partition_count
     answers = [clients.tasks[member_id] for member_id in "ab"]
     run = [tasks_of(one.active_tasks or (), one.standby_tasks or (), ()) for one in answers]
-    active = [task.partition for tasks in run for task in tasks if task.role is Role.ACTIVE]
+    active = [task.partition for tasks in run for task in tasks if task.role is TaskRole.ACTIVE]
     assert sorted(active) == list(range(count))
     assert clients.epochs["a"] == clients.epochs["b"]

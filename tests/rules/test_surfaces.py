@@ -13,7 +13,7 @@ from tests.unit.live.views import described, member, row, snapshot, view
 
 from groupkeeper.cli.groups.statuses import judged
 from groupkeeper.client.admin.types import TopicPartition
-from groupkeeper.live.limits import Limits, judge
+from groupkeeper.live.limits import GroupLimits, judge
 from groupkeeper.live.model import NOTHING_WAITS, ClusterSnapshot, GroupView, Stood, Wait
 from groupkeeper.live.verdicts import bad_partitions, partition_statuses, unread_topics
 from groupkeeper.operations.lag import PartitionLag
@@ -82,7 +82,7 @@ def said(found: ClusterSnapshot) -> Mapping[str, str]:
     broken = [
         status.value
         for status in Status
-        for finding in judge(found, Limits(statuses=frozenset({status})))
+        for finding in judge(found, GroupLimits(statuses=frozenset({status})))
         if finding.verdict is Verdict.BROKEN
     ]
     pages = [cluster_page(found, Wish(), LATER_MS), group_page(found, found.groups["g"], [], [], LATER_MS),

@@ -23,21 +23,21 @@ from groupkeeper.client.admin.types import NewTopic, TopicPartition
 from groupkeeper.live.archive import Archive
 from groupkeeper.live.model import ClusterSnapshot
 from groupkeeper.live.polling import Wanted
-from groupkeeper.operations.plans.journal import Journal, Result
+from groupkeeper.operations.plans.journal import ApplyResult, Journal
 from groupkeeper.operations.selection import ALL, Choice, Names
 from groupkeeper.shell import way_of_servers
 from groupkeeper.testing.background import BackgroundBroker
-from groupkeeper.web.access.people import Access, Proxy, Tokens, networks_of
+from groupkeeper.web.access.people import Access, PageTokens, Proxy, networks_of
 from groupkeeper.web.access.roles import Roles, grants_of
 from groupkeeper.web.app import Site as Served
 from groupkeeper.web.app import application
 from groupkeeper.web.changes.desk import Desk
-from groupkeeper.web.changes.record import Record
+from groupkeeper.web.changes.record import ChangeRecord
 from groupkeeper.web.exporter import Choices, Exporter
 
 ALICE, BOB, EVE = (f"token-of-{name}-0123456789" for name in ("alice", "bob", "eve"))
 TIMEOUT_MS = 3000
-TOKENS = Tokens({ALICE: "alice", BOB: "bob", EVE: "eve"})
+TOKENS = PageTokens({ALICE: "alice", BOB: "bob", EVE: "eve"})
 GRANTS = [
     {"users": ["alice"], "may": "change"},
     {"users": ["bob"], "may": "view", "groups": ["b*"]},
@@ -66,7 +66,7 @@ class Site:
         ways = {name: way_of_servers(servers) for name, servers in clusters.items()}
         desk = Desk(openers, journal, self.told.append, watched, ways) if changes else None
         self.exporter = Exporter(Choices(), lambda: iter(()))
-        self.served = Served(self.exporter, self.snapshots, Archive(None), access, desk, Record(journal))
+        self.served = Served(self.exporter, self.snapshots, Archive(None), access, desk, ChangeRecord(journal))
         self.app = application(self.served)
 
     def snapshots(self) -> list[ClusterSnapshot]:
@@ -282,7 +282,7 @@ async def test_a_plan_is_applied_once_and_a_journal_that_fails_changes_nothing(
     assert await site.committed("search") == {"orders-0": 0}
     site.journal.path.rmdir()
     await asyncio.gather(*(apply(alice, planned) for _ in range(5)))
-    assert [one.result for one in site.journal.summaries()[0]] == [Result.APPLIED]
+    assert [one.result for one in site.journal.summaries()[0]] == [ApplyResult.APPLIED]
     assert await site.committed("search") == {"orders-0": 8}
 
 
@@ -459,7 +459,7 @@ async def test_a_right_that_is_missing_is_named_and_nothing_is_changed(tmp_path:
         assert "Refused: nothing was changed for alice" in refused.words
         assert "missing ACL: DELETE on group search" in refused.words
         assert await site.committed("search") == {"orders-0": 0}
-        assert [one.result for one in site.journal.summaries()[0]] == [Result.REFUSED]
+        assert [one.result for one in site.journal.summaries()[0]] == [ApplyResult.REFUSED]
         authorizer.deny(Operation.DESCRIBE, ResourceType.GROUP, "audit")
         planned = await site.plan(alice, "audit", deed="reset", to="earliest", scope="all")
         assert "There is nothing that can be changed. audit: missing ACL: READ on group audit" in planned.words
@@ -478,7 +478,7 @@ async def test_a_broker_that_does_not_answer_holds_up_nobody_else(broker: Backgr
         assert not applying.done()
         page = await applying
     assert "No reply came for a part of the change: it may or may not have been made" in page.words
-    assert [one.result for one in site.journal.summaries()[0]] == [Result.PARTLY]  # it may be done: it is, in fact
+    assert [one.result for one in site.journal.summaries()[0]] == [ApplyResult.PARTLY]  # it may be done: it is, in fact
     assert await site.committed("search") == {"orders-0": 8}
     undo = await alice.post("/undo", {name: page.field(name) for name in ("seal", "cluster", "change")})
     assert "Applied by alice" in (await apply(alice, undo)).words

@@ -23,7 +23,7 @@ from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import TopicPartition
 from groupkeeper.live.archive import Archive
 from groupkeeper.live.history import History
-from groupkeeper.live.polling import Found
+from groupkeeper.live.polling import Polled
 from groupkeeper.testing.background import BackgroundBroker
 from groupkeeper.web.access.people import Access
 from groupkeeper.web.access.roles import Roles
@@ -155,7 +155,7 @@ async def test_what_fires_is_kept_once_there_is_room(tmp_path: Path) -> None:
     assert "readonly" in str(archive.problem)
     assert history.kept("alerts") == ""
     history._file.execute("PRAGMA query_only = OFF")
-    await archive.add(Found(snapshot(), []), 1)
+    await archive.add(Polled(snapshot(), []), 1)
     assert archive.problem is None
     assert history.kept("alerts") == "new"
     archive.close()

@@ -47,7 +47,7 @@ def servers(monkeypatch: pytest.MonkeyPatch) -> list[uvicorn.Server]:
     """Those that are started."""
     started: list[uvicorn.Server] = []
 
-    class Started(serving._Server):
+    class Started(serving._PageServer):
         def __init__(self, config: uvicorn.Config) -> None:
             super().__init__(config)
             started.append(self)

@@ -72,7 +72,7 @@ class ReplicaRow(NamedTuple):
     usable_bytes: int | None
 
 
-class Row(NamedTuple):
+class FlatRow(NamedTuple):
     """One row: the keys that lead to a value, outermost first, and the value, or why there is none."""
 
     keys: tuple[Any, ...]
@@ -121,19 +121,19 @@ def row_class(result: object) -> type | None:
     return None
 
 
-def rows_of(result: object) -> list[Row]:
+def rows_of(result: object) -> list[FlatRow]:
     """A row for each value in a result, and for each failure."""
     return list(_rows((), result))
 
 
-def _rows(keys: tuple[Any, ...], value: object) -> Iterator[Row]:
+def _rows(keys: tuple[Any, ...], value: object) -> Iterator[FlatRow]:
     match value:
         case Batch():
             yield from _inner(keys, value.done)
-            yield from (Row((*keys, key), failure=failure) for key, failure in value.failed.items())
+            yield from (FlatRow((*keys, key), failure=failure) for key, failure in value.failed.items())
         case GroupListings(groups=found, failed=failed) | TransactionListings(transactions=found, failed=failed):
-            yield from (Row(keys, each) for each in found.values())
-            yield from (Row(keys, failure=failure) for failure in failed.values())
+            yield from (FlatRow(keys, each) for each in found.values())
+            yield from (FlatRow(keys, failure=failure) for failure in failed.values())
         case GroupLag():
             yield from (_lag_row(each, value.failure) for each in value.partitions)
         case PartitionLag():
@@ -141,8 +141,8 @@ def _rows(keys: tuple[Any, ...], value: object) -> Iterator[Row]:
         case CommittedOffsets():
             columns = zip(value.partitions, value.offsets, value.leader_epochs, value.metadata, strict=True)
             for place, offset, epoch, metadata in columns:
-                yield Row(keys, CommittedRow(*place, offset, epoch, metadata))
-            yield from (Row((*keys, place), failure=failure) for place, failure in value.failed.items())
+                yield FlatRow(keys, CommittedRow(*place, offset, epoch, metadata))
+            yield from (FlatRow((*keys, place), failure=failure) for place, failure in value.failed.items())
         case LogDir():
             yield from _replicas(keys, value)
         case Mapping():
@@ -151,15 +151,15 @@ def _rows(keys: tuple[Any, ...], value: object) -> Iterator[Row]:
             for each in value:
                 yield from _rows(keys, each)
         case _:
-            yield Row(keys, value)
+            yield FlatRow(keys, value)
 
 
-def _inner(keys: tuple[Any, ...], values: Mapping[Any, object]) -> Iterator[Row]:
+def _inner(keys: tuple[Any, ...], values: Mapping[Any, object]) -> Iterator[FlatRow]:
     for key, value in values.items():
         yield from _rows((*keys, key), value)
 
 
-def _lag_row(one: PartitionLag, failure: Failure | None) -> Row:
+def _lag_row(one: PartitionLag, failure: Failure | None) -> FlatRow:
     committed, member = one.committed, one.member
     row = LagRow(
         one.group_id,
@@ -179,15 +179,15 @@ def _lag_row(one: PartitionLag, failure: Failure | None) -> Row:
         None if member is None else member.client_id,
         None if member is None else member.host,
     )
-    return Row((one.group_id,), row, one.failure or failure)
+    return FlatRow((one.group_id,), row, one.failure or failure)
 
 
-def _replicas(keys: tuple[Any, ...], log_dir: LogDir) -> Iterator[Row]:
+def _replicas(keys: tuple[Any, ...], log_dir: LogDir) -> Iterator[FlatRow]:
     disk = log_dir.total_bytes, log_dir.usable_bytes
     for place, replica in log_dir.replicas.items():
-        yield Row(keys, ReplicaRow(*place, replica.size, replica.lag, replica.is_future, *disk), log_dir.error)
+        yield FlatRow(keys, ReplicaRow(*place, replica.size, replica.lag, replica.is_future, *disk), log_dir.error)
     if not log_dir.replicas:
-        yield Row(keys, ReplicaRow(None, None, None, None, None, *disk), log_dir.error)
+        yield FlatRow(keys, ReplicaRow(None, None, None, None, None, *disk), log_dir.error)
 
 
 def is_row(value: object) -> TypeGuard[tuple[Any, ...]]:
@@ -198,7 +198,7 @@ def is_row(value: object) -> TypeGuard[tuple[Any, ...]]:
 class Layout:
     """Which columns the rows of a result have. ``columns`` are their types by name."""
 
-    def __init__(self, rows: Sequence[Row], row: type | None = None) -> None:
+    def __init__(self, rows: Sequence[FlatRow], row: type | None = None) -> None:
         """``row`` is the class of the values, for a result that may have none. Raises TypeError for several classes."""
         found = {type(each.value): None for each in rows if each.value is not None}
         if len(found) > 1:
@@ -212,7 +212,7 @@ class Layout:
         for columns in (self._value, *reversed(self._keys)):
             self.columns = columns | self.columns
 
-    def values(self, row: Row) -> dict[str, object]:
+    def values(self, row: FlatRow) -> dict[str, object]:
         """A row's values by column; what it hasn't is None."""
         values: dict[str, object] = dict.fromkeys(self.columns)
         if row.value is not None:

@@ -130,7 +130,7 @@ class Fault:
         return hit
 
 
-class Move:
+class FaultMove:
     """A coordinator that is unavailable: its partition is unloaded, and loaded again when it returns.
 
     Attributes:
@@ -242,16 +242,16 @@ class Faults:
 
     # ------------------------------------------------------------------ coordinators
 
-    def move_coordinator(self, group_id: str, *, away_ms: int | None = 0) -> Move:
+    def move_coordinator(self, group_id: str, *, away_ms: int | None = 0) -> FaultMove:
         """The coordinator of a group fails over: calls that wait are answered NOT_COORDINATOR, what isn't in the log is
         lost, the groups of its partition come back by replay. While it is away FindCoordinator answers
-        COORDINATOR_NOT_AVAILABLE; that lasts `away_ms`, or with None until the `Move` comes back.
+        COORDINATOR_NOT_AVAILABLE; that lasts `away_ms`, or with None until the `FaultMove` comes back.
 
         Raises `NotCoordinator` when there is no `__consumer_offsets` yet.
         """
         return self.in_loop(lambda: self._move(self._broker.groups, group_id, away_ms))
 
-    def move_transaction_coordinator(self, transactional_id: str, *, away_ms: int | None = 0) -> Move:
+    def move_transaction_coordinator(self, transactional_id: str, *, away_ms: int | None = 0) -> FaultMove:
         """The same for the coordinator of a transactional id."""
         return self.in_loop(lambda: self._move(self._broker.transactions, transactional_id, away_ms))
 
@@ -264,14 +264,14 @@ class Faults:
         """
         return self.in_loop(lambda: self._expire(group_id, member))
 
-    def _move(self, runtime: GroupRuntime | TransactionRuntime, key: str, away_ms: int | None) -> Move:
+    def _move(self, runtime: GroupRuntime | TransactionRuntime, key: str, away_ms: int | None) -> FaultMove:
         partition = runtime.partition_of(key)
         runtime.resign(partition)
         if away_ms == 0:
             runtime.elect(partition)
         elif away_ms is not None:
             asyncio.get_running_loop().call_later(away_ms / 1000, runtime.elect, partition)
-        return Move(self, runtime, partition)
+        return FaultMove(self, runtime, partition)
 
     def _expire(self, group_id: str, member: str | None) -> list[str]:
         shard = self._broker.groups.shard_of(group_id)

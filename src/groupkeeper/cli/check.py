@@ -6,12 +6,12 @@ from argparse import Namespace
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 
 from groupkeeper.cli.framework import values
-from groupkeeper.cli.framework.clusters import ClusterSession, Report, UsageMistake, add_output
+from groupkeeper.cli.framework.clusters import ClusterReport, ClusterSession, UsageMistake, add_output
 from groupkeeper.cli.framework.commands import ArgumentParser, Command
 from groupkeeper.cli.framework.group_arguments import add_groups, add_topics, names_of
 from groupkeeper.cli.framework.reports import CLUSTER, Column, Page, Problem, Row, Shape, problem_of
 from groupkeeper.cli.framework.several_clusters import add_clusters, run_reports
-from groupkeeper.live.limits import Finding, Limits, Value, judge, read_part
+from groupkeeper.live.limits import GroupLimits, LimitFinding, Value, judge, read_part
 from groupkeeper.live.model import ClusterSnapshot, GroupView, Wait
 from groupkeeper.live.polling import Wanted, look
 from groupkeeper.operations.lag import PartitionLag
@@ -103,8 +103,8 @@ def _add_arguments(command: ArgumentParser) -> None:
     add_output(command)
 
 
-def _limits(options: Namespace) -> Limits:
-    return Limits(
+def _limits(options: Namespace) -> GroupLimits:
+    return GroupLimits(
         max_lag=options.max_lag,
         max_time_lag_ms=options.max_time_lag,
         max_uncommitted=options.max_uncommitted,
@@ -168,11 +168,11 @@ class _Check:
         return await look(session.admin, wanted, session.progress.say, within_s=within_s, for_s=for_s)
 
 
-def _unknown(findings: Sequence[Finding]) -> list[Problem]:
+def _unknown(findings: Sequence[LimitFinding]) -> list[Problem]:
     return [finding.why for finding in findings if finding.verdict is Verdict.UNKNOWN and finding.why is not None]
 
 
-def _row(finding: Finding, group: GroupView, time_of: Callable[[Value], Value]) -> Row:
+def _row(finding: LimitFinding, group: GroupView, time_of: Callable[[Value], Value]) -> Row:
     as_shown = time_of if finding.measure in TIMES else lambda value: value
     topic, partition = _worst(finding, group) if finding.why is None else (finding.why.topic, finding.why.partition)
     return {
@@ -187,7 +187,7 @@ def _row(finding: Finding, group: GroupView, time_of: Callable[[Value], Value]) 
     }
 
 
-def _worst(finding: Finding, group: GroupView) -> tuple[str | None, int | None]:
+def _worst(finding: LimitFinding, group: GroupView) -> tuple[str | None, int | None]:
     """The partition that breaks the limit, or that most of the value is of."""
     part = _PARTS.get(finding.measure)
     if part is None or finding.verdict is not Verdict.BROKEN:
@@ -222,9 +222,9 @@ def _in_words(ms: Value) -> Value:
 def _run(options: Namespace) -> int:
     checks: list[_Check] = []
 
-    def report(given: Namespace) -> Report:
+    def report(given: Namespace) -> ClusterReport:
         checks.append(_Check(given))
-        return Report(CHECKS, checks[-1].pages)
+        return ClusterReport(CHECKS, checks[-1].pages)
 
     status = run_reports(options, report)
     return BROKEN if any(check.broken for check in checks) else status

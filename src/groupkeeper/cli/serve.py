@@ -17,8 +17,8 @@ from groupkeeper.cli.framework.commands import Command
 from groupkeeper.cli.framework.output import complain
 from groupkeeper.cli.framework.several_clusters import add_choices, add_clusters, choice_of, usable_clusters_of
 from groupkeeper.cli.framework.typed import way_of
-from groupkeeper.cli.serve_access import Admission, add_access, admission_of
-from groupkeeper.cli.serve_watch import KEPT, Watch
+from groupkeeper.cli.serve_access import PageAccess, add_access, admission_of
+from groupkeeper.cli.serve_watch import KEPT, ServeWatch
 from groupkeeper.client.addresses import Address
 from groupkeeper.client.admin import Admin
 from groupkeeper.live.archive import Archive
@@ -209,7 +209,7 @@ def _run(options: Namespace) -> int:
     collectors = [Collector(name, opener, schedule, archive) for name, opener in openers.items()]
     ways = {name: way_of(options, cluster) for name, cluster in clusters.items()}
     admission = _admission(options, openers, collectors, listening, ways)
-    watch = Watch(archive, rules, kept, ways)
+    watch = ServeWatch(archive, rules, kept, ways)
     exporter = Exporter(Choices(options.metric_names, options.series, options.max_series), watch.samples)
     for collector in collectors:
         exporter.take(collector.snapshot)
@@ -233,7 +233,7 @@ def _run(options: Namespace) -> int:
     return 0
 
 
-def _told(site: Site, news: News, watch: Watch, exporter: Exporter, pages_first_s: float) -> Told:
+def _told(site: Site, news: News, watch: ServeWatch, exporter: Exporter, pages_first_s: float) -> Told:
     async def show(snapshot: ClusterSnapshot) -> None:
         site.forget(snapshot.cluster)
         news.tell(snapshot.cluster)
@@ -255,7 +255,7 @@ def _stopping() -> asyncio.Event:
     return stop
 
 
-def _announce(clusters: Sequence[str], listening: socket.socket, admission: Admission) -> None:
+def _announce(clusters: Sequence[str], listening: socket.socket, admission: PageAccess) -> None:
     complain(f"serving {', '.join(clusters)} at http://{_address(listening)}/\n")
     if admission.token:
         complain(f"to change something, log in at http://{_address(listening)}/login with {admission.token}\n")
@@ -267,7 +267,7 @@ def _admission(
     collectors: Sequence[Collector],
     listening: socket.socket,
     ways: Ways,
-) -> Admission:
+) -> PageAccess:
     def tell(cluster: str) -> None:
         for each in collectors:
             if each.cluster == cluster:

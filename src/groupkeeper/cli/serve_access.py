@@ -16,22 +16,22 @@ from groupkeeper.shell import Ways
 
 if TYPE_CHECKING:
     from groupkeeper.cli.framework.commands import ArgumentParser
-    from groupkeeper.web.access.people import Access, Tokens
+    from groupkeeper.web.access.people import Access, PageTokens
     from groupkeeper.web.access.roles import Grant
     from groupkeeper.web.changes.desk import Desk
-    from groupkeeper.web.changes.record import Record
+    from groupkeeper.web.changes.record import ChangeRecord
 
 _TOKEN_BYTES = 24
 
 
-class Admission(NamedTuple):
+class PageAccess(NamedTuple):
     """``desk`` None: nothing can be changed. ``record`` None: there is no journal. ``token``: one that was made for
     this run, "" for none.
     """
 
     access: Access
     desk: Desk | None
-    record: Record | None
+    record: ChangeRecord | None
     token: str
 
 
@@ -80,7 +80,7 @@ def admission_of(
     ways: Ways,
     *,
     is_local: bool,
-) -> Admission:
+) -> PageAccess:
     """Users, roles and changes as the options configure them. ``openers``, ``tell`` and ``ways``: see Desk.
     ``is_local``: only this machine reaches the server.
 
@@ -89,7 +89,7 @@ def admission_of(
     from groupkeeper.web.access.people import Access, Proxy, networks_of
     from groupkeeper.web.access.roles import Roles
     from groupkeeper.web.changes.desk import Desk
-    from groupkeeper.web.changes.record import Record
+    from groupkeeper.web.changes.record import ChangeRecord
 
     _check(options, is_local=is_local)
     kept = journal()
@@ -106,7 +106,7 @@ def admission_of(
     desk = None
     if options.allow_changes and kept is not None:
         desk = Desk(openers, kept, tell, choice_of(options, "group"), ways)
-    return Admission(access, desk, None if kept is None else Record(kept), token)
+    return PageAccess(access, desk, None if kept is None else ChangeRecord(kept), token)
 
 
 def _check(options: Namespace, *, is_local: bool) -> None:
@@ -122,10 +122,10 @@ def _check(options: Namespace, *, is_local: bool) -> None:
         )
 
 
-def _tokens(options: Namespace) -> tuple[Tokens | None, str]:
+def _tokens(options: Namespace) -> tuple[PageTokens | None, str]:
     """The valid tokens, and the token that was generated at this start, "" for none."""
     from groupkeeper.operations.plans.recording import user
-    from groupkeeper.web.access.people import BadTokens, Tokens, read_tokens
+    from groupkeeper.web.access.people import BadTokens, PageTokens, read_tokens
 
     if options.token_file is not None:
         try:
@@ -137,7 +137,7 @@ def _tokens(options: Namespace) -> tuple[Tokens | None, str]:
     if options.user_header is not None or not options.allow_changes:
         return None, ""
     token = secrets.token_urlsafe(_TOKEN_BYTES)
-    return Tokens({token: user() or "somebody"}), token
+    return PageTokens({token: user() or "somebody"}), token
 
 
 def _grants(options: Namespace) -> list[Grant] | None:

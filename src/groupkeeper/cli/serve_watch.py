@@ -28,7 +28,7 @@ _PAUSE_S = 0.25
 """Between two writes: what changes meanwhile is written together."""
 
 
-class Watch:
+class ServeWatch:
     """What is done with each snapshot beside serving it: alerts, and saying on standard error what has changed."""
 
     def __init__(self, archive: Archive, rules: Rules, kept: Mapping[str, str], ways: Ways) -> None:

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from groupkeeper.cli.framework import values
-from groupkeeper.cli.framework.clusters import ClusterSession, Report, add_cluster, run_report
+from groupkeeper.cli.framework.clusters import ClusterReport, ClusterSession, add_cluster, run_report
 from groupkeeper.cli.framework.commands import ArgumentParser, Command, Entry, Family
 from groupkeeper.cli.framework.executing import add_executing, check_context, not_yet, show_first
 from groupkeeper.cli.framework.journalling import own_recorder
@@ -377,7 +377,7 @@ def _now_ms() -> int:
 
 LIST = Command(
     _add_list,
-    lambda options: run_reports(options, lambda _: Report(TRANSACTIONS, _list_pages)),
+    lambda options: run_reports(options, lambda _: ClusterReport(TRANSACTIONS, _list_pages)),
     "List open transactions, those that nothing will end first. In all partitions whose last stable offset is before "
     "their end, the producers with an open transaction are compared with what the coordinators of transactions have.",
     """\
@@ -389,7 +389,7 @@ examples:
 
 DESCRIBE = Command(
     _add_describe,
-    lambda options: run_reports(options, lambda _: Report(PLACES, _describe_pages)),
+    lambda options: run_reports(options, lambda _: ClusterReport(PLACES, _describe_pages)),
     "Show each partition that transactions are open in, from which offset on, and how many offsets readers of "
     "committed records do not get.",
     """\
@@ -401,7 +401,7 @@ examples:
 
 ABORT = Command(
     _add_abort,
-    lambda options: run_report(options, lambda _: Report(ABORTED, _abort_pages, more={"executed": False})),
+    lambda options: run_report(options, lambda _: ClusterReport(ABORTED, _abort_pages, more={"executed": False})),
     "Show the open transaction that would be aborted, and with --execute abort it. One that its coordinator has is "
     "named by its transactional id, and its producer is fenced. One that no coordinator has is named by its partition; "
     "it is refused while it may still end by itself.",

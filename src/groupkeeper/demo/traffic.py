@@ -29,7 +29,7 @@ class Sent(NamedTuple):
     timestamp_ms: int
 
 
-class Reading(NamedTuple):
+class DemoReading(NamedTuple):
     """What one run of a consumer saw. oldest_ms is None when it read nothing."""
 
     records_by_topic: dict[str, int]
@@ -88,7 +88,7 @@ def produce(bootstrap: str, records: Iterable[Sent]) -> None:
         raise TourFailed(f"{unsent + len(lost)} records were not acknowledged {lost[:1]}")
 
 
-def read_in_group(bootstrap: str, group_id: str, wanted: int) -> Reading:
+def read_in_group(bootstrap: str, group_id: str, wanted: int) -> DemoReading:
     """Reads `wanted` records of both topics as the only member of the group, commits and leaves (confluent-kafka)."""
     consumer = Consumer(
         {
@@ -116,10 +116,10 @@ def read_in_group(bootstrap: str, group_id: str, wanted: int) -> Reading:
         consumer.commit(asynchronous=False)
     finally:
         consumer.close()
-    return Reading(counts, oldest_ms)
+    return DemoReading(counts, oldest_ms)
 
 
-class Member(threading.Thread):
+class DemoMember(threading.Thread):
     """A member of a group that reads and commits until it is stopped (kafka-python)."""
 
     def __init__(self, bootstrap: str, group_id: str, client_id: str) -> None:
@@ -154,7 +154,7 @@ class Member(threading.Thread):
             consumer.close()
 
 
-def wait_until_all_is_read(members: list[Member], wanted: int) -> None:
+def wait_until_all_is_read(members: list[DemoMember], wanted: int) -> None:
     deadline = time.monotonic() + PATIENCE_S
     while sum(member.read for member in members) < wanted or not all(member.partitions for member in members):
         if time.monotonic() > deadline:
@@ -165,9 +165,9 @@ def wait_until_all_is_read(members: list[Member], wanted: int) -> None:
 
 
 @contextmanager
-def live_members(bootstrap: str, group_id: str, count: int, wanted: int) -> Iterator[list[Member]]:
+def live_members(bootstrap: str, group_id: str, count: int, wanted: int) -> Iterator[list[DemoMember]]:
     """Members that share the partitions of both topics and have read `wanted` records; they leave at the end."""
-    members = [Member(bootstrap, group_id, f"{group_id}-{number}") for number in range(1, count + 1)]
+    members = [DemoMember(bootstrap, group_id, f"{group_id}-{number}") for number in range(1, count + 1)]
     try:
         for member in members:
             member.start()

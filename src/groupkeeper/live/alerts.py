@@ -16,9 +16,9 @@ from functools import partial
 from typing import NamedTuple
 
 from groupkeeper.client.admin.types import GroupType
-from groupkeeper.live.limits import Finding, judge_group
+from groupkeeper.live.limits import LimitFinding, judge_group
 from groupkeeper.live.model import ClusterSnapshot, GroupView
-from groupkeeper.live.rules import Rule, Rules
+from groupkeeper.live.rules import AlertRule, Rules
 from groupkeeper.operations.selection import Names
 from groupkeeper.rules.limits import TIMES, Measure, Verdict
 from groupkeeper.rules.words import length
@@ -26,7 +26,7 @@ from groupkeeper.shell import Way, Ways, text, way_to
 from groupkeeper.shell import command as command_of
 
 
-class Kind(StrEnum):
+class AlertKind(StrEnum):
     """The kind of a notice."""
 
     FIRING = "firing"
@@ -46,7 +46,7 @@ class Notice(NamedTuple):
     exceeded limits, or why the alert is resolved. ``command``: a command that helps. ``to``: names of webhooks.
     """
 
-    kind: Kind
+    kind: AlertKind
     key: Key
     severity: str
     owner: str
@@ -143,14 +143,14 @@ class Alerts:
                 found += self._on_hold(rule, snapshot.cluster, now_ms)
         return found
 
-    def _of_nobody(self, rule: Rule, cluster: str, now_ms: int) -> Iterator[Notice]:
+    def _of_nobody(self, rule: AlertRule, cluster: str, now_ms: int) -> Iterator[Notice]:
         """Of alerts of groups and clusters that the rule was for before it was edited."""
         for key in [key for key in self._alerts if key[:2] == (rule.name, cluster)]:
             is_for = rule.clusters.matches(cluster) and rule.is_of_cluster == (not key.group)
             if not is_for or (key.group and not rule.groups.matches(key.group)):
                 yield from self._end(rule, key, ("the rule no longer applies to it",), now_ms)
 
-    def _of_cluster(self, rule: Rule, snapshot: ClusterSnapshot, now_ms: int) -> Iterator[Notice]:
+    def _of_cluster(self, rule: AlertRule, snapshot: ClusterSnapshot, now_ms: int) -> Iterator[Notice]:
         key = Key(rule.name, snapshot.cluster, "")
         if snapshot.is_up:
             yield from self._step(rule, key, Verdict.OK, ("it can be polled again",), now_ms)
@@ -158,7 +158,7 @@ class Alerts:
             texts = tuple(" ".join(problem.message.split()) for problem in snapshot.problems)
             yield from self._step(rule, key, Verdict.BROKEN, texts, now_ms)
 
-    def _of_groups(self, rule: Rule, snapshot: ClusterSnapshot, now_ms: int) -> Iterator[Notice]:
+    def _of_groups(self, rule: AlertRule, snapshot: ClusterSnapshot, now_ms: int) -> Iterator[Notice]:
         self._note_names(rule, snapshot)
         for group_id in sorted(snapshot.groups):
             if rule.groups.matches(group_id):
@@ -177,7 +177,7 @@ class Alerts:
         for key in [key for key in self._alerts if key[:2] == own and key.group not in snapshot.groups]:
             yield from self._end(rule, key, ("the group no longer exists",), now_ms)
 
-    def _note_names(self, rule: Rule, snapshot: ClusterSnapshot) -> None:
+    def _note_names(self, rule: AlertRule, snapshot: ClusterSnapshot) -> None:
         count = sum(map(rule.groups.matches, snapshot.groups))
         self._judged[rule.name, snapshot.cluster] = count
         if count:
@@ -186,12 +186,12 @@ class Alerts:
             missing = set(rule.groups.wanted.without_any(snapshot.groups))
             self._unmatched[rule.name] = [name for name in unmatched if name in missing]
 
-    def _on_hold(self, rule: Rule, cluster: str, now_ms: int) -> Iterator[Notice]:
+    def _on_hold(self, rule: AlertRule, cluster: str, now_ms: int) -> Iterator[Notice]:
         """Nothing is known of the groups: firing alerts keep firing, and are repeated."""
         for key in [key for key in self._alerts if key[:2] == (rule.name, cluster)]:
             yield from self._step(rule, key, Verdict.UNKNOWN, (), now_ms)
 
-    def _within(self, rule: Rule, cluster: str, group: GroupView, now_ms: int) -> GroupView:
+    def _within(self, rule: AlertRule, cluster: str, group: GroupView, now_ms: int) -> GroupView:
         """The group with the rebalances within the rule's window, where those are limited."""
         if rule.limits.max_rebalances is None:
             return group
@@ -212,7 +212,7 @@ class Alerts:
 
     def _step(
         self,
-        rule: Rule,
+        rule: AlertRule,
         key: Key,
         verdict: Verdict,
         texts: tuple[str, ...],
@@ -240,7 +240,9 @@ class Alerts:
         if alert.fired_ms is not None:
             yield from self._tell(rule, key, alert, now_ms, command or partial(helpful, key, (), self._ways))
 
-    def _tell(self, rule: Rule, key: Key, alert: _Alert, now_ms: int, suggest: Callable[[], str]) -> Iterator[Notice]:
+    def _tell(
+        self, rule: AlertRule, key: Key, alert: _Alert, now_ms: int, suggest: Callable[[], str]
+    ) -> Iterator[Notice]:
         due = [name for name in rule.to if self._is_due(name, alert, now_ms)]
         if not due or self._is_silenced(key, now_ms):
             return
@@ -248,24 +250,24 @@ class Alerts:
         for is_repeat in (False, True):
             to = tuple(name for name in due if (name in alert.sent_ms) is is_repeat)
             if to:
-                yield self._notice(Kind.FIRING, rule, key, alert, now_ms, alert.texts, command, to, is_repeat)
+                yield self._notice(AlertKind.FIRING, rule, key, alert, now_ms, alert.texts, command, to, is_repeat)
         alert.sent_ms.update(dict.fromkeys(due, now_ms))
 
     def _is_due(self, webhook: str, alert: _Alert, now_ms: int) -> bool:
         sent_ms, repeat_ms = alert.sent_ms.get(webhook), self._rules.webhooks[webhook].repeat_ms
         return sent_ms is None or (repeat_ms is not None and now_ms - sent_ms >= repeat_ms)
 
-    def _end(self, rule: Rule, key: Key, texts: tuple[str, ...], now_ms: int) -> Iterator[Notice]:
+    def _end(self, rule: AlertRule, key: Key, texts: tuple[str, ...], now_ms: int) -> Iterator[Notice]:
         alert = self._alerts.pop(key)
         # A webhook that got the alert also gets its resolution, silenced or not; the others don't.
         if alert.sent_ms:
             to = tuple(name for name in rule.to if name in alert.sent_ms)
-            yield self._notice(Kind.RESOLVED, rule, key, alert, now_ms, texts, "", to, False)
+            yield self._notice(AlertKind.RESOLVED, rule, key, alert, now_ms, texts, "", to, False)
 
     def _notice(
         self,
-        kind: Kind,
-        rule: Rule,
+        kind: AlertKind,
+        rule: AlertRule,
         key: Key,
         alert: _Alert,
         now_ms: int,
@@ -302,14 +304,14 @@ _WORDS: Mapping[Measure, str] = {
 }
 
 
-def text_of(finding: Finding) -> str:
+def text_of(finding: LimitFinding) -> str:
     """A broken limit in words."""
     values = (finding.value, finding.limit)
     value, limit = (length(each) if finding.measure in TIMES and isinstance(each, int) else each for each in values)
     return _WORDS[finding.measure].format(value=value, limit=limit)
 
 
-def helpful(key: Key, findings: Sequence[Finding], ways: Ways, group_type: GroupType | None = None) -> str:
+def helpful(key: Key, findings: Sequence[LimitFinding], ways: Ways, group_type: GroupType | None = None) -> str:
     """The command that shows more, or would help. Of lost records none can be read again: the group is put where its
     logs begin, and stays where it is in others.
     """

@@ -8,10 +8,10 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
-from groupkeeper.live.following import Known
-from groupkeeper.live.history import History, HistoryFailed, Noted, Sample
+from groupkeeper.live.following import KnownGroup
+from groupkeeper.live.history import GroupSample, History, HistoryFailed, Noted
 from groupkeeper.live.model import ClusterSnapshot, not_polled
-from groupkeeper.live.polling import Found
+from groupkeeper.live.polling import Polled
 
 T = TypeVar("T")
 
@@ -39,19 +39,19 @@ class Archive:
         """Whether there is a history."""
         return self._history is not None
 
-    async def known(self, cluster: str) -> tuple[ClusterSnapshot, Mapping[str, Known]]:
+    async def known(self, cluster: str) -> tuple[ClusterSnapshot, Mapping[str, KnownGroup]]:
         """What was known last of a cluster and of its groups; nothing without a history."""
         history = self._history
         if history is None:
             return not_polled(cluster), {}
         return await self.ask(lambda: (history.last(cluster), history.known(cluster)))
 
-    async def known_of(self, cluster_id: str) -> Mapping[str, Known]:
+    async def known_of(self, cluster_id: str) -> Mapping[str, KnownGroup]:
         """What was known last of the groups of the cluster with this id."""
         history = self._history
         return {} if history is None else await self.ask(lambda: history.known_of(cluster_id))
 
-    async def add(self, found: Found, at_ms: int) -> None:
+    async def add(self, found: Polled, at_ms: int) -> None:
         """Store the result of a poll."""
         history = self._history
         if history is None:
@@ -76,7 +76,7 @@ class Archive:
 
     async def of_group(
         self, cluster: str, group_id: str, since_ms: int, until_ms: int
-    ) -> tuple[list[Sample], list[Noted]]:
+    ) -> tuple[list[GroupSample], list[Noted]]:
         """The samples and changes of a group between these times; none without a history. Raises HistoryFailed."""
         history = self._history
         if history is None:

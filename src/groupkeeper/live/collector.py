@@ -13,7 +13,7 @@ from groupkeeper.client.errors import ClientError
 from groupkeeper.live.archive import Archive
 from groupkeeper.live.following import Following
 from groupkeeper.live.model import ClusterSnapshot, Polls, Replaced, not_polled
-from groupkeeper.live.polling import Found, Unlisted, Wanted, poll, unreached
+from groupkeeper.live.polling import Polled, Unlisted, Wanted, poll, unreached
 from groupkeeper.live.waits import Waits
 from groupkeeper.protocol.errors import KafkaError
 
@@ -83,7 +83,7 @@ class Collector:
         except (ClientError, KafkaError) as failure:
             await self.close()  # perhaps the brokers have other addresses by now
             failed = polls.ended(began_ms, is_success=False)
-            found = Found(unreached(self._before, failure, failed, time.monotonic() - began), [])
+            found = Polled(unreached(self._before, failure, failed, time.monotonic() - began), [])
         self.snapshot = self._before = found.snapshot
         try:
             if show is not None:
@@ -92,7 +92,7 @@ class Collector:
             await self._archive.add(found, began_ms)
         return found.snapshot
 
-    async def _found(self, polls: Polls) -> Found:
+    async def _found(self, polls: Polls) -> Polled:
         assert self._following is not None
         within_s = _WAITING_SHARE * self._schedule.interval_s
         admin, wanted, following = await self._connected(), self._schedule.wanted, self._following

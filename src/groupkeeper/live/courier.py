@@ -14,7 +14,7 @@ from email.utils import parsedate_to_datetime
 from http.client import HTTPException, HTTPMessage
 from typing import IO, Any
 
-from groupkeeper.live.alerts import Kind, Notice
+from groupkeeper.live.alerts import AlertKind, Notice
 from groupkeeper.live.outbox import AT_ONCE, Failure, Outbox
 from groupkeeper.live.rules import Webhook
 from groupkeeper.live.webhooks import request_of, title
@@ -216,5 +216,5 @@ def _of_known(kept: Any, rules: Collection[str]) -> Any:
     """Without alerts of rules that are gone, which would never be resolved."""
     if not kept:
         return None
-    waiting = [each for each in kept["waiting"] if each[0][0] in rules or each[-1][-1][0] == Kind.RESOLVED]
+    waiting = [each for each in kept["waiting"] if each[0][0] in rules or each[-1][-1][0] == AlertKind.RESOLVED]
     return {"waiting": waiting, "missed": [key for key in kept["missed"] if key[0] in rules]}

@@ -11,7 +11,7 @@ from groupkeeper.client.admin.types import GroupState, TopicPartition
 from groupkeeper.live.model import Stood
 from groupkeeper.operations.groups import AnyGroup
 from groupkeeper.operations.lag import GroupsLag, LagStatus, PartitionLag
-from groupkeeper.operations.watch import Change, What, changes
+from groupkeeper.operations.watch import WatchedChange, What, changes
 from groupkeeper.rules.progress import usual_gap_ms
 from groupkeeper.rules.status import GAPS, PATIENCE_MS, REBALANCES, REBALANCES_MS
 
@@ -51,7 +51,7 @@ class Pauses(NamedTuple):
         return usual_gap_ms(list(self.long_ms), self.short_ms) if self.long_ms else None
 
 
-class Known(NamedTuple):
+class KnownGroup(NamedTuple):
     """The last known progress of a group, from the history: see ``GroupView``."""
 
     committed: int
@@ -59,7 +59,7 @@ class Known(NamedTuple):
     pauses: Pauses = Pauses()
 
 
-class Standing(NamedTuple):
+class GroupStanding(NamedTuple):
     """The sum of the committed offsets of a topic, and the time of the first poll that found it."""
 
     topic: str
@@ -79,7 +79,7 @@ class Followed(NamedTuple):
     lag: int | None = None
     at_ms: int = 0
     lag_change_per_s: float | None = None
-    standing: tuple[Standing, ...] = ()
+    standing: tuple[GroupStanding, ...] = ()
     stood: Mapping[TopicPartition, Stood] = MappingProxyType({})
     pauses: Pauses = Pauses()
     rebalanced_ms: tuple[int, ...] = ()
@@ -103,14 +103,14 @@ class Followed(NamedTuple):
 class Following:
     """The groups of one cluster from poll to poll."""
 
-    def __init__(self, known: Mapping[str, Known] = {}) -> None:
+    def __init__(self, known: Mapping[str, KnownGroup] = {}) -> None:
         self._known = known
         self._groups: dict[str, Followed] = {}
 
-    def follow(self, lag: GroupsLag, group_ids: Iterable[str], at_ms: int) -> list[Change]:
+    def follow(self, lag: GroupsLag, group_ids: Iterable[str], at_ms: int) -> list[WatchedChange]:
         """Add the results of a poll for the existing groups; returns the changes since the previous poll."""
         before, self._groups = self._groups, {}
-        found: list[Change] = []
+        found: list[WatchedChange] = []
         for group_id in group_ids:
             last = before.get(group_id, Followed())
             now = lag.descriptions.get(group_id)
@@ -157,7 +157,7 @@ class Following:
         return self._groups.keys() | self._known.keys()
 
 
-def _standing(rows: Sequence[PartitionLag], before: tuple[Standing, ...], at_ms: int) -> tuple[Standing, ...]:
+def _standing(rows: Sequence[PartitionLag], before: tuple[GroupStanding, ...], at_ms: int) -> tuple[GroupStanding, ...]:
     """What is committed of each topic; ``at_ms`` where that is news."""
     # Where the clock was set back, it has stood still since now at least.
     known = {each.topic: each._replace(since_ms=min(each.since_ms, at_ms)) for each in before}
@@ -171,13 +171,13 @@ def _standing(rows: Sequence[PartitionLag], before: tuple[Standing, ...], at_ms:
             committed = sum(
                 row.committed.offset + (row.done_ahead or 0) for row in of_topic if row.committed is not None
             )
-            news = Standing(topic, committed, at_ms)
+            news = GroupStanding(topic, committed, at_ms)
             found.append(news if last is None or last.committed != committed else last)
     now = tuple(found)
     return before if now == before else now
 
 
-def _is_as_known(standing: tuple[Standing, ...], known: Known) -> bool:
+def _is_as_known(standing: tuple[GroupStanding, ...], known: KnownGroup) -> bool:
     """After a restart: only what the whole group had is known, and each topic has stood still for at least as long."""
     return known.committed == sum(each.committed for each in standing)
 
@@ -217,7 +217,7 @@ def _lag_change_per_s(last: Followed, lag: int | None, at_ms: int) -> float | No
     return rate if last.lag_change_per_s is None else _NEWEST * rate + (1 - _NEWEST) * last.lag_change_per_s
 
 
-def _rebalances(before: AnyGroup, after: AnyGroup, differences: Sequence[Change]) -> int:
+def _rebalances(before: AnyGroup, after: AnyGroup, differences: Sequence[WatchedChange]) -> int:
     if before.group_epoch is not None and after.group_epoch is not None:
         return max(0, after.group_epoch - before.group_epoch)
     is_new_round = after.group_state in _REBALANCING and before.group_state not in _REBALANCING

@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from groupkeeper.client.admin.types import GroupState
-from groupkeeper.live.following import Known, Pauses
+from groupkeeper.live.following import KnownGroup, Pauses
 from groupkeeper.live.model import ClusterSnapshot, GroupView, Polls, Replaced, WaitSum, not_polled
 from groupkeeper.operations.lag import LagSum
-from groupkeeper.operations.watch import Change
+from groupkeeper.operations.watch import WatchedChange
 
 VERSION = 2
 
@@ -91,7 +91,7 @@ class Bounds(NamedTuple):
 BOUNDS = Bounds()
 
 
-class Sample(NamedTuple):
+class GroupSample(NamedTuple):
     """A group at a time, and until its next sample; None: not known then. ``committed``: see ``Followed``."""
 
     at_ms: int
@@ -104,7 +104,7 @@ class Sample(NamedTuple):
 
 
 class Noted(NamedTuple):
-    """A change of a group as it was noted; see ``operations.watch.Change``."""
+    """A change of a group as it was noted; see ``operations.watch.WatchedChange``."""
 
     at_ms: int
     what: str
@@ -166,7 +166,7 @@ class History:
         self._writers: dict[int, str] = {}
         self._ids: dict[tuple[int, str], int] = {}
         self._gone: set[int] = set()
-        self._last: dict[int, Sample] = {}
+        self._last: dict[int, GroupSample] = {}
         self._writes = 0
         self._lock = -1
         with self._telling(), self._beginning():
@@ -199,11 +199,11 @@ class History:
             if is_gone:
                 self._gone.add(key)
         newest = "SELECT of_group, max(id) AS newest FROM samples GROUP BY of_group"
-        columns = ", ".join(f"s.{column}" for column in Sample._fields)
+        columns = ", ".join(f"s.{column}" for column in GroupSample._fields)
         for key, *fields in self._file.execute(
             f"SELECT s.of_group, {columns} FROM samples s JOIN ({newest}) n ON s.id = n.newest"
         ):
-            self._last[key] = Sample(*fields)
+            self._last[key] = GroupSample(*fields)
 
     def close(self) -> None:
         """Leave the file alone. Closing twice is harmless."""
@@ -212,10 +212,10 @@ class History:
             os.close(self._lock)
             self._lock = -1
 
-    def add(self, snapshot: ClusterSnapshot, changes: Iterable[Change], at_ms: int) -> None:
+    def add(self, snapshot: ClusterSnapshot, changes: Iterable[WatchedChange], at_ms: int) -> None:
         """Store the result of a poll that began or measured then, and prune rows beyond the bounds."""
         problem = snapshot.problems[0].message[:_LONGEST_TEXT] if snapshot.problems else None
-        last: dict[int, Sample] = {}
+        last: dict[int, GroupSample] = {}
         gone: list[tuple[int, str]] = []
         try:
             with self._telling(), self._writing():
@@ -237,10 +237,10 @@ class History:
             self._last.pop(self._ids.pop(pair, 0), None)
 
     def _note(
-        self, cluster: int, snapshot: ClusterSnapshot, changes: Iterable[Change], at_ms: int
-    ) -> tuple[dict[int, Sample], list[tuple[int, str]]]:
+        self, cluster: int, snapshot: ClusterSnapshot, changes: Iterable[WatchedChange], at_ms: int
+    ) -> tuple[dict[int, GroupSample], list[tuple[int, str]]]:
         """Returns the samples that are new, and the groups that are gone."""
-        last: dict[int, Sample] = {}
+        last: dict[int, GroupSample] = {}
         back: list[tuple[int]] = []
         for group in snapshot.groups.values():
             key = self._ids.get((cluster, group.group_id))
@@ -250,9 +250,9 @@ class History:
             sample = sample_of(group, at_ms)
             if _is_due(self._last.get(key), sample, self._bounds.step_ms):
                 last[key] = sample
-        marks = ", ".join("?" * (1 + len(Sample._fields)))
+        marks = ", ".join("?" * (1 + len(GroupSample._fields)))
         self._file.executemany(
-            f"INSERT INTO samples (of_group, {', '.join(Sample._fields)}) VALUES ({marks})",
+            f"INSERT INTO samples (of_group, {', '.join(GroupSample._fields)}) VALUES ({marks})",
             ((key, *sample) for key, sample in last.items()),
         )
         self._file.executemany(
@@ -301,7 +301,7 @@ class History:
         self._now[name] = key
         return key
 
-    def _noted(self, cluster: int, change: Change, at_ms: int) -> tuple[object, ...]:
+    def _noted(self, cluster: int, change: WatchedChange, at_ms: int) -> tuple[object, ...]:
         member_id = None if change.member is None else change.member.member_id
         key = self._id_of(cluster, change.group_id)
         return at_ms, key, change.what.value, member_id, _text(change.before), _text(change.after)
@@ -368,18 +368,18 @@ class History:
             row = self._file.execute("SELECT content FROM kept WHERE name = ?", (name,)).fetchone()
         return "" if row is None else str(row[0])
 
-    def known(self, cluster: str) -> Mapping[str, Known]:
+    def known(self, cluster: str) -> Mapping[str, KnownGroup]:
         """What was known last of the groups of the cluster of this name."""
         return self._known(self._now.get(cluster))
 
-    def known_of(self, cluster_id: str) -> Mapping[str, Known]:
+    def known_of(self, cluster_id: str) -> Mapping[str, KnownGroup]:
         """The same of the cluster with this id."""
         return self._known(next((key for key, known in self._clusters.items() if known == cluster_id), None))
 
-    def _known(self, cluster: int | None) -> Mapping[str, Known]:
+    def _known(self, cluster: int | None) -> Mapping[str, KnownGroup]:
         pauses = self._pauses()
         return {
-            name: Known(sample.committed, sample.progress_ms, pauses.get(key, Pauses()))
+            name: KnownGroup(sample.committed, sample.progress_ms, pauses.get(key, Pauses()))
             for (of, name), key in self._ids.items()
             if of == cluster and (sample := self._last.get(key)) is not None and sample.committed is not None
         }
@@ -426,10 +426,10 @@ class History:
             is_partial=True,
         )
 
-    def samples(self, cluster: str, group_id: str, since_ms: int = 0, until_ms: int = _LATEST_MS) -> list[Sample]:
+    def samples(self, cluster: str, group_id: str, since_ms: int = 0, until_ms: int = _LATEST_MS) -> list[GroupSample]:
         """The samples of a group between these times, oldest first."""
-        rows = self._rows(", ".join(Sample._fields), "samples", "at_ms", cluster, group_id, since_ms, until_ms)
-        return [Sample(*row) for row in rows]
+        rows = self._rows(", ".join(GroupSample._fields), "samples", "at_ms", cluster, group_id, since_ms, until_ms)
+        return [GroupSample(*row) for row in rows]
 
     def changes(self, cluster: str, group_id: str, since_ms: int = 0, until_ms: int = _LATEST_MS) -> list[Noted]:
         """The changes of a group between these times, oldest first."""
@@ -493,13 +493,15 @@ def _reason(problem: OSError, path: Path) -> str:
     return f"{problem.strerror or problem}{where}"
 
 
-def sample_of(group: GroupView, at_ms: int) -> Sample:
+def sample_of(group: GroupView, at_ms: int) -> GroupSample:
     """A group as it is noted."""
     state = None if group.group_state is None else sys.intern(group.group_state.value)
-    return Sample(at_ms, state, group.members, group.lag.lag, group.wait.lag_ms, group.committed, group.progress_ms)
+    return GroupSample(
+        at_ms, state, group.members, group.lag.lag, group.wait.lag_ms, group.committed, group.progress_ms
+    )
 
 
-def view_of(group_id: str, sample: Sample) -> GroupView:
+def view_of(group_id: str, sample: GroupSample) -> GroupView:
     """What a sample has of a group."""
     state = sample.state if sample.state in set(GroupState) else None
     return GroupView(
@@ -510,7 +512,7 @@ def view_of(group_id: str, sample: Sample) -> GroupView:
     )  # fmt: skip
 
 
-def _is_due(last: Sample | None, now: Sample, step_ms: int) -> bool:
+def _is_due(last: GroupSample | None, now: GroupSample, step_ms: int) -> bool:
     return last is None or (last[1:] != now[1:] and abs(now.at_ms - last.at_ms) >= step_ms)  # clocks are set back
 
 

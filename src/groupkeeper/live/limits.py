@@ -17,7 +17,7 @@ from groupkeeper.rules.words import counted
 Value = int | str | None
 
 
-class Limits(NamedTuple):
+class GroupLimits(NamedTuple):
     """None: not limited. ``max_idle_ms``: how long a group may commit nothing in a partition where a record waits.
     ``states``: the allowed ones; empty: all. ``max_rebalances``: since the first poll.
     """
@@ -35,10 +35,10 @@ class Limits(NamedTuple):
     statuses: frozenset[str] = frozenset()
 
     def __bool__(self) -> bool:
-        return self != Limits()
+        return self != GroupLimits()
 
 
-class Finding(NamedTuple):
+class LimitFinding(NamedTuple):
     """One measure of one group beside its limit. ``value`` None: not known. ``why``: what makes it unknown.
 
     A sum of which a part isn't known breaks a limit when what is known does, and is unknown otherwise.
@@ -52,13 +52,15 @@ class Finding(NamedTuple):
     why: Problem | None = None
 
 
-def judge(snapshot: ClusterSnapshot, limits: Limits, group_ids: Iterable[str] | None = None) -> Iterator[Finding]:
+def judge(
+    snapshot: ClusterSnapshot, limits: GroupLimits, group_ids: Iterable[str] | None = None
+) -> Iterator[LimitFinding]:
     """A finding for each limit of each group; None: of all groups of the snapshot, in the order of their ids."""
     for group_id in sorted(snapshot.groups) if group_ids is None else group_ids:
         yield from judge_group(snapshot.groups[group_id], limits, snapshot.at_ms)
 
 
-def judge_group(group: GroupView, limits: Limits, now_ms: int) -> Iterator[Finding]:
+def judge_group(group: GroupView, limits: GroupLimits, now_ms: int) -> Iterator[LimitFinding]:
     """A finding for each limit. Topics that no member reads any more break none."""
     group = read_part(group)
     why = _why_unknown(group)
@@ -66,19 +68,19 @@ def judge_group(group: GroupView, limits: Limits, now_ms: int) -> Iterator[Findi
         if limit is None:
             continue
         found = verdict(measure, value, limit, is_whole=is_whole)
-        yield Finding(group.group_id, measure, found, value, limit, why if found is Verdict.UNKNOWN else None)
+        yield LimitFinding(group.group_id, measure, found, value, limit, why if found is Verdict.UNKNOWN else None)
     if limits.states:
         wanted = ",".join(sorted(limits.states))
         if group.group_state is None:
-            yield Finding(group.group_id, Measure.STATE, Verdict.UNKNOWN, None, wanted, why)
+            yield LimitFinding(group.group_id, Measure.STATE, Verdict.UNKNOWN, None, wanted, why)
         else:
             is_well = group.group_state in limits.states
             found = Verdict.OK if is_well else Verdict.BROKEN
-            yield Finding(group.group_id, Measure.STATE, found, group.group_state.value, wanted)
+            yield LimitFinding(group.group_id, Measure.STATE, found, group.group_state.value, wanted)
     if limits.statuses:
         status, unwanted = judge_status(group, now_ms).status, ",".join(sorted(limits.statuses))
         found = verdict_of_status(status, limits.statuses)
-        yield Finding(group.group_id, Measure.STATUS, found, status.value, unwanted,
+        yield LimitFinding(group.group_id, Measure.STATUS, found, status.value, unwanted,
                       why if found is Verdict.UNKNOWN else None)  # fmt: skip
 
 
@@ -91,7 +93,9 @@ def read_part(group: GroupView) -> GroupView:
     return group._replace(rows=rows, waits=waits, lag=sum_by_group(group.group_id, rows), wait=longest(rows, waits))
 
 
-def _measured(group: GroupView, limits: Limits, now_ms: int) -> Iterator[tuple[Measure, int | None, int | None, bool]]:
+def _measured(
+    group: GroupView, limits: GroupLimits, now_ms: int
+) -> Iterator[tuple[Measure, int | None, int | None, bool]]:
     """Each measure with its value, its limit, and whether all of it is known."""
     are_rows_known = not any(row.failure is not None and row.status is not LagStatus.DELETED for row in group.rows)
     is_seen = bool(group.rows) or not group.problems

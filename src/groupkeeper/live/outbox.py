@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from groupkeeper.live.alerts import Key, Kind, Notice
+from groupkeeper.live.alerts import AlertKind, Key, Notice
 
 AT_ONCE = 4
 """Requests to one webhook at the same time."""
@@ -79,14 +79,14 @@ class _Waiting:
         notices = self.notices
         for place in range(first, len(notices) - 1):
             kinds = notices[place].kind, notices[place + 1].kind
-            if kinds == (Kind.FIRING, Kind.FIRING):
+            if kinds == (AlertKind.FIRING, AlertKind.FIRING):
                 is_repeat = notices[place].is_repeat and notices[place + 1].is_repeat
                 notices[place : place + 2] = [notices[place + 1]._replace(is_repeat=is_repeat)]
                 return True
-            if kinds == (Kind.RESOLVED, Kind.RESOLVED):
+            if kinds == (AlertKind.RESOLVED, AlertKind.RESOLVED):
                 del notices[place + 1]
                 return True
-            if kinds == (Kind.FIRING, Kind.RESOLVED):
+            if kinds == (AlertKind.FIRING, AlertKind.RESOLVED):
                 told = self._told(place)
                 if told is not None:
                     del notices[place : place + (1 if told else 2)]
@@ -96,7 +96,7 @@ class _Waiting:
     def _told(self, place: int) -> bool | None:
         """Whether the receiver knows that the alert fires, before the firing at this place; None: perhaps."""
         if place:
-            return self.notices[place - 1].kind is Kind.FIRING
+            return self.notices[place - 1].kind is AlertKind.FIRING
         return self.has if self.has or not self.may_have else None
 
     @property
@@ -166,13 +166,13 @@ class Outbox:
         waiting = self._waiting.get(key)
         if waiting is None:
             self._missed.pop(key, None)
-            if is_missed and notice.kind is Kind.RESOLVED:
+            if is_missed and notice.kind is AlertKind.RESOLVED:
                 self.counts["superseded"] += 1
                 return
             if is_missed:
                 notice = notice._replace(is_repeat=False)
             self._make_room()
-            waiting = _Waiting(not is_missed and (notice.kind is Kind.RESOLVED or notice.is_repeat), now_ms)
+            waiting = _Waiting(not is_missed and (notice.kind is AlertKind.RESOLVED or notice.is_repeat), now_ms)
             self._waiting[key] = waiting
         self.counts["superseded"] += waiting.add(notice)
         self._leave_if_done(key)
@@ -182,14 +182,14 @@ class Outbox:
             return
         idle = [key for key, each in self._waiting.items() if not each.is_under_way]
         # Whoever was told that an alert fires should also be told when it is over.
-        oldest = next((key for key in idle if self._waiting[key].notices[-1].kind is Kind.FIRING), idle[0])
+        oldest = next((key for key in idle if self._waiting[key].notices[-1].kind is AlertKind.FIRING), idle[0])
         self.counts["dropped"] += len(self._waiting[oldest].notices)
         self._miss(oldest)
 
     def _miss(self, key: Key) -> None:
         waiting = self._waiting.pop(key)
         self._failing.discard(key)
-        if waiting.notices[-1].kind is Kind.FIRING and not waiting.may_have:
+        if waiting.notices[-1].kind is AlertKind.FIRING and not waiting.may_have:
             self._missed[key] = None
             if len(self._missed) > _MOST_MISSED:
                 del self._missed[next(iter(self._missed))]
@@ -228,7 +228,7 @@ class Outbox:
         self._failing.clear()
         self._hold_ms = self._holds = 0
         waiting = self._came_back(key)
-        waiting.has = waiting.may_have = waiting.notices.pop(0).kind is Kind.FIRING
+        waiting.has = waiting.may_have = waiting.notices.pop(0).kind is AlertKind.FIRING
         waiting.begin(now_ms)
         self._settle(key)
 
@@ -259,7 +259,7 @@ class Outbox:
     def _skip(self, waiting: _Waiting, now_ms: int) -> None:
         """Give up the first one, and the resolution of what the receiver was never told of."""
         given_up = waiting.notices.pop(0)
-        if given_up.kind is Kind.FIRING and not waiting.may_have and waiting.notices[0].kind is Kind.RESOLVED:
+        if given_up.kind is AlertKind.FIRING and not waiting.may_have and waiting.notices[0].kind is AlertKind.RESOLVED:
             del waiting.notices[0]
             self.counts["superseded"] += 1
         waiting.begin(now_ms)
@@ -292,4 +292,6 @@ def _pause_ms(failures: int, longest_ms: int) -> int:
 
 def _notice_of(fields: list[Any]) -> Notice:
     notice = Notice(*fields)
-    return notice._replace(kind=Kind(notice.kind), key=Key(*notice.key), texts=tuple(notice.texts), to=tuple(notice.to))
+    return notice._replace(
+        kind=AlertKind(notice.kind), key=Key(*notice.key), texts=tuple(notice.texts), to=tuple(notice.to)
+    )

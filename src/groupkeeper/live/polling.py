@@ -15,7 +15,7 @@ from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import Failure, GroupListing, GroupState
 from groupkeeper.client.errors import CallTimedOut
 from groupkeeper.live.errand import Errand
-from groupkeeper.live.following import Following, Standing
+from groupkeeper.live.following import Following, GroupStanding
 from groupkeeper.live.model import ClusterSnapshot, GroupView, Polls, Scope, TopicView, Wait
 from groupkeeper.live.verdicts import unread_topics
 from groupkeeper.live.waits import SHORT_MS, Waits, longest
@@ -29,11 +29,11 @@ from groupkeeper.operations.lag import (
     sum_by_group,
     sum_by_topic,
 )
-from groupkeeper.operations.problems import Acl, Problem, problem_of
+from groupkeeper.operations.problems import MissingAcl, Problem, problem_of
 from groupkeeper.operations.selection import ALL, Choice, Names, list_selected
 from groupkeeper.operations.share_groups import dead_letter_queues
 from groupkeeper.operations.topics import HIDDEN, hides_topics
-from groupkeeper.operations.watch import Change
+from groupkeeper.operations.watch import WatchedChange
 from groupkeeper.protocol.errors import GroupIdNotFound
 
 _MOST_PROBLEMS = 20
@@ -89,11 +89,11 @@ class Unlisted:
         self._said = GroupsLag({}, {}, {})
 
 
-class Found(NamedTuple):
+class Polled(NamedTuple):
     """A snapshot, and what has changed since the one before."""
 
     snapshot: ClusterSnapshot
-    changes: list[Change]
+    changes: list[WatchedChange]
 
 
 async def poll(
@@ -106,7 +106,7 @@ async def poll(
     polls: Polls,
     *,
     within_s: float,
-) -> Found:
+) -> Polled:
     """Look at the cluster. ``within_s``: for each of the two parts that can take long, as they depend on one broker:
     asking for unlisted groups, and reading times of records.
 
@@ -155,7 +155,7 @@ async def poll(
         described.nodes,
         _scope(wanted, listed, lag, is_whole=not selection.failed)._replace(hides_topics=may_hide),
     )
-    return Found(snapshot, changes)
+    return Polled(snapshot, changes)
 
 
 async def look(
@@ -251,7 +251,7 @@ def topic_views(
     rows: Sequence[PartitionLag],
     waits: Sequence[Wait],
     description: AnyGroup | None,
-    standing: Iterable[Standing] = (),
+    standing: Iterable[GroupStanding] = (),
 ) -> Mapping[str, TopicView]:
     """Sums by topic of a group's rows, which are in order of topics."""
     members = () if description is None else description.members
@@ -281,7 +281,7 @@ def _problems(
     if failure is not None:
         found[problem_of(failure, group=group_id)] = None
     elif may_hide and not rows:
-        found[Problem("TOPICS_HIDDEN", HIDDEN, group_id, acl=Acl("DESCRIBE", "TOPIC", None))] = None
+        found[Problem("TOPICS_HIDDEN", HIDDEN, group_id, acl=MissingAcl("DESCRIBE", "TOPIC", None))] = None
     waiting = dict.fromkeys(row.topic for row in rows if row.lag)
     for row in rows:
         if len(found) == _MOST_PROBLEMS:

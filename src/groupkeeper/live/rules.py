@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from groupkeeper.client.admin.types import GroupState
-from groupkeeper.live.limits import Limits
-from groupkeeper.live.toml_tables import BadTable, Table, as_names, as_tables, as_text, as_texts, read_toml
+from groupkeeper.live.limits import GroupLimits
+from groupkeeper.live.toml_tables import BadTable, TomlTable, as_names, as_tables, as_text, as_texts, read_toml
 from groupkeeper.live.waits import SHORT_MS
 from groupkeeper.operations.selection import Choice, Names
 from groupkeeper.operations.times import BadDuration, parse_length
@@ -35,7 +35,7 @@ class Webhook(NamedTuple):
     repeat_ms: int | None
 
 
-class Rule(NamedTuple):
+class AlertRule(NamedTuple):
     """``for_ms``: how long a limit is broken before an alert fires; ``resolve_ms``: how long it is kept before the
     alert is resolved.
     ``is_of_cluster``: the rule is broken when the cluster cannot be polled, and has no limits of groups. ``within_ms``:
@@ -43,7 +43,7 @@ class Rule(NamedTuple):
     """
 
     name: str
-    limits: Limits
+    limits: GroupLimits
     groups: Choice
     clusters: Names
     for_ms: int
@@ -70,7 +70,7 @@ class Silence(NamedTuple):
 class Rules(NamedTuple):
     """All of a file."""
 
-    rules: tuple[Rule, ...]
+    rules: tuple[AlertRule, ...]
     silences: tuple[Silence, ...]
     webhooks: Mapping[str, Webhook]
 
@@ -101,15 +101,15 @@ def read_rules(path: str) -> Rules:
 
 def rules_of(document: Mapping[str, Any], folder: Path) -> Rules:
     """The rules of a TOML document. Files that it names are relative to the folder. Raises BadTable."""
-    top = Table("the file", document)
+    top = TomlTable("the file", document)
     hooks = top.take("webhook", _tables_by_name, {})
-    webhooks = {name: _webhook(Table(f"webhook.{name}", table), name, folder) for name, table in hooks.items()}
+    webhooks = {name: _webhook(TomlTable(f"webhook.{name}", table), name, folder) for name, table in hooks.items()}
     rules = [
-        _rule(Table(f"rule {number}", table), webhooks)
+        _rule(TomlTable(f"rule {number}", table), webhooks)
         for number, table in enumerate(top.take("rule", as_tables, []), 1)
     ]
     silences = [
-        _silence(Table(f"silence {number}", table))
+        _silence(TomlTable(f"silence {number}", table))
         for number, table in enumerate(top.take("silence", as_tables, []), 1)
     ]
     top.end()
@@ -122,10 +122,10 @@ def rules_of(document: Mapping[str, Any], folder: Path) -> Rules:
     return Rules(tuple(rules), tuple(silences), webhooks)
 
 
-def _rule(table: Table, webhooks: Mapping[str, Webhook]) -> Rule:
+def _rule(table: TomlTable, webhooks: Mapping[str, Webhook]) -> AlertRule:
     name = table.take("name", as_text)
     table.where = f"rule {name!r}"
-    limits = Limits(
+    limits = GroupLimits(
         **{key: table.take(key, _count, None) for key in _MAX_COUNTS},
         **{field: table.take(key, _duration_ms, None) for key, field in _TIMES.items()},
         states=frozenset(table.take("states", _states, [])),
@@ -133,7 +133,7 @@ def _rule(table: Table, webhooks: Mapping[str, Webhook]) -> Rule:
     )
     is_of_cluster = table.take("cluster_unreachable", _truth, False)
     to = tuple(table.take("to", as_texts, list(webhooks)))
-    rule = Rule(
+    rule = AlertRule(
         name,
         limits,
         Choice(table.take("groups", as_names, Names(())), table.take("except_groups", as_names, Names(()))),
@@ -157,7 +157,7 @@ def _rule(table: Table, webhooks: Mapping[str, Webhook]) -> Rule:
     return rule
 
 
-def _silence(table: Table) -> Silence:
+def _silence(table: TomlTable) -> Silence:
     silence = Silence(
         table.take("rules", as_names, Names(())),
         table.take("clusters", as_names, Names(())),
@@ -170,7 +170,7 @@ def _silence(table: Table) -> Silence:
     return silence
 
 
-def _webhook(table: Table, name: str, folder: Path) -> Webhook:
+def _webhook(table: TomlTable, name: str, folder: Path) -> Webhook:
     given = {key: table.take(key, as_text, None) for key in ("url", "url_file", "url_variable")}
     template = table.take("template", _template, Template.JSON)
     repeat_ms = table.take("repeat", _repeat_ms, _REPEAT_MS[template])

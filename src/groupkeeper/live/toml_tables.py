@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any, TypeVar
 
-from groupkeeper.operations.selection import BadPattern, Names
+from groupkeeper.operations.selection import BadGroupPattern, Names
 from groupkeeper.operations.times import BadDuration
 
 
@@ -27,7 +27,7 @@ def read_toml(path: str, read: Callable[[Mapping[str, Any]], T]) -> T:
             raise BadTable(f"{path}: {problem}") from None
 
 
-class Table:
+class TomlTable:
     """A table of the document, of which each key is taken once; what is left is a mistake."""
 
     def __init__(self, where: str, table: Mapping[str, Any]) -> None:
@@ -47,7 +47,7 @@ class Table:
         value = self._left.pop(key)
         try:
             return read(value)
-        except (BadDuration, BadPattern, TypeError, ValueError) as problem:
+        except (BadDuration, BadGroupPattern, TypeError, ValueError) as problem:
             raise BadTable(f"{self.where}: {key}: {problem}") from None
 
     def end(self) -> None:

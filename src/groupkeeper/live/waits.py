@@ -331,7 +331,7 @@ def _is_due(asked_ms: int, at_ms: int) -> bool:
     return abs(at_ms - asked_ms) >= _TRY_AGAIN_MS  # clocks are set back
 
 
-class _Answer(NamedTuple):
+class _TimeAnswer(NamedTuple):
     at_ms: int
     retention_ms: int | None
     failure: Failure | None = None
@@ -341,7 +341,7 @@ class _Retention:
     """How long topics keep their records. What a broker didn't report counts as not known until the next request."""
 
     def __init__(self) -> None:
-        self._answers: dict[str, _Answer] = {}
+        self._answers: dict[str, _TimeAnswer] = {}
 
     async def ask(self, admin: Admin, topics: Iterable[str], at_ms: int) -> None:
         known = {topic: answer for topic in topics if (answer := self._answers.get(topic)) is not None}
@@ -350,9 +350,9 @@ class _Retention:
         if due:
             answers = await admin.topic_settings(due, RETENTION_SETTINGS)
             for topic, settings in answers.done.items():
-                self._answers[topic] = _Answer(at_ms, retention_ms(settings))
+                self._answers[topic] = _TimeAnswer(at_ms, retention_ms(settings))
             for topic, failure in answers.failed.items():
-                self._answers[topic] = _Answer(at_ms, None, failure)
+                self._answers[topic] = _TimeAnswer(at_ms, None, failure)
 
     def forget(self, topics: Iterable[str]) -> None:
         """Their settings may be others now."""

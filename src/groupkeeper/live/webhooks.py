@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from groupkeeper.live.alerts import Kind, Notice
+from groupkeeper.live.alerts import AlertKind, Notice
 from groupkeeper.live.rules import Template, Webhook
 from groupkeeper.operations.times import utc_text
 
@@ -19,7 +19,7 @@ def title(notice: Notice) -> str:
     """One line."""
     rule, cluster, group = notice.key
     what = f"{cluster}: {group}" if group else cluster
-    is_over = notice.kind is Kind.RESOLVED
+    is_over = notice.kind is AlertKind.RESOLVED
     return f"{'Resolved' if is_over else notice.severity.capitalize()}: {what}: {rule}"
 
 
@@ -78,6 +78,6 @@ def _alertmanager(notice: Notice, webhook: Webhook) -> Any:
     annotations = {"summary": title(notice), "description": "; ".join(notice.texts)}
     annotations |= {"command": notice.command} if notice.command else {}
     lease_ms = _LEASE * (webhook.repeat_ms or 24 * 3600_000)
-    ends_ms = notice.at_ms if notice.kind is Kind.RESOLVED else notice.at_ms + lease_ms
+    ends_ms = notice.at_ms if notice.kind is AlertKind.RESOLVED else notice.at_ms + lease_ms
     starts, ends = utc_text(notice.since_ms), utc_text(ends_ms)
     return {"labels": labels, "annotations": annotations, "startsAt": starts, "endsAt": ends}

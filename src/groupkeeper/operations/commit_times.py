@@ -33,7 +33,7 @@ class CommitTime(NamedTuple):
     expires_ms: int | None = None
 
 
-class Times(NamedTuple):
+class CommitTimes(NamedTuple):
     """``commits``: by group and partition, those that are in force. ``empty_ms``: since when classic groups have had no
     members; groups that never had a member, and those of the consumer protocol, are not in it. ``failed``: partitions
     of `__consumer_offsets` that could not be read to their end: nothing is known of their groups.
@@ -49,14 +49,14 @@ class Times(NamedTuple):
         return self.failed.get(_place(group_id, self.partitions)) if self.partitions else None
 
 
-async def commit_times(admin: Admin, group_ids: Collection[str], *, timeout_ms: int | None = None) -> Times:
+async def commit_times(admin: Admin, group_ids: Collection[str], *, timeout_ms: int | None = None) -> CommitTimes:
     """Times of the commits of some groups; only their partitions of `__consumer_offsets` are read.
 
     Raises why the topic cannot be described; a cluster without it has no commits.
     """
     described = await describe_topics(admin, [OFFSETS_TOPIC], timeout_ms=timeout_ms)
     count = len(described.result(OFFSETS_TOPIC).partitions)
-    reader = Reader(group_ids)
+    reader = OffsetsReader(group_ids)
     places = dict.fromkeys(_place(group_id, count) for group_id in group_ids)
     failed: dict[TopicPartition, Failure] = {}
     if places:
@@ -66,7 +66,7 @@ async def commit_times(admin: Admin, group_ids: Collection[str], *, timeout_ms: 
         ranges = {tp: (first.done[tp].offset, last.done[tp].offset) for tp in places if tp not in failed}
         failed |= (await admin.read_logs(ranges, reader.take, timeout_ms=timeout_ms)).failed
     failed |= reader.corrupt
-    return Times(reader.commits, reader.empty_ms, failed, count)
+    return CommitTimes(reader.commits, reader.empty_ms, failed, count)
 
 
 def _place(group_id: str, count: int) -> TopicPartition:
@@ -75,7 +75,7 @@ def _place(group_id: str, count: int) -> TopicPartition:
     return TopicPartition(OFFSETS_TOPIC, partition_of_group(group_id, count))
 
 
-class Reader:
+class OffsetsReader:
     """What the records of `__consumer_offsets` come to, for some groups.
 
     Commits within a transaction count from its end on, if it is committed.

@@ -10,8 +10,8 @@ from groupkeeper.client.admin.types import Batch, Failure, GroupState, GroupType
 from groupkeeper.client.errors import ClientError
 from groupkeeper.operations.errors import GroupIsActive, NotAsCommitted, NotOfConsumers
 from groupkeeper.operations.plans.applying import Applied
-from groupkeeper.operations.plans.guard import Verdict
-from groupkeeper.operations.plans.model import Kind, Trouble
+from groupkeeper.operations.plans.guard import PlanVerdict
+from groupkeeper.operations.plans.model import Kind, PlanTrouble
 from groupkeeper.operations.plans.recording import (
     Begun,
     Outcome,
@@ -118,7 +118,7 @@ async def delete_any_groups(
 async def delete_compared(
     admin: Admin,
     group_ids: Sequence[str],
-    verdict: Verdict,
+    verdict: PlanVerdict,
     recorder: Recorder | None,
     *,
     timeout_ms: int | None = None,
@@ -131,7 +131,7 @@ async def delete_compared(
         if group.group_state is not GroupState.DEAD:
             failed[group_id] = NotAsCommitted("deleted, but it exists again: another client uses it")
     done = tuple(group for group in verdict.ready if group.group_id not in failed)
-    return Applied(done, (), tuple(Trouble(group_id, None, why) for group_id, why in failed.items()))
+    return Applied(done, (), tuple(PlanTrouble(group_id, None, why) for group_id, why in failed.items()))
 
 
 async def _begin(

@@ -126,7 +126,7 @@ async def _describe_part(admin: Admin, group_ids: Sequence[str], timeout_ms: int
     for group in groups.done.values():
         if group.members:
             wanted.update(*(member.assignment for member in group.members))
-    tables = Tables(await log_ends(admin, wanted, timeout_ms=timeout_ms))
+    tables = OffsetTables(await log_ends(admin, wanted, timeout_ms=timeout_ms))
     done = {group_id: tables.table(groups.done[group_id], offsets) for group_id, offsets in committed.done.items()}
     return DescribedOffsets(groups, Batch(done, dict(committed.failed)))
 
@@ -141,7 +141,7 @@ async def log_ends(admin: Admin, partitions: Iterable[TopicPartition], *, timeou
     return LogEnds(ends.done, failed | ends.failed)
 
 
-class Tables:
+class OffsetTables:
     """Makes tables of offsets of groups, where the ends of the logs are known."""
 
     def __init__(self, ends: LogEnds) -> None:

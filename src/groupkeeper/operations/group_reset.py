@@ -11,7 +11,7 @@ from groupkeeper.client.admin.types import Failure, GroupState, OffsetSpec, Topi
 from groupkeeper.client.errors import ClientError, UnsupportedVersion
 from groupkeeper.operations.plans.applying import carry_out
 from groupkeeper.operations.plans.kip122 import ResetPlan
-from groupkeeper.operations.plans.model import Change, GroupPlan, Kind, Plan, Trouble
+from groupkeeper.operations.plans.model import Change, GroupPlan, Kind, Plan, PlanTrouble
 from groupkeeper.operations.plans.recording import Recorder, cluster_id_of
 from groupkeeper.operations.plans.world import Committed, Groups, Logs, look_at_groups, look_at_logs
 from groupkeeper.operations.reset import moved
@@ -21,7 +21,7 @@ from groupkeeper.protocol.errors import InvalidTopicException, KafkaError, Unkno
 _LONG_MAX = 2**63 - 1
 
 
-class Finding(Enum):
+class EntryFinding(Enum):
     """What an entry of a plan meets in the cluster. All but OUT_OF_RANGE keep it from being executed."""
 
     OK = "OK"
@@ -32,7 +32,7 @@ class Finding(Enum):
     UNKNOWN = "cannot be looked at"
 
 
-class Entry(NamedTuple):
+class PlanEntry(NamedTuple):
     """One partition of a plan beside what is so now; offsets are None where they aren't known.
 
     ``applied``: the offset that executing commits, None: nothing. ``failure``: why its lookup fails.
@@ -43,21 +43,21 @@ class Entry(NamedTuple):
     current: int | None
     oldest: int | None
     latest: int | None
-    finding: Finding
+    finding: EntryFinding
     applied: int | None
     failure: Failure | None = None
 
 
-class Report(NamedTuple):
+class ResetReport(NamedTuple):
     """The entries of a plan, in the order of topics and partitions, and the group's state; Dead: no such group."""
 
     group_id: str
     state: GroupState
-    entries: tuple[Entry, ...]
+    entries: tuple[PlanEntry, ...]
     groups: Groups
 
     @property
-    def failures(self) -> list[Entry]:
+    def failures(self) -> list[PlanEntry]:
         """The entries that cannot be looked at."""
         return [entry for entry in self.entries if entry.failure is not None]
 
@@ -66,7 +66,7 @@ class Generated(NamedTuple):
     """A plan, a report on it, and what is noteworthy, each in a line."""
 
     plan: ResetPlan
-    report: Report
+    report: ResetReport
     warnings: tuple[str, ...]
 
 
@@ -107,7 +107,7 @@ async def generate(
 
 async def examine(
     admin: Admin, plan: ResetPlan, groups: Groups | None = None, *, timeout_ms: int | None = None
-) -> Report:
+) -> ResetReport:
     """What the entries of a plan meet. ``groups``: what was found of the group already."""
     if groups is None:
         groups = await _look(admin, plan.group_id, timeout_ms)
@@ -118,12 +118,12 @@ async def examine(
     consumed = consumed_topics(groups, plan.group_id)
     committed = groups.committed[plan.group_id]
     entries = [_entry(place, offset, committed, consumed, logs) for place, offset in sorted(plan.offsets.items())]
-    return Report(plan.group_id, groups.state(plan.group_id), tuple(entries), groups)
+    return ResetReport(plan.group_id, groups.state(plan.group_id), tuple(entries), groups)
 
 
 async def execute(
-    admin: Admin, report: Report, recorder: Recorder | None, *, timeout_ms: int | None = None
-) -> tuple[dict[TopicPartition, int], tuple[Trouble, ...]]:
+    admin: Admin, report: ResetReport, recorder: Recorder | None, *, timeout_ms: int | None = None
+) -> tuple[dict[TopicPartition, int], tuple[PlanTrouble, ...]]:
     """Commit what the report says: the offsets that are committed now, and what did not work.
 
     Raises GroupIsActive; if a member joins only then, the coordinator refuses the partitions.
@@ -214,21 +214,21 @@ async def _offsets_for(
     return offsets_of({place: ends.get(place, answer) for place, answer in found.items()})
 
 
-def _entry(place: TopicPartition, planned: int, committed: Committed, consumed: set[str], logs: Logs) -> Entry:
+def _entry(place: TopicPartition, planned: int, committed: Committed, consumed: set[str], logs: Logs) -> PlanEntry:
     current = committed[place].offset if place in committed else None
     oldest, latest = logs.oldest.get(place), logs.latest.get(place)
 
-    def entry(finding: Finding, applied: int | None = None, failure: Failure | None = None) -> Entry:
-        return Entry(place, planned, current, oldest, latest, finding, applied, failure)
+    def entry(finding: EntryFinding, applied: int | None = None, failure: Failure | None = None) -> PlanEntry:
+        return PlanEntry(place, planned, current, oldest, latest, finding, applied, failure)
 
     unknown = logs.topics.failed.get(place.topic)
     if isinstance(unknown, UnknownTopicOrPartition | InvalidTopicException):
-        return entry(Finding.NO_TOPIC)
+        return entry(EntryFinding.NO_TOPIC)
     if unknown is None and place not in logs.existing(place.topic):
-        return entry(Finding.NO_PARTITION)
+        return entry(EntryFinding.NO_PARTITION)
     if place.topic not in consumed:
-        return entry(Finding.NOT_CONSUMED)
+        return entry(EntryFinding.NOT_CONSUMED)
     if oldest is None or latest is None:
-        return entry(Finding.UNKNOWN, failure=unknown or logs.failed[place])
+        return entry(EntryFinding.UNKNOWN, failure=unknown or logs.failed[place])
     nearer = min(max(planned, oldest), latest)
-    return entry(Finding.OK if nearer == planned else Finding.OUT_OF_RANGE, nearer)
+    return entry(EntryFinding.OK if nearer == planned else EntryFinding.OUT_OF_RANGE, nearer)

@@ -26,7 +26,7 @@ AnyMember = MemberDescription | ShareMemberDescription
 G = TypeVar("G", ShareGroupDescription, StreamsGroupDescription)
 
 
-class Described(NamedTuple):
+class DescribedGroups(NamedTuple):
     """Groups by id. Members of streams groups have the partitions that their active tasks read; ``streams`` has what
     else is known of these groups. A group that a broker before 4.0 calls Dead is in ``done`` and in ``failed``.
     """
@@ -36,7 +36,7 @@ class Described(NamedTuple):
     streams: dict[str, StreamsGroupDescription]
 
 
-async def describe_any(admin: Admin, group_ids: Sequence[str], *, timeout_ms: int | None = None) -> Described:
+async def describe_any(admin: Admin, group_ids: Sequence[str], *, timeout_ms: int | None = None) -> DescribedGroups:
     """The groups, whatever their types. Raises the failure of the whole cluster."""
     described = await admin.describe_consumer_groups(group_ids, timeout_ms=timeout_ms)
     failed = described.failed
@@ -50,7 +50,7 @@ async def describe_any(admin: Admin, group_ids: Sequence[str], *, timeout_ms: in
         if group.group_state is GroupState.DEAD:
             failed[group_id] = GroupIdNotFound(f"Group {group_id} not found.")
     readers = await as_readers(admin, streams.done, timeout_ms=timeout_ms)
-    return Described({**described.done, **shares.done, **readers}, failed, streams.done)
+    return DescribedGroups({**described.done, **shares.done, **readers}, failed, streams.done)
 
 
 async def among(

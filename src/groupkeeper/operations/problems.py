@@ -19,7 +19,7 @@ from groupkeeper.protocol.errors import (
 )
 
 
-class Acl(NamedTuple):
+class MissingAcl(NamedTuple):
     """A permission. ``name`` is None where the broker doesn't tell which topic it is about."""
 
     operation: str
@@ -45,17 +45,19 @@ class Deed(Enum):
     ABORT = ("DESCRIBE", "READ", "CLUSTER_ACTION", "WRITE")
 
 
-def missing_acl(failure: Failure, deed: Deed, *, group_id: str | None = None, topic: str | None = None) -> Acl | None:
+def missing_acl(
+    failure: Failure, deed: Deed, *, group_id: str | None = None, topic: str | None = None
+) -> MissingAcl | None:
     """The missing ACL that explains the failure, None for other failures."""
     on_group, on_topic, on_cluster, on_id = (*deed.value, "DESCRIBE", "DESCRIBE")[:4]
     if isinstance(failure, GroupAuthorizationFailed):
-        return Acl(on_group, "GROUP", group_id)
+        return MissingAcl(on_group, "GROUP", group_id)
     if isinstance(failure, TopicAuthorizationFailed):
-        return Acl(on_topic, "TOPIC", topic)
+        return MissingAcl(on_topic, "TOPIC", topic)
     if isinstance(failure, ClusterAuthorizationFailed):
-        return Acl(on_cluster, "CLUSTER", "kafka-cluster")
+        return MissingAcl(on_cluster, "CLUSTER", "kafka-cluster")
     if isinstance(failure, TransactionalIdAuthorizationFailed):
-        return Acl(on_id, "TRANSACTIONAL_ID", None)
+        return MissingAcl(on_id, "TRANSACTIONAL_ID", None)
     return None
 
 
@@ -71,7 +73,7 @@ class Problem(NamedTuple):
     topic: str | None = None
     partition: int | None = None
     broker: int | None = None
-    acl: Acl | None = None
+    acl: MissingAcl | None = None
     cluster: str | None = None
 
 

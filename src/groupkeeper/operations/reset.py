@@ -78,7 +78,7 @@ class ToPlan(NamedTuple):
 Scenario = ToEarliest | ToLatest | ToCurrent | ToTime | ToOffset | ShiftBy | ToPlan
 
 
-class Facts(NamedTuple):
+class LogFacts(NamedTuple):
     """Data from the cluster about the partitions of a plan: as much of it as the scenario needs."""
 
     earliest: Mapping[TopicPartition, int] = {}
@@ -165,7 +165,7 @@ async def resolve(
     async def found(spec: OffsetSpec, some: Iterable[TopicPartition] = wanted) -> dict[TopicPartition, ListedOffset]:
         return (await listed(admin, some, spec, timeout_ms=timeout_ms)).all()
 
-    facts = Facts(committed=committed)
+    facts = LogFacts(committed=committed)
     if isinstance(scenario, ToEarliest | ToOffset | ShiftBy | ToPlan | ToCurrent):
         needs_earliest = not isinstance(scenario, ToCurrent) or scenario.clamp
         facts = facts._replace(earliest=offsets_of(await found(OffsetSpec.earliest()))) if needs_earliest else facts
@@ -178,7 +178,7 @@ async def resolve(
     return plan_offsets(group_id, wanted, scenario, facts)
 
 
-def plan_offsets(group_id: str, partitions: Sequence[TopicPartition], scenario: Scenario, facts: Facts) -> GroupPlan:
+def plan_offsets(group_id: str, partitions: Sequence[TopicPartition], scenario: Scenario, facts: LogFacts) -> GroupPlan:
     """The plan for a scenario, from what is known. Raises NothingCommitted for a shift from nowhere."""
     changes: dict[TopicPartition, Change] = {}
     notes: list[Note] = []
@@ -197,7 +197,7 @@ def plan_offsets(group_id: str, partitions: Sequence[TopicPartition], scenario: 
     return GroupPlan(group_id, changes, tuple(notes))
 
 
-def _new_offset(partition: TopicPartition, scenario: Scenario, facts: Facts) -> tuple[int, Note | None]:
+def _new_offset(partition: TopicPartition, scenario: Scenario, facts: LogFacts) -> tuple[int, Note | None]:
     match scenario:
         case ToEarliest():
             return facts.earliest[partition], None
@@ -225,7 +225,7 @@ def _new_offset(partition: TopicPartition, scenario: Scenario, facts: Facts) -> 
             return _within(partition, commit.offset + records, facts)
 
 
-def _within(partition: TopicPartition, offset: int, facts: Facts) -> tuple[int, Note | None]:
+def _within(partition: TopicPartition, offset: int, facts: LogFacts) -> tuple[int, Note | None]:
     """The offset, or the end of the log that it lies beyond."""
     if offset > facts.latest[partition]:
         return facts.latest[partition], Note(NoteKind.ABOVE_LATEST, partition, offset, facts.latest[partition])

@@ -21,7 +21,7 @@ STREAMS_PROTOCOL = "streams"
 _GLOB = re.compile(r"[*?\[]")
 
 
-class BadPattern(GroupkeeperError, ValueError):
+class BadGroupPattern(GroupkeeperError, ValueError):
     """The text is no regular expression, or no glob."""
 
 
@@ -112,7 +112,7 @@ def _compiled(text: str, is_regex: bool) -> re.Pattern[str]:
     try:
         return re.compile(text, re.DOTALL)
     except re.error as problem:
-        raise BadPattern(f"{text!r} is not a regular expression: {problem}") from None
+        raise BadGroupPattern(f"{text!r} is not a regular expression: {problem}") from None
 
 
 class Selection(NamedTuple):

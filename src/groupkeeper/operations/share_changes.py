@@ -134,7 +134,7 @@ def _as_commit(one: SharePartitionOffset | None) -> OffsetAndMetadata | None:
     return None if one is None else OffsetAndMetadata(one.start_offset)
 
 
-class ShareChange:
+class ShareDeletion:
     """One deletion of share groups, or of their offsets, by a tool that sends it itself.
 
     ``recorder`` None: nothing is written down.

@@ -33,7 +33,7 @@ async def as_readers(
     return {group_id: _as_readers(group, counts) for group_id, group in found.items()}
 
 
-class Progress(NamedTuple):
+class PartitionProgress(NamedTuple):
     """The progress of a group in a partition. ``commit`` None: nothing is committed, ``lag`` is the whole log."""
 
     commit: OffsetAndMetadata | None
@@ -48,11 +48,11 @@ class StreamsProgress(NamedTuple):
     ends: Batch[TopicPartition, ListedOffset]
     commits: Batch[str, Batch[TopicPartition, OffsetAndMetadata | None]]
 
-    def of(self, group_id: str, partition: TopicPartition) -> Progress:
+    def of(self, group_id: str, partition: TopicPartition) -> PartitionProgress:
         """The group's progress in a partition. The log's ends and the group's offsets must be known."""
         begin, end = self.begins.done[partition].offset, self.ends.done[partition].offset
         commit = self.commits.done[group_id].done.get(partition)
-        return Progress(commit, end, end - (begin if commit is None else commit.offset))
+        return PartitionProgress(commit, end, end - (begin if commit is None else commit.offset))
 
 
 async def streams_progress(

@@ -51,7 +51,7 @@ def parse_datetime(text: str) -> int:
     time = time.partition("T")[0]
     if not any(sign in time for sign in "+-Z"):
         text += "Z"
-    reader = _Reader(text)
+    reader = _DatetimeReader(text)
     try:
         fields = [reader.number(end) for end in ("-", "-", "T", ":", ":", ".", "")]
         offset = reader.zone()
@@ -126,7 +126,7 @@ def parse_length(text: str) -> Duration:
     return Duration(((days * 24 + hours) * 60 + minutes) * 60 + seconds + millis // 1000, millis % 1000 * 10**6)
 
 
-class _Reader:
+class _DatetimeReader:
     """Reads numbers and a zone off a text, one after the other. Raises ValueError where the form isn't kept."""
 
     def __init__(self, text: str) -> None:

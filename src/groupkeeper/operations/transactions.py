@@ -11,7 +11,7 @@ from groupkeeper.client.admin.resources.types import ProducerState, TransactionD
 from groupkeeper.client.admin.types import Batch, Failure, OffsetSpec, TopicPartition
 from groupkeeper.client.errors import ClientError
 from groupkeeper.operations.errors import OperationRefused
-from groupkeeper.operations.plans.journal import Lost, Result
+from groupkeeper.operations.plans.journal import ApplyResult, Lost
 from groupkeeper.operations.plans.model import Change, GroupPlan, Kind, Plan
 from groupkeeper.operations.plans.recording import UNANSWERED, Recorder, known_cluster_id
 from groupkeeper.operations.problems import error_name
@@ -236,8 +236,8 @@ async def abort(admin: Admin, planned: Abort, recorder: Recorder | None) -> None
                 await admin.abort_transaction(place, state)
     except (ClientError, KafkaError) as failure:
         if recorder is not None:
-            result = Result.PARTLY if isinstance(failure, UNANSWERED) else Result.REFUSED
+            result = ApplyResult.PARTLY if isinstance(failure, UNANSWERED) else ApplyResult.REFUSED
             recorder.end(begun, result, [Lost(planned.name, None, None, error_name(failure), str(failure))])
         raise
     if recorder is not None:
-        recorder.end(begun, Result.APPLIED)
+        recorder.end(begun, ApplyResult.APPLIED)

@@ -41,7 +41,7 @@ class What(StrEnum):
     PROBLEM = "problem"
 
 
-class Change(NamedTuple):
+class WatchedChange(NamedTuple):
     """A changed value; None: it didn't exist before, or doesn't any more.
 
     ``member`` is the member concerned, as it is now or was last. Of a problem, ``after`` is its text. ``is_initial``:
@@ -61,7 +61,7 @@ class Look(NamedTuple):
     group. ``is_late``: there are no replies yet, and another Look follows with what came of the poll.
     """
 
-    changes: list[Change]
+    changes: list[WatchedChange]
     failure: Failure | None = None
     is_late: bool = False
 
@@ -97,7 +97,7 @@ async def follow(
             if failure is not None:
                 raise failure
             unseen = set(seen)
-        found: list[Change] = []
+        found: list[WatchedChange] = []
         # A group that is no longer listed was deleted.
         for group_id in sorted(seen.keys() | groups.keys()):
             now = seen.get(group_id)
@@ -105,7 +105,7 @@ async def follow(
             if isinstance(now, KafkaError | ClientError):
                 problem, now = str(now), groups.get(group_id)
             if problems.get(group_id) != problem:
-                found.append(Change(group_id, What.PROBLEM, problems.get(group_id), problem))
+                found.append(WatchedChange(group_id, What.PROBLEM, problems.get(group_id), problem))
                 problems[group_id] = problem
             differences = changes(group_id, groups.get(group_id), now)
             found += map(_as_found, differences) if group_id in unseen else differences
@@ -134,7 +134,7 @@ def _failure_of_all(seen: Mapping[str, Seen]) -> Failure | None:
     return failures[0] if failures and len(failures) == len(seen) else None
 
 
-def _as_found(change: Change) -> Change:
+def _as_found(change: WatchedChange) -> WatchedChange:
     what = What.PRESENT if change.what is What.JOINED else change.what
     return change._replace(what=what, is_initial=True)
 
@@ -154,15 +154,15 @@ async def look(admin: Admin, names: Names, *, timeout_ms: int | None = None) -> 
     return seen
 
 
-def changes(group_id: str, before: AnyGroup | None, after: AnyGroup | None) -> Iterator[Change]:
+def changes(group_id: str, before: AnyGroup | None, after: AnyGroup | None) -> Iterator[WatchedChange]:
     """What is other in a group; None is a group that is not there. Members are in the order of their ids."""
     for what, old, new in _facts(before, after):
         if old != new:
-            yield Change(group_id, what, old, new)
+            yield WatchedChange(group_id, what, old, new)
     gone, here = _members(before), _members(after)
     for member_id in sorted(gone.keys() - here.keys()):
         left = gone[member_id]
-        yield Change(group_id, What.LEFT, tuple(sorted(left.assignment)), None, left)
+        yield WatchedChange(group_id, What.LEFT, tuple(sorted(left.assignment)), None, left)
     for member_id in sorted(here):
         yield from _member_changes(group_id, gone.get(member_id), here[member_id])
 
@@ -201,9 +201,11 @@ def _group_facts(group: AnyGroup | None) -> dict[What, str | int | None]:
     }
 
 
-def _member_changes(group_id: str, before: MemberDescription | None, after: MemberDescription) -> Iterator[Change]:
+def _member_changes(
+    group_id: str, before: MemberDescription | None, after: MemberDescription
+) -> Iterator[WatchedChange]:
     if before is None:
-        yield Change(group_id, What.JOINED, None, tuple(sorted(after.assignment)), after)
+        yield WatchedChange(group_id, What.JOINED, None, tuple(sorted(after.assignment)), after)
         before = after._replace(member_epoch=None, upgraded=None, target_assignment=None)
     pairs: tuple[tuple[What, int | bool | Partitions | None, int | bool | Partitions | None], ...] = (
         (What.MEMBER_EPOCH, before.member_epoch, after.member_epoch),
@@ -213,7 +215,7 @@ def _member_changes(group_id: str, before: MemberDescription | None, after: Memb
     )
     for what, old, new in pairs:
         if old != new:
-            yield Change(group_id, what, old, new, after)
+            yield WatchedChange(group_id, what, old, new, after)
 
 
 def _sorted(partitions: Partitions | None) -> Partitions | None:

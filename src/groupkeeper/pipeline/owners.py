@@ -12,7 +12,7 @@ from groupkeeper.pipeline.errors import SourceError
 KINDS = ("group", "topic")
 
 
-class Rule(NamedTuple):
+class OwnerRule(NamedTuple):
     """`owner` owns everything that matches `pattern`. `kind` None: groups and topics."""
 
     kind: str | None
@@ -21,7 +21,7 @@ class Rule(NamedTuple):
     compiled: re.Pattern[str]
 
 
-def parse_owners(text: str, where: str) -> tuple[Rule, ...]:
+def parse_owners(text: str, where: str) -> tuple[OwnerRule, ...]:
     """The rules, one per line: `[group:|topic:]PATTERN OWNER`; lines that start with `#` are comments. Raises
     SourceError, which names the line.
     """
@@ -39,11 +39,11 @@ def parse_owners(text: str, where: str) -> tuple[Rule, ...]:
         if not pattern:
             raise SourceError(f"{where}, line {number}: there is no pattern after '{prefix}:'")
         glob_or_name = rf"{fnmatch.translate(pattern)}|{re.escape(pattern)}\Z"
-        found.append(Rule(kind, pattern, owner, re.compile(glob_or_name, re.DOTALL)))
+        found.append(OwnerRule(kind, pattern, owner, re.compile(glob_or_name, re.DOTALL)))
     return tuple(found)
 
 
-def owner_of(rules: Sequence[Rule], kind: str, name: str) -> Rule | None:
+def owner_of(rules: Sequence[OwnerRule], kind: str, name: str) -> OwnerRule | None:
     """The last matching rule."""
     return next(
         (rule for rule in reversed(rules) if rule.kind in (None, kind) and rule.compiled.match(name)),

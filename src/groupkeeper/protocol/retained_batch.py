@@ -26,7 +26,7 @@ in a few bytes.
 """
 
 
-class Entry(NamedTuple):
+class BatchEntry(NamedTuple):
     """One record, parsed only as far as compaction needs.
 
     Attributes:
@@ -76,7 +76,7 @@ def _body(buf: bytes, pos: int, header: BatchHeader) -> bytes:
     return decompress(codec, body) if codec and header.record_count else body
 
 
-def read_entries(buf: bytes, pos: int, header: BatchHeader) -> tuple[bytes, list[Entry]]:
+def read_entries(buf: bytes, pos: int, header: BatchHeader) -> tuple[bytes, list[BatchEntry]]:
     """The decompressed records of the batch at `pos`: all bytes, and an entry per record. Raises CorruptRecord."""
     try:
         body = _body(buf, pos, header)
@@ -85,7 +85,7 @@ def read_entries(buf: bytes, pos: int, header: BatchHeader) -> tuple[bytes, list
         raise CorruptRecord(f"batch at offset {header.base_offset}: {error}") from error
 
 
-def _entries(body: bytes, header: BatchHeader) -> list[Entry]:
+def _entries(body: bytes, header: BatchHeader) -> list[BatchEntry]:
     found = []
     start = 0
     base_offset = header.base_offset
@@ -102,13 +102,13 @@ def _entries(body: bytes, header: BatchHeader) -> list[Entry]:
             key = body[pos : pos + size]
             pos += size
         value_size = SIGNED[body[pos]] if body[pos] < 0x80 else 1
-        found.append(Entry(base_offset + place, key, value_size >= 0, delta, start, rest, end))
+        found.append(BatchEntry(base_offset + place, key, value_size >= 0, delta, start, rest, end))
         start = end
     return found
 
 
 def retained_batch(
-    header: BatchHeader, body: bytes, entries: Sequence[Entry], *, delete_horizon_ms: int | None = None
+    header: BatchHeader, body: bytes, entries: Sequence[BatchEntry], *, delete_horizon_ms: int | None = None
 ) -> bytes:
     """A batch with the given entries of a batch, of the same range of offsets and the same producer.
 
@@ -148,7 +148,7 @@ def retained_batch(
     return place + checked
 
 
-def _shifted(body: bytes, entries: Sequence[Entry], shift: int) -> bytes:
+def _shifted(body: bytes, entries: Sequence[BatchEntry], shift: int) -> bytes:
     """The records with timestamps relative to another base."""
     parts: list[bytes] = []
     for entry in entries:

@@ -49,7 +49,7 @@ def read_jks(content: bytes, password: str | None) -> JksStore:
         digest = hashlib.sha1(_utf16(password) + _WHITENER + content[:-_DIGEST_BYTES], usedforsecurity=False).digest()
         if not hmac.compare_digest(digest, content[-_DIGEST_BYTES:]):
             raise WrongPassword("the password is wrong, or the store damaged")
-    reader = _Reader(content[:-_DIGEST_BYTES], 4)
+    reader = _StoreReader(content[:-_DIGEST_BYTES], 4)
     version, count = reader.integer(4), reader.integer(4)
     if version not in (1, 2):
         raise BadStore(f"JKS version {version} is not known")
@@ -87,8 +87,8 @@ def unprotected_key(protected: bytes, password: str) -> bytes:
 
 def _octet_string(protected: bytes) -> bytes:
     """The encrypted bytes in ``SEQUENCE { algorithm, OCTET STRING }``."""
-    reader = _Reader(protected, 0)
-    outer = _Reader(reader.element(0x30), 0)
+    reader = _StoreReader(protected, 0)
+    outer = _StoreReader(reader.element(0x30), 0)
     if not outer.element(0x30).startswith(_KEY_PROTECTOR):
         raise BadStore("the key is protected in a way that is not JKS's")
     content = outer.element(0x04)
@@ -101,7 +101,7 @@ def _utf16(password: str) -> bytes:
     return password.encode("utf-16-be")
 
 
-class _Reader:
+class _StoreReader:
     """Reads within bounds; whatever is too long ends in BadStore."""
 
     def __init__(self, content: bytes, position: int) -> None:

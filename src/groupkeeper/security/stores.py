@@ -16,7 +16,7 @@ _KEY = re.compile(r"-----BEGIN (?P<kind>[A-Z ]*PRIVATE KEY)-----.+?-----END (?P=
 STORE_TYPES = ("JKS", "PKCS12", "PEM")
 
 
-class Identity(NamedTuple):
+class StoreIdentity(NamedTuple):
     """A private key with its certificates (its own one first), as PEM; ``password`` of the key, None for none."""
 
     key: str
@@ -88,7 +88,7 @@ def trusted_certificates(properties: Mapping[str, str]) -> str | None:
     return "\n".join(found) + "\n"
 
 
-def own_identity(properties: Mapping[str, str]) -> Identity | None:
+def own_identity(properties: Mapping[str, str]) -> StoreIdentity | None:
     """The client's key and certificates, None when the properties name none. Raises BadCredentials."""
     source = _Source("ssl.keystore", properties)
     password = properties.get("ssl.key.password", "").strip() or None
@@ -109,7 +109,7 @@ def own_identity(properties: Mapping[str, str]) -> Identity | None:
     return identity
 
 
-def _pem_identity(place: str, text: str, password: str | None) -> Identity:
+def _pem_identity(place: str, text: str, password: str | None) -> StoreIdentity:
     key = _KEY.search(text)
     chain = _CERTIFICATE.findall(text)
     if key is None:
@@ -119,7 +119,7 @@ def _pem_identity(place: str, text: str, password: str | None) -> Identity:
     is_encrypted = "ENCRYPTED" in key[0]
     if is_encrypted and password is None:
         raise BadCredentials(f"{place}: the private key is encrypted: set ssl.key.password")
-    return Identity(key[0] + "\n", "\n".join(chain) + "\n", password if is_encrypted else None)
+    return StoreIdentity(key[0] + "\n", "\n".join(chain) + "\n", password if is_encrypted else None)
 
 
 def _unfolded(text: str) -> str:
@@ -145,7 +145,7 @@ def _no_store_password(source: _Source) -> None:
         raise BadCredentials(f"{source.prefix}.password: a PEM store has no password: {way_out}")
 
 
-def _store(source: _Source, key_password: str | None = None) -> tuple[Identity | None, list[bytes]]:
+def _store(source: _Source, key_password: str | None = None) -> tuple[StoreIdentity | None, list[bytes]]:
     """The first key and the trusted certificates. As in Java, the content tells JKS from PKCS12, not the type."""
     content = source.content()
     password = source.value("password")
@@ -164,7 +164,7 @@ def _store(source: _Source, key_password: str | None = None) -> tuple[Identity |
 
 def _from_jks(
     source: _Source, content: bytes, password: str | None, key_password: str | None
-) -> tuple[Identity | None, list[bytes]]:
+) -> tuple[StoreIdentity | None, list[bytes]]:
     try:
         store = jks.read_jks(content, password)
     except jks.WrongPassword as error:
@@ -185,10 +185,10 @@ def _from_jks(
     except jks.BadStore as error:
         raise BadCredentials(f"{source.place}, key {entry.alias}: {error}") from None
     chain = "".join(_pem("CERTIFICATE", each) + "\n" for each in entry.chain)
-    return Identity(_pem("PRIVATE KEY", key) + "\n", chain, None), list(store.certificates)
+    return StoreIdentity(_pem("PRIVATE KEY", key) + "\n", chain, None), list(store.certificates)
 
 
-def _from_pkcs12(source: _Source, content: bytes, password: str | None) -> tuple[Identity | None, list[bytes]]:
+def _from_pkcs12(source: _Source, content: bytes, password: str | None) -> tuple[StoreIdentity | None, list[bytes]]:
     try:
         from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, pkcs12
     except ImportError:
@@ -212,7 +212,7 @@ def _from_pkcs12(source: _Source, content: bytes, password: str | None) -> tuple
     # Only what signed the certificate before it: the store may hold trusted certificates beside the chain.
     while (issuer := by_subject.get(chain[-1].issuer)) is not None and issuer not in chain:
         chain.append(issuer)
-    return Identity(key, "".join(each.public_bytes(Encoding.PEM).decode() for each in chain), None), others
+    return StoreIdentity(key, "".join(each.public_bytes(Encoding.PEM).decode() for each in chain), None), others
 
 
 def _pem(label: str, der: bytes) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 from groupkeeper.security.errors import BadCredentials, UnsupportedCredentials
-from groupkeeper.security.stores import Identity, own_identity, trusted_certificates
+from groupkeeper.security.stores import StoreIdentity, own_identity, trusted_certificates
 
 _VERSIONS = {
     "TLSv1": ssl.TLSVersion.TLSv1,
@@ -109,7 +109,7 @@ _TOO_WEAK = {
 """What OpenSSL's security level refuses although the store is whole, by its reason."""
 
 
-def load_identity(context: ssl.SSLContext, identity: Identity) -> None:
+def load_identity(context: ssl.SSLContext, identity: StoreIdentity) -> None:
     """Shows this certificate to peers. Raises BadCredentials."""
     # Given a password, even an empty one, OpenSSL doesn't ask for one on the terminal.
     password = identity.password or ""

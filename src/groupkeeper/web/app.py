@@ -23,10 +23,10 @@ from groupkeeper.live.model import ClusterSnapshot
 from groupkeeper.pipeline.report.plot_script import PLOT_SCRIPT
 from groupkeeper.web.access.people import SESSION_S, Access, cookie_name
 from groupkeeper.web.answers import HEADERS, Chunked, Streamed, html_answer
-from groupkeeper.web.change_routes import Answer, Changes, Refused, read_form
+from groupkeeper.web.change_routes import Answer, ChangeRefused, Changes, read_form
 from groupkeeper.web.changes.change_request import first
 from groupkeeper.web.changes.desk import Desk
-from groupkeeper.web.changes.record import Record
+from groupkeeper.web.changes.record import ChangeRecord
 from groupkeeper.web.exporter import Exporter
 from groupkeeper.web.exposition import wanted_format
 from groupkeeper.web.news import News
@@ -63,7 +63,7 @@ class Site:
         archive: Archive,
         access: Access,
         desk: Desk | None = None,
-        record: Record | None = None,
+        record: ChangeRecord | None = None,
         news: News | None = None,
         notes: Callable[[], Sequence[str]] = tuple,
     ) -> None:
@@ -132,7 +132,7 @@ class Site:
             return html_answer(self._login_page("", "/"))
         try:
             form = await read_form(request)
-        except Refused as refused:
+        except ChangeRefused as refused:
             return html_answer(self._login_page(refused.reason, "/"), refused.status)
         target = first(form, "target")
         session = self._access.log_in(first(form, "token").strip())
@@ -159,7 +159,7 @@ class Site:
     async def logout(self, request: Request) -> Response:
         try:
             form = await read_form(request)
-        except Refused as refused:
+        except ChangeRefused as refused:
             return html_answer(parts.refusal_page(refused.reason, refused.status, self._nobody()), refused.status)
         person = self._access.person(request)
         if person is not None and self._access.is_sealed(person, first(form, "seal")):

@@ -20,8 +20,8 @@ from groupkeeper.web.access.people import Access, Person
 from groupkeeper.web.access.roles import Role
 from groupkeeper.web.answers import HEADERS, html_answer
 from groupkeeper.web.changes.change_request import BadForm, Form, Target, change_request_of, first, swept_of
-from groupkeeper.web.changes.desk import Desk, Entry, NotDone
-from groupkeeper.web.changes.record import Record
+from groupkeeper.web.changes.desk import Desk, DeskEntry, NotDone
+from groupkeeper.web.changes.record import ChangeRecord
 from groupkeeper.web.pages import parts, scope
 from groupkeeper.web.pages.change import change_page, sweep_page
 from groupkeeper.web.pages.journal import change_made_page, changes_table, journal_page, plans_page
@@ -37,7 +37,7 @@ Snapshots = Callable[[], Sequence[ClusterSnapshot]]
 Answer = Callable[[Request], Awaitable[Response]]
 
 
-class Refused(Exception):
+class ChangeRefused(Exception):
     """The request is refused. ``reason``: for a page."""
 
     def __init__(self, status: int, reason: str) -> None:
@@ -49,7 +49,7 @@ class Refused(Exception):
 class Changes:
     """The routes. ``desk`` None: the server is read-only, and pages show that. ``record`` None: no journal."""
 
-    def __init__(self, access: Access, snapshots: Snapshots, desk: Desk | None, record: Record | None) -> None:
+    def __init__(self, access: Access, snapshots: Snapshots, desk: Desk | None, record: ChangeRecord | None) -> None:
         self._access = access
         self._snapshots = snapshots
         self._desk = desk
@@ -79,7 +79,7 @@ class Changes:
         async def answered(request: Request) -> Response:
             try:
                 return await answer(request)
-            except Refused as refused:
+            except ChangeRefused as refused:
                 status, reason = refused.status, refused.reason
             except BadForm as problem:
                 status, reason = 400, str(problem)
@@ -152,7 +152,7 @@ class Changes:
             and person.rights.may(Role.CHANGE, snapshot.cluster, group_id)
         ]
         if not group_ids:
-            raise Refused(400, "There is no such group that you may change.")
+            raise ChangeRefused(400, "There is no such group that you may change.")
         entry = await desk.sweep(snapshot.cluster, swept, group_ids, person)
         return _seen_at("/plan", id=entry.id)
 
@@ -165,7 +165,7 @@ class Changes:
     async def file(self, request: Request) -> Response:
         entry = self._entry(request.query_params.get("id", ""), request)
         if entry.is_deletion_of_group or entry.is_of_share_groups:
-            raise Refused(404, "A plan of this kind has no file.")
+            raise ChangeRefused(404, "A plan of this kind has no file.")
         headers = {**HEADERS, "Content-Disposition": 'attachment; filename="plan.json"'}
         return Response("".join(document.write(entry.plan)), 200, headers, "application/json")
 
@@ -181,9 +181,11 @@ class Changes:
         entry = self._entry(first(form, "id"), request)
         self._may_change(person, entry.cluster, entry.group_ids)
         if len(entry.group_ids) > 1 and first(form, "confirm").strip() != str(len(entry.group_ids)):
-            raise Refused(400, f"Nothing was changed: type the number of groups, {len(entry.group_ids)}, to confirm.")
+            raise ChangeRefused(
+                400, f"Nothing was changed: type the number of groups, {len(entry.group_ids)}, to confirm."
+            )
         if entry.made.is_refused or not (entry.plan.groups or entry.is_deletion_of_group):
-            raise Refused(409, "Nothing was changed: the plan has nothing that can be done.")
+            raise ChangeRefused(409, "Nothing was changed: the plan has nothing that can be done.")
         await desk.apply(entry, person)
         return _seen_at("/plan", id=entry.id)
 
@@ -192,11 +194,11 @@ class Changes:
         change_id = first(form, "change")
         recorded = await desk.recorded(change_id)
         if recorded is None:
-            raise Refused(404, "The journal has no such change.")
+            raise ChangeRefused(404, "The journal has no such change.")
         cluster = first(form, "cluster")
         self._may_change(person, cluster, tuple(recorded.groups), desk.undo_command(cluster, change_id))
         if cluster not in (each.cluster for each in self._snapshots()):
-            raise Refused(404, "There is no such cluster here.")
+            raise ChangeRefused(404, "There is no such cluster here.")
         entry = await desk.undo(cluster, change_id, recorded, person)
         return _seen_at("/plan", id=entry.id)
 
@@ -215,7 +217,7 @@ class Changes:
         person = _known(viewer)
         recorded = await record.load(request.query_params.get("id", ""))
         if recorded is None or not record.is_seen(person, recorded.head, tuple(recorded.groups)):
-            raise Refused(404, "The journal has no such change.")
+            raise ChangeRefused(404, "The journal has no such change.")
         cluster = record.cluster(recorded.head)
         is_final = recorded.head.kind == Kind.ABORT_TRANSACTION
         may = cluster is not None and not is_final and self._is_allowed(person, cluster, tuple(recorded.groups))
@@ -241,46 +243,46 @@ class Changes:
         link = parts.url("/journal", group=group_id)
         return f'<h2>Resets and deletions</h2>{table}<p class="note"><a href="{link}">all changes</a></p>'
 
-    def _known_record(self) -> Record:
+    def _known_record(self) -> ChangeRecord:
         if self._record is None:
-            raise Refused(404, "This server has no journal: it is turned off.")
+            raise ChangeRefused(404, "This server has no journal: it is turned off.")
         self._record.know(self._snapshots())
         return self._record
 
     async def _posted(self, request: Request) -> tuple[Desk, Person, Form]:
         """The sender and the fields of a form. Raises Refused unless it is from one of the sender's own pages."""
         if self._desk is None:
-            raise Refused(403, "This server is read-only: it was started without --allow-changes.")
+            raise ChangeRefused(403, "This server is read-only: it was started without --allow-changes.")
         form = await read_form(request)
         person = self._access.person(request)
         if person is None or not person.is_known:
-            raise Refused(403, "Nothing was changed: log in first.")
+            raise ChangeRefused(403, "Nothing was changed: log in first.")
         if not self._access.is_sealed(person, first(form, "seal")):
-            raise Refused(403, "Nothing was changed: the form is not from a page of this session. Load it again.")
+            raise ChangeRefused(403, "Nothing was changed: the form is not from a page of this session. Load it again.")
         return self._desk, person, form
 
     def _cluster(self, cluster: str, request: Request) -> ClusterSnapshot:
         for snapshot in self.viewer(request).seen(self._snapshots()):
             if snapshot.cluster == cluster:
                 return snapshot
-        raise Refused(404, "There is no such cluster here.")
+        raise ChangeRefused(404, "There is no such cluster here.")
 
     def _group(self, cluster: str, group_id: str, request: Request) -> tuple[ClusterSnapshot, GroupView]:
         viewer = self.viewer(request)
         for snapshot in viewer.seen(self._snapshots()):
             if snapshot.cluster == cluster and group_id in snapshot.groups:
                 return snapshot, snapshot.groups[group_id]
-        raise Refused(404, "There is no such group now, or its cluster cannot be reached.")
+        raise ChangeRefused(404, "There is no such group now, or its cluster cannot be reached.")
 
-    def _entry(self, entry_id: str, request: Request) -> Entry:
+    def _entry(self, entry_id: str, request: Request) -> DeskEntry:
         entry = None if self._desk is None else self._desk.entry(entry_id)
         person = self._access.person(request)
         if entry is None or person is None or not self._sees(person, entry):
-            raise Refused(404, "There is no such plan (any more).")
+            raise ChangeRefused(404, "There is no such plan (any more).")
         return entry
 
     @staticmethod
-    def _sees(person: Person, entry: Entry) -> bool:
+    def _sees(person: Person, entry: DeskEntry) -> bool:
         """A plan without groups may still name some in its problems."""
         may = all(person.rights.may(Role.VIEW, entry.cluster, group_id) for group_id in entry.group_ids)
         return may and (bool(entry.group_ids) or entry.made_by == person.name)
@@ -292,9 +294,11 @@ class Changes:
     def _may_change(self, person: Person, cluster: str, group_ids: Sequence[str], command: Sequence[str] = ()) -> None:
         """Raises Refused. ``command``: what does it in a shell."""
         if not self._is_allowed(person, cluster, group_ids):
-            raise Refused(403, f"Nothing was changed: {person.name} has no role that may change all of these groups.")
+            raise ChangeRefused(
+                403, f"Nothing was changed: {person.name} has no role that may change all of these groups."
+            )
         if unseen := self._unseen(group_ids):
-            raise Refused(
+            raise ChangeRefused(
                 403,
                 f"Nothing was changed: this server leaves out {unseen} ({scope.OPTIONS}), so it neither shows nor "
                 f"changes it. As a command: {shlex.join(command)}",
@@ -314,23 +318,23 @@ def _known(viewer: Viewer) -> Person:
 async def read_form(request: Request) -> Form:
     """The fields of a form that was sent. Raises Refused for what no page of this server sends."""
     if request.headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
-        raise Refused(403, "Nothing was changed: the form is from another site.")
+        raise ChangeRefused(403, "Nothing was changed: the form is from another site.")
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "application/x-www-form-urlencoded":
-        raise Refused(415, "Expected a form.")
+        raise ChangeRefused(415, "Expected a form.")
     body = b""
     try:
         async with asyncio.timeout(_SLOWEST_FORM_S):
             async for piece in request.stream():
                 body += piece
                 if len(body) > _LARGEST_FORM:
-                    raise Refused(413, "The form is too large.")
+                    raise ChangeRefused(413, "The form is too large.")
     except TimeoutError:
-        raise Refused(408, "The form was sent too slowly.") from None
+        raise ChangeRefused(408, "The form was sent too slowly.") from None
     try:
         return parse_qs(body.decode("ascii"), keep_blank_values=True, max_num_fields=_MOST_FIELDS, errors="strict")
     except ValueError:
-        raise Refused(400, "That is no form.") from None
+        raise ChangeRefused(400, "That is no form.") from None
 
 
 def _seen_at(path: str, **parameters: str) -> Response:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from groupkeeper import __version__
 from groupkeeper.live.model import ClusterSnapshot, GroupView
 from groupkeeper.web import other_names, series
-from groupkeeper.web.exposition import Block, Format, Metric, Sample, Writing, gzipped, labels, segments, unpacked
+from groupkeeper.web.exposition import Block, Format, MetricFamily, Sample, Writing, gzipped, labels, segments, unpacked
 from groupkeeper.web.series import Level
 
 _OF_GROUP: Mapping[Level, Callable[[ClusterSnapshot, GroupView], Iterator[Sample]]] = {
@@ -29,10 +29,10 @@ _METRICS = {
 }
 
 
-class Names(NamedTuple):
+class ExportedNames(NamedTuple):
     """Metrics with the names of another exporter."""
 
-    metrics: Sequence[Metric]
+    metrics: Sequence[MetricFamily]
     of_cluster: Callable[[ClusterSnapshot], Iterator[Sample]]
     of_group: Callable[[str, GroupView], Iterator[Sample]]
 
@@ -40,12 +40,12 @@ class Names(NamedTuple):
 _SAMPLES_AT_A_TIME = 2000
 
 OWN = "groupkeeper"
-OTHERS: Mapping[str, Names] = {
-    "kminion": Names(other_names.KMINION, other_names.kminion_of_cluster, other_names.kminion_of_group),
-    "kafka_exporter": Names(
+OTHERS: Mapping[str, ExportedNames] = {
+    "kminion": ExportedNames(other_names.KMINION, other_names.kminion_of_cluster, other_names.kminion_of_group),
+    "kafka_exporter": ExportedNames(
         other_names.KAFKA_EXPORTER, other_names.kafka_exporter_of_cluster, other_names.kafka_exporter_of_group
     ),
-    "kafka-lag-exporter": Names(
+    "kafka-lag-exporter": ExportedNames(
         other_names.KAFKA_LAG_EXPORTER,
         other_names.kafka_lag_exporter_of_cluster,
         other_names.kafka_lag_exporter_of_group,
@@ -53,37 +53,41 @@ OTHERS: Mapping[str, Names] = {
 }
 
 PROGRAM_METRICS = (
-    Metric("groupkeeper_build_info", "1; the version of this program.", ("version",)),
-    Metric("groupkeeper_history_up", "1 if the last poll was written to the history; absent: there is no history."),
-    Metric("groupkeeper_history_failed_polls_total", "Polls that could not be written to the history.", (), True),
-    Metric(
+    MetricFamily("groupkeeper_build_info", "1; the version of this program.", ("version",)),
+    MetricFamily(
+        "groupkeeper_history_up", "1 if the last poll was written to the history; absent: there is no history."
+    ),
+    MetricFamily("groupkeeper_history_failed_polls_total", "Polls that could not be written to the history.", (), True),
+    MetricFamily(
         "groupkeeper_alert_firing",
         "1; an alert: a group breaks a rule of --rules, or the cluster cannot be polled; also when silenced.",
         ("rule", "severity", "cluster", "group"),
     ),
-    Metric("groupkeeper_rule_groups", "Groups of the cluster that a rule of --rules applies to.", ("rule", "cluster")),
-    Metric(
+    MetricFamily(
+        "groupkeeper_rule_groups", "Groups of the cluster that a rule of --rules applies to.", ("rule", "cluster")
+    ),
+    MetricFamily(
         "groupkeeper_rule_unmatched_names",
         "Names and globs of a rule that have matched nothing since the start; absent: there are none.",
         ("rule",),
     ),
-    Metric(
+    MetricFamily(
         "groupkeeper_webhook_notices_total",
         "Notices by outcome: sent, failed (given up), dropped (too many waited), superseded (by later ones).",
         ("webhook", "outcome"),
         True,
     ),
-    Metric("groupkeeper_webhook_pending", "Notices that are not delivered to the webhook yet.", ("webhook",)),
-    Metric(
+    MetricFamily("groupkeeper_webhook_pending", "Notices that are not delivered to the webhook yet.", ("webhook",)),
+    MetricFamily(
         "groupkeeper_webhook_oldest_pending_seconds",
         "How long the oldest undelivered notice had waited at the last snapshot; 0: there is none.",
         ("webhook",),
     ),
-    Metric("groupkeeper_webhook_retries_total", "Requests that repeated a failed one.", ("webhook",), True),
-    Metric("groupkeeper_webhook_failures_total", "Requests that failed.", ("webhook", "reason"), True),
-    Metric("process_resident_memory_bytes", "Memory of this program at the last snapshot."),
-    Metric("process_cpu_seconds_total", "CPU time of this program at the last snapshot.", (), True),
-    Metric("process_start_time_seconds", "When this program started."),
+    MetricFamily("groupkeeper_webhook_retries_total", "Requests that repeated a failed one.", ("webhook",), True),
+    MetricFamily("groupkeeper_webhook_failures_total", "Requests that failed.", ("webhook", "reason"), True),
+    MetricFamily("process_resident_memory_bytes", "Memory of this program at the last snapshot."),
+    MetricFamily("process_cpu_seconds_total", "CPU time of this program at the last snapshot.", (), True),
+    MetricFamily("process_start_time_seconds", "When this program started."),
 )
 
 
@@ -110,9 +114,9 @@ class Exporter:
         self._levels = [level for level in Level if level in (Level.GROUP, Level.TOPIC) or level in choices.levels]
 
     @property
-    def metrics(self) -> list[Metric]:
+    def metrics(self) -> list[MetricFamily]:
         """Every metric that there may be."""
-        found: list[Metric] = [*PROGRAM_METRICS, *series.CLUSTER_METRICS]
+        found: list[MetricFamily] = [*PROGRAM_METRICS, *series.CLUSTER_METRICS]
         if OWN in self._choices.names:
             found += [metric for level in self._levels for metric in _METRICS[level]]
         for name in self._choices.names:

@@ -16,7 +16,7 @@ class Format(Enum):
     OPENMETRICS = "application/openmetrics-text; version=1.0.0; charset=utf-8"
 
 
-class Metric(NamedTuple):
+class MetricFamily(NamedTuple):
     """A metric. The name of a counter ends in ``_total``."""
 
     name: str
@@ -106,7 +106,7 @@ class Writing:
         return segments
 
 
-def segments(metrics: Iterable[Metric], blocks: Iterable[Block], form: Format) -> Iterator[bytes]:
+def segments(metrics: Iterable[MetricFamily], blocks: Iterable[Block], form: Format) -> Iterator[bytes]:
     """All samples, those of a metric together, from all sources; a metric without samples is left out."""
     sources = list(blocks)
     for metric in metrics:

@@ -11,77 +11,83 @@ from collections.abc import Iterator
 
 from groupkeeper.client.admin.types import GroupState, GroupType
 from groupkeeper.live.model import ClusterSnapshot, GroupView
-from groupkeeper.web.exposition import Metric, Sample, label, labels, seconds
+from groupkeeper.web.exposition import MetricFamily, Sample, label, labels, seconds
 from groupkeeper.web.series import log_ends
 
 _LOG = ("cluster", "topic_name", "partition_id")
 
 KMINION = (
-    Metric("kminion_exporter_up", "1 unless the last poll failed.", ("cluster",)),
-    Metric("kminion_kafka_cluster_info", "1.", ("cluster", "broker_count", "cluster_id")),
-    Metric(
+    MetricFamily("kminion_exporter_up", "1 unless the last poll failed.", ("cluster",)),
+    MetricFamily("kminion_kafka_cluster_info", "1.", ("cluster", "broker_count", "cluster_id")),
+    MetricFamily(
         "kminion_kafka_consumer_group_info",
         "1 if the group is stable, otherwise 0.",
         ("cluster", "group_id", "coordinator_id", "protocol", "protocol_type", "state"),
     ),
-    Metric("kminion_kafka_consumer_group_members", "Members.", ("cluster", "group_id")),
-    Metric("kminion_kafka_consumer_group_empty_members", "Members without a partition.", ("cluster", "group_id")),
-    Metric(
+    MetricFamily("kminion_kafka_consumer_group_members", "Members.", ("cluster", "group_id")),
+    MetricFamily("kminion_kafka_consumer_group_empty_members", "Members without a partition.", ("cluster", "group_id")),
+    MetricFamily(
         "kminion_kafka_consumer_group_topic_members", "Members with partitions.", ("cluster", "group_id", "topic_name")
     ),
-    Metric(
+    MetricFamily(
         "kminion_kafka_consumer_group_topic_assigned_partitions",
         "Partitions that are assigned.",
         ("cluster", "group_id", "topic_name"),
     ),
-    Metric(
+    MetricFamily(
         "kminion_kafka_consumer_group_topic_offset_sum",
         "The sum of the committed offsets.",
         ("cluster", "group_id", "topic_name"),
     ),
-    Metric("kminion_kafka_consumer_group_topic_lag", "The lag of a topic.", ("cluster", "group_id", "topic_name")),
-    Metric(
+    MetricFamily(
+        "kminion_kafka_consumer_group_topic_lag", "The lag of a topic.", ("cluster", "group_id", "topic_name")
+    ),
+    MetricFamily(
         "kminion_kafka_consumer_group_topic_partition_lag",
         "The lag of a partition.",
         ("cluster", "group_id", "topic_name", "partition_id"),
     ),
-    Metric("kminion_kafka_topic_partition_low_water_mark", "Where a log begins.", _LOG),
-    Metric("kminion_kafka_topic_partition_high_water_mark", "Where a log ends.", _LOG),
+    MetricFamily("kminion_kafka_topic_partition_low_water_mark", "Where a log begins.", _LOG),
+    MetricFamily("kminion_kafka_topic_partition_high_water_mark", "Where a log ends.", _LOG),
 )
 
 KAFKA_EXPORTER = (
-    Metric("kafka_brokers", "Brokers.", ("cluster",)),
-    Metric("kafka_topic_partitions", "Partitions of a topic that are in a group.", ("cluster", "topic")),
-    Metric("kafka_topic_partition_current_offset", "Where a log ends.", ("cluster", "topic", "partition")),
-    Metric("kafka_topic_partition_oldest_offset", "Where a log begins.", ("cluster", "topic", "partition")),
-    Metric(
+    MetricFamily("kafka_brokers", "Brokers.", ("cluster",)),
+    MetricFamily("kafka_topic_partitions", "Partitions of a topic that are in a group.", ("cluster", "topic")),
+    MetricFamily("kafka_topic_partition_current_offset", "Where a log ends.", ("cluster", "topic", "partition")),
+    MetricFamily("kafka_topic_partition_oldest_offset", "Where a log begins.", ("cluster", "topic", "partition")),
+    MetricFamily(
         "kafka_consumergroup_current_offset",
         "The committed offset.",
         ("cluster", "consumergroup", "topic", "partition"),
     ),
-    Metric("kafka_consumergroup_current_offset_sum", "Of a topic.", ("cluster", "consumergroup", "topic")),
-    Metric("kafka_consumergroup_lag", "The lag of a partition.", ("cluster", "consumergroup", "topic", "partition")),
-    Metric("kafka_consumergroup_lag_sum", "The lag of a topic.", ("cluster", "consumergroup", "topic")),
-    Metric("kafka_consumergroup_members", "Members.", ("cluster", "consumergroup")),
+    MetricFamily("kafka_consumergroup_current_offset_sum", "Of a topic.", ("cluster", "consumergroup", "topic")),
+    MetricFamily(
+        "kafka_consumergroup_lag", "The lag of a partition.", ("cluster", "consumergroup", "topic", "partition")
+    ),
+    MetricFamily("kafka_consumergroup_lag_sum", "The lag of a topic.", ("cluster", "consumergroup", "topic")),
+    MetricFamily("kafka_consumergroup_members", "Members.", ("cluster", "consumergroup")),
 )
 
 _MEMBER = ("cluster_name", "group", "topic", "partition", "member_host", "consumer_id", "client_id")
 
 KAFKA_LAG_EXPORTER = (
-    Metric("kafka_partition_latest_offset", "Where a log ends.", ("cluster_name", "topic", "partition")),
-    Metric("kafka_partition_earliest_offset", "Where a log begins.", ("cluster_name", "topic", "partition")),
-    Metric("kafka_consumergroup_group_offset", "The committed offset.", _MEMBER),
-    Metric("kafka_consumergroup_group_lag", "The lag of a partition.", _MEMBER),
-    Metric("kafka_consumergroup_group_lag_seconds", "The lag of a partition in seconds.", _MEMBER),
-    Metric("kafka_consumergroup_group_max_lag", "Of one partition.", ("cluster_name", "group", "is_simple_consumer")),
-    Metric(
+    MetricFamily("kafka_partition_latest_offset", "Where a log ends.", ("cluster_name", "topic", "partition")),
+    MetricFamily("kafka_partition_earliest_offset", "Where a log begins.", ("cluster_name", "topic", "partition")),
+    MetricFamily("kafka_consumergroup_group_offset", "The committed offset.", _MEMBER),
+    MetricFamily("kafka_consumergroup_group_lag", "The lag of a partition.", _MEMBER),
+    MetricFamily("kafka_consumergroup_group_lag_seconds", "The lag of a partition in seconds.", _MEMBER),
+    MetricFamily(
+        "kafka_consumergroup_group_max_lag", "Of one partition.", ("cluster_name", "group", "is_simple_consumer")
+    ),
+    MetricFamily(
         "kafka_consumergroup_group_max_lag_seconds",
         "Of one partition.",
         ("cluster_name", "group", "is_simple_consumer"),
     ),
-    Metric("kafka_consumergroup_group_sum_lag", "The lag of a group.", ("cluster_name", "group")),
-    Metric("kafka_consumergroup_group_topic_sum_lag", "The lag of a topic.", ("cluster_name", "group", "topic")),
-    Metric("kafka_consumergroup_poll_time_ms", "How long the last poll took.", ("cluster_name",)),
+    MetricFamily("kafka_consumergroup_group_sum_lag", "The lag of a group.", ("cluster_name", "group")),
+    MetricFamily("kafka_consumergroup_group_topic_sum_lag", "The lag of a topic.", ("cluster_name", "group", "topic")),
+    MetricFamily("kafka_consumergroup_poll_time_ms", "How long the last poll took.", ("cluster_name",)),
 )
 
 

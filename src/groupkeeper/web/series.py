@@ -9,7 +9,7 @@ from enum import Enum
 from groupkeeper.live.model import ClusterSnapshot, GroupView
 from groupkeeper.live.verdicts import bad_partitions, judge_status, standing
 from groupkeeper.operations.lag import LagStatus
-from groupkeeper.web.exposition import Metric, Sample, label, labels, seconds
+from groupkeeper.web.exposition import MetricFamily, Sample, label, labels, seconds
 
 _CLUSTER = ("cluster",)
 _GROUP = ("cluster", "group")
@@ -27,52 +27,54 @@ class Level(Enum):
 
 
 CLUSTER_METRICS = (
-    Metric("groupkeeper_cluster_up", "1 if the last poll of the cluster succeeded.", _CLUSTER),
-    Metric(
+    MetricFamily("groupkeeper_cluster_up", "1 if the last poll of the cluster succeeded.", _CLUSTER),
+    MetricFamily(
         "groupkeeper_cluster_info",
         "1; the cluster's own id.",
         ("cluster", "cluster_id"),
     ),
-    Metric("groupkeeper_cluster_brokers", "Brokers of the cluster.", _CLUSTER),
-    Metric(
+    MetricFamily("groupkeeper_cluster_brokers", "Brokers of the cluster.", _CLUSTER),
+    MetricFamily(
         "groupkeeper_cluster_listed_groups", "Groups that the cluster lists, including those not selected.", _CLUSTER
     ),
-    Metric(
+    MetricFamily(
         "groupkeeper_cluster_left_out_groups",
         "Listed groups that --group and --except-group leave out.",
         _CLUSTER,
     ),
-    Metric(
+    MetricFamily(
         "groupkeeper_cluster_groups",
         "Selected groups, by type and state; empty: not known.",
         ("cluster", "type", "state"),
     ),
-    Metric(
+    MetricFamily(
         "groupkeeper_cluster_problem",
         "1; why the cluster, or one of its brokers, could not list its groups.",
         ("cluster", "error", "broker"),
     ),
-    Metric("groupkeeper_collector_polls_total", "Polls of the cluster.", _CLUSTER, True),
-    Metric("groupkeeper_collector_failed_polls_total", "Polls of the cluster that failed as a whole.", _CLUSTER, True),
-    Metric("groupkeeper_collector_poll_seconds", "How long the last poll took.", _CLUSTER),
-    Metric(
+    MetricFamily("groupkeeper_collector_polls_total", "Polls of the cluster.", _CLUSTER, True),
+    MetricFamily(
+        "groupkeeper_collector_failed_polls_total", "Polls of the cluster that failed as a whole.", _CLUSTER, True
+    ),
+    MetricFamily("groupkeeper_collector_poll_seconds", "How long the last poll took.", _CLUSTER),
+    MetricFamily(
         "groupkeeper_collector_measured_timestamp_seconds",
         "The instant of all numbers of the cluster: when the ends of its logs were requested.",
         _CLUSTER,
     ),
-    Metric(
+    MetricFamily(
         "groupkeeper_collector_succeeded_timestamp_seconds",
         "When the last successful poll of the cluster began.",
         _CLUSTER,
     ),
-    Metric(
+    MetricFamily(
         "groupkeeper_cluster_down_since_timestamp_seconds",
         "When the first failed poll after the last successful one began; absent while the cluster is up.",
         _CLUSTER,
     ),
-    Metric("groupkeeper_collector_groups_with_problems", "Groups with a failed request.", _CLUSTER),
-    Metric("groupkeeper_exporter_series", "Series of the cluster's groups.", _CLUSTER),
-    Metric(
+    MetricFamily("groupkeeper_collector_groups_with_problems", "Groups with a failed request.", _CLUSTER),
+    MetricFamily("groupkeeper_exporter_series", "Series of the cluster's groups.", _CLUSTER),
+    MetricFamily(
         "groupkeeper_exporter_left_out_series",
         "Series that are left out, as there would be too many.",
         ("cluster", "level"),
@@ -80,101 +82,101 @@ CLUSTER_METRICS = (
 )
 
 GROUP_METRICS = (
-    Metric(
+    MetricFamily(
         "groupkeeper_group_info", "1; the group's type and other properties.", (*_GROUP, "type", "state", "assignor")
     ),
-    Metric("groupkeeper_group_members", "Members of the group.", _GROUP),
-    Metric("groupkeeper_group_epoch", "The group's epoch; classic groups have none.", _GROUP),
-    Metric("groupkeeper_group_target_epoch", "The epoch that the target assignment was made for.", _GROUP),
-    Metric(
+    MetricFamily("groupkeeper_group_members", "Members of the group.", _GROUP),
+    MetricFamily("groupkeeper_group_epoch", "The group's epoch; classic groups have none.", _GROUP),
+    MetricFamily("groupkeeper_group_target_epoch", "The epoch that the target assignment was made for.", _GROUP),
+    MetricFamily(
         "groupkeeper_group_rebalances_total",
         "Observed rebalances: new epochs; for a classic group, polls that found other members or assignments.",
         _GROUP,
         True,
     ),
-    Metric(
+    MetricFamily(
         "groupkeeper_group_progress_timestamp_seconds",
         "When a poll first found the committed offset of the partition that has stood still for longest while a record "
         "waits; where none waits, those of the group: no progress since then, or for longer.",
         _GROUP,
     ),
-    Metric(
+    MetricFamily(
         "groupkeeper_group_status",
         "1; the status of the group, as on its page.",
         (*_GROUP, "status"),
     ),
-    Metric(
+    MetricFamily(
         "groupkeeper_group_problem",
         "1; why some values of the group are not known; acl: the missing permission, if that is the reason.",
         (*_GROUP, "error", "acl"),
     ),
-    Metric(
+    MetricFamily(
         "groupkeeper_share_group_dead_letters",
         "Records in the dead-letter queue of a share group; absent: it has none, or that is not known.",
         (*_GROUP, "queue"),
     ),
-    Metric("groupkeeper_streams_group_tasks", "Tasks of the members of a streams group.", (*_GROUP, "role")),
-    Metric("groupkeeper_streams_group_topology_epoch", "The epoch of the topology of a streams group.", _GROUP),
-    Metric("groupkeeper_streams_group_subtopologies", "Parts of the topology of a streams group.", _GROUP),
+    MetricFamily("groupkeeper_streams_group_tasks", "Tasks of the members of a streams group.", (*_GROUP, "role")),
+    MetricFamily("groupkeeper_streams_group_topology_epoch", "The epoch of the topology of a streams group.", _GROUP),
+    MetricFamily("groupkeeper_streams_group_subtopologies", "Parts of the topology of a streams group.", _GROUP),
 )
 
 TOPIC_METRICS = (
-    Metric(
+    MetricFamily(
         "groupkeeper_group_lag",
         "Offsets from the committed offsets to the ends of the logs, where both are known. For a share group: the "
         "broker's count of the records that are not done.",
         _TOPIC,
     ),
-    Metric("groupkeeper_group_max_lag", "The lag of the partition with the largest one.", _TOPIC),
-    Metric(
+    MetricFamily("groupkeeper_group_max_lag", "The lag of the partition with the largest one.", _TOPIC),
+    MetricFamily(
         "groupkeeper_group_lag_seconds",
         "The age of the next record to read, by its own time, in the partition where that is oldest; a lower bound "
         "where groupkeeper_group_lag_seconds_unknown_partitions has partitions.",
         _TOPIC,
     ),
-    Metric(
+    MetricFamily(
         "groupkeeper_group_lag_seconds_estimated_partitions",
         "Partitions whose lag in seconds is interpolated between the ends of logs at earlier polls; absent: none.",
         _TOPIC,
     ),
-    Metric(
+    MetricFamily(
         "groupkeeper_group_lag_seconds_unknown_partitions",
         "Partitions whose lag in seconds is not known; absent: none.",
         _TOPIC,
     ),
-    Metric(
+    MetricFamily(
         "groupkeeper_group_retention_margin_seconds",
         "Time until retention.ms allows an unread record to be removed; negative: overdue.",
         _TOPIC,
     ),
-    Metric(
+    MetricFamily(
         "groupkeeper_group_commit_age_seconds",
         "For how long the committed offsets have not moved, at least: since a poll first found them. A commit of the "
         "same offsets changes nothing, as brokers don't report when a commit was made. For a share group: the records "
         "that are done.",
         _TOPIC,
     ),
-    Metric("groupkeeper_group_partitions", "Partitions with a committed offset or a member.", _TOPIC),
-    Metric(
+    MetricFamily("groupkeeper_group_partitions", "Partitions with a committed offset or a member.", _TOPIC),
+    MetricFamily(
         "groupkeeper_group_partitions_by_status",
         "Partitions whose committed offset is not within the log, or not known to be; absent: none.",
         (*_TOPIC, "status"),
     ),
-    Metric(
+    MetricFamily(
         "groupkeeper_partition_status",
         "1; a partition that needs someone, with its status; absent: it does not.",
         (*_PARTITION, "status"),
     ),
-    Metric("groupkeeper_group_assigned_members", "Members that are assigned partitions of the topic.", _TOPIC),
-    Metric(
+    MetricFamily("groupkeeper_group_assigned_members", "Members that are assigned partitions of the topic.", _TOPIC),
+    MetricFamily(
         "groupkeeper_group_lost", "Offsets of the lag that were removed before they were read; absent: none.", _TOPIC
     ),
-    Metric(
+    MetricFamily(
         "groupkeeper_group_uncommitted",
         "Offsets in the logs of partitions without a commit, which the lag leaves out; absent: there is none.",
         _TOPIC,
     ),
-    Metric(
+    MetricFamily(
         "groupkeeper_share_group_done_ahead",
         "Records after the start offset of a share group that are done already.",
         _TOPIC,
@@ -182,23 +184,23 @@ TOPIC_METRICS = (
 )
 
 PARTITION_METRICS = (
-    Metric("groupkeeper_group_partition_lag", "The lag of a partition.", _PARTITION),
-    Metric("groupkeeper_group_partition_lag_seconds", "The lag of a partition in seconds.", _PARTITION),
-    Metric(
+    MetricFamily("groupkeeper_group_partition_lag", "The lag of a partition.", _PARTITION),
+    MetricFamily("groupkeeper_group_partition_lag_seconds", "The lag of a partition in seconds.", _PARTITION),
+    MetricFamily(
         "groupkeeper_group_partition_committed_offset", "The committed offset, or a share group's start.", _PARTITION
     ),
-    Metric(
+    MetricFamily(
         "groupkeeper_partition_log_start_offset",
         "The offset of the oldest record.",
         ("cluster", "topic", "partition"),
     ),
-    Metric(
+    MetricFamily(
         "groupkeeper_partition_log_end_offset", "The offset after the newest record.", ("cluster", "topic", "partition")
     ),
 )
 
 MEMBER_METRICS = (
-    Metric(
+    MetricFamily(
         "groupkeeper_group_member_partitions",
         "Partitions that are assigned to a member.",
         (*_GROUP, "member_id", "client_id", "host"),

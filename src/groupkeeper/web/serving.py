@@ -59,7 +59,7 @@ class _Connection(H11Protocol):
         return 0 if self.has_request and not self.flow.write_paused else self.loop.time() - self._since_s
 
 
-class _Server(uvicorn.Server):
+class _PageServer(uvicorn.Server):
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
         """Signals are the program's matter."""
@@ -120,7 +120,7 @@ async def serve(
         h11_max_incomplete_event_size=_LARGEST_HEADER,
         timeout_graceful_shutdown=_GRACE_S,
     )
-    server = _Server(config)
+    server = _PageServer(config)
     logging.getLogger("uvicorn.error").addFilter(_ABOUT_ENDED)
     beside = (server.hang_up(), *beside)
     working = [asyncio.create_task(each) for each in (*(collector.run(told) for collector in collectors), *beside)]

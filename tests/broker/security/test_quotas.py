@@ -26,7 +26,7 @@ from groupkeeper.broker.quotas.entities import (
     Entity,
     QuotaTable,
 )
-from groupkeeper.broker.quotas.rate import Rate, TokenBucket
+from groupkeeper.broker.quotas.rate import QuotaRate, TokenBucket
 from groupkeeper.protocol.errors import UnknownTopicOrPartition
 from groupkeeper.protocol.framing import request_class
 from groupkeeper.protocol.messages.list_groups_request import ListGroupsRequest
@@ -74,7 +74,7 @@ def test_the_most_specific_one_holds() -> None:
 
 @pytest.mark.parametrize("size", [10, 1_000, 100_000])
 def test_who_waits_as_told_comes_to_the_quota(size: int) -> None:
-    rate, now, sent = Rate(1000, 11), 0, 0
+    rate, now, sent = QuotaRate(1000, 11), 0, 0
     while now < 1_000_000:
         rate.record(size, now)
         sent += size
@@ -85,7 +85,7 @@ def test_who_waits_as_told_comes_to_the_quota(size: int) -> None:
 
 @pytest.mark.parametrize("per_second", [0.0, 5e-324, 1e-9])
 def test_a_wait_fits_into_an_answer(per_second: float) -> None:
-    rate, bucket = Rate(1000, 11), TokenBucket(1)
+    rate, bucket = QuotaRate(1000, 11), TokenBucket(1)
     rate.record(10**12, 0)
     bucket.take(10**12, per_second, 0)
     assert rate.excess_ms(per_second, 0) == bucket.debt_ms(per_second, 0) == 2**31 - 1

@@ -17,7 +17,7 @@ from groupkeeper.client.admin.types import Failure, OffsetAndMetadata, Position,
 from groupkeeper.operations.plans.clones import reading
 from groupkeeper.operations.plans.clones.settling import Hints, settle
 from groupkeeper.operations.plans.clones.timing import Sides
-from groupkeeper.operations.plans.clones.translating import Ends, Found
+from groupkeeper.operations.plans.clones.translating import Ends, Translated
 from groupkeeper.operations.plans.document import read
 from groupkeeper.operations.plans.walking import walk
 from groupkeeper.testing.background import BackgroundBroker
@@ -205,7 +205,7 @@ def test_many_places_of_a_partition_are_few_reads(two: Two, monkeypatch: pytest.
     assert len(calls) < 100
 
 
-async def found_at(two: Two, offsets: list[int]) -> tuple[dict[int, Found], dict[int, Failure]]:
+async def found_at(two: Two, offsets: list[int]) -> tuple[dict[int, Translated], dict[int, Failure]]:
     tp = TopicPartition(two.topic, 0)
     ends = [{tp: Ends(0, end_of(servers, two.topic))} for servers in (two.here, two.there)]
     async with Admin(two.here) as here, Admin(two.there) as there:

@@ -18,7 +18,7 @@ from groupkeeper.client.admin.types import Position, TopicPartition
 from groupkeeper.operations.plans.clones.settling import Hints, settle
 from groupkeeper.operations.plans.clones.syncing import Pair
 from groupkeeper.operations.plans.clones.timing import Sides
-from groupkeeper.operations.plans.clones.translating import Ends, Found
+from groupkeeper.operations.plans.clones.translating import Ends, Translated
 from groupkeeper.operations.plans.world import look_at_logs
 from groupkeeper.testing.background import BackgroundBroker
 
@@ -68,10 +68,12 @@ class Logs:
         end = end_of(self.here, self.topic)
         return sorted({0, end, *(self.rng.randrange(end) for _ in range(PLACES))})
 
-    def found(self, offsets: list[int], told: list[Pair] | None = None, searched: int = SEARCHED) -> dict[int, Found]:
+    def found(
+        self, offsets: list[int], told: list[Pair] | None = None, searched: int = SEARCHED
+    ) -> dict[int, Translated]:
         return asyncio.run(self._found(offsets, told or [], searched))
 
-    async def _found(self, offsets: list[int], told: list[Pair], searched: int) -> dict[int, Found]:
+    async def _found(self, offsets: list[int], told: list[Pair], searched: int) -> dict[int, Translated]:
         tp = TopicPartition(self.topic, 0)
         async with Admin(self.here) as here, Admin(self.there) as there:
             ends = [{tp: await _ends(admin, tp)} for admin in (here, there)]
@@ -80,7 +82,7 @@ class Logs:
         assert not settled.failed
         return {at.offset: one for at, one in settled.found.items()}
 
-    def judge(self, found: dict[int, Found]) -> dict[int, Judged]:
+    def judge(self, found: dict[int, Translated]) -> dict[int, Judged]:
         """Nothing is skipped, and not more read again than is said, by what consumers of both get."""
         here, there = log_of(self.here, self.topic), log_of(self.there, self.topic)
         judged = {at: here.judged(at, there, one.offset) for at, one in found.items()}
@@ -104,7 +106,7 @@ def clusters() -> Iterator[tuple[str, str]]:
         yield here.bootstrap_servers, there.bootstrap_servers
 
 
-def is_all_exact(found: dict[int, Found]) -> bool:
+def is_all_exact(found: dict[int, Translated]) -> bool:
     return {one.certainty for one in found.values()} <= set(EXACT)
 
 
@@ -306,7 +308,7 @@ def test_more_partitions_than_are_remembered(clusters: tuple[str, str]) -> None:
         assert producer.flush(30) == 0
     places = [TopicPartition(topic, partition) for partition in range(count)]
 
-    async def settled() -> dict[Position, Found]:
+    async def settled() -> dict[Position, Translated]:
         async with Admin(here) as source, Admin(there) as target:
             logs = [await look_at_logs(admin, places) for admin in (source, target)]
             ends = [{tp: Ends(each.oldest[tp], each.latest[tp]) for tp in places} for each in logs]

@@ -22,7 +22,7 @@ from groupkeeper.cli.main import main
 from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import NewTopic, OffsetAndMetadata, TopicPartition
 from groupkeeper.operations.plans import document, recording
-from groupkeeper.operations.plans.journal import Journal, Result
+from groupkeeper.operations.plans.journal import ApplyResult, Journal
 from groupkeeper.operations.plans.model import Change, GroupPlan, Plan, TopicFacts
 from groupkeeper.testing.background import BackgroundBroker
 
@@ -127,7 +127,7 @@ def test_killed_within_apply(broker: BackgroundBroker, journal: Journal, plan: s
     now = committed(servers)
     assert set(now.values()) <= {BEFORE, AFTER}
     if BEFORE in now.values():
-        assert summaries[0].result is Result.UNFINISHED
+        assert summaries[0].result is ApplyResult.UNFINISHED
         assert number is signal.SIGKILL or (child.returncode == 130 and b"groupkeeper history" in errors)
     finish_and_undo(journal, plan, servers)
 
@@ -154,7 +154,7 @@ def test_the_broker_is_killed_within_apply(tmp_path: Path, journal: Journal, pla
         assert {group_id for group_id, one in now.items() if one == BEFORE} <= lost
         if lost:
             assert child.returncode == 1
-            assert summary.result in (Result.PARTLY, Result.REFUSED)
+            assert summary.result in (ApplyResult.PARTLY, ApplyResult.REFUSED)
         finish_and_undo(journal, plan, again.address)
     finally:
         for started in (first, again):
@@ -172,7 +172,7 @@ def test_a_connection_breaks_at_a_commit(
         assert main(["apply", plan, *confirmed(broker.bootstrap_servers)]) == 0
         assert fault.hits == 1
     assert set(committed(broker.bootstrap_servers).values()) == {AFTER}
-    assert [one.result for one in journal.summaries()[0]] == [Result.APPLIED]
+    assert [one.result for one in journal.summaries()[0]] == [ApplyResult.APPLIED]
 
 
 @pytest.mark.parametrize("api", ["OffsetFetch", "DescribeGroups", "ListOffsets", "Metadata"])
@@ -205,7 +205,7 @@ def test_answers_that_never_come(
     recorded = journal.load(summary.head.id)
     assert recorded is not None
     assert ({one.error for one in recorded.lost}, len(recorded.lost)) == ({"CALL_TIMED_OUT"}, len(GROUPS))
-    assert summary.result is Result.PARTLY
+    assert summary.result is ApplyResult.PARTLY
     assert (AFTER in committed(servers).values()) == executes
     assert (undo(servers) if executes else main(["history"])) == 0
     assert set(committed(servers).values()) == {BEFORE}
@@ -220,7 +220,7 @@ def test_some_commits_are_refused(broker: BackgroundBroker, journal: Journal, pl
     (summary,), _ = journal.summaries()
     recorded = journal.load(summary.head.id)
     assert recorded is not None
-    assert summary.result is Result.PARTLY
+    assert summary.result is ApplyResult.PARTLY
     assert {one.group_id for one in recorded.lost} == {key for key, one in committed(servers).items() if one == BEFORE}
     assert {one.error for one in recorded.lost} == {"GROUP_AUTHORIZATION_FAILED"}
     finish_and_undo(journal, plan, servers)

@@ -20,7 +20,7 @@ from groupkeeper.client.admin.types import ALL, NewTopic, OffsetAndMetadata, Off
 from groupkeeper.operations.errors import GroupIsActive
 from groupkeeper.operations.plans import document, recording
 from groupkeeper.operations.plans.applying import apply_plan, wait_until_inactive
-from groupkeeper.operations.plans.journal import Journal, Result
+from groupkeeper.operations.plans.journal import ApplyResult, Journal
 from groupkeeper.operations.plans.model import Change, GroupPlan, Plan
 from groupkeeper.operations.times import utc_text
 from groupkeeper.testing.background import BackgroundBroker
@@ -97,7 +97,7 @@ def commit(servers: str, group_id: str, offsets: Mapping[TopicPartition, int]) -
     asyncio.run(send())
 
 
-def results(journal: Journal) -> list[tuple[str, Result]]:
+def results(journal: Journal) -> list[tuple[str, ApplyResult]]:
     summaries, broken = journal.summaries()
     assert broken == 0
     return [(summary.head.kind, summary.result) for summary in summaries]
@@ -148,7 +148,7 @@ def test_apply_then_undo_brings_back_exactly_what_was(run: Run, servers: str, pl
     assert now[TopicPartition("payments", 1)] == before[TopicPartition("payments", 1)]
     # Once more: nothing is left to do, and nothing is written down.
     assert {row["result"] for row in run("apply", plan, "--execute")[1]["changes"]} == {"already"}
-    assert results(journal) == [("reset", Result.APPLIED)]
+    assert results(journal) == [("reset", ApplyResult.APPLIED)]
 
     status, report, _ = run("undo", "--execute")
     assert (status, [row["after"] for row in report["changes"]]) == (0, [4, 12, None])
@@ -357,7 +357,7 @@ def test_the_number_of_groups_of_an_undo_is_compared(run: Run, servers: str, pla
         status, report, _ = run("undo", "--confirm", "7", *more)
         assert (status, errors_of(report)) == (1, [("NOT_CONFIRMED", None, None, None)])
         assert "the number of groups is 1, not 7" in report["problems"][0]["message"]
-    assert (committed(servers, "billing"), results(journal)) == (before, [("reset", Result.APPLIED)])
+    assert (committed(servers, "billing"), results(journal)) == (before, [("reset", ApplyResult.APPLIED)])
 
 
 def test_what_a_plan_means_is_summed_up(run: Run) -> None:
@@ -453,7 +453,7 @@ def test_every_way_to_change_offsets_is_journalled(
     assert run("groups", "delete-offsets", "billing", "--topic", "payments", "--execute")[0] == 0
     run("groups", "delete", "billing", "--execute")  # without any offset: nothing to bring back
     kinds = ["reset", "reset", "delete-offsets", "delete-groups", "delete-offsets"]
-    assert results(journal) == [(kind, Result.APPLIED) for kind in kinds]
+    assert results(journal) == [(kind, ApplyResult.APPLIED) for kind in kinds]
     assert run("undo", "--execute")[0] == 0
     # One of zeta's offsets was beyond the log: a plan never commits such a one.
     status, report, _ = run("undo", "--execute")
@@ -514,13 +514,13 @@ def test_a_change_that_was_interrupted_is_explained_and_can_be_undone(
     before = committed(servers, "billing")
     commit(servers, "billing", {ORDERS[0]: 0})
     (summary,), broken = journal.summaries()
-    assert (summary.result, broken) == (Result.UNFINISHED, 1)
+    assert (summary.result, broken) == (ApplyResult.UNFINISHED, 1)
     notes = run("history", asks=False)[1]["notes"]
     assert any("no outcome is recorded" in note for note in notes)
     status, report, _ = run("undo", "--execute")
     assert (status, [row["result"] for row in report["changes"]]) == (0, ["applied", "already", "already"])
     assert committed(servers, "billing") == before
-    assert [one.result for one in journal.summaries()[0]] == [Result.UNFINISHED, Result.APPLIED]
+    assert [one.result for one in journal.summaries()[0]] == [ApplyResult.UNFINISHED, ApplyResult.APPLIED]
 
 
 def test_without_a_journal(
@@ -594,6 +594,6 @@ def test_one_command_is_one_change(run: Run, journal: Journal, servers: str) -> 
     words = ["--topic", "orders:0", "--to-latest", "--execute"]
     assert run("groups", "reset", "billing", "zeta", *words)[0] == 0
     (summary,), _ = journal.summaries()
-    assert (summary.group_count, summary.groups, summary.result) == (2, ("billing", "zeta"), Result.APPLIED)
+    assert (summary.group_count, summary.groups, summary.result) == (2, ("billing", "zeta"), ApplyResult.APPLIED)
     assert run("undo", "--execute", "--confirm", "2")[0] == 0
     assert {group_id: committed(servers, group_id) for group_id in before} == before

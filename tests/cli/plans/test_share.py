@@ -18,7 +18,7 @@ from groupkeeper.cli.main import main
 from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import OffsetAndMetadata, TopicPartition
 from groupkeeper.operations.plans import document
-from groupkeeper.operations.plans.journal import Journal, Result
+from groupkeeper.operations.plans.journal import ApplyResult, Journal
 from groupkeeper.operations.plans.model import Change, GroupPlan, Plan
 from groupkeeper.testing.background import BackgroundBroker
 
@@ -93,7 +93,7 @@ def test_a_change_is_journalled_and_undone(
     now = starts(servers)
     assert now == ({**before, **after} if after and ORDERS[0] not in after else after)
     (summary,), _ = journal.summaries()
-    assert (summary.head.kind, summary.result) == (kind, Result.APPLIED)
+    assert (summary.head.kind, summary.result) == (kind, ApplyResult.APPLIED)
     status, report = undo(servers, capsys)
     assert (status, report["problems"]) == (0, [])
     assert any("delivered again" in note for note in report["notes"])
@@ -117,7 +117,7 @@ def test_a_cluster_that_does_not_tell_its_id_in_time_is_journalled_without(
             assert kafka_share_groups.main(command) == 0
         assert starts(servers) in ({}, dict.fromkeys(ORDERS, 0))
     (summary,), _ = journal.summaries()
-    assert (summary.head.cluster_id, summary.result) == (None, Result.APPLIED)
+    assert (summary.head.cluster_id, summary.result) == (None, ApplyResult.APPLIED)
 
 
 def test_what_moved_since_is_not_undone(servers: str, journal: Journal, capsys: pytest.CaptureFixture[str]) -> None:

@@ -24,7 +24,7 @@ from groupkeeper.client.opening import open_connection
 from groupkeeper.client.security.transport import Security
 from groupkeeper.client.settings import Settings
 from groupkeeper.operations import group_reset
-from groupkeeper.operations.plans.journal import Journal, Result
+from groupkeeper.operations.plans.journal import ApplyResult, Journal
 from groupkeeper.operations.plans.kip122 import ResetPlan
 from groupkeeper.operations.times import utc_text
 from groupkeeper.protocol.errors import UnknownMemberId
@@ -326,7 +326,7 @@ def test_t16_offsets_are_updated(scene: Scene, monkeypatch: pytest.MonkeyPatch) 
         assert (ran.status, scene.offsets) == (0, {0: 7, 1: 7, 2: 0})
     assert [row[:2] for row in verified(scene, path).values()] == [["7", "7"], ["7", "7"], ["0", "0"]]
     (first, second), _ = journal.summaries()
-    assert (first.groups, first.result, second.result) == ((scene.group,), Result.APPLIED, Result.APPLIED)
+    assert (first.groups, first.result, second.result) == ((scene.group,), ApplyResult.APPLIED, ApplyResult.APPLIED)
 
 
 # T17, T18, T19, K122-51, K122-52; K122-X3: the nearer end; K122-X8: topics that it doesn't consume are left alone

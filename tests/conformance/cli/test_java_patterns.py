@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from groupkeeper.cli.java.pattern import BadPattern, compile_pattern
+from groupkeeper.cli.java.pattern import BadJavaPattern, compile_pattern
 
 SOURCE = Path(__file__).parent / "java" / "Patterns.java"
 SEED = 20_261_122
@@ -33,7 +33,7 @@ pytestmark = [pytest.mark.conformance, pytest.mark.timeout(180)]
 def verdict(pattern: str) -> str:
     try:
         compiled = compile_pattern(pattern)
-    except BadPattern:
+    except BadJavaPattern:
         return "none"
     return "".join("1" if compiled.fullmatch(name) else "0" for name in NAMES)
 

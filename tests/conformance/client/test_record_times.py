@@ -16,9 +16,9 @@ from tools.apache_kafka import ApacheKafka
 
 from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import OffsetAndMetadata, Position, TopicPartition
-from groupkeeper.operations.plans.clones.making import Source, Wanted, make_clone
+from groupkeeper.operations.plans.clones.making import CloneRequest, Source, make_clone
 from groupkeeper.operations.plans.making import ALL_COMMITTED, Policies
-from groupkeeper.pipeline.kafka.measuring import Measure, measure
+from groupkeeper.pipeline.kafka.measuring import LogMeasure, measure
 from groupkeeper.pipeline.kafka.options import parse_options
 from groupkeeper.pipeline.kafka.planning import plan
 from groupkeeper.protocol.record_batch import iter_headers
@@ -154,7 +154,7 @@ async def test_the_pipeline_has_the_same_times(servers: str, truth: Truth) -> No
         (await admin.alter_consumer_group_offsets("reader", dict.fromkeys(truth, OffsetAndMetadata(0)))).all()
     options = parse_options(given)
     instant = (await plan(options)).instants["c"]
-    (rows,) = await asyncio.to_thread(measure, [Measure(options.clusters[0], instant, wanted)])
+    (rows,) = await asyncio.to_thread(measure, [LogMeasure(options.clusters[0], instant, wanted)])
     for place, records in truth.items():
         offset, time_ms = records[len(records) // 2]
         assert rows[place]["log_end_offset"] == records[-1][0] + 1
@@ -181,7 +181,7 @@ async def test_a_clone_skips_nothing_and_replays_what_it_says(servers: str, traf
     async with Admin(servers) as ours:
         commits = {place: OffsetAndMetadata(offset) for place, offset in committed.items()}
         (await ours.alter_consumer_group_offsets(name, commits)).all()
-        wanted = Wanted({name: f"{name}-copy"}, ALL_COMMITTED, Policies(), time.time_ns() // 10**6)
+        wanted = CloneRequest({name: f"{name}-copy"}, ALL_COMMITTED, Policies(), time.time_ns() // 10**6)
         made = await make_clone(ours, Source(None, "east."), wanted)
     assert made.troubles == ()
     (group,) = made.plan.groups
@@ -218,7 +218,7 @@ async def test_a_clone_to_copies_that_lack_records_or_stamp_them_on_arrival(serv
         (await ours.alter_consumer_group_offsets(name, commits)).all()
         found = {}
         for prefix in ("lost.", "late."):
-            made = await make_clone(ours, Source(None, prefix), Wanted({name: "copy"}, ALL_COMMITTED, Policies()))
+            made = await make_clone(ours, Source(None, prefix), CloneRequest({name: "copy"}, ALL_COMMITTED, Policies()))
             assert made.troubles == ()
             for place, change in made.plan.groups[0].changes.items():
                 assert change.after is not None

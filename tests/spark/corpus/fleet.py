@@ -14,7 +14,7 @@ from tests.spark.transforms.histories import BEGIN, DAY, MINUTE, History, Logged
 
 from groupkeeper.pipeline.decode.arrow import Origin, decode, places_of
 from groupkeeper.pipeline.decode.records import read_record_sets
-from groupkeeper.pipeline.kafka.instants import Identity, Instant
+from groupkeeper.pipeline.kafka.instants import ClusterIdentity, Instant
 from groupkeeper.pipeline.tables import DECODED, FRESHNESS, LOG_OFFSETS, SHARE_OFFSETS, TOPICS, TRANSACTIONS
 from groupkeeper.protocol.messages.offset_commit_key import OffsetCommitKey
 from groupkeeper.protocol.messages.offset_commit_value import OffsetCommitValue
@@ -88,7 +88,7 @@ def instants(all_histories: list[History], number: int) -> dict[str, Instant]:
     """The clusters at one instant; the one called c17 does not answer the second time."""
     names = [each.cluster for each in all_histories if (each.cluster, number) != ("c17", 1)]
     return {
-        name: Instant(INSTANTS[number], Identity(f"id-{name}", None), _OFFSETS_TOPIC, {0: _END}, {})
+        name: Instant(INSTANTS[number], ClusterIdentity(f"id-{name}", None), _OFFSETS_TOPIC, {0: _END}, {})
         for name in names
     }  # fmt: skip
 

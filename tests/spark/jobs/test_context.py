@@ -27,7 +27,7 @@ from groupkeeper.pipeline.errors import SourceError
 from groupkeeper.pipeline.jobs.snapshot import snapshot
 from groupkeeper.pipeline.jobs.topics import _rows
 from groupkeeper.pipeline.jobs.transactions import _rows as transaction_rows
-from groupkeeper.pipeline.kafka.instants import Identity, Instant, LogEnds, Refused
+from groupkeeper.pipeline.kafka.instants import ClusterIdentity, Instant, InstantRefused, LogEnds
 from groupkeeper.pipeline.kafka.topics import TopicFacts
 from groupkeeper.pipeline.owners import owner_of, parse_owners
 from groupkeeper.testing.background import BackgroundBroker
@@ -204,10 +204,12 @@ def test_a_transaction_that_no_coordinator_knows_hangs() -> None:
 
 def instant(measured_ms: int, ends: dict[int, int | None], topic_id: str = "id") -> Instant:
     logs = {
-        TopicPartition("orders", number): Refused("no leader", False) if end is None else LogEnds(0, end, end, topic_id)
+        TopicPartition("orders", number): InstantRefused("no leader", False)
+        if end is None
+        else LogEnds(0, end, end, topic_id)
         for number, end in ends.items()
     }
-    return Instant(measured_ms, Identity(None, None), "__consumer_offsets", {}, logs)
+    return Instant(measured_ms, ClusterIdentity(None, None), "__consumer_offsets", {}, logs)
 
 
 def told(before: dict[str, Any] | None, now: Instant, size: int | None) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from confluent_kafka import Producer
 from pyspark.sql import SparkSession
 from tests.spark.kafka.test_source import commit, new_topic
 
-from groupkeeper.cli.framework.values import Checkpoint
+from groupkeeper.cli.framework.values import NamedCheckpoint
 from groupkeeper.pipeline.checkpoints.folders import _hadoop_folders, find_folders
 from groupkeeper.pipeline.checkpoints.queries import read_query
 from groupkeeper.pipeline.jobs.following.job import follow
@@ -59,11 +59,11 @@ def test_queries_are_among_the_groups(spark: SparkSession, own: str, tmp_path: P
     taken = tmp_path / "billing"
     shutil.copytree(RECORDED / "orders", taken)
     asked = [
-        Checkpoint(None, "etl", str(RECORDED / "two-sources")),
-        Checkpoint("c", None, (RECORDED / "fail*").as_uri().replace("%2A", "*")),
-        Checkpoint(None, None, str(taken)),
-        Checkpoint(None, None, str(tmp_path / "nowhere")),
-        Checkpoint("other", None, str(taken)),
+        NamedCheckpoint(None, "etl", str(RECORDED / "two-sources")),
+        NamedCheckpoint("c", None, (RECORDED / "fail*").as_uri().replace("%2A", "*")),
+        NamedCheckpoint(None, None, str(taken)),
+        NamedCheckpoint(None, None, str(tmp_path / "nowhere")),
+        NamedCheckpoint("other", None, str(taken)),
     ]
     for _ in range(2):
         summary = snapshot(spark, options, str(tables), checkpoints=asked)
@@ -153,7 +153,7 @@ def test_follow_shows_queries_beside_groups_as_they_come_on(spark: SparkSession,
     patience.start()
     follow(
         spark, {"kafka.bootstrap.servers": own, "cluster": "c"}, str(tables), stop, watch,
-        interval_s=0.5, refresh_s=0.5, checkpoints=[Checkpoint(None, None, str(checkpoint))],
+        interval_s=0.5, refresh_s=0.5, checkpoints=[NamedCheckpoint(None, None, str(checkpoint))],
     )  # fmt: skip
     patience.cancel()
     assert watch.seen == [{0: (17, 3), 1: (5, 0)}, {0: (19, 1), 1: (5, 0)}, {}]

@@ -16,7 +16,7 @@ from groupkeeper.pipeline.jobs.refresh import make_tables
 from groupkeeper.pipeline.jobs.snapshot import snapshot, update_history
 from groupkeeper.pipeline.jobs.watch import Run
 from groupkeeper.pipeline.kafka.options import parse_options
-from groupkeeper.pipeline.kafka.planning import Plan, plan
+from groupkeeper.pipeline.kafka.planning import ReadPlan, plan
 from groupkeeper.pipeline.storage.output import open_output
 from groupkeeper.testing.background import BackgroundBroker
 
@@ -27,7 +27,7 @@ def options_of(servers: str) -> dict[str, str]:
     return {"kafka.bootstrap.servers": servers, "cluster": "c"}
 
 
-def asked(servers: str, later_ms: int = 0) -> Plan:
+def asked(servers: str, later_ms: int = 0) -> ReadPlan:
     """The cluster as it is now, by a clock that is later."""
     found = asyncio.run(plan(parse_options({**options_of(servers), "rows": "decoded"})))
     instants = {name: each._replace(measured_ms=each.measured_ms + later_ms) for name, each in found.instants.items()}

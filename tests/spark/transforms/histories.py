@@ -11,7 +11,7 @@ import random
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from groupkeeper.pipeline.decode.batches import Aborted, RecordSet
+from groupkeeper.pipeline.decode.batches import AbortedRange, RecordSet
 from groupkeeper.protocol.codec import encode
 from groupkeeper.protocol.consumer_protocol import encode_assignment, encode_subscription
 from groupkeeper.protocol.messages import consumer_protocol_assignment as assignments
@@ -59,7 +59,7 @@ class History(NamedTuple):
 
     cluster: str
     records: list[Logged]
-    aborted: list[Aborted]
+    aborted: list[AbortedRange]
     stable: int
     """The last stable offset."""
 
@@ -97,7 +97,7 @@ class _Writer:
     def __init__(self, rng: random.Random) -> None:
         self.rng = rng
         self.records: list[Logged] = []
-        self.aborted: list[Aborted] = []
+        self.aborted: list[AbortedRange] = []
         self.open: dict[int, int] = {}
         self.offset = rng.choice((0, 7))
         self.now = BEGIN + rng.randrange(DAY)
@@ -146,7 +146,7 @@ class _Writer:
         ends = self.rng.random() < 0.6
         first = self.open.pop(producer_id)
         if not ends:
-            self.aborted.append(Aborted(producer_id, first))
+            self.aborted.append(AbortedRange(producer_id, first))
         self.put(None, producer_id=producer_id, ends=ends)
 
     def remove(self, group_id: str) -> None:

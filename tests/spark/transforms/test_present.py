@@ -40,7 +40,7 @@ from groupkeeper.pipeline.tables import (
     STALE,
 )
 from groupkeeper.pipeline.transforms.estimates import estimated
-from groupkeeper.pipeline.transforms.record_kinds import Kind
+from groupkeeper.pipeline.transforms.record_kinds import RecordKind
 
 
 def groups_of(spark: SparkSession, trace: Trace) -> DataFrame:
@@ -131,7 +131,7 @@ def test_members(spark: SparkSession) -> None:
 
 
 def latest(group_records: pa.Table) -> pa.Table:
-    return latest_records(group_records, GROUP_RECORDS.names, *Kind)
+    return latest_records(group_records, GROUP_RECORDS.names, *RecordKind)
 
 
 def test_the_latest_record_of_each_key(spark: SparkSession) -> None:

@@ -8,18 +8,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from groupkeeper.coordinator.assignors.tasks import TaskMember, assign
-from groupkeeper.coordinator.streams.group import Role, Task, Tasks
+from groupkeeper.coordinator.streams.group import Task, TaskRole, Tasks
 
 COUNTS = st.dictionaries(st.sampled_from("012"), st.integers(1, 6), max_size=3)
 PROCESSES = st.lists(st.sampled_from("pqrs"), min_size=1, max_size=7)
 
 
 def active(*names: str) -> Tasks:
-    return frozenset(Task(Role.ACTIVE, name[0], int(name[2:])) for name in names)
+    return frozenset(Task(TaskRole.ACTIVE, name[0], int(name[2:])) for name in names)
 
 
 def standby(*names: str) -> Tasks:
-    return frozenset(task._replace(role=Role.STANDBY) for task in active(*names))
+    return frozenset(task._replace(role=TaskRole.STANDBY) for task in active(*names))
 
 
 def members_of(processes: list[str], targets: Mapping[str, Tasks]) -> dict[str, TaskMember]:
@@ -64,7 +64,7 @@ def test_standbys_stay_where_the_state_is() -> None:
 def test_stateless_subtopologies_and_single_processes_have_no_standbys() -> None:
     assert all(not one - active("0_0", "0_1") for one in assign(members_of(["p", "q"], {}), {"0": 2}, (), 2).values())
     targets = assign(members_of(["p", "p"], {}), {"0": 2}, {"0"}, 2)
-    assert {task.role for one in targets.values() for task in one} == {Role.ACTIVE}
+    assert {task.role for one in targets.values() for task in one} == {TaskRole.ACTIVE}
 
 
 @given(processes=PROCESSES, counts=COUNTS, later=PROCESSES, later_counts=COUNTS, standbys=st.integers(0, 2))
@@ -81,10 +81,10 @@ def test_every_task_is_there_once_balanced_and_stays(
 def check(
     members: Mapping[str, TaskMember], targets: Mapping[str, Tasks], counts: Mapping[str, int], standbys: int
 ) -> None:
-    wanted = {Task(Role.ACTIVE, one, index) for one, count in counts.items() for index in range(count)}
-    run = [task for tasks in targets.values() for task in tasks if task.role is Role.ACTIVE]
+    wanted = {Task(TaskRole.ACTIVE, one, index) for one, count in counts.items() for index in range(count)}
+    run = [task for tasks in targets.values() for task in tasks if task.role is TaskRole.ACTIVE]
     assert sorted(run) == sorted(wanted)
-    loads = [sum(task.role is Role.ACTIVE for task in tasks) for tasks in targets.values()]
+    loads = [sum(task.role is TaskRole.ACTIVE for task in tasks) for tasks in targets.values()]
     assert max(loads) - min(loads) <= 1
     processes = {member.process_id for member in members.values()}
     for task in wanted:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from tests.unit.live.views import row, snapshot, view
 
-from groupkeeper.live.alerts import Alerts, Kind, Notice
+from groupkeeper.live.alerts import AlertKind, Alerts, Notice
 from groupkeeper.live.model import ClusterSnapshot, GroupView, Wait
 from groupkeeper.live.rules import read_rules, rules_of
 from groupkeeper.operations.problems import Problem
@@ -97,10 +97,14 @@ def test_no_alert_is_repeated_more_often_than_clusters_are_polled() -> None:
 def test_alerts_of_what_a_rule_is_not_for_any_more_end(edited: str) -> None:
     hook = '[webhook.chat]\nurl = "http://127.0.0.1:1/"\n[[rule]]\nname = "behind"\nto = ["chat"]\n'
     alerts = Alerts(rules_of(tomllib.loads(hook + "max_lag = 1"), GOLDENS))
-    assert [each.kind for each in alerts.take(snapshot_of("orders lag=5", 0), 0)] == [Kind.FIRING]
+    assert [each.kind for each in alerts.take(snapshot_of("orders lag=5", 0), 0)] == [AlertKind.FIRING]
     again = Alerts(rules_of(tomllib.loads(hook + edited), GOLDENS), alerts.state())
     (notice,) = again.take(snapshot_of("orders lag=5", MINUTE_MS), MINUTE_MS)
-    assert (notice.kind, notice.texts, notice.to) == (Kind.RESOLVED, ("the rule no longer applies to it",), ("chat",))
+    assert (notice.kind, notice.texts, notice.to) == (
+        AlertKind.RESOLVED,
+        ("the rule no longer applies to it",),
+        ("chat",),
+    )
     assert list(again.firing()) == []
 
 

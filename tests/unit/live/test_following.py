@@ -6,7 +6,7 @@ import pytest
 from tests.unit.live.views import described, member, row
 
 from groupkeeper.client.admin.types import ConsumerGroupDescription, GroupState, TopicPartition
-from groupkeeper.live.following import Following, Known, Pauses
+from groupkeeper.live.following import Following, KnownGroup, Pauses
 from groupkeeper.operations.lag import GroupsLag, LagStatus, PartitionLag
 from groupkeeper.operations.watch import What
 from groupkeeper.protocol.errors import GroupAuthorizationFailed, LeaderNotAvailable
@@ -18,7 +18,7 @@ def found(group: ConsumerGroupDescription | None, *rows: PartitionLag) -> Groups
     return GroupsLag({} if group is None else {"g": group}, {"g": list(rows)}, {})
 
 
-def after(*looks: GroupsLag, known: dict[str, Known] | None = None) -> Following:
+def after(*looks: GroupsLag, known: dict[str, KnownGroup] | None = None) -> Following:
     following = Following(known or {})
     for number, look in enumerate(looks, 1):
         following.follow(look, ["g"], number * 1000)
@@ -49,7 +49,7 @@ def test_rebalances_of_a_classic_group_are_seen_by_members_and_states() -> None:
 
 
 def test_a_partition_stands_still_however_the_others_get_on() -> None:
-    def stood(*looks: list[PartitionLag], known: dict[str, Known] | None = None) -> dict[int, tuple[int, int]]:
+    def stood(*looks: list[PartitionLag], known: dict[str, KnownGroup] | None = None) -> dict[int, tuple[int, int]]:
         found_all = [found(described(), *rows) for rows in looks]
         return {
             place.partition: (each.offset, each.since_ms)
@@ -65,8 +65,8 @@ def test_a_partition_stands_still_however_the_others_get_on() -> None:
     assert stood(both, moved, away) == {0: (10, 1000), 1: (30, 2000)}
     assert stood(both, done) == {0: (10, 1000)}
     assert stood(both, done, both) == {0: (10, 1000), 1: (20, 3000)}  # there was nothing to read
-    assert stood(both, known={"g": Known(30, 7)}) == {0: (10, 7), 1: (20, 7)}  # after a restart
-    assert stood(both, known={"g": Known(29, 7)}) == {0: (10, 1000), 1: (20, 1000)}
+    assert stood(both, known={"g": KnownGroup(30, 7)}) == {0: (10, 7), 1: (20, 7)}  # after a restart
+    assert stood(both, known={"g": KnownGroup(29, 7)}) == {0: (10, 1000), 1: (20, 1000)}
 
 
 def test_what_changed_is_told() -> None:
@@ -83,7 +83,7 @@ def test_commits_stand_still_since_the_look_that_found_them() -> None:
     assert after(found(None)).of("g").progress_ms is None
     assert after(found(None, row("t", 0, 5)), found(None, row("t", 0, 5))).of("g").progress_ms == 1000
     assert after(found(None, row("t", 0, 5)), found(None, row("t", 0, 6))).of("g").progress_ms == 2000
-    known = {"g": Known(6, 77)}
+    known = {"g": KnownGroup(6, 77)}
     assert after(found(None, row("t", 0, 6)), known=known).of("g").progress_ms == 77
     assert after(found(None, row("t", 0, 7)), known=known).of("g").progress_ms == 1000
 
@@ -123,7 +123,7 @@ def test_the_trend_of_the_lag() -> None:
 
 
 def test_topics_stand_still_each_by_itself() -> None:
-    def since(*looks: GroupsLag, known: dict[str, Known] | None = None) -> dict[str, int]:
+    def since(*looks: GroupsLag, known: dict[str, KnownGroup] | None = None) -> dict[str, int]:
         return {each.topic: each.since_ms for each in after(*looks, known=known).of("g").standing}
 
     first = found(None, row("s", 0, 5), row("t", 0, 5), row("t", 1, None))
@@ -135,10 +135,13 @@ def test_topics_stand_still_each_by_itself() -> None:
     assert since(first, found(None, row("t", 0, 5))) == {"t": 1000}
     assert since(found(None, row("s", 0, None))) == {}
     # After a restart only the whole group's progress is known.
-    assert since(first, known={"g": Known(10, 77)}) == {"s": 77, "t": 77}
-    assert since(first, moved, known={"g": Known(10, 77)}) == {"s": 77, "t": 2000}
-    assert since(first, known={"g": Known(9, 77)}) == {"s": 1000, "t": 1000}
-    assert since(GroupsLag({}, {}, {}), first, known={"g": Known(10, 77)}) == {"s": 77, "t": 77}  # not asked at first
+    assert since(first, known={"g": KnownGroup(10, 77)}) == {"s": 77, "t": 77}
+    assert since(first, moved, known={"g": KnownGroup(10, 77)}) == {"s": 77, "t": 2000}
+    assert since(first, known={"g": KnownGroup(9, 77)}) == {"s": 1000, "t": 1000}
+    assert since(GroupsLag({}, {}, {}), first, known={"g": KnownGroup(10, 77)}) == {
+        "s": 77,
+        "t": 77,
+    }  # not asked at first
     leaderless = row("t", 1, None)._replace(failure=LeaderNotAvailable(), status=LagStatus.NO_LEADER)
     assert since(first, found(None, row("s", 0, 5), row("t", 0, 6), leaderless)) == {"s": 1000, "t": 2000}
 

@@ -11,11 +11,11 @@ import pytest
 from tests.unit.live.views import member, row, snapshot, view
 
 from groupkeeper.client.admin.types import GroupState, TopicPartition
-from groupkeeper.live.following import Known
+from groupkeeper.live.following import KnownGroup
 from groupkeeper.live.history import BOUNDS, Bounds, History, HistoryFailed
 from groupkeeper.live.model import Polls, Replaced, Wait, not_polled
 from groupkeeper.operations.problems import Problem
-from groupkeeper.operations.watch import Change, What
+from groupkeeper.operations.watch import WatchedChange, What
 
 EVERY = BOUNDS._replace(step_ms=0)
 MINUTE_MS = 60_000
@@ -43,7 +43,7 @@ def test_samples_are_there_after_a_restart(path: Path) -> None:
     ]
     assert again.samples("prod", "g", 1500) == samples[1:]
     assert again.samples("dr", "g") == again.samples("prod", "h") == []
-    assert again.known("prod") == {"g": Known(7, 2000)}
+    assert again.known("prod") == {"g": KnownGroup(7, 2000)}
     assert again.known("dr") == {}
     assert path.stat().st_mode & 0o077 == 0
 
@@ -85,8 +85,8 @@ def test_a_clock_that_is_set_back_loses_no_samples(path: Path) -> None:
 
 def test_changes_and_failed_polls(path: Path) -> None:
     history = History(path)
-    change = Change("g", What.JOINED, None, (TopicPartition("t", 0),), member("a"))
-    history.add(snapshot(view()), [change, Change("g", What.STATE, "Stable", "Empty")], 1000)
+    change = WatchedChange("g", What.JOINED, None, (TopicPartition("t", 0),), member("a"))
+    history.add(snapshot(view()), [change, WatchedChange("g", What.STATE, "Stable", "Empty")], 1000)
     history.add(snapshot(at_ms=None, problems=(Problem("CALL_TIMED_OUT", "no answer"),)), [], 2000)
     assert [tuple(each) for each in history.changes("prod", "g")] == [
         (1000, "member_joined", "a-id", None, "t-0"),
@@ -110,10 +110,10 @@ def test_clusters_are_told_apart_by_their_ids(path: Path) -> None:
     seen(3, 30, "prod", "C")  # it was rebuilt
     assert (committed("prod"), committed("dr")) == ([30], [20])
     assert history.last("prod").replaced == Replaced("A", 3)
-    assert history.known_of("A") == {"g": Known(10, 1)}
+    assert history.known_of("A") == {"g": KnownGroup(10, 1)}
     history.close()
     history = History(path, EVERY)
-    assert history.known("prod") == {"g": Known(30, 3)}
+    assert history.known("prod") == {"g": KnownGroup(30, 3)}
     seen(4, 40, "prod", "B")  # the name of one that has another one
     seen(5, 50, "east", "C")  # another name for the same one
     assert (committed("prod"), committed("east")) == ([20, 40], [30, 50])
@@ -193,7 +193,7 @@ def test_a_group_at_rest_keeps_a_sample(path: Path) -> None:
     assert history.samples("prod", "idle")
     assert len(history.samples("prod", "busy")) > 40
     history.close()
-    assert History(path).known("prod")["idle"] == Known(5, 1)
+    assert History(path).known("prod")["idle"] == KnownGroup(5, 1)
 
 
 def test_names_of_groups_that_are_long_gone_go(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,7 +6,7 @@ import pytest
 from tests.unit.live.views import described, member, row, snapshot, view
 
 from groupkeeper.client.admin.types import GroupState, TopicPartition
-from groupkeeper.live.limits import Limits, judge
+from groupkeeper.live.limits import GroupLimits, judge
 from groupkeeper.live.model import GroupView, Stood, Wait
 from groupkeeper.operations.problems import Problem
 from groupkeeper.protocol.errors import LeaderNotAvailable
@@ -18,7 +18,7 @@ PROBLEM = Problem("LEADER_NOT_AVAILABLE", "no leader", "g", "t", 9)
 
 
 def found(group: GroupView, **limits: object) -> list[tuple[str, str, object]]:
-    findings = judge(snapshot(group, at_ms=NOW_MS), Limits(**limits))  # type: ignore[arg-type]
+    findings = judge(snapshot(group, at_ms=NOW_MS), GroupLimits(**limits))  # type: ignore[arg-type]
     return [(finding.measure.value, finding.verdict.value, finding.value) for finding in findings]
 
 
@@ -110,7 +110,7 @@ def test_rebalances_idleness_and_what_the_lag_lacks() -> None:
     ],
 )
 def test_what_is_not_known_is_never_well(group: GroupView, limits: dict[str, object]) -> None:
-    [finding] = judge(snapshot(group), Limits(**limits))  # type: ignore[arg-type]
+    [finding] = judge(snapshot(group), GroupLimits(**limits))  # type: ignore[arg-type]
     assert finding.verdict is Verdict.UNKNOWN
     assert finding.why is not None
 
@@ -121,8 +121,8 @@ def test_what_is_known_breaks_a_limit_whatever_is_not() -> None:
 
 
 def test_groups_are_judged_in_order_and_only_by_what_is_limited() -> None:
-    findings = judge(snapshot(view("b", [row("t", 0, 1)]), view("a")), Limits(max_lag=5))
+    findings = judge(snapshot(view("b", [row("t", 0, 1)]), view("a")), GroupLimits(max_lag=5))
     assert [(each.group_id, each.measure) for each in findings] == [("a", Measure.LAG), ("b", Measure.LAG)]
-    assert list(judge(snapshot(view("b")), Limits())) == []
-    assert not Limits()
-    assert Limits(max_lag=0)
+    assert list(judge(snapshot(view("b")), GroupLimits())) == []
+    assert not GroupLimits()
+    assert GroupLimits(max_lag=0)

@@ -12,7 +12,7 @@ import pytest
 from tests.unit.live.test_alerts import MINUTE_MS, snapshot_of
 
 from groupkeeper.live import outbox as outboxes
-from groupkeeper.live.alerts import Alerts, Key, Kind, Notice
+from groupkeeper.live.alerts import AlertKind, Alerts, Key, Notice
 from groupkeeper.live.outbox import Failure, Outbox
 from groupkeeper.live.rules import read_rules
 
@@ -92,7 +92,7 @@ def test_the_manual() -> None:
     assert text == written
 
 
-def notice_of(group: str, kind: Kind = Kind.FIRING) -> Notice:
+def notice_of(group: str, kind: AlertKind = AlertKind.FIRING) -> Notice:
     return Notice(kind, Key("r", "c", group), "warning", "", 0, 0, (), "", ("chat",))
 
 
@@ -124,12 +124,12 @@ def test_a_webhook_that_fails_for_all_is_tried_by_one_request_at_a_time() -> Non
 def test_what_waits_is_bounded_and_who_was_told_is_told_of_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(outboxes, "_MOST_WAITING", 3)
     outbox = Outbox()
-    outbox.take(notice_of("told", Kind.RESOLVED), 0)
+    outbox.take(notice_of("told", AlertKind.RESOLVED), 0)
     for number in range(4):
         outbox.take(notice_of(f"g{number}"), number)
     assert outbox.counts["dropped"] == 2
     assert outbox.pending == 3
-    outbox.take(notice_of("g0", Kind.RESOLVED), 5)  # it was dropped: nothing to resolve
+    outbox.take(notice_of("g0", AlertKind.RESOLVED), 5)  # it was dropped: nothing to resolve
     sent = []
     while notice := outbox.next(10):
         sent.append((notice.key.group, notice.kind.value))

@@ -14,7 +14,7 @@ from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import GroupState
 from groupkeeper.live.following import Following
 from groupkeeper.live.model import Polls
-from groupkeeper.live.polling import Found, Unlisted, Wanted, poll
+from groupkeeper.live.polling import Polled, Unlisted, Wanted, poll
 from groupkeeper.live.waits import Waits
 from groupkeeper.operations.lag import lag_at_an_instant
 from groupkeeper.protocol.errors import CoordinatorNotAvailable
@@ -40,7 +40,7 @@ def broker(node_id: int, *listings: RootMessage) -> ScriptedBroker:
     return ScriptedBroker(node_id, handlers=handlers, ranges={"DescribeCluster": None, "DescribeConfigs": None})
 
 
-async def look(admin: Admin, following: Following) -> Found:
+async def look(admin: Admin, following: Following) -> Polled:
     return await poll(admin, "prod", WANTED, following, Unlisted(), Waits(reads_records=False), Polls(), within_s=1)
 
 

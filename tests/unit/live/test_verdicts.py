@@ -10,7 +10,7 @@ from tests.rules.cases import Case, cases
 from tests.unit.live.views import described, member, row, snapshot, view
 
 from groupkeeper.client.admin.types import GroupState, TopicPartition
-from groupkeeper.live.limits import Limits, judge_group
+from groupkeeper.live.limits import GroupLimits, judge_group
 from groupkeeper.live.model import NOTHING_WAITS, GroupView, Stood, Wait
 from groupkeeper.live.verdicts import judge_status, unread_topics
 from groupkeeper.operations.lag import LagStatus
@@ -116,7 +116,7 @@ def test_each_surface_says_what_the_rules_say(case: Case) -> None:
     [of_csv] = csv.DictReader(io.StringIO(groups_csv(found, Wish())))
     assert of_csv["status"] == case.verdict
     assert f"is-{case.verdict}" in group_page(found, group, [], [], NOW_MS)
-    [limited] = judge_group(group, Limits(statuses=frozenset({case.verdict})), NOW_MS)
+    [limited] = judge_group(group, GroupLimits(statuses=frozenset({case.verdict})), NOW_MS)
     assert (limited.verdict, limited.value) == (Verdict.BROKEN, case.verdict)
     bad = {name for name, _ in topic_samples(found, group) if name == "groupkeeper_partition_status"}
     assert bool(bad) is (case.verdict in ("stopped", "losing"))

@@ -14,7 +14,7 @@ from groupkeeper.client.admin.types import (
     OffsetAndMetadata,
     TopicPartition,
 )
-from groupkeeper.live.following import Standing
+from groupkeeper.live.following import GroupStanding
 from groupkeeper.live.model import NOTHING_WAITS, ClusterSnapshot, GroupView, Polls, Wait, WaitSum
 from groupkeeper.live.polling import topic_views
 from groupkeeper.live.waits import longest
@@ -64,7 +64,7 @@ def view(
     known = description or described(group_id)
     is_known = description is not None or not problems
     topics = dict.fromkeys(each.topic for each in rows)
-    standing = [] if progress_ms is None else [Standing(topic, 0, progress_ms) for topic in topics]
+    standing = [] if progress_ms is None else [GroupStanding(topic, 0, progress_ms) for topic in topics]
     committed = sum(each.committed.offset for each in rows if each.committed is not None) if rows else None
     return GroupView(
         group_id,

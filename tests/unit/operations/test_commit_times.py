@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from groupkeeper.client.admin.types import TopicPartition
-from groupkeeper.operations.commit_times import OFFSETS_TOPIC, CommitTime, Reader
+from groupkeeper.operations.commit_times import OFFSETS_TOPIC, CommitTime, OffsetsReader
 from groupkeeper.protocol.messages.group_metadata_key import GroupMetadataKey
 from groupkeeper.protocol.messages.group_metadata_value import GroupMetadataValue
 from groupkeeper.protocol.messages.offset_commit_key import OffsetCommitKey
@@ -41,8 +41,8 @@ def end(producer_id: int, *, is_commit: bool) -> bytes:
     )
 
 
-def read(*batches: bytes) -> Reader:
-    reader = Reader(["g"])
+def read(*batches: bytes) -> OffsetsReader:
+    reader = OffsetsReader(["g"])
     for one in batches:
         assert reader.take(HERE, one) is not None
     return reader
@@ -72,7 +72,7 @@ def test_since_when_a_group_is_empty() -> None:
 
 def test_a_batch_that_is_cut_off_or_broken() -> None:
     whole = batch(commit(1, 10))
-    reader = Reader(["g"])
+    reader = OffsetsReader(["g"])
     assert reader.take(HERE, whole[:-1]) is None
     assert reader.take(HERE, whole + whole[:20]) == 1
     broken = bytearray(whole)

@@ -21,7 +21,7 @@ from groupkeeper.client.admin.types import (
     TopicPartition,
 )
 from groupkeeper.operations.errors import GroupIsActive, PartitionsMissing, StalePlan
-from groupkeeper.operations.plans.guard import Verdict, judge
+from groupkeeper.operations.plans.guard import PlanVerdict, judge
 from groupkeeper.operations.plans.model import Change, GroupPlan, Kind, Plan, TopicFacts, is_same
 from groupkeeper.operations.plans.world import Groups, Logs
 from groupkeeper.protocol.errors import GroupAuthorizationFailed, LeaderNotAvailable
@@ -62,12 +62,12 @@ NOW = groups_of({P: commit(5), Q: commit(9)})
 LOGS = logs_of({P: (0, 10)})
 
 
-def said(verdict: Verdict) -> list[str]:
+def said(verdict: PlanVerdict) -> list[str]:
     return [f"{trouble.topic_partition}: {trouble.failure}" for trouble in verdict.troubles]
 
 
 def test_what_is_as_it_was_is_ready() -> None:
-    assert judge(PLAN, NOW, LOGS) == Verdict(PLAN.groups, (), ())
+    assert judge(PLAN, NOW, LOGS) == PlanVerdict(PLAN.groups, (), ())
     assert judge(PLAN, NOW._replace(described={}), LOGS).ready == PLAN.groups
 
 
@@ -118,8 +118,8 @@ def test_what_cannot_be_looked_at_is_refused() -> None:
 def test_a_deletion_needs_no_log() -> None:
     plan = plan_of({P: Change(commit(5), None)})
     logs = logs_of({})._replace(failed={P: LeaderNotAvailable()})
-    assert judge(plan, NOW, logs) == Verdict(plan.groups, (), ())
-    assert judge(plan, groups_of({}), logs) == Verdict((), (("g", P),), ())
+    assert judge(plan, NOW, logs) == PlanVerdict(plan.groups, (), ())
+    assert judge(plan, groups_of({}), logs) == PlanVerdict((), (("g", P),), ())
 
 
 def test_topics_that_no_member_reads_may_lose_their_offsets() -> None:
@@ -127,7 +127,7 @@ def test_topics_that_no_member_reads_may_lose_their_offsets() -> None:
     stable = groups_of({P: commit(5)}, GroupState.STABLE)
     (group,) = stable.described.values()
 
-    def verdict(topics: tuple[str, ...] | None, plan: Plan = plan) -> Verdict:
+    def verdict(topics: tuple[str, ...] | None, plan: Plan = plan) -> PlanVerdict:
         members = tuple(member._replace(subscribed_topics=topics) for member in group.members)
         return judge(plan, stable._replace(described={"g": group._replace(members=members)}), LOGS)
 
@@ -138,9 +138,9 @@ def test_topics_that_no_member_reads_may_lose_their_offsets() -> None:
 
 def test_a_sweep_commits_once_more_what_is_in_the_log() -> None:
     kept = plan_of({P: Change(commit(5), commit(5))})
-    assert judge(kept, NOW, LOGS) == Verdict((), (("g", P),), ())
+    assert judge(kept, NOW, LOGS) == PlanVerdict((), (("g", P),), ())
     sweep = kept._replace(kind=Kind.SWEEP)
-    assert judge(sweep, NOW, LOGS) == Verdict(sweep.groups, (), ())
+    assert judge(sweep, NOW, LOGS) == PlanVerdict(sweep.groups, (), ())
     assert said(judge(sweep, NOW, logs_of({P: (6, 10)}))) == [
         "orders-0: the log begins at 6 now, after the planned offset 5"
     ]
@@ -148,9 +148,9 @@ def test_a_sweep_commits_once_more_what_is_in_the_log() -> None:
 
 def test_a_share_group_is_reset_to_where_it_begins_as_records_ahead_of_it_are_done() -> None:
     plan = plan_of({P: Change(commit(5), commit(5))})._replace(kind=Kind.SHARE_RESET)
-    assert judge(plan, NOW, LOGS) == Verdict(plan.groups, (), ())
+    assert judge(plan, NOW, LOGS) == PlanVerdict(plan.groups, (), ())
     moved = plan_of({P: Change(commit(3), commit(5))})._replace(kind=Kind.SHARE_RESET)
-    assert judge(moved, NOW, LOGS) == Verdict((), (("g", P),), ())
+    assert judge(moved, NOW, LOGS) == PlanVerdict((), (("g", P),), ())
 
 
 def test_new_partitions_do_not_matter_to_a_plan_for_some() -> None:

@@ -15,13 +15,13 @@ import pytest
 from groupkeeper.client.admin.types import Batch, OffsetAndMetadata, TopicPartition
 from groupkeeper.client.errors import CallTimedOut
 from groupkeeper.operations.plans.journal import (
+    ApplyResult,
     Head,
     Journal,
     JournalUnreadable,
     JournalUnwritable,
     Lost,
     Pair,
-    Result,
     default_path,
 )
 from groupkeeper.operations.plans.model import Change, GroupPlan, Plan
@@ -49,11 +49,11 @@ def journal(tmp_path: Path) -> Journal:
 def test_what_is_written_is_read(journal: Journal) -> None:
     lost = Lost("g", "orders", 0, "UNKNOWN_MEMBER_ID", "no")
     journal.begin(HEAD, [("g", PAIRS), ("h", {})])
-    journal.end(HEAD.id, 5, 2, Result.PARTLY, [lost])
+    journal.end(HEAD.id, 5, 2, ApplyResult.PARTLY, [lost])
     recorded = journal.load(HEAD.id)
     assert recorded is not None
     assert (recorded.head, recorded.groups) == (HEAD, {"g": PAIRS, "h": {}})
-    assert (recorded.result, recorded.lost) == (Result.PARTLY, (lost,))
+    assert (recorded.result, recorded.lost) == (ApplyResult.PARTLY, (lost,))
     (summary,), broken = journal.summaries()
     assert (summary.head, summary.group_count, summary.partition_count, summary.groups) == (HEAD, 2, 3, ("g", "h"))
     assert broken == 0
@@ -85,11 +85,11 @@ def test_a_writer_killed_within_a_line_spoils_only_that_line(journal: Journal, k
     journal.path.write_bytes(whole + whole[:kept])
     other = HEAD._replace(id="later")
     journal.begin(other, [("h", PAIRS)])
-    journal.end("later", 5, 1, Result.APPLIED)
+    journal.end("later", 5, 1, ApplyResult.APPLIED)
     summaries, broken = journal.summaries()
     assert [(one.head.id, one.result) for one in summaries] == [
-        (HEAD.id, Result.UNFINISHED),
-        ("later", Result.APPLIED),
+        (HEAD.id, ApplyResult.UNFINISHED),
+        ("later", ApplyResult.APPLIED),
     ]
     assert broken == (0 if kept == -1 else 1)
 
@@ -132,9 +132,9 @@ def test_an_odd_line_is_counted_and_spoils_no_other(journal: Journal, odd: dict[
     line = json.loads(journal.path.read_text())
     with journal.path.open("a") as file:
         file.write(json.dumps({**line, **odd}) + "\n")
-    journal.end(HEAD.id, 5, 1, Result.APPLIED)
+    journal.end(HEAD.id, 5, 1, ApplyResult.APPLIED)
     (summary,), broken = journal.summaries()
-    assert (summary.head, summary.group_count, summary.result, broken) == (HEAD, 1, Result.APPLIED, 1)
+    assert (summary.head, summary.group_count, summary.result, broken) == (HEAD, 1, ApplyResult.APPLIED, 1)
     recorded = journal.load(HEAD.id)
     assert recorded is not None
     assert recorded.groups == {"g": PAIRS}
@@ -154,7 +154,7 @@ def test_what_is_no_line_of_a_journal_is_counted(journal: Journal, text: str) ->
 def test_fields_of_later_versions_are_passed_over(journal: Journal) -> None:
     lost = Lost("g", "orders", 0, "UNKNOWN_MEMBER_ID", "no")
     journal.begin(HEAD, [("g", PAIRS)])
-    journal.end(HEAD.id, 5, 1, Result.PARTLY, [lost])
+    journal.end(HEAD.id, 5, 1, ApplyResult.PARTLY, [lost])
     change, outcome = map(json.loads, journal.path.read_text().splitlines())
     outcome["lost"][0]["since"] = 5
     journal.path.write_text("".join(json.dumps({**line, "more": 1}) + "\n" for line in (change, outcome)))
@@ -165,13 +165,13 @@ def test_fields_of_later_versions_are_passed_over(journal: Journal) -> None:
 
 def test_a_change_lasts_until_all_its_groups_have_an_outcome(journal: Journal) -> None:
     found = []
-    for group_id, result in (("g", Result.APPLIED), ("h", Result.APPLIED), ("i", Result.REFUSED)):
+    for group_id, result in (("g", ApplyResult.APPLIED), ("h", ApplyResult.APPLIED), ("i", ApplyResult.REFUSED)):
         journal.begin(HEAD, [(group_id, PAIRS)])
         found.append(journal.summaries()[0][0].result)
         journal.end(HEAD.id, 5, 1, result)
         found.append(journal.summaries()[0][0].result)
-    unfinished = Result.UNFINISHED
-    assert found == [unfinished, Result.APPLIED, unfinished, Result.APPLIED, unfinished, Result.PARTLY]
+    unfinished = ApplyResult.UNFINISHED
+    assert found == [unfinished, ApplyResult.APPLIED, unfinished, ApplyResult.APPLIED, unfinished, ApplyResult.PARTLY]
 
 
 def test_what_was_undone_is_known(journal: Journal) -> None:
@@ -179,7 +179,7 @@ def test_what_was_undone_is_known(journal: Journal) -> None:
     journal.begin(HEAD, [("g", PAIRS)])
     journal.begin(undo, [("g", PAIRS)])
     assert journal.summaries()[0][0].undone_by is None
-    journal.end("undo", 5, 1, Result.APPLIED)
+    journal.end("undo", 5, 1, ApplyResult.APPLIED)
     assert journal.summaries()[0][0].undone_by == "undo"
 
 
@@ -197,7 +197,7 @@ def _write(path: str, name: str, count: int) -> None:
     for number in range(count):
         head = HEAD._replace(id=f"{name}-{number}")
         journal.begin(head, [(f"group-{group}", PAIRS) for group in range(50)])
-        journal.end(head.id, 5, 50, Result.APPLIED)
+        journal.end(head.id, 5, 50, ApplyResult.APPLIED)
 
 
 @pytest.mark.slow
@@ -211,7 +211,7 @@ def test_several_writers_at_once(journal: Journal) -> None:
         assert writer.exitcode == 0
     summaries, broken = journal.summaries()
     assert (len(summaries), broken) == (60, 0)
-    assert {(one.group_count, one.result) for one in summaries} == {(50, Result.APPLIED)}
+    assert {(one.group_count, one.result) for one in summaries} == {(50, ApplyResult.APPLIED)}
 
 
 # A program that writes what it is about to do, says so, and is killed before it has done it.
@@ -236,7 +236,7 @@ def test_what_was_written_survives_a_kill(journal: Journal) -> None:
         child.wait()
     recorded = journal.load(HEAD.id)
     assert recorded is not None
-    assert (recorded.result, recorded.groups) == (Result.UNFINISHED, {"g": PAIRS})
+    assert (recorded.result, recorded.groups) == (ApplyResult.UNFINISHED, {"g": PAIRS})
 
 
 def test_what_cannot_be_written_or_read_is_said(tmp_path: Path) -> None:
@@ -267,8 +267,8 @@ def test_offsets_that_stay_as_they_are_move_nothing(journal: Journal) -> None:
 
 
 def test_an_answer_that_never_came_is_not_a_refusal() -> None:
-    assert judged(Batch({}, {"g": CallTimedOut("late")}))[0] is Result.PARTLY
-    assert judged(Batch({"g": Batch({}, {PLACE: RequestTimedOut()})}))[0] is Result.PARTLY
+    assert judged(Batch({}, {"g": CallTimedOut("late")}))[0] is ApplyResult.PARTLY
+    assert judged(Batch({"g": Batch({}, {PLACE: RequestTimedOut()})}))[0] is ApplyResult.PARTLY
 
 
 def test_a_recorder_goes_on_without_a_journal_or_stops(tmp_path: Path) -> None:
@@ -278,7 +278,7 @@ def test_a_recorder_goes_on_without_a_journal_or_stops(tmp_path: Path) -> None:
     told: list[str] = []
     lenient = Recorder(nowhere, ["tool"], told.append)
     assert (lenient.begin(plan, "User:alice"), lenient.begin(plan, ""), len(told)) == (None, None, 1)
-    lenient.end(None, Result.APPLIED)
+    lenient.end(None, ApplyResult.APPLIED)
     with pytest.raises(JournalUnwritable):
         Recorder(nowhere, ["tool"], None).begin(plan, "User:alice")
 
@@ -289,17 +289,17 @@ def test_an_outcome_that_cannot_be_written_is_no_failure_of_the_change(journal: 
     begun = recorder.begin(plan, "User:alice")
     journal.path.unlink()
     journal.path.mkdir()
-    recorder.end(begun, Result.APPLIED)
+    recorder.end(begun, ApplyResult.APPLIED)
     assert str(journal.path) in recorder.failure
 
 
 def test_how_outcomes_are_judged() -> None:
     failure = UnknownMemberId()
     done, refused = Batch[TopicPartition, None]({PLACE: None}), Batch[TopicPartition, None]({}, {PLACE: failure})
-    assert judged(Batch({"g": done})) == (Result.APPLIED, [])
-    assert judged(Batch({"g": done, "h": refused}))[0] is Result.PARTLY
+    assert judged(Batch({"g": done})) == (ApplyResult.APPLIED, [])
+    assert judged(Batch({"g": done, "h": refused}))[0] is ApplyResult.PARTLY
     result, lost = judged(Batch({"g": refused}, {"h": failure}))
-    assert result is Result.REFUSED
+    assert result is ApplyResult.REFUSED
     assert [(one.group_id, one.topic, one.error) for one in lost] == [
         ("h", None, "UNKNOWN_MEMBER_ID"),
         ("g", "orders", "UNKNOWN_MEMBER_ID"),

@@ -13,7 +13,7 @@ from groupkeeper.client.admin.types import (
 from groupkeeper.operations.errors import BadTopicArgument, NothingCommitted, PartitionsLeaderless, PartitionsMissing
 from groupkeeper.operations.plans.model import Note, NoteKind
 from groupkeeper.operations.reset import (
-    Facts,
+    LogFacts,
     Scenario,
     ShiftBy,
     ToCurrent,
@@ -28,10 +28,10 @@ from groupkeeper.operations.reset import (
 )
 
 P = TopicPartition("orders", 0)
-FACTS = Facts(earliest={P: 5}, latest={P: 20}, committed={P: OffsetAndMetadata(12, 3, "note")})
+FACTS = LogFacts(earliest={P: 5}, latest={P: 20}, committed={P: OffsetAndMetadata(12, 3, "note")})
 
 
-def new_offset(scenario: Scenario, facts: Facts = FACTS) -> tuple[int, list[NoteKind]]:
+def new_offset(scenario: Scenario, facts: LogFacts = FACTS) -> tuple[int, list[NoteKind]]:
     plan = plan_offsets("g", [P], scenario, facts)
     return plan.offsets[P].offset, [note.kind for note in plan.notes]
 

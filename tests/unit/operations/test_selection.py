@@ -2,7 +2,7 @@
 
 import pytest
 
-from groupkeeper.operations.selection import BadPattern, Names
+from groupkeeper.operations.selection import BadGroupPattern, Names
 
 
 @pytest.mark.parametrize(
@@ -43,7 +43,7 @@ def test_regular_expressions_are_for_the_whole_name(typed: str, name: str, is_me
 
 
 def test_what_is_no_regular_expression_is_refused() -> None:
-    with pytest.raises(BadPattern, match=r"'\(' is not a regular expression"):
+    with pytest.raises(BadGroupPattern, match=r"'\(' is not a regular expression"):
         Names(["("], regex=True)
     assert Names(["(", "[", "[a"]).matches("[a")  # brackets that are not closed stand for themselves
 

@@ -10,7 +10,7 @@ from groupkeeper.client.admin.types import (
     Node,
     TopicPartition,
 )
-from groupkeeper.operations.watch import Change, Partitions, What, changes
+from groupkeeper.operations.watch import Partitions, WatchedChange, What, changes
 
 T0, T1, T2 = (TopicPartition("t", index) for index in range(3))
 
@@ -93,7 +93,7 @@ def test_members_and_groups_that_go() -> None:
     gone = member("a", T1, T0)
     before = group(GroupState.STABLE, gone, member("b", T2))
     assert list(changes("g", before, group(GroupState.STABLE, member("b", T0, T1, T2)))) == [
-        Change("g", What.LEFT, (T0, T1), None, gone),
-        Change("g", What.ASSIGNMENT, (T2,), (T0, T1, T2), member("b", T0, T1, T2)),
+        WatchedChange("g", What.LEFT, (T0, T1), None, gone),
+        WatchedChange("g", What.ASSIGNMENT, (T2,), (T0, T1, T2), member("b", T0, T1, T2)),
     ]
     assert told(before, None)[:2] == [(None, What.TYPE, "Classic", None), (None, What.STATE, "Stable", None)]

@@ -10,14 +10,14 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.x509.oid import NameOID
 
 from groupkeeper.security.errors import BadCredentials
-from groupkeeper.security.stores import Identity
+from groupkeeper.security.stores import StoreIdentity
 from groupkeeper.security.tls import load_identity
 
 SHA256_WITH_RSA, SHA1_WITH_RSA = bytes.fromhex("2a864886f70d01010b"), bytes.fromhex("2a864886f70d010105")
 """Object identifiers in DER. Libraries sign nothing with SHA-1 any more; OpenSSL looks at the name alone."""
 
 
-def signed(bits: int, algorithm: bytes) -> Identity:
+def signed(bits: int, algorithm: bytes) -> StoreIdentity:
     """A key of so many bits, with a certificate of a CA that names this algorithm of its signature."""
     own, ca = rsa.generate_private_key(65537, bits), rsa.generate_private_key(65537, 2048)
     now = datetime.datetime.now(datetime.UTC)
@@ -26,7 +26,7 @@ def signed(bits: int, algorithm: bytes) -> Identity:
     certificate = certificate.not_valid_before(now).not_valid_after(now + datetime.timedelta(days=1))
     key = own.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
     der = certificate.sign(ca, hashes.SHA256()).public_bytes(serialization.Encoding.DER)
-    return Identity(key.decode(), ssl.DER_cert_to_PEM_cert(der.replace(SHA256_WITH_RSA, algorithm)), None)
+    return StoreIdentity(key.decode(), ssl.DER_cert_to_PEM_cert(der.replace(SHA256_WITH_RSA, algorithm)), None)
 
 
 @pytest.mark.parametrize(

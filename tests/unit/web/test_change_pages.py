@@ -8,13 +8,13 @@ from tests.unit.web.test_pages import EVIL, NOW_MS, Page
 from groupkeeper.client.admin.types import GroupState, GroupType, OffsetAndMetadata, TopicPartition
 from groupkeeper.live.model import GroupView
 from groupkeeper.operations.errors import GroupIsActive, StalePlan
-from groupkeeper.operations.plans.guard import Verdict
+from groupkeeper.operations.plans.guard import PlanVerdict
 from groupkeeper.operations.plans.making import Made
-from groupkeeper.operations.plans.model import Change, GroupPlan, Kind, Plan, Trouble
+from groupkeeper.operations.plans.model import Change, GroupPlan, Kind, Plan, PlanTrouble
 from groupkeeper.shell import way_of_servers
 from groupkeeper.web.access.people import Person
 from groupkeeper.web.access.roles import Rights
-from groupkeeper.web.changes.desk import Entry
+from groupkeeper.web.changes.desk import DeskEntry
 from groupkeeper.web.pages.change import change_page
 from groupkeeper.web.pages.parts import Viewer
 from groupkeeper.web.pages.plan import plan_page
@@ -31,13 +31,13 @@ def choices(group: GroupView, why_not: str = "") -> Page:
     return Page(change_page(snapshot(group, cluster=EVIL), group, SOMEBODY, why_not, [], way_of_servers("b:1")))
 
 
-def entry(*troubles: Trouble, kind: Kind = Kind.RESET, groups: int = 1) -> Entry:
+def entry(*troubles: PlanTrouble, kind: Kind = Kind.RESET, groups: int = 1) -> DeskEntry:
     place = TopicPartition(EVIL, 0)
     change = Change(OffsetAndMetadata(40, None, EVIL), OffsetAndMetadata(10), 0, 100, NOW_MS, NOW_MS, EVIL)
     plans = tuple(GroupPlan(EVIL + "." * number, {place: change}) for number in range(groups))
     plan = Plan("id", plans, kind, NOW_MS, ("groupkeeper", EVIL))
-    verdict = Verdict(() if troubles else plans, (), troubles)
-    return Entry(EVIL, EVIL, Made(plan, (), (EVIL,)), verdict, tuple(each.group_id for each in plans))
+    verdict = PlanVerdict(() if troubles else plans, (), troubles)
+    return DeskEntry(EVIL, EVIL, Made(plan, (), (EVIL,)), verdict, tuple(each.group_id for each in plans))
 
 
 def test_what_is_offered_for_a_group_without_members() -> None:
@@ -68,7 +68,7 @@ def test_a_clone_says_how_sure_each_partition_is() -> None:
     (group,) = one.plan.groups
     place, change = next(iter(group.changes.items()))
     plan = one.plan._replace(groups=(group._replace(changes={place: change._replace(certainty="bounded")}),))
-    sure = Entry(EVIL, EVIL, Made(plan), one.verdict, (group.group_id,))
+    sure = DeskEntry(EVIL, EVIL, Made(plan), one.verdict, (group.group_id,))
     text = Page(plan_page(sure, SOMEBODY, may_change=True)).text
     assert "certainty" in text
     assert "bounded" in text
@@ -79,8 +79,8 @@ def test_a_plan_that_fits_and_one_that_does_not() -> None:
     assert "Nothing is changed yet" in Page(fits).text
     assert " disabled" not in fits
     assert "30 records replayed, 0 skipped" in Page(fits).text
-    active = Trouble(EVIL, None, GroupIsActive(EVIL, GroupState.STABLE, [member(EVIL)]))
-    stale = Trouble(EVIL, TopicPartition(EVIL, 0), StalePlan(EVIL))
+    active = PlanTrouble(EVIL, None, GroupIsActive(EVIL, GroupState.STABLE, [member(EVIL)]))
+    stale = PlanTrouble(EVIL, TopicPartition(EVIL, 0), StalePlan(EVIL))
     refused = plan_page(entry(active, stale), SOMEBODY, may_change=True)
     assert ' disabled aria-describedby="why"' in refused
     assert "does not fit" in Page(refused).text

@@ -14,7 +14,7 @@ from tests.unit.live.views import described, member, row, snapshot, view
 
 from groupkeeper.client.admin.types import GroupState, GroupType, TopicPartition
 from groupkeeper.live.model import Wait, not_polled
-from groupkeeper.operations.problems import Acl, Problem
+from groupkeeper.operations.problems import MissingAcl, Problem
 from groupkeeper.protocol.errors import LeaderNotAvailable
 from groupkeeper.web.exporter import OTHERS, OWN, Choices, Exporter
 from groupkeeper.web.exposition import Format, wanted_format
@@ -82,7 +82,7 @@ def test_what_is_not_known_is_absent_and_never_zero() -> None:
 
 
 def test_the_missing_permission_is_named() -> None:
-    acl = Acl("DESCRIBE", "TOPIC", "orders")
+    acl = MissingAcl("DESCRIBE", "TOPIC", "orders")
     group = view("g", problems=(Problem("TOPIC_AUTHORIZATION_FAILED", "not authorized", "g", "orders", acl=acl),))
     values = both(exported(snapshot(group)))
     wanted = {"cluster": "prod", "group": "g", "error": "TOPIC_AUTHORIZATION_FAILED", "acl": "DESCRIBE on topic orders"}

@@ -22,10 +22,10 @@ from groupkeeper.client.admin.types import (
     TopicPartition,
 )
 from groupkeeper.live.model import ClusterSnapshot, GroupView, Wait
-from groupkeeper.operations.plans.journal import Head, Journal, Lost, Result
+from groupkeeper.operations.plans.journal import ApplyResult, Head, Journal, Lost
 from groupkeeper.web.access.people import Person
 from groupkeeper.web.access.roles import Rights, grants_of
-from groupkeeper.web.changes.record import Record
+from groupkeeper.web.changes.record import ChangeRecord
 from groupkeeper.web.pages.group import group_page
 from groupkeeper.web.pages.journal import change_made_page, journal_page, plans_page
 from groupkeeper.web.pages.topics import topic_page, topics_of, topics_page
@@ -64,14 +64,14 @@ def journal_of(folder: Path) -> Journal:
         head = Head(f"id-{number}", NOW_MS + number, "cluster-id", "reset", EVIL, EVIL, ("groupkeeper", EVIL))
         journal.begin(head, [(group, PAIRS) for group in groups])
         if number:
-            journal.end(head.id, NOW_MS, len(groups), Result.PARTLY, [Lost("orders", EVIL, 0, "X", EVIL)])
+            journal.end(head.id, NOW_MS, len(groups), ApplyResult.PARTLY, [Lost("orders", EVIL, 0, "X", EVIL)])
     other = Head("id-9", NOW_MS, "another", "undo", "u", "h", (), undoes="id-0")
     journal.begin(other, [("orders", PAIRS)])
     return journal
 
 
 async def test_the_journal(tmp_path: Path) -> None:
-    record = Record(journal_of(tmp_path))
+    record = ChangeRecord(journal_of(tmp_path))
     record.know([read()])
     assert SOMEBODY.person is not None
     changes = await record.changes(SOMEBODY.person)
@@ -89,7 +89,7 @@ async def test_the_journal(tmp_path: Path) -> None:
 
 
 async def test_of_the_journal_one_sees_what_one_may_see_of_groups(tmp_path: Path) -> None:
-    record = Record(journal_of(tmp_path))
+    record = ChangeRecord(journal_of(tmp_path))
     role = {"users": ["u"], "may": "view", "clusters": ["prod"], "groups": ["orders"]}
     person = Person("u", Rights(tuple(grants_of({"role": [role]}))))
     assert await record.changes(person) == []  # which cluster it was isn't known yet
@@ -98,7 +98,7 @@ async def test_of_the_journal_one_sees_what_one_may_see_of_groups(tmp_path: Path
 
 
 async def test_a_journal_is_read_again_when_it_has_changed(tmp_path: Path) -> None:
-    record = Record(Journal(tmp_path / "journal.jsonl"))
+    record = ChangeRecord(Journal(tmp_path / "journal.jsonl"))
     assert SOMEBODY.person is not None
     assert await record.changes(SOMEBODY.person) == []
     journal_of(tmp_path)

@@ -12,9 +12,9 @@ import pytest
 from tests.unit.live.views import described, member, row, snapshot, view
 
 from groupkeeper.client.admin.types import TopicPartition
-from groupkeeper.live.history import Noted, Sample, view_of
+from groupkeeper.live.history import GroupSample, Noted, view_of
 from groupkeeper.live.model import ClusterSnapshot, Replaced, Scope, Wait, not_polled
-from groupkeeper.operations.problems import Acl, Problem
+from groupkeeper.operations.problems import MissingAcl, Problem
 from groupkeeper.protocol.errors import LeaderNotAvailable
 from groupkeeper.web.pages import parts
 from groupkeeper.web.pages.cluster import Wish, cluster_page, groups_csv
@@ -81,7 +81,7 @@ class Page(HTMLParser):
 
 
 def fleet() -> ClusterSnapshot:
-    hidden = Problem("GROUP_AUTHORIZATION_FAILED", "no", "hidden", acl=Acl("DESCRIBE", "GROUP", "hidden"))
+    hidden = Problem("GROUP_AUTHORIZATION_FAILED", "no", "hidden", acl=MissingAcl("DESCRIBE", "GROUP", "hidden"))
     return snapshot(
         view("calm", [row("t", 0, 100)]),
         view("late", [row("t", 0, 40)], [Wait(9 * 60_000)], progress_ms=NOW_MS)._replace(lag_change_per_s=-2.0),
@@ -187,7 +187,7 @@ def test_a_name_that_went_to_another_cluster_is_told_for_a_day() -> None:
 
 
 def test_what_the_history_has_of_a_cluster_that_cannot_be_reached() -> None:
-    noted = view_of("g", Sample(NOW_MS, "Stable", 3, 60, 90_000, 40, NOW_MS))
+    noted = view_of("g", GroupSample(NOW_MS, "Stable", 3, 60, 90_000, 40, NOW_MS))
     last = snapshot(noted, at_ms=NOW_MS)._replace(is_partial=True, brokers=())
     down = snapshot(at_ms=None)._replace(last=last)
     assert "ok g 60 1 min 30 s — — — 3 — Stable" in Page(cluster_page(down, Wish(), NOW_MS)).text
@@ -285,7 +285,9 @@ def test_csv_has_all_and_no_formula() -> None:
 def test_how_commits_went_on() -> None:
     """40 offsets, a rewind that counts for nothing, and 5 more; samples of which it isn't known say nothing."""
     committed = [100, 140, None, 20, 25]
-    samples = [Sample(NOW_MS + number * 60_000, "Stable", 1, 0, 0, each, None) for number, each in enumerate(committed)]
+    samples = [
+        GroupSample(NOW_MS + number * 60_000, "Stable", 1, 0, 0, each, None) for number, each in enumerate(committed)
+    ]
     group = view("g", [row("t", 0, 40)])
     text = group_page(snapshot(group), group, samples, [], NOW_MS)
     assert [each for each in (">40<", 'data-unit="offsets"', ":40 ", ':5"') if each not in text] == []
@@ -302,7 +304,7 @@ def test_a_group() -> None:
     settled = member("b", third, target_assignment=(third,), member_epoch=7)
     rows = [row("t", 0, 40), row("t", 1, 90), row("t", 2, 5, None)._replace(failure=LeaderNotAvailable())]
     group = view("g", rows, [Wait(5000), Wait(1000, True), Wait(None)], described("g", moving, settled, epoch=7))
-    samples = [Sample(NOW_MS - 5000 * number, "Stable", 2, 10 * number, 0, 0, 0) for number in (3, 2, 1)]
+    samples = [GroupSample(NOW_MS - 5000 * number, "Stable", 2, 10 * number, 0, 0, 0) for number in (3, 2, 1)]
     changes = [Noted(NOW_MS - 5000, "member_joined", "b-id", None, "t-2")]
     page = Page(group_page(snapshot(group, at_ms=NOW_MS), group, samples, changes, NOW_MS))
     assert "t: 0, 1 t: 0" in page.text  # what it has, what it is to have
@@ -317,7 +319,7 @@ def test_a_group() -> None:
 
 def test_names_are_text_wherever_they_stand() -> None:
     consumer = member(EVIL, TopicPartition(EVIL, 0), target_assignment=())
-    problem = Problem("X", EVIL, EVIL, EVIL, 0, acl=Acl("READ", "TOPIC", EVIL))
+    problem = Problem("X", EVIL, EVIL, EVIL, 0, acl=MissingAcl("READ", "TOPIC", EVIL))
     group = view(EVIL, [row(EVIL, 0, 5)], [Wait(99 * 60_000)], described(EVIL, consumer, epoch=1), problems=(problem,))
     evil = snapshot(group, cluster=EVIL, at_ms=NOW_MS, problems=(problem,))
     changes = [Noted(NOW_MS, EVIL, EVIL, EVIL, EVIL)]
@@ -337,7 +339,7 @@ def test_names_are_text_wherever_they_stand() -> None:
 
 
 def test_two_tables_of_one_name_are_no_landmarks_of_the_same_name() -> None:
-    table = parts.table([parts.head("member")], [[parts.Cell("m-1")]], "members")
+    table = parts.table([parts.head("member")], [[parts.PageCell("m-1")]], "members")
     assert Page(parts.page("Two", table + table)).text.count("m-1") == 2
 
 

@@ -14,7 +14,7 @@ from tests.unit.web.test_pages import NOW_MS, Page
 from groupkeeper.client.admin.types import GroupType, TopicPartition
 from groupkeeper.live.history import Noted
 from groupkeeper.operations.watch import What
-from groupkeeper.web.changes.record import Record
+from groupkeeper.web.changes.record import ChangeRecord
 from groupkeeper.web.pages.cluster import Wish, cluster_page
 from groupkeeper.web.pages.fleet import fleet_page
 from groupkeeper.web.pages.glossary import glossary_page
@@ -48,7 +48,7 @@ def terms() -> list[str]:
 
 
 async def pages(folder: Path) -> list[str]:
-    record = Record(journal_of(folder))
+    record = ChangeRecord(journal_of(folder))
     record.know([read()])
     assert SOMEBODY.person is not None
     recorded = await record.load("id-1")

@@ -8,7 +8,7 @@ from asyncio import sleep
 from collections import Counter
 
 from groupkeeper.broker.authorizer import CLUSTER_NAME, Operation, ResourceType
-from groupkeeper.broker.settings.client_metrics import Subscription
+from groupkeeper.broker.settings.client_metrics import MetricsSubscription
 from groupkeeper.broker.settings.dynamic import ALL_BROKERS
 from groupkeeper.broker.settings.table import InvalidSetting
 from groupkeeper.protocol.errors import (
@@ -128,7 +128,7 @@ def find_resource(broker: Broker, call: Call, resource_type: int, name: str) -> 
             raise InvalidRequest("Subscription name can't be empty")
         metrics = broker.client_metrics
         found = metrics.of(name)
-        return Resource(found, found.overrides, Subscription, lambda given: metrics.configure(name, given))
+        return Resource(found, found.overrides, MetricsSubscription, lambda given: metrics.configure(name, given))
     if resource_type == BROKER_LOGGER:
         return Resource(broker.config, {}, _refuse_loggers, lambda given: None)
     if resource_type == BROKER:

@@ -11,7 +11,7 @@ from groupkeeper.broker.apis._shares import acknowledge, by_topic, check_member,
 from groupkeeper.broker.authorizer import Operation
 from groupkeeper.broker.broker import Broker
 from groupkeeper.broker.call import Call
-from groupkeeper.broker.shares.fetch import Wanted, fetch
+from groupkeeper.broker.shares.fetch import WantedRecords, fetch
 from groupkeeper.broker.shares.sessions import FINAL_EPOCH, FIRST_EPOCH, ShareSession
 from groupkeeper.protocol.errors import InvalidRequest, KafkaError, ShareSessionLimitReached, TopicAuthorizationFailed
 from groupkeeper.protocol.messages.share_fetch_request import ShareFetchRequest
@@ -120,7 +120,7 @@ async def _fetch(
             error = TopicAuthorizationFailed()
             answers[place] = PartitionData(place[1], error.code, error.message)
     max_bytes = min(request.max_bytes, max(broker.front(call.node).server.fetch_room, 1))
-    wanted = Wanted(
+    wanted = WantedRecords(
         session=session,
         topics=topics,
         max_wait_ms=request.max_wait_ms,

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from groupkeeper.broker.log.partition_log import PartitionLog
     from groupkeeper.broker.storage.open_files import OpenFiles
     from groupkeeper.protocol.record_batch import BatchHeader
-    from groupkeeper.protocol.retained_batch import Entry
+    from groupkeeper.protocol.retained_batch import BatchEntry
 
 _CHUNK = 1 << 20
 _BATCHES_PER_STEP = 16
@@ -201,7 +201,7 @@ class Compaction:
             return buf[pos : pos + header.size_in_bytes]
         return retained_batch(header, body, kept, delete_horizon_ms=self._horizon_ms if sets_horizon else None)
 
-    def _stays(self, entry: Entry, header: BatchHeader) -> bool:
+    def _stays(self, entry: BatchEntry, header: BatchHeader) -> bool:
         if entry.offset >= self.end_offset:
             return True
         if entry.key is None or entry.offset < self._last_offset_by_key.get(entry.key, -1):

@@ -10,7 +10,7 @@ import asyncio
 from functools import partial
 from logging import ERROR, INFO, getLogger
 
-from groupkeeper.broker.network.connection_limits import Refused
+from groupkeeper.broker.network.connection_limits import ConnectionRefused
 from groupkeeper.broker.storage.open_files import OUT_OF_DESCRIPTORS
 
 TYPE_CHECKING = False
@@ -74,7 +74,7 @@ class Acceptor:
             try:
                 await self._limits.wait_for_room(self._listener, accepted.fileno())
                 self._limits.take(self._listener, address[0])
-            except Refused as refused:
+            except ConnectionRefused as refused:
                 self._log.line(address[0], "a connection from %s is closed: %s", address[0], refused, level=INFO)
                 next_step = self._refuse(accepted, refused.delay_s)
             except Exception as error:

@@ -12,7 +12,7 @@ from collections import Counter
 from logging import getLogger
 from typing import NamedTuple, Protocol
 
-from groupkeeper.broker.quotas.rate import Rate, Recent
+from groupkeeper.broker.quotas.rate import QuotaRate, Recent
 from groupkeeper.broker.settings.config import Config, parse_counts_by_host
 from groupkeeper.broker.settings.table import INT_MAX
 from groupkeeper.broker.storage.open_files import descriptor_limit
@@ -29,7 +29,7 @@ _LOOK_AGAIN_S = 1.0
 """The limits may have been raised meanwhile."""
 
 
-class Refused(Exception):
+class ConnectionRefused(Exception):
     """The connection must be closed after `delay_s`; the text has the reason."""
 
     def __init__(self, why: str, delay_s: float = 0.0) -> None:
@@ -61,7 +61,7 @@ class ConnectionLimits:
         self._config = broker.config
         self._by_address: Counter[str] = Counter()
         self._by_listener: Counter[str] = Counter()
-        self._rates: Recent[tuple[str, str], Rate] = Recent()
+        self._rates: Recent[tuple[str, str], QuotaRate] = Recent()
         self._own_limits: dict[str, _Own] = {}
         self._own_since = broker.config.changed
         self._freed = asyncio.Event()
@@ -88,16 +88,18 @@ class ConnectionLimits:
                 continue
 
     def take(self, listener: str, address: str) -> None:
-        """Counts a connection. Raises `Refused`; then the connection isn't counted."""
+        """Counts a connection. Raises `ConnectionRefused`; then the connection isn't counted."""
         rate = self._broker.quotas.table.connection_rate(address)
         if rate is not None:
             wait_ms = self._throttle_ms(("ip", address), rate)
             if wait_ms:
                 self._count_back(("ip", address), _BROKER, ("listener", listener))
-                raise Refused("its address opens too many a second (connection_creation_rate)", wait_ms / 1000)
+                raise ConnectionRefused(
+                    "its address opens too many a second (connection_creation_rate)", wait_ms / 1000
+                )
         most = self._most_from(address)
         if self._by_address[address] >= most:
-            raise Refused(f"its address has {most} already (max.connections.per.ip)")
+            raise ConnectionRefused(f"its address has {most} already (max.connections.per.ip)")
         self._by_address[address] += 1
         self._by_listener[listener] += 1
 
@@ -137,7 +139,7 @@ class ConnectionLimits:
         if per_second >= INT_MAX:
             return 0
         window_ms, now_ms = self._config.quota_window_size_seconds * 1000, self._broker.now_ms()
-        rate = self._rates.of(of, lambda: Rate(window_ms, self._config.quota_window_num))
+        rate = self._rates.of(of, lambda: QuotaRate(window_ms, self._config.quota_window_num))
         rate.record(1, now_ms)
         return min(rate.excess_ms(per_second, now_ms), window_ms)
 

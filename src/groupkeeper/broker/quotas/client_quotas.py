@@ -12,7 +12,7 @@ from groupkeeper.broker.quotas.entities import (
     check_entity,
     check_quota,
 )
-from groupkeeper.broker.quotas.rate import Rate, Recent, TokenBucket
+from groupkeeper.broker.quotas.rate import QuotaRate, Recent, TokenBucket
 from groupkeeper.broker.storage.journal import Journal
 from groupkeeper.protocol.errors import ThrottlingQuotaExceeded
 
@@ -69,7 +69,7 @@ class ClientQuotas:
         """Reads the stored quotas. Raises `InvalidSetting`."""
         self.table = QuotaTable()
         self._config = config
-        self._rates: Recent[tuple[str, tuple[str, str]], Rate] = Recent()
+        self._rates: Recent[tuple[str, tuple[str, str]], QuotaRate] = Recent()
         self._buckets: Recent[tuple[str, str], TokenBucket] = Recent()
         self._journal = Journal(directory.file(JOURNAL), "client quotas")
         self._journal.replay(
@@ -131,7 +131,7 @@ class ClientQuotas:
         if limit is None:
             return 0
         window_ms = self._config.quota_window_size_seconds * 1000
-        rate = self._rates.of((key, limit.sharers), lambda: Rate(window_ms, self._config.quota_window_num))
+        rate = self._rates.of((key, limit.sharers), lambda: QuotaRate(window_ms, self._config.quota_window_num))
         rate.record(count, call.received_ms)
         return rate.excess_ms(limit.per_second, call.received_ms)
 

@@ -14,7 +14,7 @@ _LONGEST_MS = 2**31 - 1
 """The longest throttle time that fits into a reply."""
 
 
-class Rate:
+class QuotaRate:
     """Usage per second over some windows, like Kafka's sampled Rate: missing windows count as time without usage."""
 
     def __init__(self, window_ms: int, windows: int) -> None:

@@ -29,7 +29,7 @@ _SELECTORS = frozenset(
 )
 
 
-class Subscription(SettingsTable):
+class MetricsSubscription(SettingsTable):
     """One subscription's settings as typed attributes.
 
     Attributes:
@@ -72,12 +72,12 @@ class ClientMetrics:
     """The subscriptions by name, kept in the data directory."""
 
     def __init__(self, directory: StorageDirectory) -> None:
-        self._subscription_by_name: dict[str, Subscription] = {}
+        self._subscription_by_name: dict[str, MetricsSubscription] = {}
         self._journal = Journal(directory.file(JOURNAL), "client metrics")
 
-    def of(self, name: str) -> Subscription:
+    def of(self, name: str) -> MetricsSubscription:
         """The subscription of this name; if it doesn't exist, all its settings have their defaults."""
-        return self._subscription_by_name.get(name) or Subscription({})
+        return self._subscription_by_name.get(name) or MetricsSubscription({})
 
     def names(self) -> Sequence[str]:
         """The names of the subscriptions, sorted."""
@@ -87,18 +87,18 @@ class ClientMetrics:
         """Replaces a subscription's settings; empty `overrides` delete it. Raises `InvalidSetting`, `InvalidRequest`,
         `KafkaStorageError`.
         """
-        subscription = Subscription(overrides)
+        subscription = MetricsSubscription(overrides)
         self._journal.write({"name": name, "configs": dict(overrides)})
         self._set(name, subscription)
 
-    def _set(self, name: str, subscription: Subscription) -> None:
+    def _set(self, name: str, subscription: MetricsSubscription) -> None:
         self._subscription_by_name.pop(name, None)
         if subscription.overrides:
             self._subscription_by_name[name] = subscription
 
     def load(self) -> None:
         """Reads the stored subscriptions. Raises `InvalidSetting` when their file is damaged."""
-        self._journal.replay(lambda entry: self._set(entry["name"], Subscription(entry["configs"])))
+        self._journal.replay(lambda entry: self._set(entry["name"], MetricsSubscription(entry["configs"])))
         self._journal.begin(
             {"name": name, "configs": dict(one.overrides)} for name, one in self._subscription_by_name.items()
         )

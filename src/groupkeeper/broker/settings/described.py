@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import dropwhile
 from typing import NamedTuple
 
-from groupkeeper.broker.settings.client_metrics import Subscription
+from groupkeeper.broker.settings.client_metrics import MetricsSubscription
 from groupkeeper.broker.settings.config import Config
 from groupkeeper.broker.settings.dynamic import ALL_BROKERS
 from groupkeeper.broker.settings.group_overrides import GroupConfig
@@ -147,9 +147,9 @@ def describe_group(config: GroupConfig, broker: Config) -> Iterator[DescribedSet
         yield DescribedSetting(setting.name, value, source, setting.type, setting.doc, False, tuple(synonyms))
 
 
-def describe_subscription(subscription: Subscription) -> Iterator[DescribedSetting]:
+def describe_subscription(subscription: MetricsSubscription) -> Iterator[DescribedSetting]:
     """Every setting of a subscription to clients' metrics."""
-    for setting in Subscription.settings():
+    for setting in MetricsSubscription.settings():
         value = setting.format(getattr(subscription, setting.attribute))
         is_given = setting.name in subscription.overrides
         source = CLIENT_METRICS_SOURCE if is_given else DEFAULT_SOURCE

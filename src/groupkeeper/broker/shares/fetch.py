@@ -33,7 +33,7 @@ _READ_AHEAD = 1 << 20
 """Bytes read of a partition at most, unless the member insists on more: it gets few records of what could be read."""
 
 
-class Wanted(NamedTuple):
+class WantedRecords(NamedTuple):
     """A member's fetch.
 
     Attributes:
@@ -52,7 +52,7 @@ class Wanted(NamedTuple):
     is_strict: bool
 
 
-class _Reading(NamedTuple):
+class _ShareReading(NamedTuple):
     """Whole batches of a partition, from an offset on."""
 
     led: LedPartition
@@ -60,7 +60,7 @@ class _Reading(NamedTuple):
     records: bytes
 
 
-async def fetch(partitions: SharePartitions, wanted: Wanted) -> dict[Place, PartitionData]:
+async def fetch(partitions: SharePartitions, wanted: WantedRecords) -> dict[Place, PartitionData]:
     """Answers for the wanted partitions, without partitions from which nothing more may be acquired at present.
 
     It waits while there are fewer than `min_bytes` to acquire. As in Apache Kafka, a share-partition that can't be
@@ -72,7 +72,7 @@ async def fetch(partitions: SharePartitions, wanted: Wanted) -> dict[Place, Part
 
 
 class _ShareFetch:
-    def __init__(self, partitions: SharePartitions, wanted: Wanted) -> None:
+    def __init__(self, partitions: SharePartitions, wanted: WantedRecords) -> None:
         self._partitions = partitions
         self._wanted = wanted
         self._answers: dict[Place, PartitionData] = {}
@@ -139,9 +139,9 @@ class _ShareFetch:
     def _refuse(self, place: Place, error: KafkaError) -> None:
         self._answers[place] = PartitionData(place[1], error.code, error.message)
 
-    def _read(self, led: Mapping[Place, LedPartition]) -> dict[Place, _Reading]:
+    def _read(self, led: Mapping[Place, LedPartition]) -> dict[Place, _ShareReading]:
         ready = self._ready = {place: one for place, one in led.items() if self._can_acquire(one)}
-        readings: dict[Place, _Reading] = {}
+        readings: dict[Place, _ShareReading] = {}
         room = self._wanted.max_bytes
         for place, one in ready.items():
             share = min(self._wanted.max_bytes // len(ready), room, max(_READ_AHEAD, self._wanted.min_bytes))
@@ -155,7 +155,7 @@ class _ShareFetch:
                 continue
             if records:
                 room = max(room - len(records), 0)
-                readings[place] = _Reading(one, offset, records)
+                readings[place] = _ShareReading(one, offset, records)
         return readings
 
     def _can_acquire(self, led: LedPartition) -> bool:
@@ -170,7 +170,7 @@ class _ShareFetch:
         group_config = self._partitions.broker.group_configs.of(self._wanted.session.group_id)
         return group_config.share_isolation_level == "read_committed"
 
-    def _acquire(self, readings: Mapping[Place, _Reading]) -> int:
+    def _acquire(self, readings: Mapping[Place, _ShareReading]) -> int:
         """Acquires some of the records that were read; returns how many."""
         wanted, count = self._wanted, 0
         for place, reading in readings.items():

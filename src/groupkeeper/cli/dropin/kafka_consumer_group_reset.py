@@ -24,10 +24,10 @@ from groupkeeper.client.admin.types import GroupState
 from groupkeeper.client.errors import ClientError
 from groupkeeper.operations import group_reset
 from groupkeeper.operations.errors import GroupIsActive
-from groupkeeper.operations.group_reset import Entry, Finding, Report
+from groupkeeper.operations.group_reset import EntryFinding, PlanEntry, ResetReport
 from groupkeeper.operations.plans import kip122
 from groupkeeper.operations.plans.kip122 import BadResetPlan, ResetPlan
-from groupkeeper.operations.plans.model import Trouble
+from groupkeeper.operations.plans.model import PlanTrouble
 from groupkeeper.operations.problems import error_name
 from groupkeeper.operations.times import BadDatetime, BadDuration
 from groupkeeper.operations.xsd_times import parse_xsd_datetime, parse_xsd_duration
@@ -228,7 +228,7 @@ async def _with_plan(options: Options, operation: str) -> int:
     return 1 if report.failures else 0
 
 
-async def _execute(admin: Admin, report: Report) -> int:
+async def _execute(admin: Admin, report: ResetReport) -> int:
     report.groups.refuse_active(report.group_id)
     _tell_of(report)
     offsets, troubles = await group_reset.execute(
@@ -241,7 +241,7 @@ async def _execute(admin: Admin, report: Report) -> int:
     return 1 if troubles or report.failures else 0
 
 
-def _where(trouble: Trouble) -> str:
+def _where(trouble: PlanTrouble) -> str:
     return str(trouble.group_id if trouble.topic_partition is None else trouble.topic_partition)
 
 
@@ -257,20 +257,20 @@ def read_plan(path: str) -> ResetPlan:
         raise Failed(f"{path}: {problem}") from None
 
 
-def _tell_of(report: Report) -> None:
+def _tell_of(report: ResetReport) -> None:
     """The group's state, a line for each warning, and the failed lookups."""
     state = "does not exist" if report.state is GroupState.DEAD else f"is {report.state}"
     complain(f"Group {report.group_id} {state}.\n")
     for entry in report.entries:
         if entry.failure is not None:
             complain(f"Error: {entry.topic_partition}: {entry.failure} ({error_name(entry.failure)})\n")
-        elif entry.finding is not Finding.OK:
+        elif entry.finding is not EntryFinding.OK:
             warn(f"{entry.topic_partition}: {reason(entry)}")
 
 
-def reason(entry: Entry) -> str:
+def reason(entry: PlanEntry) -> str:
     """The problem of an entry, and its effect."""
-    if entry.finding is Finding.OUT_OF_RANGE:
+    if entry.finding is EntryFinding.OUT_OF_RANGE:
         end = "latest" if entry.applied == entry.latest else "oldest"
         return f"offset {entry.planned} is out of range, it will be reset to the {end} offset {entry.applied}"
     return f"{entry.finding.value}, {NOTHING_DONE}"
@@ -281,14 +281,14 @@ def warn(text: str) -> None:
     complain(f"WARN: {text}\n")
 
 
-def status(entry: Entry) -> str:
+def status(entry: PlanEntry) -> str:
     """OK, or a warning."""
     if entry.failure is not None:
         return f"ERROR: {error_name(entry.failure)}"
-    return "OK" if entry.finding is Finding.OK else f"WARN: {reason(entry)}"
+    return "OK" if entry.finding is EntryFinding.OK else f"WARN: {reason(entry)}"
 
 
-def table(report: Report) -> str:
+def table(report: ResetReport) -> str:
     """The plan beside the cluster."""
     rows = [
         (

@@ -70,11 +70,11 @@ INTERNAL_TOPICS = ("__consumer_offsets", "__share_group_state", "__transaction_s
 RULE = re.compile(r"([^:,]*)(?::(?:([0-9]*)|(?:([0-9]*)-([0-9]*))))?")
 
 
-class Refused(Exception):
+class OffsetsRefused(Exception):
     """The tool ends here. The text is shown behind ``Error occurred:``."""
 
 
-class Rule(NamedTuple):
+class PartitionRule(NamedTuple):
     """Topics by a regular expression, and which partitions of them."""
 
     topics: re.Pattern[str]
@@ -104,7 +104,7 @@ def run(arguments: Sequence[str]) -> int:
     except PropertiesUnreadable as problem:
         complain(f"Error occurred: {problem.reason}\n")
         return 1
-    except (OptionProblem, ExecutionFailure, Refused, BadProperties) as problem:
+    except (OptionProblem, ExecutionFailure, OffsetsRefused, BadProperties) as problem:
         complain(f"Error occurred: {problem}\n")
         return 1
     except UsageProblem as problem:
@@ -129,7 +129,7 @@ def check_servers(options: Options) -> None:
 
 async def _show(options: Options) -> None:
     if options.has("topic-partitions") and (options.has("topic") or options.has("partitions")):
-        raise Refused("--topic-partitions cannot be used with --topic or --partitions")
+        raise OffsetsRefused("--topic-partitions cannot be used with --topic or --partitions")
     spec = offset_spec(options.text("time") if options.has("time") else "latest")
     rules = rules_of(options)
     admin = open_admin(options)
@@ -146,7 +146,7 @@ async def _show(options: Options) -> None:
     say("".join(f"{tp.topic}:{tp.partition}:{offsets[tp]}\n" for tp in sorted(offsets, key=str)))
 
 
-async def _partitions(admin: Admin, rules: Sequence[Rule], exclude_internal: bool) -> list[TopicPartition]:
+async def _partitions(admin: Admin, rules: Sequence[PartitionRule], exclude_internal: bool) -> list[TopicPartition]:
     topics = await admin.list_topics(include_internal=not exclude_internal)
     names = [topic.name for topic in topics if any(rule.has_topic(topic.name) for rule in rules)]
     described = (await admin.describe_topics(names)).all() if names else {}
@@ -158,7 +158,7 @@ async def _partitions(admin: Admin, rules: Sequence[Rule], exclude_internal: boo
         if any(rule.has_topic(name) and rule.has_partition(partition.partition) for rule in rules)
     ]
     if not partitions:
-        raise Refused("Could not match any topic-partitions with the specified filters")
+        raise OffsetsRefused("Could not match any topic-partitions with the specified filters")
     return partitions
 
 
@@ -166,52 +166,56 @@ def offset_spec(text: str | None) -> OffsetSpec:
     """The offset that --time names. Raises Refused."""
     number = TIMES.get(text or "", java.parse_number(text or "", java.LONG_MAX))
     if number is None:
-        raise Refused(f"Malformed time argument {text}. Please use {TIMES_TEXT}, or a specified long format timestamp")
+        raise OffsetsRefused(
+            f"Malformed time argument {text}. Please use {TIMES_TEXT}, or a specified long format timestamp"
+        )
     return OffsetSpec(number)
 
 
-def rules_of(options: Options) -> list[Rule]:
+def rules_of(options: Options) -> list[PartitionRule]:
     """The rules that the options give, one without any. Raises Refused."""
     if options.has("topic-partitions"):
         return [_rule(text) for text in java.split(options.text("topic-partitions") or "", ",")]
     topic = options.text("topic")
     numbers = _numbers(options.text("partitions") or "")
-    return [Rule(_pattern(".*" if topic is None else topic), lambda n: not numbers or n in numbers)]
+    return [PartitionRule(_pattern(".*" if topic is None else topic), lambda n: not numbers or n in numbers)]
 
 
-def _rule(text: str) -> Rule:
+def _rule(text: str) -> PartitionRule:
     match = RULE.fullmatch(text)
     if match is None:
-        raise Refused(f"org.apache.kafka.tools.TerseException: Invalid rule specification: {text}")
+        raise OffsetsRefused(f"org.apache.kafka.tools.TerseException: Invalid rule specification: {text}")
     topics = _pattern(match[1] or ".*")
     if match[2]:
         only = _integer(match[2])
-        return Rule(topics, lambda number: number == only)
+        return PartitionRule(topics, lambda number: number == only)
     low = _integer(match[3]) if match[3] else 0
     high = _integer(match[4]) if match[4] else java.INT_MAX
-    return Rule(topics, lambda number: low <= number < high)
+    return PartitionRule(topics, lambda number: low <= number < high)
 
 
 def _integer(text: str) -> int:
     number = java.parse_number(text, java.INT_MAX)
     if number is None:
-        raise Refused(f'For input string: "{text}"')
+        raise OffsetsRefused(f'For input string: "{text}"')
     return number
 
 
 def _numbers(text: str) -> set[int]:
     numbers = {java.parse_number(part, java.INT_MAX) for part in java.split(text, ",")} if text else set()
     if None in numbers:
-        raise Refused(f"--partitions expects a comma separated list of numeric partition ids, but received: {text}")
+        raise OffsetsRefused(
+            f"--partitions expects a comma separated list of numeric partition ids, but received: {text}"
+        )
     return {number for number in numbers if number is not None}
 
 
 def _pattern(text: str) -> re.Pattern[str]:
     """A topic filter: commas separate alternatives, blanks and quotes around it don't count. Raises Refused."""
-    from groupkeeper.cli.java.pattern import BadPattern, compile_pattern
+    from groupkeeper.cli.java.pattern import BadJavaPattern, compile_pattern
 
     text = re.sub(r"[\"']+$", "", re.sub(r"^[\"']+", "", java.trim(text).replace(",", "|").replace(" ", "")))
     try:
         return compile_pattern(text)
-    except BadPattern:
-        raise Refused(f"{text} is an invalid regex.") from None
+    except BadJavaPattern:
+        raise OffsetsRefused(f"{text} is an invalid regex.") from None

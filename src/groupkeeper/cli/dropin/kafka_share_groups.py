@@ -19,7 +19,7 @@ from groupkeeper.client.admin.types import Batch, Failure, GroupState, GroupType
 from groupkeeper.client.batch import or_failed
 from groupkeeper.operations.plans.model import Kind
 from groupkeeper.operations.reset import INACTIVE
-from groupkeeper.operations.share_changes import ShareAdmin, ShareChange
+from groupkeeper.operations.share_changes import ShareAdmin, ShareDeletion
 from groupkeeper.protocol.errors import (
     GroupAuthorizationFailed,
     GroupIdNotFound,
@@ -48,9 +48,9 @@ class ShareGroups(GroupTool):
     types = (GroupType.SHARE,)
     states = (GroupState.EMPTY, GroupState.STABLE, GroupState.DEAD)
 
-    def _change(self, kind: Kind) -> ShareChange:
+    def _change(self, kind: Kind) -> ShareDeletion:
         """A change that is journalled, as far as that can be done without a word."""
-        return ShareChange(self.admin, self.recorder, kind, self.timeout_ms)
+        return ShareDeletion(self.admin, self.recorder, kind, self.timeout_ms)
 
     def text_of(self, failure: Exception) -> str:
         """As the official tool's release shows it."""

@@ -17,7 +17,7 @@ from groupkeeper.client.admin.types import (
     TopicPartition,
     TopologyStatus,
 )
-from groupkeeper.operations.streams_groups import Progress
+from groupkeeper.operations.streams_groups import PartitionProgress
 
 
 def remark(group: StreamsGroupDescription) -> str:
@@ -29,7 +29,7 @@ def remark(group: StreamsGroupDescription) -> str:
     return ""
 
 
-def offsets(group_id: str, found: Mapping[TopicPartition, Progress], *, verbose: bool) -> str:
+def offsets(group_id: str, found: Mapping[TopicPartition, PartitionProgress], *, verbose: bool) -> str:
     """The table of --describe --offsets."""
     columns = [widest(15, [group_id]), widest(15, {tp.topic for tp in found}), 10, *([15] * 4 if verbose else [0])]
     numbers = ["CURRENT-OFFSET", "LEADER-EPOCH", "LOG-END-OFFSET"] if verbose else []

@@ -81,7 +81,7 @@ class ClusterSession(NamedTuple):
         complain(remark_text(text if self.cluster is None else f"{self.cluster}: {text}"))
 
 
-class Report(NamedTuple):
+class ClusterReport(NamedTuple):
     """What a command reports. ``more``: facts about the whole; those of a page override them. ``is_plain``: no rows.
     ``has_lines``: it has no end, so JSON is one object for each row. ``in_order``: arranges the rows of all pages.
     ``may_lack``: with several clusters, a named group may be missing in some if another one has it.
@@ -261,7 +261,7 @@ def _referred(context: context_files.Context) -> Mapping[str, str]:
         raise UsageMistake(f"context {context.name}: {problem}") from None
 
 
-def run_report(options: Namespace, report_of: Callable[[Namespace], Report]) -> int:
+def run_report(options: Namespace, report_of: Callable[[Namespace], ClusterReport]) -> int:
     """Run a command, stream its report, and return the exit status."""
     try:
         report = report_of(options)
@@ -272,13 +272,17 @@ def run_report(options: Namespace, report_of: Callable[[Namespace], Report]) -> 
         raise
 
 
-def write_report(options: Namespace, report: Report, ask: Callable[[Progress], AsyncGenerator[Page, None]]) -> int:
+def write_report(
+    options: Namespace, report: ClusterReport, ask: Callable[[Progress], AsyncGenerator[Page, None]]
+) -> int:
     """Write a report page by page, and return the exit status."""
     garbage.look_less_often()  # saves a seventh of the time where there are many rows
     return asyncio.run(_write(options, report, ask))
 
 
-async def _write(options: Namespace, report: Report, ask: Callable[[Progress], AsyncGenerator[Page, None]]) -> int:
+async def _write(
+    options: Namespace, report: ClusterReport, ask: Callable[[Progress], AsyncGenerator[Page, None]]
+) -> int:
     writer = _writer(options, report)
     problems: list[Problem] = []
     remarks: list[str] = []
@@ -310,7 +314,7 @@ _INTERRUPTED = Problem("INTERRUPTED", "interrupted: the output may be incomplete
 
 def print_report(options: Namespace, shape: Shape, page: Page) -> int:
     """Write a report of one page that needs no cluster, and return the exit status."""
-    writer = _writer(options, Report(shape, _nothing))
+    writer = _writer(options, ClusterReport(shape, _nothing))
     say(writer.begin() + writer.page(page) + writer.end())
     return _tell(options, [*page.remarks, *_remarks_on(writer)], page.problems)
 
@@ -333,7 +337,7 @@ def _tell(options: Namespace, remarks: Sequence[str], problems: Sequence[Problem
     return 1 if problems else 0
 
 
-def _writer(options: Namespace, report: Report) -> Writer:
+def _writer(options: Namespace, report: ClusterReport) -> Writer:
     if report.is_plain:
         return PlainWriter()
     if options.output == "json" and report.has_lines:
@@ -359,7 +363,7 @@ def _writer(options: Namespace, report: Report) -> Writer:
 
 
 async def pages_of(
-    cluster: Cluster, report: Report, options: Namespace, progress: Progress, name: str | None = None
+    cluster: Cluster, report: ClusterReport, options: Namespace, progress: Progress, name: str | None = None
 ) -> AsyncGenerator[Page, None]:
     """What a cluster has of a report; what fails as a whole is a problem on the last page. Raises UsageMistake."""
     is_secured = cluster.properties.get("security.protocol", "PLAINTEXT").strip().upper() != "PLAINTEXT"

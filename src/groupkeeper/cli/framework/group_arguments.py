@@ -13,7 +13,7 @@ from groupkeeper.cli.framework.reports import Page, Problem, Row, problem_of
 from groupkeeper.client.admin.types import Failure
 from groupkeeper.client.errors import ClientError
 from groupkeeper.operations.problems import Deed
-from groupkeeper.operations.selection import BadPattern, Names, Selection, list_selected, select_groups
+from groupkeeper.operations.selection import BadGroupPattern, Names, Selection, list_selected, select_groups
 from groupkeeper.protocol.errors import GroupIdNotFound, KafkaError
 
 GROUP_HELP = (
@@ -86,7 +86,7 @@ def names_of(options: Namespace, argument: str) -> Names:
     """What was typed for ``groups`` or ``topic``. Raises UsageMistake."""
     try:
         return Names(getattr(options, argument), regex=options.regex)
-    except BadPattern as problem:
+    except BadGroupPattern as problem:
         raise UsageMistake(f"argument {'GROUP' if argument == 'groups' else '--topic'}: {problem}") from None
 
 

@@ -12,7 +12,7 @@ class BadValue(ValueError):
     """A property whose value its rule doesn't allow. The text is Kafka's."""
 
 
-class Rule(NamedTuple):
+class PropertyRule(NamedTuple):
     """What a value must be: its type, and for numbers the least and the greatest, for texts the ones allowed."""
 
     type: str
@@ -22,50 +22,54 @@ class Rule(NamedTuple):
     any_case: bool = False
 
 
-_NOT_NEGATIVE = Rule("LONG", 0)
+_NOT_NEGATIVE = PropertyRule("LONG", 0)
 
 # The rules of Kafka's AdminClientConfig that can refuse a value, in the order in which it checks them.
-ADMIN_RULES: Mapping[str, Rule] = {
+ADMIN_RULES: Mapping[str, PropertyRule] = {
     "metadata.max.age.ms": _NOT_NEGATIVE,
-    "send.buffer.bytes": Rule("INT", -1),
-    "receive.buffer.bytes": Rule("INT", -1),
+    "send.buffer.bytes": PropertyRule("INT", -1),
+    "receive.buffer.bytes": PropertyRule("INT", -1),
     "reconnect.backoff.ms": _NOT_NEGATIVE,
     "reconnect.backoff.max.ms": _NOT_NEGATIVE,
     "retry.backoff.ms": _NOT_NEGATIVE,
     "retry.backoff.max.ms": _NOT_NEGATIVE,
-    "enable.metrics.push": Rule("BOOLEAN"),
-    "request.timeout.ms": Rule("INT", 0),
-    "socket.connection.setup.timeout.ms": Rule("LONG"),
-    "socket.connection.setup.timeout.max.ms": Rule("LONG"),
-    "connections.max.idle.ms": Rule("LONG"),
-    "retries": Rule("INT", 0, INT_MAX),
-    "default.api.timeout.ms": Rule("INT", 0),
+    "enable.metrics.push": PropertyRule("BOOLEAN"),
+    "request.timeout.ms": PropertyRule("INT", 0),
+    "socket.connection.setup.timeout.ms": PropertyRule("LONG"),
+    "socket.connection.setup.timeout.max.ms": PropertyRule("LONG"),
+    "connections.max.idle.ms": PropertyRule("LONG"),
+    "retries": PropertyRule("INT", 0, INT_MAX),
+    "default.api.timeout.ms": PropertyRule("INT", 0),
     "metrics.sample.window.ms": _NOT_NEGATIVE,
-    "metrics.num.samples": Rule("INT", 1),
-    "metrics.recording.level": Rule("STRING", allowed=("INFO", "DEBUG", "TRACE")),
-    "client.dns.lookup": Rule("STRING", allowed=("use_all_dns_ips", "resolve_canonical_bootstrap_servers_only")),
-    "security.protocol": Rule("STRING", allowed=("PLAINTEXT", "SASL_PLAINTEXT", "SASL_SSL", "SSL"), any_case=True),
-    "sasl.kerberos.ticket.renew.window.factor": Rule("DOUBLE"),
-    "sasl.kerberos.ticket.renew.jitter": Rule("DOUBLE"),
-    "sasl.kerberos.min.time.before.relogin": Rule("LONG"),
-    "sasl.login.refresh.window.factor": Rule("DOUBLE", 0.5, 1.0),
-    "sasl.login.refresh.window.jitter": Rule("DOUBLE", 0.0, 0.25),
-    "sasl.login.refresh.min.period.seconds": Rule("SHORT", 0, 900),
-    "sasl.login.refresh.buffer.seconds": Rule("SHORT", 0, 3600),
-    "sasl.login.connect.timeout.ms": Rule("INT"),
-    "sasl.login.read.timeout.ms": Rule("INT"),
-    "sasl.login.retry.backoff.max.ms": Rule("LONG"),
-    "sasl.login.retry.backoff.ms": Rule("LONG"),
-    "sasl.oauthbearer.assertion.algorithm": Rule("STRING", allowed=("ES256", "RS256"), any_case=True),
-    "sasl.oauthbearer.assertion.claim.exp.seconds": Rule("INT", 0, 86400),
-    "sasl.oauthbearer.assertion.claim.jti.include": Rule("BOOLEAN"),
-    "sasl.oauthbearer.assertion.claim.nbf.seconds": Rule("INT", 0, 3600),
-    "sasl.oauthbearer.jwks.endpoint.refresh.ms": Rule("LONG"),
-    "sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms": Rule("LONG"),
-    "sasl.oauthbearer.jwks.endpoint.retry.backoff.ms": Rule("LONG"),
-    "sasl.oauthbearer.clock.skew.seconds": Rule("INT"),
-    "sasl.oauthbearer.header.urlencode": Rule("BOOLEAN"),
-    "metadata.recovery.strategy": Rule("STRING", allowed=("NONE", "REBOOTSTRAP"), any_case=True),
+    "metrics.num.samples": PropertyRule("INT", 1),
+    "metrics.recording.level": PropertyRule("STRING", allowed=("INFO", "DEBUG", "TRACE")),
+    "client.dns.lookup": PropertyRule(
+        "STRING", allowed=("use_all_dns_ips", "resolve_canonical_bootstrap_servers_only")
+    ),
+    "security.protocol": PropertyRule(
+        "STRING", allowed=("PLAINTEXT", "SASL_PLAINTEXT", "SASL_SSL", "SSL"), any_case=True
+    ),
+    "sasl.kerberos.ticket.renew.window.factor": PropertyRule("DOUBLE"),
+    "sasl.kerberos.ticket.renew.jitter": PropertyRule("DOUBLE"),
+    "sasl.kerberos.min.time.before.relogin": PropertyRule("LONG"),
+    "sasl.login.refresh.window.factor": PropertyRule("DOUBLE", 0.5, 1.0),
+    "sasl.login.refresh.window.jitter": PropertyRule("DOUBLE", 0.0, 0.25),
+    "sasl.login.refresh.min.period.seconds": PropertyRule("SHORT", 0, 900),
+    "sasl.login.refresh.buffer.seconds": PropertyRule("SHORT", 0, 3600),
+    "sasl.login.connect.timeout.ms": PropertyRule("INT"),
+    "sasl.login.read.timeout.ms": PropertyRule("INT"),
+    "sasl.login.retry.backoff.max.ms": PropertyRule("LONG"),
+    "sasl.login.retry.backoff.ms": PropertyRule("LONG"),
+    "sasl.oauthbearer.assertion.algorithm": PropertyRule("STRING", allowed=("ES256", "RS256"), any_case=True),
+    "sasl.oauthbearer.assertion.claim.exp.seconds": PropertyRule("INT", 0, 86400),
+    "sasl.oauthbearer.assertion.claim.jti.include": PropertyRule("BOOLEAN"),
+    "sasl.oauthbearer.assertion.claim.nbf.seconds": PropertyRule("INT", 0, 3600),
+    "sasl.oauthbearer.jwks.endpoint.refresh.ms": PropertyRule("LONG"),
+    "sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms": PropertyRule("LONG"),
+    "sasl.oauthbearer.jwks.endpoint.retry.backoff.ms": PropertyRule("LONG"),
+    "sasl.oauthbearer.clock.skew.seconds": PropertyRule("INT"),
+    "sasl.oauthbearer.header.urlencode": PropertyRule("BOOLEAN"),
+    "metadata.recovery.strategy": PropertyRule("STRING", allowed=("NONE", "REBOOTSTRAP"), any_case=True),
     "metadata.recovery.rebootstrap.trigger.ms": _NOT_NEGATIVE,
 }
 
@@ -108,7 +112,7 @@ _OF_OTHER_CLIENTS = ("bootstrap.controllers", "metadata.max.idle.ms", "sasl.serv
 _INTEGERS = {"INT": INT_MAX, "LONG": LONG_MAX, "SHORT": 2**15 - 1}
 
 
-def check_properties(properties: Mapping[str, str], rules: Mapping[str, Rule] = ADMIN_RULES) -> dict[str, str]:
+def check_properties(properties: Mapping[str, str], rules: Mapping[str, PropertyRule] = ADMIN_RULES) -> dict[str, str]:
     """The properties with blanks around the values taken off. Raises BadValue for the first that isn't right."""
     checked = {name: trim(value) if name in rules else value for name, value in properties.items()}
     for name, rule in rules.items():
@@ -119,7 +123,7 @@ def check_properties(properties: Mapping[str, str], rules: Mapping[str, Rule] = 
     return checked
 
 
-def _problem(text: str, rule: Rule) -> str | None:
+def _problem(text: str, rule: PropertyRule) -> str | None:
     if rule.type == "BOOLEAN":
         return None if text.lower() in ("true", "false") else "Expected value to be either true or false"
     if rule.type == "STRING":

@@ -12,7 +12,7 @@ from groupkeeper.cli.framework import context_files, values
 from groupkeeper.cli.framework.clusters import (
     TIMEOUT_MS,
     Cluster,
-    Report,
+    ClusterReport,
     UsageMistake,
     add_property,
     add_timeout,
@@ -28,7 +28,7 @@ from groupkeeper.cli.framework.output import complain
 from groupkeeper.cli.framework.render import remark_text
 from groupkeeper.cli.framework.reports import CLUSTER, Page, Problem
 from groupkeeper.cli.framework.terminal import Progress
-from groupkeeper.operations.selection import BadPattern, Choice, Names
+from groupkeeper.operations.selection import BadGroupPattern, Choice, Names
 from groupkeeper.protocol.errors import GroupIdNotFound
 
 _UNNAMED = "default"
@@ -160,7 +160,7 @@ def _checked_apart(options: Namespace, context: str) -> Cluster | Problem:
         return Problem("CONTEXT_UNUSABLE", str(mistake))
 
 
-def run_reports(options: Namespace, report_of: Callable[[Namespace], Report]) -> int:
+def run_reports(options: Namespace, report_of: Callable[[Namespace], ClusterReport]) -> int:
     """Query all selected clusters at the same time, write one report, and return the exit status.
 
     A failure of one cluster doesn't affect the others. With several clusters, rows, problems and remarks have the
@@ -183,7 +183,7 @@ def run_reports(options: Namespace, report_of: Callable[[Namespace], Report]) ->
 
 
 def _all_pages(
-    clusters: Mapping[str, Cluster | Problem], report: Report, options: Namespace, progress: Progress
+    clusters: Mapping[str, Cluster | Problem], report: ClusterReport, options: Namespace, progress: Progress
 ) -> AsyncGenerator[Page, None]:
     """The pages of all clusters."""
     if len(clusters) == 1:
@@ -197,7 +197,7 @@ def _all_pages(
 
 
 async def _pages_of_one(
-    name: str, cluster: Cluster | Problem, report: Report, options: Namespace, progress: Progress
+    name: str, cluster: Cluster | Problem, report: ClusterReport, options: Namespace, progress: Progress
 ) -> AsyncGenerator[Page, None]:
     if isinstance(cluster, Problem):
         yield Page(problems=[cluster])
@@ -209,7 +209,7 @@ async def _pages_of_one(
 
 
 async def _pages_of(
-    name: str, cluster: Cluster | Problem, report: Report, options: Namespace, progress: Progress
+    name: str, cluster: Cluster | Problem, report: ClusterReport, options: Namespace, progress: Progress
 ) -> AsyncGenerator[Page, None]:
     """The pages of one cluster among others."""
     if isinstance(cluster, Problem):
@@ -226,7 +226,7 @@ def _in_cluster(page: Page, name: str) -> Page:
 
 
 async def _pages_again(
-    name: str, cluster: Cluster | Problem, report: Report, options: Namespace, progress: Progress
+    name: str, cluster: Cluster | Problem, report: ClusterReport, options: Namespace, progress: Progress
 ) -> AsyncGenerator[Page, None]:
     """The pages of one cluster of a report that has no end: after a failure, which is told once, it is asked again."""
     is_failing = False
@@ -382,7 +382,7 @@ def choice_of(options: Namespace, what: str) -> Choice:
     def names(argument: str) -> Names:
         try:
             return Names(getattr(options, argument.replace("-", "_")), regex=options.regex)
-        except BadPattern as problem:
+        except BadGroupPattern as problem:
             raise UsageMistake(f"argument --{argument}: {problem}") from None
 
     return Choice(names(what), names(f"except-{what}"))

@@ -32,7 +32,7 @@ class PlanFile(NamedTuple):
     text: str
 
 
-class Checkpoint(NamedTuple):
+class NamedCheckpoint(NamedTuple):
     """Where a query of Spark's keeps its offsets, and what it is called; None: as the folder, and of the one cluster
     that there is.
     """
@@ -226,7 +226,7 @@ def plan_file(path: str) -> PlanFile:
     return PlanFile(path, text)
 
 
-def checkpoint(text: str) -> Checkpoint:
+def checkpoint(text: str) -> NamedCheckpoint:
     """``[NAME=]PATH``; what has a ``/`` before its ``=`` is a path."""
     found = _checkpoint(text)
     if found.cluster is not None:
@@ -234,17 +234,17 @@ def checkpoint(text: str) -> Checkpoint:
     return found
 
 
-def checkpoint_of_cluster(text: str) -> Checkpoint:
+def checkpoint_of_cluster(text: str) -> NamedCheckpoint:
     """``[[CLUSTER:][NAME]=]PATH``"""
     return _checkpoint(text)
 
 
-def _checkpoint(text: str) -> Checkpoint:
+def _checkpoint(text: str) -> NamedCheckpoint:
     found = _CHECKPOINT.fullmatch(text)
     cluster, name, path = found.groups() if found else (None, None, text)
     if not path.strip() or text.startswith("="):
         raise ArgumentTypeError(f"{text!r}: expected the folder that is a query's checkpointLocation")
-    return Checkpoint(cluster, name or None, path)
+    return NamedCheckpoint(cluster, name or None, path)
 
 
 def number(text: str) -> int:

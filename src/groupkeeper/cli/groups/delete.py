@@ -7,7 +7,7 @@ from argparse import Namespace
 from collections.abc import AsyncIterator
 
 from groupkeeper.cli.framework import values
-from groupkeeper.cli.framework.clusters import ClusterSession, Report, add_cluster, run_report
+from groupkeeper.cli.framework.clusters import ClusterReport, ClusterSession, add_cluster, run_report
 from groupkeeper.cli.framework.commands import ArgumentParser, Command
 from groupkeeper.cli.framework.executing import add_executing, check_confirmed, not_yet, show_first
 from groupkeeper.cli.framework.group_arguments import add_filters, add_groups, are_typed, problems_of, selected
@@ -36,9 +36,9 @@ def _add_delete_offsets(command: ArgumentParser) -> None:
     add_cluster(command)
 
 
-def _offset_report(options: Namespace) -> Report:
+def _offset_report(options: Namespace) -> ClusterReport:
     topics_of(options)
-    return Report(DELETED_OFFSETS, _offset_pages, more={"executed": False})
+    return ClusterReport(DELETED_OFFSETS, _offset_pages, more={"executed": False})
 
 
 async def _offset_pages(session: ClusterSession) -> AsyncIterator[Page]:
@@ -129,7 +129,9 @@ examples:
 
 DELETE = Command(
     _add_delete,
-    lambda options: run_report(options, lambda _: Report(DELETED_GROUPS, _group_pages, more={"executed": False})),
+    lambda options: run_report(
+        options, lambda _: ClusterReport(DELETED_GROUPS, _group_pages, more={"executed": False})
+    ),
     "Show the groups without members that would be deleted with their offsets, and with --execute delete them. "
     "'groupkeeper undo' brings their offsets back.",
     """\

@@ -7,7 +7,7 @@ from argparse import Namespace
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
 
 from groupkeeper.cli.framework import values
-from groupkeeper.cli.framework.clusters import ClusterSession, Report, UsageMistake, add_cluster
+from groupkeeper.cli.framework.clusters import ClusterReport, ClusterSession, UsageMistake, add_cluster
 from groupkeeper.cli.framework.commands import ArgumentParser, Command, similar
 from groupkeeper.cli.framework.group_arguments import (
     add_filters,
@@ -131,8 +131,8 @@ def _add_lag(command: ArgumentParser) -> None:
     )
 
 
-def _report(view: str | None) -> Callable[[Namespace], Report]:
-    def report(options: Namespace) -> Report:
+def _report(view: str | None) -> Callable[[Namespace], ClusterReport]:
+    def report(options: Namespace) -> ClusterReport:
         shown = view or options.view
         names_of(options, "groups")
         names_of(options, "topic")
@@ -157,7 +157,7 @@ def _report(view: str | None) -> Callable[[Namespace], Report]:
             with_columns += COLUMNS
         if getattr(options, "with_status", False):
             with_columns += statuses.COLUMNS
-        return Report(
+        return ClusterReport(
             shape, pages, with_columns=with_columns, in_order=lambda pages: arranged(pages, options), may_lack=True
         )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from argparse import Namespace
 from collections.abc import AsyncIterator
 
-from groupkeeper.cli.framework.clusters import ClusterSession, Report, add_cluster
+from groupkeeper.cli.framework.clusters import ClusterReport, ClusterSession, add_cluster
 from groupkeeper.cli.framework.commands import ArgumentParser, Command
 from groupkeeper.cli.framework.group_arguments import (
     add_filters,
@@ -33,10 +33,12 @@ def _add_arguments(command: ArgumentParser) -> None:
     add_cluster(command, may_be_several=True)
 
 
-def _report(options: Namespace) -> Report:
+def _report(options: Namespace) -> ClusterReport:
     names_of(options, "groups")
     shown = COLUMNS if options.with_status else ()
-    return Report(GROUPS, _pages, with_columns=shown, in_order=lambda pages: arranged(pages, options), may_lack=True)
+    return ClusterReport(
+        GROUPS, _pages, with_columns=shown, in_order=lambda pages: arranged(pages, options), may_lack=True
+    )
 
 
 async def _pages(session: ClusterSession) -> AsyncIterator[Page]:

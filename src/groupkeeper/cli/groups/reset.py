@@ -5,7 +5,7 @@ from __future__ import annotations
 from argparse import Namespace
 from collections.abc import AsyncIterator, Iterable, Sequence
 
-from groupkeeper.cli.framework.clusters import ClusterSession, Report, UsageMistake, add_cluster, run_report
+from groupkeeper.cli.framework.clusters import ClusterReport, ClusterSession, UsageMistake, add_cluster, run_report
 from groupkeeper.cli.framework.commands import ArgumentParser, Command
 from groupkeeper.cli.framework.executing import add_creating, add_executing, check_confirmed, not_yet, show_first
 from groupkeeper.cli.framework.group_arguments import (
@@ -28,8 +28,8 @@ from groupkeeper.operations import reset as resets
 from groupkeeper.operations.errors import GroupIsActive
 from groupkeeper.operations.plans.applying import Applied, apply_plan
 from groupkeeper.operations.plans.guard import check
-from groupkeeper.operations.plans.making import Made, Request, Topics, aim, make_reset
-from groupkeeper.operations.plans.model import GroupPlan, Note, NoteKind, Trouble
+from groupkeeper.operations.plans.making import Made, PlanTopics, Request, aim, make_reset
+from groupkeeper.operations.plans.model import GroupPlan, Note, NoteKind, PlanTrouble
 from groupkeeper.operations.plans.telling import consequences, trouble_problem
 from groupkeeper.protocol.errors import GroupAuthorizationFailed
 from groupkeeper.rules.words import counted
@@ -48,7 +48,7 @@ def _add_arguments(command: ArgumentParser) -> None:
     add_cluster(command)
 
 
-def _report(options: Namespace) -> Report:
+def _report(options: Namespace) -> ClusterReport:
     """Refuses what doesn't go together, and a plan that isn't one."""
     check_scope(options)
     names_of(options, "groups")
@@ -56,7 +56,7 @@ def _report(options: Namespace) -> Report:
     plans_of(options)
     if options.export and options.output != "table":
         raise UsageMistake(f"argument --export: not allowed with --output {options.output}")
-    return Report(NEW_OFFSETS, _pages, more={"executed": False}, is_plain=options.export)
+    return ClusterReport(NEW_OFFSETS, _pages, more={"executed": False}, is_plain=options.export)
 
 
 async def _pages(session: ClusterSession) -> AsyncIterator[Page]:
@@ -111,7 +111,7 @@ async def _made(session: ClusterSession, group_ids: Sequence[str], remarks: list
     scenario = None if options.from_file is not None else scenario_of(options)
     request = Request(
         group_ids,
-        Topics() if options.from_file is not None else topics_of(options),
+        PlanTopics() if options.from_file is not None else topics_of(options),
         scenario,
         from_file=plans_of(options),
         file_name="" if options.from_file is None else options.from_file.path,
@@ -131,7 +131,7 @@ async def _made(session: ClusterSession, group_ids: Sequence[str], remarks: list
     return made._replace(plan=made.plan._replace(groups=kept)), await with_topics(session, problems)
 
 
-def _problem_of(trouble: Trouble) -> Problem:
+def _problem_of(trouble: PlanTrouble) -> Problem:
     if isinstance(trouble.failure, GroupAuthorizationFailed):
         trouble = trouble._replace(topic_partition=None)  # the partitions have nothing to do with it
     return trouble_problem(trouble)

@@ -8,13 +8,13 @@ from argparse import Namespace
 from collections.abc import AsyncIterator
 
 from groupkeeper.cli.framework import values
-from groupkeeper.cli.framework.clusters import ClusterSession, Report, add_cluster
+from groupkeeper.cli.framework.clusters import ClusterReport, ClusterSession, add_cluster
 from groupkeeper.cli.framework.commands import ArgumentParser, Command
 from groupkeeper.cli.framework.group_arguments import add_groups, names_of
 from groupkeeper.cli.framework.output import dismiss, flush
 from groupkeeper.cli.framework.reports import CLUSTER, Column, Page, Row, Shape, Value
 from groupkeeper.cli.framework.several_clusters import run_reports
-from groupkeeper.operations.watch import LATE_S, Change, Partitions, follow
+from groupkeeper.operations.watch import LATE_S, Partitions, WatchedChange, follow
 
 CHANGES = Shape(
     "watch",
@@ -47,9 +47,9 @@ def _add_watch(command: ArgumentParser) -> None:
     add_cluster(command, may_be_several=True)
 
 
-def _report(options: Namespace) -> Report:
+def _report(options: Namespace) -> ClusterReport:
     names_of(options, "groups")
-    return Report(CHANGES, _pages, has_lines=True)
+    return ClusterReport(CHANGES, _pages, has_lines=True)
 
 
 async def _pages(session: ClusterSession) -> AsyncIterator[Page]:
@@ -79,7 +79,7 @@ async def _pages(session: ClusterSession) -> AsyncIterator[Page]:
         yield Page([_row(moment, change) for change in found])
 
 
-def _row(moment: str, change: Change) -> Row:
+def _row(moment: str, change: WatchedChange) -> Row:
     member = change.member
     return {
         "time": moment,

@@ -6,7 +6,7 @@ from argparse import Namespace
 from collections.abc import AsyncIterator
 
 from groupkeeper.cli.framework import values
-from groupkeeper.cli.framework.clusters import ClusterSession, Report, add_cluster, run_report
+from groupkeeper.cli.framework.clusters import ClusterReport, ClusterSession, add_cluster, run_report
 from groupkeeper.cli.framework.commands import ArgumentParser, Command
 from groupkeeper.cli.framework.group_arguments import with_suggestions
 from groupkeeper.cli.framework.reports import Column, Page, Row, Shape
@@ -131,7 +131,7 @@ def _row(fact: Fact, options: Namespace) -> Row:
 
 WHY = Command(
     _add_why,
-    lambda options: run_report(options, lambda _: Report(CAUSES, _pages)),
+    lambda options: run_report(options, lambda _: ClusterReport(CAUSES, _pages)),
     "Say why a group does not move: no members, a rebalance, an open transaction, no leader, no rights, partitions "
     "without a member, the record at the offset that does not move, or more written than read. The first row is the "
     "reason; a command that helps is named for each.",

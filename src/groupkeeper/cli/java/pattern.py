@@ -27,16 +27,16 @@ _NAME = re.compile(r"([A-Za-z][A-Za-z0-9]*)>")
 _PROPERTY = re.compile(r"\{([^}]+)\}|([^{])", re.DOTALL)
 
 
-class BadPattern(ValueError):
+class BadJavaPattern(ValueError):
     """The text is no regular expression."""
 
 
 def compile_pattern(text: str) -> re.Pattern[str]:
     """Python's form of the pattern, for a full match of a topic's name. Raises BadPattern."""
     try:
-        return re.compile(_Reader(without_quotes(text)).read(), re.ASCII)
+        return re.compile(_PatternReader(without_quotes(text)).read(), re.ASCII)
     except (re.error, OverflowError, RecursionError) as problem:
-        raise BadPattern(str(problem)) from None
+        raise BadJavaPattern(str(problem)) from None
 
 
 def without_quotes(text: str) -> str:
@@ -56,7 +56,7 @@ def without_quotes(text: str) -> str:
     return "".join(parts)
 
 
-class _Reader:
+class _PatternReader:
     """Reads a pattern from left to right; each method takes what it is named after and gives it in Python's syntax."""
 
     def __init__(self, text: str) -> None:
@@ -71,7 +71,7 @@ class _Reader:
     def read(self) -> str:
         found = self._alternatives()
         if self._at < len(self._text):
-            raise BadPattern("unmatched closing )")
+            raise BadJavaPattern("unmatched closing )")
         return found
 
     def _peek(self) -> str:
@@ -93,7 +93,7 @@ class _Reader:
 
     def _expect(self, letter: str) -> None:
         if self._next() != letter:
-            raise BadPattern(f"missing {letter}")
+            raise BadJavaPattern(f"missing {letter}")
 
     def _takes(self, text: str) -> bool:
         if not self._text.startswith(text, self._at):
@@ -104,7 +104,7 @@ class _Reader:
     def _match(self, pattern: re.Pattern[str]) -> re.Match[str]:
         found = pattern.match(self._text, self._at)
         if found is None:
-            raise BadPattern(f"at {self._at}: expected {pattern.pattern}")
+            raise BadJavaPattern(f"at {self._at}: expected {pattern.pattern}")
         self._at = found.end()
         return found
 
@@ -119,7 +119,7 @@ class _Reader:
         parts = []
         while (letter := self._peek()) not in (_END, "|", ")"):
             if letter in "?*+":
-                raise BadPattern(f"dangling {letter}")
+                raise BadJavaPattern(f"dangling {letter}")
             atom = self._atom(letter)
             # Flags are not repeated; "{" counts what isn't there.
             parts.append(self._repeated(atom) if atom or letter == "{" else "")
@@ -147,7 +147,7 @@ class _Reader:
             found = self._match(_COUNT)
             least, most = int(found[1]), int(found[3] or INT_MAX) if found[2] else int(found[1])
             if not least <= most <= INT_MAX:
-                raise BadPattern("illegal repetition range")
+                raise BadJavaPattern("illegal repetition range")
             count = found[0]
         else:
             count = self._next()
@@ -190,7 +190,7 @@ class _Reader:
         if self._takes("<"):
             name = self._match(_NAME)[1]
             if name in self._names:
-                raise BadPattern(f"group {name} twice")
+                raise BadJavaPattern(f"group {name} twice")
             self._names.add(name)
             return self._capture(name)
         found = self._match(_FLAGS)
@@ -234,7 +234,7 @@ class _Reader:
             self._expect("<")
             name = self._match(_NAME)[1]
             if name not in self._names:
-                raise BadPattern(f"no group {name}")
+                raise BadJavaPattern(f"no group {name}")
             return self._reference(name)
         if letter and letter in "123456789":
             self._at += 1
@@ -250,7 +250,7 @@ class _Reader:
             found = self._match(_PROPERTY)
             letters = of_property(found[1] or found[2], any_case=self._any_case)
             if letters is None:
-                raise BadPattern(f"unknown property {found[0]}")
+                raise BadJavaPattern(f"unknown property {found[0]}")
             return letters if letter == "p" else NAME_LETTERS - letters
         if letter.lower() in SHORT:
             letters = SHORT[letter.lower()]
@@ -265,7 +265,7 @@ class _Reader:
         if letter == "x":
             code = int(self._match(_HEX)[0].strip("{}"), 16)
             if code > 0x10FFFF:
-                raise BadPattern("no such character")
+                raise BadJavaPattern("no such character")
             return chr(code)
         if letter == "u":
             return chr(int(self._match(re.compile("[0-9A-Fa-f]{4}"))[0], 16))
@@ -275,7 +275,7 @@ class _Reader:
         if letter == "N":
             return self._named_character()
         if not letter or (letter.isascii() and letter.isalnum()):
-            raise BadPattern(f"illegal escape {letter}")
+            raise BadJavaPattern(f"illegal escape {letter}")
         return letter
 
     def _named_character(self) -> str:
@@ -283,7 +283,7 @@ class _Reader:
         try:
             return unicodedata.lookup(name)
         except KeyError:
-            raise BadPattern(f"unknown character {name}") from None
+            raise BadJavaPattern(f"unknown character {name}") from None
 
     # ------------------------------------------------------------------------------------------------- classes
 
@@ -299,7 +299,7 @@ class _Reader:
         found: frozenset[str] | None = None
         while (letter := self._peek()) != "]" or found is None:
             if letter == _END:
-                raise BadPattern("unclosed class")
+                raise BadJavaPattern("unclosed class")
             if letter == "[":
                 self._next()
                 found = (found or NONE) | self._class(is_whole=True)
@@ -307,7 +307,7 @@ class _Reader:
                 self._at += 2
                 right = self._intersected()
                 if found is None and right is None:
-                    raise BadPattern("bad class syntax")
+                    raise BadJavaPattern("bad class syntax")
                 found = found & right if found is not None and right is not None else found if right is None else right
             else:
                 found = (found or NONE) | self._range()
@@ -334,14 +334,14 @@ class _Reader:
         self._next()
         last = self._class_letter()
         if isinstance(last, frozenset) or last < first:
-            raise BadPattern("illegal range")
+            raise BadJavaPattern("illegal range")
         within = {letter for letter in NAME_LETTERS if first <= letter <= last}
         return NAME_LETTERS & {case for letter in within for case in self._cases(letter)}
 
     def _class_letter(self) -> frozenset[str] | str:
         letter = self._next()
         if not letter:
-            raise BadPattern("unclosed class")
+            raise BadJavaPattern("unclosed class")
         return letter if letter != "\\" else self._letters()
 
 

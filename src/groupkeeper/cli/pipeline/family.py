@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from groupkeeper.cli.framework.commands import ArgumentParser
     from groupkeeper.cli.pipeline.watch import Screen, Stage
     from groupkeeper.pipeline.jobs.watch import Summary
-    from groupkeeper.pipeline.kafka.options import ClusterOptions, Options
-    from groupkeeper.pipeline.kafka.planning import Plan
+    from groupkeeper.pipeline.kafka.options import ClusterOptions, ReadOptions
+    from groupkeeper.pipeline.kafka.planning import ReadPlan
 
 _FAILED = 1
 _FOLLOWING_TIMEOUT_MS = 10_000
@@ -195,10 +195,10 @@ def _rebuild(options: Namespace) -> int:
 
 def snapshot_work(
     options: Namespace, *, from_start: bool = False
-) -> Callable[[Screen, dict[str, str], Plan, Any], Summary]:
+) -> Callable[[Screen, dict[str, str], ReadPlan, Any], Summary]:
     """What `snapshot` does, or `rebuild`, for run_job."""
 
-    def work(screen: Screen, source: dict[str, str], found: Plan, spark: Any) -> Summary:
+    def work(screen: Screen, source: dict[str, str], found: ReadPlan, spark: Any) -> Summary:
         snapshot = import_job("snapshot").snapshot
         is_remote = options.remote is not None
         summary: Summary = snapshot(
@@ -233,7 +233,7 @@ def _follow(options: Namespace) -> int:
     check_lake(options)
     stop = threading.Event()
 
-    def work(screen: Screen, source: dict[str, str], found: Plan, spark: Any) -> Summary:
+    def work(screen: Screen, source: dict[str, str], found: ReadPlan, spark: Any) -> Summary:
         def end(number: int, frame: object) -> None:
             if not stop.is_set():
                 stop.set()
@@ -256,7 +256,7 @@ def _follow(options: Namespace) -> int:
 def run_job(
     options: Namespace,
     name: str,
-    work: Callable[[Screen, dict[str, str], Plan, Any], Summary],
+    work: Callable[[Screen, dict[str, str], ReadPlan, Any], Summary],
     *,
     has_end: bool = True,
     more: Sequence[tuple[str, str]] = (("rows", "decoded"),),
@@ -285,7 +285,7 @@ def run_job(
 def do_job(
     options: Namespace,
     name: str,
-    work: Callable[[Screen, dict[str, str], Plan, Any], Summary],
+    work: Callable[[Screen, dict[str, str], ReadPlan, Any], Summary],
     screen: Screen,
     *,
     has_end: bool = True,
@@ -364,17 +364,17 @@ def of_contexts(options: Namespace) -> list[tuple[str, str, dict[str, str]]]:
     return found
 
 
-def _survey(source: dict[str, str], screen: Screen, *, has_end: bool) -> Plan:
+def _survey(source: dict[str, str], screen: Screen, *, has_end: bool) -> ReadPlan:
     """What there is to read, before Spark takes its time; nothing for a job without an end, which asks the clusters
     itself. Raises SourceError when no cluster can be read.
     """
     from groupkeeper.pipeline.kafka.options import parse_options
-    from groupkeeper.pipeline.kafka.planning import Plan
+    from groupkeeper.pipeline.kafka.planning import ReadPlan
     from groupkeeper.rules.words import counted
 
     parsed = parse_options(source)
     if not has_end:
-        return Plan([], {}, {})
+        return ReadPlan([], {}, {})
     screen.doing("asking the clusters")
     found = asyncio.run(_planned(parsed, screen))
     for name in dict.fromkeys(each.name for each in found.ranges):
@@ -393,7 +393,7 @@ def _survey(source: dict[str, str], screen: Screen, *, has_end: bool) -> Plan:
     return found
 
 
-async def _planned(options: Options, screen: Screen) -> Plan:
+async def _planned(options: ReadOptions, screen: Screen) -> ReadPlan:
     """What the clusters have; an address that refuses connections is named soon, while it is tried on."""
     from groupkeeper.cli.framework.clusters import beside
     from groupkeeper.pipeline.kafka.planning import plan

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from groupkeeper.operations.plans.model import GroupPlan
     from groupkeeper.pipeline.jobs.restoring import OffsetThen, Then
     from groupkeeper.pipeline.jobs.watch import Run, Summary
-    from groupkeeper.pipeline.kafka.planning import Plan
+    from groupkeeper.pipeline.kafka.planning import ReadPlan
 
 _LONGEST_NAME = 200
 
@@ -81,7 +81,7 @@ def _as_of(options: Namespace) -> int:
         except Unsaved as problem:
             options.refuse(f"argument --save: {problem}")
 
-    def work(screen: Screen, source: dict[str, str], found: Plan, spark: Any) -> Summary:
+    def work(screen: Screen, source: dict[str, str], found: ReadPlan, spark: Any) -> Summary:
         past = import_job("as_of").as_of(
             spark, source, options.tables, options.time, screen,
             wants=Names(options.groups).matches if is_planned else None,
@@ -238,7 +238,7 @@ def _add_scan_time_arguments(parser: ArgumentParser) -> None:
 def _scan_time(options: Namespace) -> int:
     chosen = _chosen(options)
 
-    def work(screen: Screen, source: dict[str, str], found: Plan, spark: Any) -> Summary:
+    def work(screen: Screen, source: dict[str, str], found: ReadPlan, spark: Any) -> Summary:
         screen.reading(sum(each.size for each in found.ranges))
         summary: Summary = import_job("scan_time").write_scan_time(
             spark, {**source, **dict(chosen)}, options.tables, options.time, screen,

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from groupkeeper.cli.framework.commands import ArgumentParser
     from groupkeeper.cli.pipeline.watch import Screen
     from groupkeeper.pipeline.jobs.watch import Problem, Summary
-    from groupkeeper.pipeline.kafka.planning import Plan
+    from groupkeeper.pipeline.kafka.planning import ReadPlan
     from groupkeeper.pipeline.report.model import Group, Report, Rewind, Stale
     from groupkeeper.shell import Ways
 
@@ -105,7 +105,7 @@ def _run(options: Namespace) -> int:
 
             work = snapshot_work(options)
 
-            def named(screen: Screen, source: dict[str, str], found: Plan, spark: Any) -> Summary:
+            def named(screen: Screen, source: dict[str, str], found: ReadPlan, spark: Any) -> Summary:
                 names.update({each.cluster: each.name for each in found.ranges})
                 return work(screen, source, found, spark)
 

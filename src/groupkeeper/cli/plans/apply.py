@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 from functools import partial
 
 from groupkeeper.cli.framework import values
-from groupkeeper.cli.framework.clusters import ClusterSession, Report, UsageMistake, add_cluster, run_report
+from groupkeeper.cli.framework.clusters import ClusterReport, ClusterSession, UsageMistake, add_cluster, run_report
 from groupkeeper.cli.framework.commands import ArgumentParser, Command
 from groupkeeper.cli.framework.executing import add_creating, can_ask, check_confirmed, show_first
 from groupkeeper.cli.framework.reports import Page
@@ -49,12 +49,12 @@ def _add_arguments(command: ArgumentParser) -> None:
     add_cluster(command)
 
 
-def _report(options: Namespace) -> Report:
+def _report(options: Namespace) -> ClusterReport:
     if options.show_command:
         if options.output != "table":
             raise UsageMistake(f"argument --show-command: not allowed with --output {options.output}")
-        return Report(OUTCOMES, _commands, is_plain=True)
-    return Report(OUTCOMES, _pages, more={"executed": False})
+        return ClusterReport(OUTCOMES, _commands, is_plain=True)
+    return ClusterReport(OUTCOMES, _pages, more={"executed": False})
 
 
 async def _commands(session: ClusterSession) -> AsyncIterator[Page]:

@@ -21,7 +21,7 @@ from groupkeeper.cli.plans.writing import ROWS_PER_PAGE
 from groupkeeper.client.errors import ClientError
 from groupkeeper.operations.errors import GroupIsActive, StalePlan
 from groupkeeper.operations.plans.applying import Applied, apply_plan, wait_until_inactive
-from groupkeeper.operations.plans.guard import Verdict, check
+from groupkeeper.operations.plans.guard import PlanVerdict, check
 from groupkeeper.operations.plans.journal import JournalUnwritable
 from groupkeeper.operations.plans.model import Plan
 from groupkeeper.operations.plans.recording import UNANSWERED, Recorder
@@ -54,14 +54,14 @@ def add_applying(command: ArgumentParser, deed: str) -> None:
     )
 
 
-async def compared(session: ClusterSession, plan: Plan) -> Verdict:
+async def compared(session: ClusterSession, plan: Plan) -> PlanVerdict:
     """Compares a plan with the cluster, after waiting for groups to become empty if --wait is given."""
     if session.options.wait is not None:
-        await wait_until_inactive(session.admin, plan, session.options.wait, _Waiting(session).tell)
+        await wait_until_inactive(session.admin, plan, session.options.wait, _WaitingLine(session).tell)
     return await compared_now(session, plan)
 
 
-async def compared_now(session: ClusterSession, plan: Plan) -> Verdict:
+async def compared_now(session: ClusterSession, plan: Plan) -> PlanVerdict:
     """Compares a plan with the cluster as it is, also with members that it is to wait for."""
     options = session.options
     session.progress.say(f"comparing {counted(len(plan.groups), 'group')} with the cluster")
@@ -69,13 +69,13 @@ async def compared_now(session: ClusterSession, plan: Plan) -> Verdict:
     return await check(session.admin, plan, creates=getattr(options, "create", True), takes_any=is_exact)
 
 
-def foreseen(options: Namespace, verdict: Verdict) -> Applied:
+def foreseen(options: Namespace, verdict: PlanVerdict) -> Applied:
     """What would be applied: nothing if a group doesn't fit, unless --skip-refused leaves such groups out."""
     ready = () if verdict.troubles and not options.skip_refused else verdict.ready
     return Applied(ready, verdict.already, verdict.troubles)
 
 
-def left_to_change(plan: Plan, verdict: Verdict) -> int:
+def left_to_change(plan: Plan, verdict: PlanVerdict) -> int:
     """How many groups are not yet as planned, also those that the plan doesn't fit now."""
     already = set(verdict.already)
     return sum(any((group.group_id, tp) not in already for tp in group.changes) for group in plan.groups)
@@ -89,7 +89,7 @@ def rows_of(plan: Plan, applied: Applied, *, is_done: bool) -> list[Row]:
     return [*rows, *already_rows(plan.groups, applied.already)]
 
 
-async def apply_pages(session: ClusterSession, plan: Plan, verdict: Verdict) -> AsyncIterator[Page]:
+async def apply_pages(session: ClusterSession, plan: Plan, verdict: PlanVerdict) -> AsyncIterator[Page]:
     """Apply a plan with --execute, and report what was applied and what was not; without it, what would be applied."""
     options = session.options
     applied = foreseen(options, verdict)
@@ -160,7 +160,7 @@ def _way_out(options: Namespace, plan: Plan) -> str:
     return "undo the later changes first"
 
 
-class _Waiting:
+class _WaitingLine:
     """Shows which groups are waited for: in the progress line of a terminal, elsewhere in a new line at each change."""
 
     def __init__(self, session: ClusterSession) -> None:

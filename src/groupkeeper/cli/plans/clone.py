@@ -10,8 +10,8 @@ from contextlib import AsyncExitStack
 from groupkeeper.cli.framework import values
 from groupkeeper.cli.framework.clusters import (
     Cluster,
+    ClusterReport,
     ClusterSession,
-    Report,
     UsageMistake,
     add_cluster,
     admin_of,
@@ -25,12 +25,12 @@ from groupkeeper.cli.plans.shapes import CHANGES
 from groupkeeper.cli.plans.writing import add_policies, add_saving, add_scope, is_plain, policies_of, shown, topics_of
 from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import GroupType
-from groupkeeper.operations.plans.clones.making import Source, Wanted, make_clone
+from groupkeeper.operations.plans.clones.making import CloneRequest, Source, make_clone
 from groupkeeper.operations.plans.clones.settling import Hints
 from groupkeeper.operations.plans.making import ALL_COMMITTED
 from groupkeeper.operations.plans.model import Kind
 from groupkeeper.operations.plans.recording import without_secrets
-from groupkeeper.operations.selection import BadPattern, Names, of_new_types, select_groups
+from groupkeeper.operations.selection import BadGroupPattern, Names, of_new_types, select_groups
 from groupkeeper.operations.share_changes import ShareAdmin
 from groupkeeper.rules.words import counted
 
@@ -114,7 +114,7 @@ def _add_arguments(command: ArgumentParser) -> None:
     add_cluster(command)
 
 
-def _report(options: Namespace) -> Report:
+def _report(options: Namespace) -> ClusterReport:
     if options.from_command_config and options.from_bootstrap_server is None and options.from_context is None:
         raise UsageMistake("argument --from-command-config: only with --from-bootstrap-server or --from-context")
     options.other_cluster = _source_of(options)
@@ -126,7 +126,7 @@ def _report(options: Namespace) -> Report:
     if options.offset_header is not None and options.other_cluster is None and not options.topic_prefix:
         raise UsageMistake("argument --offset-header: only from another cluster, or with --topic-prefix")
     topics_of(options)
-    return Report(CHANGES, _pages, is_plain=is_plain(options))
+    return ClusterReport(CHANGES, _pages, is_plain=is_plain(options))
 
 
 def _check_groups(options: Namespace) -> None:
@@ -153,7 +153,7 @@ def _check_groups(options: Namespace) -> None:
 def _names(options: Namespace, argument: str) -> Names:
     try:
         return Names(getattr(options, argument), regex=options.regex)
-    except BadPattern as problem:
+    except BadGroupPattern as problem:
         raise UsageMistake(f"argument --{argument.removesuffix('ed')}: {problem}") from None
 
 
@@ -225,7 +225,7 @@ async def _pages(session: ClusterSession) -> AsyncIterator[Page]:
         if is_share:
             other = None if other is None else ShareAdmin(other)
             yield Page(remarks=[SHARE])
-        wanted = Wanted(
+        wanted = CloneRequest(
             groups,
             topics_of(options) if options.topic else ALL_COMMITTED,
             policies_of(options),

@@ -8,8 +8,8 @@ from argparse import Namespace
 from collections.abc import AsyncIterator, Sequence
 
 from groupkeeper.cli.framework.clusters import (
+    ClusterReport,
     ClusterSession,
-    Report,
     UsageMistake,
     add_cluster,
     print_report,
@@ -24,7 +24,7 @@ from groupkeeper.cli.framework.typed import words_of
 from groupkeeper.cli.plans.applying import add_applying, apply_pages, compared, foreseen, rows_of
 from groupkeeper.cli.plans.shapes import HISTORY, OUTCOMES, RECORDED, history_row, recorded_rows
 from groupkeeper.client.errors import ClientError
-from groupkeeper.operations.plans.journal import Journal, JournalUnreadable, Recorded, Result, Summary, maker_of
+from groupkeeper.operations.plans.journal import ApplyResult, Journal, JournalUnreadable, Recorded, Summary, maker_of
 from groupkeeper.operations.plans.making import Otherwise
 from groupkeeper.operations.plans.model import Kind
 from groupkeeper.operations.plans.recording import cluster_id_of, without_secrets
@@ -73,7 +73,7 @@ def _history(options: Namespace) -> int:
     try:
         where = _opened()
         if options.id is None and (options.context or options.bootstrap_server):
-            return run_reports(options, lambda _: Report(HISTORY, _pages_of_cluster))
+            return run_reports(options, lambda _: ClusterReport(HISTORY, _pages_of_cluster))
         if options.id is None:
             return _list(options, where)
         return _one(options, _loaded(where, options.id))
@@ -102,7 +102,7 @@ def _page(options: Namespace, where: Journal, summaries: Sequence[Summary], brok
     remarks = [] if summaries else [f"no changes{whose} in {where.path}"]
     if broken:
         remarks.append(f"{where.path}: skipped {counted(broken, 'line')} that cannot be read")
-    unfinished = [one.head.id for one in summaries if one.result is Result.UNFINISHED]
+    unfinished = [one.head.id for one in summaries if one.result is ApplyResult.UNFINISHED]
     remarks += [f"{change_id}: {UNFINISHED.format(id=change_id)}" for change_id in unfinished[-1:]]
     return Page([history_row(one) for one in summaries], (), remarks)
 
@@ -110,7 +110,7 @@ def _page(options: Namespace, where: Journal, summaries: Sequence[Summary], brok
 def _one(options: Namespace, recorded: Recorded) -> int:
     head = recorded.head
     remarks = [f"{head.id}: {recorded.result}, by {maker_of(head)}: {shlex.join(head.command)}"]
-    if recorded.result is Result.UNFINISHED:
+    if recorded.result is ApplyResult.UNFINISHED:
         remarks.append(UNFINISHED.format(id=head.id))
     remarks += _lacking(recorded)
     wanted = Names(options.group)
@@ -145,9 +145,9 @@ def _add_undo(command: ArgumentParser) -> None:
     add_cluster(command)
 
 
-def _report(options: Namespace) -> Report:
+def _report(options: Namespace) -> ClusterReport:
     _opened()
-    return Report(OUTCOMES, _pages, more={"executed": False})
+    return ClusterReport(OUTCOMES, _pages, more={"executed": False})
 
 
 async def _pages(session: ClusterSession) -> AsyncIterator[Page]:
@@ -187,7 +187,7 @@ def _told_of(recorded: Recorded, *, is_share: bool) -> list[str]:
     """The change that is undone: its kind, author, time and cluster."""
     head = recorded.head
     remarks = _lacking(recorded)
-    if recorded.result is Result.UNFINISHED:
+    if recorded.result is ApplyResult.UNFINISHED:
         remarks.append(f"{head.id}: no outcome is recorded; offsets that it did not commit stay as they are")
     who, when = maker_of(head), utc_text(head.time_ms)
     cluster = f"cluster {head.cluster_id}" if head.cluster_id else "a cluster that did not report its id"
@@ -224,7 +224,7 @@ def _loaded(where: Journal, change_id: str) -> Recorded:
 def _is_open(summary: Summary, cluster_id: str | None) -> bool:
     head = summary.head
     is_here = None in (cluster_id, head.cluster_id) or head.cluster_id == cluster_id
-    is_done = summary.moves and summary.result is not Result.REFUSED
+    is_done = summary.moves and summary.result is not ApplyResult.REFUSED
     return is_here and is_done and head.kind != Kind.UNDO and summary.undone_by is None
 
 

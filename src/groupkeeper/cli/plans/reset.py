@@ -6,7 +6,7 @@ import time
 from argparse import Namespace
 from collections.abc import AsyncIterator
 
-from groupkeeper.cli.framework.clusters import ClusterSession, Report, add_cluster, run_report
+from groupkeeper.cli.framework.clusters import ClusterReport, ClusterSession, add_cluster, run_report
 from groupkeeper.cli.framework.commands import ArgumentParser, Command
 from groupkeeper.cli.framework.executing import add_creating
 from groupkeeper.cli.framework.group_arguments import add_filters, add_groups, names_of, passed_over, selected
@@ -31,13 +31,13 @@ def _add_arguments(command: ArgumentParser) -> None:
     add_cluster(command)
 
 
-def _report(options: Namespace) -> Report:
+def _report(options: Namespace) -> ClusterReport:
     """Refuses what doesn't go together, and a file that isn't one of offsets."""
     check_scope(options)
     names_of(options, "groups")
     topics_of(options)
     plans_of(options)
-    return Report(CHANGES, _pages, is_plain=is_plain(options))
+    return ClusterReport(CHANGES, _pages, is_plain=is_plain(options))
 
 
 async def _pages(session: ClusterSession) -> AsyncIterator[Page]:

@@ -7,7 +7,7 @@ from argparse import ArgumentTypeError, Namespace
 from collections.abc import AsyncIterator
 
 from groupkeeper.cli.framework import values
-from groupkeeper.cli.framework.clusters import ClusterSession, Report, UsageMistake, add_cluster, run_report
+from groupkeeper.cli.framework.clusters import ClusterReport, ClusterSession, UsageMistake, add_cluster, run_report
 from groupkeeper.cli.framework.commands import ArgumentParser, Command
 from groupkeeper.cli.framework.group_arguments import add_filters, add_groups, names_of, selected
 from groupkeeper.cli.framework.reports import Page
@@ -37,12 +37,12 @@ def _add_delete_offsets(command: ArgumentParser) -> None:
     add_cluster(command)
 
 
-def _deletion_report(options: Namespace) -> Report:
+def _deletion_report(options: Namespace) -> ClusterReport:
     if not options.all_topics and not options.topic:
         raise UsageMistake("name the partitions whose offsets to delete: --all-topics or --topic")
     names_of(options, "groups")
     topics_of(options)
-    return Report(CHANGES, _deletion_pages, is_plain=is_plain(options))
+    return ClusterReport(CHANGES, _deletion_pages, is_plain=is_plain(options))
 
 
 async def _deletion_pages(session: ClusterSession) -> AsyncIterator[Page]:
@@ -93,7 +93,7 @@ def _add_sweep(command: ArgumentParser) -> None:
     add_cluster(command)
 
 
-def _sweep_report(options: Namespace) -> Report:
+def _sweep_report(options: Namespace) -> ClusterReport:
     if options.idle is None and options.expiring is None and not options.missing_topics:
         raise UsageMistake("say what to sweep: --idle AGE, --missing-topics or --expiring TIME")
     if options.age_of == "records" and (options.idle is None or options.expiring is not None):
@@ -102,7 +102,7 @@ def _sweep_report(options: Namespace) -> Report:
         raise UsageMistake("argument --retention: only for --expiring")
     names_of(options, "groups")
     topics_of(options)
-    return Report(CHANGES, _sweep_pages, is_plain=is_plain(options))
+    return ClusterReport(CHANGES, _sweep_pages, is_plain=is_plain(options))
 
 
 async def _sweep_pages(session: ClusterSession) -> AsyncIterator[Page]:

@@ -17,12 +17,12 @@ from groupkeeper.cli.plans.shapes import change_rows
 from groupkeeper.client.admin.types import TopicPartition
 from groupkeeper.client.errors import ClientError
 from groupkeeper.operations.plans import document, official
-from groupkeeper.operations.plans.making import ALL_COMMITTED, Made, Otherwise, Policies, Topics
+from groupkeeper.operations.plans.making import ALL_COMMITTED, Made, Otherwise, PlanTopics, Policies
 from groupkeeper.operations.plans.model import Kind, Plan
 from groupkeeper.operations.plans.telling import consequences, trouble_problem
 from groupkeeper.operations.plans.world import will_be_made
 from groupkeeper.operations.reset import Scenario, parse_topic_argument
-from groupkeeper.operations.selection import BadPattern, Names
+from groupkeeper.operations.selection import BadGroupPattern, Names
 from groupkeeper.operations.share_changes import SHARE_KINDS
 from groupkeeper.protocol.errors import GroupIdNotFound, KafkaError, UnknownTopicOrPartition
 from groupkeeper.rules.words import counted
@@ -191,7 +191,7 @@ def sized(plan: Plan) -> str:
     return f"{counted(len(plan.groups), 'group')}, {counted(plan.size, 'partition')}"
 
 
-def topics_of(options: Namespace) -> Topics:
+def topics_of(options: Namespace) -> PlanTopics:
     """The selected partitions. Raises UsageMistake."""
     if getattr(options, "all_topics", False):
         return ALL_COMMITTED
@@ -202,7 +202,7 @@ def topics_of(options: Namespace) -> Topics:
         topic, numbers = parse_topic_argument(argument)
         try:
             pattern = Names([topic], regex=getattr(options, "regex", False))
-        except BadPattern as problem:
+        except BadGroupPattern as problem:
             raise UsageMistake(f"argument --topic: {problem}") from None
         if pattern.patterns:
             accepts.append(_accepting(pattern, numbers))
@@ -211,8 +211,8 @@ def topics_of(options: Namespace) -> Topics:
         else:
             partitions += (TopicPartition(topic, number) for number in numbers)
     if not accepts:
-        return Topics(names, partitions)
-    return Topics(names, partitions, lambda place: any(accept(place) for accept in accepts), is_whole=True)
+        return PlanTopics(names, partitions)
+    return PlanTopics(names, partitions, lambda place: any(accept(place) for accept in accepts), is_whole=True)
 
 
 def _accepting(pattern: Names, numbers: list[int] | None) -> Callable[[TopicPartition], bool]:

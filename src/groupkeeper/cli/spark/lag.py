@@ -5,7 +5,7 @@ from __future__ import annotations
 from argparse import Namespace
 from collections.abc import AsyncIterator, Mapping, Sequence
 
-from groupkeeper.cli.framework.clusters import ClusterSession, Report, add_cluster, run_report
+from groupkeeper.cli.framework.clusters import ClusterReport, ClusterSession, add_cluster, run_report
 from groupkeeper.cli.framework.commands import ArgumentParser, Command
 from groupkeeper.cli.framework.group_arguments import add_order, add_topics, arranged, names_of
 from groupkeeper.cli.framework.reports import Page, Problem, Row, problem_of
@@ -37,9 +37,9 @@ def _add_arguments(command: ArgumentParser) -> None:
     add_cluster(command)
 
 
-def _report(options: Namespace) -> Report:
+def _report(options: Namespace) -> ClusterReport:
     names_of(options, "topic")
-    return Report(QUERIES_LAG, lambda session: arranged(_pages(session), options))
+    return ClusterReport(QUERIES_LAG, lambda session: arranged(_pages(session), options))
 
 
 async def _pages(session: ClusterSession) -> AsyncIterator[Page]:

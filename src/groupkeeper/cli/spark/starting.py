@@ -6,7 +6,7 @@ from argparse import Namespace
 from collections.abc import AsyncIterator, Mapping
 
 from groupkeeper.cli.framework import values
-from groupkeeper.cli.framework.clusters import ClusterSession, Report, UsageMistake, add_cluster, run_report
+from groupkeeper.cli.framework.clusters import ClusterReport, ClusterSession, UsageMistake, add_cluster, run_report
 from groupkeeper.cli.framework.commands import ArgumentParser, Command
 from groupkeeper.cli.framework.group_arguments import add_topics, names_of
 from groupkeeper.cli.framework.reports import Page, Problem, problem_of
@@ -39,11 +39,11 @@ def _add_arguments(command: ArgumentParser) -> None:
     add_cluster(command)
 
 
-def _report(options: Namespace) -> Report:
+def _report(options: Namespace) -> ClusterReport:
     topics = names_of(options, "topic")
     if options.time is not None and not topics:
         raise UsageMistake("argument --time: add --topic with the topics to read")
-    return Report(SHAPE, _pages, is_plain=options.output == "table")
+    return ClusterReport(SHAPE, _pages, is_plain=options.output == "table")
 
 
 async def _pages(session: ClusterSession) -> AsyncIterator[Page]:

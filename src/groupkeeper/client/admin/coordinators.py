@@ -24,7 +24,7 @@ _KEYS_PER_REQUEST = 2000
 _RETRIABLE = (14, 15)
 
 
-class Kind(NamedTuple):
+class CoordinatorKind(NamedTuple):
     """A type of coordinator key: its code in FindCoordinator, its name in Apache's texts, its authorization error."""
 
     code: int
@@ -36,8 +36,8 @@ class Kind(NamedTuple):
         return cluster.coordinators if self.code == 0 else cluster.transaction_coordinators
 
 
-GROUPS = Kind(0, "groupId", GroupAuthorizationFailed)
-TRANSACTIONS = Kind(1, "transactionalId", TransactionalIdAuthorizationFailed)
+GROUPS = CoordinatorKind(0, "groupId", GroupAuthorizationFailed)
+TRANSACTIONS = CoordinatorKind(1, "transactionalId", TransactionalIdAuthorizationFailed)
 
 
 def routed(
@@ -46,7 +46,7 @@ def routed(
     ask: Ask[str, V],
     *,
     chunk: int = 1,
-    kind: Kind = GROUPS,
+    kind: CoordinatorKind = GROUPS,
     retries: Retries = COORDINATOR_RETRIES,
 ) -> Routed[str, V]:
     """A call on groups (or transactional ids), each sent to its coordinator."""
@@ -60,7 +60,7 @@ async def of_one_group(
     return (await routed(cluster, deadline, ask, retries=retries).run([group_id])).result(group_id)
 
 
-def locating(cluster: Cluster, kind: Kind = GROUPS) -> Locate[str]:
+def locating(cluster: Cluster, kind: CoordinatorKind = GROUPS) -> Locate[str]:
     """The lookup of coordinators: cached ones first, the others with as few requests as the broker allows."""
     memory = kind.memory(cluster)
 
@@ -104,7 +104,7 @@ async def find_coordinators(cluster: Cluster, group_ids: Iterable[str], timeout_
 
 
 async def _look_up(
-    cluster: Cluster, kind: Kind, group_ids: Sequence[str], deadline: Deadline, located: Located[str]
+    cluster: Cluster, kind: CoordinatorKind, group_ids: Sequence[str], deadline: Deadline, located: Located[str]
 ) -> None:
     memory = kind.memory(cluster)
     for group_id, found in (await _ask(cluster, kind, group_ids, deadline)).items():
@@ -117,7 +117,9 @@ async def _look_up(
             located.failed[group_id] = found
 
 
-async def _ask(cluster: Cluster, kind: Kind, group_ids: Sequence[str], deadline: Deadline) -> dict[str, Node | Failure]:
+async def _ask(
+    cluster: Cluster, kind: CoordinatorKind, group_ids: Sequence[str], deadline: Deadline
+) -> dict[str, Node | Failure]:
     try:
         return await _ask_batch(cluster, kind, group_ids, deadline)
     except UnsupportedBatching:
@@ -130,7 +132,7 @@ async def _ask(cluster: Cluster, kind: Kind, group_ids: Sequence[str], deadline:
 
 
 async def _ask_batch(
-    cluster: Cluster, kind: Kind, group_ids: Sequence[str], deadline: Deadline
+    cluster: Cluster, kind: CoordinatorKind, group_ids: Sequence[str], deadline: Deadline
 ) -> dict[str, Node | Failure]:
     def build(version: int) -> FindCoordinatorRequest:
         if version >= 4:
@@ -155,7 +157,7 @@ async def _ask_batch(
 
 
 def _found(
-    cluster: Cluster, kind: Kind, group_id: str, error_code: int, node_id: int, host: str, port: int
+    cluster: Cluster, kind: CoordinatorKind, group_id: str, error_code: int, node_id: int, host: str, port: int
 ) -> Node | Failure:
     if error_code == 0:
         known = cluster.nodes.get(node_id)

@@ -43,7 +43,7 @@ class Isolation(IntEnum):
     COMMITTED = 1
 
 
-class Batches(NamedTuple):
+class FetchedBatches(NamedTuple):
     """Whole batches, the last one perhaps cut off. ``aborted`` has the producer ids of transactions that were aborted,
     by their first offsets; none unless they were read with COMMITTED.
     """
@@ -52,7 +52,7 @@ class Batches(NamedTuple):
     aborted: tuple[tuple[int, int], ...] = ()
 
 
-Read = Batches | int | Failure
+Read = FetchedBatches | int | Failure
 """The end of what may be read, where there is no record up to there; or why not."""
 
 
@@ -125,7 +125,7 @@ class LogFetch:
         if answer.records and has_whole_batch(answer.records):
             self._empty_answers.pop(place, None)
             aborted = sorted((one.first_offset, one.producer_id) for one in answer.aborted_transactions or ())
-            return Batches(answer.records, tuple(aborted))
+            return FetchedBatches(answer.records, tuple(aborted))
         end = answer.last_stable_offset if self._isolation is Isolation.COMMITTED else answer.high_watermark
         if not answer.records and end <= offset <= answer.high_watermark:
             return offset

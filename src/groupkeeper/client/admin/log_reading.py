@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from groupkeeper.client.admin.log_fetching import Batches, LogFetch, Read
+from groupkeeper.client.admin.log_fetching import FetchedBatches, LogFetch, Read
 from groupkeeper.client.admin.log_offsets import of_leaders
 from groupkeeper.client.admin.types import Batch, Failure, TopicPartition
 from groupkeeper.client.cluster import Cluster
@@ -68,7 +68,7 @@ async def read_logs(
 
 def _advance(place: TopicPartition, offset: int, read: Read, take: Take) -> tuple[int, Failure | None]:
     """Where to read on, and why that is not possible."""
-    if isinstance(read, Batches):
+    if isinstance(read, FetchedBatches):
         reached = take(place, read.data)
         if reached is None or reached <= offset:
             return offset, UnexpectedAnswer(f"the batches from offset {offset} on cannot be read")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable
 
-from groupkeeper.client.admin.log_fetching import Batches, Isolation, LogFetch, Read
+from groupkeeper.client.admin.log_fetching import FetchedBatches, Isolation, LogFetch, Read
 from groupkeeper.client.admin.log_offsets import LEADER_RETRIES, gives_up, locate_leaders
 from groupkeeper.client.admin.types import Batch, Failure, FirstRecord, Position, TopicPartition
 from groupkeeper.client.cluster import Cluster
@@ -100,7 +100,7 @@ class _Search:
 
     def _take(self, place: TopicPartition, read: Read) -> None:
         left = self._left[place]
-        if isinstance(read, Batches):
+        if isinstance(read, FetchedBatches):
             self._match(place, read)
         elif isinstance(read, int):
             while left and left[0].offset <= read:
@@ -115,7 +115,7 @@ class _Search:
         while left:
             self._answers[left.popleft()] = why
 
-    def _match(self, place: TopicPartition, batches: Batches) -> None:
+    def _match(self, place: TopicPartition, batches: FetchedBatches) -> None:
         """Answer the positions that these batches decide."""
         left = self._left[place]
         begin = end = self._next(place)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
-from groupkeeper.coordinator.streams.group import Role, Task, Tasks
+from groupkeeper.coordinator.streams.group import Task, TaskRole, Tasks
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ def assign(
     if not members:
         return {}
     assignment = _Assignment(members)
-    active = [Task(Role.ACTIVE, one, index) for one in sorted(task_counts) for index in range(task_counts[one])]
+    active = [Task(TaskRole.ACTIVE, one, index) for one in sorted(task_counts) for index in range(task_counts[one])]
     assignment.place_active(active, stateful)
     assignment.place_standbys([task for task in active if task.subtopology_id in stateful], standby_count)
     return {member_id: frozenset(tasks) for member_id, tasks in assignment.tasks.items()}
@@ -85,7 +85,7 @@ class _Assignment:
         """Makes standby tasks active at members with room."""
         rest = []
         for task in left:
-            holders = self._holders.get(task._replace(role=Role.STANDBY), ())
+            holders = self._holders.get(task._replace(role=TaskRole.STANDBY), ())
             with_more = sum(len(tasks) > share for tasks in self.tasks.values())
             room = share + (with_more < extra)
             able = [member_id for member_id in holders if len(self.tasks[member_id]) < room]
@@ -102,7 +102,7 @@ class _Assignment:
         total = sum(len(some) for some in self.tasks.values()) + count * len(tasks)
         limit = -(-total // len(self._members))
         for task in tasks:
-            standby = task._replace(role=Role.STANDBY)
+            standby = task._replace(role=TaskRole.STANDBY)
             holders = [*self._holders.get(standby, ()), *self._holders.get(task, ())]
             taken = {self._where_runs(task)}
             for _ in range(count):

@@ -9,7 +9,7 @@ from groupkeeper.coordinator.kernel.hash_order import in_hash_order
 from groupkeeper.coordinator.kernel.result import Result
 from groupkeeper.coordinator.state import StateView
 from groupkeeper.coordinator.streams.description import describe_topology
-from groupkeeper.coordinator.streams.group import Role, StreamsGroup, StreamsMember, Task
+from groupkeeper.coordinator.streams.group import StreamsGroup, StreamsMember, Task, TaskRole
 from groupkeeper.coordinator.streams.records import task_ids
 from groupkeeper.coordinator.streams.topology import ConfiguredTopology, TopologyRecord
 from groupkeeper.protocol.errors import KafkaError
@@ -102,4 +102,4 @@ def _describe_member(group: StreamsGroup, member: StreamsMember) -> described.Me
 
 
 def _assignment(tasks: Iterable[Task]) -> described.Assignment:
-    return described.Assignment(*(task_ids(tasks, role, described.TaskIds) for role in Role))
+    return described.Assignment(*(task_ids(tasks, role, described.TaskIds) for role in TaskRole))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from groupkeeper.coordinator.kernel.topics_image import TopicsImage
-from groupkeeper.coordinator.streams.group import Role, StreamsGroup, StreamsMember, TaskEpochs
+from groupkeeper.coordinator.streams.group import StreamsGroup, StreamsMember, TaskEpochs, TaskRole
 from groupkeeper.protocol.messages import streams_group_heartbeat_response as response_message
 
 
@@ -15,8 +15,8 @@ def endpoints_of(
     return [
         response_message.EndpointToPartitions(
             response_message.Endpoint(*member.endpoint),
-            _partitions(group, member.assigned, Role.ACTIVE, topics),
-            _partitions(group, member.assigned, Role.STANDBY, topics),
+            _partitions(group, member.assigned, TaskRole.ACTIVE, topics),
+            _partitions(group, member.assigned, TaskRole.STANDBY, topics),
         )
         for member in (*others, asking)
         if member.endpoint is not None
@@ -24,7 +24,7 @@ def endpoints_of(
 
 
 def _partitions(
-    group: StreamsGroup, tasks: TaskEpochs, role: Role, topics: TopicsImage
+    group: StreamsGroup, tasks: TaskEpochs, role: TaskRole, topics: TopicsImage
 ) -> list[response_message.TopicPartition]:
     """The partitions that tasks of a role read: a task reads the partition with its number in every topic that
     has it.

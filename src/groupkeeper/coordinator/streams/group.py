@@ -28,7 +28,7 @@ UNREVOKED_TASKS: Final = 2
 UNRELEASED_TASKS: Final = 3
 
 
-class Role(IntEnum):
+class TaskRole(IntEnum):
     """The role of a member in a task: to process it, or to keep a copy of its state. Kafka 4.4.0 assigns no warm-up
     tasks.
     """
@@ -41,7 +41,7 @@ class Role(IntEnum):
 class Task(NamedTuple):
     """A partition of a subtopology, in a role."""
 
-    role: Role
+    role: TaskRole
     subtopology_id: str
     partition: int
 
@@ -51,7 +51,7 @@ TaskEpochs: TypeAlias = Mapping[Task, int]
 """Tasks with the assignment epoch in which the member got them; it means nothing for other than active ones."""
 
 
-class Endpoint(NamedTuple):
+class UserEndpoint(NamedTuple):
     """Where a member answers interactive queries."""
 
     host: str
@@ -72,7 +72,7 @@ class StreamsMember:
     rebalance_timeout_ms: int = -1
     topology_epoch: int = -1
     process_id: str = ""
-    endpoint: Endpoint | None = None
+    endpoint: UserEndpoint | None = None
     client_tags: tuple[tuple[str, str], ...] = ()
     member_epoch: int = 0
     previous_member_epoch: int = -1
@@ -174,5 +174,5 @@ class StreamsGroup(EpochGroup[StreamsMember, Tasks]):
         """
         if self.topology is None or topic not in self.topology.subtopology_by_source:
             return None
-        task = Task(Role.ACTIVE, self.topology.subtopology_by_source[topic], partition)
+        task = Task(TaskRole.ACTIVE, self.topology.subtopology_by_source[topic], partition)
         return member.assigned.get(task, member.pending_revocation.get(task))

@@ -17,7 +17,7 @@ from groupkeeper.coordinator.streams import records
 from groupkeeper.coordinator.streams.checks import check_request, read_topology
 from groupkeeper.coordinator.streams.description import asks_for_description
 from groupkeeper.coordinator.streams.endpoints import endpoints_of
-from groupkeeper.coordinator.streams.group import Endpoint, Role, StreamsGroup, StreamsMember, TaskEpochs, Tasks
+from groupkeeper.coordinator.streams.group import StreamsGroup, StreamsMember, TaskEpochs, TaskRole, Tasks, UserEndpoint
 from groupkeeper.coordinator.streams.replay import tasks_of
 from groupkeeper.coordinator.streams.step import StreamsStep
 from groupkeeper.coordinator.streams.topology import ConfiguredTopology, StatusCode, Trouble
@@ -158,7 +158,7 @@ def _go_on(
     # The member that created the group gets the endpoints once more: Kafka starts counting with its second heartbeat.
     endpoint_epoch = 0 if is_new else endpoint_epoch
     step.soft = replace(step.soft, endpoint_epoch=endpoint_epoch)
-    active, standby, warmup = (_task_ids(reconciled.assigned, role) if tells_tasks else None for role in Role)
+    active, standby, warmup = (_task_ids(reconciled.assigned, role) if tells_tasks else None for role in TaskRole)
     return step.result(
         StreamsGroupHeartbeatResponse(
             member_id=reconciled.member_id,
@@ -177,7 +177,7 @@ def _go_on(
     )
 
 
-def _task_ids(tasks: TaskEpochs, role: Role) -> Sequence[response_message.TaskIds]:
+def _task_ids(tasks: TaskEpochs, role: TaskRole) -> Sequence[response_message.TaskIds]:
     return records.task_ids(tasks, role, response_message.TaskIds)
 
 
@@ -202,7 +202,7 @@ def _update_member(
         rebalance_timeout_ms=member.rebalance_timeout_ms if timeout_ms == -1 else timeout_ms,
         topology_epoch=member.topology_epoch if topology is None else topology.epoch,
         process_id=member.process_id if request.process_id is None else request.process_id,
-        endpoint=Endpoint(endpoint.host, endpoint.port) if endpoint is not None else kept_endpoint,
+        endpoint=UserEndpoint(endpoint.host, endpoint.port) if endpoint is not None else kept_endpoint,
         client_tags=member.client_tags if tags is None else tuple(sorted({tag.key: tag.value for tag in tags}.items())),
         client_id=call.client_id,
         client_host=call.client_host,
@@ -282,7 +282,7 @@ def _leave(state: StateView, settings: Settings, request: StreamsGroupHeartbeatR
         step.remove_members((member.member_id,))
     else:
         # The member keeps its place. Commits with any epoch of its next process are valid.
-        assigned = {task: 0 if task.role is Role.ACTIVE else since for task, since in member.assigned.items()}
+        assigned = {task: 0 if task.role is TaskRole.ACTIVE else since for task, since in member.assigned.items()}
         left = replace(member, member_epoch=LEFT_STATICALLY_EPOCH, assigned=assigned, pending_revocation={})
         step.write(records.assignment_record(group.group_id, left))
         step.arm(Disarm(StreamsRevocation(group.group_id, member.member_id)))

@@ -15,14 +15,14 @@ from groupkeeper.coordinator.streams.group import (
     STABLE,
     UNRELEASED_TASKS,
     UNREVOKED_TASKS,
-    Role,
     StreamsMember,
     Task,
+    TaskRole,
     Tasks,
 )
 from groupkeeper.protocol.errors import FencedMemberEpoch
 
-_Holders: TypeAlias = Mapping[tuple[str, int], Collection[tuple[Role, str]]]
+_Holders: TypeAlias = Mapping[tuple[str, int], Collection[tuple[TaskRole, str]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +94,7 @@ def _next_assignment(member: StreamsMember, goal: TaskGoal) -> StreamsMember:
 
 def _holders(members: Iterable[StreamsMember]) -> _Holders:
     """By subtopology and partition: the roles and processes that have the task, or must still revoke it."""
-    holders: dict[tuple[str, int], list[tuple[Role, str]]] = {}
+    holders: dict[tuple[str, int], list[tuple[TaskRole, str]]] = {}
     for member in members:
         for role, subtopology_id, partition in (*member.assigned, *member.pending_revocation):
             holders.setdefault((subtopology_id, partition), []).append((role, member.process_id))
@@ -103,6 +103,6 @@ def _holders(members: Iterable[StreamsMember]) -> _Holders:
 
 def _is_free(task: Task, process_id: str, holders: _Holders) -> bool:
     return not any(
-        holder == process_id or (role is Role.ACTIVE and task.role is Role.ACTIVE)
+        holder == process_id or (role is TaskRole.ACTIVE and task.role is TaskRole.ACTIVE)
         for role, holder in holders.get((task.subtopology_id, task.partition), ())
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Protocol, TypeVar
 
-from groupkeeper.coordinator.streams.group import Role, StreamsGroup, StreamsMember, Task, TaskEpochs, Tasks
+from groupkeeper.coordinator.streams.group import StreamsGroup, StreamsMember, Task, TaskEpochs, TaskRole, Tasks
 from groupkeeper.protocol.messages import streams_group_current_member_assignment_value as current_value
 from groupkeeper.protocol.messages import streams_group_member_metadata_value as member_value
 from groupkeeper.protocol.messages import streams_group_metadata_value as group_value
@@ -31,7 +31,7 @@ class _MakesTaskIds(Protocol[T_co]):
     def __call__(self, subtopology_id: str, partitions: list[int], /) -> T_co: ...
 
 
-def task_ids(tasks: Iterable[Task], role: Role, make: _MakesTaskIds[T_co]) -> list[T_co]:
+def task_ids(tasks: Iterable[Task], role: TaskRole, make: _MakesTaskIds[T_co]) -> list[T_co]:
     """The tasks of a role as messages have them: by subtopology, sorted."""
     partitions: dict[str, list[int]] = {}
     for task in sorted(tasks):
@@ -78,7 +78,7 @@ def member_record(group_id: str, member: StreamsMember) -> Entry:
 def target_record(group_id: str, member_id: str, target: Tasks) -> Entry:
     """A member's target assignment."""
     value = target_value.StreamsGroupTargetAssignmentMemberValue(
-        *(task_ids(target, role, target_value.TaskIds) for role in Role)
+        *(task_ids(target, role, target_value.TaskIds) for role in TaskRole)
     )
     return Entry(StreamsGroupTargetAssignmentMemberKey(group_id, member_id), value)
 
@@ -89,17 +89,17 @@ def assignment_record(group_id: str, member: StreamsMember) -> Entry:
         member.member_epoch,
         member.previous_member_epoch,
         member.state,
-        *(_with_epochs(member.assigned, role) for role in Role),
-        *(_with_epochs(member.pending_revocation, role) for role in Role),
+        *(_with_epochs(member.assigned, role) for role in TaskRole),
+        *(_with_epochs(member.pending_revocation, role) for role in TaskRole),
     )
     return Entry(StreamsGroupCurrentMemberAssignmentKey(group_id, member.member_id), value)
 
 
-def _with_epochs(tasks: TaskEpochs, role: Role) -> list[current_value.TaskIds]:
+def _with_epochs(tasks: TaskEpochs, role: TaskRole) -> list[current_value.TaskIds]:
     """Only active tasks have the epochs in which they were assigned."""
 
     def make(subtopology_id: str, partitions: list[int]) -> current_value.TaskIds:
-        if role is not Role.ACTIVE:
+        if role is not TaskRole.ACTIVE:
             return current_value.TaskIds(subtopology_id, partitions)
         epochs = [tasks[Task(role, subtopology_id, partition)] for partition in partitions]
         return current_value.TaskIds(subtopology_id, partitions, epochs)

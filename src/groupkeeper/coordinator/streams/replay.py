@@ -9,13 +9,13 @@ from typing import ClassVar, Protocol
 from groupkeeper.coordinator.epochs.log import GroupLog, RecordClasses
 from groupkeeper.coordinator.kernel.result import Record
 from groupkeeper.coordinator.streams.group import (
-    Endpoint,
-    Role,
     StreamsGroup,
     StreamsMember,
     Task,
     TaskEpochs,
+    TaskRole,
     Tasks,
+    UserEndpoint,
 )
 from groupkeeper.coordinator.streams.records import target_record
 from groupkeeper.coordinator.streams.topology import TopologyRecord
@@ -58,7 +58,7 @@ def tasks_of(*roles: Iterable[_TaskIds]) -> frozenset[Task]:
     """Tasks from the lists of a message: active, standby and warm-up ones."""
     return frozenset(
         Task(role, one.subtopology_id, partition)
-        for role, some in zip(Role, roles, strict=True)
+        for role, some in zip(TaskRole, roles, strict=True)
         for one in some
         for partition in one.partitions
     )
@@ -67,7 +67,7 @@ def tasks_of(*roles: Iterable[_TaskIds]) -> frozenset[Task]:
 def _read_tasks(member_epoch: int, *roles: Sequence[current_value.TaskIds]) -> TaskEpochs:
     """Reads tasks. If not all of them have an epoch, as in records of older versions, the member's epoch is used."""
     tasks = {}
-    for role, some in zip(Role, roles, strict=True):
+    for role, some in zip(TaskRole, roles, strict=True):
         for one in some:
             epochs = one.assignment_epochs or ()
             if len(epochs) != len(one.partitions):
@@ -110,7 +110,7 @@ class StreamsLog(GroupLog[StreamsGroup, StreamsMember, Tasks]):
             rebalance_timeout_ms=value.rebalance_timeout_ms,
             topology_epoch=value.topology_epoch,
             process_id=value.process_id,
-            endpoint=None if endpoint is None else Endpoint(endpoint.host, endpoint.port),
+            endpoint=None if endpoint is None else UserEndpoint(endpoint.host, endpoint.port),
             client_tags=tuple((tag.key, tag.value) for tag in value.client_tags),
         )
 

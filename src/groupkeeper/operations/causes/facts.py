@@ -56,7 +56,7 @@ class Fact(NamedTuple):
     record: NextRecord | None = None
 
 
-class Known(NamedTuple):
+class KnownCauses(NamedTuple):
     """A group at an instant. ``held``: partitions in which an open transaction begins where the group reads on, with
     the oldest one; None: which is not known. ``rates`` by partition; of some, or none, where there was one look.
     """
@@ -95,7 +95,7 @@ async def explain(admin: Admin, group_id: str, *, interval_s: float, shows_value
     for one in reversed(found.transactions):
         oldest[one.place] = one
     longest_ms = await longest_timeout_ms(admin) if held else LONGEST_MS
-    known = Known(group, rows, time.time_ns() // 10**6, oldest, rates, longest_ms)
+    known = KnownCauses(group, rows, time.time_ns() // 10**6, oldest, rates, longest_ms)
     problems = [
         problem_of(why, Deed.READ_RECORDS, group=group_id, topic=place.topic, partition=place.partition)
         for place, why in found.failed.items()
@@ -111,7 +111,7 @@ def _refuse_unknown(failure: KafkaError | ClientError | None, group: AnyGroup | 
         raise failure or GroupIdNotFound()
 
 
-def facts_of(group_id: str, known: Known) -> list[Fact]:
+def facts_of(group_id: str, known: KnownCauses) -> list[Fact]:
     """The facts, the reason first; of one cause those of a few partitions, where most waits."""
     group, rows = known.group, known.rows
     total = _sum(known.rates.values())
@@ -161,7 +161,7 @@ async def _held(admin: Admin, rows: Iterable[PartitionLag]) -> list[TopicPartiti
     return [at.topic_partition for at, stop in stops.items() if at.offset == stop or left.get(at, at) is None]
 
 
-def _place(row: PartitionLag, known: Known) -> Place:
+def _place(row: PartitionLag, known: KnownCauses) -> Place:
     place = TopicPartition(row.topic, row.partition)
     return Place(
         waiting_of(row),
@@ -197,7 +197,7 @@ def _sum(rates: Iterable[Rate]) -> Rate:
     return Rate(sum(map(attrgetter("produced"), known)), sum(map(attrgetter("consumed"), known)))
 
 
-def _of_group(group_id: str, cause: Cause, known: Known) -> Fact:
+def _of_group(group_id: str, cause: Cause, known: KnownCauses) -> Fact:
     group = known.group
     if cause is Cause.NO_MEMBERS:
         waiting = counted(sum(waiting_of(row) or 0 for row in known.rows), "record")
@@ -210,7 +210,7 @@ def _of_group(group_id: str, cause: Cause, known: Known) -> Fact:
     return Fact(cause, None, text, ("groups", "watch"), (group_id,))
 
 
-def _of_place(group_id: str, cause: Cause, row: PartitionLag, known: Known) -> Fact:
+def _of_place(group_id: str, cause: Cause, row: PartitionLag, known: KnownCauses) -> Fact:
     place = TopicPartition(row.topic, row.partition)
     offset = None if row.committed is None else row.committed.offset
     if cause is Cause.TRANSACTION:
@@ -228,7 +228,7 @@ def _of_place(group_id: str, cause: Cause, row: PartitionLag, known: Known) -> F
     return Fact(cause, place, text, words, (group_id,), offset)
 
 
-def _of_transaction(row: PartitionLag, one: OpenTransaction | None, known: Known) -> Fact:
+def _of_transaction(row: PartitionLag, one: OpenTransaction | None, known: KnownCauses) -> Fact:
     place = TopicPartition(row.topic, row.partition)
     text = f"an open transaction keeps readers of committed records at offset {row.last_stable_offset}"
     describe = ("transactions", "describe", "--topic", row.topic)

@@ -14,10 +14,10 @@ from groupkeeper.client.admin.types import (
     TopicPartition,
 )
 from groupkeeper.operations.errors import GroupIsActive, NotAsCommitted, NotOfConsumers
-from groupkeeper.operations.plans.guard import Verdict, check, refuse_other_cluster
-from groupkeeper.operations.plans.model import Change, GroupPlan, Plan, Trouble, is_same
+from groupkeeper.operations.plans.guard import PlanVerdict, check, refuse_other_cluster
+from groupkeeper.operations.plans.model import Change, GroupPlan, Plan, PlanTrouble, is_same
 from groupkeeper.operations.plans.recording import Outcome, Recorder, commit
-from groupkeeper.operations.plans.world import Group, describe
+from groupkeeper.operations.plans.world import FoundGroup, describe
 from groupkeeper.operations.reset import INACTIVE
 from groupkeeper.protocol.errors import GroupIdNotFound
 
@@ -32,7 +32,7 @@ class Applied(NamedTuple):
 
     done: tuple[GroupPlan, ...]
     already: tuple[tuple[str, TopicPartition], ...]
-    troubles: tuple[Trouble, ...]
+    troubles: tuple[PlanTrouble, ...]
 
 
 async def apply_plan(
@@ -40,7 +40,7 @@ async def apply_plan(
     plan: Plan,
     recorder: Recorder | None,
     *,
-    verdict: Verdict | None = None,
+    verdict: PlanVerdict | None = None,
     skips_refused: bool = False,
     tell: Callable[[int], None] | None = None,
     timeout_ms: int | None = None,
@@ -69,7 +69,7 @@ async def carry_out(
     *,
     tell: Callable[[int], None] | None = None,
     timeout_ms: int | None = None,
-) -> tuple[tuple[GroupPlan, ...], tuple[Trouble, ...]]:
+) -> tuple[tuple[GroupPlan, ...], tuple[PlanTrouble, ...]]:
     """Commit a plan that was compared already, and read back: the changes that were made, and what is amiss."""
     outcome = await commit(admin, plan, recorder, tell=tell, timeout_ms=timeout_ms)
     reached = [group.group_id for group in plan.groups if group.group_id in outcome.done]
@@ -77,15 +77,15 @@ async def carry_out(
         await admin.list_consumer_group_offsets(dict.fromkeys(reached), timeout_ms=timeout_ms) if reached else Batch()
     )
     done: list[GroupPlan] = []
-    troubles: list[Trouble] = []
+    troubles: list[PlanTrouble] = []
     for group in plan.groups:
         failure = outcome.failed.get(group.group_id)
         if failure is not None:
-            troubles.append(Trouble(group.group_id, None, failure))
+            troubles.append(PlanTrouble(group.group_id, None, failure))
             continue
         failure = offsets.failed.get(group.group_id)
         if failure is not None:
-            troubles.append(Trouble(group.group_id, None, _unread(failure)))
+            troubles.append(PlanTrouble(group.group_id, None, _unread(failure)))
             continue
         made, amiss = _compared(group, outcome.done[group.group_id], offsets.done[group.group_id].done)
         troubles += amiss
@@ -96,15 +96,15 @@ async def carry_out(
 
 def _compared(
     group: GroupPlan, outcome: Outcome, now: Mapping[TopicPartition, OffsetAndMetadata | None]
-) -> tuple[dict[TopicPartition, Change], list[Trouble]]:
+) -> tuple[dict[TopicPartition, Change], list[PlanTrouble]]:
     made: dict[TopicPartition, Change] = {}
-    troubles: list[Trouble] = []
+    troubles: list[PlanTrouble] = []
     for place, change in group.changes.items():
         failure = outcome.failed.get(place)
         if failure is not None:
-            troubles.append(Trouble(group.group_id, place, failure))
+            troubles.append(PlanTrouble(group.group_id, place, failure))
         elif not is_same(now.get(place), change.after):
-            troubles.append(Trouble(group.group_id, place, _differs(change.after, now.get(place))))
+            troubles.append(PlanTrouble(group.group_id, place, _differs(change.after, now.get(place))))
         else:
             made[place] = change
     return made, troubles
@@ -149,5 +149,5 @@ async def wait_until_inactive(
         await asyncio.sleep(min(_LOOK_EVERY_S, left_s))
 
 
-def _active(group: Group) -> GroupIsActive:
+def _active(group: FoundGroup) -> GroupIsActive:
     return GroupIsActive(group.group_id, group.group_state, group.members)

@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import TopicPartition
 from groupkeeper.operations.errors import NothingToDelete
-from groupkeeper.operations.plans.making import Made, Topics, with_times
-from groupkeeper.operations.plans.model import Change, GroupPlan, Kind, Plan, TopicFacts, Trouble
+from groupkeeper.operations.plans.making import Made, PlanTopics, with_times
+from groupkeeper.operations.plans.model import Change, GroupPlan, Kind, Plan, PlanTrouble, TopicFacts
 from groupkeeper.operations.plans.recording import cluster_id_of
 from groupkeeper.operations.plans.world import Committed, look_at_ends, look_at_groups
 from groupkeeper.operations.topics import describe_topics
@@ -20,7 +20,7 @@ NO_PARTITIONS = TopicFacts(None, 0)
 async def make_deletion(
     admin: Admin,
     group_ids: Iterable[str],
-    topics: Topics,
+    topics: PlanTopics,
     made_ms: int,
     command: tuple[str, ...] = (),
     *,
@@ -36,7 +36,7 @@ async def make_deletion(
     for group_id, committed in groups.committed.items():
         if group_id in groups.failed:
             continue
-        troubles += (Trouble(group_id, place, nothing(place)) for place in lacking(topics, committed))
+        troubles += (PlanTrouble(group_id, place, nothing(place)) for place in lacking(topics, committed))
         changes = {tp: Change(committed[tp], None, why="asked for") for tp in sorted(chosen(topics, committed))}
         if changes:
             plans.append(GroupPlan(group_id, changes, (), str(groups.state(group_id))))
@@ -59,14 +59,14 @@ async def make_deletion(
     return Made(timed, tuple(troubles), tuple(remarks), groups.absent)
 
 
-def chosen(topics: Topics, committed: Committed) -> list[TopicPartition]:
+def chosen(topics: PlanTopics, committed: Committed) -> list[TopicPartition]:
     """The selected partitions with a committed offset."""
     names, partitions = frozenset(topics.names), frozenset(topics.partitions)
     matches = topics.matches or (lambda place: False)
     return [tp for tp in committed if tp.topic in names or tp in partitions or matches(tp)]
 
 
-def lacking(topics: Topics, committed: Committed) -> list[TopicPartition | str]:
+def lacking(topics: PlanTopics, committed: Committed) -> list[TopicPartition | str]:
     """What was named, and has no committed offset."""
     known = {tp.topic for tp in committed}
     return [

@@ -61,7 +61,7 @@ def write(plan: Plan) -> Iterator[str]:
         "topics": {name: {"id": topic.topic_id, "partitions": topic.partitions} for name, topic in plan.topics.items()},
     }
     yield "{\n" + "".join(f'  "{key}": {json.dumps(value)},\n' for key, value in head.items()) + '  "groups": ['
-    front, writer = "\n", _Writer()
+    front, writer = "\n", _PlanWriter()
     for group in plan.groups:
         rows = ",\n".join([f"      {writer.row(place, change)}" for place, change in group.changes.items()])
         start = f'    {{"group": {_dump(group.group_id)}, "state": {_dump(group.state)}, "partitions": ['
@@ -76,7 +76,7 @@ def read(text: str) -> Plan:
     ``skipped`` and ``replayed`` are for people: they are not read.
     """
     try:
-        document = json.loads(text, object_pairs_hook=_Reader().value)
+        document = json.loads(text, object_pairs_hook=_PlanReader().value)
     except RecursionError:
         raise BadPlanFile("not a plan: brackets are nested too deeply") from None
     except json.JSONDecodeError as error:
@@ -104,7 +104,7 @@ def read(text: str) -> Plan:
     )
 
 
-class _Writer:
+class _PlanWriter:
     """Writes rows as ``json.dumps`` would; texts that come again and again are encoded once."""
 
     def __init__(self) -> None:
@@ -143,7 +143,7 @@ _METADATA = '"metadata"'
 _dump = json.JSONEncoder(ensure_ascii=False).encode
 
 
-class _Reader:
+class _PlanReader:
     """Makes our values of JSON's objects as soon as each is read, so that a large plan isn't in memory twice."""
 
     def __init__(self) -> None:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import Failure, GroupState, OffsetAndMetadata, TopicPartition
 from groupkeeper.operations.errors import GroupIsActive, StalePlan, WrongCluster
-from groupkeeper.operations.plans.model import Change, GroupPlan, Kind, Plan, Trouble, is_same
+from groupkeeper.operations.plans.model import Change, GroupPlan, Kind, Plan, PlanTrouble, is_same
 from groupkeeper.operations.plans.recording import cluster_id_of
 from groupkeeper.operations.plans.world import Groups, Logs, look_at_groups, look_at_logs, read_topics
 from groupkeeper.protocol.errors import GroupIdNotFound
@@ -15,17 +15,17 @@ from groupkeeper.protocol.errors import GroupIdNotFound
 HOW_TO_CREATE = "--create makes it"
 
 
-class Verdict(NamedTuple):
+class PlanVerdict(NamedTuple):
     """``ready``: what is to be done, of groups without any trouble. ``already``: places that are as planned."""
 
     ready: tuple[GroupPlan, ...]
     already: tuple[tuple[str, TopicPartition], ...]
-    troubles: tuple[Trouble, ...]
+    troubles: tuple[PlanTrouble, ...]
 
 
 async def check(
     admin: Admin, plan: Plan, *, creates: bool = True, takes_any: bool = False, timeout_ms: int | None = None
-) -> Verdict:
+) -> PlanVerdict:
     """What of the plan can be applied now. ``creates``, ``takes_any``: as in ``judge``. Raises WrongCluster."""
     await refuse_other_cluster(admin, plan, timeout_ms=timeout_ms)
     groups = await look_at_groups(admin, [group.group_id for group in plan.groups], timeout_ms=timeout_ms)
@@ -41,7 +41,7 @@ async def refuse_other_cluster(admin: Admin, plan: Plan, *, timeout_ms: int | No
         raise WrongCluster(f"the plan is for the cluster {plan.cluster_id}, but this cluster is {cluster_id}")
 
 
-def judge(plan: Plan, groups: Groups, logs: Logs, *, creates: bool = True, takes_any: bool = False) -> Verdict:
+def judge(plan: Plan, groups: Groups, logs: Logs, *, creates: bool = True, takes_any: bool = False) -> PlanVerdict:
     """The same, from what is known already. Pure.
 
     ``creates``: whether groups may be made that don't exist. ``takes_any``: whether offsets may be committed that the
@@ -50,11 +50,11 @@ def judge(plan: Plan, groups: Groups, logs: Logs, *, creates: bool = True, takes
     stale_topics = _stale_topics(plan, logs)
     ready: list[GroupPlan] = []
     already: list[tuple[str, TopicPartition]] = []
-    troubles: list[Trouble] = []
+    troubles: list[PlanTrouble] = []
     for group in plan.groups:
         found = _judge_group(plan, group, groups, None if takes_any else logs, stale_topics)
         if not found and not creates and group.offsets and groups.state(group.group_id) is GroupState.DEAD:
-            found = [Trouble(group.group_id, None, GroupIdNotFound(f"there is no such group: {HOW_TO_CREATE}"))]
+            found = [PlanTrouble(group.group_id, None, GroupIdNotFound(f"there is no such group: {HOW_TO_CREATE}"))]
         troubles += found
         if found:
             continue
@@ -67,29 +67,29 @@ def judge(plan: Plan, groups: Groups, logs: Logs, *, creates: bool = True, takes
         already += ((group.group_id, tp) for tp in group.changes if tp not in left)
         if left:
             ready.append(group._replace(changes=left))
-    return Verdict(tuple(ready), tuple(already), tuple(troubles))
+    return PlanVerdict(tuple(ready), tuple(already), tuple(troubles))
 
 
 def _judge_group(
     plan: Plan, group: GroupPlan, groups: Groups, logs: Logs | None, stale_topics: dict[str, str]
-) -> list[Trouble]:
+) -> list[PlanTrouble]:
     """What keeps a group's part from being applied. ``logs`` None: whatever offsets they have."""
     group_id = group.group_id
     if group_id in groups.failed:
-        return [Trouble(group_id, None, groups.failed[group_id])]
+        return [PlanTrouble(group_id, None, groups.failed[group_id])]
     try:
         groups.refuse_active(group_id)
     except GroupIsActive as refusal:
         if not _are_unread(group, groups):
-            return [Trouble(group_id, None, refusal)]
+            return [PlanTrouble(group_id, None, refusal)]
     committed = groups.committed[group_id]
-    troubles: list[Trouble] = []
+    troubles: list[PlanTrouble] = []
     reported: set[str] = set()
     for place, change in group.changes.items():
         if place.topic in stale_topics:
             if place.topic not in reported:
                 reported.add(place.topic)
-                troubles.append(Trouble(group_id, place.topic, StalePlan(stale_topics[place.topic])))
+                troubles.append(PlanTrouble(group_id, place.topic, StalePlan(stale_topics[place.topic])))
             continue
         now = committed.get(place)
         if is_same(now, change.after) and not _is_renewed(plan, change):
@@ -97,9 +97,9 @@ def _judge_group(
         if not is_same(now, change.before):
             then = "when the plan was made" if plan.undoes is None else f"after the change {plan.undoes}"
             text = f"it was {_commit_text(change.before)} {then}, and is {_commit_text(now)} now"
-            troubles.append(Trouble(group_id, place, StalePlan(text)))
+            troubles.append(PlanTrouble(group_id, place, StalePlan(text)))
         elif logs is not None and (trouble := _unfit(place, change, logs)) is not None:
-            troubles.append(Trouble(group_id, place, trouble))
+            troubles.append(PlanTrouble(group_id, place, trouble))
     return troubles
 
 

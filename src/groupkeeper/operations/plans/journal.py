@@ -41,7 +41,7 @@ class JournalUnreadable(OperationRefused):
     """The journal cannot be opened. The text names the file and the reason."""
 
 
-class Result(StrEnum):
+class ApplyResult(StrEnum):
     """What is known of a change."""
 
     APPLIED = "applied"
@@ -87,7 +87,7 @@ class Summary(NamedTuple):
     head: Head
     partition_count: int
     groups: tuple[str, ...]
-    result: Result
+    result: ApplyResult
     undone_by: str | None
     moves: bool = True
 
@@ -103,7 +103,7 @@ class Recorded(NamedTuple):
 
     head: Head
     groups: dict[str, dict[TopicPartition, Pair]]
-    result: Result
+    result: ApplyResult
     lost: tuple[Lost, ...]
     broken: int = 0
 
@@ -132,7 +132,7 @@ class Journal:
         }
         self._append({**front, "group": group_id, "offsets": _offsets_json(pairs)} for group_id, pairs in groups)
 
-    def end(self, change_id: str, time_ms: int, groups: int, result: Result, lost: Iterable[Lost] = ()) -> None:
+    def end(self, change_id: str, time_ms: int, groups: int, result: ApplyResult, lost: Iterable[Lost] = ()) -> None:
         """Write the outcome of a number of groups. Raises JournalUnwritable."""
         line = {"v": VERSION, "id": change_id, "time": utc_text(time_ms), "event": "outcome", "groups": groups}
         self._append([{**line, "result": str(result), "lost": [one._asdict() for one in lost]}])
@@ -157,7 +157,7 @@ class Journal:
         undone = {
             count.head.undoes: change_id
             for change_id, count in found.items()
-            if count.head.undoes is not None and count.result is Result.APPLIED
+            if count.head.undoes is not None and count.result is ApplyResult.APPLIED
         }
         return [count.summary(undone.get(count.head.id)) for count in kept], broken
 
@@ -264,7 +264,7 @@ class _Ended(NamedTuple):
 
     id: str
     groups: int
-    result: Result
+    result: ApplyResult
     lost: tuple[Lost, ...]
 
     @property
@@ -278,17 +278,17 @@ class _Outcomes:
     def __init__(self) -> None:
         self.lost: list[Lost] = []
         self._groups = 0
-        self._results: set[Result] = set()
+        self._results: set[ApplyResult] = set()
 
     def add(self, line: _Ended) -> None:
         self._groups += line.groups
         self._results.add(line.result)
         self.lost += line.lost
 
-    def result(self, groups: int) -> Result:
+    def result(self, groups: int) -> ApplyResult:
         if self._groups < groups:
-            return Result.UNFINISHED
-        return next(iter(self._results)) if len(self._results) == 1 else Result.PARTLY
+            return ApplyResult.UNFINISHED
+        return next(iter(self._results)) if len(self._results) == 1 else ApplyResult.PARTLY
 
 
 class _Count:
@@ -310,7 +310,7 @@ class _Count:
         self._outcomes.add(line)
 
     @property
-    def result(self) -> Result:
+    def result(self) -> ApplyResult:
         return self._outcomes.result(len(self._groups))
 
     def summary(self, undone_by: str | None) -> Summary:
@@ -370,7 +370,7 @@ def _parsed(text: bytes) -> _Begun | _Ended | None:
             return _Begun(_head(line), _text(line["group"]), _checked(line["offsets"]))
         if line["v"] == VERSION and line["event"] == "outcome":
             lost = tuple(map(_lost, line["lost"]))
-            return _Ended(_text(line["id"]), _number(line["groups"]), Result(line["result"]), lost)
+            return _Ended(_text(line["id"]), _number(line["groups"]), ApplyResult(line["result"]), lost)
     except (KeyError, TypeError, ValueError, RecursionError):
         return None
     return None

@@ -17,7 +17,7 @@ from groupkeeper.operations.errors import (
     OutOfRange,
 )
 from groupkeeper.operations.plans.by_time import Since, first_since
-from groupkeeper.operations.plans.model import Change, GroupPlan, Kind, Note, NoteKind, Plan, TopicFacts, Trouble
+from groupkeeper.operations.plans.model import Change, GroupPlan, Kind, Note, NoteKind, Plan, PlanTrouble, TopicFacts
 from groupkeeper.operations.plans.recording import cluster_id_of
 from groupkeeper.operations.plans.world import (
     MOST_TIMES,
@@ -29,7 +29,7 @@ from groupkeeper.operations.plans.world import (
     record_times,
 )
 from groupkeeper.operations.reset import (
-    Facts,
+    LogFacts,
     Scenario,
     ShiftBy,
     ToCurrent,
@@ -61,7 +61,7 @@ class Policies(NamedTuple):
     if_out_of_range: Otherwise = Otherwise.CLAMP
 
 
-class Topics(NamedTuple):
+class PlanTopics(NamedTuple):
     """Which partitions of a group: ``names`` are whole topics, ``partitions`` single ones, whether committed or not.
 
     ``matches``: of the partitions that the group has committed offsets of, those that it accepts; None: none of them.
@@ -74,14 +74,14 @@ class Topics(NamedTuple):
     is_whole: bool = False
 
 
-ALL_COMMITTED = Topics(matches=lambda place: True)
+ALL_COMMITTED = PlanTopics(matches=lambda place: True)
 
 
 class Made(NamedTuple):
     """A plan, what could not be part of it, and remarks for people. ``absent``: groups that don't exist."""
 
     plan: Plan
-    troubles: tuple[Trouble, ...] = ()
+    troubles: tuple[PlanTrouble, ...] = ()
     remarks: tuple[str, ...] = ()
     absent: tuple[str, ...] = ()
 
@@ -98,7 +98,7 @@ class Request(NamedTuple):
     """
 
     group_ids: Sequence[str]
-    topics: Topics
+    topics: PlanTopics
     scenario: Scenario | None
     policies: Policies = Policies()
     from_file: Mapping[str, Mapping[TopicPartition, int]] | None = None
@@ -186,8 +186,10 @@ class _Selection:
         self._request = request
         self._groups = groups
         self._logs = logs
-        self.troubles: list[Trouble] = [
-            Trouble(None, name, logs.topics.failed[name]) for name in request.topics.names if name in logs.topics.failed
+        self.troubles: list[PlanTrouble] = [
+            PlanTrouble(None, name, logs.topics.failed[name])
+            for name in request.topics.names
+            if name in logs.topics.failed
         ]
         self._whole = [tp for name in request.topics.names for tp in logs.existing(name)]
 
@@ -196,7 +198,7 @@ class _Selection:
         if self._request.from_file is not None:
             offsets = self._request.from_file.get(group_id)
             if offsets is None:
-                self.troubles.append(Trouble(group_id, None, NoPlan(group_id, self._request.file_name)))
+                self.troubles.append(PlanTrouble(group_id, None, NoPlan(group_id, self._request.file_name)))
             return sorted(offsets or ())
         wanted = dict.fromkeys((*self._whole, *self._request.topics.partitions))
         matches = self._request.topics.matches
@@ -224,7 +226,7 @@ class _Maker:
         self._logs = logs
         self._found = found
         self._aim = "" if request.scenario is None else aim(request.scenario)
-        self.troubles: list[Trouble] = []
+        self.troubles: list[PlanTrouble] = []
         self.remarks: list[str] = []
         self.empty: list[str] = []
 
@@ -240,7 +242,7 @@ class _Maker:
         if not partitions and self._request.from_file is None and not self._request.topics.names:
             self.empty.append(group_id)
         found = {place: since.at for place, since in self._found.items()}
-        facts = Facts(self._logs.oldest, self._logs.latest, found, committed)
+        facts = LogFacts(self._logs.oldest, self._logs.latest, found, committed)
         made = plan_offsets(group_id, usable, scenario, facts)
         note_by_place = {note.partition: note for note in made.notes}
         changes: dict[TopicPartition, Change] = {}
@@ -269,9 +271,9 @@ class _Maker:
         for place in partitions:
             failure = self._logs.why_not(place)
             if failure is not None:
-                self.troubles.append(Trouble(group_id, place, failure))
+                self.troubles.append(PlanTrouble(group_id, place, failure))
             elif isinstance(scenario, ShiftBy) and place not in committed:
-                self.troubles.append(Trouble(group_id, place, NothingCommitted(place)))
+                self.troubles.append(PlanTrouble(group_id, place, NothingCommitted(place)))
             else:
                 usable.append(place)
         return usable
@@ -282,7 +284,7 @@ class _Maker:
         policy = policies.if_no_record if is_time else policies.if_out_of_range
         if policy is Otherwise.FAIL:
             failure = NoSuchTime(_found_missing(note)) if is_time else OutOfRange(_found_missing(note))
-            self.troubles.append(Trouble(group_id, note.partition, failure))
+            self.troubles.append(PlanTrouble(group_id, note.partition, failure))
         elif policy is Otherwise.SKIP:
             self.remarks.append(f"{group_id} {note.partition} is skipped: {_found_missing(note)}")
         return policy in (Otherwise.END, Otherwise.CLAMP)

@@ -169,7 +169,7 @@ class Plan(NamedTuple):
         return sum(len(group.changes) for group in self.groups)
 
 
-class Trouble(NamedTuple):
+class PlanTrouble(NamedTuple):
     """Why something isn't part of a plan, or was not done. ``topic_partition`` None: the whole group, or everything."""
 
     group_id: str | None

@@ -13,7 +13,7 @@ from typing import NamedTuple, TypeVar
 from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import Batch, Failure, OffsetAndMetadata, TopicPartition
 from groupkeeper.client.errors import CallTimedOut, ClientError, ConnectionFailed
-from groupkeeper.operations.plans.journal import Head, Journal, JournalUnwritable, Lost, Pair, Result
+from groupkeeper.operations.plans.journal import ApplyResult, Head, Journal, JournalUnwritable, Lost, Pair
 from groupkeeper.operations.plans.model import Change, GroupPlan, Kind, Plan
 from groupkeeper.operations.problems import error_name
 from groupkeeper.protocol.errors import KafkaError, RequestTimedOut
@@ -101,7 +101,7 @@ class Recorder:
             return None
         return Begun(head.id, len(plan.groups))
 
-    def end(self, begun: Begun | None, result: Result, lost: Iterable[Lost] = ()) -> None:
+    def end(self, begun: Begun | None, result: ApplyResult, lost: Iterable[Lost] = ()) -> None:
         """Write down what became of it. Does nothing when its beginning could not be written; never raises."""
         if begun is None:
             return
@@ -193,7 +193,7 @@ async def known_cluster_id(admin: Admin, *, timeout_ms: int | None = None) -> st
         return None
 
 
-def judged(outcome: Batch[str, Outcome]) -> tuple[Result, list[Lost]]:
+def judged(outcome: Batch[str, Outcome]) -> tuple[ApplyResult, list[Lost]]:
     """The result of an outcome for the journal, with what failed."""
     lost = [_lost(group_id, None, failure) for group_id, failure in outcome.failed.items()]
     done = 0
@@ -201,10 +201,10 @@ def judged(outcome: Batch[str, Outcome]) -> tuple[Result, list[Lost]]:
         done += len(batch.done)
         lost += (_lost(group_id, place, failure) for place, failure in batch.failed.items())
     if not lost:
-        return Result.APPLIED, []
+        return ApplyResult.APPLIED, []
     failures = (*outcome.failed.values(), *(why for batch in outcome.done.values() for why in batch.failed.values()))
     may_be_done = done > 0 or any(isinstance(failure, UNANSWERED) for failure in failures)
-    return (Result.PARTLY if may_be_done else Result.REFUSED), lost
+    return (ApplyResult.PARTLY if may_be_done else ApplyResult.REFUSED), lost
 
 
 def _lost(group_id: str, place: TopicPartition | None, failure: Failure) -> Lost:

@@ -16,14 +16,14 @@ from groupkeeper.client.admin.types import (
     TopicDescription,
     TopicPartition,
 )
-from groupkeeper.operations.commit_times import OFFSETS_TOPIC, CommitTime, Times, commit_times
+from groupkeeper.operations.commit_times import OFFSETS_TOPIC, CommitTime, CommitTimes, commit_times
 from groupkeeper.operations.plans.deleting import NO_PARTITIONS, chosen
-from groupkeeper.operations.plans.making import Made, Topics
-from groupkeeper.operations.plans.model import Change, GroupPlan, Kind, Plan, TopicFacts, Trouble
+from groupkeeper.operations.plans.making import Made, PlanTopics
+from groupkeeper.operations.plans.model import Change, GroupPlan, Kind, Plan, PlanTrouble, TopicFacts
 from groupkeeper.operations.plans.recording import cluster_id_of
 from groupkeeper.operations.plans.world import (
     Committed,
-    Group,
+    FoundGroup,
     Groups,
     Logs,
     last_records,
@@ -61,7 +61,7 @@ class Criteria(NamedTuple):
 async def make_sweep(
     admin: Admin,
     group_ids: Iterable[str],
-    topics: Topics,
+    topics: PlanTopics,
     criteria: Criteria,
     now_ms: int,
     command: tuple[str, ...] = (),
@@ -80,7 +80,7 @@ async def make_sweep(
     described = await describe_topics(admin, dict.fromkeys(tp.topic for tp in places), timeout_ms=timeout_ms)
     missing = {tp: why for tp in places if (why := _why_missing(tp, described)) is not None}
     logs = await look_at_ends(admin, [tp for tp in places if tp not in missing], described, timeout_ms=timeout_ms)
-    times, unknown = Times({}, {}, {}, 0), list[str]()
+    times, unknown = CommitTimes({}, {}, {}, 0), list[str]()
     retention_ms = criteria.retention_ms
     has_commits = any(wanted.values())
     if has_commits and criteria.by_records and criteria.idle_ms is not None:
@@ -90,7 +90,7 @@ async def make_sweep(
     if has_commits and criteria.expiring_ms is not None and retention_ms is None:
         settings = await admin.broker_settings([RETENTION], timeout_ms=timeout_ms)
         retention_ms = int(settings[RETENTION]) * 60_000
-    troubles += (Trouble(None, OFFSETS_TOPIC, why) for why in _different(times.failed.values()))
+    troubles += (PlanTrouble(None, OFFSETS_TOPIC, why) for why in _different(times.failed.values()))
     sweep = _Sweep(criteria._replace(retention_ms=retention_ms), now_ms, groups, logs, missing, times)
     plans = [one for key, some in wanted.items() if (one := sweep.plan(key, some)).changes]
     facts = _facts(plans, logs, missing)
@@ -127,7 +127,7 @@ def _different(failures: Iterable[Failure]) -> list[Failure]:
 
 async def _times_of_records(
     admin: Admin, groups: Groups, logs: Logs, timeout_ms: int | None
-) -> tuple[Times, list[str]]:
+) -> tuple[CommitTimes, list[str]]:
     """The times of the records that were the last to be read: a commit is never older than that. The texts are the
     reasons why others are unknown.
     """
@@ -147,7 +147,7 @@ async def _times_of_records(
             record = found.done.get(at[tp])
             if record is not None and record.timestamp >= 0:
                 commits.setdefault(group_id, {})[tp] = CommitTime(commit.offset, record.timestamp)
-    return Times(commits, {}, {}, 0), times_unknown(found.failed)
+    return CommitTimes(commits, {}, {}, 0), times_unknown(found.failed)
 
 
 class _Sweep:
@@ -160,7 +160,7 @@ class _Sweep:
         groups: Groups,
         logs: Logs,
         missing: Mapping[TopicPartition, str],
-        times: Times,
+        times: CommitTimes,
     ) -> None:
         self._criteria = criteria
         self._now_ms = now_ms
@@ -205,7 +205,7 @@ class _Sweep:
         times = self._times.commits.get(group_id, {})
         return {tp: one for tp, one in times.items() if tp in committed and committed[tp].offset == one.offset}
 
-    def _idle(self, group_id: str, committed: Committed, group: Group | None) -> dict[str, str]:
+    def _idle(self, group_id: str, committed: Committed, group: FoundGroup | None) -> dict[str, str]:
         """The topics of a group that are idle, with what is known of it."""
         if self._criteria.idle_ms is None or self._times.failure(group_id) is not None or not committed:
             return {}
@@ -237,7 +237,7 @@ class _Sweep:
             )
         return idle
 
-    def _expiring(self, group_id: str, committed: Committed, group: Group | None) -> dict[TopicPartition, str]:
+    def _expiring(self, group_id: str, committed: Committed, group: FoundGroup | None) -> dict[TopicPartition, str]:
         """The partitions whose offsets the brokers expire soon."""
         criteria = self._criteria
         if criteria.expiring_ms is None or criteria.retention_ms is None or self._times.failure(group_id) is not None:

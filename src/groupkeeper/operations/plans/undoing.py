@@ -5,7 +5,7 @@ from __future__ import annotations
 from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import TopicPartition
 from groupkeeper.operations.errors import OperationRefused
-from groupkeeper.operations.plans.guard import Verdict, judge, refuse_other_cluster
+from groupkeeper.operations.plans.guard import PlanVerdict, judge, refuse_other_cluster
 from groupkeeper.operations.plans.journal import Recorded
 from groupkeeper.operations.plans.making import Otherwise
 from groupkeeper.operations.plans.model import Change, GroupPlan, Kind, Plan, is_same
@@ -20,7 +20,7 @@ async def make_undo(
     *,
     if_out_of_range: Otherwise = Otherwise.FAIL,
     timeout_ms: int | None = None,
-) -> tuple[Plan, Verdict]:
+) -> tuple[Plan, PlanVerdict]:
     """The plan that restores what was committed before a change, and deletes what didn't exist; and how it fits now.
 
     Its ``before`` is what the change committed, so that it is stale where the group has committed since. Partitions

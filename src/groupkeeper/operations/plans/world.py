@@ -22,7 +22,7 @@ from groupkeeper.client.admin.types import (
 )
 from groupkeeper.client.errors import ClientError
 from groupkeeper.operations.errors import GroupIsActive, NotOfConsumers, PartitionsMissing
-from groupkeeper.operations.plans.model import TopicFacts, Trouble
+from groupkeeper.operations.plans.model import PlanTrouble, TopicFacts
 from groupkeeper.operations.reset import INACTIVE
 from groupkeeper.operations.selection import of_new_types
 from groupkeeper.operations.topics import describe_topics, listed, unreachable
@@ -41,7 +41,7 @@ _WRITABLE = range(253_402_300_800_000)
 """Timestamps that can be written as dates: from 1970 to the year 9999."""
 
 
-class Group(NamedTuple):
+class FoundGroup(NamedTuple):
     """A group that exists; without members if it is a streams group."""
 
     group_id: str
@@ -55,7 +55,7 @@ class Groups(NamedTuple):
     others.
     """
 
-    described: dict[str, Group]
+    described: dict[str, FoundGroup]
     committed: dict[str, Committed]
     failed: dict[str, Failure]
 
@@ -71,9 +71,9 @@ class Groups(NamedTuple):
             raise GroupIsActive(group_id, group.group_state, group.members)
 
     @property
-    def troubles(self) -> list[Trouble]:
+    def troubles(self) -> list[PlanTrouble]:
         """The troubles of groups that could not be described."""
-        return [Trouble(group_id, None, why) for group_id, why in self.failed.items()]
+        return [PlanTrouble(group_id, None, why) for group_id, why in self.failed.items()]
 
     @property
     def absent(self) -> tuple[str, ...]:
@@ -133,7 +133,7 @@ def will_be_made(group_id: str) -> str:
     return f"there is no group {group_id}: it is created when the plan is applied with --create"
 
 
-def read_topics(group: Group | None) -> frozenset[str] | None:
+def read_topics(group: FoundGroup | None) -> frozenset[str] | None:
     """The topics that members of a group read or subscribe to, None when that is unknown for one of them."""
     if group is not None and group.group_type is GroupType.STREAMS:
         return None
@@ -166,10 +166,12 @@ async def look_at_groups(admin: Admin, group_ids: Collection[str], *, timeout_ms
     return Groups(described.done, committed, failed)
 
 
-async def describe(admin: Admin, group_ids: Collection[str], *, timeout_ms: int | None = None) -> Batch[str, Group]:
+async def describe(
+    admin: Admin, group_ids: Collection[str], *, timeout_ms: int | None = None
+) -> Batch[str, FoundGroup]:
     """States and members. A share group fails with NotOfConsumers, one that doesn't exist with GroupIdNotFound."""
     described = await admin.describe_consumer_groups(group_ids, timeout_ms=timeout_ms)
-    done = {key: Group(key, one.group_type, one.group_state, one.members) for key, one in described.done.items()}
+    done = {key: FoundGroup(key, one.group_type, one.group_state, one.members) for key, one in described.done.items()}
     failed = dict(described.failed)
     unknown = [key for key, why in failed.items() if isinstance(why, GroupIdNotFound)]
     listed = await of_new_types(admin, timeout_ms=timeout_ms) if unknown else {}
@@ -181,7 +183,7 @@ async def describe(admin: Admin, group_ids: Collection[str], *, timeout_ms: int 
             failed[group_id] = NotOfConsumers()
         else:
             del failed[group_id]
-            done[group_id] = Group(group_id, GroupType.STREAMS, found.group_state or GroupState.UNKNOWN)
+            done[group_id] = FoundGroup(group_id, GroupType.STREAMS, found.group_state or GroupState.UNKNOWN)
     return Batch(done, failed)
 
 

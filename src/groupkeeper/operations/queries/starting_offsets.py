@@ -19,7 +19,7 @@ EARLIEST = -2
 LATEST = -1
 
 
-class Start(NamedTuple):
+class StartOffset(NamedTuple):
     """Where to start in a partition: EARLIEST, LATEST or an offset. ``note``: why it is not the requested one."""
 
     offset: int
@@ -29,7 +29,7 @@ class Start(NamedTuple):
 class Starts(NamedTuple):
     """By partition, in order. ``gone``: requested partitions that don't exist (any more)."""
 
-    done: Mapping[TopicPartition, Start]
+    done: Mapping[TopicPartition, StartOffset]
     gone: tuple[TopicPartition, ...]
     failed: Mapping[TopicPartition, Failure]
 
@@ -71,23 +71,23 @@ async def start_at_time(admin: Admin, topics: Iterable[str], time_ms: int) -> St
     )
     failed |= {**found.failed, **latest.failed}
     done = {
-        place: Start(found.done[place].offset)
+        place: StartOffset(found.done[place].offset)
         if found.done[place].offset >= 0
-        else Start(latest.done[place].offset, "no record is at or after that time: at the end")
+        else StartOffset(latest.done[place].offset, "no record is at or after that time: at the end")
         for place in there
         if place not in failed
     }
     return _sorted(done, failed)
 
 
-def _within(offset: int | None, earliest: int, latest: int, otherwise: int) -> Start:
+def _within(offset: int | None, earliest: int, latest: int, otherwise: int) -> StartOffset:
     if offset is None:
-        return Start(otherwise, f"nothing is committed: {'earliest' if otherwise == EARLIEST else 'latest'}")
+        return StartOffset(otherwise, f"nothing is committed: {'earliest' if otherwise == EARLIEST else 'latest'}")
     if offset < earliest:
-        return Start(earliest, f"{offset} was removed: the log starts at {earliest}")
+        return StartOffset(earliest, f"{offset} was removed: the log starts at {earliest}")
     if offset > latest:
-        return Start(latest, f"{offset} is past the end of the log, {latest}")
-    return Start(offset)
+        return StartOffset(latest, f"{offset} is past the end of the log, {latest}")
+    return StartOffset(offset)
 
 
 async def _partitions(
@@ -101,7 +101,7 @@ async def _partitions(
     return [place for place in sorted(every) if place not in failed], failed
 
 
-def _sorted(done: Mapping[TopicPartition, Start], failed: Mapping[TopicPartition, Failure]) -> Starts:
+def _sorted(done: Mapping[TopicPartition, StartOffset], failed: Mapping[TopicPartition, Failure]) -> Starts:
     gone = tuple(place for place, why in sorted(failed.items()) if isinstance(why, UnknownTopicOrPartition))
     return Starts(
         {place: done[place] for place in sorted(done)},

@@ -41,7 +41,7 @@ class _Here(ThreadPoolExecutor):
         return done
 
 
-class Progress(NamedTuple):
+class CommitProgress(NamedTuple):
     """The progress of a query. `sources`: the offsets to read next of each, in Spark's form."""
 
     query_id: str
@@ -68,14 +68,14 @@ class Committer:
         self._properties = {_PATIENCE: "20000", **(properties or {})}
         self._interval_s = interval_s
         self._takes_over = takes_over
-        self._due: dict[str, Progress] = {}
+        self._due: dict[str, CommitProgress] = {}
         self._refused: dict[str, str] = {}
         self._logged: dict[str, str] = {}
         self._changed = threading.Condition()
         self._is_hurried = self._is_closed = self._is_busy = False
         self._thread: threading.Thread | None = None
 
-    def put(self, group_id: str, progress: Progress) -> None:
+    def put(self, group_id: str, progress: CommitProgress) -> None:
         """The group is to have this progress."""
         with self._changed:
             if self._is_closed or self._refused.get(group_id) == progress.query_id:
@@ -118,7 +118,7 @@ class Committer:
             if left and self._is_closed:
                 return
 
-    def _next(self, pause_s: float) -> dict[str, Progress] | None:
+    def _next(self, pause_s: float) -> dict[str, CommitProgress] | None:
         """What is due, once there is something and the pause is over; None: that was all."""
         until = time.monotonic() + pause_s
         with self._changed:
@@ -134,7 +134,7 @@ class Committer:
             taken, self._due = self._due, {}
             return taken
 
-    async def _commit(self, taken: Mapping[str, Progress]) -> dict[str, Progress]:
+    async def _commit(self, taken: Mapping[str, CommitProgress]) -> dict[str, CommitProgress]:
         """What is left to do."""
         try:
             async with Admin(self._servers, properties=self._properties) as admin:
@@ -143,11 +143,11 @@ class Committer:
             self._say("", f"{self._servers}: progress cannot be committed, it is tried again: {error}")
             return dict(taken)
 
-    async def _commit_by(self, admin: Admin, taken: Mapping[str, Progress]) -> dict[str, Progress]:
+    async def _commit_by(self, admin: Admin, taken: Mapping[str, CommitProgress]) -> dict[str, CommitProgress]:
         described, fetched = await asyncio.gather(
             admin.describe_consumer_groups(taken), admin.list_consumer_group_offsets(dict.fromkeys(taken))
         )
-        left: dict[str, Progress] = {}
+        left: dict[str, CommitProgress] = {}
         self._logged.pop("", None)
         for group_id, progress in taken.items():
             group = described.done.get(group_id)
@@ -162,7 +162,7 @@ class Committer:
                 left[group_id] = progress
         return left
 
-    async def _alter(self, admin: Admin, group_id: str, progress: Progress) -> bool:
+    async def _alter(self, admin: Admin, group_id: str, progress: CommitProgress) -> bool:
         """False: it is to be tried again."""
         metadata = metadata_of(progress.query_id, progress.batch_id)
         try:
@@ -188,7 +188,9 @@ class Committer:
             self._logged.pop(group_id, None)
         return all(isinstance(failure, UnknownTopicOrPartition) for failure in batch.failed.values())
 
-    def _strange(self, offsets: Mapping[TopicPartition, OffsetAndMetadata | None], progress: Progress) -> str | None:
+    def _strange(
+        self, offsets: Mapping[TopicPartition, OffsetAndMetadata | None], progress: CommitProgress
+    ) -> str | None:
         """Why the offsets that a group has are not this query's."""
         for place, commit in offsets.items():
             if commit is None:
@@ -200,7 +202,7 @@ class Committer:
                 return f"its offset of {place.topic}-{place.partition} is of another query, {query_id}"
         return None
 
-    def _refuse(self, group_id: str, progress: Progress, why: str) -> None:
+    def _refuse(self, group_id: str, progress: CommitProgress, why: str) -> None:
         with self._changed:
             self._refused[group_id] = progress.query_id
         self._say(

@@ -17,7 +17,7 @@ _NOTHING = "-"
 """Stands for the offset of a source that has had no data."""
 
 
-class Batch(NamedTuple):
+class CheckpointBatch(NamedTuple):
     """Up to where a batch reads: of each Kafka source, by what Spark calls it, its offsets; None: it had no data yet.
     `others`: sources that are not Kafka's.
     """
@@ -26,7 +26,7 @@ class Batch(NamedTuple):
     others: int
 
 
-def parse_batch(text: str, where: str) -> Batch:
+def parse_batch(text: str, where: str) -> CheckpointBatch:
     """A file of `offsets/`, which is at `where`. Raises SourceError."""
     lines = text.split("\n")
     version = lines[0].strip()
@@ -44,7 +44,7 @@ def parse_batch(text: str, where: str) -> Batch:
             others += 1
         else:
             found[name] = offsets
-    return Batch(found, others)
+    return CheckpointBatch(found, others)
 
 
 def parse_begin(text: str, where: str) -> Offsets | None:

@@ -12,7 +12,7 @@ from typing import Any
 
 from pyspark.sql.streaming.listener import StreamingQueryListener
 
-from groupkeeper.pipeline.checkpoints.committing import Committer, Progress
+from groupkeeper.pipeline.checkpoints.committing import CommitProgress, Committer
 
 _AGAIN_S = 3600.0
 """A query that reads nothing commits again after so long: else its group's offsets would expire."""
@@ -43,7 +43,7 @@ class CommitsToKafka(StreamingQueryListener):
     ) -> None:
         self._group_of = group_of
         self._committer = Committer(bootstrap_servers, properties, interval_s=interval_s, takes_over=takes_over)
-        self._last: dict[str, tuple[float, str, Progress]] = {}
+        self._last: dict[str, tuple[float, str, CommitProgress]] = {}
         """By run of a query: when it was reported, its group, and its progress."""
         atexit.register(self.close)
 
@@ -62,7 +62,7 @@ class CommitsToKafka(StreamingQueryListener):
         group_id = self._group_of(progress.name, query_id)
         if group_id is not None:
             sources = [source.endOffset for source in progress.sources if source.endOffset]
-            self._put(str(progress.runId), group_id, Progress(query_id, progress.batchId, sources))
+            self._put(str(progress.runId), group_id, CommitProgress(query_id, progress.batchId, sources))
 
     def onQueryIdle(self, event: Any) -> None:  # noqa: N802
         """There was nothing to read."""
@@ -76,6 +76,6 @@ class CommitsToKafka(StreamingQueryListener):
         self._last.pop(str(event.runId), None)
         self._committer.hurry()
 
-    def _put(self, run_id: str, group_id: str, progress: Progress) -> None:
+    def _put(self, run_id: str, group_id: str, progress: CommitProgress) -> None:
         self._last[run_id] = (time.monotonic(), group_id, progress)
         self._committer.put(group_id, progress)

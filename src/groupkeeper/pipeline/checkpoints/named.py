@@ -23,7 +23,7 @@ class Checkpoint(Protocol):
     def path(self) -> str: ...
 
 
-class Found(NamedTuple):
+class FoundCheckpoint(NamedTuple):
     """The queries, and why others could not be read."""
 
     queries: list[Query]
@@ -32,7 +32,7 @@ class Found(NamedTuple):
 
 def read_queries(
     checkpoints: Sequence[Checkpoint], spark: SparkSession | None = None, *, at_ms: int | None = None
-) -> Found:
+) -> FoundCheckpoint:
     """The queries of these checkpoints; a path may be a pattern. `spark` is needed for paths that only Hadoop reaches;
     `at_ms` as for `read_query`.
     """
@@ -60,4 +60,4 @@ def read_queries(
                 queries[name] = read_query(folder, name, at_ms=at_ms)
             except SourceError as error:
                 failed.append(str(error))
-    return Found(list(queries.values()), failed)
+    return FoundCheckpoint(list(queries.values()), failed)

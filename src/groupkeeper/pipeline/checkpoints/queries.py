@@ -46,7 +46,7 @@ def read_query(folder: Folder, name: str, *, at_ms: int | None = None) -> Query:
     """
     for left in reversed(range(_TRIES)):
         try:
-            return _Reader(folder).query(name, at_ms)
+            return _CheckpointReader(folder).query(name, at_ms)
         except _Gone as gone:
             if not left:
                 raise SourceError(
@@ -56,7 +56,7 @@ def read_query(folder: Folder, name: str, *, at_ms: int | None = None) -> Query:
     raise AssertionError
 
 
-class _Reader:
+class _CheckpointReader:
     def __init__(self, folder: Folder) -> None:
         self._folder = folder
         self._notes: list[str] = []

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from groupkeeper.pipeline.decode.commits import COMMIT_TYPES, Commits, key_types, read_commits, with_valid_texts
 from groupkeeper.pipeline.decode.group_record import group_id_of, group_record_json, marker_json, rejected_json
-from groupkeeper.pipeline.decode.known import Known, read_record
+from groupkeeper.pipeline.decode.known import KnownRecords, read_record
 from groupkeeper.pipeline.decode.records import Records
 from groupkeeper.pipeline.decode.texts import binaries, of_numbers, texts, uuids
 from groupkeeper.pipeline.decode.views import Ints
@@ -148,7 +148,7 @@ def _one(key: bytes | None, value: bytes | None) -> Row:
         record = read_record(key, value)
     except MalformedMessage as error:
         return _rejected(key, value) | types | {"problem": _reason(error)}
-    if not isinstance(record, Known):
+    if not isinstance(record, KnownRecords):
         return _rejected(key, value) | types | {"problem": f"unknown record type {record.key_type}"}
     found: Row = types | {"is_tombstone": value is None, "group_id": group_id_of(record.key)}
     if isinstance(record.key, OffsetCommitKey):

@@ -34,7 +34,7 @@ _TRANSACTIONAL = 0x10
 _CONTROL = 0x20
 
 
-class Aborted(NamedTuple):
+class AbortedRange(NamedTuple):
     """An aborted transaction, as the answer to a Fetch names it."""
 
     producer_id: int
@@ -49,7 +49,7 @@ class RecordSet(NamedTuple):
     data: bytes
     start: int
     end: int
-    aborted: Sequence[Aborted] = ()
+    aborted: Sequence[AbortedRange] = ()
 
 
 class CorruptBatch(CorruptRecord):
@@ -136,7 +136,7 @@ def seen_by_reader(batches: Batches, sets: Sequence[RecordSet]) -> Batches:
     return choose(batches, wanted)
 
 
-def _aborted(batches: Batches, rows: npt.NDArray[np.intp], transactions: Sequence[Aborted]) -> list[int]:
+def _aborted(batches: Batches, rows: npt.NDArray[np.intp], transactions: Sequence[AbortedRange]) -> list[int]:
     """Those of `rows` (transactional batches of one partition) that readers of committed records do not see."""
     waiting = sorted(transactions, key=lambda each: each.first_offset, reverse=True)
     open_producers: set[int] = set()

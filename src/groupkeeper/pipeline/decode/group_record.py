@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from groupkeeper.pipeline.decode.json_form import json_of
-from groupkeeper.pipeline.decode.known import Known, name_of
+from groupkeeper.pipeline.decode.known import KnownRecords, name_of
 from groupkeeper.protocol.consumer_protocol import PROTOCOL_TYPE, decode_assignment, decode_subscribed_topics
 from groupkeeper.protocol.messages.group_metadata_value import GroupMetadataValue, MemberMetadata
 from groupkeeper.protocol.primitives import MalformedMessage, RootMessage
@@ -51,7 +51,7 @@ def group_id_of(key: RootMessage) -> str:
     return str(getattr(key, "group_id", None) or getattr(key, "group", ""))
 
 
-def group_record_json(record: Known) -> str:
+def group_record_json(record: KnownRecords) -> str:
     """The columns that the record has, as a JSON object.
 
     This is text because most records are offset commits: for each of them, a struct of so many columns, even a null
@@ -60,7 +60,7 @@ def group_record_json(record: Known) -> str:
     return _text(_group_record(record))
 
 
-def _group_record(record: Known) -> Row:
+def _group_record(record: KnownRecords) -> Row:
     name = name_of(record.key)
     row: Row = {
         "record_name": name,

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 
 from groupkeeper.operations.selection import Names
 from groupkeeper.pipeline.errors import SourceError
-from groupkeeper.pipeline.owners import Rule, owner_of
+from groupkeeper.pipeline.owners import OwnerRule, owner_of
 from groupkeeper.pipeline.storage.files import LocalFiles, local_path
 from groupkeeper.pipeline.storage.ledger import ROOT, Ledger
 from groupkeeper.pipeline.tables import COMMITS, GROUP_RECORDS, OWNERS, REJECTS, TABLES, Table
@@ -35,12 +35,12 @@ _RAW = ("raw_key", "raw_value")
 _HISTORY = (COMMITS, GROUP_RECORDS)
 
 
-class Wanted(NamedTuple):
+class ForgetRequest(NamedTuple):
     """Which groups: by name or glob, or by their owner. `cluster` None: of all clusters."""
 
     patterns: Sequence[str] = ()
     owner: str | None = None
-    rules: Sequence[Rule] = ()
+    rules: Sequence[OwnerRule] = ()
     cluster: str | None = None
 
     def has(self, group_id: str) -> bool:
@@ -51,7 +51,7 @@ class Wanted(NamedTuple):
         found = owner_of(self.rules, "group", group_id)
         return found is not None and found.owner == self.owner
 
-    def among(self, known: Container[str | None]) -> Wanted:
+    def among(self, known: Container[str | None]) -> ForgetRequest:
         """What is meant where these groups exist: a glob that is one of them itself means that group only."""
         return self._replace(patterns=[Names(()).quoted(one) if one in known else one for one in self.patterns])
 
@@ -76,7 +76,7 @@ Mask = Callable[[pa.RecordBatch], pa.Array]
 
 
 def forget(
-    directory: str, wanted: Wanted, *, execute: bool = False, purge: bool = False,
+    directory: str, wanted: ForgetRequest, *, execute: bool = False, purge: bool = False,
     session: Callable[[], AbstractContextManager[SparkSession]] | None = None,
     doing: Callable[[str], None] = lambda step: None,
 ) -> Forgotten:  # fmt: skip
@@ -131,7 +131,7 @@ def forget(
 
 class _Forgetting:
     def __init__(
-        self, root: Path, files: LocalFiles, ledger: Ledger, wanted: Wanted, lake: LakeRows | None = None
+        self, root: Path, files: LocalFiles, ledger: Ledger, wanted: ForgetRequest, lake: LakeRows | None = None
     ) -> None:  # fmt: skip
         self._root, self._files, self._ledger, self._wanted, self._lake = root, files, ledger, wanted, lake
         self._tables = [table for table in (*TABLES, *CARRIED) if ledger.has(table.name)]

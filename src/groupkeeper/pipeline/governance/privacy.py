@@ -6,11 +6,11 @@ from collections.abc import Mapping
 
 from groupkeeper.pipeline.decode.privacy import KINDS, Privacy
 from groupkeeper.pipeline.errors import SourceError
-from groupkeeper.pipeline.kafka.options import Options
+from groupkeeper.pipeline.kafka.options import ReadOptions
 from groupkeeper.pipeline.storage.ledger import Ledger
 
 
-def with_privacy(options: Options, ledger: Ledger) -> Options:
+def with_privacy(options: ReadOptions, ledger: Ledger) -> ReadOptions:
     """With the choice that holds in the directory. Raises SourceError where another one was made before."""
     privacy = chosen(options.privacy, ledger.privacy, ledger.place)
     if ledger.privacy is None:

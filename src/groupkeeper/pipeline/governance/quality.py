@@ -12,7 +12,7 @@ import pyarrow as pa
 from groupkeeper.pipeline.decode.records import records_seen
 from groupkeeper.pipeline.errors import SourceError
 from groupkeeper.pipeline.kafka.fetching import fetch
-from groupkeeper.pipeline.kafka.options import Options
+from groupkeeper.pipeline.kafka.options import ReadOptions
 from groupkeeper.pipeline.kafka.planning import Range, by_cluster, named, plan
 from groupkeeper.pipeline.present.offsets import standing_offsets
 from groupkeeper.pipeline.present.quality import (
@@ -60,7 +60,7 @@ _IN_LOG = pa.schema([("log_partition", pa.int32()), ("log_offset", pa.int64())])
 
 
 def check_directory(
-    directory: str, options: Options | None = None, *, max_age_ms: int | None = None
+    directory: str, options: ReadOptions | None = None, *, max_age_ms: int | None = None
 ) -> tuple[list[Check], list[str]]:
     """The checks of all rows, and why clusters could not be compared. `options`: of clusters whose logs are read too;
     `max_age_ms`: how old the tables may be.
@@ -79,7 +79,7 @@ def check_directory(
     raise AssertionError
 
 
-def _checked(directory: str, options: Options | None, max_age_ms: int | None) -> tuple[list[Check], list[str]]:
+def _checked(directory: str, options: ReadOptions | None, max_age_ms: int | None) -> tuple[list[Check], list[str]]:
     stored = Stored(directory)
     if not stored.entry or not any(stored.has(table) for table in TABLES if table not in _BY_DESIGN):
         raise SourceError(f"{directory} has no tables: make them with 'groupkeeper pipeline snapshot'")
@@ -204,7 +204,7 @@ def _ages(stored: Stored, max_age_ms: int) -> Iterator[Check]:
 
 
 def _compared(
-    options: Options, stored: Stored, places: _Places, offsets: Sequence[Offsets]
+    options: ReadOptions, stored: Stored, places: _Places, offsets: Sequence[Offsets]
 ) -> tuple[dict[tuple[str | None, str], Check], list[str]]:
     """The checks of gaps of clusters whose logs could be read, and why others could not."""
     found = asyncio.run(plan(options))
@@ -226,7 +226,7 @@ def _compared(
 
 
 def _compared_with(
-    ranges: Sequence[Range], options: Options, stored: Stored, places: _Places, offsets: Sequence[Offsets]
+    ranges: Sequence[Range], options: ReadOptions, stored: Stored, places: _Places, offsets: Sequence[Offsets]
 ) -> Check:
     """Offsets without a row, beside what the log has: a record that the log has must be in the history."""
     name = ranges[0].name
@@ -281,7 +281,7 @@ def _beyond(lost: pa.Table, taken: Mapping[int, tuple[int, int]]) -> list[tuple[
     return found
 
 
-def _log(ranges: Sequence[Range], options: Options) -> pa.Table:
+def _log(ranges: Sequence[Range], options: ReadOptions) -> pa.Table:
     """The places of the records that a reader of committed records sees, markers included."""
     parts = [_IN_LOG.empty_table()]
     for own in by_cluster(ranges):

@@ -14,7 +14,7 @@ from groupkeeper.pipeline.jobs.refresh import update_lake
 from groupkeeper.pipeline.jobs.restoring import OffsetThen
 from groupkeeper.pipeline.jobs.snapshot import update_history
 from groupkeeper.pipeline.jobs.watch import Run, Summary, Watch
-from groupkeeper.pipeline.kafka.planning import Plan
+from groupkeeper.pipeline.kafka.planning import ReadPlan
 from groupkeeper.pipeline.storage.output import open_output
 from groupkeeper.pipeline.tables import COMMITS, GROUP_RECORDS, OFFSETS_AS_OF
 from groupkeeper.pipeline.transforms.offsets_as_of import offsets_as_of
@@ -40,7 +40,7 @@ def as_of(
     watch: Watch | None = None,
     *,
     wants: Callable[[str], bool] | None = None,
-    found: Plan | None = None,
+    found: ReadPlan | None = None,
     is_remote: bool = False,
 ) -> Found:
     """Bring the history in `directory` up to date, and write tables.OFFSETS_AS_OF for all groups. The result has the

@@ -13,8 +13,8 @@ from pyspark.sql import functions as F
 
 from groupkeeper.pipeline.errors import SourceError
 from groupkeeper.pipeline.jobs.shares import ROWS_PER_SHARE, Built, Wanted, build
-from groupkeeper.pipeline.kafka.instants import Identity
-from groupkeeper.pipeline.kafka.options import Options
+from groupkeeper.pipeline.kafka.instants import ClusterIdentity
+from groupkeeper.pipeline.kafka.options import ReadOptions
 from groupkeeper.pipeline.kafka.planning import RECORDS_PER_TASK, Range, pack
 from groupkeeper.pipeline.kafka.retention import Retentions
 from groupkeeper.pipeline.kafka.source import write_ranges
@@ -59,7 +59,9 @@ class Aside(NamedTuple):
         return Staged(table, self.directory, [f"{self.directory}/{name}" for name in names])
 
 
-def read_aside(spark: SparkSession, ranges: Iterable[Range], options: Options, directory: str, folder: Path) -> Aside:
+def read_aside(
+    spark: SparkSession, ranges: Iterable[Range], options: ReadOptions, directory: str, folder: Path
+) -> Aside:
     """Tasks read the ranges of the log, and write their rows to `folder`, which Output calls `directory`."""
     tasks = pack(list(ranges), options._replace(max_records_per_task=options.max_records_per_task or RECORDS_PER_TASK))
     work = partial(write_ranges, tasks, options, folder)
@@ -81,7 +83,7 @@ def append(
     decoded: DataFrame | Aside,
     retentions: Retentions,
     read_to: NextOffsets | None = None,
-    identities: Mapping[str, Identity] = MappingProxyType({}),
+    identities: Mapping[str, ClusterIdentity] = MappingProxyType({}),
 ) -> Appended:
     """Append the rows of tables.DECODED that are not in the tables yet. All partitions were read up to `read_to`; None:
     up to the last row. `identities`: the identities of the rows' clusters. Calling it twice, or with rows of several

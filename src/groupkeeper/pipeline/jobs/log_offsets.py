@@ -14,8 +14,8 @@ from pyspark.sql.pandas.functions import arrow_udf
 
 from groupkeeper.client.admin.types import TopicPartition
 from groupkeeper.pipeline.kafka.instants import Instants, LogEnds
-from groupkeeper.pipeline.kafka.measuring import Measure, Row, cluster_of, measure
-from groupkeeper.pipeline.kafka.options import Options
+from groupkeeper.pipeline.kafka.measuring import LogMeasure, Row, cluster_of, measure
+from groupkeeper.pipeline.kafka.options import ReadOptions
 from groupkeeper.pipeline.present.members import assigned
 from groupkeeper.pipeline.relations import Rows, keys, loaded, matches, numbers, together, unnested
 from groupkeeper.pipeline.tables import CURRENT_OFFSETS, LOG_OFFSETS
@@ -32,7 +32,7 @@ _FOUND = pa.struct([(column.name, column.type) for column in LOG_OFFSETS.columns
 class Clusters(NamedTuple):
     """The clusters by their names in the rows, their state at the instant, and why others could not be queried."""
 
-    options: Options
+    options: ReadOptions
     instants: Instants
     failed: Mapping[str, str]
 
@@ -117,7 +117,7 @@ def _asking(clusters: Clusters) -> Callable[[pa.Array, pa.Array, pa.Array, pa.Ar
 def _ask(clusters: Clusters, places: Sequence[Place]) -> list[Row]:
     """The columns of each place from the clusters, without the key. All clusters are queried at the same time."""
     found: dict[tuple[str, TopicPartition], Row] = {}
-    measures: dict[str, Measure] = {}
+    measures: dict[str, LogMeasure] = {}
     for name in dict.fromkeys(each.cluster for each in places):
         wanted = {each.partition: each.offsets for each in places if each.cluster == name}
         cluster, instant = cluster_of(clusters.options, name), clusters.instants.get(name)
@@ -125,7 +125,7 @@ def _ask(clusters: Clusters, places: Sequence[Place]) -> list[Row]:
             row = {"is_deleted": False, "problem": clusters.why_unmeasured(name)}
             found |= {(name, partition): dict(row) for partition in wanted}
         else:
-            measures[name] = Measure(cluster, instant, wanted)
+            measures[name] = LogMeasure(cluster, instant, wanted)
     for name, rows in zip(measures, measure(list(measures.values())), strict=True):
         found |= {(name, partition): row for partition, row in rows.items()}
     return [found[each.cluster, each.partition] for each in places]

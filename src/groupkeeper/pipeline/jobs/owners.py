@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from groupkeeper.pipeline.owners import Rule, owner_of
+from groupkeeper.pipeline.owners import OwnerRule, owner_of
 from groupkeeper.pipeline.relations import Rows, filled, keys, loaded, matches, taken, together
 from groupkeeper.pipeline.tables import OWNERS
 
@@ -15,7 +15,7 @@ _GROUP = ("cluster", "group_id")
 _TOPIC = ("cluster", "topic")
 
 
-def owners(groups: Rows, topics: Rows, lag: Rows, rules: Sequence[Rule]) -> pa.Table:
+def owners(groups: Rows, topics: Rows, lag: Rows, rules: Sequence[OwnerRule]) -> pa.Table:
     """Rows of tables.OWNERS, from rows of the tables with the arguments' names."""
     sizes = loaded(topics, [*_TOPIC, "log_bytes", "records", "records_per_s"])
     records = pc.if_else(pc.equal(sizes["records"], 0), None, sizes["records"])

@@ -17,7 +17,7 @@ from groupkeeper.pipeline.checkpoints.committing import metadata_of
 from groupkeeper.pipeline.checkpoints.queries import Query
 from groupkeeper.pipeline.jobs.watch import Problem
 from groupkeeper.pipeline.kafka.instants import Instants
-from groupkeeper.pipeline.kafka.options import ClusterOptions, Options
+from groupkeeper.pipeline.kafka.options import ClusterOptions, ReadOptions
 from groupkeeper.pipeline.tables import CURRENT_OFFSETS, GROUPS, Table
 from groupkeeper.pipeline.tables.state import PACES
 from groupkeeper.pipeline.transforms.paces import GAPS
@@ -88,7 +88,7 @@ class Queries(NamedTuple):
         return ((name, query) for name, own in self.by_cluster.items() for query in own)
 
 
-def cluster_for(checkpoint: Checkpoint, options: Options) -> ClusterOptions | None:
+def cluster_for(checkpoint: Checkpoint, options: ReadOptions) -> ClusterOptions | None:
     """The cluster of a checkpoint; None: it is not in the options, or it was not given and there are several
     clusters.
     """
@@ -98,7 +98,7 @@ def cluster_for(checkpoint: Checkpoint, options: Options) -> ClusterOptions | No
 
 
 def find_queries(
-    spark: SparkSession, checkpoints: Sequence[Checkpoint], options: Options, instants: Instants
+    spark: SparkSession, checkpoints: Sequence[Checkpoint], options: ReadOptions, instants: Instants
 ) -> tuple[Queries, list[Problem]]:
     """The queries at the instants, as far back as their checkpoints go, and problems with unreadable checkpoints.
     `options` has the names of the clusters. Clusters that did not answer are left out; they are reported elsewhere.

@@ -8,9 +8,9 @@ from types import MappingProxyType
 from typing import NamedTuple, Protocol
 
 from groupkeeper.pipeline.errors import SourceError
-from groupkeeper.pipeline.kafka.instants import Identity
-from groupkeeper.pipeline.kafka.options import Options
-from groupkeeper.pipeline.kafka.planning import RECORDS_PER_TASK, Plan, Range, by_cluster
+from groupkeeper.pipeline.kafka.instants import ClusterIdentity
+from groupkeeper.pipeline.kafka.options import ReadOptions
+from groupkeeper.pipeline.kafka.planning import RECORDS_PER_TASK, Range, ReadPlan, by_cluster
 from groupkeeper.pipeline.storage.ledger import NextOffsets
 
 _WAY_OUT = "choose another --tables, or another name for the cluster"
@@ -46,10 +46,10 @@ class Known(Protocol):
     def next_offsets(self) -> NextOffsets: ...
 
     @property
-    def identities(self) -> Mapping[str, Identity]: ...
+    def identities(self) -> Mapping[str, ClusterIdentity]: ...
 
 
-def readings(planned: Plan, known: Known) -> tuple[list[Reading], dict[str, SourceError]]:
+def readings(planned: ReadPlan, known: Known) -> tuple[list[Reading], dict[str, SourceError]]:
     """The readings by cluster, made from ranges that cover the whole logs; and errors for clusters whose log is not the
     log that the tables contain.
     """
@@ -59,7 +59,7 @@ def readings(planned: Plan, known: Known) -> tuple[list[Reading], dict[str, Sour
         name = own[0].name
         try:
             instant = planned.instants.get(name)
-            now = Identity(None, None) if instant is None else instant.identity
+            now = ClusterIdentity(None, None) if instant is None else instant.identity
             _check_identity(name, now, known.identities.get(name))
             reading = _reading(own, known.next_offsets.get(name, {}))
             ids = {own[0].topic: now.topic_id} if now.topic_id else {}
@@ -73,13 +73,13 @@ def readings(planned: Plan, known: Known) -> tuple[list[Reading], dict[str, Sour
 def why_unread(name: str, failure: SourceError, known: Known) -> SourceError:
     """Why a cluster cannot be read; mostly because the tables belong to another cluster."""
     try:
-        _check_identity(name, Identity(failure.cluster_id, None), known.identities.get(name))
+        _check_identity(name, ClusterIdentity(failure.cluster_id, None), known.identities.get(name))
     except SourceError as error:
         return error
     return failure
 
 
-def _check_identity(name: str, now: Identity, then: Identity | None) -> None:
+def _check_identity(name: str, now: ClusterIdentity, then: ClusterIdentity | None) -> None:
     """Compares identities: a recreated log may be longer than the tables. An unknown identity does not count as
     different.
     """
@@ -93,7 +93,7 @@ def _check_identity(name: str, now: Identity, then: Identity | None) -> None:
             )
 
 
-def same_clusters(identities: Mapping[str, Identity]) -> list[str]:
+def same_clusters(identities: Mapping[str, ClusterIdentity]) -> list[str]:
     """Notes about cluster names that mean the same cluster."""
     names: dict[str, list[str]] = {}
     for name, identity in identities.items():
@@ -122,7 +122,7 @@ def _reading(ranges: list[Range], known: Mapping[int, int]) -> Reading:
     return Reading(ranges[0].name, ranges[0].cluster, tuple(left), tuple(notes))
 
 
-def source_options(options: Options, found: Iterable[Reading], *, is_streaming: bool = False) -> dict[str, str]:
+def source_options(options: ReadOptions, found: Iterable[Reading], *, is_streaming: bool = False) -> dict[str, str]:
     """Options with which the source reads exactly these ranges; a stream starts there."""
     clusters: dict[str, dict[str, str]] = {}
     for each in found:
@@ -148,7 +148,7 @@ def source_options(options: Options, found: Iterable[Reading], *, is_streaming: 
     }
 
 
-def _privacy_options(options: Options) -> dict[str, str]:
+def _privacy_options(options: ReadOptions) -> dict[str, str]:
     if options.privacy is None:
         return {}
     secret = {"privacySecret": options.privacy.key.hex()} if options.privacy.key else {}

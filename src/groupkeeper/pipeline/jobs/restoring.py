@@ -8,7 +8,7 @@ from typing import NamedTuple
 from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import OffsetAndMetadata, TopicPartition
 from groupkeeper.operations.plans import kip122
-from groupkeeper.operations.plans.making import Made, Policies, Request, Topics, make_reset
+from groupkeeper.operations.plans.making import Made, PlanTopics, Policies, Request, make_reset
 from groupkeeper.operations.plans.model import Change, GroupPlan
 from groupkeeper.operations.topics import describe_topics
 from groupkeeper.protocol.uuids import uuid_text
@@ -106,7 +106,7 @@ async def restore_plan(
         group_id: {place: commit.offset for place, commit in commits.items()} for group_id, commits in then.items()
     }
     request = Request(
-        tuple(then), Topics(), None, policies, wanted, tuple(command), made_ms, "the offsets of that time"
+        tuple(then), PlanTopics(), None, policies, wanted, tuple(command), made_ms, "the offsets of that time"
     )
     made = await make_reset(admin, request)
     groups = tuple(_with_details(group, then[group.group_id]) for group in made.plan.groups)

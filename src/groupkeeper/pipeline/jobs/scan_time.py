@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.functions import arrow_udf
 
 from groupkeeper.pipeline.jobs.watch import Run, Summary, Watch
-from groupkeeper.pipeline.kafka.options import Options, parse_options
+from groupkeeper.pipeline.kafka.options import ReadOptions, parse_options
 from groupkeeper.pipeline.kafka.planning import Range, by_cluster, pack, plan_or_raise
 from groupkeeper.pipeline.kafka.scanning import scan
 from groupkeeper.pipeline.storage.output import open_output
@@ -76,7 +76,7 @@ def scan_time(spark: SparkSession, options: Mapping[str, str], time_ms: int) -> 
     )
 
 
-def _scanning(tasks: Sequence[Sequence[Range]], options: Options, time_ms: int) -> Callable[[pa.Array], pa.Array]:
+def _scanning(tasks: Sequence[Sequence[Range]], options: ReadOptions, time_ms: int) -> Callable[[pa.Array], pa.Array]:
     def scan_tasks(numbers: pa.Array) -> pa.Array:
         """The hits of each of the tasks with these numbers."""
         rows = [

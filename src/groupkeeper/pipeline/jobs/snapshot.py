@@ -21,10 +21,10 @@ from groupkeeper.pipeline.jobs.refresh import make_tables
 from groupkeeper.pipeline.jobs.steps import Given
 from groupkeeper.pipeline.jobs.watch import Problem, Run, Summary, Watch
 from groupkeeper.pipeline.kafka.options import parse_options
-from groupkeeper.pipeline.kafka.planning import Plan, named, plan
+from groupkeeper.pipeline.kafka.planning import ReadPlan, named, plan
 from groupkeeper.pipeline.kafka.retention import ask_retentions
 from groupkeeper.pipeline.kafka.source import GroupkeeperSource
-from groupkeeper.pipeline.owners import Rule
+from groupkeeper.pipeline.owners import OwnerRule
 from groupkeeper.pipeline.storage.output import LakeChoice, Output, open_output
 from groupkeeper.pipeline.tables import COMMITS, DECODED, GROUP_RECORDS
 
@@ -35,13 +35,13 @@ def snapshot(
     directory: str,
     watch: Watch | None = None,
     *,
-    found: Plan | None = None,
+    found: ReadPlan | None = None,
     is_remote: bool = False,
     from_start: bool = False,
     lake: LakeChoice | None = None,
     keep_days: int | None = None,
     checkpoints: Sequence[Checkpoint] = (),
-    owners: Sequence[Rule] = (),
+    owners: Sequence[OwnerRule] = (),
     journals: Sequence[str] = (),
 ) -> Summary:
     """Bring all tables in `directory` up to date. `options` are the source's options; `found` is the plan of the
@@ -73,7 +73,7 @@ def with_queries(spark: SparkSession, given: Given, checkpoints: Sequence[Checkp
     return given._replace(queries=queries)
 
 
-def update_history(output: Output, options: Mapping[str, str], run: Run, found: Plan | None = None) -> Given:
+def update_history(output: Output, options: Mapping[str, str], run: Run, found: ReadPlan | None = None) -> Given:
     """Append the records that the tables don't have yet; `found` as for `snapshot`. The result has the state of the
     clusters.
     """

@@ -21,7 +21,7 @@ from groupkeeper.pipeline.jobs.topics import topics
 from groupkeeper.pipeline.jobs.transactions import transactions
 from groupkeeper.pipeline.kafka.options import OFFSETS_TOPIC
 from groupkeeper.pipeline.kafka.retention import Retentions
-from groupkeeper.pipeline.owners import Rule
+from groupkeeper.pipeline.owners import OwnerRule
 from groupkeeper.pipeline.present.changes import read_changes
 from groupkeeper.pipeline.present.edges import edges
 from groupkeeper.pipeline.present.groups import groups
@@ -107,7 +107,7 @@ class Given(NamedTuple):
     made_to: NextOffsets = MappingProxyType({})
     read_to: NextOffsets = MappingProxyType({})
     queries: Queries = Queries()
-    owners: Sequence[Rule] = ()
+    owners: Sequence[OwnerRule] = ()
     journals: Sequence[str] = ()
     """Files of groupkeeper's journal, and folders of such."""
     changes: pa.Table | None = None

@@ -18,9 +18,9 @@ from groupkeeper.client.peer import Peer
 from groupkeeper.client.security.choice import security_of
 from groupkeeper.client.settings import Settings
 from groupkeeper.client.timing import Backoff, Deadline
-from groupkeeper.pipeline.decode.batches import Aborted, Batches, CorruptBatch, RecordSet, read_batches
+from groupkeeper.pipeline.decode.batches import AbortedRange, Batches, CorruptBatch, RecordSet, read_batches
 from groupkeeper.pipeline.errors import SourceError
-from groupkeeper.pipeline.kafka.options import ClusterOptions, Options
+from groupkeeper.pipeline.kafka.options import ClusterOptions, ReadOptions
 from groupkeeper.pipeline.kafka.planning import Range
 from groupkeeper.protocol.errors import KafkaError, OffsetOutOfRange, TopicAuthorizationFailed, error_for
 from groupkeeper.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
@@ -52,12 +52,12 @@ class Fetched(NamedTuple):
 
 
 def fetch(
-    ranges: Sequence[Range], options: Options, *, is_done: Callable[[Range], bool] = lambda found: False
+    ranges: Sequence[Range], options: ReadOptions, *, is_done: Callable[[Range], bool] = lambda found: False
 ) -> Iterator[Fetched]:
     """All batches of the ranges, in the order of offsets within each range. The ranges are of one cluster; a range is
     given up once `is_done` returns True for it. Raises SourceError.
     """
-    reader = _Reader(ranges, options, is_done)
+    reader = _LogReader(ranges, options, is_done)
     loop = asyncio.new_event_loop()
     try:
         loop.run_until_complete(reader.open())
@@ -78,15 +78,15 @@ def fetch(
         loop.close()
 
 
-class _Answer(NamedTuple):
+class _FetchAnswer(NamedTuple):
     """What a broker returned, by range. `failure`: an error after which leaders are looked up again; None: no error."""
 
     found: list[tuple[Range, RecordSet]]
     failure: Exception | None
 
 
-class _Reader:
-    def __init__(self, ranges: Sequence[Range], options: Options, is_done: Callable[[Range], bool]) -> None:
+class _LogReader:
+    def __init__(self, ranges: Sequence[Range], options: ReadOptions, is_done: Callable[[Range], bool]) -> None:
         self._options = options
         self._is_done = is_done
         self._cluster_options: ClusterOptions = options.clusters[ranges[0].cluster]
@@ -174,19 +174,19 @@ class _Reader:
         self._waiting += reversed(kept)
         return bool(self._open)
 
-    async def _ask_next(self, is_again: bool, deadline: Deadline) -> _Answer:
+    async def _ask_next(self, is_again: bool, deadline: Deadline) -> _FetchAnswer:
         """Asks the next one of the partitions' leaders, in turn; `is_again`: leaders are looked up again first."""
         located = await locate_leaders(self._cluster, list(self._open), is_again, deadline)
         for key, failure in located.failed.items():
             raise self._refused(key, failure)
         if not located.by_peer:
-            return _Answer([], next(iter(located.retry.values())))
+            return _FetchAnswer([], next(iter(located.retry.values())))
         self._turn += 1
         peers = list(located.by_peer)
         peer = peers[self._turn % len(peers)]
         return await self._ask(peer, located.by_peer[peer], deadline)
 
-    async def _ask(self, peer: Peer, keys: list[TopicPartition], deadline: Deadline) -> _Answer:
+    async def _ask(self, peer: Peer, keys: list[TopicPartition], deadline: Deadline) -> _FetchAnswer:
         shift = self._turn % len(keys)
         keys = keys[shift:] + keys[:shift]  # so that full partitions don't starve those after them
 
@@ -212,7 +212,7 @@ class _Reader:
         if not found:  # so nothing was left out because of a size limit
             for key in empty:
                 self._note_empty(key)
-        return _Answer(found, last)
+        return _FetchAnswer(found, last)
 
     def _note_empty(self, key: TopicPartition) -> None:
         """One empty answer proves nothing; after several, compaction must have removed all records of the range."""
@@ -300,7 +300,7 @@ def corrupt(found: Range, error: CorruptBatch) -> SourceError:
 
 
 def _record_set(found: Range, partition: PartitionData) -> RecordSet:
-    aborted = [Aborted(each.producer_id, each.first_offset) for each in partition.aborted_transactions or ()]
+    aborted = [AbortedRange(each.producer_id, each.first_offset) for each in partition.aborted_transactions or ()]
     return RecordSet(partition.records or b"", found.start, found.end, aborted)
 
 

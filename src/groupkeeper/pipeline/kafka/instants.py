@@ -29,14 +29,14 @@ class LogEnds(NamedTuple):
     topic_id: str | None
 
 
-class Refused(NamedTuple):
+class InstantRefused(NamedTuple):
     """Why a partition could not be queried, and whether that is because it does not exist."""
 
     problem: str
     is_deleted: bool
 
 
-class Identity(NamedTuple):
+class ClusterIdentity(NamedTuple):
     """The ids of a log's cluster and of its offsets topic; None when the brokers are too old to have them."""
 
     cluster_id: str | None
@@ -50,10 +50,10 @@ class Instant(NamedTuple):
     """
 
     measured_ms: int
-    identity: Identity
+    identity: ClusterIdentity
     topic: str
     stable: Mapping[int, int | None]
-    logs: Mapping[TopicPartition, LogEnds | Refused]
+    logs: Mapping[TopicPartition, LogEnds | InstantRefused]
 
     def end_of(self, partition: int) -> int | None:
         """The log end of a partition of the offsets topic, open transactions included; None: unknown."""
@@ -69,7 +69,7 @@ class Instant(NamedTuple):
         if not away:
             return None
         found = self.logs.get(TopicPartition(self.topic, away[0]))
-        why = found.problem if isinstance(found, Refused) else "they could not be queried"
+        why = found.problem if isinstance(found, InstantRefused) else "they could not be queried"
         some = ", ".join(map(str, away[:_MOST_NAMED])) + (" …" if len(away) > _MOST_NAMED else "")
         return (
             f"{len(away)} of {len(self.stable)} partitions of {self.topic} cannot be read ({some}): what was committed "
@@ -77,10 +77,10 @@ class Instant(NamedTuple):
         )
 
 
-def refused(failure: Failure) -> Refused:
+def refused(failure: Failure) -> InstantRefused:
     """The reason of a partition's failure."""
     text = f"{type(failure).__name__}: {failure}".removesuffix(": ")
-    return Refused(text, isinstance(failure, UnknownTopicOrPartition))
+    return InstantRefused(text, isinstance(failure, UnknownTopicOrPartition))
 
 
 Instants = Mapping[str, Instant]
@@ -107,7 +107,7 @@ async def list_logs(admin: Admin) -> Begins:
     return Begins(topic_ids, await admin.list_offsets(dict.fromkeys(topic_ids, OffsetSpec.earliest())))
 
 
-async def measure_logs(admin: Admin, begins: Begins) -> tuple[int, dict[TopicPartition, LogEnds | Refused]]:
+async def measure_logs(admin: Admin, begins: Begins) -> tuple[int, dict[TopicPartition, LogEnds | InstantRefused]]:
     """The time of the request in ms, and start, end and last stable offset of these partitions. Records that were
     acknowledged by that time are before the ends.
     """
@@ -116,7 +116,9 @@ async def measure_logs(admin: Admin, begins: Begins) -> tuple[int, dict[TopicPar
     latest = dict.fromkeys(begins.earliest.done, OffsetSpec.latest())
     last, stable = await asyncio.gather(admin.list_offsets(latest), admin.list_offsets(latest, read_committed=True))
     failed = {**begins.earliest.failed, **last.failed, **stable.failed}
-    found: dict[TopicPartition, LogEnds | Refused] = {place: refused(failure) for place, failure in failed.items()}
+    found: dict[TopicPartition, LogEnds | InstantRefused] = {
+        place: refused(failure) for place, failure in failed.items()
+    }
     for place, topic_id in begins.topic_ids.items():
         if place not in found:
             begin, lso, end = (batch.done[place].offset for batch in (begins.earliest, stable, last))

@@ -10,8 +10,8 @@ from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import FirstRecord, Position, TopicPartition
 from groupkeeper.client.errors import ClientError
 from groupkeeper.operations.topics import RETENTION_SETTINGS, retention_ms
-from groupkeeper.pipeline.kafka.instants import Instant, LogEnds, Refused, refused
-from groupkeeper.pipeline.kafka.options import ClusterOptions, Options
+from groupkeeper.pipeline.kafka.instants import Instant, InstantRefused, LogEnds, refused
+from groupkeeper.pipeline.kafka.options import ClusterOptions, ReadOptions
 from groupkeeper.pipeline.tables.schema import LAST_MS
 from groupkeeper.protocol.errors import KafkaError, UnknownTopicOrPartition
 
@@ -20,7 +20,7 @@ Wanted = Mapping[TopicPartition, Sequence[int]]
 """Committed offsets by partition."""
 
 
-class Measure(NamedTuple):
+class LogMeasure(NamedTuple):
     """A cluster, the instant at which its logs were measured, and the partitions that are of interest."""
 
     cluster: ClusterOptions
@@ -28,23 +28,23 @@ class Measure(NamedTuple):
     wanted: Wanted
 
 
-def cluster_of(options: Options, name: str) -> ClusterOptions | None:
+def cluster_of(options: ReadOptions, name: str) -> ClusterOptions | None:
     """The cluster with this name in rows; None: the options have none."""
     return next((each for each in options.clusters if each.name == name), None)
 
 
-def measure(measures: Sequence[Measure]) -> list[dict[TopicPartition, Row]]:
+def measure(measures: Sequence[LogMeasure]) -> list[dict[TopicPartition, Row]]:
     """For each cluster, the columns of tables.LOG_OFFSETS without the key, by partition. All clusters are queried at
     the same time. Partitions that can't be queried have a `problem`.
     """
     return asyncio.run(_measure_all(measures))
 
 
-async def _measure_all(measures: Sequence[Measure]) -> list[dict[TopicPartition, Row]]:
+async def _measure_all(measures: Sequence[LogMeasure]) -> list[dict[TopicPartition, Row]]:
     return await asyncio.gather(*map(_measure, measures))
 
 
-async def _measure(measure: Measure) -> dict[TopicPartition, Row]:
+async def _measure(measure: LogMeasure) -> dict[TopicPartition, Row]:
     found: dict[TopicPartition, Row] = {}
     there: dict[TopicPartition, LogEnds] = {}
     absent: list[TopicPartition] = []
@@ -54,7 +54,7 @@ async def _measure(measure: Measure) -> dict[TopicPartition, Row]:
                 absent.append(key)
             case LogEnds() as log:
                 there[key] = log
-            case Refused() as why:
+            case InstantRefused() as why:
                 found[key] = _row(**why._asdict())
     cluster = measure.cluster
     times: dict[TopicPartition, list[Row]] = {}

@@ -64,7 +64,7 @@ class ClusterOptions(NamedTuple):
         return f"cluster {text}" if text.startswith(f"{self.title}: ") else f"cluster {self.title}: {text}"
 
 
-class Options(NamedTuple):
+class ReadOptions(NamedTuple):
     """All options of a read."""
 
     clusters: tuple[ClusterOptions, ...]
@@ -114,7 +114,7 @@ OFFSETS_TOPIC = "__consumer_offsets"
 _PREFIX = "kafka."
 
 
-def parse_options(options: Mapping[str, str], *, is_streaming: bool | None = False) -> Options:
+def parse_options(options: Mapping[str, str], *, is_streaming: bool | None = False) -> ReadOptions:
     """The parsed options; `is_streaming` None: it is not known yet whether a stream will be read.
 
     Raises SourceError, which names the wrong option.
@@ -132,7 +132,7 @@ def parse_options(options: Mapping[str, str], *, is_streaming: bool | None = Fal
     if strategy not in ("error", "latest"):
         raise SourceError(f"startingOffsetsByTimestampStrategy={strategy}: error or latest is needed")
     clusters = _clusters(given, rows, is_streaming)
-    return Options(
+    return ReadOptions(
         clusters=clusters,
         rows=rows,
         latest_only=latest_only,

@@ -14,8 +14,8 @@ from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import Batch, Failure, ListedOffset, OffsetSpec, TopicDescription, TopicPartition
 from groupkeeper.client.errors import ClientError
 from groupkeeper.pipeline.errors import SourceError
-from groupkeeper.pipeline.kafka.instants import Begins, Identity, Instant, list_logs, measure_logs
-from groupkeeper.pipeline.kafka.options import EARLIEST, LATEST, OFFSETS_TOPIC, ClusterOptions, Options, Start
+from groupkeeper.pipeline.kafka.instants import Begins, ClusterIdentity, Instant, list_logs, measure_logs
+from groupkeeper.pipeline.kafka.options import EARLIEST, LATEST, OFFSETS_TOPIC, ClusterOptions, ReadOptions, Start
 from groupkeeper.protocol.errors import KafkaError, TopicAuthorizationFailed, UnknownTopicOrPartition
 from groupkeeper.protocol.uuids import uuid_text
 
@@ -68,7 +68,7 @@ class Range(NamedTuple):
         return f"cluster {self.name}, partition {self.topic}-{self.partition}"
 
 
-class Plan(NamedTuple):
+class ReadPlan(NamedTuple):
     """All ranges, empty ones included, and why clusters cannot be read, by their titles. `instants`: of the other
     clusters, by name, if decoded rows are read.
     """
@@ -85,13 +85,13 @@ class _Planned(NamedTuple):
     instant: Instant | None
 
 
-async def plan(options: Options) -> Plan:
+async def plan(options: ReadOptions) -> ReadPlan:
     """Queries all clusters at the same time; for decoded rows, also the ends of all their logs."""
     measures = options.rows == "decoded"
     return await _plan(options, measures=measures)
 
 
-async def _plan(options: Options, *, measures: bool) -> Plan:
+async def _plan(options: ReadOptions, *, measures: bool) -> ReadPlan:
     plans = [_plan_cluster(options, number, measures=measures) for number in range(len(options.clusters))]
     found = await asyncio.gather(*plans, return_exceptions=True)
     ranges: list[Range] = []
@@ -110,10 +110,10 @@ async def _plan(options: Options, *, measures: bool) -> Plan:
             ranges += result.ranges
             if result.instant is not None:
                 instants[name] = result.instant
-    return Plan(ranges, failed, instants)
+    return ReadPlan(ranges, failed, instants)
 
 
-def named(options: Options, ranges: Iterable[Range]) -> Options:
+def named(options: ReadOptions, ranges: Iterable[Range]) -> ReadOptions:
     """The options with the names that the clusters of the ranges have in rows. So rows can be matched with clusters
     that are named by their ids.
     """
@@ -122,7 +122,7 @@ def named(options: Options, ranges: Iterable[Range]) -> Options:
     return options._replace(clusters=tuple(clusters))
 
 
-async def plan_or_raise(options: Options) -> list[Range]:
+async def plan_or_raise(options: ReadOptions) -> list[Range]:
     """The ranges alone; raises SourceError when a cluster cannot be read."""
     found = await _plan(options, measures=False)
     for failure in found.failed.values():
@@ -130,7 +130,7 @@ async def plan_or_raise(options: Options) -> list[Range]:
     return found.ranges
 
 
-async def _plan_cluster(options: Options, number: int, *, measures: bool) -> _Planned:
+async def _plan_cluster(options: ReadOptions, number: int, *, measures: bool) -> _Planned:
     """The ranges of one cluster. Raises SourceError."""
     cluster = options.clusters[number]
     cluster_id: str | None = None
@@ -188,7 +188,7 @@ async def _instant(
     if place is None:
         return None
     topic_id = begins.topic_ids.get(place)
-    identity = Identity(cluster_id, None if topic_id is None else uuid_text(topic_id))
+    identity = ClusterIdentity(cluster_id, None if topic_id is None else uuid_text(topic_id))
     offsets = {each.partition: offset for each, offset in stable.items()}
     return Instant(measured_ms, identity, place.topic, offsets, logs)
 
@@ -299,7 +299,7 @@ def _why(failure: Failure) -> str:
     return f"{type(failure).__name__}: {failure}".removesuffix(": ")
 
 
-def pack(ranges: Sequence[Range], options: Options) -> list[list[Range]]:
+def pack(ranges: Sequence[Range], options: ReadOptions) -> list[list[Range]]:
     """Distributes the ranges over tasks with about equal numbers of offsets: small ranges share a task, large ones are
     cut.
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from groupkeeper.client.admin import Admin
 from groupkeeper.client.errors import ClientError
-from groupkeeper.pipeline.kafka.options import ClusterOptions, Options
+from groupkeeper.pipeline.kafka.options import ClusterOptions, ReadOptions
 from groupkeeper.pipeline.kafka.planning import Range
 from groupkeeper.protocol.errors import KafkaError
 
@@ -38,7 +38,7 @@ class Replies(NamedTuple):
     notes: list[str]
 
 
-def ask_retentions(options: Options, ranges: Iterable[Range]) -> Replies:
+def ask_retentions(options: ReadOptions, ranges: Iterable[Range]) -> Replies:
     """Asks the clusters of the ranges for their settings."""
     number_by_name = {each.name: each.cluster for each in ranges}
     return asyncio.run(_ask_all({name: options.clusters[number] for name, number in number_by_name.items()}))

@@ -11,11 +11,11 @@ from groupkeeper.pipeline.decode.batches import Batches, CorruptBatch
 from groupkeeper.pipeline.decode.records import records_of
 from groupkeeper.pipeline.decode.views import choose
 from groupkeeper.pipeline.kafka.fetching import corrupt, fetch
-from groupkeeper.pipeline.kafka.options import Options
+from groupkeeper.pipeline.kafka.options import ReadOptions
 from groupkeeper.pipeline.kafka.planning import Range
 
 
-class Found(NamedTuple):
+class ScanFound(NamedTuple):
     """The first record of `range` that is late enough."""
 
     range: Range
@@ -23,12 +23,12 @@ class Found(NamedTuple):
     timestamp_ms: int
 
 
-def scan(ranges: Sequence[Range], options: Options, time_ms: int) -> list[Found]:
+def scan(ranges: Sequence[Range], options: ReadOptions, time_ms: int) -> list[ScanFound]:
     """The first record of each partition with a timestamp at or after `time_ms`. As in ListOffsets, markers and aborted
     records count. Partitions without such a record are left out. The ranges are of one cluster. A partition is read no
     further than that record. Raises SourceError.
     """
-    found: dict[tuple[str, int], Found] = {}
+    found: dict[tuple[str, int], ScanFound] = {}
     for fetched in fetch(ranges, options, is_done=lambda piece: (piece.topic, piece.partition) in found):
         batches = fetched.batches
         for row in np.flatnonzero(batches.max_timestamp >= time_ms).tolist():
@@ -39,7 +39,7 @@ def scan(ranges: Sequence[Range], options: Options, time_ms: int) -> list[Found]
     return list(found.values())
 
 
-def _first(batches: Batches, row: int, piece: Range, time_ms: int) -> Found | None:
+def _first(batches: Batches, row: int, piece: Range, time_ms: int) -> ScanFound | None:
     """The first record of a batch that is late enough and in the range."""
     try:
         records = records_of(choose(batches, np.array([row])))
@@ -47,4 +47,4 @@ def _first(batches: Batches, row: int, piece: Range, time_ms: int) -> Found | No
         raise corrupt(piece, error) from error
     is_late = (records.timestamp >= time_ms) & (records.offset >= piece.start) & (records.offset < piece.end)
     hits = np.flatnonzero(is_late)
-    return Found(piece, int(records.offset[hits[0]]), int(records.timestamp[hits[0]])) if len(hits) else None
+    return ScanFound(piece, int(records.offset[hits[0]]), int(records.timestamp[hits[0]])) if len(hits) else None

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from groupkeeper.coordinator.share_state.coordinator import ShareStateCoordinator, ShareStateSettings
 from groupkeeper.coordinator.share_state.state import SharePartitionKey, ShareState
 from groupkeeper.pipeline.kafka.instants import Instant, LogEnds
-from groupkeeper.pipeline.kafka.options import EARLIEST, LATEST, ClusterOptions, Options, Start
+from groupkeeper.pipeline.kafka.options import EARLIEST, LATEST, ClusterOptions, ReadOptions, Start
 from groupkeeper.pipeline.kafka.planning import plan_or_raise
 from groupkeeper.pipeline.kafka.source import read_ranges
 from groupkeeper.protocol.codec import MalformedMessage
@@ -37,7 +37,7 @@ def read_share_states(cluster: ClusterOptions, instant: Instant) -> Mapping[Shar
         start=Start(EARLIEST),
         end=Start(LATEST, offset_by_partition=ends),
     )
-    options = Options((chosen,))
+    options = ReadOptions((chosen,))
     records: list[tuple[int, int, bytes | None, bytes | None]] = []
     for batch in read_ranges(asyncio.run(plan_or_raise(options)), options):
         columns = (batch[name].to_pylist() for name in ("partition", "offset", "key", "value"))

@@ -16,7 +16,7 @@ from groupkeeper.pipeline.decode.raw import raw_batch, raw_schema
 from groupkeeper.pipeline.decode.records import records_seen
 from groupkeeper.pipeline.errors import SourceError
 from groupkeeper.pipeline.kafka.fetching import Fetched, corrupt, fetch
-from groupkeeper.pipeline.kafka.options import EARLIEST, LATEST, Options, Start, parse_options
+from groupkeeper.pipeline.kafka.options import EARLIEST, LATEST, ReadOptions, Start, parse_options
 from groupkeeper.pipeline.kafka.planning import Range, by_cluster, pack, plan_or_raise
 from groupkeeper.pipeline.kafka.written import Written, write
 from groupkeeper.pipeline.tables import DECODED
@@ -56,7 +56,7 @@ class GroupkeeperSource(DataSource):
         return StreamReader(parse_options(self.options, is_streaming=True))
 
 
-class Task(InputPartition):
+class SourceTask(InputPartition):
     """The ranges that one task reads."""
 
     def __init__(self, ranges: Sequence[Range]) -> None:
@@ -66,11 +66,11 @@ class Task(InputPartition):
 class BatchReader(DataSourceReader):
     """Everything between two offsets of each partition, both fixed when the read is planned."""
 
-    def __init__(self, options: Options) -> None:
+    def __init__(self, options: ReadOptions) -> None:
         self._options = options
 
     def partitions(self) -> Sequence[InputPartition]:
-        return [Task(ranges) for ranges in pack(asyncio.run(plan_or_raise(self._options)), self._options)]
+        return [SourceTask(ranges) for ranges in pack(asyncio.run(plan_or_raise(self._options)), self._options)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         return read_ranges(partition.value or (), self._options)
@@ -79,7 +79,7 @@ class BatchReader(DataSourceReader):
 class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """The partitions from the starting offsets on; new partitions are read from their log start."""
 
-    def __init__(self, options: Options) -> None:
+    def __init__(self, options: ReadOptions) -> None:
         self._options = options
         self._number_by_name: dict[str, int] = {}
         self._last: StreamOffsets | None = None
@@ -120,7 +120,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             _check_not_cut(ranges)
         elif any(each.size < 0 for each in ranges):
             ranges = self._from_the_begin(ranges)
-        return [Task(each) for each in pack([each for each in ranges if each.size > 0], self._options)]
+        return [SourceTask(each) for each in pack([each for each in ranges if each.size > 0], self._options)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         return read_ranges(partition.value or (), self._options)
@@ -162,19 +162,19 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return ranges
 
 
-def write_ranges(tasks: Sequence[Sequence[Range]], options: Options, folder: Path, number: int) -> list[Written]:
+def write_ranges(tasks: Sequence[Sequence[Range]], options: ReadOptions, folder: Path, number: int) -> list[Written]:
     """The task with this number: its ranges as files of history in the folder, which it shares with the driver."""
     return [write(read_ranges(tasks[number], options), folder)]
 
 
-def read_ranges(ranges: Sequence[Range], options: Options) -> Iterator[pa.RecordBatch]:
+def read_ranges(ranges: Sequence[Range], options: ReadOptions) -> Iterator[pa.RecordBatch]:
     """The rows of one task as Arrow batches, cluster after cluster. Raises SourceError."""
     for own in by_cluster(ranges):
         for fetched in fetch(own, options):
             yield from _rows(fetched, options)
 
 
-def _rows(fetched: Fetched, options: Options) -> Iterator[pa.RecordBatch]:
+def _rows(fetched: Fetched, options: ReadOptions) -> Iterator[pa.RecordBatch]:
     try:
         records = records_seen(fetched.batches, fetched.sets)
     except CorruptBatch as error:

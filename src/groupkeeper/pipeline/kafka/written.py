@@ -82,7 +82,7 @@ def write(batches: Iterable[pa.RecordBatch], directory: Path) -> Written:
     """Write rows of tables.DECODED to new files in the directory, which is made when it is absent."""
     directory.mkdir(parents=True, exist_ok=True)
     counts, spans = Counts(), _Spans()
-    with _File(directory, COMMITS.arrow) as plain, _File(directory, DECODED.arrow) as rest:
+    with _WrittenFile(directory, COMMITS.arrow) as plain, _WrittenFile(directory, DECODED.arrow) as rest:
         for batch in batches:
             spans.add(_spans(batch))
             is_one = is_commit(batch)
@@ -134,7 +134,7 @@ class _Spans:
         return tuple((*place, *ends) for place, ends in self._ends.items())
 
 
-class _File:
+class _WrittenFile:
     """A parquet file with a new unique name, by which the ledger distinguishes it from others; without rows there is no
     file.
     """
@@ -171,7 +171,7 @@ class _File:
         self._writer.write_table(pa.Table.from_batches(self._waiting, self._schema))
         self._waiting, self._waiting_rows = [], 0
 
-    def __enter__(self) -> _File:
+    def __enter__(self) -> _WrittenFile:
         return self
 
     def __exit__(

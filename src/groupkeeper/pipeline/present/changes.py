@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from groupkeeper.operations.plans.journal import Head, Journal, JournalUnreadable, Recorded, Result
+from groupkeeper.operations.plans.journal import ApplyResult, Head, Journal, JournalUnreadable, Recorded
 from groupkeeper.pipeline.decode.privacy import Privacy
 from groupkeeper.pipeline.errors import SourceError
 from groupkeeper.pipeline.present.moved import CHANGES
@@ -60,7 +60,7 @@ def read_changes(
     rows = (
         row
         for each in found.values()
-        if each.result is not Result.REFUSED and not each.head.kind.startswith(_OF_SHARE_GROUPS)
+        if each.result is not ApplyResult.REFUSED and not each.head.kind.startswith(_OF_SHARE_GROUPS)
         for row in _rows(each, names, privacy or Privacy())
     )
     return pa.Table.from_batches(_batches(rows), CHANGES), notes

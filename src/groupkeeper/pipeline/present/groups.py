@@ -23,13 +23,13 @@ from groupkeeper.pipeline.relations import (
     together,
 )
 from groupkeeper.pipeline.tables import GROUPS
-from groupkeeper.pipeline.transforms.record_kinds import Kind, rows_of
+from groupkeeper.pipeline.transforms.record_kinds import RecordKind, rows_of
 
 _HEAD = ("group_type", "protocol_type", "protocol", "generation", "group_epoch")
 _COLUMNS = (
     *GROUPS.key, *_HEAD, "record_name", "assignment_epoch", "member_epoch", "member_state", "members"
 )  # fmt: skip
-_KINDS = Kind.GROUP, Kind.MEMBER, Kind.CURRENT_ASSIGNMENT, Kind.TARGET
+_KINDS = RecordKind.GROUP, RecordKind.MEMBER, RecordKind.CURRENT_ASSIGNMENT, RecordKind.TARGET
 
 
 def groups(group_records: Rows, facts: Rows, current_offsets: Rows, queries: Rows | None = None) -> pa.Table:

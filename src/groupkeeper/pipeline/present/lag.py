@@ -21,7 +21,7 @@ _PLACE = ("cluster", "log_partition")
 _OWN = (*LAG.key, "committed_offset", "commit_time", "log_partition")
 
 
-class _Measured(NamedTuple):
+class _MeasuredLag(NamedTuple):
     """Of committed offsets (`own`) their logs as rows of LOG_OFFSETS, and the record at each (`oldest`: is_there, time,
     is_committed_there, committed_time); all with nulls where nothing is known.
     """
@@ -49,7 +49,7 @@ class _Measured(NamedTuple):
         return pc.fill_null(pc.or_kleene(self.is_nothing, pc.is_valid(self.oldest["time"])), False)
 
 
-def _measured(current_offsets: Rows, log_offsets: Rows, freshness: Rows | None) -> _Measured:
+def _measured(current_offsets: Rows, log_offsets: Rows, freshness: Rows | None) -> _MeasuredLag:
     """Where the latest commits are not known, lag is not either: what was before is of another instant."""
     own, logs = loaded(current_offsets, _OWN), loaded(log_offsets, LOG_OFFSETS.names)
     behind = loaded(FRESHNESS.arrow.empty_table() if freshness is None else freshness, (*_PLACE, "problem"))
@@ -63,7 +63,7 @@ def _measured(current_offsets: Rows, log_offsets: Rows, freshness: Rows | None) 
         pc.if_else(is_read, pc.max_element_wise(pc.subtract(end, begin), 0, skip_nulls=False), None)
         for end in (log["log_end_offset"], log["last_stable_offset"])
     ]
-    return _Measured(own, log, _oldest(own, logs["records"], np.where(numbers(is_read), at, -1)), not_read, *found)
+    return _MeasuredLag(own, log, _oldest(own, logs["records"], np.where(numbers(is_read), at, -1)), not_read, *found)
 
 
 def _oldest(own: pa.Table, records: pa.ChunkedArray, at: Array) -> pa.Table:
@@ -105,13 +105,13 @@ def lag(
     return with_trend(_timed(found, estimated), LAG.arrow.empty_table() if then is None else then, jumped)
 
 
-def _is_other_topic(found: _Measured, then: pa.Table) -> pa.Array:
+def _is_other_topic(found: _MeasuredLag, then: pa.Table) -> pa.Array:
     """Whether the topic was deleted and created again."""
     past = taken(then, matches(*keys(("cluster", "topic"), found.own, then)))
     return pc.fill_null(pc.not_equal(past["topic_id"], found.log["topic_id"]), False)
 
 
-def _timed(found: _Measured, estimated: pa.ChunkedArray) -> pa.Table:
+def _timed(found: _MeasuredLag, estimated: pa.ChunkedArray) -> pa.Table:
     """Rows of tables.LAG without the columns that need more than one measurement, with `retention_ms` of the topics."""
     log, oldest, measured = found.log, found.oldest, found.log["measured_time"]
     is_nothing, is_committed_nothing = found.is_nothing, found.is_committed_nothing

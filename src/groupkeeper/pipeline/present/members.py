@@ -23,7 +23,7 @@ from groupkeeper.pipeline.relations import (
 )
 from groupkeeper.pipeline.tables import MEMBERS
 from groupkeeper.pipeline.tables.log import ASSIGNED
-from groupkeeper.pipeline.transforms.record_kinds import CLASSIC, Kind, rows_of
+from groupkeeper.pipeline.transforms.record_kinds import CLASSIC, RecordKind, rows_of
 
 _RECORD = ("cluster", "group_id", "record_name", "member_id")
 _GROUP = ("cluster", "group_id", "group_type")
@@ -38,7 +38,7 @@ _ID = ("cluster", "topic_id")
 _HAS = ("member_epoch", "member_state", "assigned")
 
 
-def latest_records(group_records: Rows, columns: Sequence[str], *kinds: Kind) -> pa.Table:
+def latest_records(group_records: Rows, columns: Sequence[str], *kinds: RecordKind) -> pa.Table:
     """Of rows of tables.GROUP_RECORDS the latest of each group, record name and member, unless it is a tombstone: these
     columns of the records of these kinds, in the order of the log.
     """
@@ -55,7 +55,7 @@ def latest_records(group_records: Rows, columns: Sequence[str], *kinds: Kind) ->
 def members(group_records: Rows) -> pa.Table:
     """The members of rows of tables.GROUP_RECORDS."""
     columns = dict.fromkeys((*_DESCRIBED, *_HAS, "members", "record_name"))
-    kinds = Kind.GROUP, Kind.MEMBER, Kind.CURRENT_ASSIGNMENT, Kind.TARGET_OF_MEMBER
+    kinds = RecordKind.GROUP, RecordKind.MEMBER, RecordKind.CURRENT_ASSIGNMENT, RecordKind.TARGET_OF_MEMBER
     latest = latest_records(group_records, list(columns), *kinds)
     is_classic = pc.equal(latest["record_name"], CLASSIC)
     return together(_newer(latest.filter(pc.invert(is_classic))), _of_rosters(latest.filter(is_classic)))
@@ -72,7 +72,7 @@ def _newer(records: pa.Table) -> pa.Table:
     """The members that have records of their own."""
     described, current, target = (
         records.filter(pa.array(rows_of(records["record_name"], kind)))
-        for kind in (Kind.MEMBER, Kind.CURRENT_ASSIGNMENT, Kind.TARGET_OF_MEMBER)
+        for kind in (RecordKind.MEMBER, RecordKind.CURRENT_ASSIGNMENT, RecordKind.TARGET_OF_MEMBER)
     )
     own, of_current, of_target = keys(MEMBERS.key, described, current, target)
     last = np.flatnonzero(matches(own, own) == np.arange(len(own)))

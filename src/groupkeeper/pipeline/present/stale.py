@@ -28,7 +28,7 @@ from groupkeeper.pipeline.relations import (
 )
 from groupkeeper.pipeline.tables import CURRENT_OFFSETS, STALE
 from groupkeeper.pipeline.tables.schema import LAST_MS
-from groupkeeper.pipeline.transforms.record_kinds import Kind
+from groupkeeper.pipeline.transforms.record_kinds import RecordKind
 from groupkeeper.rules.expiry import do_offsets_age, emptied_ms, expires_ms
 
 _GROUP = ("cluster", "group_id")
@@ -77,7 +77,7 @@ def stale(
 def _aging(groups: pa.Table, readers: pa.Table, group_records: Rows, limits: StaleLimits) -> _Aging:
     has_pattern = numbers(pc.not_equal(readers["subscribed_regex"], ""))
     unknown = readers.filter(pa.array(has_pattern | ~is_known(readers["subscribed_topics"])))
-    records = latest_records(group_records, [*_GROUP, "state_timestamp_ms"], Kind.GROUP)
+    records = latest_records(group_records, [*_GROUP, "state_timestamp_ms"], RecordKind.GROUP)
     of, of_unknown, of_records = keys(_GROUP, groups, unknown, records)
     state = numbers(taken(records["state_timestamp_ms"], matches(of, of_records)), -1)
     do_age, since_ms = [], []

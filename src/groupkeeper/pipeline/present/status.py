@@ -64,7 +64,7 @@ _TOLD = ("status", "since_time", "rule")
 _OF_GROUP = (*STATUS.key, "status", "since_time", "lag", "rule", "lag_ms")
 
 
-class _Partition(NamedTuple):
+class _JudgedPartition(NamedTuple):
     """A row of _PARTITION_FACTS."""
 
     cluster: str
@@ -111,7 +111,7 @@ class _Group:
     def is_told(self) -> bool:
         return self._worst is not None or len(self.lately_us) >= REBALANCES
 
-    def judged(self, row: _Partition) -> tuple[Status, int | None, str]:
+    def judged(self, row: _JudgedPartition) -> tuple[Status, int | None, str]:
         """Status, since when, and why, of a partition of the group."""
         is_dated = self.last_commit_us is not None and row.measured_us is not None
         facts = Facts(
@@ -132,7 +132,7 @@ class _Group:
         self._add(row, *verdict)
         return verdict
 
-    def _add(self, row: _Partition, found: Status, since_us: int | None, why: str) -> None:
+    def _add(self, row: _JudgedPartition, found: Status, since_us: int | None, why: str) -> None:
         rank = -1 if found is Status.ABANDONED and self.members else RANKS[found]
         is_committed = row.committed_offset is not None
         place = (row.lag_ms or 0, row.topic, row.partition) if is_committed else (0, "", 0)
@@ -311,7 +311,7 @@ def _us(time: datetime | None) -> int | None:
 
 def _judged(batch: pa.RecordBatch, of_groups: Mapping[Key, _Group]) -> pa.RecordBatch:
     """The rows of partitions with a committed offset. All count for their groups."""
-    rows = map(_Partition._make, zip(*(values(batch[name]) for name in _Partition._fields), strict=True))
+    rows = map(_JudgedPartition._make, zip(*(values(batch[name]) for name in _JudgedPartition._fields), strict=True))
     verdicts = [of_groups[row.cluster, row.group_id].judged(row) for row in rows]
     told: Columns = dict(zip(_TOLD, zip(*verdicts, strict=True), strict=False))
     kept = {name: batch[name] for name in STATUS.names if name not in _TOLD}

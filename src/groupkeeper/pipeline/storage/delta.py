@@ -13,8 +13,8 @@ from groupkeeper.pipeline.errors import SourceError
 from groupkeeper.pipeline.storage.lake import (
     DAY,
     OPEN,
+    LakePlace,
     Mark,
-    Place,
     Replaced,
     keep_mark,
     kept_mark,
@@ -39,7 +39,7 @@ for each table, four directories took 40 s.
 class DeltaLake:
     """Each commit is a Delta transaction with a number; repeating it with the same number has no effect."""
 
-    def __init__(self, spark: SparkSession, place: Place, directory: str) -> None:
+    def __init__(self, spark: SparkSession, place: LakePlace, directory: str) -> None:
         self._spark = spark
         self._place = place
         self._root = f"{directory}/{place.format}"

@@ -12,8 +12,8 @@ from pyspark.sql import functions as F
 from groupkeeper.pipeline.storage.lake import (
     DAY,
     OPEN,
+    LakePlace,
     Mark,
-    Place,
     Replaced,
     keep_mark,
     kept_mark,
@@ -45,7 +45,7 @@ def _catalog_at(spark: SparkSession, warehouse: str) -> str:
 class IcebergLake:
     """Each commit is a snapshot whose summary has the mark."""
 
-    def __init__(self, spark: SparkSession, place: Place, directory: str) -> None:
+    def __init__(self, spark: SparkSession, place: LakePlace, directory: str) -> None:
         self._spark = spark
         if place.catalog is None:
             self._catalog, self._prefix = _catalog_at(spark, f"{directory}/{place.format}"), ""

@@ -27,7 +27,7 @@ OPEN = "is_open"
 """A column of tables that rows are added to: true for open rows, which the next refresh replaces."""
 
 
-class Place(NamedTuple):
+class LakePlace(NamedTuple):
     """Where a lake's tables are: `catalog`.`namespace`.<table> of Spark's catalogs; `catalog` None: below the output
     directory, at <format>/<table>.
     """

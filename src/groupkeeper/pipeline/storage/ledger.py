@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from groupkeeper.pipeline.errors import SourceError
-from groupkeeper.pipeline.kafka.instants import Identity
+from groupkeeper.pipeline.kafka.instants import ClusterIdentity
 from groupkeeper.pipeline.storage.files import Files, LocalFiles, local_path
 from groupkeeper.pipeline.tables import COMMITS, GROUP_RECORDS, TABLES
 
@@ -73,7 +73,7 @@ class Tables(NamedTuple):
     aged: Mapping[str, Sequence[str]] = MappingProxyType({})
 
 
-class Move(NamedTuple):
+class LedgerMove(NamedTuple):
     """A staged file, and its path in a table."""
 
     source: str
@@ -230,9 +230,9 @@ class Ledger:
         return {name: {int(number): offset for number, offset in own.items()} for name, own in found.items()}
 
     @property
-    def identities(self) -> dict[str, Identity]:
+    def identities(self) -> dict[str, ClusterIdentity]:
         """The clusters of the history, by name; clusters that only earlier versions have read are missing."""
-        return {name: Identity(*found) for name, found in self._last.get("identities", {}).items()}
+        return {name: ClusterIdentity(*found) for name, found in self._last.get("identities", {}).items()}
 
     @property
     def made_to(self) -> NextOffsets | None:
@@ -264,7 +264,7 @@ class Ledger:
         self,
         staged: Mapping[str, Sequence[str]],
         read_to: NextOffsets,
-        identities: Mapping[str, Identity] = MappingProxyType({}),
+        identities: Mapping[str, ClusterIdentity] = MappingProxyType({}),
     ) -> None:
         """Adds staged files to tables, by table, and records that the clusters' partitions were read up to `read_to`.
 
@@ -273,7 +273,7 @@ class Ledger:
         self._settle()
         number = self._number + 1
         moves = [
-            Move(source, f"{table}/{number:010}-{index:03}.parquet")
+            LedgerMove(source, f"{table}/{number:010}-{index:03}.parquet")
             for table, sources in staged.items()
             for index, source in enumerate(sources)
         ]
@@ -298,7 +298,7 @@ class Ledger:
         files = {table: [*names] for table, names in self._last["files"].items()}
         for table, directory in tables.replaced.items():
             files[table] = self.parquet(directory)
-        moves: list[Move] = []
+        moves: list[LedgerMove] = []
         removed: list[str] = []
         opened: dict[str, list[str]] = dict(self._last.get("open", {}))
         for table, names in tables.aged.items():
@@ -312,7 +312,7 @@ class Ledger:
                 (source, f"{number:010}-{index:03}.parquet")
                 for index, source in enumerate([*sources, *tables.open[table]])
             ]
-            moves += [Move(source, f"{table}/{name}") for source, name in new]
+            moves += [LedgerMove(source, f"{table}/{name}") for source, name in new]
             files[table] = [*kept, *(name for _, name in new)]
             opened[table] = [name for source, name in new if source in tables.open[table]]
         fresh: dict[str, dict[str, Any]] = {
@@ -416,9 +416,9 @@ class Ledger:
         files: Mapping[str, Sequence[str]],
         next_offsets: Mapping[str, Any],
         *,
-        moves: Sequence[Move] = (),
+        moves: Sequence[LedgerMove] = (),
         directories: Mapping[str, str] | None = None,
-        identities: Mapping[str, Identity] = MappingProxyType({}),
+        identities: Mapping[str, ClusterIdentity] = MappingProxyType({}),
         changes: Mapping[str, Any] = MappingProxyType({}),
     ) -> None:
         number = self._number + 1

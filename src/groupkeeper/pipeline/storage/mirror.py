@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 
 from groupkeeper.pipeline.errors import SourceError
 from groupkeeper.pipeline.runtime.executors import described
-from groupkeeper.pipeline.storage.lake import DAY, OPEN, Lake, Mark, Place, Replaced, shaped
+from groupkeeper.pipeline.storage.lake import DAY, OPEN, Lake, LakePlace, Mark, Replaced, shaped
 from groupkeeper.pipeline.storage.ledger import Ledger, number_of
 from groupkeeper.pipeline.tables import COMMITS, GROUP_RECORDS, TABLES, Table
 from groupkeeper.pipeline.transforms.latest import what_stays
@@ -35,7 +35,7 @@ class Keeping(NamedTuple):
     version_hours: float = 168
 
 
-class _Here(NamedTuple):
+class _MirroredHere(NamedTuple):
     """The files of a table as of an entry of the ledger; `opened`: the files with open rows; None: the table has no
     open rows.
     """
@@ -52,7 +52,7 @@ class Mirror:
     """
 
     def __init__(
-        self, lake: Lake, place: Place, keeping: Keeping, ledger: Ledger,
+        self, lake: Lake, place: LakePlace, keeping: Keeping, ledger: Ledger,
         lock: threading.Lock, read_files: Callable[[Table, Sequence[str]], DataFrame],
     ) -> None:  # fmt: skip
         self._lake = lake
@@ -157,20 +157,20 @@ class Mirror:
             self._marks[table.name] = self._lake.mark(table)
         return self._marks[table.name]
 
-    def _all_here(self) -> list[_Here]:
+    def _all_here(self) -> list[_MirroredHere]:
         """Every table that a run has made."""
         return [self._here(table) for table in TABLES if self._ledger.has(table.name)]
 
-    def _here(self, table: Table) -> _Here:
+    def _here(self, table: Table) -> _MirroredHere:
         opened = self._ledger.open_files(table.name) if self._ledger.has_open(table.name) else None
-        return _Here(table, self._ledger.number, self._ledger.files(table.name), opened)
+        return _MirroredHere(table, self._ledger.number, self._ledger.files(table.name), opened)
 
-    def _update(self, here: _Here) -> None:
+    def _update(self, here: _MirroredHere) -> None:
         due = self._due(here)
         if due is not None:
             self._write(here, *due)
 
-    def _due(self, here: _Here) -> tuple[Sequence[str], Replaced] | None:
+    def _due(self, here: _MirroredHere) -> tuple[Sequence[str], Replaced] | None:
         """The files that the lake's table lacks, and what they replace; None: it is up to date."""
         table = here.table
         reached = self.reached(table)
@@ -186,7 +186,7 @@ class Mirror:
             return [*{*new, *here.opened}], Replaced.OPEN
         return (new, Replaced.NONE) if new else None
 
-    def _write(self, here: _Here, names: Sequence[str], replaced: Replaced) -> None:
+    def _write(self, here: _MirroredHere, names: Sequence[str], replaced: Replaced) -> None:
         table = here.table
         frame = self._read_files(table, [name for name in names if name not in (here.opened or ())])
         if here.opened is not None:

@@ -22,7 +22,7 @@ from groupkeeper.pipeline.errors import SourceError
 from groupkeeper.pipeline.relations import Rows, loaded
 from groupkeeper.pipeline.storage.files import Files, LocalFiles, files_of, local_path
 from groupkeeper.pipeline.storage.formats import open_lake
-from groupkeeper.pipeline.storage.lake import Place
+from groupkeeper.pipeline.storage.lake import LakePlace
 from groupkeeper.pipeline.storage.ledger import ROOT, Ledger, NextOffsets, Tables, number_of
 from groupkeeper.pipeline.storage.mirror import Keeping, Mirror, cut_of
 from groupkeeper.pipeline.storage.part_files import PartFiles, write
@@ -79,7 +79,7 @@ def open_output(
 class LakeChoice(NamedTuple):
     """Where a lake's tables are, and how long they keep old versions."""
 
-    place: Place
+    place: LakePlace
     keeping: Keeping = Keeping()
 
     def as_json(self) -> dict[str, Any]:
@@ -91,7 +91,7 @@ class LakeChoice(NamedTuple):
         if found is None:
             return None
         return LakeChoice(
-            Place(*(found[name] for name in Place._fields)), Keeping(*(found[name] for name in Keeping._fields))
+            LakePlace(*(found[name] for name in LakePlace._fields)), Keeping(*(found[name] for name in Keeping._fields))
         )
 
 

@@ -10,7 +10,7 @@ import pyarrow.dataset as ds
 from pyarrow import fs
 
 from groupkeeper.pipeline.errors import SourceError
-from groupkeeper.pipeline.kafka.instants import Identity
+from groupkeeper.pipeline.kafka.instants import ClusterIdentity
 from groupkeeper.pipeline.storage.ledger import ENTRIES, NextOffsets, check_schema, entry_path, newest_entry, schema_of
 from groupkeeper.pipeline.tables import Table
 
@@ -53,9 +53,9 @@ class Stored:
         return schema_of(self.entry)
 
     @property
-    def identities(self) -> dict[str, Identity]:
+    def identities(self) -> dict[str, ClusterIdentity]:
         """The clusters whose history this is, by name; clusters that only earlier versions have read are missing."""
-        return {name: Identity(*found) for name, found in self.entry.get("identities", {}).items()}
+        return {name: ClusterIdentity(*found) for name, found in self.entry.get("identities", {}).items()}
 
     @property
     def privacy(self) -> dict[str, str]:

@@ -26,9 +26,9 @@ from groupkeeper.pipeline.relations import (
 )
 from groupkeeper.pipeline.tables import GROUP_EVENTS, GROUPS
 from groupkeeper.pipeline.tables.schema import TIME
-from groupkeeper.pipeline.transforms.record_kinds import KIND_OF, Kind, rows_of
+from groupkeeper.pipeline.transforms.record_kinds import KIND_OF, RecordKind, rows_of
 
-SHOWS = (Kind.GROUP, Kind.MEMBER, Kind.TARGET)
+SHOWS = (RecordKind.GROUP, RecordKind.MEMBER, RecordKind.TARGET)
 """Records that show events."""
 
 _PERSON = ("member_id", "instance_id", "client_id", "client_host")
@@ -170,7 +170,7 @@ def _moves(records: Sequence[_Record]) -> _Moves:
     last: dict[str, _Record] = {}
     gone: tuple[_Record, Sequence[str | None]] | None = None
     for one in records:
-        if KIND_OF[one.name] is not Kind.GROUP:
+        if KIND_OF[one.name] is not RecordKind.GROUP:
             continue
         then = last.get(one.name)
         last[one.name] = one
@@ -191,7 +191,7 @@ def _events(
     """The events that the new ones of a group's records show."""
     last: dict[tuple[str, str | None], _Record] = {}
     members = 0
-    of_kind = {Kind.GROUP: _of_group, Kind.MEMBER: _of_member, Kind.TARGET: _of_target}
+    of_kind = {RecordKind.GROUP: _of_group, RecordKind.MEMBER: _of_member, RecordKind.TARGET: _of_target}
     for one in records:
         kind, key = KIND_OF[one.name], (one.name, one.person[0])
         then = last.get(key)
@@ -200,7 +200,7 @@ def _events(
         number, number_then = one.number, None if then is None else then.number
         has_fallen = number is not None and number_then is not None and number < number_then
         was_there = then is not None and not then.is_gone and not has_fallen
-        members += (not one.is_gone) - was_there if kind is Kind.MEMBER else 0
+        members += (not one.is_gone) - was_there if kind is RecordKind.MEMBER else 0
         began = min((time for time in (began, one.time) if time is not None), default=None)
         if one.is_new:
             has_list = one.group_type == "classic" and not one.is_gone

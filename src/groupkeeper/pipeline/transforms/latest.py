@@ -21,7 +21,7 @@ from groupkeeper.pipeline.relations import (
 )
 from groupkeeper.pipeline.tables import COMMITS, CURRENT_OFFSETS, GROUP_RECORDS, Table
 from groupkeeper.pipeline.transforms.history import commits_in
-from groupkeeper.pipeline.transforms.record_kinds import Kind, rows_of
+from groupkeeper.pipeline.transforms.record_kinds import RecordKind, rows_of
 
 _SHARES = 256
 """Over how many parts of the groups Spark spreads the whole history."""
@@ -68,7 +68,7 @@ def last_records(group_records: Rows, last_records: Rows) -> pa.Table:
     order, groups = runs(("cluster", "group_id"), found)
     is_last = np.zeros(len(found), bool)
     is_last[order[groups.ends]] = True
-    is_kept = ~numbers(found["is_tombstone"]) | rows_of(found["record_name"], Kind.GROUP) | is_last
+    is_kept = ~numbers(found["is_tombstone"]) | rows_of(found["record_name"], RecordKind.GROUP) | is_last
     return found.filter(pa.array(is_kept))
 
 

@@ -17,7 +17,7 @@ CLASSIC = "GroupMetadata"
 """A classic group, with its members."""
 
 
-class Kind(enum.Enum):
+class RecordKind(enum.Enum):
     """What a record is about; its value is the end of the record's name."""
 
     GROUP = "GroupMetadata"
@@ -32,14 +32,14 @@ class Kind(enum.Enum):
     """A member's target assignment."""
 
 
-KIND_OF: Mapping[str, Kind] = {
-    CLASSIC: Kind.GROUP,
-    **{f"{of}{kind.value}": kind for of in ("Consumer", "Share", "Streams") for kind in Kind},
+KIND_OF: Mapping[str, RecordKind] = {
+    CLASSIC: RecordKind.GROUP,
+    **{f"{of}{kind.value}": kind for of in ("Consumer", "Share", "Streams") for kind in RecordKind},
 }
 """By record name; other records are of none of these kinds."""
 
 
-def rows_of(names: pa.Array | pa.ChunkedArray, *kinds: Kind) -> Array:
+def rows_of(names: pa.Array | pa.ChunkedArray, *kinds: RecordKind) -> Array:
     """Of record names, whether each is of one of these kinds; false for null."""
     wanted = pa.array([name for name, kind in KIND_OF.items() if kind in kinds], pa.string())
     return np.asarray(pc.is_in(names, wanted))

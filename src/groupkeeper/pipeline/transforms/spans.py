@@ -7,7 +7,7 @@ import pyarrow.compute as pc
 
 from groupkeeper.pipeline.relations import Rows, loaded, together, unnested
 from groupkeeper.pipeline.tables import EDGES
-from groupkeeper.pipeline.transforms.record_kinds import CLASSIC, Kind, rows_of
+from groupkeeper.pipeline.transforms.record_kinds import CLASSIC, RecordKind, rows_of
 
 SPANS = pa.schema([EDGES.arrow.field(name) for name in (*EDGES.key, "first_time", "last_time")])
 """As small as tables.EDGES."""
@@ -47,6 +47,6 @@ def _of_classic(records: pa.Table) -> pa.Table:
 
 
 def _of_members(records: pa.Table) -> pa.Table:
-    rows = records.filter(pa.array(rows_of(records["record_name"], Kind.MEMBER)))
+    rows = records.filter(pa.array(rows_of(records["record_name"], RecordKind.MEMBER)))
     found = unnested(rows.select((*_GROUP, "client_id", "subscribed_topics")), "subscribed_topics")
     return found.rename_columns([*found.column_names[:2], "time", "client_id", "topic"]).select(_SEEN)

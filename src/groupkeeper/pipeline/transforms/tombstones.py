@@ -22,7 +22,7 @@ _COMMITTED = (*CURRENT_OFFSETS.key, "log_offset", "is_tombstone", "commit_time",
 _CHANGED = (*GROUPS.key, "log_offset", "log_time", "record_name", "protocol_type", "state_timestamp_ms", "members")
 
 
-class _Gone(NamedTuple):
+class _GoneOffsets(NamedTuple):
     """A tombstone and the commit before it, which has no other; times are ms, None: not known."""
 
     topic: str
@@ -58,7 +58,7 @@ def causes(
     changed = taken(changes["log_time"].combine_chunks(), earlier(GROUPS.key, gone, changes))
     times = (_ms(column) for column in (gone["log_time"], before["commit_time"], before["expire_time"]))
     told = zip(
-        values(gone["cluster"]), map(_Gone, values(gone["topic"]), *times), values(before["is_tombstone"]),
+        values(gone["cluster"]), map(_GoneOffsets, values(gone["topic"]), *times), values(before["is_tombstone"]),
         _rosters(levels, earlier(GROUPS.key, gone, levels)), _ms(changed), strict=True,
     )  # fmt: skip
     found = [
@@ -101,7 +101,7 @@ def _rosters(levels: pa.Table, at: Array) -> list[_Roster | None]:
     return [found[number] for number in which.tolist()]
 
 
-def _cause(gone: _Gone, roster: _Roster | None, changed_ms: int | None, retention: Retention) -> str:
+def _cause(gone: _GoneOffsets, roster: _Roster | None, changed_ms: int | None, retention: Retention) -> str:
     since_ms = None
     if roster is not None:
         has_members, are_known = bool(roster.topics), None not in roster.topics

@@ -37,7 +37,7 @@ class Person(NamedTuple):
     is_known: bool = True
 
 
-class Tokens:
+class PageTokens:
     """Tokens, of which only the hashes are held, with the names of their owners."""
 
     def __init__(self, names_by_token: Mapping[str, str]) -> None:
@@ -54,7 +54,7 @@ def _digest(token: str) -> bytes:
     return hashlib.sha256(token.encode("utf-8", "surrogatepass")).digest()
 
 
-def read_tokens(path: str) -> Tokens:
+def read_tokens(path: str) -> PageTokens:
     """The tokens of a file: each in a row of its own, after the name of its owner; one alone is the system user's.
 
     Raises BadTokens, OSError.
@@ -77,7 +77,7 @@ def read_tokens(path: str) -> Tokens:
         found[words[-1]] = words[0] if len(words) == 2 else system_user()
     if not found:
         raise BadTokens(f"{path}: there is no token")
-    return Tokens(found)
+    return PageTokens(found)
 
 
 class Proxy(NamedTuple):
@@ -113,7 +113,7 @@ class Access:
     see all."""
 
     def __init__(
-        self, roles: Roles, tokens: Tokens | None = None, proxy: Proxy | None = None, *, is_open: bool
+        self, roles: Roles, tokens: PageTokens | None = None, proxy: Proxy | None = None, *, is_open: bool
     ) -> None:
         self.has_login = tokens is not None
         self.is_open = is_open

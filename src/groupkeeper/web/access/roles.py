@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import Any, NamedTuple
 
 from groupkeeper.live.model import ClusterSnapshot
-from groupkeeper.live.toml_tables import BadTable, Table, as_names, as_tables, as_text, read_toml
+from groupkeeper.live.toml_tables import BadTable, TomlTable, as_names, as_tables, as_text, read_toml
 from groupkeeper.operations.selection import Choice, Names
 
 _EVERY = Names(())
@@ -132,15 +132,17 @@ def read_grants(path: str) -> list[Grant]:
 
 def grants_of(document: Mapping[str, Any]) -> list[Grant]:
     """The grants of a TOML document. Raises BadTable."""
-    top = Table("the file", document)
-    grants = [_grant(Table(f"role {number}", table)) for number, table in enumerate(top.take("role", as_tables, []), 1)]
+    top = TomlTable("the file", document)
+    grants = [
+        _grant(TomlTable(f"role {number}", table)) for number, table in enumerate(top.take("role", as_tables, []), 1)
+    ]
     top.end()
     if not grants:
         raise BadTable("there is no [[role]]")
     return grants
 
 
-def _grant(table: Table) -> Grant:
+def _grant(table: TomlTable) -> Grant:
     grant = Grant(
         table.take("users", _some),
         table.take("may", _role),

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from groupkeeper.client.admin.types import TopicPartition
 from groupkeeper.operations.errors import BadTopicArgument
-from groupkeeper.operations.plans.making import ALL_COMMITTED, Otherwise, Policies, Topics
+from groupkeeper.operations.plans.making import ALL_COMMITTED, Otherwise, PlanTopics, Policies
 from groupkeeper.operations.plans.sweeping import Criteria
 from groupkeeper.operations.reset import (
     Scenario,
@@ -22,7 +22,7 @@ from groupkeeper.operations.reset import (
     ToTime,
     parse_topic_argument,
 )
-from groupkeeper.operations.selection import BadPattern, Names
+from groupkeeper.operations.selection import BadGroupPattern, Names
 from groupkeeper.operations.times import BadDatetime, BadDuration, parse_iso_datetime, parse_length
 from groupkeeper.shell import Ways, command, option, options_from, tool, way_to
 
@@ -60,7 +60,7 @@ class ChangeRequest(NamedTuple):
 
     deed: Deed
     group_id: str
-    topics: Topics
+    topics: PlanTopics
     scenario: Scenario | None
     policies: Policies
     command: tuple[str, ...]
@@ -136,7 +136,7 @@ def swept_of(form: Form) -> Swept:
     pattern = first(form, "groups").strip()
     try:
         groups = Names([pattern] if pattern else [])
-    except BadPattern as problem:
+    except BadGroupPattern as problem:
         raise BadForm(f"which groups: {problem}") from None
     idle, expiring = (_age_ms(name, first(form, name).strip()) for name in ("idle", "expiring"))
     missing = bool(first(form, "missing"))
@@ -168,7 +168,7 @@ def _one_of(known: type[Deed], name: str, text: str) -> Deed:
         raise BadForm(f"{name}: {text!r} is none of {', '.join(known)}") from None
 
 
-def _topics(form: Form, deed: Deed) -> tuple[Topics, list[str]]:
+def _topics(form: Form, deed: Deed) -> tuple[PlanTopics, list[str]]:
     """The partitions, and their arguments of the command."""
     more = (text.strip(",") for text in first(form, "more").split())
     typed = [*form.get("topic", ()), *(text for text in more if text)]
@@ -189,7 +189,7 @@ def _topics(form: Form, deed: Deed) -> tuple[Topics, list[str]]:
             partitions += (TopicPartition(topic, number) for number in numbers)
     partitions = [place for place in partitions if place.topic not in names]
     options = [word for text in dict.fromkeys(typed) for word in option("--topic", text)]
-    return Topics(names, partitions), options
+    return PlanTopics(names, partitions), options
 
 
 def _scenario(form: Form) -> tuple[Scenario, list[str]]:

@@ -17,12 +17,12 @@ from groupkeeper.client.admin import Admin
 from groupkeeper.client.errors import ClientError
 from groupkeeper.operations.delete import delete_compared, look_at_deletion
 from groupkeeper.operations.plans.applying import Applied, apply_plan
-from groupkeeper.operations.plans.clones.making import Source, Wanted, make_clone
+from groupkeeper.operations.plans.clones.making import CloneRequest, Source, make_clone
 from groupkeeper.operations.plans.deleting import make_deletion
-from groupkeeper.operations.plans.guard import Verdict, check
+from groupkeeper.operations.plans.guard import PlanVerdict, check
 from groupkeeper.operations.plans.journal import Journal, JournalUnreadable, JournalUnwritable, Recorded
 from groupkeeper.operations.plans.making import ALL_COMMITTED, Made, Otherwise, Request, make_reset, with_times
-from groupkeeper.operations.plans.model import Kind, Plan, Trouble
+from groupkeeper.operations.plans.model import Kind, Plan, PlanTrouble
 from groupkeeper.operations.plans.recording import Recorder
 from groupkeeper.operations.plans.sweeping import make_sweep
 from groupkeeper.operations.plans.undoing import make_undo
@@ -46,7 +46,7 @@ class NotDone(Exception):
     """The cluster did not reply, or the journal cannot be used. The text has the reason."""
 
 
-class Stage(StrEnum):
+class DeskStage(StrEnum):
     """How far a plan is."""
 
     PLANNED = "planned"
@@ -54,7 +54,7 @@ class Stage(StrEnum):
     APPLIED = "applied"
 
 
-class Entry:
+class DeskEntry:
     """A plan on the desk.
 
     Attributes:
@@ -65,7 +65,9 @@ class Entry:
         remarks: for people, of its making and of its outcome.
     """
 
-    def __init__(self, cluster: str, made_by: str, made: Made, verdict: Verdict, group_ids: tuple[str, ...]) -> None:
+    def __init__(
+        self, cluster: str, made_by: str, made: Made, verdict: PlanVerdict, group_ids: tuple[str, ...]
+    ) -> None:
         self.id = secrets.token_urlsafe(9)
         self.cluster = cluster
         self.made_by = made_by
@@ -73,7 +75,7 @@ class Entry:
         self.verdict = verdict
         self.compared_ms = _now_ms()
         self.group_ids = group_ids
-        self.stage = Stage.PLANNED
+        self.stage = DeskStage.PLANNED
         self.applied: Applied | None = None
         self.applied_by = ""
         self.change_id = ""
@@ -85,7 +87,7 @@ class Entry:
         return self.made.plan
 
     @property
-    def troubles(self) -> tuple[Trouble, ...]:
+    def troubles(self) -> tuple[PlanTrouble, ...]:
         """Why it cannot be applied now, all or nothing of it."""
         return self.verdict.troubles
 
@@ -97,7 +99,7 @@ class Entry:
     def can_be_applied(self) -> bool:
         """Whether there is something to do that fits."""
         has_work = bool(self.verdict.ready) or self.is_deletion_of_group
-        return self.stage is Stage.PLANNED and has_work and not self.troubles and not self.made.is_refused
+        return self.stage is DeskStage.PLANNED and has_work and not self.troubles and not self.made.is_refused
 
 
 _NAMED = 100
@@ -131,34 +133,34 @@ class Desk:
         self.ways = ways
         self._open_admins = open_admins
         self._tell = tell
-        self._entries: dict[str, Entry] = {}
+        self._entries: dict[str, DeskEntry] = {}
         self._applying = {cluster: asyncio.Lock() for cluster in open_admins}
 
-    def entry(self, entry_id: str) -> Entry | None:
+    def entry(self, entry_id: str) -> DeskEntry | None:
         """A plan, None when there is none of this id (any more)."""
         return self._entries.get(entry_id)
 
-    def entries(self) -> list[Entry]:
+    def entries(self) -> list[DeskEntry]:
         """All of them, the latest first."""
         return list(self._entries.values())[::-1]
 
-    async def make(self, cluster: str, change: ChangeRequest, person: Person) -> Entry:
+    async def make(self, cluster: str, change: ChangeRequest, person: Person) -> DeskEntry:
         """Plan the requested change, and compare it. Nothing is changed. Raises NotDone."""
 
-        async def work(admin: Admin) -> Entry:
+        async def work(admin: Admin) -> DeskEntry:
             used = ShareAdmin(admin) if change.is_of_share_group else admin
             made = await _made(used, change)
             verdict = await _compared(used, made.plan, (change.group_id,))
-            entry = Entry(cluster, person.name, made, verdict, (change.group_id,))
+            entry = DeskEntry(cluster, person.name, made, verdict, (change.group_id,))
             entry.is_of_share_groups = change.is_of_share_group
             return entry
 
-        async def clone(admin: Admin) -> Entry:
+        async def clone(admin: Admin) -> DeskEntry:
             assert change.target is not None
             made = await self._cloned(admin, cluster, change, change.target)
             group_ids = (change.target.group_id,)
             verdict = await _compared(admin, made.plan, group_ids)
-            return Entry(change.target.cluster, person.name, made, verdict, group_ids)
+            return DeskEntry(change.target.cluster, person.name, made, verdict, group_ids)
 
         if change.target is not None:
             return self._put(await self._with(change.target.cluster, clone))
@@ -167,7 +169,7 @@ class Desk:
     async def _cloned(self, admin: Admin, cluster: str, change: ChangeRequest, target: Target) -> Made:
         async def plan(other: Admin | None) -> Made:
             groups = {change.group_id: target.group_id}
-            wanted = Wanted(groups, change.topics, change.policies, _now_ms(), change.command)
+            wanted = CloneRequest(groups, change.topics, change.policies, _now_ms(), change.command)
             return await make_clone(admin, Source(other, target.prefix or None), wanted)
 
         made = await plan(None) if cluster == target.cluster else await self._with(cluster, plan)
@@ -176,16 +178,16 @@ class Desk:
                    for each in made.remarks]  # fmt: skip
         return made._replace(remarks=tuple(remarks))
 
-    async def sweep(self, cluster: str, swept: Swept, group_ids: Sequence[str], person: Person) -> Entry:
+    async def sweep(self, cluster: str, swept: Swept, group_ids: Sequence[str], person: Person) -> DeskEntry:
         """Plan a sweep of these groups. Nothing is changed. Raises NotDone."""
 
-        async def work(admin: Admin) -> Entry:
+        async def work(admin: Admin) -> DeskEntry:
             made = await make_sweep(admin, group_ids, ALL_COMMITTED, swept.criteria, _now_ms())
             concerned = tuple(group.group_id for group in made.plan.groups)
             words = sweep_command(way_to(cluster, self.ways), swept.options, concerned)
             made = made._replace(plan=made.plan._replace(command=words))
             verdict = await _compared(admin, made.plan, concerned)
-            return Entry(cluster, person.name, made, verdict, concerned)
+            return DeskEntry(cluster, person.name, made, verdict, concerned)
 
         return self._put(await self._with(cluster, work))
 
@@ -193,39 +195,39 @@ class Desk:
         """What takes a change back in a shell."""
         return command(way_to(cluster, self.ways), ["undo"], (change_id,))
 
-    async def undo(self, cluster: str, change_id: str, recorded: Recorded, person: Person) -> Entry:
+    async def undo(self, cluster: str, change_id: str, recorded: Recorded, person: Person) -> DeskEntry:
         """Plan what takes a change back. Nothing is changed. Raises NotDone."""
         is_share = await self._ask_journal(lambda: is_of_share_groups(self.journal, recorded))
         words = self.undo_command(cluster, change_id)
 
-        async def work(admin: Admin) -> Entry:
+        async def work(admin: Admin) -> DeskEntry:
             used = ShareAdmin(admin) if is_share else admin
             plan, verdict = await make_undo(used, recorded, words, _now_ms(), if_out_of_range=Otherwise.FAIL)
             timed, remarks = await with_times(admin, plan)
-            entry = Entry(cluster, person.name, Made(timed, (), tuple(remarks)), verdict, tuple(recorded.groups))
+            entry = DeskEntry(cluster, person.name, Made(timed, (), tuple(remarks)), verdict, tuple(recorded.groups))
             entry.is_of_share_groups = is_share
             return entry
 
         return self._put(await self._with(cluster, work))
 
-    async def compare(self, entry: Entry) -> None:
+    async def compare(self, entry: DeskEntry) -> None:
         """See how a plan fits now. Raises NotDone."""
 
-        async def work(admin: Admin) -> Verdict:
+        async def work(admin: Admin) -> PlanVerdict:
             used = ShareAdmin(admin) if entry.is_of_share_groups else admin
             return await _compared(used, entry.plan, entry.group_ids)
 
         verdict = await self._with(entry.cluster, work)
-        if entry.stage is Stage.PLANNED:
+        if entry.stage is DeskStage.PLANNED:
             entry.verdict, entry.compared_ms = verdict, _now_ms()
 
-    async def apply(self, entry: Entry, person: Person) -> None:
+    async def apply(self, entry: DeskEntry, person: Person) -> None:
         """Compare a plan, and carry it out if all of it fits; at most once, however often it is requested. Raises
         NotDone.
         """
-        if entry.stage is not Stage.PLANNED:
+        if entry.stage is not DeskStage.PLANNED:
             return
-        entry.stage = Stage.APPLYING
+        entry.stage = DeskStage.APPLYING
         recorder = Recorder(self.journal, entry.plan.command, None, made_by=person.name, through=THROUGH)
 
         async def work(admin: Admin) -> Applied | None:
@@ -241,17 +243,22 @@ class Desk:
             async with self._applying[entry.cluster]:
                 applied = await self._with(entry.cluster, work)
         except JournalUnwritable as problem:
-            entry.stage = Stage.PLANNED
+            entry.stage = DeskStage.PLANNED
             raise NotDone(f"nothing was changed, as the journal cannot be written: {problem}") from None
         except BaseException:
-            entry.stage = Stage.APPLIED if recorder.id else Stage.PLANNED
+            entry.stage = DeskStage.APPLIED if recorder.id else DeskStage.PLANNED
             entry.change_id = recorder.id
             self._tell(entry.cluster)
             raise
         if applied is None:
-            entry.stage = Stage.PLANNED
+            entry.stage = DeskStage.PLANNED
             return
-        entry.stage, entry.applied, entry.applied_by, entry.change_id = Stage.APPLIED, applied, person.name, recorder.id
+        entry.stage, entry.applied, entry.applied_by, entry.change_id = (
+            DeskStage.APPLIED,
+            applied,
+            person.name,
+            recorder.id,
+        )
         self._tell(entry.cluster)
         if recorder.failure:
             entry.remarks.append(f"the journal lacks the outcome, so the change looks unfinished: {recorder.failure}")
@@ -273,9 +280,9 @@ class Desk:
         except (KafkaError, ClientError) as failure:
             raise NotDone(f"{type(failure).__name__}: {failure}") from failure
 
-    def _put(self, entry: Entry) -> Entry:
+    def _put(self, entry: DeskEntry) -> DeskEntry:
         self._entries[entry.id] = entry
-        idle = [each for each in self._entries.values() if each.stage is not Stage.APPLYING]
+        idle = [each for each in self._entries.values() if each.stage is not DeskStage.APPLYING]
         for old in idle[: max(0, len(self._entries) - MOST_PLANS)]:
             del self._entries[old.id]
         return entry
@@ -296,13 +303,13 @@ async def _made(admin: Admin, change: ChangeRequest) -> Made:
     return made._replace(plan=made.plan._replace(kind=Kind.DELETE_GROUPS))
 
 
-async def _compared(admin: Admin, plan: Plan, group_ids: tuple[str, ...]) -> Verdict:
+async def _compared(admin: Admin, plan: Plan, group_ids: tuple[str, ...]) -> PlanVerdict:
     if plan.kind is not Kind.DELETE_GROUPS:
         return await check(admin, plan, creates=plan.kind in (Kind.UNDO, Kind.CLONE))
     verdict = await check(admin, plan)
     found = await look_at_deletion(admin, group_ids)
     stale = tuple(each for each in verdict.troubles if each.topic_partition is not None)
-    return verdict._replace(troubles=(*(Trouble(key, None, why) for key, why in found.failed.items()), *stale))
+    return verdict._replace(troubles=(*(PlanTrouble(key, None, why) for key, why in found.failed.items()), *stale))
 
 
 def _now_ms() -> int:

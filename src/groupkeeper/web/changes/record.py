@@ -11,7 +11,7 @@ from groupkeeper.web.access.people import Person
 from groupkeeper.web.access.roles import Role
 
 
-class Record:
+class ChangeRecord:
     """All changes of a journal. Clusters have the names that the server uses.
 
     Attributes:

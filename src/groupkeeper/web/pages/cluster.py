@@ -12,11 +12,11 @@ from groupkeeper.live.model import ClusterSnapshot
 from groupkeeper.pipeline.report import words
 from groupkeeper.rules.status import RANKS, Status
 from groupkeeper.web.pages import parts, scope
-from groupkeeper.web.pages.judged import Judge, Row, rows_of
+from groupkeeper.web.pages.judged import Judge, JudgedGroup, rows_of
 from groupkeeper.web.pages.listing import Order, ordered
-from groupkeeper.web.pages.parts import ANONYMOUS, Cell, Column, Viewer
+from groupkeeper.web.pages.parts import ANONYMOUS, PageCell, PageColumn, Viewer
 
-_KEYS: Mapping[str, Callable[[Row], float | str | None]] = {
+_KEYS: Mapping[str, Callable[[JudgedGroup], float | str | None]] = {
     "status": lambda row: RANKS[row.judged.status],
     "group": lambda row: row.group.group_id,
     "type": lambda row: row.group.group_type or "",
@@ -31,19 +31,19 @@ _KEYS: Mapping[str, Callable[[Row], float | str | None]] = {
     "still": lambda row: row.judged.still_ms,
 }
 _COLUMNS = (
-    Column("status", "", "status"),
-    Column("group", "", "group"),
-    Column("lag", "n", "lag"),
-    Column("time lag", "n", "time_lag"),
-    Column("lag change", "n", "lag_change"),
-    Column("caught up in", "n", "catch_up"),
-    Column("retention margin", "n", "margin"),
-    Column("members", "n", "members"),
-    Column("type", "t", "type"),
-    Column("state", "t", "state"),
-    Column("rebalances", "n", "rebalances"),
-    Column("commit age", "n", "still"),
-    Column("problem"),
+    PageColumn("status", "", "status"),
+    PageColumn("group", "", "group"),
+    PageColumn("lag", "n", "lag"),
+    PageColumn("time lag", "n", "time_lag"),
+    PageColumn("lag change", "n", "lag_change"),
+    PageColumn("caught up in", "n", "catch_up"),
+    PageColumn("retention margin", "n", "margin"),
+    PageColumn("members", "n", "members"),
+    PageColumn("type", "t", "type"),
+    PageColumn("state", "t", "state"),
+    PageColumn("rebalances", "n", "rebalances"),
+    PageColumn("commit age", "n", "still"),
+    PageColumn("problem"),
 )
 _ASCENDING_FIRST = ("group", "type", "state", "margin")
 
@@ -87,7 +87,7 @@ def _one_of(known: Iterable[str], text: str) -> str:
     return text if text in set(known) else ""
 
 
-def chosen(rows: Sequence[Row], wish: Wish) -> list[Row]:
+def chosen(rows: Sequence[JudgedGroup], wish: Wish) -> list[JudgedGroup]:
     """The groups that are wished for, in order; what isn't known comes last. ``rows``: all, by their names."""
     wanted = wish.text.lower()
     is_narrowed = bool(wanted or wish.kind or wish.state or wish.status)
@@ -170,24 +170,24 @@ def _form(snapshot: ClusterSnapshot, wish: Wish) -> str:
     )
 
 
-def _cells(cluster: str, row: Row) -> Sequence[Cell]:
+def _cells(cluster: str, row: JudgedGroup) -> Sequence[PageCell]:
     group, wait = row.group, row.group.wait
     link = parts.url("/group", cluster=cluster, group=group.group_id)
     why = parts.problem(group.problems[0]) if group.problems else parts.without_commit(group.lag) or parts.unread(group)
     return (
-        Cell(parts.status(row.judged.status)),
-        Cell(f'<a href="{link}">{parts.text(group.group_id)}</a>', "name"),
-        Cell(parts.lag_and_lost(group.lag), "n"),
-        Cell(parts.time_lag(group.lag, wait), "n"),
-        Cell(_per_s(group.lag_change_per_s), "n"),
-        Cell(words.duration(row.catch_up_ms), "n"),
-        Cell(parts.duration(wait.margin_ms), "n"),
+        PageCell(parts.status(row.judged.status)),
+        PageCell(f'<a href="{link}">{parts.text(group.group_id)}</a>', "name"),
+        PageCell(parts.lag_and_lost(group.lag), "n"),
+        PageCell(parts.time_lag(group.lag, wait), "n"),
+        PageCell(_per_s(group.lag_change_per_s), "n"),
+        PageCell(words.duration(row.catch_up_ms), "n"),
+        PageCell(parts.duration(wait.margin_ms), "n"),
         parts.number(group.members),
-        Cell(group.group_type or "—", "t"),
-        Cell(group.group_state or "—", "t"),
+        PageCell(group.group_type or "—", "t"),
+        PageCell(group.group_state or "—", "t"),
         parts.number(group.rebalances),
-        Cell(words.duration(row.judged.still_ms), "n"),
-        Cell(why, "why"),
+        PageCell(words.duration(row.judged.still_ms), "n"),
+        PageCell(why, "why"),
     )
 
 

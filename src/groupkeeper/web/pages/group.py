@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from itertools import pairwise
 
 from groupkeeper.client.admin.types import GroupType, TopicPartition
-from groupkeeper.live.history import Noted, Sample
+from groupkeeper.live.history import GroupSample, Noted
 from groupkeeper.live.model import ClusterSnapshot, GroupView
 from groupkeeper.live.verdicts import judge_status, missing_facts, partition_statuses, worst_partition
 from groupkeeper.operations.groups import AnyMember
@@ -17,7 +17,7 @@ from groupkeeper.pipeline.report import plots, words
 from groupkeeper.pipeline.report.model import Activity, LagLine
 from groupkeeper.rules.status import Status
 from groupkeeper.web.pages import parts, scope, streams
-from groupkeeper.web.pages.parts import ANONYMOUS, Cell, Viewer
+from groupkeeper.web.pages.parts import ANONYMOUS, PageCell, Viewer
 
 _MOST_ROWS = 2000
 _MOST_EVENTS = 200
@@ -49,7 +49,7 @@ EVENTS: Mapping[str, str] = {
 def group_page(
     snapshot: ClusterSnapshot,
     group: GroupView,
-    samples: Sequence[Sample],
+    samples: Sequence[GroupSample],
     changes: Sequence[Noted],
     now_ms: int,
     viewer: Viewer = ANONYMOUS,
@@ -146,7 +146,7 @@ def _uncommitted(lag: LagSum) -> str:
     return (parts.UNKNOWN if lag.uncommitted is None else parts.records(lag.uncommitted)) + where
 
 
-def _lag(snapshot: ClusterSnapshot, group: GroupView, samples: Sequence[Sample]) -> str:
+def _lag(snapshot: ClusterSnapshot, group: GroupView, samples: Sequence[GroupSample]) -> str:
     points = [(_time(each.at_ms), each.lag) for each in _thinned(samples) if each.lag is not None]
     if snapshot.measured_ms is not None and group.lag.lag is not None:
         points.append((_time(snapshot.measured_ms), group.lag.lag))
@@ -163,7 +163,7 @@ def _lag(snapshot: ClusterSnapshot, group: GroupView, samples: Sequence[Sample])
     return f'<figure class="card">{plots.lag_plot(line)}<figcaption>{caption}</figcaption></figure>'
 
 
-def _progress(cluster: str, samples: Sequence[Sample]) -> str:
+def _progress(cluster: str, samples: Sequence[GroupSample]) -> str:
     """The progress of its commits. A sample has what was committed since the one before."""
     known = [(each.at_ms // _MINUTE_MS, each.committed) for each in samples if each.committed is not None]
     if len(known) < 2:
@@ -182,7 +182,7 @@ def _progress(cluster: str, samples: Sequence[Sample]) -> str:
     return f'<figure class="card history">{bars}<figcaption>{caption}</figcaption></figure>'
 
 
-def _thinned(samples: Sequence[Sample]) -> Iterable[Sample]:
+def _thinned(samples: Sequence[GroupSample]) -> Iterable[GroupSample]:
     """No more than can be seen; the highest of those that lie together."""
     size = -(-len(samples) // _MOST_POINTS) or 1
     for start in range(0, len(samples), size):
@@ -216,20 +216,20 @@ def _partitions(snapshot: ClusterSnapshot, group: GroupView) -> str:
         failed = row.failure is not None and row.status is not LagStatus.DELETED
         rows.append(
             (
-                Cell(f'<a href="{topic}">{parts.text(row.topic)}</a>', "name"),
-                Cell(str(row.partition), "n"),
-                Cell(parts.status(statuses.get(TopicPartition(row.topic, row.partition), _WELL)[0])),
-                Cell(row.status.value.replace("_", " "), "t"),
-                Cell("none" if row.committed is None else words.number(row.committed.offset), "n"),
+                PageCell(f'<a href="{topic}">{parts.text(row.topic)}</a>', "name"),
+                PageCell(str(row.partition), "n"),
+                PageCell(parts.status(statuses.get(TopicPartition(row.topic, row.partition), _WELL)[0])),
+                PageCell(row.status.value.replace("_", " "), "t"),
+                PageCell("none" if row.committed is None else words.number(row.committed.offset), "n"),
                 parts.number(row.log_start_offset),
                 parts.number(row.log_end_offset),
-                Cell(_waiting(row, words.number(row.lag)), "n"),
+                PageCell(_waiting(row, words.number(row.lag)), "n"),
                 *(parts.number(each) for each in ((row.lost, row.readable) if lost else ())),
-                Cell(_waiting(row, parts.duration(wait.lag_ms, is_estimated=wait.is_estimated)), "n"),
-                Cell(_waiting(row, parts.duration(wait.margin_ms)), "n"),
+                PageCell(_waiting(row, parts.duration(wait.lag_ms, is_estimated=wait.is_estimated)), "n"),
+                PageCell(_waiting(row, parts.duration(wait.margin_ms)), "n"),
                 *([parts.number(row.done_ahead)] if is_share else []),
-                Cell(_member_name(row.member), "name"),
-                Cell(parts.text(f"{type(row.failure).__name__}: {row.failure}") if failed else "", "why"),
+                PageCell(_member_name(row.member), "name"),
+                PageCell(parts.text(f"{type(row.failure).__name__}: {row.failure}") if failed else "", "why"),
             )
         )
     left = len(group.rows) - _MOST_ROWS
@@ -269,12 +269,12 @@ def _members(group: GroupView) -> str:
         is_settled = target is not None and set(target) == set(member.assignment)
         rows.append(
             (
-                Cell(parts.text(getattr(member, "instance_id", None) or member.member_id), "name"),
-                Cell(parts.text(member.client_id), "name"),
-                Cell(parts.text(member.host), "t"),
+                PageCell(parts.text(getattr(member, "instance_id", None) or member.member_id), "name"),
+                PageCell(parts.text(member.client_id), "name"),
+                PageCell(parts.text(member.host), "t"),
                 parts.number(getattr(member, "member_epoch", None)),
-                Cell(_places(member.assignment), "name"),
-                Cell("as assigned" if is_settled else "—" if target is None else _places(target), "name"),
+                PageCell(_places(member.assignment), "name"),
+                PageCell("as assigned" if is_settled else "—" if target is None else _places(target), "name"),
             )
         )
     return parts.table(heads, rows, "members")
@@ -294,11 +294,11 @@ def _events(changes: Sequence[Noted]) -> str:
         return _nothing("No change of a member, assignment or state was seen.")
     rows = [
         (
-            Cell(parts.moment(each.at_ms), "t"),
-            Cell(EVENTS.get(each.what, parts.text(each.what))),
-            Cell(parts.text(each.member_id), "name"),
-            Cell(_value(each.what, each.before), "name"),
-            Cell(_value(each.what, each.after), "name"),
+            PageCell(parts.moment(each.at_ms), "t"),
+            PageCell(EVENTS.get(each.what, parts.text(each.what))),
+            PageCell(parts.text(each.member_id), "name"),
+            PageCell(_value(each.what, each.before), "name"),
+            PageCell(_value(each.what, each.after), "name"),
         )
         for each in reversed(changes[-_MOST_EVENTS:])
     ]

@@ -6,13 +6,13 @@ import shlex
 from collections.abc import Mapping, Sequence
 from html import escape
 
-from groupkeeper.operations.plans.journal import Recorded, Result, Summary, maker_of
+from groupkeeper.operations.plans.journal import ApplyResult, Recorded, Summary, maker_of
 from groupkeeper.pipeline.report import words
-from groupkeeper.web.changes.desk import Entry, Stage
-from groupkeeper.web.changes.record import Record
+from groupkeeper.web.changes.desk import DeskEntry, DeskStage
+from groupkeeper.web.changes.record import ChangeRecord
 from groupkeeper.web.pages import parts, scope
 from groupkeeper.web.pages.listing import ROWS, Order
-from groupkeeper.web.pages.parts import Cell, Viewer
+from groupkeeper.web.pages.parts import PageCell, Viewer
 
 _MOST_NAMES = 3
 _MOST_ROWS = 2000
@@ -21,7 +21,9 @@ _LONGEST_TEXT = 300
 _TOP = [("Consumer groups", "/")]
 
 
-def journal_page(record: Record, changes: Sequence[Summary], parameters: Mapping[str, str], viewer: Viewer) -> str:
+def journal_page(
+    record: ChangeRecord, changes: Sequence[Summary], parameters: Mapping[str, str], viewer: Viewer
+) -> str:
     """The list. ``parameters``: of the address; anything may be in them."""
     group = parameters.get("group", "")[:_LONGEST_TEXT]
     order = Order.of(parameters, (), "")
@@ -45,7 +47,7 @@ def journal_page(record: Record, changes: Sequence[Summary], parameters: Mapping
     return parts.page("Journal of changes", body, _TOP, viewer)
 
 
-def changes_table(record: Record, changes: Sequence[Summary]) -> str:
+def changes_table(record: ChangeRecord, changes: Sequence[Summary]) -> str:
     """Changes as a table."""
     heads = [
         *map(parts.head, ("when", "what", "groups", "cluster", "by", "result", "undone by")),
@@ -54,19 +56,19 @@ def changes_table(record: Record, changes: Sequence[Summary]) -> str:
     return parts.table(heads, (_change_cells(record, each) for each in changes[:ROWS]), "changes")
 
 
-def _change_cells(record: Record, change: Summary) -> Sequence[Cell]:
+def _change_cells(record: ChangeRecord, change: Summary) -> Sequence[PageCell]:
     head = change.head
     more = len(change.groups) - _MOST_NAMES
     names = ", ".join(map(parts.text, change.groups[:_MOST_NAMES]))
     undone = "" if change.undone_by is None else _link_to(change.undone_by)
     return (
-        Cell(f'<a href="{parts.url("/journal/change", id=head.id)}">{parts.moment(head.time_ms)}</a>', "t"),
-        Cell(parts.text(head.kind), "t"),
-        Cell(f"{names} and {more:,} more" if more > 0 else names, "name"),
-        Cell(parts.text(record.cluster(head) or head.cluster_id), "t"),
-        Cell(parts.text(head.user), "name"),
-        Cell(str(change.result), "t"),
-        Cell(undone, "t"),
+        PageCell(f'<a href="{parts.url("/journal/change", id=head.id)}">{parts.moment(head.time_ms)}</a>', "t"),
+        PageCell(parts.text(head.kind), "t"),
+        PageCell(f"{names} and {more:,} more" if more > 0 else names, "name"),
+        PageCell(parts.text(record.cluster(head) or head.cluster_id), "t"),
+        PageCell(parts.text(head.user), "name"),
+        PageCell(str(change.result), "t"),
+        PageCell(undone, "t"),
         parts.number(change.partition_count),
     )
 
@@ -80,15 +82,21 @@ _UNFINISHED = (
     "compares it with the cluster."
 )
 _OUTCOMES = {
-    Result.APPLIED: ("good", "Applied."),
-    Result.PARTLY: ("bad", "Not all of the change succeeded, or no reply came for a part of it."),
-    Result.REFUSED: ("bad", "Refused: nothing was changed."),
-    Result.UNFINISHED: ("bad", _UNFINISHED),
+    ApplyResult.APPLIED: ("good", "Applied."),
+    ApplyResult.PARTLY: ("bad", "Not all of the change succeeded, or no reply came for a part of it."),
+    ApplyResult.REFUSED: ("bad", "Refused: nothing was changed."),
+    ApplyResult.UNFINISHED: ("bad", _UNFINISHED),
 }
 
 
 def change_made_page(
-    record: Record, recorded: Recorded, viewer: Viewer, *, may_undo: bool, unseen: str = "", command: Sequence[str] = ()
+    record: ChangeRecord,
+    recorded: Recorded,
+    viewer: Viewer,
+    *,
+    may_undo: bool,
+    unseen: str = "",
+    command: Sequence[str] = (),
 ) -> str:
     """A change with everything in it. ``may_undo``: whether this person may take it back. ``unseen``: a group of it
     that this server leaves out, so that it is not taken back from here, but by this command.
@@ -126,12 +134,14 @@ def _places(recorded: Recorded) -> str:
     errors = {(one.group_id, one.topic, one.partition): f"{one.error}: {one.message}" for one in recorded.lost}
     rows = [
         (
-            Cell(parts.text(group_id), "name"),
-            Cell(parts.text(place.topic), "name"),
-            Cell(str(place.partition), "n"),
-            Cell("none" if before is None else words.number(before.offset), "n"),
-            Cell("deleted" if after is None else words.number(after.offset), "n"),
-            Cell(parts.sentence(errors.get((group_id, *place)) or errors.get((group_id, None, None)) or " "), "why"),
+            PageCell(parts.text(group_id), "name"),
+            PageCell(parts.text(place.topic), "name"),
+            PageCell(str(place.partition), "n"),
+            PageCell("none" if before is None else words.number(before.offset), "n"),
+            PageCell("deleted" if after is None else words.number(after.offset), "n"),
+            PageCell(
+                parts.sentence(errors.get((group_id, *place)) or errors.get((group_id, None, None)) or " "), "why"
+            ),
         )
         for group_id, pairs in recorded.groups.items()
         for place, (before, after) in pairs.items()
@@ -146,22 +156,22 @@ def _places(recorded: Recorded) -> str:
     return more + parts.table(heads, rows[:_MOST_ROWS], "partitions")
 
 
-def plans_page(entries: Sequence[Entry], viewer: Viewer) -> str:
+def plans_page(entries: Sequence[DeskEntry], viewer: Viewer) -> str:
     """The plans that are held, the latest first."""
     heads = [parts.head(name) for name in ("made", "what", "group", "cluster", "by", "how far", "change")]
     rows = [
         (
-            Cell(f'<a href="{parts.url("/plan", id=each.id)}">{parts.moment(each.plan.made_ms)}</a>', "t"),
-            Cell(str(each.plan.kind), "t"),
-            Cell(
+            PageCell(f'<a href="{parts.url("/plan", id=each.id)}">{parts.moment(each.plan.made_ms)}</a>', "t"),
+            PageCell(str(each.plan.kind), "t"),
+            PageCell(
                 parts.text(each.group_ids[0]) if len(each.group_ids) == 1
                 else words.counted(len(each.group_ids), "group"),
                 "name",
             ),
-            Cell(parts.text(each.cluster), "t"),
-            Cell(parts.text(each.made_by), "name"),
-            Cell(_how_far(each), "t"),
-            Cell(_link_to(each.change_id) if each.change_id else "", "t"),
+            PageCell(parts.text(each.cluster), "t"),
+            PageCell(parts.text(each.made_by), "name"),
+            PageCell(_how_far(each), "t"),
+            PageCell(_link_to(each.change_id) if each.change_id else "", "t"),
         )
         for each in entries
     ]  # fmt: skip
@@ -173,7 +183,7 @@ def plans_page(entries: Sequence[Entry], viewer: Viewer) -> str:
     return parts.page("Plans", note + table, _TOP, viewer)
 
 
-def _how_far(entry: Entry) -> str:
-    if entry.stage is not Stage.PLANNED:
+def _how_far(entry: DeskEntry) -> str:
+    if entry.stage is not DeskStage.PLANNED:
         return "applied in part" if entry.applied is not None and entry.applied.troubles else str(entry.stage)
     return "fits" if entry.can_be_applied else "does not fit"

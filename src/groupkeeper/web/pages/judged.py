@@ -12,7 +12,7 @@ from groupkeeper.rules.progress import catch_up_ms
 _MOST_KEPT = 20
 
 
-class Row(NamedTuple):
+class JudgedGroup(NamedTuple):
     """A group with its status."""
 
     group: GroupView
@@ -25,23 +25,23 @@ class Row(NamedTuple):
         return catch_up_ms(lag, change, 0) if lag and change is not None else None
 
 
-Judge = Callable[[ClusterSnapshot], Sequence[Row]]
+Judge = Callable[[ClusterSnapshot], Sequence[JudgedGroup]]
 """The groups of a snapshot by their names, as they were at its instant: as series, `check` and alerts say it."""
 
 
-def rows_of(snapshot: ClusterSnapshot) -> Sequence[Row]:
+def rows_of(snapshot: ClusterSnapshot) -> Sequence[JudgedGroup]:
     """A ``Judge``."""
     at_ms = snapshot.at_ms
-    return [Row(group, judge_status(group, at_ms)) for _, group in sorted(snapshot.groups.items())]
+    return [JudgedGroup(group, judge_status(group, at_ms)) for _, group in sorted(snapshot.groups.items())]
 
 
 class KeptRows:
     """The rows of snapshots, until ``forget``. Without pages there are none."""
 
     def __init__(self) -> None:
-        self._kept: dict[tuple[str, int], tuple[Mapping[str, GroupView], Sequence[Row]]] = {}
+        self._kept: dict[tuple[str, int], tuple[Mapping[str, GroupView], Sequence[JudgedGroup]]] = {}
 
-    def rows_of(self, snapshot: ClusterSnapshot) -> Sequence[Row]:
+    def rows_of(self, snapshot: ClusterSnapshot) -> Sequence[JudgedGroup]:
         """A ``Judge`` that judges the groups of a poll once."""
         key = snapshot.cluster, id(snapshot.groups)
         kept = self._kept.get(key)

@@ -7,7 +7,7 @@ from operator import itemgetter
 from typing import NamedTuple, TypeVar
 
 from groupkeeper.web.pages import parts
-from groupkeeper.web.pages.parts import Column
+from groupkeeper.web.pages.parts import PageColumn
 
 ROWS = 100
 
@@ -46,7 +46,7 @@ class Order(NamedTuple):
     def parameters(self) -> dict[str, str | int]:
         return {"sort": self.sort, "order": self.order}
 
-    def head(self, column: Column, link: Link) -> str:
+    def head(self, column: PageColumn, link: Link) -> str:
         """A cell of the first row, which orders by its column."""
         if column.key is None:
             return parts.head(column.title, column.kind)

@@ -282,7 +282,7 @@ def old(snapshot: ClusterSnapshot, html: str) -> str:
     return html if snapshot.is_up else f'<div class="old"><p class="soft">Last known:</p>{html}</div>'
 
 
-class Column(NamedTuple):
+class PageColumn(NamedTuple):
     """``key``: what the URL calls it when it can be sorted by, None: it can't. ``kind``: n, t, name or nothing."""
 
     title: str
@@ -290,14 +290,14 @@ class Column(NamedTuple):
     key: str | None = None
 
 
-class Cell(NamedTuple):
+class PageCell(NamedTuple):
     """``html`` is safe."""
 
     html: str
     kind: str = ""
 
 
-def table(heads: Sequence[str], rows: Iterable[Sequence[Cell]], caption: str) -> str:
+def table(heads: Sequence[str], rows: Iterable[Sequence[PageCell]], caption: str) -> str:
     """``heads`` are safe cells of the first row."""
     body = "\n".join("<tr>" + "".join(_cell(cell) for cell in row) + "</tr>" for row in rows)
     return (
@@ -311,7 +311,7 @@ def head(title: str, kind: str = "") -> str:
     return f'<th scope="col"{class_of(kind)}>{title}</th>'
 
 
-def _cell(cell: Cell) -> str:
+def _cell(cell: PageCell) -> str:
     return f"<td{class_of(cell.kind)}>{cell.html}</td>"
 
 
@@ -358,9 +358,9 @@ def unread(group: GroupView) -> str:
     return f"no member reads {names} any more" if names else ""
 
 
-def number(value: int | None) -> Cell:
+def number(value: int | None) -> PageCell:
     """A number in full."""
-    return Cell(words.number(value), "n")
+    return PageCell(words.number(value), "n")
 
 
 def duration(ms: int | None, *, is_least: bool = False, is_estimated: bool = False) -> str:

@@ -7,14 +7,14 @@ from collections.abc import Iterable, Sequence
 from html import escape
 
 from groupkeeper.client.admin.types import OffsetAndMetadata, TopicPartition
-from groupkeeper.operations.plans.model import Change, Kind, Trouble
+from groupkeeper.operations.plans.model import Change, Kind, PlanTrouble
 from groupkeeper.operations.plans.recording import UNANSWERED
 from groupkeeper.operations.plans.telling import consequences, trouble_problem
 from groupkeeper.operations.problems import Deed, Problem
 from groupkeeper.pipeline.report import words
-from groupkeeper.web.changes.desk import Entry, Stage
+from groupkeeper.web.changes.desk import DeskEntry, DeskStage
 from groupkeeper.web.pages import parts
-from groupkeeper.web.pages.parts import Cell, Viewer
+from groupkeeper.web.pages.parts import PageCell, Viewer
 
 _MOST_ROWS = 2000
 _DEEDS = {Kind.DELETE: Deed.DELETE_OFFSETS, Kind.DELETE_GROUPS: Deed.DELETE}
@@ -27,7 +27,7 @@ _TITLES = {
 }
 
 
-def plan_page(entry: Entry, viewer: Viewer, *, may_change: bool) -> str:
+def plan_page(entry: DeskEntry, viewer: Viewer, *, may_change: bool) -> str:
     """The whole page. ``may_change``: whether this person may apply it."""
     groups = entry.group_ids
     of = groups[0] if len(groups) == 1 else words.counted(len(groups), "group")
@@ -43,22 +43,22 @@ def plan_page(entry: Entry, viewer: Viewer, *, may_change: bool) -> str:
     return parts.page(f"Plan: {_TITLES.get(entry.plan.kind, str(entry.plan.kind))} {of}", body, crumbs, viewer)
 
 
-def _troubles(entry: Entry) -> Sequence[Trouble]:
+def _troubles(entry: DeskEntry) -> Sequence[PlanTrouble]:
     if entry.applied is not None:
         return entry.applied.troubles
     return (*entry.made.troubles, *entry.verdict.troubles)
 
 
-def _verdict(entry: Entry, problems: Sequence[Problem]) -> str:
+def _verdict(entry: DeskEntry, problems: Sequence[Problem]) -> str:
     tone, text = _outcome(entry, problems)
     return f'<p class="verdict {tone}" role="status">{parts.sentence(text)}</p>'
 
 
-def _outcome(entry: Entry, problems: Sequence[Problem]) -> tuple[str, str]:
+def _outcome(entry: DeskEntry, problems: Sequence[Problem]) -> tuple[str, str]:
     applied = entry.applied
-    if entry.stage is Stage.APPLYING:
+    if entry.stage is DeskStage.APPLYING:
         return "none", "The plan is being applied. Load the page again to see the outcome."
-    if entry.stage is Stage.APPLIED and applied is None:
+    if entry.stage is DeskStage.APPLIED and applied is None:
         return (
             "bad",
             "The outcome is not known: some, all or none of the plan may be applied. The journal has the change.",
@@ -99,7 +99,7 @@ def _list(remarks: Iterable[str]) -> str:
     return f'<ul class="problems">{items}</ul>' if items else ""
 
 
-def _facts(entry: Entry) -> str:
+def _facts(entry: DeskEntry) -> str:
     pairs = [
         ("kind", str(entry.plan.kind)),
         ("made by", parts.text(entry.made_by)),
@@ -113,7 +113,7 @@ def _facts(entry: Entry) -> str:
     return f'<div class="card">{parts.numbers(pairs)}{shown}</div>'
 
 
-def _actions(entry: Entry, viewer: Viewer, *, may_change: bool) -> str:
+def _actions(entry: DeskEntry, viewer: Viewer, *, may_change: bool) -> str:
     file = ""
     if not entry.is_deletion_of_group and not entry.is_of_share_groups and entry.plan.groups:
         file = f'<a href="{parts.url("/plan.json", id=entry.id)}">the plan as a file</a>'
@@ -121,9 +121,9 @@ def _actions(entry: Entry, viewer: Viewer, *, may_change: bool) -> str:
         who = viewer.name or "You"
         return f'<p class="soft">{parts.text(who)} may not apply the plan. {file}</p>'
     hidden = {"id": entry.id}
-    if entry.stage is not Stage.PLANNED:
+    if entry.stage is not DeskStage.PLANNED:
         undo = ""
-        if entry.change_id and entry.stage is Stage.APPLIED:
+        if entry.change_id and entry.stage is DeskStage.APPLIED:
             fields = viewer.sealed({"cluster": entry.cluster, "change": entry.change_id})
             undo = f'<form method="post" action="/undo">{fields}<button type="submit">Plan the undo</button></form>'
         return f'<div class="actions">{undo}{file}</div>'
@@ -141,7 +141,7 @@ def _actions(entry: Entry, viewer: Viewer, *, may_change: bool) -> str:
     )
 
 
-def _table(entry: Entry) -> str:
+def _table(entry: DeskEntry) -> str:
     if not entry.plan.groups:
         return '<p class="soft">No partition with a committed offset is affected.</p>'
     several = len(entry.group_ids) > 1
@@ -156,11 +156,11 @@ def _table(entry: Entry) -> str:
     results = _results(entry)
     rows = [
         [
-            *([Cell(parts.text(group.group_id), "name")] if several else []),
+            *([PageCell(parts.text(group.group_id), "name")] if several else []),
             *_cells(place, change),
-            *([Cell(parts.text(change.certainty), "t")] if translated else []),
-            Cell(parts.sentence(change.why), "why"),
-            Cell(results.get((group.group_id, place), ""), "t"),
+            *([PageCell(parts.text(change.certainty), "t")] if translated else []),
+            PageCell(parts.sentence(change.why), "why"),
+            PageCell(results.get((group.group_id, place), ""), "t"),
         ]
         for group in entry.plan.groups
         for place, change in group.changes.items()
@@ -170,7 +170,7 @@ def _table(entry: Entry) -> str:
     return more + parts.table(heads, rows[:_MOST_ROWS], "partitions")
 
 
-def _results(entry: Entry) -> dict[tuple[str, TopicPartition], str]:
+def _results(entry: DeskEntry) -> dict[tuple[str, TopicPartition], str]:
     """The outcome for each partition, or its state before the plan is applied."""
     applied = entry.applied
     already = entry.verdict.already if applied is None else applied.already
@@ -183,20 +183,20 @@ def _results(entry: Entry) -> dict[tuple[str, TopicPartition], str]:
     return found
 
 
-def _cells(place: TopicPartition, change: Change) -> Sequence[Cell]:
+def _cells(place: TopicPartition, change: Change) -> Sequence[PageCell]:
     return (
-        Cell(parts.text(place.topic), "name"),
-        Cell(str(place.partition), "n"),
+        PageCell(parts.text(place.topic), "name"),
+        PageCell(str(place.partition), "n"),
         _offset(change.before, "none"),
         _offset(change.after, "deleted"),
         parts.number(change.skipped),
         parts.number(change.replayed),
-        Cell(parts.moment(change.before_ms), "t"),
-        Cell(parts.moment(change.after_ms), "t"),
+        PageCell(parts.moment(change.before_ms), "t"),
+        PageCell(parts.moment(change.after_ms), "t"),
         parts.number(change.log_start_offset),
         parts.number(change.log_end_offset),
     )
 
 
-def _offset(commit: OffsetAndMetadata | None, otherwise: str) -> Cell:
-    return Cell(otherwise if commit is None else words.number(commit.offset), "n")
+def _offset(commit: OffsetAndMetadata | None, otherwise: str) -> PageCell:
+    return PageCell(otherwise if commit is None else words.number(commit.offset), "n")

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from groupkeeper.client.admin.types import StreamsGroupDescription, StreamsMemberDescription, StreamsTask
 from groupkeeper.pipeline.report import words
 from groupkeeper.web.pages import parts
-from groupkeeper.web.pages.parts import Cell
+from groupkeeper.web.pages.parts import PageCell
 
 _MOST_ROWS = 500
 _MOST_NAMES = 40
@@ -23,7 +23,7 @@ def topology(group: StreamsGroupDescription) -> str:
     ]
     rows = [
         (
-            Cell(parts.text(each.subtopology_id), "t"),
+            PageCell(parts.text(each.subtopology_id), "t"),
             _names(each.source_topics),
             _names(topic.name for topic in each.repartition_source_topics),
             _names(each.repartition_sink_topics),
@@ -51,13 +51,13 @@ def members(group: StreamsGroupDescription) -> str:
     )
     rows = [
         (
-            Cell(parts.text(each.instance_id or each.member_id), "name"),
-            Cell(parts.text(each.client_id), "name"),
-            Cell(parts.text(each.host), "t"),
-            Cell(parts.text(each.process_id), "name"),
+            PageCell(parts.text(each.instance_id or each.member_id), "name"),
+            PageCell(parts.text(each.client_id), "name"),
+            PageCell(parts.text(each.host), "t"),
+            PageCell(parts.text(each.process_id), "name"),
             parts.number(each.member_epoch),
-            *(Cell(_tasks(some), "name") for some in each.assignment),
-            Cell(_target(each), "name"),
+            *(PageCell(_tasks(some), "name") for some in each.assignment),
+            PageCell(_target(each), "name"),
         )
         for each in group.members[:_MOST_ROWS]
     ]  # fmt: skip
@@ -81,8 +81,8 @@ def _tasks(tasks: Sequence[StreamsTask]) -> str:
     return (shown or "none") + (f" and {left:,} more" if left > 0 else "")
 
 
-def _names(names: Iterable[str]) -> Cell:
+def _names(names: Iterable[str]) -> PageCell:
     some = list(names)
     left = len(some) - _MOST_NAMES
     shown = ", ".join(map(parts.text, some[:_MOST_NAMES]))
-    return Cell((shown or "—") + (f" and {words.number(left)} more" if left > 0 else ""), "name")
+    return PageCell((shown or "—") + (f" and {words.number(left)} more" if left > 0 else ""), "name")

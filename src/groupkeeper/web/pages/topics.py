@@ -11,10 +11,10 @@ from groupkeeper.live.verdicts import judge_status
 from groupkeeper.pipeline.report import words
 from groupkeeper.web.pages import parts, scope
 from groupkeeper.web.pages.listing import Order, ordered
-from groupkeeper.web.pages.parts import ANONYMOUS, Cell, Column, Viewer
+from groupkeeper.web.pages.parts import ANONYMOUS, PageCell, PageColumn, Viewer
 
 
-class Topic(NamedTuple):
+class TopicRow(NamedTuple):
     """A topic with what is known of it by the groups that read it."""
 
     name: str
@@ -51,7 +51,7 @@ class Topic(NamedTuple):
         return sum(view.lag.lost or 0 for _, view in self.readers)
 
 
-_KEYS: Mapping[str, Callable[[Topic], float | str | None]] = {
+_KEYS: Mapping[str, Callable[[TopicRow], float | str | None]] = {
     "topic": lambda topic: topic.name,
     "partitions": lambda topic: topic.partitions,
     "groups": lambda topic: len(topic.readers),
@@ -62,27 +62,27 @@ _KEYS: Mapping[str, Callable[[Topic], float | str | None]] = {
     "lost": lambda topic: topic.lost,
 }
 _COLUMNS = (
-    Column("topic", "", "topic"),
-    Column("partitions", "n", "partitions"),
-    Column("groups", "n", "groups"),
-    Column("active groups", "n", "active"),
-    Column("largest lag", "n", "lag"),
-    Column("longest time lag", "n", "time_lag"),
-    Column("shortest retention margin", "n", "margin"),
-    Column("lost", "n", "lost"),
+    PageColumn("topic", "", "topic"),
+    PageColumn("partitions", "n", "partitions"),
+    PageColumn("groups", "n", "groups"),
+    PageColumn("active groups", "n", "active"),
+    PageColumn("largest lag", "n", "lag"),
+    PageColumn("longest time lag", "n", "time_lag"),
+    PageColumn("shortest retention margin", "n", "margin"),
+    PageColumn("lost", "n", "lost"),
 )
 _ASCENDING_FIRST = ("topic", "margin")
 _LONGEST_TEXT = 300
 
 
-def topics_of(snapshot: ClusterSnapshot, wanted: str = "") -> list[Topic]:
+def topics_of(snapshot: ClusterSnapshot, wanted: str = "") -> list[TopicRow]:
     """The topics with a text in their names, by name."""
     readers: dict[str, list[tuple[GroupView, TopicView]]] = {}
     for group in snapshot.groups.values():
         for name, view in group.topics.items():
             if wanted in name.lower():
                 readers.setdefault(name, []).append((group, view))
-    return [Topic(name, readers[name]) for name in sorted(readers)]
+    return [TopicRow(name, readers[name]) for name in sorted(readers)]
 
 
 def topics_page(
@@ -120,16 +120,16 @@ def topics_page(
     return parts.page(title, body, parts.way_to(snapshot.cluster), viewer, follows=snapshot.cluster)
 
 
-def _cells(cluster: str, topic: Topic) -> Sequence[Cell]:
+def _cells(cluster: str, topic: TopicRow) -> Sequence[PageCell]:
     link = parts.url("/topic", cluster=cluster, topic=topic.name)
     return (
-        Cell(f'<a href="{link}">{parts.text(topic.name)}</a>', "name"),
+        PageCell(f'<a href="{link}">{parts.text(topic.name)}</a>', "name"),
         parts.number(topic.partitions),
         parts.number(len(topic.readers)),
         parts.number(topic.active),
         parts.number(topic.lag),
-        Cell(parts.duration(topic.lag_ms), "n"),
-        Cell(parts.duration(topic.margin_ms), "n"),
+        PageCell(parts.duration(topic.lag_ms), "n"),
+        PageCell(parts.duration(topic.margin_ms), "n"),
         parts.number(topic.lost),
     )
 
@@ -142,23 +142,23 @@ _READERS: Mapping[str, Callable[[tuple[GroupView, TopicView]], float | str | Non
     "margin": lambda reader: reader[1].wait.margin_ms,
 }
 _READER_COLUMNS = (
-    Column("status of the group"),
-    Column("group", "", "group"),
-    Column("type", "t"),
-    Column("state", "t"),
-    Column("members on it", "n", "members"),
-    Column("partitions", "n"),
-    Column("without commit", "n"),
-    Column("lag", "n", "lag"),
-    Column("time lag", "n", "time_lag"),
-    Column("retention margin", "n", "margin"),
-    Column("lost", "n"),
-    Column("readable", "n"),
+    PageColumn("status of the group"),
+    PageColumn("group", "", "group"),
+    PageColumn("type", "t"),
+    PageColumn("state", "t"),
+    PageColumn("members on it", "n", "members"),
+    PageColumn("partitions", "n"),
+    PageColumn("without commit", "n"),
+    PageColumn("lag", "n", "lag"),
+    PageColumn("time lag", "n", "time_lag"),
+    PageColumn("retention margin", "n", "margin"),
+    PageColumn("lost", "n"),
+    PageColumn("readable", "n"),
 )
 
 
 def topic_page(
-    snapshot: ClusterSnapshot, topic: Topic, parameters: Mapping[str, str], now_ms: int, viewer: Viewer = ANONYMOUS
+    snapshot: ClusterSnapshot, topic: TopicRow, parameters: Mapping[str, str], now_ms: int, viewer: Viewer = ANONYMOUS
 ) -> str:
     """The groups that read a topic, with the lag of each."""
     order = Order.of(parameters, _READERS, "time_lag", _ASCENDING_FIRST)
@@ -191,20 +191,20 @@ def topic_page(
     return parts.page(topic.name, body, crumbs, viewer, follows=snapshot.cluster)
 
 
-def _reader_cells(snapshot: ClusterSnapshot, group: GroupView, view: TopicView) -> Sequence[Cell]:
+def _reader_cells(snapshot: ClusterSnapshot, group: GroupView, view: TopicView) -> Sequence[PageCell]:
     link = parts.url("/group", cluster=snapshot.cluster, group=group.group_id)
     lag, wait = view.lag, view.wait
     return (
-        Cell(parts.status(judge_status(group, snapshot.at_ms).status)),
-        Cell(f'<a href="{link}">{parts.text(group.group_id)}</a>', "name"),
-        Cell(group.group_type or "—", "t"),
-        Cell(group.group_state or "—", "t"),
+        PageCell(parts.status(judge_status(group, snapshot.at_ms).status)),
+        PageCell(f'<a href="{link}">{parts.text(group.group_id)}</a>', "name"),
+        PageCell(group.group_type or "—", "t"),
+        PageCell(group.group_state or "—", "t"),
         parts.number(view.assigned),
         parts.number(lag.partitions),
         parts.number(lag.uncommitted_partitions),
-        Cell(parts.lag(lag), "n"),
-        Cell(parts.time_lag(lag, wait), "n"),
-        Cell(parts.duration(wait.margin_ms), "n"),
+        PageCell(parts.lag(lag), "n"),
+        PageCell(parts.time_lag(lag, wait), "n"),
+        PageCell(parts.duration(wait.margin_ms), "n"),
         parts.number(lag.lost),
         parts.number(lag.readable),
     )

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from groupkeeper.cli.dropin.kafka_get_offsets import TABLE, Refused, check_servers, offset_spec, rules_of, run
+from groupkeeper.cli.dropin.kafka_get_offsets import TABLE, OffsetsRefused, check_servers, offset_spec, rules_of, run
 from groupkeeper.cli.dropin.options import UsageProblem
 from groupkeeper.client.admin.types import OffsetSpec
 
@@ -59,7 +59,7 @@ def test_topics_and_partitions() -> None:
     ],
 )
 def test_what_is_refused(arguments: list[str], text: str) -> None:
-    with pytest.raises(Refused) as refusal:
+    with pytest.raises(OffsetsRefused) as refusal:
         chosen(*arguments)
     assert str(refusal.value).endswith(text)
 
@@ -81,7 +81,9 @@ def test_times(text: str, spec: OffsetSpec) -> None:
 
 @pytest.mark.parametrize("text", ["", "LATEST", "yesterday", "1.5", "99999999999999999999"])
 def test_not_times(text: str) -> None:
-    with pytest.raises(Refused, match=f"^Malformed time argument {text}. Please use -1 or latest / -2 or earliest / "):
+    with pytest.raises(
+        OffsetsRefused, match=f"^Malformed time argument {text}. Please use -1 or latest / -2 or earliest / "
+    ):
         offset_spec(text)
 
 

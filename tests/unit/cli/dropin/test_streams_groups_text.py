@@ -18,7 +18,7 @@ from groupkeeper.client.admin.types import (
     TopicPartition,
     TopologyStatus,
 )
-from groupkeeper.operations.streams_groups import Progress
+from groupkeeper.operations.streams_groups import PartitionProgress
 
 ASSIGNED = StreamsTasks(
     (StreamsTask("0", 1), StreamsTask("1", 0), StreamsTask("0", 2)), (StreamsTask("1", 3),), (StreamsTask("2", 0),)
@@ -50,8 +50,8 @@ def test_verbose_members_have_what_they_are_to_run() -> None:
 
 def test_offsets_and_what_is_not_committed() -> None:
     found = {
-        TopicPartition("t", 1): Progress(OffsetAndMetadata(3), 9, 6),
-        TopicPartition("t", 0): Progress(None, 4, 4),
+        TopicPartition("t", 1): PartitionProgress(OffsetAndMetadata(3), 9, 6),
+        TopicPartition("t", 0): PartitionProgress(None, 4, 4),
     }
     rows = [line.split() for line in texts.offsets("g", found, verbose=True).splitlines()]
     assert rows[0][3:] == ["CURRENT-OFFSET", "LEADER-EPOCH", "LOG-END-OFFSET", "OFFSET-LAG"]

@@ -11,7 +11,7 @@ import pytest
 from groupkeeper.cli.framework.render import CsvWriter, JsonWriter, TableWriter, Writer, problem_text, width
 from groupkeeper.cli.framework.reports import Column, Page, Problem, Row, Shape, problem_of
 from groupkeeper.client.errors import BrokersNotFound, SaslMissing
-from groupkeeper.operations.problems import Acl
+from groupkeeper.operations.problems import MissingAcl
 
 SHAPE = Shape(
     "things", "rows", [Column("group", ""), Column("lag", ""), Column("parts", ""), Column("host", "", False)]
@@ -28,7 +28,7 @@ def written(writer: Writer, *pages: Page) -> str:
 
 PAGES = (
     Page([row("a", 5, ("t", 0), ("t", 1), ("u", 2)), row("longer", None)]),
-    Page((), [Problem("BAD", "no", "g", acl=Acl("DESCRIBE", "GROUP", "g"))], ["note"], {"executed": True}),
+    Page((), [Problem("BAD", "no", "g", acl=MissingAcl("DESCRIBE", "GROUP", "g"))], ["note"], {"executed": True}),
     Page([row("東京", 12345)]),
 )
 
@@ -108,17 +108,17 @@ def test_width_is_in_cells(text: str, cells: int) -> None:
         (Problem("BAD", "there is no group g (why)", "g"), "error: there is no group g (why) (BAD)\n"),
         (Problem("BAD", "Group gg is large.", "g"), "error: g: Group gg is large (BAD)\n"),
         (
-            Problem("BAD", "Topic authorization failed.", topic="t", acl=Acl("READ", "TOPIC", "t")),
+            Problem("BAD", "Topic authorization failed.", topic="t", acl=MissingAcl("READ", "TOPIC", "t")),
             "error: t: Topic authorization failed; missing ACL: READ on topic t (BAD)\n",
         ),
         (Problem("BAD", "no\nmore", "", "t", 3), "error: '' t-3: no\\nmore (BAD)\n"),
         (Problem("BAD", "no", broker=7), "error: broker 7: no (BAD)\n"),
         (
-            Problem("BAD", "no", "g", acl=Acl("READ", "TOPIC", None)),
+            Problem("BAD", "no", "g", acl=MissingAcl("READ", "TOPIC", None)),
             "error: g: no; missing ACL: READ on topic (one of the group's topics) (BAD)\n",
         ),
         (
-            Problem("BAD", "no", acl=Acl("DESCRIBE", "CLUSTER", "c")),
+            Problem("BAD", "no", acl=MissingAcl("DESCRIBE", "CLUSTER", "c")),
             "error: no; missing ACL: DESCRIBE on the cluster (BAD)\n",
         ),
     ],

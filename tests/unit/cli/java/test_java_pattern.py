@@ -2,7 +2,7 @@ r"""Regular expressions of java.util.regex: what each matches, or that it is non
 
 import pytest
 
-from groupkeeper.cli.java.pattern import BadPattern, compile_pattern
+from groupkeeper.cli.java.pattern import BadJavaPattern, compile_pattern
 
 TOPICS = ["orders", "Orders", "PAYMENTS", "a.b_c-d", "b", "9", "aaaaaa"]
 
@@ -10,7 +10,7 @@ TOPICS = ["orders", "Orders", "PAYMENTS", "a.b_c-d", "b", "9", "aaaaaa"]
 def matched(pattern: str) -> str | None:
     try:
         compiled = compile_pattern(pattern)
-    except BadPattern:
+    except BadJavaPattern:
         return None
     return " ".join(topic for topic in TOPICS if compiled.fullmatch(topic))
 

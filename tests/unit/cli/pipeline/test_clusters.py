@@ -12,7 +12,7 @@ import pytest
 
 from groupkeeper.cli.framework.commands import parser
 from groupkeeper.cli.framework.context_files import Context, write
-from groupkeeper.cli.framework.values import Checkpoint
+from groupkeeper.cli.framework.values import NamedCheckpoint
 from groupkeeper.cli.main import main
 from groupkeeper.cli.pipeline.family import _planned, source_of
 from groupkeeper.cli.pipeline.report import _ways
@@ -79,4 +79,4 @@ def test_the_cluster_of_a_checkpoint_is_asked_for_where_there_are_two(
         main([*words, "--checkpoint", given])
     _, _, example = capsys.readouterr().err.strip().rpartition(" ")
     found = parser(words).parse_args([*words, "--checkpoint", example]).checkpoints
-    assert found == [Checkpoint("east", None if given == "chk/*" else "name", given.removeprefix("name="))]
+    assert found == [NamedCheckpoint("east", None if given == "chk/*" else "name", given.removeprefix("name="))]

@@ -6,13 +6,13 @@ import pytest
 
 from groupkeeper.operations.plans.clones.bracketing import between
 from groupkeeper.operations.plans.clones.syncing import Pair
-from groupkeeper.operations.plans.clones.translating import Certainty, Ends, Found
+from groupkeeper.operations.plans.clones.translating import Certainty, Ends, Translated
 
 THERE = Ends(100, 1_000)
 
 
-def by_time(offset: int) -> Found:
-    return Found(offset, "by time", 7, 9, to_come=5)
+def by_time(offset: int) -> Translated:
+    return Translated(offset, "by time", 7, 9, to_come=5)
 
 
 @pytest.mark.parametrize(

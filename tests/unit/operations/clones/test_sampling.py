@@ -17,7 +17,7 @@ from groupkeeper.operations.plans.clones.matching import Trace
 from groupkeeper.operations.plans.clones.sampling import Sampler
 from groupkeeper.operations.plans.clones.syncing import Pair
 from groupkeeper.operations.plans.clones.timing import Sides
-from groupkeeper.operations.plans.clones.translating import Ends, Found
+from groupkeeper.operations.plans.clones.translating import Ends, Translated
 from groupkeeper.operations.plans.walking import Kept
 
 SEEDS = 150
@@ -121,20 +121,20 @@ def copied(seed: int) -> Copied:
 
 def found_in(
     logs: Copied, offsets: list[int], searched: int = 2_000, told: list[Pair] | None = None
-) -> dict[int, Found]:
+) -> dict[int, Translated]:
     source, target = logs.source, logs.target
     ends = {PLACE: Ends(source.oldest, source.end)}, {PLACE: Ends(target.oldest, target.end)}
     sides = Sides(None, None, {PLACE: PLACE}, *ends)  # type: ignore[arg-type]
     sampler = Sampler(sides, (source, target), searched, {PLACE: told or []})  # type: ignore[arg-type]
     inside = {Position(*PLACE, at): at for at in offsets}
 
-    async def work() -> dict[Position, Found]:
+    async def work() -> dict[Position, Translated]:
         return await sampler.find(inside, await source.around(inside))
 
     return {at.offset: one for at, one in asyncio.run(work()).items()}
 
 
-def check(logs: Copied, found: Mapping[int, Found]) -> None:
+def check(logs: Copied, found: Mapping[int, Translated]) -> None:
     """By what the records are: nothing unread is skipped, and what is read again is within its bound."""
     copies = Counter(logs.origins.values())
     newest = max(copies, default=-1)

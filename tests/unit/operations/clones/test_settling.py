@@ -16,7 +16,7 @@ from groupkeeper.operations.plans.clones.reading import CONTEXT, look_of
 from groupkeeper.operations.plans.clones.settling import Hints, _Settler
 from groupkeeper.operations.plans.clones.syncing import Pair, Syncs
 from groupkeeper.operations.plans.clones.timing import Sides
-from groupkeeper.operations.plans.clones.translating import Ends, Found
+from groupkeeper.operations.plans.clones.translating import Ends, Translated
 from groupkeeper.operations.plans.walking import Kept
 from groupkeeper.protocol.record import Record
 
@@ -56,12 +56,12 @@ def settler_of(source: Log, target: Log) -> _Settler:
     return settler
 
 
-def guessed(source: Log, target: Log, offset: int) -> Found | None:
+def guessed(source: Log, target: Log, offset: int) -> Translated | None:
     """What is found before any lookup of times."""
     settler = settler_of(source, target)
     inside = {Position(*PLACE, offset): offset}
 
-    async def work() -> Found | None:
+    async def work() -> Translated | None:
         ours = await source.around(inside)
         return (await settler._guessed(inside, ours, {})).get(Position(*PLACE, offset))
 
@@ -134,10 +134,10 @@ def test_headers_tell_the_place_though_records_are_all_the_same() -> None:
     assert exact > 75
 
 
-def by_header(source: Log, target: Log, offset: int) -> Found | None:
+def by_header(source: Log, target: Log, offset: int) -> Translated | None:
     settler, at = settler_of(source, target), Position(*PLACE, offset)
 
-    async def work() -> Found | None:
+    async def work() -> Translated | None:
         ours = await source.around({at: offset})
         return (await settler._by_origins({at: offset}, ours)).get(at)
 
@@ -208,11 +208,11 @@ def test_syncs_of_a_mirror_that_is_killed(kinds: int, loses_syncs: bool) -> None
         assert exact > looked_at * 0.9
 
 
-def by_syncs(source: Log, target: Log, offset: int, syncs: Syncs) -> Found | None:
+def by_syncs(source: Log, target: Log, offset: int, syncs: Syncs) -> Translated | None:
     settler, at = settler_of(source, target), Position(*PLACE, offset)
     settler._syncs = {PLACE: syncs}
 
-    async def work() -> Found | None:
+    async def work() -> Translated | None:
         found, _ = await settler._by_syncs({at: offset}, await source.around({at: offset}))
         return found.get(at)
 
@@ -243,10 +243,10 @@ def test_copies_are_not_older(shifts: tuple[int, int], is_found: bool) -> None:
     assert found is None or (found.offset, found.certainty) == (300, "identity")
 
 
-def restamped(source: Log, target: Log, offset: int) -> Found | None:
+def restamped(source: Log, target: Log, offset: int) -> Translated | None:
     settler, at = settler_of(source, target), Position(*PLACE, offset)
 
-    async def work() -> Found | None:
+    async def work() -> Translated | None:
         return (await settler._restamped({at: offset}, await source.around({at: offset}))).get(at)
 
     return asyncio.run(work())
@@ -266,7 +266,7 @@ def test_a_known_place_leads_to_those_behind_it() -> None:
     places = [at for at in range(150, 4_000, 350) if at % 397 and (at - 1) % 397]
     keys = {Position(*PLACE, at): at for at in places}
 
-    async def work() -> dict[Position, Found]:
+    async def work() -> dict[Position, Translated]:
         known = {at: found for at in keys if (found := settler._known_before(at)) is not None}
         return await settler._behind(known, keys, await settler._ours.around(keys))
 

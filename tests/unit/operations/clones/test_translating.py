@@ -10,7 +10,7 @@ import pytest
 
 from groupkeeper.client.admin.types import FirstRecord, ListedOffset
 from groupkeeper.operations.plans.by_time import NOTHING_THERE
-from groupkeeper.operations.plans.clones.translating import Ends, Facts, Lookups, Part, translate
+from groupkeeper.operations.plans.clones.translating import Ends, Lookups, Part, TranslationFacts, translate
 from groupkeeper.operations.plans.walking import Kept
 
 MARKER = -1
@@ -56,7 +56,7 @@ class Log(NamedTuple):
         return Part(max(begin, self.oldest), self.ends.latest, kept) if self.is_seen else None
 
 
-def facts_of(source: Log, target: Log, committed: int, *, is_append_time: bool = False) -> Facts:
+def facts_of(source: Log, target: Log, committed: int, *, is_append_time: bool = False) -> TranslationFacts:
     """What a clone finds out."""
     following = [one for one in source.committed if one.offset >= committed]
     record = following[0] if following else source.committed[-1]
@@ -67,7 +67,7 @@ def facts_of(source: Log, target: Log, committed: int, *, is_append_time: bool =
         last, begin = source.first_from(last_ms), target.first_from(last_ms).offset
     elif there.at.offset >= 0 and there.at.timestamp != here.at.timestamp:
         counterpart = source.first_from(there.at.timestamp)
-    return Facts(
+    return TranslationFacts(
         committed, source.ends, target.ends, record, not following, here, there,
         is_append_time and there.at.offset >= 0, counterpart, last, ours=source.part(), theirs=target.part(begin),
     )  # fmt: skip

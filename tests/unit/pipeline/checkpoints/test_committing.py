@@ -18,7 +18,7 @@ from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from groupkeeper.client.admin import Admin
-from groupkeeper.pipeline.checkpoints.committing import Committer, Progress
+from groupkeeper.pipeline.checkpoints.committing import CommitProgress, Committer
 from groupkeeper.pipeline.checkpoints.listener import CommitsToKafka
 from groupkeeper.testing.background import BackgroundBroker
 
@@ -49,8 +49,8 @@ def within(condition: Callable[[], bool]) -> None:
         time.sleep(0.02)
 
 
-def at(number: int, query: str = "q1") -> Progress:
-    return Progress(query, number, [json.dumps({"orders": {"0": number, "1": 2 * number}}), "5"])
+def at(number: int, query: str = "q1") -> CommitProgress:
+    return CommitProgress(query, number, [json.dumps({"orders": {"0": number, "1": 2 * number}}), "5"])
 
 
 def test_the_latest_progress_is_committed(servers: str) -> None:
@@ -69,7 +69,9 @@ def test_the_latest_progress_is_committed(servers: str) -> None:
 
 def test_two_sources_of_a_partition_count_as_the_slower_one(servers: str) -> None:
     committer = Committer(servers)
-    committer.put("slower", Progress("q", 1, ['{"orders":{"0":7,"1":null}}', '{"orders":{"0":5}}', '{"gone":{"0":1}}']))
+    committer.put(
+        "slower", CommitProgress("q", 1, ['{"orders":{"0":7,"1":null}}', '{"orders":{"0":5}}', '{"gone":{"0":1}}'])
+    )
     assert committer.close(PATIENCE_S)
     assert {place: offset for place, (offset, _) in committed(servers, "slower").items()} == {("orders", 0): 5}
 

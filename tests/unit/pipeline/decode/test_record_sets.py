@@ -7,7 +7,7 @@ import random
 import numpy as np
 import pytest
 
-from groupkeeper.pipeline.decode.batches import Aborted, CorruptBatch, RecordSet
+from groupkeeper.pipeline.decode.batches import AbortedRange, CorruptBatch, RecordSet
 from groupkeeper.pipeline.decode.raw import times
 from groupkeeper.pipeline.decode.records import Records, read_record_sets
 from groupkeeper.pipeline.tables.schema import LAST_MS
@@ -126,7 +126,7 @@ def test_aborted_transactions_are_not_seen() -> None:
         marker(6, 1, is_commit=True),
         transactional(7, 2, b"aborted, marker not fetched yet"),
     ]
-    aborted = [Aborted(2, 7), Aborted(1, 0)]
+    aborted = [AbortedRange(2, 7), AbortedRange(1, 0)]
     found, _ = read_record_sets([RecordSet(b"".join(log), 0, 99, aborted)])
     seen = [value for _, _, _, value in plain(found.where(~found.is_control))]
     assert seen == [b"committed", b"outside", b"committed later"]

@@ -7,7 +7,7 @@ from uuid import UUID
 from groupkeeper.client.admin.types import TopicPartition
 from groupkeeper.coordinator.share_state.state import SharePartitionKey, ShareState, StateBatch
 from groupkeeper.pipeline.jobs.share_offsets import share_offset_rows
-from groupkeeper.pipeline.kafka.instants import Identity, Instant, LogEnds
+from groupkeeper.pipeline.kafka.instants import ClusterIdentity, Instant, LogEnds
 from groupkeeper.protocol.uuids import uuid_text
 
 TOPIC_ID = UUID(int=7).bytes
@@ -26,7 +26,7 @@ def test_records_on_their_way_to_the_dead_letter_queue_are_rejected_but_not_done
     logs = {TopicPartition("jobs", 0): LogEnds(0, 20, 20, uuid_text(TOPIC_ID))}
     (row,) = share_offset_rows(
         [(SharePartitionKey("queue", TOPIC_ID, 0), state)],
-        Instant(1, Identity(None, None), "__consumer_offsets", {}, logs),
+        Instant(1, ClusterIdentity(None, None), "__consumer_offsets", {}, logs),
     )
     told = {name: row[name] for name in ("start_offset", "rejected", "done_ahead", "lag", "most_deliveries")}
     assert told == {"start_offset": 7, "rejected": 4, "done_ahead": 1, "lag": 12, "most_deliveries": 5}

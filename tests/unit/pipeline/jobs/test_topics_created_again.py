@@ -11,7 +11,7 @@ import pytest
 from groupkeeper.client.admin.types import TopicPartition
 from groupkeeper.pipeline.jobs.log_offsets import Clusters
 from groupkeeper.pipeline.jobs.topics import _created_again, _is_measured, _rows, topics
-from groupkeeper.pipeline.kafka.instants import Identity, Instant, LogEnds, Refused
+from groupkeeper.pipeline.kafka.instants import ClusterIdentity, Instant, InstantRefused, LogEnds
 from groupkeeper.pipeline.kafka.options import parse_options
 from groupkeeper.pipeline.present.lag import lag
 from groupkeeper.pipeline.present.moved import recent_rewinds
@@ -48,15 +48,15 @@ def test_measures_of_lag_begin_again(before: str | None, now: str | None, known:
     assert row["produced_per_s"] == (0.5 if len(known) == 2 else None)
 
 
-def instant(*ends: LogEnds | Refused) -> Instant:
+def instant(*ends: LogEnds | InstantRefused) -> Instant:
     logs = {TopicPartition("t", number): each for number, each in enumerate(ends)}
-    return Instant(int(BEGIN.timestamp() * 1000), Identity(None, None), "__consumer_offsets", {}, logs)
+    return Instant(int(BEGIN.timestamp() * 1000), ClusterIdentity(None, None), "__consumer_offsets", {}, logs)
 
 
 def test_a_topic_of_another_id_is_measured_in_the_same_minute() -> None:
     before = {("c", "t"): {"topic_id": "one", "measured_time": BEGIN, "problem": None}}
     same, other = LogEnds(0, 9, 9, "one"), LogEnds(0, 9, 9, "two")
-    gone, unnamed = Refused("no leader", is_deleted=False), LogEnds(0, 9, 9, None)
+    gone, unnamed = InstantRefused("no leader", is_deleted=False), LogEnds(0, 9, 9, None)
     for now in (instant(same), instant(gone), instant(unnamed)):
         assert _created_again("c", now, before) == {}
         assert _is_measured("c", now, before)
@@ -83,7 +83,7 @@ def test_an_id_stays_known_while_the_cluster_is_away() -> None:
 
 def test_an_id_stays_known_while_no_log_can_be_queried() -> None:
     before = {("c", "t"): {"topic_id": "one", "measured_time": BEGIN, "measures": []}}
-    (row,) = _rows("c", instant(Refused("no leader", is_deleted=False)), {}, before)
+    (row,) = _rows("c", instant(InstantRefused("no leader", is_deleted=False)), {}, before)
     assert row["topic_id"] == "one"
 
 

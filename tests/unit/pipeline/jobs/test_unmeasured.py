@@ -15,7 +15,7 @@ from groupkeeper.pipeline.governance.quality import _ages
 from groupkeeper.pipeline.jobs.freshness import freshness
 from groupkeeper.pipeline.jobs.log_offsets import Clusters, _names, _wanted
 from groupkeeper.pipeline.jobs.reading import same_clusters, why_unread
-from groupkeeper.pipeline.kafka.instants import Identity, Instant, LogEnds
+from groupkeeper.pipeline.kafka.instants import ClusterIdentity, Instant, LogEnds
 from groupkeeper.pipeline.kafka.options import parse_options
 from groupkeeper.pipeline.kafka.planning import plan
 from groupkeeper.pipeline.present.members import assigned
@@ -33,7 +33,7 @@ OPTIONS = parse_options({"kafka.bootstrap.servers": "127.0.0.1:1", "cluster": "c
 def test_assigned_partitions_are_asked_for_too() -> None:
     """By whichever of its name and its id members have of a topic; those of topics that are gone have no name."""
     instant = Instant(
-        0, Identity(None, None), "__consumer_offsets", {}, {TopicPartition("u", 5): LogEnds(0, 9, 9, "U")}
+        0, ClusterIdentity(None, None), "__consumer_offsets", {}, {TopicPartition("u", 5): LogEnds(0, 9, 9, "U")}
     )
     partitions = [
         {"topic": "t", "topic_id": None, "partitions": [0, 1]},
@@ -90,7 +90,7 @@ def test_the_age_of_each_cluster_counts() -> None:
 def test_another_cluster_is_named_before_what_it_lacks() -> None:
     lacks = SourceError("cluster c: topic __consumer_offsets: it does not exist")
     lacks.cluster_id = "new"
-    known = SimpleNamespace(next_offsets={}, identities={"c": Identity("old", None)})
+    known = SimpleNamespace(next_offsets={}, identities={"c": ClusterIdentity("old", None)})
     assert str(why_unread("c", lacks, known)).startswith(
         "cluster c: the tables are of another cluster, with the id old; the id is new now: "
     )
@@ -109,10 +109,10 @@ async def test_who_has_replied_is_known_of_a_cluster_without_an_offsets_topic() 
 
 def test_one_cluster_under_two_names_is_noted() -> None:
     identities = {
-        "a": Identity("x", None),
-        "b": Identity("y", None),
-        "c": Identity("x", None),
-        "d": Identity(None, None),
+        "a": ClusterIdentity("x", None),
+        "b": ClusterIdentity("y", None),
+        "c": ClusterIdentity("x", None),
+        "d": ClusterIdentity(None, None),
     }
     assert same_clusters(identities) == [
         "a and c are the same cluster, its id is x: its groups are in the tables once for each"

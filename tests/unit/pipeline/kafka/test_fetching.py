@@ -19,7 +19,7 @@ from groupkeeper.client.admin.types import TopicPartition as Place
 from groupkeeper.pipeline.decode.records import records_seen
 from groupkeeper.pipeline.errors import SourceError
 from groupkeeper.pipeline.kafka.fetching import fetch
-from groupkeeper.pipeline.kafka.options import Options, parse_options
+from groupkeeper.pipeline.kafka.options import ReadOptions, parse_options
 from groupkeeper.pipeline.kafka.planning import Range
 from groupkeeper.protocol.messages.fetch_request import FetchRequest
 from groupkeeper.protocol.messages.fetch_response import FetchableTopicResponse, FetchResponse, PartitionData
@@ -50,7 +50,7 @@ def servers(broker: BackgroundBroker) -> str:
     return broker.bootstrap_servers
 
 
-def options_of(servers: str, **more: str) -> Options:
+def options_of(servers: str, **more: str) -> ReadOptions:
     properties = {"kafka.retry.backoff.ms": "1", "kafka.retry.backoff.max.ms": "1"}
     return parse_options({"kafka.bootstrap.servers": servers, "cluster": "c", "subscribe": "t", **properties, **more})
 
@@ -59,7 +59,7 @@ def piece(partition: int, start: int, end: int, topic: str = "t") -> Range:
     return Range(0, "c", topic, partition, start, end)
 
 
-def offsets(ranges: list[Range], options: Options) -> dict[int, list[int]]:
+def offsets(ranges: list[Range], options: ReadOptions) -> dict[int, list[int]]:
     """What arrives, by partition."""
     found: dict[int, list[int]] = {}
     for fetched in fetch(ranges, options):

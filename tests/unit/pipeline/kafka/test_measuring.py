@@ -14,8 +14,15 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from groupkeeper.broker.authorizer import Operation, ResourceType, RuleAuthorizer
 from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import TopicPartition as Place
-from groupkeeper.pipeline.kafka.instants import Identity, Instant, LogEnds, Refused, list_logs, measure_logs
-from groupkeeper.pipeline.kafka.measuring import Measure, Row, Wanted, measure
+from groupkeeper.pipeline.kafka.instants import (
+    ClusterIdentity,
+    Instant,
+    InstantRefused,
+    LogEnds,
+    list_logs,
+    measure_logs,
+)
+from groupkeeper.pipeline.kafka.measuring import LogMeasure, Row, Wanted, measure
 from groupkeeper.pipeline.kafka.options import ClusterOptions, parse_options
 from groupkeeper.pipeline.kafka.planning import plan
 from groupkeeper.pipeline.tables import LOG_OFFSETS
@@ -38,7 +45,7 @@ def instant_of(cluster: ClusterOptions) -> Instant:
 
 def measured(servers: str, wanted: Wanted) -> dict[int, Row]:
     cluster = cluster_at(servers)
-    (found,) = measure([Measure(cluster, instant_of(cluster), wanted)])
+    (found,) = measure([LogMeasure(cluster, instant_of(cluster), wanted)])
     return as_read(found)
 
 
@@ -135,7 +142,7 @@ def test_ends_are_those_of_the_instant_whatever_comes_after_it() -> None:
         for _ in range(100):
             producer.produce("t", b"v", partition=0)
         assert producer.flush(PATIENCE_S) == 0
-        (found,) = measure([Measure(cluster, instant, {Place("t", 0): [1]})])
+        (found,) = measure([LogMeasure(cluster, instant, {Place("t", 0): [1]})])
     (row,) = as_read(found).values()
     assert (row["log_end_offset"], row["measured_time"].timestamp() * 1000) == (3, instant.measured_ms)
     assert [each["offset"] for each in row["records"]] == [1]
@@ -158,7 +165,7 @@ def test_logs_are_measured_at_the_stated_instant_while_they_grow() -> None:
             producer.poll(0.0005)
         producer.flush(PATIENCE_S)
 
-    async def ends(servers: str) -> list[tuple[int, LogEnds | Refused]]:
+    async def ends(servers: str) -> list[tuple[int, LogEnds | InstantRefused]]:
         found = []
         async with Admin(servers) as admin:
             begins = await list_logs(admin)
@@ -197,7 +204,7 @@ def test_records_that_may_not_be_read_are_a_problem_beside_the_ends() -> None:
         commit_something(servers)
         instant = instant_of(cluster_at(servers))
         authorizer.allow(Operation.DESCRIBE, ResourceType.TOPIC)
-        (found,) = measure([Measure(cluster_at(servers), instant, {Place("t", 0): [0]})])
+        (found,) = measure([LogMeasure(cluster_at(servers), instant, {Place("t", 0): [0]})])
     (row,) = as_read(found).values()
     assert (row["log_end_offset"], row["records"]) == (1, [])
     assert row["problem"].startswith("the record at offset 0: TopicAuthorizationFailed")
@@ -205,10 +212,10 @@ def test_records_that_may_not_be_read_are_a_problem_beside_the_ends() -> None:
 
 def test_what_cannot_be_asked_is_a_problem_of_its_own() -> None:
     place = Place("t", 0)
-    instant = Instant(1, Identity(None, None), "__consumer_offsets", {0: 1}, {})  # in which it is not
+    instant = Instant(1, ClusterIdentity(None, None), "__consumer_offsets", {0: 1}, {})  # in which it is not
     with BackgroundBroker(authorizer=RuleAuthorizer()) as locked:
         clusters = [cluster_at(locked.bootstrap_servers), cluster_at("127.0.0.1:1")]
-        found = measure([Measure(each, instant, {place: [1]}) for each in clusters])
+        found = measure([LogMeasure(each, instant, {place: [1]}) for each in clusters])
     (row,), (away,) = (as_read(each).values() for each in found)
     assert row["problem"].startswith("TopicAuthorizationFailed")
     assert (row["is_deleted"], row["measured_time"]) == (False, None)

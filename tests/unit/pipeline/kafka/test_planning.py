@@ -15,9 +15,9 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 
 from groupkeeper.pipeline.errors import SourceError
 from groupkeeper.pipeline.jobs.reading import readings
-from groupkeeper.pipeline.kafka.instants import Identity, Instant
+from groupkeeper.pipeline.kafka.instants import ClusterIdentity, Instant
 from groupkeeper.pipeline.kafka.options import parse_options
-from groupkeeper.pipeline.kafka.planning import Plan, Range, plan_or_raise
+from groupkeeper.pipeline.kafka.planning import Range, ReadPlan, plan_or_raise
 from groupkeeper.pipeline.kafka.source import StreamReader
 from groupkeeper.testing.background import BackgroundBroker
 
@@ -160,11 +160,11 @@ class Ledger(NamedTuple):
     """What a ledger has."""
 
     next_offsets: dict[str, dict[int, int]]
-    identities: Mapping[str, Identity] = MappingProxyType({})
+    identities: Mapping[str, ClusterIdentity] = MappingProxyType({})
 
 
-def of(ranges: list[Range], **ids: Identity) -> Plan:
-    return Plan(ranges, {}, {name: Instant(1, each, "o", {}, {}) for name, each in ids.items()})
+def of(ranges: list[Range], **ids: ClusterIdentity) -> ReadPlan:
+    return ReadPlan(ranges, {}, {name: Instant(1, each, "o", {}, {}) for name, each in ids.items()})
 
 
 def test_readings_go_on_where_the_tables_end() -> None:
@@ -185,8 +185,18 @@ def test_readings_go_on_where_the_tables_end() -> None:
 def test_a_log_that_was_made_again_is_seen_however_long_it_is() -> None:
     ranges = [Range(number, name, "o", 0, 0, 900) for number, name in enumerate("abcd")]
     next_offsets = {name: {0: 50} for name in "abcd"}
-    then = {"a": Identity("A", "x"), "b": Identity("B", "x"), "c": Identity("C", "x"), "d": Identity(None, None)}
-    now = {"a": Identity("A", "x"), "b": Identity("2", "x"), "c": Identity("C", "y"), "d": Identity("D", "z")}
+    then = {
+        "a": ClusterIdentity("A", "x"),
+        "b": ClusterIdentity("B", "x"),
+        "c": ClusterIdentity("C", "x"),
+        "d": ClusterIdentity(None, None),
+    }
+    now = {
+        "a": ClusterIdentity("A", "x"),
+        "b": ClusterIdentity("2", "x"),
+        "c": ClusterIdentity("C", "y"),
+        "d": ClusterIdentity("D", "z"),
+    }
     found, failed = readings(of(ranges, **now), Ledger(next_offsets, then))
     assert [(each.name, each.topic_ids) for each in found] == [("a", {"o": "x"}), ("d", {"o": "z"})]
     way_out = "choose another --tables, or another name for the cluster"

@@ -14,7 +14,7 @@ from tests.fleet_tables import NOW, fleet, write
 
 from groupkeeper.cli.main import main
 from groupkeeper.client.admin.types import OffsetAndMetadata, TopicPartition
-from groupkeeper.operations.plans.journal import Head, Journal, Lost, Result
+from groupkeeper.operations.plans.journal import ApplyResult, Head, Journal, Lost
 from groupkeeper.pipeline.decode.privacy import DROP, Privacy
 from groupkeeper.pipeline.errors import SourceError
 from groupkeeper.pipeline.present.changes import journal_files, read_changes
@@ -34,9 +34,13 @@ def head(change_id: str, at_s: float = 0, **columns: Any) -> Head:
 
 
 def write_down(
-    file: Path, change: Head, group: str, *moves: tuple[int, int | None, int], result: Result = Result.APPLIED,
+    file: Path,
+    change: Head,
+    group: str,
+    *moves: tuple[int, int | None, int],
+    result: ApplyResult = ApplyResult.APPLIED,
     lost: tuple[Lost, ...] = (),
-) -> None:  # fmt: skip
+) -> None:
     """A change of partitions of a topic: (partition, before, after)."""
     pairs = {
         TopicPartition("orders", number): (
@@ -89,8 +93,8 @@ def test_what_brokers_refused_was_done_by_others(tmp_path: Path) -> None:
     file = tmp_path / "journal.jsonl"
     lost = Lost("g", "orders", 0, "GROUP_IS_ACTIVE", "no")
     late = Lost("g", "orders", 1, "REQUEST_TIMED_OUT", "?")
-    write_down(file, head("partly"), "g", (0, 9, 1), (1, 9, 1), (2, 9, 1), result=Result.PARTLY, lost=(lost, late))
-    write_down(file, head("refused"), "g", (3, 9, 1), result=Result.REFUSED)
+    write_down(file, head("partly"), "g", (0, 9, 1), (1, 9, 1), (2, 9, 1), result=ApplyResult.PARTLY, lost=(lost, late))
+    write_down(file, head("refused"), "g", (3, 9, 1), result=ApplyResult.REFUSED)
     write_down(file, head("share", kind="share-reset"), "g", (4, 9, 1))
     rows = [moved(number, 9, 1, place=number) for number in range(5)]
     assert told(tmp_path, *rows) == [None, "partly", "partly", None, None]

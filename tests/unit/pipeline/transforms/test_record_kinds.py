@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from groupkeeper.pipeline.transforms.record_kinds import KIND_OF, Kind, rows_of
+from groupkeeper.pipeline.transforms.record_kinds import KIND_OF, RecordKind, rows_of
 from groupkeeper.protocol.offsets_topic import _CLASSES as CLASSES
 from groupkeeper.protocol.streams_records import STREAMS_CLASSES
 
@@ -21,6 +21,6 @@ def test_each_kind_is_that_of_records_that_there_are() -> None:
 
 def test_rows_of_kinds() -> None:
     names = pa.array(["GroupMetadata", None, "StreamsGroupMetadata", "ShareGroupMemberMetadata", "EndTransaction"])
-    assert rows_of(names, Kind.GROUP).tolist() == [True, False, True, False, False]
-    assert rows_of(names, Kind.GROUP, Kind.MEMBER).tolist() == [True, False, True, True, False]
-    assert rows_of(pa.chunked_array([names]), Kind.TARGET).tolist() == [False] * 5
+    assert rows_of(names, RecordKind.GROUP).tolist() == [True, False, True, False, False]
+    assert rows_of(names, RecordKind.GROUP, RecordKind.MEMBER).tolist() == [True, False, True, True, False]
+    assert rows_of(pa.chunked_array([names]), RecordKind.TARGET).tolist() == [False] * 5

@@ -13,7 +13,7 @@ from groupkeeper.operations.plans.clones.matching import ENOUGH, Trace
 from groupkeeper.operations.plans.clones.reading import Reader
 from groupkeeper.operations.plans.clones.syncing import Pair
 from groupkeeper.operations.plans.clones.timing import Sides
-from groupkeeper.operations.plans.clones.translating import EXACT, Certainty, Ends, Found
+from groupkeeper.operations.plans.clones.translating import EXACT, Certainty, Ends, Translated
 from groupkeeper.operations.plans.walking import Kept
 
 
@@ -70,7 +70,7 @@ _NEAR = 1_000
 """How far behind a place further copies of the records before it are searched for."""
 
 
-class _Stretch(NamedTuple):
+class _CopiedStretch(NamedTuple):
     """Offsets of both logs."""
 
     ours: tuple[int, int]
@@ -94,7 +94,9 @@ class CopiedAgain:
         self._ends.clear()
         self._left.clear()
 
-    async def find(self, inside: Mapping[Position, int], found: Mapping[Position, Found]) -> dict[Position, Found]:
+    async def find(
+        self, inside: Mapping[Position, int], found: Mapping[Position, Translated]
+    ) -> dict[Position, Translated]:
         """Of places known by content, which are of an offset ``inside`` the source's log, the ones that have to be told
         otherwise: who has read all goes behind the copies, for others they are counted.
         """
@@ -109,7 +111,7 @@ class CopiedAgain:
         ends = {tp: self._here(tp).latest + each[-1].downstream - each[-1].upstream for tp, each in places.items()}
         await self._read_ends(ends)
         near = await self._near(places, ends)
-        changed: dict[Position, Found] = {}
+        changed: dict[Position, Translated] = {}
         for at, one in known.items():
             tp, (_, end) = at.topic_partition, self._ends[at.topic_partition]
             at_end = end.read_again(at.offset, one.offset)
@@ -119,7 +121,7 @@ class CopiedAgain:
                 continue
             if at in exact and at.offset >= self._here(tp).latest and end.is_all_again(one.offset):
                 why = f"all is read, and only {replays} further copies of records already read follow: exact"
-                changed[at] = Found(self._last(tp).downstream, why, one.skips, 0, certainty=Certainty.CONTENT)
+                changed[at] = Translated(self._last(tp).downstream, why, one.skips, 0, certainty=Certainty.CONTENT)
             else:
                 more = replays - (one.replays or 0)
                 why = f"{one.why.replace(': exact', '')}; {more} of the records read are here a second time, further on"
@@ -133,7 +135,7 @@ class CopiedAgain:
         return Pair(self._here(tp).latest, self._sides.there[self._sides.named[tp]].latest)
 
     async def _read_ends(self, ends: Mapping[TopicPartition, int]) -> None:
-        stretches: dict[Position, _Stretch] = {}
+        stretches: dict[Position, _CopiedStretch] = {}
         for tp, end in ends.items():
             if tp in self._ends and abs(end - self._ends[tp][0]) < _NEAR:
                 continue
@@ -141,7 +143,7 @@ class CopiedAgain:
             upstream, downstream = self._last(tp)
             if downstream > end:
                 theirs = end, min(downstream, end + self._searched)
-                stretches[Position(*tp, end)] = _Stretch((upstream - self._searched, upstream), theirs)
+                stretches[Position(*tp, end)] = _CopiedStretch((upstream - self._searched, upstream), theirs)
         for at, tail in (await self._tails(stretches)).items():
             self._ends[at.topic_partition] = at.offset, tail
 
@@ -149,7 +151,7 @@ class CopiedAgain:
         self, places: Mapping[TopicPartition, Sequence[Pair]], ends: Mapping[TopicPartition, int]
     ) -> dict[TopicPartition, list[Tail]]:
         """What is shortly behind such places, up to the end that is read anyway; behind the last ones first."""
-        stretches: dict[Position, _Stretch] = {}
+        stretches: dict[Position, _CopiedStretch] = {}
         for tp, each in places.items():
             left = self._left.setdefault(tp, self._searched)
             for some in reversed(list(_together(_behind_which_is_more(each, self._last(tp))))):
@@ -158,7 +160,7 @@ class CopiedAgain:
                 if theirs[0] < theirs[1]:
                     # Copies of what is unread tell that these are copies, too.
                     ours = upstream - _NEAR, min(last.upstream, upstream + left) + _NEAR
-                    stretches[Position(*tp, begin)] = _Stretch(ours, theirs)
+                    stretches[Position(*tp, begin)] = _CopiedStretch(ours, theirs)
                     left -= theirs[1] - theirs[0]
             self._left[tp] = left
         found: dict[TopicPartition, list[Tail]] = {tp: [] for tp in places}
@@ -166,7 +168,7 @@ class CopiedAgain:
             found[at.topic_partition].append(tail)
         return found
 
-    async def _tails(self, stretches: Mapping[Position, _Stretch]) -> dict[Position, Tail]:
+    async def _tails(self, stretches: Mapping[Position, _CopiedStretch]) -> dict[Position, Tail]:
         tails: dict[Position, Tail] = {}
         places = list(stretches)
         for start in range(0, len(places), _TOGETHER):

@@ -6,12 +6,14 @@ from collections.abc import Sequence
 from operator import attrgetter
 
 from groupkeeper.operations.plans.clones.syncing import Pair
-from groupkeeper.operations.plans.clones.translating import Certainty, Ends, Found
+from groupkeeper.operations.plans.clones.translating import Certainty, Ends, Translated
 
 _there = attrgetter("downstream")
 
 
-def between(one: Found, offset: int, known: Sequence[Pair], there: Ends, *, has_older_copies: bool = False) -> Found:
+def between(
+    one: Translated, offset: int, known: Sequence[Pair], there: Ends, *, has_older_copies: bool = False
+) -> Translated:
     """``one``, which times tell of an offset of the source. Where it isn't between the ``known`` places around that
     offset, times mislead, and the earlier one of these is taken: from there on nothing is skipped that is here. So it
     is anywhere if records of the target are older than those of the source: the later times are too far on.
@@ -30,4 +32,4 @@ def between(one: Found, offset: int, known: Sequence[Pair], there: Ends, *, has_
     why += f": up to {replays} records are read again" if replays else ""
     why += f"; up to {lacking} records that the target does not have are skipped" if lacking else ""
     to_come = one.to_come if low == there.latest else None
-    return Found(low, why, lacking, replays, certainty=Certainty.BOUNDED, to_come=to_come)
+    return Translated(low, why, lacking, replays, certainty=Certainty.BOUNDED, to_come=to_come)

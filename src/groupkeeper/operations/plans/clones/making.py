@@ -8,15 +8,15 @@ from typing import NamedTuple
 from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import Failure, OffsetAndMetadata, Position, TopicPartition
 from groupkeeper.operations.errors import NoSuchTime, OutOfRange, PartitionsDiffer, SeveralCopies, TimeUnknown
-from groupkeeper.operations.plans.clones.mirror_maker import Names, mirror_of, names_of
+from groupkeeper.operations.plans.clones.mirror_maker import RemoteNames, mirror_of, names_of
 from groupkeeper.operations.plans.clones.settling import Hints, Settled, settle
 from groupkeeper.operations.plans.clones.states import Shares, States, delivered_again, look_at_shares, look_at_states
 from groupkeeper.operations.plans.clones.syncing import Pair
 from groupkeeper.operations.plans.clones.timing import Sides
-from groupkeeper.operations.plans.clones.translating import Certainty, Ends, Found
+from groupkeeper.operations.plans.clones.translating import Certainty, Ends, Translated
 from groupkeeper.operations.plans.deleting import chosen, lacking, nothing
-from groupkeeper.operations.plans.making import ALL_COMMITTED, Made, Otherwise, Policies, Topics, with_times
-from groupkeeper.operations.plans.model import Change, GroupPlan, Kind, Plan, Trouble
+from groupkeeper.operations.plans.making import ALL_COMMITTED, Made, Otherwise, PlanTopics, Policies, with_times
+from groupkeeper.operations.plans.model import Change, GroupPlan, Kind, Plan, PlanTrouble
 from groupkeeper.operations.plans.recording import cluster_id_of
 from groupkeeper.operations.plans.world import Groups, Logs, look_at_groups, look_at_logs, will_be_made
 from groupkeeper.operations.reset import INACTIVE
@@ -39,11 +39,11 @@ class Source(NamedTuple):
     topic_prefix: str | None = None
 
 
-class Wanted(NamedTuple):
+class CloneRequest(NamedTuple):
     """``groups``: which group of the target gets the offsets of which of the source, by the source's."""
 
     groups: Mapping[str, str]
-    topics: Topics
+    topics: PlanTopics
     policies: Policies = Policies()
     made_ms: int = 0
     command: tuple[str, ...] = ()
@@ -56,7 +56,7 @@ class Wanted(NamedTuple):
 async def make_clone(
     admin: Admin,
     source: Source,
-    wanted: Wanted,
+    wanted: CloneRequest,
     *,
     say: Callable[[str], None] = lambda text: None,
     timeout_ms: int | None = None,
@@ -74,7 +74,7 @@ async def make_clone(
     is_here = await _is_here(source, cluster_id, timeout_ms)
     groups = await look_at_groups(theirs, wanted.groups, timeout_ms=timeout_ms)
     targets = await look_at_groups(admin, list(wanted.groups.values()), timeout_ms=timeout_ms)
-    maker = _Maker(wanted, groups, targets)
+    maker = _CloneMaker(wanted, groups, targets)
     maker.refuse_groups(is_here=is_here)
     if wanted.kind is Kind.SHARE_CLONE:
         maker.learn(await look_at_shares(theirs, wanted.groups, timeout_ms=timeout_ms))
@@ -83,7 +83,7 @@ async def make_clone(
     maker.look_at(states, may_refuse=not is_here and wanted.topics == ALL_COMMITTED)
     commits = maker.commits
     topics = {tp.topic for one in commits.values() for tp in one}
-    mirrored = Names()
+    mirrored = RemoteNames()
     if not is_here:
         there_named = await _topic_names(admin, timeout_ms)
         mirrored = names_of(here_named, there_named)
@@ -115,9 +115,9 @@ async def make_clone(
 
 
 async def _settled(
-    maker: _Maker,
+    maker: _CloneMaker,
     sides: Sides,
-    mirrored: Names,
+    mirrored: RemoteNames,
     commits: Mapping[str, Iterable[TopicPartition]],
     say: Callable[[str], None],
 ) -> Settled:
@@ -135,16 +135,16 @@ async def _settled(
     return await settle(sides, positions, maker.wanted.hints, say, syncs=mirror.syncs, told=told)
 
 
-class _Maker:
+class _CloneMaker:
     """Makes the plans of groups from what is known, and keeps what doesn't work beside them."""
 
-    def __init__(self, wanted: Wanted, groups: Groups, targets: Groups) -> None:
+    def __init__(self, wanted: CloneRequest, groups: Groups, targets: Groups) -> None:
         self._names: dict[str, str] = {}
         self._refused: set[str] = set()
         self.wanted = wanted
         self.groups = groups
         self._targets = targets
-        self.troubles: list[Trouble] = []
+        self.troubles: list[PlanTrouble] = []
         self.remarks: list[str] = []
         self.failed: dict[TopicPartition, Failure] = {}
         """Why partitions of the source cannot be translated for any group."""
@@ -155,7 +155,7 @@ class _Maker:
         self.ends: Mapping[TopicPartition, int] = {}
         """Of the source's logs."""
 
-    def name(self, topics: Iterable[str], prefix: str | None, mirrored: Names, target: frozenset[str]) -> None:
+    def name(self, topics: Iterable[str], prefix: str | None, mirrored: RemoteNames, target: frozenset[str]) -> None:
         """Learn what the source's topics are called in the target. ``prefix`` None: as MirrorMaker 2 calls its copies,
         if these are the only ones.
         """
@@ -179,7 +179,7 @@ class _Maker:
         if not is_here:
             failed |= {key: GroupIdNotFound(f"Group {key} not found.") for key in self.groups.absent}
         refused = {**self._targets.failed, **failed}
-        self.troubles += (Trouble(group_id, None, why) for group_id, why in refused.items())
+        self.troubles += (PlanTrouble(group_id, None, why) for group_id, why in refused.items())
 
     def look_at(self, states: States, *, may_refuse: bool) -> None:
         """Say of applications of Kafka Streams what they need, and refuse those that would lack it."""
@@ -187,7 +187,7 @@ class _Maker:
             to, missing = self.wanted.groups[group_id], states.missing.get(group_id, {})
             if missing and may_refuse:
                 self._refused.add(group_id)
-                self.troubles += (Trouble(to, topic, why) for topic, why in missing.items())
+                self.troubles += (PlanTrouble(to, topic, why) for topic, why in missing.items())
             elif missing:
                 self.remarks.append(
                     f"{to} would go on without the state of {group_id}, as it has no {_several(list(missing))}"
@@ -221,7 +221,7 @@ class _Maker:
         wanted = sorted(self._chosen(group_id))
         named = {tp: self.named(tp) for tp in wanted if tp.topic not in self.unclear}
         unclear = dict.fromkeys(tp.topic for tp in wanted if tp.topic in self.unclear)
-        self.troubles += (Trouble(target, topic, self.unclear[topic]) for topic in unclear)
+        self.troubles += (PlanTrouble(target, topic, self.unclear[topic]) for topic in unclear)
         self.troubles += _unusable(target, named.values(), logs)
         usable = {tp: to for tp, to in named.items() if to not in logs.failed}
         if settled is None:
@@ -232,7 +232,7 @@ class _Maker:
         found = {tp: delivered_again(one, self._done_ahead(group_id, tp)) for tp, one in found.items()}
         if self.wanted.are_named:
             left = lacking(self.wanted.topics, committed)
-            self.troubles += (Trouble(group_id, place, nothing(place)) for place in left)
+            self.troubles += (PlanTrouble(group_id, place, nothing(place)) for place in left)
         changes: dict[TopicPartition, Change] = {}
         for tp, one in found.items():
             to = named[tp]
@@ -263,7 +263,7 @@ class _Maker:
                     "share.auto.offset.reset; by default (latest) after all existing records"
                 )
 
-    def _not_skipped(self, group_id: str, tp: TopicPartition, one: Found, oldest: int) -> Found:
+    def _not_skipped(self, group_id: str, tp: TopicPartition, one: Translated, oldest: int) -> Translated:
         """MirrorMaker 2's own place, where something would be skipped from ours on: the source may have lost it."""
         checkpoint, committed = self.checkpoints.get((group_id, tp)), self.groups.committed[group_id][tp].offset
         if not one.skips or checkpoint is None or checkpoint.upstream > committed:
@@ -273,7 +273,7 @@ class _Maker:
             return one
         why = f"{one.why}; MirrorMaker 2 translated {checkpoint.upstream} to {place}: nothing is skipped from there"
         replays = one.offset - place + (one.replays or 0)
-        return Found(place, why, 0, replays, certainty=Certainty.BOUNDED, to_come=one.to_come)
+        return Translated(place, why, 0, replays, certainty=Certainty.BOUNDED, to_come=one.to_come)
 
     def _of_mirror_maker(self, group_id: str, tp: TopicPartition, committed: int) -> str:
         """What its own translation is, where that is of the same offset."""
@@ -288,10 +288,10 @@ class _Maker:
         committed: Mapping[TopicPartition, OffsetAndMetadata],
         named: Mapping[TopicPartition, TopicPartition],
         settled: Settled,
-    ) -> dict[TopicPartition, Found]:
+    ) -> dict[TopicPartition, Translated]:
         """The target offsets, by the policies where no record gives them."""
-        found: dict[TopicPartition, Found] = {}
-        troubles: list[Trouble] = []
+        found: dict[TopicPartition, Translated] = {}
+        troubles: list[PlanTrouble] = []
         policy = self.wanted.policies.if_no_record
         for tp, to in named.items():
             position = Position(*tp, committed[tp].offset)
@@ -303,23 +303,23 @@ class _Maker:
             if why is not None and policy is Otherwise.SKIP and isinstance(why, NoSuchTime | TimeUnknown):
                 self.remarks.append(f"{target} {to} is skipped: {why}")
             elif isinstance(why, TimeUnknown) and policy is Otherwise.FAIL:
-                troubles.append(Trouble(target, to, NoSuchTime(str(why))))
+                troubles.append(PlanTrouble(target, to, NoSuchTime(str(why))))
             elif why is not None:
-                troubles.append(Trouble(target, to.topic if isinstance(why, PartitionsDiffer) else to, why))
+                troubles.append(PlanTrouble(target, to.topic if isinstance(why, PartitionsDiffer) else to, why))
         self.troubles += dict.fromkeys(troubles)  # of a topic once
         return found
 
 
-def _as_it_is(group_id: str, commit: OffsetAndMetadata) -> Found:
+def _as_it_is(group_id: str, commit: OffsetAndMetadata) -> Translated:
     why = f"exactly as {group_id} has it"
-    return Found(commit.offset, why, None, None, commit.leader_epoch, Certainty.IDENTITY)
+    return Translated(commit.offset, why, None, None, commit.leader_epoch, Certainty.IDENTITY)
 
 
 def _in_range(
     target: str,
     wanted: Mapping[TopicPartition, Change],
     policies: Policies,
-    troubles: list[Trouble],
+    troubles: list[PlanTrouble],
     remarks: list[str],
 ) -> dict[TopicPartition, Change]:
     """The changes, as the policies have them where the log doesn't hold the offset."""
@@ -329,7 +329,7 @@ def _in_range(
         if fitted == change or policies.if_out_of_range is Otherwise.CLAMP:
             changes[place] = fitted
         elif policies.if_out_of_range is Otherwise.FAIL:
-            troubles.append(Trouble(target, place, OutOfRange(fitted.why)))
+            troubles.append(PlanTrouble(target, place, OutOfRange(fitted.why)))
         else:
             remarks.append(f"{target} {place} is skipped: {fitted.why}")
     return changes
@@ -372,7 +372,7 @@ def _several(group_ids: Sequence[str]) -> str:
     return ", ".join(group_ids[:_NAMED]) + more
 
 
-def _unusable(target: str, places: Iterable[TopicPartition], logs: Logs) -> list[Trouble]:
+def _unusable(target: str, places: Iterable[TopicPartition], logs: Logs) -> list[PlanTrouble]:
     """What the target's cluster lacks: whole topics once, and single partitions."""
     troubles: dict[TopicPartition | str, Failure] = {}
     for place in places:
@@ -380,7 +380,7 @@ def _unusable(target: str, places: Iterable[TopicPartition], logs: Logs) -> list
             troubles[place.topic] = logs.topics.failed[place.topic]
         elif (why := logs.why_not(place)) is not None:
             troubles[place] = why
-    return [Trouble(target, place, why) for place, why in troubles.items()]
+    return [PlanTrouble(target, place, why) for place, why in troubles.items()]
 
 
 def _fitted(change: Change) -> Change:
@@ -395,7 +395,7 @@ def _fitted(change: Change) -> Change:
 
 
 def _of_other_counts(
-    named: Mapping[TopicPartition, TopicPartition], theirs: Logs, logs: Logs, topics: Topics
+    named: Mapping[TopicPartition, TopicPartition], theirs: Logs, logs: Logs, topics: PlanTopics
 ) -> dict[TopicPartition, Failure]:
     """The partitions of topics that have more or fewer of them in the target, unless they are named one by one."""
     failed: dict[TopicPartition, Failure] = {}

@@ -27,7 +27,7 @@ _SEPARATORS = "._-"
 T = TypeVar("T", OffsetSync, Checkpoint)
 
 
-class Names(NamedTuple):
+class RemoteNames(NamedTuple):
     """Topics of both clusters by which MirrorMaker 2 is recognised."""
 
     copies: Mapping[str, Sequence[str]] = {}
@@ -40,7 +40,7 @@ class Names(NamedTuple):
     """In the target."""
 
 
-class Mirror(NamedTuple):
+class MirrorRecords(NamedTuple):
     """What is known of the partitions that are asked for, by the source's names.
 
     ``syncs``: records that were copied. ``checkpoints``: what groups have there, for what
@@ -51,7 +51,7 @@ class Mirror(NamedTuple):
     checkpoints: Mapping[tuple[str, TopicPartition], Pair] = {}
 
 
-def names_of(source: Iterable[str], target: Iterable[str]) -> Names:
+def names_of(source: Iterable[str], target: Iterable[str]) -> RemoteNames:
     """Which of the topics of both clusters are MirrorMaker 2's, its copies and its own."""
     aliases: dict[str, None] = {}
     checkpoints, syncs_there = [], []
@@ -71,17 +71,17 @@ def names_of(source: Iterable[str], target: Iterable[str]) -> Names:
                 if rest[at - 1] not in _SEPARATORS:
                     break
                 copies.setdefault(rest[at:], []).append(name)
-    return Names(copies, checkpoints, [one for one in sorted(source) if _SYNCS.fullmatch(one)], syncs_there)
+    return RemoteNames(copies, checkpoints, [one for one in sorted(source) if _SYNCS.fullmatch(one)], syncs_there)
 
 
 async def mirror_of(
     source: Admin,
     target: Admin,
-    names: Names,
+    names: RemoteNames,
     named: Mapping[TopicPartition, TopicPartition],
     *,
     timeout_ms: int | None = None,
-) -> tuple[Mirror, list[str]]:
+) -> tuple[MirrorRecords, list[str]]:
     """What its topics say of partitions; and remarks about topics that could not be read."""
     remarks: list[str] = []
     found: list[dict[TopicPartition, Syncs]] = []
@@ -102,7 +102,7 @@ async def mirror_of(
             to = TopicPartition(one.topic, one.partition)
             if to in back:
                 checkpoints[one.group_id, back[to]] = Pair(one.upstream, one.downstream)
-    return Mirror(syncs, checkpoints), remarks
+    return MirrorRecords(syncs, checkpoints), remarks
 
 
 async def _read(

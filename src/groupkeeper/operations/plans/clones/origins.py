@@ -10,7 +10,7 @@ from groupkeeper.operations.plans.clones.matching import ENOUGH, Match, Trace
 from groupkeeper.operations.plans.walking import Kept
 
 
-class Search(NamedTuple):
+class HeaderSearch(NamedTuple):
     """For the first copy of what is unread: from ``low`` on, and not after ``high``. ``guess``: where to look next,
     None: there is no need. ``steps``: looks so far.
     """
@@ -33,7 +33,7 @@ _STEPS = 80
 """The most guesses of a search; halving needs 40 for any log that has copies all over."""
 
 
-def narrowed(search: Search, committed: int, target: Trace) -> Search:
+def narrowed(search: HeaderSearch, committed: int, target: Trace) -> HeaderSearch:
     """The search after a look at what the target has around the guess."""
     low, high, guess, steps = search
     copies = _copies(target)
@@ -46,13 +46,13 @@ def narrowed(search: Search, committed: int, target: Trace) -> Search:
         high = min(high, unread[0].offset)
     is_found = (read or target.is_from_start) and (unread or target.is_to_end) and copies
     if guess is None or is_found or low >= high or steps >= _STEPS:
-        return Search(low, high, None, steps)
+        return HeaderSearch(low, high, None, steps)
     if not copies:  # others' records
-        return Search(low, high, (low + guess) // 2 if guess > low else None, steps)
+        return HeaderSearch(low, high, (low + guess) // 2 if guess > low else None, steps)
     one = read[-1] if read else unread[0]
     assert one.origin is not None
     guess = one.offset + committed - one.origin if steps <= _LINEAR else (low + high) // 2
-    return Search(low, high, min(max(guess, low), high), steps)
+    return HeaderSearch(low, high, min(max(guess, low), high), steps)
 
 
 def is_in_order(target: Trace) -> bool:

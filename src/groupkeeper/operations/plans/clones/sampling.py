@@ -12,7 +12,7 @@ from groupkeeper.operations.plans.clones.reading import CONTEXT, Reader
 from groupkeeper.operations.plans.clones.searching import Anchors, Seen, outwards, same_records
 from groupkeeper.operations.plans.clones.syncing import Pair
 from groupkeeper.operations.plans.clones.timing import Sides
-from groupkeeper.operations.plans.clones.translating import Certainty, Ends, Found
+from groupkeeper.operations.plans.clones.translating import Certainty, Ends, Translated
 from groupkeeper.operations.plans.walking import Kept
 
 _REACH = 2 * CONTEXT
@@ -84,9 +84,9 @@ class Sampler:
         self._told = told
         self._learned: dict[TopicPartition, _Learned] = {}
 
-    async def find(self, inside: Mapping[Position, int], ours: Mapping[Position, Trace]) -> dict[Position, Found]:
+    async def find(self, inside: Mapping[Position, int], ours: Mapping[Position, Trace]) -> dict[Position, Translated]:
         """Those of the places that are found; a place that was not is not looked for a second time."""
-        found: dict[Position, Found] = {}
+        found: dict[Position, Translated] = {}
         new = {at: offset for at, offset in inside.items() if at in ours and self._is_new(at)}
         places = list(dict.fromkeys(at.topic_partition for at in new))
         for start in range(0, len(places), _PARTITIONS):
@@ -145,9 +145,9 @@ class Sampler:
         if not known.has_end:
             known.end, known.has_end = await self._copied_last(tp), True
 
-    async def _found(self, left: dict[Position, int], ours: Mapping[Position, Trace]) -> dict[Position, Found]:
+    async def _found(self, left: dict[Position, int], ours: Mapping[Position, Trace]) -> dict[Position, Translated]:
         """Places near known ones; where there is no known one, the search begins with one place of each partition."""
-        found: dict[Position, Found] = {}
+        found: dict[Position, Translated] = {}
         while left:
             found |= await self._near(left, ours)
             for at in [at for at in left if at in found or self._is_over(at)]:
@@ -171,7 +171,7 @@ class Sampler:
         known = self._learned[at.topic_partition]
         return known.misses >= _MISSES or at.offset in known.searched
 
-    def _behind_the_copies(self, at: Position, offset: int) -> Found | None:
+    def _behind_the_copies(self, at: Position, offset: int) -> Translated | None:
         """The end of the target, where the last record that was copied is one that the group has read."""
         known = self._learned.get(at.topic_partition)
         end = None if known is None else known.end
@@ -180,11 +180,11 @@ class Sampler:
         replays = offset - end.upstream - 1
         why = f"the target's last record is a copy, with another time, of that at offset {end.upstream}: when "
         why += f"the others are copied, up to {replays} records are read again"
-        return Found(self._there(at.topic_partition).latest, why, 0, replays, certainty=Certainty.BOUNDED)
+        return Translated(self._there(at.topic_partition).latest, why, 0, replays, certainty=Certainty.BOUNDED)
 
-    async def _near(self, inside: Mapping[Position, int], ours: Mapping[Position, Trace]) -> dict[Position, Found]:
+    async def _near(self, inside: Mapping[Position, int], ours: Mapping[Position, Trace]) -> dict[Position, Translated]:
         """Places that are where known ones lead to."""
-        found: dict[Position, Found] = {}
+        found: dict[Position, Translated] = {}
         tried: dict[Position, int] = {}
         for _ in range(_ROUNDS):
             guesses = {
@@ -206,12 +206,12 @@ class Sampler:
                 self._add(at, self._same(at.topic_partition, trace.records, theirs[at].records))
         return found
 
-    def _matched(self, at: Position, offset: int, ours: Trace, theirs: Trace) -> Found | None:
+    def _matched(self, at: Position, offset: int, ours: Trace, theirs: Trace) -> Translated | None:
         one = match_without_times(ours, offset, theirs)
         if one is None or not one.is_exact or not self._has_enough(at.topic_partition, ours, theirs.records):
             return None
         why = f"{one.why}, but for the times of the copies: exact"
-        return Found(one.offset, why, 0, 0, certainty=Certainty.CONTENT)
+        return Translated(one.offset, why, 0, 0, certainty=Certainty.CONTENT)
 
     def _has_enough(self, tp: TopicPartition, ours: Trace, theirs: Sequence[Kept]) -> bool:
         """Whether what both have is nowhere else in either log, as far as these were read."""

@@ -12,7 +12,7 @@ from groupkeeper.operations.errors import TimeUnknown
 from groupkeeper.operations.plans.clones.again import CopiedAgain
 from groupkeeper.operations.plans.clones.bracketing import between
 from groupkeeper.operations.plans.clones.matching import Match, Trace, are_equal, match
-from groupkeeper.operations.plans.clones.origins import Search, is_in_order, match_origins, narrowed, nearest
+from groupkeeper.operations.plans.clones.origins import HeaderSearch, is_in_order, match_origins, narrowed, nearest
 from groupkeeper.operations.plans.clones.reading import CONTEXT, Reader, look_of
 from groupkeeper.operations.plans.clones.restamped import Stretch, are_unlike
 from groupkeeper.operations.plans.clones.sampling import Sampler
@@ -20,14 +20,14 @@ from groupkeeper.operations.plans.clones.syncing import (
     Looked,
     Pair,
     Syncs,
-    Way,
+    SyncWay,
     by_sync,
     is_copied,
     is_exactly_once,
     may_be_again,
 )
 from groupkeeper.operations.plans.clones.timing import Sides, facts_of
-from groupkeeper.operations.plans.clones.translating import EXACT, Certainty, Ends, Found, translate
+from groupkeeper.operations.plans.clones.translating import EXACT, Certainty, Ends, Translated, translate
 
 
 class Hints(NamedTuple):
@@ -59,7 +59,7 @@ _WIDER = 1_000
 class Settled(NamedTuple):
     """The places that were found, and why others were not."""
 
-    found: dict[Position, Found]
+    found: dict[Position, Translated]
     failed: dict[Position, Failure]
 
 
@@ -124,7 +124,7 @@ class _Settler:
         """Whether they are but for the times, which the copies got when they were made."""
         self._again = CopiedAgain(sides, self._ours, self._theirs, hints.searched)
 
-    async def settle(self, positions: Sequence[Position]) -> tuple[dict[Position, Found], dict[Position, Failure]]:
+    async def settle(self, positions: Sequence[Position]) -> tuple[dict[Position, Translated], dict[Position, Failure]]:
         """``positions`` in their order."""
         found, failed = self._of_empty_logs(positions)
         inside = {at: self._inside(at) for at in positions if at not in found and at not in failed}
@@ -192,9 +192,11 @@ class _Settler:
     def _there(self, at: Position) -> Ends:
         return self._sides.there[self._sides.named[at.topic_partition]]
 
-    def _of_empty_logs(self, positions: Iterable[Position]) -> tuple[dict[Position, Found], dict[Position, Failure]]:
+    def _of_empty_logs(
+        self, positions: Iterable[Position]
+    ) -> tuple[dict[Position, Translated], dict[Position, Failure]]:
         """There is no record to look for."""
-        found: dict[Position, Found] = {}
+        found: dict[Position, Translated] = {}
         failed: dict[Position, Failure] = {}
         for at in positions:
             here, there = self._here(at), self._there(at)
@@ -202,10 +204,10 @@ class _Settler:
                 continue
             if there.oldest == there.latest and at.offset >= here.latest:
                 why = "all is read, and both logs are empty: the end of the log"
-                found[at] = Found(there.latest, why, 0, 0, certainty=Certainty.CONTENT)
+                found[at] = Translated(there.latest, why, 0, 0, certainty=Certainty.CONTENT)
             elif here.latest == 0 == at.offset:
                 why = "the source has never had a record: the start of the log"
-                found[at] = Found(there.oldest, why, 0, 0, certainty=Certainty.CONTENT)
+                found[at] = Translated(there.oldest, why, 0, 0, certainty=Certainty.CONTENT)
             else:
                 failed[at] = TimeUnknown(f"the source's log is empty up to its end at offset {here.latest}")
         return found, failed
@@ -215,9 +217,9 @@ class _Settler:
         inside: Mapping[Position, int],
         ours: Mapping[Position, Trace],
         distances: Mapping[TopicPartition, int],
-    ) -> dict[Position, Found]:
+    ) -> dict[Position, Translated]:
         """Of those that are exactly at the same offset, or as far from it as another one of the partition."""
-        found: dict[Position, Found] = {}
+        found: dict[Position, Translated] = {}
         guesses = {at: offset + distances.get(at.topic_partition, 0) for at, offset in inside.items() if at in ours}
         matches = await self._matched(inside, ours, {at: (guess, guess) for at, guess in guesses.items()})
         # Without times any place with the same records would do: the lookup by time begins before the right one.
@@ -242,7 +244,7 @@ class _Settler:
 
     async def _behind(
         self, known: Mapping[Position, tuple[int, int]], inside: Mapping[Position, int], ours: Mapping[Position, Trace]
-    ) -> dict[Position, Found]:
+    ) -> dict[Position, Translated]:
         """Of those not far behind a known place: as that bounds them, records may also be compared without times."""
         guesses = {
             at: (place, place + inside[at] - offset + _SLACK) for at, (offset, place) in known.items() if at in ours
@@ -255,8 +257,8 @@ class _Settler:
         }
 
     async def _sampled(
-        self, inside: Mapping[Position, int], ours: Mapping[Position, Trace], by_time: Mapping[Position, Found]
-    ) -> dict[Position, Found]:
+        self, inside: Mapping[Position, int], ours: Mapping[Position, Trace], by_time: Mapping[Position, Translated]
+    ) -> dict[Position, Translated]:
         """Of those whose copies have other times, unless their times lead to a better place."""
         within = {at: offset for at, offset in inside.items() if at.offset >= self._here(at).oldest}
         found = await self._sampler.find(within, ours)
@@ -266,10 +268,12 @@ class _Settler:
             if not one.replays or (at in by_time and by_time[at].skips) or _nearer(one, by_time.get(at)) is one
         }
 
-    def _between(self, inside: Mapping[Position, int], found: Mapping[Position, Found]) -> dict[Position, Found]:
+    def _between(
+        self, inside: Mapping[Position, int], found: Mapping[Position, Translated]
+    ) -> dict[Position, Translated]:
         """Of those that times alone tell, the ones that known places around them put right."""
         known: dict[TopicPartition, list[Pair]] = {}
-        by_time: dict[Position, Found] = {}
+        by_time: dict[Position, Translated] = {}
         within = [at for at in found if at in inside and at.offset >= self._here(at).oldest]
         for at in within:
             if found[at].certainty in EXACT:
@@ -278,14 +282,16 @@ class _Settler:
                 by_time[at] = found[at]
         for tp in dict.fromkeys(at.topic_partition for at in by_time):
             known.setdefault(tp, []).extend((*map(Pair._make, self._known.get(tp, ())), *self._sampler.places(tp)))
-        bounded: dict[Position, Found] = {}
+        bounded: dict[Position, Translated] = {}
         for at, one in by_time.items():
             tp = at.topic_partition
             has_older = self._sampler.has_older_copies(tp)
             bounded[at] = between(one, inside[at], known[tp], self._there(at), has_older_copies=has_older)
         return bounded
 
-    async def _restamped(self, inside: Mapping[Position, int], ours: Mapping[Position, Trace]) -> dict[Position, Found]:
+    async def _restamped(
+        self, inside: Mapping[Position, int], ours: Mapping[Position, Trace]
+    ) -> dict[Position, Translated]:
         """Of those at the same offset in logs that are the same but for the times of copies."""
         places = dict.fromkeys(at.topic_partition for at in inside)
         await self._compare_stretches(
@@ -294,7 +300,7 @@ class _Settler:
         some = {at: offset for at, offset in inside.items() if self._is_restamped.get(at.topic_partition)}
         ranges = {at: (offset - CONTEXT, offset + CONTEXT) for at, offset in some.items()}
         theirs = await self._theirs.between(ranges, is_whole=False)
-        found: dict[Position, Found] = {}
+        found: dict[Position, Translated] = {}
         for at, trace in theirs.items():
             one = match(ours[at], some[at], trace, has_other_times=True)
             if one is not None and one.is_exact and one.offset == some[at]:
@@ -325,14 +331,14 @@ class _Settler:
 
     async def _by_origins(
         self, inside: Mapping[Position, int], ours: Mapping[Position, Trace]
-    ) -> dict[Position, Found]:
+    ) -> dict[Position, Translated]:
         """Of those whose place is told by the offsets in the headers of the target's records."""
         known = {at: offset for at, offset in inside.items() if at.offset >= self._here(at).oldest}
-        searches: dict[Position, Search] = {}
+        searches: dict[Position, HeaderSearch] = {}
         for at, offset in known.items():
             low, high = self._there(at)
             guess = offset + self._distances.get(at.topic_partition, 0)
-            searches[at] = Search(low, high, min(max(guess, low), high))
+            searches[at] = HeaderSearch(low, high, min(max(guess, low), high))
         left, reached = dict(searches), dict[Position, Trace]()
         while left:
             theirs = await self._theirs.between({at: one.bounds(CONTEXT) for at, one in left.items()}, is_whole=False)
@@ -357,11 +363,11 @@ class _Settler:
 
     async def _by_syncs(
         self, inside: Mapping[Position, int], ours: Mapping[Position, Trace]
-    ) -> tuple[dict[Position, Found], set[Position]]:
+    ) -> tuple[dict[Position, Translated], set[Position]]:
         """Of those behind a record of which MirrorMaker 2 says where its copy is, and it is there; and which of them
         may have been copied again.
         """
-        ways: dict[Position, Way] = {}
+        ways: dict[Position, SyncWay] = {}
         for at, offset in inside.items():
             syncs = self._syncs.get(at.topic_partition)
             way = None if syncs is None else syncs.way_to(offset, self._here(at), self._there(at))
@@ -375,7 +381,7 @@ class _Settler:
         again = {at: (way.again.begin, way.again.end) for at, way in ways.items() if way.again is not None}
         again = {at: (begin, end) for at, (begin, end) in again.items() if end == self._most(begin, end)}
         behind = await self._theirs.between(again)
-        found: dict[Position, Found] = {}
+        found: dict[Position, Translated] = {}
         doubtful: set[Position] = set()
         for at, trace in theirs.items():
             if at not in first or not is_copied(ways[at].pair, first[at], trace):
@@ -395,7 +401,7 @@ class _Settler:
     def _most(self, begin: int, end: int) -> int:
         return min(end, begin + self._searched)
 
-    def _same(self, at: Position, one: Match, ours: Trace) -> Found:
+    def _same(self, at: Position, one: Match, ours: Trace) -> Translated:
         there = self._there(at)
         offset = min(at.offset, one.offset)
         but = "" if one.has_times else ", but for the times of the copies"
@@ -405,19 +411,19 @@ class _Settler:
         if offset < there.oldest:
             why += f"; the target's log has lost the {there.oldest - offset} records before"
         to_come = self._to_come(at, one.offset, ours, one.offset)
-        return Found(max(offset, there.oldest), why, skips, 0, certainty=Certainty.IDENTITY, to_come=to_come)
+        return Translated(max(offset, there.oldest), why, skips, 0, certainty=Certainty.IDENTITY, to_come=to_come)
 
     def _settled(
         self, at: Position, one: Match, ours: Trace, inside: int, exact: Certainty = Certainty.CONTENT
-    ) -> Found:
+    ) -> Translated:
         """What a match says, and how far from the source's offset it is."""
         to_come = self._to_come(at, one.offset, ours, inside)
         if one.is_exact:
             self._distances[at.topic_partition] = one.offset - inside
             insort(self._known.setdefault(at.topic_partition, []), (inside, one.offset))
-            return Found(one.offset, f"{one.why}: exact", 0, 0, certainty=exact, to_come=to_come)
+            return Translated(one.offset, f"{one.why}: exact", 0, 0, certainty=exact, to_come=to_come)
         why = f"{one.why}: up to {one.replays} records are read again"
-        return Found(one.offset, why, 0, one.replays, certainty=Certainty.BOUNDED, to_come=to_come)
+        return Translated(one.offset, why, 0, one.replays, certainty=Certainty.BOUNDED, to_come=to_come)
 
     def _to_come(self, at: Position, offset: int, ours: Trace, inside: int) -> int | None:
         """The time of the next record, where it is not copied yet."""
@@ -457,7 +463,7 @@ class _Settler:
 
     async def _by_time(
         self, positions: Sequence[Position], ours: Mapping[Position, Trace]
-    ) -> tuple[dict[Position, Found], dict[Position, Failure]]:
+    ) -> tuple[dict[Position, Translated], dict[Position, Failure]]:
         """By the times of records, and by what they hold where these lead to. One position of each partition."""
         of_place = {at.topic_partition: at for at in positions}
         facts, why_not = await facts_of(self._sides, {tp: at.offset for tp, at in of_place.items()})
@@ -482,7 +488,7 @@ class _Settler:
         return found, failed
 
 
-def _nearer(one: Found, sync: Found | None) -> Found:
+def _nearer(one: Translated, sync: Translated | None) -> Translated:
     """Of a place by times and one that is not after the right one: which has less to be read again, and skips less."""
     if sync is None or (not one.skips and one.offset > sync.offset):
         return one

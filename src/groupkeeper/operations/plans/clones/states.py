@@ -10,7 +10,7 @@ from typing import NamedTuple
 from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import TopicPartition
 from groupkeeper.operations.errors import StateElsewhere
-from groupkeeper.operations.plans.clones.translating import Found
+from groupkeeper.operations.plans.clones.translating import Translated
 from groupkeeper.operations.topics import describe_topics
 
 
@@ -40,7 +40,7 @@ async def look_at_shares(source: Admin, group_ids: Iterable[str], *, timeout_ms:
     return Shares(lags, without)
 
 
-def delivered_again(found: Found, done: int | None) -> Found:
+def delivered_again(found: Translated, done: int | None) -> Translated:
     """The place, with the records that are done above the start offset: they are read again."""
     if not done:
         return found

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from groupkeeper.operations.plans.clones.matching import Match, Trace, match
-from groupkeeper.operations.plans.clones.translating import Certainty, Ends, Found
+from groupkeeper.operations.plans.clones.translating import Certainty, Ends, Translated
 
 
 class Pair(NamedTuple):
@@ -27,7 +27,7 @@ class Again(NamedTuple):
     most: int
 
 
-class Way(NamedTuple):
+class SyncWay(NamedTuple):
     """To a place: the last sync at or before it, and up to where its copies are."""
 
     pair: Pair
@@ -60,7 +60,7 @@ class Syncs:
         self._kept.append(pair)
         self._last = pair
 
-    def way_to(self, committed: int, here: Ends, there: Ends) -> Way | None:
+    def way_to(self, committed: int, here: Ends, there: Ends) -> SyncWay | None:
         """None: no sync is at or before it."""
         number = bisect_right(self._kept, committed, key=_upstream) - 1
         if number < 0 or self._last is None:
@@ -73,7 +73,7 @@ class Syncs:
         if there.latest - last.downstream > here.latest - last.upstream:
             later = [_part(self._again, last.downstream, there.latest)]
         again = Again(begin, later[0].end, later[0].most - before) if later else None
-        return Way(pair, self._ends.get(pair.downstream, there.latest), again)
+        return SyncWay(pair, self._ends.get(pair.downstream, there.latest), again)
 
 
 class Looked(NamedTuple):
@@ -98,7 +98,7 @@ def is_exactly_once(pair: Pair, theirs: Trace) -> bool:
     return any(one.offset == pair.downstream and one.is_transactional for one in theirs.records)
 
 
-def by_sync(way: Way, committed: int, looked: Looked) -> Match | Found:
+def by_sync(way: SyncWay, committed: int, looked: Looked) -> Match | Translated:
     """The place by what records hold, if that is better, else by the sync."""
     pair, back = way.pair, committed - way.pair.upstream
     why = f"MirrorMaker 2 copied the record at offset {pair.upstream} to {pair.downstream}, and it is the same"
@@ -120,12 +120,12 @@ def by_sync(way: Way, committed: int, looked: Looked) -> Match | Found:
     elif near is not None:
         return near._replace(why=f"{near.why}, where MirrorMaker 2's sync leads to")
     if not replays:
-        return Found(begin, f"{why}: exact", 0, 0, certainty=Certainty.SYNC)
+        return Translated(begin, f"{why}: exact", 0, 0, certainty=Certainty.SYNC)
     why += f": up to {replays} records are read again"
-    return Found(begin, why, 0, replays, certainty=Certainty.BOUNDED)
+    return Translated(begin, why, 0, replays, certainty=Certainty.BOUNDED)
 
 
-def may_be_again(way: Way, committed: int, looked: Looked) -> bool:
+def may_be_again(way: SyncWay, committed: int, looked: Looked) -> bool:
     """Whether copies of records that were read may be further on than the sync's."""
     if way.again is None:
         return False

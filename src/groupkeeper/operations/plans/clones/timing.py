@@ -10,7 +10,7 @@ from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import Failure, FirstRecord, Position, TopicPartition
 from groupkeeper.operations.errors import TimeUnknown
 from groupkeeper.operations.plans.by_time import Since, committed_before, committed_from, first_since, toured
-from groupkeeper.operations.plans.clones.translating import Ends, Facts, Lookups, Part
+from groupkeeper.operations.plans.clones.translating import Ends, Lookups, Part, TranslationFacts
 from groupkeeper.operations.plans.world import last_records
 from groupkeeper.protocol.errors import TopicAuthorizationFailed
 
@@ -28,16 +28,16 @@ class Sides(NamedTuple):
 
 async def facts_of(
     sides: Sides, offsets: Mapping[TopicPartition, int]
-) -> tuple[dict[TopicPartition, Facts], dict[TopicPartition, Failure]]:
+) -> tuple[dict[TopicPartition, TranslationFacts], dict[TopicPartition, Failure]]:
     """The facts about the source's partitions in both clusters, and the failures of others. None of empty logs."""
     source, target, named, here, there, timeout_ms = sides
     records, failed = await _records(source, offsets, here, timeout_ms)
     looked_up, why_not = await _looked_up(source, target, records, named, timeout_ms)
     failed |= why_not
-    facts: dict[TopicPartition, Facts] = {}
+    facts: dict[TopicPartition, TranslationFacts] = {}
     for tp, (ours, others, is_append_time) in looked_up.items():
         record, is_all_read, leaves_out = records[tp]
-        facts[tp] = Facts(
+        facts[tp] = TranslationFacts(
             offsets[tp], here[tp], there[named[tp]], record, is_all_read, ours, others, is_append_time,
             leaves_out=leaves_out,
         )  # fmt: skip
@@ -139,7 +139,7 @@ async def _looked_up(
 async def _compare(
     source: Admin,
     target: Admin,
-    facts: dict[TopicPartition, Facts],
+    facts: dict[TopicPartition, TranslationFacts],
     named: Mapping[TopicPartition, TopicPartition],
     timeout_ms: int | None,
 ) -> None:
@@ -180,7 +180,7 @@ async def _last_of(
     return {place: record for place, record in found.items() if place not in some} | committed
 
 
-def _ours(facts: Facts) -> tuple[int, int]:
+def _ours(facts: TranslationFacts) -> tuple[int, int]:
     """What of the source's log tells how many records are skipped or read again."""
     here, record, end = facts.here, facts.record, facts.source.latest
     if facts.there.at.offset < 0:
@@ -192,7 +192,7 @@ def _ours(facts: Facts) -> tuple[int, int]:
     return (here.at.offset, end) if facts.is_all_read else (record.offset, back if back >= record.offset else end)
 
 
-def _theirs(facts: Facts, first: Since | None) -> tuple[int, int]:
+def _theirs(facts: TranslationFacts, first: Since | None) -> tuple[int, int]:
     """The same of the target's. ``first``: from the time of its last record on."""
     end = facts.target.latest
     if facts.there.at.offset < 0:

@@ -57,7 +57,7 @@ class Part(NamedTuple):
         return Count(states[False], states[False] + states[None])
 
 
-class Facts(NamedTuple):
+class TranslationFacts(NamedTuple):
     """The facts about a partition in both clusters.
 
     ``record`` is the first that the group has not read, or the last that it has where ``is_all_read``. It
@@ -103,7 +103,7 @@ class Certainty(StrEnum):
 EXACT = (Certainty.IDENTITY, Certainty.HEADER, Certainty.SYNC, Certainty.CONTENT)
 
 
-class Found(NamedTuple):
+class Translated(NamedTuple):
     """The translated offset, with the reason.
 
     ``skips``: the most unread records that are skipped. ``replays``: the most read records that are read again.
@@ -119,7 +119,7 @@ class Found(NamedTuple):
     to_come: int | None = None
 
 
-def translate(facts: Facts) -> Found:
+def translate(facts: TranslationFacts) -> Translated:
     """The offset in the target: its end, where the next record is still to come."""
     if facts.there.doubt and facts.there.at.offset >= 0:
         return _in_doubt(facts)
@@ -131,15 +131,15 @@ def translate(facts: Facts) -> Found:
     return found._replace(to_come=facts.record.timestamp) if facts.there.at.offset < 0 else found
 
 
-def _in_doubt(facts: Facts) -> Found:
+def _in_doubt(facts: TranslationFacts) -> Translated:
     """What the lookup found may lie before the record that is meant, by any number of records, never after it."""
     at = facts.there.at
     replays = _all_behind(facts, at.offset)
     why = f"before the record of {utc_text(facts.record.timestamp)}: {facts.there.doubt}, {_again(replays)}"
-    return Found(at.offset, why + _lost(facts), _lost_there(facts, at.offset), replays, at.leader_epoch)
+    return Translated(at.offset, why + _lost(facts), _lost_there(facts, at.offset), replays, at.leader_epoch)
 
 
-def _by_arrival(facts: Facts) -> Found:
+def _by_arrival(facts: TranslationFacts) -> Translated:
     offset = facts.there.at.offset
     replays = _all_behind(facts, offset)
     why = (
@@ -147,15 +147,15 @@ def _by_arrival(facts: Facts) -> Found:
         f"when they arrive: {_again(replays)}; none is skipped unless its clock is slow"
     )
     skips = _lost_there(facts, offset)
-    return Found(offset, why + _lost(facts), skips, replays, facts.there.at.leader_epoch)
+    return Translated(offset, why + _lost(facts), skips, replays, facts.there.at.leader_epoch)
 
 
-def _all_behind(facts: Facts, offset: int) -> int:
+def _all_behind(facts: TranslationFacts, offset: int) -> int:
     """What the target has from an offset on, and what the group has read that may still have to be copied."""
     return max(0, facts.target.latest - offset) + _read_to(facts) - facts.source.oldest
 
 
-def _at_the_next(facts: Facts) -> Found:
+def _at_the_next(facts: TranslationFacts) -> Translated:
     here, there, record = facts.here.at, facts.there.at, facts.record
     text = utc_text(record.timestamp)
     if there.offset < 0:
@@ -170,12 +170,12 @@ def _at_the_next(facts: Facts) -> Found:
             skips = min(end - facts.target.oldest, facts.source.latest - record.offset)
             what = "it has later records with earlier times" if has_later else "but its records have other times"
             why += _if_any(skips, f"; {what}: up to {skips} are skipped")
-        return Found(end, why + _lost(facts), skips + _lost_there(facts, end), replays)
+        return Translated(end, why + _lost(facts), skips + _lost_there(facts, end), replays)
     if there.timestamp == here.timestamp:
         replays = _count(facts.ours, here.offset, record.offset).most + _surplus(facts)
         how = f"{_again(replays)}, as they have the same time or a later one" if replays else "the only one of its time"
         why = f"the record of {text}: {how}{_lost(facts)}{_aborted(facts)}"
-        return Found(there.offset, why, _lost_there(facts, there.offset), replays, there.leader_epoch)
+        return Translated(there.offset, why, _lost_there(facts, there.offset), replays, there.leader_epoch)
     back = facts.counterpart
     has_it = back.offset >= record.offset and back.timestamp == there.timestamp
     skips = _count(facts.ours, record.offset, back.offset if back.offset >= record.offset else facts.source.latest).most
@@ -186,10 +186,10 @@ def _at_the_next(facts: Facts) -> Found:
     )
     why += _if_any(replays, "; the source has none of that time: {}")
     skips += _lost_there(facts, there.offset)
-    return Found(there.offset, why + _lost(facts), skips, replays, there.leader_epoch)
+    return Translated(there.offset, why + _lost(facts), skips, replays, there.leader_epoch)
 
 
-def _after_the_last(facts: Facts) -> Found:
+def _after_the_last(facts: TranslationFacts) -> Translated:
     text = utc_text(facts.record.timestamp)
     later, end = facts.there.after, facts.source.latest
     if facts.there.at.offset < 0:
@@ -197,13 +197,13 @@ def _after_the_last(facts: Facts) -> Found:
         why = (
             f"all is read: the end of the log{_if_any(replays, f'; not all records up to {text} are there yet: {{}}')}"
         )
-        return Found(facts.target.latest, why, 0, replays)
+        return Translated(facts.target.latest, why, 0, replays)
     surplus = _surplus(facts)
     is_cut = 0 < facts.there.at.offset <= facts.target.oldest
     if surplus or is_cut:  # the target may have records of this very time that the source has not yet
         replays = _count(facts.ours, facts.here.at.offset, end).most + surplus
         why = f"all is read up to {text}, and the target may have more records of that time: {_again(replays)}"
-        return Found(facts.there.at.offset, why, 0, replays, facts.there.at.leader_epoch)
+        return Translated(facts.there.at.offset, why, 0, replays, facts.there.at.leader_epoch)
     after = facts.here.after.offset
     replays = _missing(facts) + (_count(facts.ours, after, end).most if after >= 0 else 0)
     aborts = facts.ours is None or any(one.is_aborted for one in facts.ours.records)
@@ -212,9 +212,9 @@ def _after_the_last(facts: Facts) -> Found:
         replays += facts.target.latest - later.offset
     if later.offset < 0:
         why = f"all is read: the end of the log; {_again(replays) if replays else 'exact'}"
-        return Found(facts.target.latest, why, 0, replays)
+        return Translated(facts.target.latest, why, 0, replays)
     why = f"all is read up to {text}: the first record after that; {_again(replays) if replays else 'exact'}"
-    return Found(later.offset, why, 0, replays, later.leader_epoch)
+    return Translated(later.offset, why, 0, replays, later.leader_epoch)
 
 
 def _count(part: Part | None, begin: int, end: int) -> Count:
@@ -223,7 +223,7 @@ def _count(part: Part | None, begin: int, end: int) -> Count:
     return Count(0, max(0, end - begin)) if counted is None else counted
 
 
-def _of_the_time(facts: Facts) -> tuple[Count, Count]:
+def _of_the_time(facts: TranslationFacts) -> tuple[Count, Count]:
     """The records of the time, and those up to the next later one, in the source and in the target."""
     here, there = facts.here, facts.there
     if here.at.timestamp != there.at.timestamp:
@@ -232,13 +232,13 @@ def _of_the_time(facts: Facts) -> tuple[Count, Count]:
     return ours, _count(facts.theirs, there.at.offset, _end(there.after, facts.target))
 
 
-def _surplus(facts: Facts) -> int:
+def _surplus(facts: TranslationFacts) -> int:
     """How many of them the target has more than the source, at most."""
     ours, theirs = _of_the_time(facts)
     return max(0, theirs.most - ours.least)
 
 
-def _missing(facts: Facts) -> int:
+def _missing(facts: TranslationFacts) -> int:
     """How many of them the target has less than the source, at most; it may have copies of aborted ones."""
     ours, theirs = _of_the_time(facts)
     records = () if facts.ours is None else facts.ours.records
@@ -246,7 +246,7 @@ def _missing(facts: Facts) -> int:
     return max(0, ours.most - max(0, theirs.least - aborted))
 
 
-def _still_to_come(facts: Facts) -> int:
+def _still_to_come(facts: TranslationFacts) -> int:
     """How many records that the group has read may not be in the target yet."""
     read_to, oldest = _read_to(facts), facts.source.oldest
     begin = oldest if facts.last is None else facts.last.offset
@@ -264,7 +264,7 @@ def _still_to_come(facts: Facts) -> int:
     return sum(max(0, count - max(0, copies[ms] - others[ms])) for ms, count in wanted.items())
 
 
-def _read_to(facts: Facts) -> int:
+def _read_to(facts: TranslationFacts) -> int:
     return facts.source.latest if facts.is_all_read else facts.record.offset
 
 
@@ -272,16 +272,16 @@ def _end(after: ListedOffset, ends: Ends) -> int:
     return after.offset if after.offset >= 0 else ends.latest
 
 
-def _aborted(facts: Facts) -> str:
+def _aborted(facts: TranslationFacts) -> str:
     return "; records of aborted transactions before it are left out" if facts.leaves_out else ""
 
 
-def _lost(facts: Facts) -> str:
+def _lost(facts: TranslationFacts) -> str:
     lost = facts.source.oldest - facts.committed
     return f"; the source's log has lost the {lost} records before" if lost > 0 else ""
 
 
-def _lost_there(facts: Facts, offset: int) -> int:
+def _lost_there(facts: TranslationFacts, offset: int) -> int:
     """How many of the records that the source has lost unread the target may still have before an offset."""
     return max(0, min(facts.source.oldest - facts.committed, offset - facts.target.oldest))
 

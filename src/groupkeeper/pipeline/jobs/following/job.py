@@ -19,7 +19,7 @@ from groupkeeper.pipeline.jobs.steps import Given
 from groupkeeper.pipeline.jobs.watch import Problem, Run, Summary, Watch
 from groupkeeper.pipeline.kafka.instants import Instants
 from groupkeeper.pipeline.kafka.options import parse_options
-from groupkeeper.pipeline.owners import Rule
+from groupkeeper.pipeline.owners import OwnerRule
 from groupkeeper.pipeline.storage.output import LakeChoice, Output, open_output
 from groupkeeper.pipeline.tables import COMMITS, GROUP_RECORDS
 
@@ -40,7 +40,7 @@ def follow(
     lake: LakeChoice | None = None,
     keep_days: int | None = None,
     checkpoints: Sequence[Checkpoint] = (),
-    owners: Sequence[Rule] = (),
+    owners: Sequence[OwnerRule] = (),
     journals: Sequence[str] = (),
 ) -> Summary:
     """Every `interval_s`, append new records of the clusters to the history; every `refresh_s`, rebuild all other
@@ -92,7 +92,7 @@ class Refreshing:
         reads: Reads,
         run: Run,
         checkpoints: Sequence[Checkpoint] = (),
-        owners: Sequence[Rule] = (),
+        owners: Sequence[OwnerRule] = (),
         journals: Sequence[str] = (),
     ) -> None:
         self._output = output

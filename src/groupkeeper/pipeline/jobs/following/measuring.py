@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Executor, Future, wait
 from typing import NamedTuple
 
-from groupkeeper.pipeline.kafka.options import Options
-from groupkeeper.pipeline.kafka.planning import Plan, plan
+from groupkeeper.pipeline.kafka.options import ReadOptions
+from groupkeeper.pipeline.kafka.planning import ReadPlan, plan
 
 _LOOK_S = 0.2
 _PATIENCE = "default.api.timeout.ms"
@@ -28,7 +28,7 @@ class Measuring:
         self._took_s: dict[int, float] = {}
         """How long it took to measure each cluster the last time."""
 
-    def measure(self, clusters: Mapping[int, Options], is_silent: Callable[[int], bool]) -> dict[int, Plan]:
+    def measure(self, clusters: Mapping[int, ReadOptions], is_silent: Callable[[int], bool]) -> dict[int, ReadPlan]:
         """The clusters that answered in time; each has its own options. Silent clusters are not waited for; other
         clusters are waited for up to `limit_s`.
         """
@@ -51,7 +51,7 @@ class Measuring:
         """Twice the time of the last measurement, but at least 10 s and at most a minute."""
         return min(max(_PATIENCE_MS / 1000, round(2 * self._took_s.get(number, 0.0))), _LONGEST_S)
 
-    def _begin(self, clusters: Mapping[int, Options]) -> list[int]:
+    def _begin(self, clusters: Mapping[int, ReadOptions]) -> list[int]:
         """Returns the clusters whose measurement begins now; the others have not answered an earlier query yet."""
         for number, measuring in list(self._under_way.items()):
             if measuring.done():
@@ -63,17 +63,17 @@ class Measuring:
 
 
 class _Measured(NamedTuple):
-    found: Plan
+    found: ReadPlan
     took_s: float
 
 
-def _measured(options: Options) -> _Measured:
+def _measured(options: ReadOptions) -> _Measured:
     began = time.monotonic()
     found = asyncio.run(plan(options))
     return _Measured(found, time.monotonic() - began)
 
 
-def _impatient(options: Options) -> Options:
+def _impatient(options: ReadOptions) -> ReadOptions:
     """Options for clusters that answered a moment ago: a cluster that no longer answers must not delay the others."""
     clusters = []
     for each in options.clusters:

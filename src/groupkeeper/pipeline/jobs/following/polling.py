@@ -16,7 +16,7 @@ from pyspark.errors import PySparkException
 
 from groupkeeper.pipeline.errors import SourceError
 from groupkeeper.pipeline.jobs.history import Aside
-from groupkeeper.pipeline.kafka.options import Options
+from groupkeeper.pipeline.kafka.options import ReadOptions
 from groupkeeper.pipeline.kafka.planning import RECORDS_WORTH_A_TASK, Range
 from groupkeeper.pipeline.kafka.source import StreamOffsets, StreamReader, read_ranges
 from groupkeeper.pipeline.kafka.written import write
@@ -35,7 +35,7 @@ class Polling:
     """
 
     def __init__(
-        self, name: str, options: Options, directory: str, folder: Path, *, interval_s: float,
+        self, name: str, options: ReadOptions, directory: str, folder: Path, *, interval_s: float,
         read_much: Callable[[Sequence[Range]], Aside], append: Callable[[Aside], None],
         has_executors: bool = False,
     ) -> None:  # fmt: skip

@@ -21,9 +21,9 @@ from groupkeeper.pipeline.jobs.following.polling import Polling
 from groupkeeper.pipeline.jobs.history import Aside, append, read_aside
 from groupkeeper.pipeline.jobs.reading import Reading, readings, same_clusters, source_options, why_unread
 from groupkeeper.pipeline.jobs.watch import Problem, Run
-from groupkeeper.pipeline.kafka.instants import Identity, Instant, Instants
-from groupkeeper.pipeline.kafka.options import Options, parse_options
-from groupkeeper.pipeline.kafka.planning import Plan, Range, named, plan
+from groupkeeper.pipeline.kafka.instants import ClusterIdentity, Instant, Instants
+from groupkeeper.pipeline.kafka.options import ReadOptions, parse_options
+from groupkeeper.pipeline.kafka.planning import Range, ReadPlan, named, plan
 from groupkeeper.pipeline.kafka.retention import Replies, Retention, ask_retentions
 from groupkeeper.pipeline.kafka.source import GroupkeeperSource
 from groupkeeper.pipeline.runtime.executors import are_elsewhere
@@ -41,7 +41,7 @@ CHECKPOINTS = f"{ROOT}/checkpoints"
 class _Answer(NamedTuple):
     """The plans of clusters that answered; and, by number, why other clusters did not."""
 
-    plan: Plan
+    plan: ReadPlan
     failed: dict[int, SourceError]
     retentions: Replies
 
@@ -49,7 +49,7 @@ class _Answer(NamedTuple):
 class Reads:
     """The reads of all clusters, by the clusters' numbers in the options."""
 
-    def __init__(self, output: Output, options: Options, run: Run, interval_s: float) -> None:
+    def __init__(self, output: Output, options: ReadOptions, run: Run, interval_s: float) -> None:
         self.appended = 0
         self.retentions: dict[str, Retention] = {}
         self.failed: dict[str, str] = {}
@@ -62,7 +62,7 @@ class Reads:
         self._interval_s = interval_s
         self._queries: dict[int, StreamingQuery | Polling] = {}
         self._readings: dict[int, Reading] = {}
-        self._identities: dict[str, Identity] = {}
+        self._identities: dict[str, ClusterIdentity] = {}
         self._outages = tuple(Outage() for _ in options.clusters)
         self._same: list[str] = []
         self._unread: dict[int, str | None] = {}
@@ -124,7 +124,7 @@ class Reads:
         self._note_unasked()
         return instants
 
-    def _instant_of(self, number: int, found: Plan) -> Instants:
+    def _instant_of(self, number: int, found: ReadPlan) -> Instants:
         """The instant of a measured cluster, by its name; empty if the measurement failed."""
         name = self._name(number)
         for error in found.failed.values():
@@ -232,7 +232,7 @@ class Reads:
             query.stop()
         self._pool.shutdown(wait=False, cancel_futures=True)
 
-    def _some(self, numbers: Sequence[int]) -> Options:
+    def _some(self, numbers: Sequence[int]) -> ReadOptions:
         return self.options._replace(clusters=tuple(self.options.clusters[number] for number in numbers))
 
     def _ask(self, numbers: Sequence[int]) -> None:
@@ -258,7 +258,7 @@ class Reads:
         for reading in left:
             self._read(reading, found.instants[reading.name].identity)
 
-    def _read(self, reading: Reading, identity: Identity) -> None:
+    def _read(self, reading: Reading, identity: ClusterIdentity) -> None:
         outage = self._outages[reading.number]
         if outage.ended is not None:
             self._tell(reading.number, outage.ended)
@@ -360,7 +360,7 @@ class Reads:
         return self.options.clusters[number].title if reading is None else reading.name
 
 
-def _plan(options: Options, number: int) -> _Answer:
+def _plan(options: ReadOptions, number: int) -> _Answer:
     """The plan of the only cluster in the options, which has this number among all clusters."""
     found = asyncio.run(plan(options))
     retentions = ask_retentions(named(options, found.ranges), found.ranges)

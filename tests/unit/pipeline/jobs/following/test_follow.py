@@ -21,9 +21,9 @@ from groupkeeper.pipeline.jobs.following.polling import Polling
 from groupkeeper.pipeline.jobs.following.reads import Reads, _Answer
 from groupkeeper.pipeline.jobs.reading import Reading
 from groupkeeper.pipeline.jobs.watch import Problem, Run, Watch
-from groupkeeper.pipeline.kafka.instants import Identity, Instant
+from groupkeeper.pipeline.kafka.instants import ClusterIdentity, Instant
 from groupkeeper.pipeline.kafka.options import parse_options
-from groupkeeper.pipeline.kafka.planning import Plan, Range
+from groupkeeper.pipeline.kafka.planning import Range, ReadPlan
 from groupkeeper.pipeline.kafka.retention import Replies
 
 TOPIC = "__consumer_offsets"
@@ -78,7 +78,7 @@ def following(read_to: dict[str, int | None], *, servers: str = "127.0.0.1:1") -
 
 
 def instants(**stable: int) -> dict[str, Instant]:
-    return {name: Instant(0, Identity(None, None), TOPIC, {0: end}, {}) for name, end in stable.items()}
+    return {name: Instant(0, ClusterIdentity(None, None), TOPIC, {0: end}, {}) for name, end in stable.items()}
 
 
 @pytest.mark.parametrize("slow", [None, 0, 99])
@@ -219,7 +219,7 @@ class Measured:
         late = self._late.get(cluster.name)
         if late is not None:
             late.wait(300)
-        return measuring._Measured(Plan([], {}, instants(**{cluster.name: end})), 0.1 if late is None else 12.0)
+        return measuring._Measured(ReadPlan([], {}, instants(**{cluster.name: end})), 0.1 if late is None else 12.0)
 
     def let(self, name: str) -> None:
         self._late[name].set()
@@ -305,7 +305,7 @@ def test_why_a_read_ended_is_told_unless_the_cluster_tells_it_better() -> None:
         assert said.problems == []
     rebuilt = {0: SourceError("cluster b: the tables are of another cluster")}
     found._output = type("Empty", (), {"ledger": SimpleNamespace(identities={})})
-    found._start(_Answer(Plan([], {}, {}), rebuilt, Replies({}, [])))
+    found._start(_Answer(ReadPlan([], {}, {}), rebuilt, Replies({}, [])))
     assert [each.message for each in said.problems] == ["cluster b: the tables are of another cluster; trying again"]
 
 

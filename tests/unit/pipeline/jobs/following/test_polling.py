@@ -18,7 +18,7 @@ from groupkeeper.pipeline.errors import SourceError
 from groupkeeper.pipeline.jobs.following import polling
 from groupkeeper.pipeline.jobs.following.polling import Polling
 from groupkeeper.pipeline.jobs.history import Aside
-from groupkeeper.pipeline.kafka.options import Options, parse_options
+from groupkeeper.pipeline.kafka.options import ReadOptions, parse_options
 from groupkeeper.pipeline.kafka.planning import Range, plan
 from groupkeeper.pipeline.kafka.source import read_ranges
 from groupkeeper.pipeline.kafka.written import Counts, Written
@@ -144,7 +144,7 @@ def test_nothing_is_appended_of_a_cluster_that_is_rebuilt_between_its_offsets_an
             brokers.enter_context(BackgroundBroker(port=int(servers.rpartition(":")[2]), properties=properties))
             asyncio.run(commit(servers, 0))
 
-        def read(ranges: Sequence[Range], options: Options) -> Iterator[pa.RecordBatch]:
+        def read(ranges: Sequence[Range], options: ReadOptions) -> Iterator[pa.RecordBatch]:
             rebuild()
             yield from read_ranges(ranges, options)
 
