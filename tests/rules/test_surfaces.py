@@ -15,7 +15,7 @@ from groupkeeper.cli.groups.statuses import judged
 from groupkeeper.client.admin.types import TopicPartition
 from groupkeeper.live.limits import GroupLimits, judge
 from groupkeeper.live.model import NOTHING_WAITS, ClusterSnapshot, GroupView, Stood, Wait
-from groupkeeper.live.verdicts import bad_partitions, partition_statuses, unread_topics
+from groupkeeper.live.verdicts import judge_status, partition_statuses, unread_topics
 from groupkeeper.operations.lag import PartitionLag
 from groupkeeper.rules.limits import Verdict
 from groupkeeper.rules.status import RANKS, Facts, Status, partition_status
@@ -109,6 +109,6 @@ def test_all_surfaces_say_the_same(case: Case) -> None:
               for each, facts in zip(group.rows, case.partitions, strict=True)}  # fmt: skip
     found = {place: status for place, (status, _) in partition_statuses(group, NOW_MS).items()}
     assert {place: found.get(place, Status.OK) for place in wanted} == wanted
-    assert dict(bad_partitions(group, NOW_MS)) == {
+    assert dict(judge_status(group, NOW_MS).bad) == {
         place: status for place, status in wanted.items() if RANKS[status] >= RANKS[Status.STALLED]
     }

@@ -223,6 +223,11 @@ def _view(
     followed = following.of(group_id)
     known = description or listing
     topics = topic_views(group_id, rows, of_rows, description, followed.standing)
+    if len(topics) == 1:  # as most have: the sums of its topic are those of the group
+        (only,) = topics.values()
+        lag_sum, wait_sum = only.lag._replace(topic=None), only.wait
+    else:
+        lag_sum, wait_sum = sum_by_group(group_id, rows), longest(rows, of_rows)
     return GroupView(
         group_id,
         None if known is None else known.group_type,
@@ -232,8 +237,8 @@ def _view(
         rows,
         of_rows,
         topics,
-        sum_by_group(group_id, rows),
-        longest(rows, of_rows),
+        lag_sum,
+        wait_sum,
         followed.rebalances,
         followed.committed,
         followed.progress_ms,

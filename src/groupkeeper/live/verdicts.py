@@ -5,7 +5,7 @@ Polls see offsets, not commits: whether a group commits the same offset again, o
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from groupkeeper.client.admin.types import GroupState, GroupType, TopicPartition
@@ -27,21 +27,27 @@ from groupkeeper.rules.status import (
 
 
 class Judged(NamedTuple):
-    """``still_ms``: how long the commits have stood still at least, None: not known."""
+    """``still_ms``: how long the commits have stood still at least, None: not known. ``bad``: the partitions that need
+    someone, with their statuses.
+    """
 
     status: Status
     still_ms: int | None
+    bad: Sequence[tuple[TopicPartition, Status]]
 
 
 def judge_status(group: GroupView, now_ms: int) -> Judged:
     """The status of a group at that time."""
     still_ms = None if group.progress_ms is None else max(0, now_ms - group.progress_ms)
     worst = Status.UNKNOWN if group.problems and group.lag.lag is None else Status.OK
+    bad = []
     if not _is_well(group, still_ms):
-        for _, _, status in _of_partitions(group, still_ms, now_ms):
+        for row, _, status in _of_partitions(group, still_ms, now_ms):
             if RANKS[status] > RANKS[worst]:
                 worst = status
-    return Judged(group_status(worst, group.members, group.rebalances_lately), still_ms)
+            if row is not None and RANKS[status] >= RANKS[Status.STALLED]:
+                bad.append((TopicPartition(row.topic, row.partition), status))
+    return Judged(group_status(worst, group.members, group.rebalances_lately), still_ms, bad)
 
 
 def partition_statuses(group: GroupView, now_ms: int) -> dict[TopicPartition, tuple[Status, str]]:
@@ -52,16 +58,6 @@ def partition_statuses(group: GroupView, now_ms: int) -> dict[TopicPartition, tu
         for row, facts, status in _of_partitions(group, still_ms, now_ms)
         if row is not None
     }
-
-
-def bad_partitions(group: GroupView, now_ms: int) -> Iterator[tuple[TopicPartition, Status]]:
-    """The partitions that need someone, with their statuses."""
-    still_ms = None if group.progress_ms is None else max(0, now_ms - group.progress_ms)
-    if _is_well(group, still_ms):
-        return
-    for row, _, status in _of_partitions(group, still_ms, now_ms):
-        if row is not None and RANKS[status] >= RANKS[Status.STALLED]:
-            yield TopicPartition(row.topic, row.partition), status
 
 
 def worst_partition(group: GroupView, now_ms: int) -> tuple[TopicPartition, str] | None:

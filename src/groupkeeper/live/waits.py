@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from array import array
 from bisect import bisect_right
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
 from typing import NamedTuple
 
 from groupkeeper.client.admin import Admin
@@ -122,6 +122,8 @@ class Waits:
         self._retention.forget(again)
         wanted: dict[Position, int] = {}
         """With the log's end."""
+        uncommitted: set[Position] = set()
+        """Those of them where a group has no commit."""
         places: set[TopicPartition] = set()
         new: set[TopicPartition] = set()
         for row in _each(rows_by_group):
@@ -134,6 +136,8 @@ class Waits:
                 position = next_position(row)
                 if position is not None:
                     wanted[position] = row.log_end_offset
+                    if row.committed is None:
+                        uncommitted.add(position)
         self._ends.keep(places)
         for known in (self._records, self._readable, self._clear_to, self._open, self._held_at):
             for position in [each for each in known if each not in wanted or each.topic_partition in new]:
@@ -148,22 +152,22 @@ class Waits:
         if new:  # what is being read may be of the logs before
             await self._reading.end()
         self._at_ms = at_ms
-        await self._reading.result(lambda: self._look_up(admin, rows_by_group, wanted, topics, at_ms), within_s)
+        await self._reading.result(lambda: self._look_up(admin, wanted, uncommitted, at_ms), within_s)
 
     async def end(self) -> None:
         """Read no more of what the last look wanted."""
         await self._reading.end()
 
     async def _look_up(
-        self, admin: Admin, rows_by_group: Rows, wanted: Mapping[Position, int], topics: Iterable[str], at_ms: int
+        self, admin: Admin, wanted: Mapping[Position, int], uncommitted: Set[Position], at_ms: int
     ) -> None:
         """After the next look that goes on with what is known by then, this ends soon."""
         with contextlib.suppress(ClientError, KafkaError):
-            await self._retention.ask(admin, topics, at_ms)
+            await self._retention.ask(admin, {position.topic for position in wanted}, at_ms)
         with contextlib.suppress(ClientError, KafkaError):
             if self._reads_records:
                 await self._read(admin, wanted, at_ms)
-                await self._read_committed(admin, rows_by_group, at_ms)
+                await self._read_committed(admin, wanted, uncommitted, at_ms)
 
     async def _read(self, admin: Admin, wanted: Mapping[Position, int], at_ms: int) -> None:
         missing = [
@@ -189,18 +193,19 @@ class Waits:
                 if isinstance(failure, TopicAuthorizationFailed):
                     self._refused[position.topic] = (at_ms, failure)
 
-    async def _read_committed(self, admin: Admin, rows_by_group: Rows, at_ms: int) -> None:
+    async def _read_committed(
+        self, admin: Admin, wanted: Mapping[Position, int], uncommitted: Set[Position], at_ms: int
+    ) -> None:
         """What a consumer of committed records has to read where the next record is of a transaction. Each poll goes on
         where the one before ended.
         """
         ends: dict[Position, int] = {}
-        for row in _each(rows_by_group):
-            position, end = next_position(row), row.log_end_offset
-            record = None if position is None else self._records.get(position)
-            if position is None or end is None or record is None or position in self._readable:
+        for position, end in wanted.items():
+            record = self._records.get(position)
+            if record is None or not record.is_transactional or position in self._readable:
                 continue
-            is_fresh = row.committed is not None and abs(at_ms - record.timestamp) < self._short_ms
-            if record.is_transactional and not is_fresh and not self._is_clear(position, end):
+            is_fresh = position not in uncommitted and abs(at_ms - record.timestamp) < self._short_ms
+            if not is_fresh and not self._is_clear(position, end):
                 ends[position] = end
         places = list(ends)
         for start in range(0, len(places), _READ_TOGETHER):

@@ -86,8 +86,9 @@ class PartitionLag(NamedTuple):
     @property
     def has_open_start(self) -> bool:
         """Whether nothing is committed although there may be records."""
-        is_empty = self.in_log == 0 or not self.has_records or self.status is LagStatus.DELETED
-        return self.committed is None and not is_empty
+        if self.committed is not None:
+            return False
+        return self.has_records and self.status is not LagStatus.DELETED and self.in_log != 0
 
     @property
     def readable(self) -> int | None:

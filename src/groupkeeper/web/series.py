@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from enum import Enum
 
 from groupkeeper.live.model import ClusterSnapshot, GroupView
-from groupkeeper.live.verdicts import bad_partitions, judge_status, standing
+from groupkeeper.live.verdicts import judge_status, standing
 from groupkeeper.operations.lag import LagStatus
 from groupkeeper.web.exposition import MetricFamily, Sample, label, labels, seconds
 
@@ -106,6 +106,11 @@ GROUP_METRICS = (
         (*_GROUP, "status"),
     ),
     MetricFamily(
+        "groupkeeper_partition_status",
+        "1; a partition that needs someone, with its status; absent: it does not.",
+        (*_PARTITION, "status"),
+    ),
+    MetricFamily(
         "groupkeeper_group_problem",
         "1; why some values of the group are not known; acl: the missing permission, if that is the reason.",
         (*_GROUP, "error", "acl"),
@@ -161,11 +166,6 @@ TOPIC_METRICS = (
         "groupkeeper_group_partitions_by_status",
         "Partitions whose committed offset is not within the log, or not known to be; absent: none.",
         (*_TOPIC, "status"),
-    ),
-    MetricFamily(
-        "groupkeeper_partition_status",
-        "1; a partition that needs someone, with its status; absent: it does not.",
-        (*_PARTITION, "status"),
     ),
     MetricFamily("groupkeeper_group_assigned_members", "Members that are assigned partitions of the topic.", _TOPIC),
     MetricFamily(
@@ -248,8 +248,11 @@ def group_samples(snapshot: ClusterSnapshot, group: GroupView) -> Iterator[Sampl
     description = group.description
     assignor = label(description.partition_assignor) if description is not None else ""
     yield _sample("groupkeeper_group_info", f'{own},type="{kind}",state="{state}",assignor="{assignor}"', 1)
-    status = judge_status(group, snapshot.at_ms).status
-    yield _sample("groupkeeper_group_status", f'{own},status="{status}"', 1)
+    judged = judge_status(group, snapshot.at_ms)
+    yield _sample("groupkeeper_group_status", f'{own},status="{judged.status}"', 1)
+    for place, status in judged.bad:
+        of_partition = f'{own},topic="{label(place.topic)}",partition="{place.partition}",status="{status}"'
+        yield _sample("groupkeeper_partition_status", of_partition, 1)
     if description is not None:
         yield _sample("groupkeeper_group_members", own, len(description.members))
         yield _sample("groupkeeper_group_rebalances_total", own, group.rebalances)
@@ -286,9 +289,6 @@ def topic_samples(snapshot: ClusterSnapshot, group: GroupView) -> Iterator[Sampl
             statuses.setdefault(row.topic, Counter())[row.status] += 1
         if row.done_ahead is not None:
             done_ahead[row.topic] = done_ahead.get(row.topic, 0) + row.done_ahead
-    for place, status in bad_partitions(group, at_ms):
-        own = f'{group_labels},topic="{label(place.topic)}",partition="{place.partition}"'
-        yield _sample("groupkeeper_partition_status", f'{own},status="{status}"', 1)
     for topic, (lag, wait, assigned, progress_ms) in group.topics.items():
         own = f'{group_labels},topic="{label(topic)}"'
         age_ms = None if progress_ms is None else max(0, at_ms - progress_ms)  # clocks are set back

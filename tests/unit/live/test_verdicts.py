@@ -20,7 +20,7 @@ from groupkeeper.rules.limits import Verdict
 from groupkeeper.rules.status import Status
 from groupkeeper.web.pages.cluster import Wish, groups_csv
 from groupkeeper.web.pages.group import group_page
-from groupkeeper.web.series import group_samples, topic_samples
+from groupkeeper.web.series import group_samples
 
 NOW_MS = 1_700_000_000_000
 MINUTE_MS = 60_000
@@ -118,7 +118,7 @@ def test_each_surface_says_what_the_rules_say(case: Case) -> None:
     assert f"is-{case.verdict}" in group_page(found, group, [], [], NOW_MS)
     [limited] = judge_group(group, GroupLimits(statuses=frozenset({case.verdict})), NOW_MS)
     assert (limited.verdict, limited.value) == (Verdict.BROKEN, case.verdict)
-    bad = {name for name, _ in topic_samples(found, group) if name == "groupkeeper_partition_status"}
+    bad = {name for name, _ in group_samples(found, group) if name == "groupkeeper_partition_status"}
     assert bool(bad) is (case.verdict in ("stopped", "losing"))
 
 

@@ -144,7 +144,7 @@ class TableWriter:
         return max(len(name), min(_WIDEST, max(map(width, self._texts(rows, name)))))
 
     def _texts(self, rows: Sequence[Row], name: str) -> list[str]:
-        return [encodable(text, self._encoding) for text in _texts([row[name] for row in rows])]
+        return _texts([row[name] for row in rows], self._encoding)
 
     def _room(self, rows: Sequence[Row]) -> Mapping[str, int]:
         """How wide columns of texts may be, of those that are cut. The widest are cut first, to the same width."""
@@ -202,14 +202,14 @@ class TableWriter:
         return cells
 
 
-def _texts(values: Sequence[Value]) -> list[str]:
-    """The texts of a column. Most columns have few values; of numbers and yes-or-no they have one kind, so that 1 and
-    True don't meet.
+def _texts(values: Sequence[Value], encoding: str) -> list[str]:
+    """The texts of a column in this encoding. Most columns have few values; of numbers and yes-or-no they have one
+    kind, so that 1 and True don't meet.
     """
     try:
-        known = {value: as_text(value) for value in set(values)}
+        known = {value: encodable(as_text(value), encoding) for value in set(values)}
     except TypeError:  # lists
-        return list(map(as_text, values))
+        return [encodable(as_text(value), encoding) for value in values]
     return [known[value] for value in values]
 
 

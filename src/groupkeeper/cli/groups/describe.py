@@ -313,10 +313,10 @@ def _lag_rows(
             return []
 
     def trend(some: Sequence[PartitionLag]) -> Row:
-        return NO_TREND if earlier is None else earlier.trend_of(some)
+        return _NOTHING_MORE if earlier is None else {**statuses.NO_STATUS, **earlier.trend_of(some)}
 
     if options.sum is None:
-        return [{**_lag_row(row), **trend([row])} for row in rows if _is_much(row, options)]
+        return [_lag_row(row, trend([row])) for row in rows if _is_much(row, options)]
     sums = [sum_by_group(group_id, rows)] if options.sum == "group" else sum_by_topic(group_id, rows)
     return [
         {**_sum_row(each), **trend([row for row in rows if each.topic in (None, row.topic)])}
@@ -329,7 +329,10 @@ def _is_much(row: PartitionLag | LagSum, options: Namespace) -> bool:
     return options.min_lag is None or (row.readable or 0) >= options.min_lag
 
 
-def _lag_row(row: PartitionLag) -> Row:
+_NOTHING_MORE: Row = {**statuses.NO_STATUS, **NO_TREND}
+
+
+def _lag_row(row: PartitionLag, more: Row) -> Row:
     commit, member = row.committed, row.member
     return {
         "group": row.group_id,
@@ -349,7 +352,7 @@ def _lag_row(row: PartitionLag) -> Row:
         "leader_epoch": commit.leader_epoch if commit else None,
         "metadata": commit.metadata if commit else None,
         "readable": row.readable,
-        **statuses.NO_STATUS,
+        **more,
     }
 
 
@@ -366,7 +369,6 @@ def _sum_row(sums: LagSum) -> Row:
         "lost": sums.lost,
         "uncommitted": sums.uncommitted,
         "readable": sums.readable,
-        **statuses.NO_STATUS,
     }
 
 
