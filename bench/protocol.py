@@ -135,10 +135,7 @@ def batches() -> None:
     compare(
         "10,000 records: write",
         5,
-        {
-            "groupkeeper": lambda: [record_batch.write_batch(records) for _ in range(10)],
-            "kafka-python": theirs_written,
-        },
+        {"groupkeeper": lambda: [record_batch.write_batch(records) for _ in range(10)], "kafka-python": theirs_written},
     )
     compare(
         "10,000 records: read",

@@ -89,13 +89,7 @@ def _read_plain(address: str, topic: str) -> float:
 
 def _read_shared(address: str, topic: str, mode: str, portion: int) -> float:
     from confluent_kafka import AcknowledgeType, ShareConsumer
-    from confluent_kafka.admin import (  # type: ignore[attr-defined]
-        AdminClient,
-        AlterConfigOpType,
-        ConfigEntry,
-        ConfigResource,
-        ResourceType,
-    )
+    from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType  # type: ignore[attr-defined]
 
     group_id = uuid4().hex
     earliest = ConfigEntry("share.auto.offset.reset", "earliest", incremental_operation=AlterConfigOpType.SET)

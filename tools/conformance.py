@@ -101,9 +101,7 @@ UNLISTED_TESTS = (
 )  # fmt: skip
 # Of three consumers the third must join with the first two, which send heartbeats every 3 s and must join again within
 # 1 s. Kafka is still making its offsets topic when the third comes. Our broker has it at once, and waits only 10 ms.
-MORE_OPTIONS = {
-    f"{_CLIENTS}consumer.PlaintextConsumerPollTest": " --property group.initial.rebalance.delay.ms=200",
-}
+MORE_OPTIONS = {f"{_CLIENTS}consumer.PlaintextConsumerPollTest": " --property group.initial.rebalance.delay.ms=200"}
 OF_ITS_RELEASE = re.compile("ApiVersions(Request|Command)Test|testFencedMemberCanRejoinWithEpochZero")
 """Tests that name what only their own release answers: with a real Kafka of the newest release they fail as well. The
 command of the second one is made of parts of its own clients.
@@ -451,12 +449,7 @@ def find_kit() -> Path | None:
 def main(argv: Sequence[str]) -> int:
     os.environ.setdefault("GROUPKEEPER_JOURNAL", "off")  # what is tried here is nothing to come back to
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument(
-        "--quick",
-        "--bounded",
-        action="store_true",
-        help="a subset",
-    )
+    parser.add_argument("--quick", "--bounded", action="store_true", help="a subset")
     parser.add_argument(
         "--seconds",
         type=int,

@@ -69,10 +69,7 @@ def reassigning(replicas: list[int] | None) -> Any:
 def reassigned(code: int, why: str | None = None) -> Any:
     first = {"error_code": code, "error_message": why} if why else {"error_code": code} if code else {}
     missing = {"partition_index": 9, "error_code": 3, "error_message": "Unable to find partition t:9."}
-    return {
-        "allow_replication_factor_change": True,
-        "responses": [{"name": "t", "partitions": [first, missing]}],
-    }
+    return {"allow_replication_factor_change": True, "responses": [{"name": "t", "partitions": [first, missing]}]}
 
 
 CASES: list[tuple[int, int, dict[str, Any], Any]] = [

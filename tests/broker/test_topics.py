@@ -380,10 +380,7 @@ class TestPartitionsAndRecords:
         assert (await self.grow(wire, 1))[0] == errors.UnknownTopicOrPartition.code
         await wire.create("t", 2)
         assert await self.grow(wire, 2) == (37, "Topic already has 2 partition(s).")
-        assert await self.grow(wire, 1) == (
-            37,
-            "The topic t currently has 2 partition(s); 1 would not be an increase.",
-        )
+        assert await self.grow(wire, 1) == (37, "The topic t currently has 2 partition(s); 1 would not be an increase.")
         assert (await self.grow(wire, 4, [[1]]))[0] == errors.InvalidReplicaAssignment.code
         assert (await self.grow(wire, 3, [[7]]))[0] == errors.InvalidReplicaAssignment.code
         assert await self.grow(wire, 3, [[1]]) == (0, None)

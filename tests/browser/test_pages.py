@@ -17,10 +17,7 @@ from groupkeeper.testing.background import BackgroundBroker
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
-pytestmark = [
-    pytest.mark.skipif(bool(WHY_NOT), reason=WHY_NOT),
-    pytest.mark.timeout(180),
-]
+pytestmark = [pytest.mark.skipif(bool(WHY_NOT), reason=WHY_NOT), pytest.mark.timeout(180)]
 
 PATHS = ("/", "/cluster?cluster=prod", "/group?cluster=prod&group=search", "/group?cluster=prod&group=nobody")
 

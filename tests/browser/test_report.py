@@ -16,10 +16,7 @@ from groupkeeper.pipeline.report.sections import anchor
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
-pytestmark = [
-    pytest.mark.skipif(bool(WHY_NOT), reason=WHY_NOT),
-    pytest.mark.timeout(180),
-]
+pytestmark = [pytest.mark.skipif(bool(WHY_NOT), reason=WHY_NOT), pytest.mark.timeout(180)]
 
 
 @pytest.fixture(scope="module")

@@ -8,18 +8,7 @@ from pathlib import Path
 
 from tests.cli import golden
 from tests.cli.golden import Output
-from tests.cli.stages import (
-    ACTIVE,
-    EMPTY,
-    GOLDENS,
-    INACTIVE,
-    SHARE,
-    SHARE_EMPTY,
-    Stage,
-    arguments,
-    put_back,
-    tool_of,
-)
+from tests.cli.stages import ACTIVE, EMPTY, GOLDENS, INACTIVE, SHARE, SHARE_EMPTY, Stage, arguments, put_back, tool_of
 from tests.cli.stages_of_kafka_4_4 import SHARE_4_4, STREAMS_4_4
 from tests.cli.streams_stages import STREAMS, STREAMS_CHANGES, STREAMS_EMPTY
 

@@ -228,13 +228,7 @@ async def _join(admin: Admin, live: Live, servers: str) -> None:
         given = SyncGroupRequestAssignment(joined.member_id, encode_assignment(ConsumerProtocolAssignment(assigned)))
         synced = await connection.ask(
             SyncGroupRequest(
-                live.group_id,
-                joined.generation_id,
-                joined.member_id,
-                live.instance_id,
-                "consumer",
-                "range",
-                [given],
+                live.group_id, joined.generation_id, joined.member_id, live.instance_id, "consumer", "range", [given]
             ),
             5,
             SyncGroupResponse,

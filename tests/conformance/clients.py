@@ -433,8 +433,7 @@ class AioKafkaConsumer:
 
         async def make() -> aiokafka.AIOKafkaConsumer:
             consumer = aiokafka.AIOKafkaConsumer(
-                partition_assignment_strategy=(self.ASSIGNORS[options.strategy],),
-                **python_settings(servers, options),
+                partition_assignment_strategy=(self.ASSIGNORS[options.strategy],), **python_settings(servers, options)
             )
             await consumer.start()
             return consumer

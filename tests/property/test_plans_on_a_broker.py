@@ -81,9 +81,7 @@ scenarios = st.one_of(
     st.none(),  # a deletion
 )
 policies = st.builds(
-    Policies,
-    st.sampled_from([Otherwise.END, Otherwise.SKIP]),
-    st.sampled_from([Otherwise.CLAMP, Otherwise.SKIP]),
+    Policies, st.sampled_from([Otherwise.END, Otherwise.SKIP]), st.sampled_from([Otherwise.CLAMP, Otherwise.SKIP])
 )
 moves = st.lists(
     st.builds(
@@ -200,12 +198,7 @@ def test_plans(
 
 
 async def check(
-    stage: Stage,
-    journal: Journal,
-    scenario: Scenario | None,
-    selected: set[int],
-    policies: Policies,
-    moves: list[Move],
+    stage: Stage, journal: Journal, scenario: Scenario | None, selected: set[int], policies: Policies, moves: list[Move]
 ) -> None:
     plan = (await stage.plan(scenario, selected, policies)).plan
     assert document.read("".join(document.write(plan))).groups == tuple(one._replace(notes=()) for one in plan.groups)

@@ -125,7 +125,4 @@ async def test_a_burst_of_pages_gets_as_many_streams_as_there_are(broker: Backgr
             said = await asyncio.gather(*(reader.readline() for reader, _ in pages))
             assert [
                 said.count(b"HTTP/1.1 %d %s\r\n" % each) for each in ((200, b"OK"), (503, b"Service Unavailable"))
-            ] == [
-                MOST_STREAMS,
-                44,
-            ]
+            ] == [MOST_STREAMS, 44]

@@ -91,13 +91,7 @@ def test_pages(served: Served) -> None:
     assert "Partitions" in group.text
     assert served.get("/groups.csv?cluster=prod").text.splitlines()[0].startswith("cluster,group,status,")
     assert served.get("/style.css").headers["content-type"].startswith("text/css")
-    for path in (
-        "/cluster?cluster=nowhere",
-        "/group?cluster=prod&group=nobody",
-        "/group",
-        "/groups.csv",
-        "/nowhere",
-    ):
+    for path in ("/cluster?cluster=nowhere", "/group?cluster=prod&group=nobody", "/group", "/groups.csv", "/nowhere"):
         lost = served.get(path)
         assert (lost.status, "<title>Not found</title>" in lost.text) == (404, True)
         assert lost.headers["content-security-policy"].startswith("default-src 'none'")

@@ -82,11 +82,7 @@ class Courier:
     """Sends notices to webhooks, and no notice waits for another webhook or another alert."""
 
     def __init__(
-        self,
-        webhooks: Mapping[str, Webhook],
-        tell: Callable[[str], None],
-        rules: Collection[str] = (),
-        kept: str = "",
+        self, webhooks: Mapping[str, Webhook], tell: Callable[[str], None], rules: Collection[str] = (), kept: str = ""
     ) -> None:
         """``tell`` is called with failures. ``rules``: the names of all. ``kept``: what ``state`` gave before a
         restart.

@@ -148,11 +148,7 @@ class History:
     """The file. Not for several threads at once; each call is one transaction. Everything raises HistoryFailed."""
 
     def __init__(
-        self,
-        path: str | os.PathLike[str],
-        bounds: Bounds = BOUNDS,
-        *,
-        steady_ms: Callable[[], int] = _steady_ms,
+        self, path: str | os.PathLike[str], bounds: Bounds = BOUNDS, *, steady_ms: Callable[[], int] = _steady_ms
     ) -> None:
         """Opens or creates the file. A file that isn't a history, or is damaged, is not changed. ``steady_ms``: a clock
         that is never set.

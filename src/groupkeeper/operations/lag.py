@@ -377,11 +377,7 @@ class _Logs:
 
 
 def sorted_rows(
-    group_id: str,
-    group: AnyGroup | None,
-    commits: Commits,
-    logs: _Logs,
-    refused: Mapping[TopicPartition, Failure],
+    group_id: str, group: AnyGroup | None, commits: Commits, logs: _Logs, refused: Mapping[TopicPartition, Failure]
 ) -> list[PartitionLag]:
     """The rows of one group by topic and partition. ``refused``: why what is committed isn't known."""
     member_by_partition: dict[TopicPartition, AnyMember | None] = {}

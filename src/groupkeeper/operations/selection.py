@@ -176,10 +176,7 @@ async def select_groups(
 
 
 async def of_new_types(
-    admin: Admin,
-    types: Sequence[GroupType] = (GroupType.SHARE, GroupType.STREAMS),
-    *,
-    timeout_ms: int | None = None,
+    admin: Admin, types: Sequence[GroupType] = (GroupType.SHARE, GroupType.STREAMS), *, timeout_ms: int | None = None
 ) -> dict[str, GroupListing]:
     """The share and streams groups: to a request for groups of consumers the brokers say that they don't exist."""
     try:

@@ -45,7 +45,4 @@ def parse_owners(text: str, where: str) -> tuple[OwnerRule, ...]:
 
 def owner_of(rules: Sequence[OwnerRule], kind: str, name: str) -> OwnerRule | None:
     """The last matching rule."""
-    return next(
-        (rule for rule in reversed(rules) if rule.kind in (None, kind) and rule.compiled.match(name)),
-        None,
-    )
+    return next((rule for rule in reversed(rules) if rule.kind in (None, kind) and rule.compiled.match(name)), None)

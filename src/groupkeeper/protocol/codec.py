@@ -5,12 +5,7 @@ from __future__ import annotations
 import struct
 from typing import TypeVar
 
-from groupkeeper.protocol.primitives import (
-    MalformedMessage,
-    RootMessage,
-    UnsupportedField,
-    UnsupportedMessageVersion,
-)
+from groupkeeper.protocol.primitives import MalformedMessage, RootMessage, UnsupportedField, UnsupportedMessageVersion
 
 M = TypeVar("M", bound=RootMessage)
 

@@ -319,8 +319,7 @@ def _decode_legacy_offset_commit(key: bytes, value: bytes | None) -> Entry | Tom
         return Tombstone(commit_key)
     legacy = _decode_value(LegacyOffsetCommitValue, value)
     return Entry(
-        commit_key,
-        OffsetCommitValue(legacy.offset, metadata=legacy.metadata, commit_timestamp=legacy.commit_timestamp),
+        commit_key, OffsetCommitValue(legacy.offset, metadata=legacy.metadata, commit_timestamp=legacy.commit_timestamp)
     )
 
 

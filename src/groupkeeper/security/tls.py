@@ -17,10 +17,7 @@ _VERSIONS = {
     "TLSv1.2": ssl.TLSVersion.TLSv1_2,
     "TLSv1.3": ssl.TLSVersion.TLSv1_3,
 }
-_SWITCHED_OFF = {
-    "TLSv1.1": ssl.OP_NO_TLSv1_1,
-    "TLSv1.2": ssl.OP_NO_TLSv1_2,
-}
+_SWITCHED_OFF = {"TLSv1.1": ssl.OP_NO_TLSv1_1, "TLSv1.2": ssl.OP_NO_TLSv1_2}
 _TLS13_SUITES = ("TLS_AES_128_GCM_SHA256", "TLS_AES_256_GCM_SHA384", "TLS_CHACHA20_POLY1305_SHA256")
 
 

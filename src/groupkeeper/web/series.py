@@ -28,19 +28,13 @@ class Level(Enum):
 
 CLUSTER_METRICS = (
     MetricFamily("groupkeeper_cluster_up", "1 if the last poll of the cluster succeeded.", _CLUSTER),
-    MetricFamily(
-        "groupkeeper_cluster_info",
-        "1; the cluster's own id.",
-        ("cluster", "cluster_id"),
-    ),
+    MetricFamily("groupkeeper_cluster_info", "1; the cluster's own id.", ("cluster", "cluster_id")),
     MetricFamily("groupkeeper_cluster_brokers", "Brokers of the cluster.", _CLUSTER),
     MetricFamily(
         "groupkeeper_cluster_listed_groups", "Groups that the cluster lists, including those not selected.", _CLUSTER
     ),
     MetricFamily(
-        "groupkeeper_cluster_left_out_groups",
-        "Listed groups that --group and --except-group leave out.",
-        _CLUSTER,
+        "groupkeeper_cluster_left_out_groups", "Listed groups that --group and --except-group leave out.", _CLUSTER
     ),
     MetricFamily(
         "groupkeeper_cluster_groups",
@@ -100,11 +94,7 @@ GROUP_METRICS = (
         "waits; where none waits, those of the group: no progress since then, or for longer.",
         _GROUP,
     ),
-    MetricFamily(
-        "groupkeeper_group_status",
-        "1; the status of the group, as on its page.",
-        (*_GROUP, "status"),
-    ),
+    MetricFamily("groupkeeper_group_status", "1; the status of the group, as on its page.", (*_GROUP, "status")),
     MetricFamily(
         "groupkeeper_partition_status",
         "1; a partition that needs someone, with its status; absent: it does not.",
@@ -190,9 +180,7 @@ PARTITION_METRICS = (
         "groupkeeper_group_partition_committed_offset", "The committed offset, or a share group's start.", _PARTITION
     ),
     MetricFamily(
-        "groupkeeper_partition_log_start_offset",
-        "The offset of the oldest record.",
-        ("cluster", "topic", "partition"),
+        "groupkeeper_partition_log_start_offset", "The offset of the oldest record.", ("cluster", "topic", "partition")
     ),
     MetricFamily(
         "groupkeeper_partition_log_end_offset", "The offset after the newest record.", ("cluster", "topic", "partition")

@@ -40,9 +40,7 @@ from groupkeeper.protocol.messages.describe_groups_request import DescribeGroups
 from groupkeeper.protocol.messages.describe_log_dirs_request import DescribableLogDirTopic, DescribeLogDirsRequest
 from groupkeeper.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
 from groupkeeper.protocol.messages.find_coordinator_request import FindCoordinatorRequest
-from groupkeeper.protocol.messages.incremental_alter_configs_request import (
-    AlterConfigsResource as IncrementalResource,
-)
+from groupkeeper.protocol.messages.incremental_alter_configs_request import AlterConfigsResource as IncrementalResource
 from groupkeeper.protocol.messages.incremental_alter_configs_request import IncrementalAlterConfigsRequest
 from groupkeeper.protocol.messages.list_groups_request import ListGroupsRequest
 from groupkeeper.protocol.messages.list_offsets_request import (

@@ -145,10 +145,7 @@ async def test_what_is_refused(start: Start, connect: Connect) -> None:
     ]
     assert said == [
         (refused, "Cannot update these configs dynamically: [num.partitions]"),
-        (
-            refused,
-            "Cannot update these configs at default cluster level, broker id must be specified: [listeners]",
-        ),
+        (refused, "Cannot update these configs at default cluster level, broker id must be specified: [listeners]"),
         (refused, "Invalid value abc for configuration log.retention.ms: Not a number of type LONG"),
         (refused, f"Unexpected broker id, expected {node}, but received 99"),
         (refused, "Node id must be an integer, but it is: x"),

@@ -151,11 +151,7 @@ FLAG_REFUSAL = (
 @pytest.mark.parametrize(
     ("change", "code", "message"),
     [
-        (
-            (SESSION, SET, "44999"),
-            40,
-            f"{SESSION} must be in the range 45000 to 60000 inclusive.",
-        ),
+        ((SESSION, SET, "44999"), 40, f"{SESSION} must be in the range 45000 to 60000 inclusive."),
         ((SESSION, SET, "60001"), 40, f"{SESSION} must be in the range 45000 to 60000 inclusive."),
         ((SESSION, SET, "0"), 40, f"Invalid value 0 for configuration {SESSION}: Value must be at least 1"),
         ((SESSION, SET, "a"), 40, f"Invalid value a for configuration {SESSION}: Not a number of type INT"),

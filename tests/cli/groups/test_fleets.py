@@ -70,7 +70,7 @@ def test_all_contexts_are_listed_by_their_names(run: Any) -> None:
         [("dr", "billing"), ("prod", "billing"), ("prod", "search")],
     )
     assert [row["cluster"] for row in run("list", "--context", "prod", "--context", "dr")[1]["groups"]] == [
-        *("prod", "prod", "dr"),
+        *("prod", "prod", "dr")
     ]
     assert {row["cluster"] for row in run("list", "--context", "p*")[1]["groups"]} == {"prod"}
 

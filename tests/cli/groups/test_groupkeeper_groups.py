@@ -132,15 +132,7 @@ def test_tables_are_for_people(servers: str, capsys: pytest.CaptureFixture[str])
     assert main(["groups", "describe", "zeta", "--bootstrap-server", servers]) == 0
     output, errors = capsys.readouterr()
     lines = [line.split() for line in output.splitlines()]
-    assert lines[0] == [
-        "GROUP",
-        "TOPIC",
-        "PARTITION",
-        "COMMITTED-OFFSET",
-        "LOG-END-OFFSET",
-        "LAG",
-        "STATUS",
-    ]
+    assert lines[0] == ["GROUP", "TOPIC", "PARTITION", "COMMITTED-OFFSET", "LOG-END-OFFSET", "LAG", "STATUS"]
     assert lines[1] == ["zeta", "a-topic-with-a-long-name", "0", "99", "3", "0", "beyond_log_end"]
     assert errors == "note: group zeta has no members\n"
 

@@ -19,10 +19,7 @@ from tests.unit.operations.test_lag import committed
 from groupkeeper.cli.main import main
 from groupkeeper.client.admin.types import OffsetAndMetadata
 from groupkeeper.operations.selection import Names
-from groupkeeper.protocol.messages.consumer_group_describe_response import (
-    ConsumerGroupDescribeResponse,
-    DescribedGroup,
-)
+from groupkeeper.protocol.messages.consumer_group_describe_response import ConsumerGroupDescribeResponse, DescribedGroup
 from groupkeeper.protocol.messages.describe_groups_response import DescribedGroup as DescribedClassicGroup
 from groupkeeper.protocol.messages.describe_groups_response import DescribeGroupsResponse
 from groupkeeper.protocol.messages.list_groups_response import ListedGroup, ListGroupsResponse

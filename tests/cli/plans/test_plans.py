@@ -387,10 +387,7 @@ def test_plans_pass_through_files_and_pipes(
     text = Path(path).read_text() if has_file else capsys.readouterr().out
     assert {
         tp: change.after.offset for tp, change in document.read(text).groups[0].changes.items() if change.after
-    } == {
-        ORDERS[0]: 7,
-        ORDERS[1]: 9,
-    }
+    } == {ORDERS[0]: 7, ORDERS[1]: 9}
     assert "".join(document.write(document.read(text))) == text
 
 

@@ -6,12 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Coroutine
 
 import pytest
-from tests.times_and_transactions import (
-    check_a_cut_segment,
-    check_clones,
-    check_resets,
-    check_what_is_too_far,
-)
+from tests.times_and_transactions import check_a_cut_segment, check_clones, check_resets, check_what_is_too_far
 
 from groupkeeper.broker import Broker
 

@@ -333,11 +333,7 @@ def test_t16_offsets_are_updated(scene: Scene, monkeypatch: pytest.MonkeyPatch) 
 def test_t17_to_t19_execute_warns_and_leaves_alone(scene: Scene) -> None:
     missing = f"{scene.topic}-missing"
     plan = scene.plan(
-        {
-            scene.topic: entries({0: 999, 1: -3, 3: 0}),
-            missing: entries({0: 0}),
-            scene.other: entries({0: 1}),
-        }
+        {scene.topic: entries({0: 999, 1: -3, 3: 0}), missing: entries({0: 0}), scene.other: entries({0: 1})}
     )
     ran = scene.run("--execute", "--reset-json-file", plan)
     assert ran.status == 0

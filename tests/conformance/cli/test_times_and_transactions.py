@@ -3,12 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.times_and_transactions import (
-    check_a_cut_segment,
-    check_clones,
-    check_resets,
-    check_what_is_too_far,
-)
+from tests.times_and_transactions import check_a_cut_segment, check_clones, check_resets, check_what_is_too_far
 from tools.apache_kafka import ApacheKafka
 
 pytestmark = [pytest.mark.conformance, pytest.mark.timeout(300)]

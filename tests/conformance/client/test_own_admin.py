@@ -264,10 +264,7 @@ async def test_a_restart_is_survived(broker: RunningBroker, topic: str) -> None:
 @pytest.mark.conformance
 async def test_what_one_may_not_see_does_not_break_the_rest(apache_jars: None) -> None:
     # K88-20 … K88-22, K496-30, K496-31, K518-20, GD-05, GD-06, GA-01: real authorization of an anonymous client.
-    acls = [
-        deny(ResourceType.GROUP, "secret"),
-        deny(ResourceType.TOPIC, "hidden"),
-    ]
+    acls = [deny(ResourceType.GROUP, "secret"), deny(ResourceType.TOPIC, "hidden")]
     p0, hidden = TopicPartition("t", 0), TopicPartition("hidden", 0)
     offsets = {p0: OffsetAndMetadata(1), hidden: OffsetAndMetadata(2)}
     with ApacheKafka(

@@ -45,10 +45,7 @@ def classic_groups(servers: str) -> None:
     for number in range(200):
         producer.produce(TOPICS[number % 2], b"%d" % number)
     assert producer.flush(PATIENCE_S) == 0
-    with (
-        member(servers, "classic") as first,
-        member(servers, "classic", **{"group.instance.id": "static-1"}) as second,
-    ):
+    with member(servers, "classic") as first, member(servers, "classic", **{"group.instance.id": "static-1"}) as second:
         places = [TopicPartition("orders", number, number + 1, metadata="m" * number) for number in range(4)]
         # The first member gives up its partitions only while it polls.
         wait_for(lambda: first.poll(0.1) is None and second.poll(0.1) is None and second.assignment(), "an assignment",

@@ -108,8 +108,7 @@ class Side(AnySide):
     def commit(self, group: int, offsets: dict[Place, tuple[int, int, str]]) -> object:
         topics = [
             committing.OffsetCommitRequestTopic(
-                self.name(number),
-                partitions=[committing.OffsetCommitRequestPartition(part, offset, epoch, note)],
+                self.name(number), partitions=[committing.OffsetCommitRequestPartition(part, offset, epoch, note)]
             )
             for (number, part), (offset, epoch, note) in offsets.items()
         ]

@@ -233,13 +233,7 @@ BUGS = (
         "        OffsetCommitResponse(0, topics),\n",
         ("Offsets",),
     ),
-    Bug(
-        "metadata is lost",
-        "kernel.offset_store",
-        "            value.metadata,\n",
-        '            "",\n',
-        ("Offsets",),
-    ),
+    Bug("metadata is lost", "kernel.offset_store", "            value.metadata,\n", '            "",\n', ("Offsets",)),
     Bug(
         "a new commit does not replace the old one",
         "kernel.offset_store",

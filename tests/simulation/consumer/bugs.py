@@ -271,7 +271,7 @@ CONSUMER_BUGS = (
     Bug(
         "who has synced must sync again",
         "consumer.classic_protocol",
-        "            Disarm(ClassicResync(group_id, member.member_id)),\n",
+        "Disarm(ClassicResync(group_id, member.member_id)), ",
         "",
         ("Removal",),
         (("classic", 0.5), ("swap", 0.05)),

@@ -66,8 +66,8 @@ FETCHING = (
     Bug(
         "accepted records are given back",
         "share_partition.partition",
-        "    AcknowledgeType.ACCEPT: RecordState.ACKNOWLEDGED,\n",
-        "    AcknowledgeType.ACCEPT: RecordState.AVAILABLE,\n",
+        "AcknowledgeType.ACCEPT: RecordState.ACKNOWLEDGED",
+        "AcknowledgeType.ACCEPT: RecordState.AVAILABLE",
         ("Acknowledged",),
     ),
     Bug(

@@ -451,13 +451,7 @@ class World:
         if leader is self.leader and all(mine) and not leader.pending:
             self.events.fail("Ownership", f"{consumer.member_id} has {said} and was refused: {error.message}")
 
-    def answered(
-        self,
-        leader: Leader,
-        consumer: Consumer,
-        said: Said,
-        error: KafkaError | None,
-    ) -> None:
+    def answered(self, leader: Leader, consumer: Consumer, said: Said, error: KafkaError | None) -> None:
         """What a consumer said is stored, or could not be."""
         self.events.note(f"{consumer.member_id} said {[(offset, int(kind)) for offset, kind in said]}: {error!r}")
         if error is not None:

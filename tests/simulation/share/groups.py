@@ -189,8 +189,7 @@ class World:
         self._version = 0
         self.topics: dict[str, TopicShape] = {}
         settings = Settings(
-            group_share_session_timeout_ms=SESSION_MS,
-            group_share_assignment_interval_ms=plan.assignment_interval_ms,
+            group_share_session_timeout_ms=SESSION_MS, group_share_assignment_interval_ms=plan.assignment_interval_ms
         )
         self.share_state = MemoryShareState(self.events, self._partition_count, plan.work_fails)
         self.shell = MemoryShell(
@@ -322,10 +321,7 @@ class World:
     _is_working = False
 
     def _sit(
-        self,
-        key: tuple[str, str],
-        request: ShareGroupHeartbeatRequest,
-        response: ShareGroupHeartbeatResponse,
+        self, key: tuple[str, str], request: ShareGroupHeartbeatRequest, response: ShareGroupHeartbeatResponse
     ) -> None:
         seat = self.truth.seats.get(key)
         epoch = response.member_epoch

@@ -44,11 +44,7 @@ BUGS = {
         "                os.ftruncate(self._files.descriptor(self.path), tail.position)\n",
         "                pass\n",
     ),
-    "everything behind a damaged batch is left out": (
-        "log.scan",
-        "    start = position + 1\n",
-        "    start = size\n",
-    ),
+    "everything behind a damaged batch is left out": ("log.scan", "    start = position + 1\n", "    start = size\n"),
     "a damaged batch is delivered": (
         "log.segment",
         "        if self._is_verified or position >= self._from_earlier or not found:\n",

@@ -219,9 +219,7 @@ def test_clusters_without_names_are_called_by_their_ids_and_never_taken_for_each
         addresses = [servers, other.bootstrap_servers, servers.replace("127.0.0.1", "localhost")]
         options = {"clusters": json.dumps([{"kafka.bootstrap.servers": each} for each in addresses])}
         summary = snapshot(spark, options, str(tmp_path))
-        assert summary.problems == [
-            (addresses[2], f"cluster {addresses[2]}: it is {ids[0]}, as {addresses[0]} is"),
-        ]
+        assert summary.problems == [(addresses[2], f"cluster {addresses[2]}: it is {ids[0]}, as {addresses[0]} is")]
         before = places(tmp_path)
         assert {name for name, _, _ in before} == set(ids)
         summary = snapshot(spark, {"kafka.bootstrap.servers": other.bootstrap_servers}, str(tmp_path))

@@ -27,14 +27,7 @@ from tests.spark.transforms.traces import (
 
 from groupkeeper.pipeline.kafka.retention import Retention, Retentions
 from groupkeeper.pipeline.storage.lake import OPEN
-from groupkeeper.pipeline.tables import (
-    COMMITS,
-    GROUP_EVENTS,
-    GROUP_RECORDS,
-    OFFSETS_AS_OF,
-    RATES,
-    REWINDS,
-)
+from groupkeeper.pipeline.tables import COMMITS, GROUP_EVENTS, GROUP_RECORDS, OFFSETS_AS_OF, RATES, REWINDS
 from groupkeeper.pipeline.transforms.offsets_as_of import offsets_as_of
 from groupkeeper.pipeline.transforms.rates import rates, rates_of_groups
 

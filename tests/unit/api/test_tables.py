@@ -205,10 +205,7 @@ async def test_results_of_a_broker() -> None:
         rows = table(await admin.lag(["a", "nobody"]))
         assert [
             (row["group_id"], row["topic"], row["committed_offset"], row["lag"], row["status"]) for row in rows
-        ] == [
-            ("a", "t", 0, 0, "ok"),
-            ("nobody", None, None, None, None),
-        ]
+        ] == [("a", "t", 0, 0, "ok"), ("nobody", None, None, None, None)]
         assert table(await admin.topic_settings(["t"], ["retention.ms"])) == [
             {"key": "t", "name": "retention.ms", "value": "604800000", "error": None}
         ]

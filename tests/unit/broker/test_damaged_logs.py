@@ -198,11 +198,7 @@ def test_garbage_in_the_middle(reopened: Callable[[], PartitionLog], tmp_path: P
 
 @pytest.mark.parametrize("name", [FIRST, SECOND, LAST])
 def test_lost_records_are_named_and_their_offsets_not_used_again(
-    reopened: Callable[[], PartitionLog],
-    tmp_path: Path,
-    caplog: pytest.LogCaptureFixture,
-    is_clean: bool,
-    name: str,
+    reopened: Callable[[], PartitionLog], tmp_path: Path, caplog: pytest.LogCaptureFixture, is_clean: bool, name: str
 ) -> None:
     first = int(Path(name).stem)
     is_unknown = name == LAST and not is_clean

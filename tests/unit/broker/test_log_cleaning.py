@@ -52,10 +52,7 @@ def transact(
 ) -> None:
     """A transaction of one batch; `commit` None leaves it open."""
     batch = write_batch(
-        [Record(k, v, timestamp=at) for k, v in pairs],
-        producer_id=producer_id,
-        producer_epoch=0,
-        is_transactional=True,
+        [Record(k, v, timestamp=at) for k, v in pairs], producer_id=producer_id, producer_epoch=0, is_transactional=True
     )
     log.append(batch, at)
     if commit is not None:

@@ -32,13 +32,7 @@ from groupkeeper.protocol.messages.offset_commit_value import OffsetCommitValue
 from groupkeeper.protocol.messages.sync_group_request import SyncGroupRequest, SyncGroupRequestAssignment
 from groupkeeper.protocol.messages.sync_group_response import SyncGroupResponse
 from groupkeeper.protocol.offsets_topic import Entry, decode_record, encode_record
-from groupkeeper.protocol.record_batch import (
-    EndTransaction,
-    Record,
-    end_transaction_record,
-    iter_headers,
-    write_batch,
-)
+from groupkeeper.protocol.record_batch import EndTransaction, Record, end_transaction_record, iter_headers, write_batch
 
 T0, T1 = ("t", 0), ("t", 1)
 PROPERTIES = {"group.initial.rebalance.delay.ms": "0", "offsets.topic.num.partitions": "4"}

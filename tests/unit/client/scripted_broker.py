@@ -11,12 +11,7 @@ from typing import NamedTuple, Self
 
 from groupkeeper.client.admin import Admin
 from groupkeeper.protocol.codec import encode
-from groupkeeper.protocol.framing import (
-    api_name,
-    decode_request,
-    encode_response,
-    response_class,
-)
+from groupkeeper.protocol.framing import api_name, decode_request, encode_response, response_class
 from groupkeeper.protocol.index import APIS
 from groupkeeper.protocol.messages.api_versions_response import ApiVersion, ApiVersionsResponse
 from groupkeeper.protocol.messages.find_coordinator_request import FindCoordinatorRequest

@@ -115,10 +115,7 @@ def has_ipv6() -> bool:
     "host", ["localhost", pytest.param("::1", marks=pytest.mark.skipif(not has_ipv6(), reason="no IPv6"))]
 )
 async def test_names_and_ipv6(host: str) -> None:
-    async with (
-        ScriptedBroker(host=host, handlers=LISTING) as broker,
-        fast_admin(broker.bootstrap_servers) as admin,
-    ):
+    async with ScriptedBroker(host=host, handlers=LISTING) as broker, fast_admin(broker.bootstrap_servers) as admin:
         assert list((await admin.list_groups()).groups) == ["g"]
 
 
@@ -126,10 +123,7 @@ def test_on_uvloop() -> None:
     uvloop = pytest.importorskip("uvloop")
 
     async def listing() -> list[str]:
-        async with (
-            ScriptedBroker(handlers=LISTING) as broker,
-            fast_admin(broker.bootstrap_servers) as admin,
-        ):
+        async with ScriptedBroker(handlers=LISTING) as broker, fast_admin(broker.bootstrap_servers) as admin:
             return list((await admin.list_groups()).groups)
 
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:

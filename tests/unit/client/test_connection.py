@@ -182,13 +182,7 @@ async def ask_listing(peer: Peer, timeout_ms: int = 5000) -> ListGroupsResponse:
 
 @pytest.mark.parametrize(
     ("highest", "style", "asked"),
-    [
-        (5, "new", [5]),
-        (4, "new", [5, 4]),
-        (2, "new", [5, 2]),
-        (0, "new", [5, 0]),
-        (3, "old", [5, 0]),
-    ],
+    [(5, "new", [5]), (4, "new", [5, 4]), (2, "new", [5, 2]), (0, "new", [5, 0]), (3, "old", [5, 0])],
 )
 async def test_api_versions_falls_back(highest: int, style: str, asked: list[int]) -> None:
     # GW-04, KIP-511: an unknown version is answered with error 35 in the form of version 0.

@@ -5,15 +5,7 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from tests.unit.client.scripted_broker import (
-    Handler,
-    HangUp,
-    ScriptedBroker,
-    Silence,
-    cluster_of,
-    fast_admin,
-    in_turn,
-)
+from tests.unit.client.scripted_broker import Handler, HangUp, ScriptedBroker, Silence, cluster_of, fast_admin, in_turn
 
 from groupkeeper.client.errors import AnswerTooLarge, CallTimedOut, ConnectionFailed, MissingResult, Unrepresentable
 from groupkeeper.protocol.errors import (

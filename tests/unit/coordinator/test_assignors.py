@@ -120,11 +120,7 @@ def test_uniform_ignores_what_can_not_be_kept() -> None:
 def test_range_gives_consecutive_partitions_static_members_first() -> None:
     # GN-21
     topics = frozenset({_topic(1), _topic(2)})
-    members = {
-        "a": MemberSpec(topics),
-        "b": MemberSpec(topics, {}, "i2"),
-        "c": MemberSpec(topics, {}, "i1"),
-    }
+    members = {"a": MemberSpec(topics), "b": MemberSpec(topics, {}, "i2"), "c": MemberSpec(topics, {}, "i1")}
     targets = ASSIGNORS["range"](GroupSpec(members, {_topic(1): 4, _topic(2): 2}, is_homogeneous=True))
     assert targets == {
         "c": {_topic(1): {0, 1}, _topic(2): {0}},

@@ -7,12 +7,7 @@ from tests.unit.coordinator.share_state_driver import Store, batches
 
 from groupkeeper.coordinator.share_state.state import ShareState, combine_batches
 from groupkeeper.protocol.codec import MalformedMessage
-from groupkeeper.protocol.errors import (
-    FencedLeaderEpoch,
-    FencedStateEpoch,
-    InvalidRequest,
-    UnknownTopicOrPartition,
-)
+from groupkeeper.protocol.errors import FencedLeaderEpoch, FencedStateEpoch, InvalidRequest, UnknownTopicOrPartition
 from groupkeeper.protocol.share_state_topic import decode_share_state
 
 # --- GS-10

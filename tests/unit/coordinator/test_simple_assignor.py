@@ -58,11 +58,7 @@ def test_what_is_had_stays() -> None:  # GS-06
 
 
 def test_different_subscriptions() -> None:  # GS-06
-    members = {
-        "a": MemberSpec(frozenset({T1, T2})),
-        "b": MemberSpec(frozenset({T2})),
-        "c": MemberSpec(frozenset({T3})),
-    }
+    members = {"a": MemberSpec(frozenset({T1, T2})), "b": MemberSpec(frozenset({T2})), "c": MemberSpec(frozenset({T3}))}
     assigned = simple.assign(members, {T1: range(2), T2: range(2), T3: range(0)}, is_homogeneous=False)
     assert assigned["a"][T1] == {0, 1}
     assert assigned["a"][T2] | assigned["b"][T2] == {0, 1}

@@ -75,10 +75,7 @@ def test_copartitioned_topics_have_equally_many() -> None:
     two = part("1", reads=(("r", 0), ("s", 0)), together=between)
     assert over(
         {"a": 2, "b": 5}, part("0", "a", writes=("r",)), part("2", "b", writes=("s",)), two
-    ).partition_counts == {
-        "r": 5,
-        "s": 5,
-    }
+    ).partition_counts == {"r": 5, "s": 5}
     two = part("1", reads=(("r", 3), ("s", 4)), together=between)
     trouble = over({"a": 2}, part("0", "a", writes=("r", "s")), two).trouble
     assert trouble is not None

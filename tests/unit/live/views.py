@@ -35,10 +35,7 @@ def member(name: str, *partitions: TopicPartition, **more: Any) -> MemberDescrip
 
 
 def described(
-    group_id: str = "g",
-    *members: MemberDescription,
-    epoch: int | None = None,
-    state: GroupState = GroupState.STABLE,
+    group_id: str = "g", *members: MemberDescription, epoch: int | None = None, state: GroupState = GroupState.STABLE
 ) -> ConsumerGroupDescription:
     kind = GroupType.CLASSIC if epoch is None else GroupType.CONSUMER
     return ConsumerGroupDescription(group_id, kind, state, False, "range", members, NODE, epoch, epoch)

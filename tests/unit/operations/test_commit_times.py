@@ -9,12 +9,7 @@ from groupkeeper.protocol.messages.group_metadata_value import GroupMetadataValu
 from groupkeeper.protocol.messages.offset_commit_key import OffsetCommitKey
 from groupkeeper.protocol.messages.offset_commit_value import OffsetCommitValue
 from groupkeeper.protocol.offsets_topic import Entry, Tombstone, encode_record
-from groupkeeper.protocol.record_batch import (
-    EndTransaction,
-    Record,
-    end_transaction_record,
-    write_batch,
-)
+from groupkeeper.protocol.record_batch import EndTransaction, Record, end_transaction_record, write_batch
 
 HERE = TopicPartition(OFFSETS_TOPIC, 0)
 P = TopicPartition("orders", 0)

@@ -8,10 +8,7 @@ from tests.unit.client.scripted_broker import ScriptedBroker, fast_admin
 from groupkeeper.client.errors import UnsupportedVersion
 from groupkeeper.operations.group_reset import generate
 from groupkeeper.protocol.messages.describe_groups_response import DescribedGroup, DescribeGroupsResponse
-from groupkeeper.protocol.messages.offset_fetch_response import (
-    OffsetFetchResponse,
-    OffsetFetchResponseGroup,
-)
+from groupkeeper.protocol.messages.offset_fetch_response import OffsetFetchResponse, OffsetFetchResponseGroup
 
 
 @pytest.mark.parametrize("timestamp_ms", [0, 1_700_000_000_000, -5])

@@ -16,9 +16,7 @@ from groupkeeper.operations.plans.kip122 import BadResetPlan, ResetPlan, read, w
 names = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=5)
 offsets = st.integers(-(2**63), 2**63 - 1)
 plans = st.builds(
-    ResetPlan,
-    names,
-    st.dictionaries(st.builds(TopicPartition, names, st.integers(0, 2**31 - 1)), offsets, max_size=6),
+    ResetPlan, names, st.dictionaries(st.builds(TopicPartition, names, st.integers(0, 2**31 - 1)), offsets, max_size=6)
 )
 
 

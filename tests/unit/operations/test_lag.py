@@ -28,10 +28,7 @@ from groupkeeper.protocol.errors import (
     UnstableOffsetCommit,
 )
 from groupkeeper.protocol.messages.consumer_group_describe_request import ConsumerGroupDescribeRequest
-from groupkeeper.protocol.messages.consumer_group_describe_response import (
-    ConsumerGroupDescribeResponse,
-    DescribedGroup,
-)
+from groupkeeper.protocol.messages.consumer_group_describe_response import ConsumerGroupDescribeResponse, DescribedGroup
 from groupkeeper.protocol.messages.list_offsets_request import ListOffsetsRequest
 from groupkeeper.protocol.messages.list_offsets_response import ListOffsetsResponse
 from groupkeeper.protocol.messages.offset_fetch_request import OffsetFetchRequest

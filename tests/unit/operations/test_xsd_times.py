@@ -116,10 +116,7 @@ def test_periods(period: str, now: str, then: str) -> None:
     assert parse_xsd_duration(period).before_ms(ms(now)) == ms(then)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [*NO_DURATIONS.split(), "", " P1D", "P1D\n", f"P{'9' * 5000}D"],
-)
+@pytest.mark.parametrize("text", [*NO_DURATIONS.split(), "", " P1D", "P1D\n", f"P{'9' * 5000}D"])
 def test_what_is_no_period(text: str) -> None:
     with pytest.raises(BadDuration):
         parse_xsd_duration(text)

@@ -9,10 +9,7 @@ from groupkeeper.broker.settings.config import Config
 from groupkeeper.coordinator.kernel.failures import consumer_describe_failure
 from groupkeeper.protocol.errors import KafkaError, UnsupportedVersion
 from groupkeeper.protocol.messages.consumer_group_describe_request import ConsumerGroupDescribeRequest
-from groupkeeper.protocol.messages.consumer_group_describe_response import (
-    ConsumerGroupDescribeResponse,
-    DescribedGroup,
-)
+from groupkeeper.protocol.messages.consumer_group_describe_response import ConsumerGroupDescribeResponse, DescribedGroup
 from groupkeeper.protocol.primitives import RootMessage
 
 

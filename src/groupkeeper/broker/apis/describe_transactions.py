@@ -9,10 +9,7 @@ from groupkeeper.broker.broker import Broker
 from groupkeeper.broker.call import Call
 from groupkeeper.protocol.errors import InvalidRequest, KafkaError, TransactionalIdAuthorizationFailed
 from groupkeeper.protocol.messages.describe_transactions_request import DescribeTransactionsRequest
-from groupkeeper.protocol.messages.describe_transactions_response import (
-    DescribeTransactionsResponse,
-    TransactionState,
-)
+from groupkeeper.protocol.messages.describe_transactions_response import DescribeTransactionsResponse, TransactionState
 from groupkeeper.protocol.primitives import RootMessage
 
 

@@ -10,12 +10,7 @@ from groupkeeper.broker.broker import Broker
 from groupkeeper.broker.call import Call
 from groupkeeper.broker.log.long_reads import LongReads
 from groupkeeper.broker.log.partition_log import PartitionLog
-from groupkeeper.protocol.errors import (
-    InvalidRequest,
-    KafkaError,
-    UnknownTopicOrPartition,
-    UnsupportedVersion,
-)
+from groupkeeper.protocol.errors import InvalidRequest, KafkaError, UnknownTopicOrPartition, UnsupportedVersion
 from groupkeeper.protocol.messages.list_offsets_request import ListOffsetsPartition, ListOffsetsRequest
 from groupkeeper.protocol.messages.list_offsets_response import (
     ListOffsetsPartitionResponse,

@@ -20,13 +20,7 @@ from groupkeeper.broker.network.rated_log import RatedLog
 from groupkeeper.broker.settings.table import InvalidSetting
 from groupkeeper.protocol.codec import MalformedMessage, UnsupportedMessageVersion, decode_prefix
 from groupkeeper.protocol.errors import KafkaError, UnknownServerError, UnsupportedVersion
-from groupkeeper.protocol.framing import (
-    API_VERSIONS,
-    api_name,
-    decode_request_header,
-    encode_response,
-    response_class,
-)
+from groupkeeper.protocol.framing import API_VERSIONS, api_name, decode_request_header, encode_response, response_class
 from groupkeeper.protocol.primitives import LargeRequest, Message
 
 TYPE_CHECKING = False

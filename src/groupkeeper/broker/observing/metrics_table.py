@@ -70,13 +70,7 @@ CLASSIC_STATES = {
     GroupState.DEAD: "NumGroupsDead",
     GroupState.EMPTY: "NumGroupsEmpty",
 }
-CONSUMER_STATES = (
-    GroupState.EMPTY,
-    GroupState.ASSIGNING,
-    GroupState.RECONCILING,
-    GroupState.STABLE,
-    GroupState.DEAD,
-)
+CONSUMER_STATES = (GroupState.EMPTY, GroupState.ASSIGNING, GroupState.RECONCILING, GroupState.STABLE, GroupState.DEAD)
 SHARE_STATES = (GroupState.EMPTY, GroupState.STABLE, GroupState.DEAD)
 STREAMS_STATES = (*CONSUMER_STATES, GroupState.NOT_READY)
 PROTOCOLS = ("classic", "consumer", "share", "streams")

@@ -25,12 +25,7 @@ class Placement:
     __slots__ = ("epoch", "epochs", "isr", "leader", "replicas")
 
     def __init__(
-        self,
-        replicas: Sequence[int],
-        isr: Sequence[int],
-        leader: int,
-        epoch: int = 0,
-        epochs: Epochs = ((0, 0),),
+        self, replicas: Sequence[int], isr: Sequence[int], leader: int, epoch: int = 0, epochs: Epochs = ((0, 0),)
     ) -> None:
         self.replicas = replicas
         self.isr = isr

@@ -14,12 +14,7 @@ PRODUCED, CONSUMED = "producer_byte_rate", "consumer_byte_rate"
 MUTATED, HANDLED = "controller_mutation_rate", "request_percentage"
 CONNECTED = "connection_creation_rate"
 _LARGEST_INT, _LARGEST_LONG = 2**31 - 1, 2**63 - 1
-_LARGEST = {
-    PRODUCED: _LARGEST_LONG,
-    CONSUMED: _LARGEST_LONG,
-    HANDLED: None,
-    MUTATED: None,
-}
+_LARGEST = {PRODUCED: _LARGEST_LONG, CONSUMED: _LARGEST_LONG, HANDLED: None, MUTATED: None}
 _LARGEST_OF_IP = {CONNECTED: _LARGEST_INT}
 _EXACT, _DEFAULT, _SPECIFIED = range(3)
 _KNOWN_CLIENTS = 10_000

@@ -81,14 +81,10 @@ class Config(GroupSettings):
     ).in_kafka(ANY)
     auto_create_topics_enable = flag(True, doc="Create a topic when a client requests its metadata and allows that.")
     groupkeeper_auto_create_grace_ms = long(
-        5000,
-        low=0,
-        doc="How long a deleted topic isn't created again by metadata requests of its old clients.",
+        5000, low=0, doc="How long a deleted topic isn't created again by metadata requests of its old clients."
     )
     groupkeeper_unkind_seed = long(
-        -1,
-        low=-1,
-        doc="From 0 on: legal but rare answers, drawn by this seed, to test clients (docs/testing.md).",
+        -1, low=-1, doc="From 0 on: legal but rare answers, drawn by this seed, to test clients (docs/testing.md)."
     )
     delete_topic_enable = flag(True, doc="Whether DeleteTopics is served.")
     max_request_partition_size_limit = whole(2000, low=1, doc="Most partitions in one DescribeTopicPartitions answer.")
@@ -191,8 +187,7 @@ class Config(GroupSettings):
         3600000, low=1, doc="How often delegation tokens that have expired are removed."
     )
     authorizer_class_name = text(
-        "",
-        doc="org.apache.kafka.metadata.authorizer.StandardAuthorizer: ACLs decide what clients may do; empty: all.",
+        "", doc="org.apache.kafka.metadata.authorizer.StandardAuthorizer: ACLs decide what clients may do; empty: all."
     ).in_kafka(has_empty_default=True)
     super_users = text(
         "", doc="Principals that may do everything, with `;` between: `User:admin;User:CN=ops,O=x`."
@@ -206,9 +201,7 @@ class Config(GroupSettings):
 
     # --- defaults of the topic settings
     compression_type = text(
-        "producer",
-        choices=("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer"),
-        doc=_OF_TOPICS,
+        "producer", choices=("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer"), doc=_OF_TOPICS
     ).in_kafka(ANY)
     compression_gzip_level = whole(-1, low=-1, high=9, doc=_OF_TOPICS).in_kafka(ANY)
     compression_lz4_level = whole(9, low=1, high=17, doc=_OF_TOPICS).in_kafka(ANY)

@@ -224,11 +224,7 @@ def check_relations(config: GroupSettings) -> None:
     _check_lists(config)
 
 
-_WORDS = {
-    ">=": "must be greater than or equal to",
-    "<=": "must be less than or equal to",
-    "<": "must be less than",
-}
+_WORDS = {">=": "must be greater than or equal to", "<=": "must be less than or equal to", "<": "must be less than"}
 
 
 def _require(config: GroupSettings, left: str, relation: str, right: str) -> None:

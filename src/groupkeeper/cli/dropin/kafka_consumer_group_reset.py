@@ -38,16 +38,7 @@ OPERATIONS = ("generate", "verify", "execute", "generate-and-execute")
 DATETIMES = ("reset-to-datetime", "reset-to-timestamp")
 OUTPUTS = ("output-file", "output")
 GENERATING = ("group", "topics", "reset-from-period", *DATETIMES, *OUTPUTS)
-COLUMNS = (
-    "GROUP",
-    "TOPIC",
-    "PARTITION",
-    "PLAN-OFFSET",
-    "CURRENT-OFFSET",
-    "OLDEST-OFFSET",
-    "LATEST-OFFSET",
-    "STATUS",
-)
+COLUMNS = ("GROUP", "TOPIC", "PARTITION", "PLAN-OFFSET", "CURRENT-OFFSET", "OLDEST-OFFSET", "LATEST-OFFSET", "STATUS")
 NOTHING_DONE = "nothing will be executed for it"
 
 TABLE = OptionTable(

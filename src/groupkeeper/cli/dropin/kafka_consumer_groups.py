@@ -195,9 +195,7 @@ def in_order(
     return sorted(described.done.values(), key=lambda group: java.sort_key(group.group_id))
 
 
-def judged(
-    groups: Iterable[ConsumerGroupDescription],
-) -> Iterator[tuple[ConsumerGroupDescription, str, str]]:
+def judged(groups: Iterable[ConsumerGroupDescription]) -> Iterator[tuple[ConsumerGroupDescription, str, str]]:
     """Groups with the text about their state for standard error, or for standard output if they are dead.
 
     Raises ExecutionFailure for an unknown state.

@@ -48,10 +48,7 @@ def add_executing(command: ArgumentParser, deed: str, *, is_for_one: bool = Fals
     does.add_argument("--dry-run", action="store_true", help="only show what would be done; the default")
     if counts_groups:
         command.add_argument(
-            "--confirm",
-            type=values.count,
-            metavar="GROUPS",
-            help=_CONFIRM_ONE if is_for_one else _CONFIRM_SEVERAL,
+            "--confirm", type=values.count, metavar="GROUPS", help=_CONFIRM_ONE if is_for_one else _CONFIRM_SEVERAL
         )
     command.add_argument(
         "--confirm-context",

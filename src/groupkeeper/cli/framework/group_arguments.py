@@ -52,18 +52,10 @@ def add_filters(command: ArgumentParser, *, of_all_types: bool = False) -> None:
     """Which of those groups. ``of_all_types``: share and streams groups, too, which are shown and not changed."""
     states, types = (values.listed_states, values.listed_types) if of_all_types else (values.states, values.types)
     command.add_argument(
-        "--state",
-        type=states,
-        default=[],
-        metavar="STATE[,STATE]",
-        help=f"only groups in these states: {states}",
+        "--state", type=states, default=[], metavar="STATE[,STATE]", help=f"only groups in these states: {states}"
     )
     command.add_argument(
-        "--type",
-        type=types,
-        default=[],
-        metavar="TYPE[,TYPE]",
-        help=f"only groups of these types: {types}",
+        "--type", type=types, default=[], metavar="TYPE[,TYPE]", help=f"only groups of these types: {types}"
     )
 
 

@@ -143,10 +143,7 @@ def contexts_named(typed: Iterable[str]) -> Mapping[str, bool]:
 
 def _checked(options: Namespace, context: str | None, servers: str | None) -> Cluster:
     wanted = Namespace(
-        context=context,
-        bootstrap_server=servers,
-        command_config=options.command_config,
-        property=options.property,
+        context=context, bootstrap_server=servers, command_config=options.command_config, property=options.property
     )
     cluster = cluster_of(wanted)
     check(cluster)

@@ -93,10 +93,7 @@ async def _group_pages(session: ClusterSession) -> AsyncIterator[Page]:
     yield Page(problems=problems_of(options, found.failed, Deed.DELETE))
     would_be = [{"group": key, "offsets": count, "result": _WOULD_BE} for key, count in sorted(found.done.items())]
     await check_confirmed(
-        session,
-        len(would_be),
-        are_named=are_typed(options),
-        show=lambda: show_first(session, DELETED_GROUPS, would_be),
+        session, len(would_be), are_named=are_typed(options), show=lambda: show_first(session, DELETED_GROUPS, would_be)
     )
     recorder = own_recorder(options, remarks) if options.execute else None
     if not options.execute:

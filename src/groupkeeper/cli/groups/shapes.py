@@ -92,11 +92,7 @@ _SUMS = (
     Column(
         "uncommitted", "offsets in the logs of partitions without a commit, which `lag` leaves out; null: not known"
     ),
-    Column(
-        "readable",
-        "what can still be read of `lag`, and `uncommitted`; null: neither is known",
-        in_table=False,
-    ),
+    Column("readable", "what can still be read of `lag`, and `uncommitted`; null: neither is known", in_table=False),
     *_STATUS,
     *_TRENDS,
     CLUSTER,

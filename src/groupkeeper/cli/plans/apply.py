@@ -42,9 +42,7 @@ def _add_arguments(command: ArgumentParser) -> None:
     add_applying(command, "carry the plan out")
     add_creating(command, "let the plan make")
     command.add_argument(
-        "--show-command",
-        action="store_true",
-        help="only print the official tool's commands that do the same",
+        "--show-command", action="store_true", help="only print the official tool's commands that do the same"
     )
     add_cluster(command)
 

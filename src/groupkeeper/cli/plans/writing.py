@@ -46,13 +46,7 @@ def add_scope(command: ArgumentParser) -> None:
     """Which partitions: --topic, or --all-topics."""
     scope = command.add_mutually_exclusive_group()
     scope.add_argument("--all-topics", action="store_true", help="every partition with a committed offset")
-    scope.add_argument(
-        "--topic",
-        action="append",
-        type=values.topic,
-        metavar="TOPIC[:PARTITION,...]",
-        help=TOPIC_HELP,
-    )
+    scope.add_argument("--topic", action="append", type=values.topic, metavar="TOPIC[:PARTITION,...]", help=TOPIC_HELP)
 
 
 def add_policies(command: ArgumentParser, no_record: str = "no record is at or after that time") -> None:

@@ -206,11 +206,7 @@ class Admin(ResourceCalls, AccessCalls):
         )
 
     async def list_offsets(
-        self,
-        specs: Mapping[TopicPartition, OffsetSpec],
-        *,
-        read_committed: bool = False,
-        timeout_ms: int | None = None,
+        self, specs: Mapping[TopicPartition, OffsetSpec], *, read_committed: bool = False, timeout_ms: int | None = None
     ) -> Batch[TopicPartition, ListedOffset]:
         """Offsets of partitions by spec (earliest, latest, timestamp …), from each partition's leader.
 
@@ -377,11 +373,7 @@ class Admin(ResourceCalls, AccessCalls):
         from groupkeeper.client.admin import streams_groups
 
         return await streams_groups.describe_streams_groups(
-            self._cluster,
-            several(group_ids, "group_ids"),
-            include_authorized_operations,
-            include_topology,
-            timeout_ms,
+            self._cluster, several(group_ids, "group_ids"), include_authorized_operations, include_topology, timeout_ms
         )
 
     async def describe_share_groups(

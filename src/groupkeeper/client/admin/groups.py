@@ -44,11 +44,7 @@ async def delete_groups(
 
 
 async def remove_members(
-    cluster: Cluster,
-    group_id: str,
-    members: Iterable[MemberToRemove] | All,
-    reason: str | None,
-    timeout_ms: int | None,
+    cluster: Cluster, group_id: str, members: Iterable[MemberToRemove] | All, reason: str | None, timeout_ms: int | None
 ) -> Batch[MemberToRemove, None]:
     """Admin.remove_members."""
     deadline = cluster.deadline("removeMembersFromConsumerGroup", timeout_ms)

@@ -172,10 +172,7 @@ def _take_part(
             updated = step.reconcile(updated.member_id, has_changed_subscription=change.has_changed, reported=reported)
         return downgrade(step, settings, (), _joined(updated, classic), must_rebalance=is_stale)
     joined = step.bring_on(
-        updated.member_id,
-        must_bump=change.must_bump,
-        has_changed_subscription=change.has_changed,
-        reported=reported,
+        updated.member_id, must_bump=change.must_bump, has_changed_subscription=change.has_changed, reported=reported
     )
     step.arm(
         Disarm(ClassicRejoin(request.group_id, joined.member_id)),
@@ -229,10 +226,7 @@ def sync(group: ConsumerGroup, settings: Settings, topics: TopicsImage, request:
             protocol_name=classic.protocols[0][0],
             assignment=encode_target({one: list(some) for one, some in member.assigned.items()}, topics, classic),
         ),
-        timers=(
-            Disarm(ClassicResync(group_id, member.member_id)),
-            Step.session_timer(group_id, member, settings),
-        ),
+        timers=(Disarm(ClassicResync(group_id, member.member_id)), Step.session_timer(group_id, member, settings)),
     )
 
 

@@ -9,11 +9,7 @@ from groupkeeper.coordinator.classic.group import ClassicGroup
 from groupkeeper.coordinator.classic.record import group_tombstone
 from groupkeeper.coordinator.consumer import records as consumer_records
 from groupkeeper.coordinator.consumer.conversion import remove_or_downgrade, upgrade
-from groupkeeper.coordinator.consumer.group import (
-    ConsumerGroup,
-    ConsumerMember,
-    OwnedPartitions,
-)
+from groupkeeper.coordinator.consumer.group import ConsumerGroup, ConsumerMember, OwnedPartitions
 from groupkeeper.coordinator.consumer.reconcile import ReportedPartitions
 from groupkeeper.coordinator.consumer.regex import follow_subscription
 from groupkeeper.coordinator.consumer.step import Step
@@ -24,12 +20,7 @@ from groupkeeper.coordinator.kernel.result import Call, Result
 from groupkeeper.coordinator.kernel.settings import Settings
 from groupkeeper.coordinator.kernel.timers import Disarm, Revocation
 from groupkeeper.coordinator.state import StateView
-from groupkeeper.protocol.errors import (
-    GroupIdNotFound,
-    GroupMaxSizeReached,
-    InvalidRequest,
-    UnsupportedAssignor,
-)
+from groupkeeper.protocol.errors import GroupIdNotFound, GroupMaxSizeReached, InvalidRequest, UnsupportedAssignor
 from groupkeeper.protocol.messages import consumer_group_heartbeat_response as response_message
 from groupkeeper.protocol.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
 from groupkeeper.protocol.messages.consumer_group_heartbeat_response import ConsumerGroupHeartbeatResponse

@@ -20,13 +20,7 @@ from groupkeeper.coordinator.consumer.replay import LOG
 from groupkeeper.coordinator.epochs.step import EpochStep
 from groupkeeper.coordinator.kernel.result import Meter, RegexLookup, Result
 from groupkeeper.coordinator.kernel.settings import Settings
-from groupkeeper.coordinator.kernel.timers import (
-    ClassicRejoin,
-    ClassicResync,
-    ConsumerSession,
-    Disarm,
-    Revocation,
-)
+from groupkeeper.coordinator.kernel.timers import ClassicRejoin, ClassicResync, ConsumerSession, Disarm, Revocation
 from groupkeeper.coordinator.kernel.topics_image import TopicsImage
 from groupkeeper.protocol.errors import UnknownServerError
 

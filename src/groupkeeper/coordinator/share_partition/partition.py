@@ -76,10 +76,7 @@ class Transition(NamedTuple):
         return self.is_owed or bool(self.batches)
 
 
-_STATE_AFTER = {
-    AcknowledgeType.GAP: RecordState.ARCHIVED,
-    AcknowledgeType.ACCEPT: RecordState.ACKNOWLEDGED,
-}
+_STATE_AFTER = {AcknowledgeType.GAP: RecordState.ARCHIVED, AcknowledgeType.ACCEPT: RecordState.ACKNOWLEDGED}
 _NOT_FOUND = "Batch record not found. The request batch offsets are not found in the cache."
 
 

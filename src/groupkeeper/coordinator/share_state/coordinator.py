@@ -21,12 +21,7 @@ from groupkeeper.coordinator.share_state.state import (
     StateBatch,
     combine_batches,
 )
-from groupkeeper.protocol.errors import (
-    FencedLeaderEpoch,
-    FencedStateEpoch,
-    InvalidRequest,
-    UnknownTopicOrPartition,
-)
+from groupkeeper.protocol.errors import FencedLeaderEpoch, FencedStateEpoch, InvalidRequest, UnknownTopicOrPartition
 from groupkeeper.protocol.messages import share_snapshot_value, share_update_value
 from groupkeeper.protocol.messages.share_snapshot_key import ShareSnapshotKey
 from groupkeeper.protocol.messages.share_snapshot_value import ShareSnapshotValue

@@ -63,10 +63,7 @@ def asks_for_description(step: StreamsStep, version: int) -> bool:
 
 
 def take_description(
-    state: StateView,
-    settings: Settings,
-    request: given.StreamsGroupTopologyDescriptionUpdateRequest,
-    now_ms: int,
+    state: StateView, settings: Settings, request: given.StreamsGroupTopologyDescriptionUpdateRequest, now_ms: int
 ) -> Result:
     """Keeps a description. Raises `InvalidRequest`, `GroupIdNotFound`, `UnknownMemberId`."""
     group = state.require(request.group_id, StreamsGroup)

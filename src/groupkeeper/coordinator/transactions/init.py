@@ -6,12 +6,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from groupkeeper.coordinator.transactions.result import (
-    TransactionCall,
-    TransactionResult,
-    TransactionSettings,
-    moved,
-)
+from groupkeeper.coordinator.transactions.result import TransactionCall, TransactionResult, TransactionSettings, moved
 from groupkeeper.coordinator.transactions.transaction import (
     NO_EPOCH,
     NO_PRODUCER_ID,

@@ -7,12 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from groupkeeper.client.admin import Admin
-from groupkeeper.client.admin.types import (
-    Batch,
-    Failure,
-    OffsetAndMetadata,
-    TopicPartition,
-)
+from groupkeeper.client.admin.types import Batch, Failure, OffsetAndMetadata, TopicPartition
 from groupkeeper.operations.errors import GroupIsActive, NotAsCommitted, NotOfConsumers
 from groupkeeper.operations.plans.guard import PlanVerdict, check, refuse_other_cluster
 from groupkeeper.operations.plans.model import Change, GroupPlan, Plan, PlanTrouble, is_same

@@ -21,7 +21,7 @@ _INT = range(2**31)
 _LONG = range(2**63)
 
 PLAN_KEYS = frozenset(
-    ["format", "version", "kind", "cluster_id", "made", "command", "undoes", "principal", "topics", "groups"],
+    ["format", "version", "kind", "cluster_id", "made", "command", "undoes", "principal", "topics", "groups"]
 )
 GROUP_KEYS = frozenset(["group", "state", "partitions"])
 CHANGE_KEYS = frozenset(

@@ -10,12 +10,7 @@ from typing import NamedTuple
 
 from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import Position, TopicPartition
-from groupkeeper.operations.errors import (
-    NoPlan,
-    NoSuchTime,
-    NothingCommitted,
-    OutOfRange,
-)
+from groupkeeper.operations.errors import NoPlan, NoSuchTime, NothingCommitted, OutOfRange
 from groupkeeper.operations.plans.by_time import Since, first_since
 from groupkeeper.operations.plans.model import Change, GroupPlan, Kind, Note, NoteKind, Plan, PlanTrouble, TopicFacts
 from groupkeeper.operations.plans.recording import cluster_id_of
@@ -214,13 +209,7 @@ class _Selection:
 class _Maker:
     """Makes the plans of groups from what is known, and keeps what doesn't work beside them."""
 
-    def __init__(
-        self,
-        request: Request,
-        groups: Groups,
-        logs: Logs,
-        found: Mapping[TopicPartition, Since],
-    ) -> None:
+    def __init__(self, request: Request, groups: Groups, logs: Logs, found: Mapping[TopicPartition, Since]) -> None:
         self._request = request
         self._groups = groups
         self._logs = logs

@@ -309,9 +309,7 @@ STEPS = (
     ),
     Step(PACES, Job.OFFSETS, lambda of, _: paces(of.new(COMMITS), of.then(LAST_COMMITS), of.then(PACES))),
     Step(
-        CURRENT_OFFSETS,
-        Job.OFFSETS,
-        lambda of, given: standing_offsets(of.now(LAST_COMMITS), given.queries.offsets()),
+        CURRENT_OFFSETS, Job.OFFSETS, lambda of, given: standing_offsets(of.now(LAST_COMMITS), given.queries.offsets())
     ),
     Step(READERS, Job.OFFSETS, lambda of, _: readers(of.now(CURRENT_OFFSETS)), is_published=False),
     Step(MEMBERS, Job.OFFSETS, lambda of, _: members(of.now(LAST_RECORDS))),
@@ -331,21 +329,14 @@ STEPS = (
         is_published=False,
     ),
     Step(
-        NEW_REJECTS,
-        Job.OFFSETS,
-        lambda of, given: rejects_in(of.new(GROUP_RECORDS), given.now_ms),
-        is_published=False,
+        NEW_REJECTS, Job.OFFSETS, lambda of, given: rejects_in(of.new(GROUP_RECORDS), given.now_ms), is_published=False
     ),
     Step(
         LOG_OFFSETS,
         Job.ASKED,
         lambda of, given: log_offsets(of.spark, of.now(CURRENT_OFFSETS), of.now(MEMBERS), given.clusters),
     ),
-    Step(
-        TOPICS,
-        Job.ASKED,
-        lambda of, given: topics(of.now(READERS), given.clusters, of.then(TOPICS), given.note),
-    ),
+    Step(TOPICS, Job.ASKED, lambda of, given: topics(of.now(READERS), given.clusters, of.then(TOPICS), given.note)),
     Step(ESTIMATES, Job.ASKED, _estimates, is_published=False),
     Step(EDGES, Job.LAG, _edges),
     Step(REWINDS, Job.LAG, _rewinds, adds=True),

@@ -25,12 +25,7 @@ from groupkeeper.pipeline.tables.schema import ddl_of
 try:
     from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 except ImportError:  # Spark 4.1 only supports the latest offset
-    from groupkeeper.pipeline.kafka.limits import (  # type: ignore[assignment]
-        ReadAllAvailable,
-        ReadLimit,
-        ReadMaxRows,
-        SupportsTriggerAvailableNow,
-    )
+    from groupkeeper.pipeline.kafka.limits import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow  # type: ignore[assignment]
 
 StreamOffsets = dict[str, dict[str, dict[str, int]]]
 """Offsets by cluster, topic and partition: what a checkpoint holds."""

@@ -10,18 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from groupkeeper.pipeline.relations import (
-    Rows,
-    filled,
-    is_known,
-    keys,
-    loaded,
-    matches,
-    numbers,
-    runs,
-    taken,
-    together,
-)
+from groupkeeper.pipeline.relations import Rows, filled, is_known, keys, loaded, matches, numbers, runs, taken, together
 from groupkeeper.pipeline.tables import REWINDS
 from groupkeeper.pipeline.tables.schema import TIME
 from groupkeeper.pipeline.tables.state import MOVES

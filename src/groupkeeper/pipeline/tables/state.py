@@ -78,10 +78,7 @@ PACES = Table(
 RECENT_REWINDS = Table(f"{_FOLDER}rewinds", "move back that a status may tell of", REWINDS.key, REWINDS.columns)
 
 NEW_MOVES = Table(
-    "_groupkeeper/new_moves",
-    "new move that is reported, or the last one of its offset",
-    REWINDS.key,
-    MOVES.columns,
+    "_groupkeeper/new_moves", "new move that is reported, or the last one of its offset", REWINDS.key, MOVES.columns
 )
 """Only for the steps of one refresh."""
 

@@ -11,14 +11,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from groupkeeper.pipeline.relations import (
-    Rows,
-    loaded,
-    numbers,
-    runs,
-    taken,
-    together,
-)
+from groupkeeper.pipeline.relations import Rows, loaded, numbers, runs, taken, together
 from groupkeeper.pipeline.tables import COMMITS, CURRENT_OFFSETS, GROUP_RECORDS, Table
 from groupkeeper.pipeline.transforms.history import commits_in
 from groupkeeper.pipeline.transforms.record_kinds import RecordKind, rows_of

@@ -183,13 +183,7 @@ def _scope(group: GroupView, prefix: str) -> str:
 
 
 def _clone(
-    snapshot: ClusterSnapshot,
-    group: GroupView,
-    viewer: Viewer,
-    clusters: Sequence[str],
-    way: Way,
-    *,
-    is_chosen: bool,
+    snapshot: ClusterSnapshot, group: GroupView, viewer: Viewer, clusters: Sequence[str], way: Way, *, is_chosen: bool
 ) -> str:
     if group.group_type is GroupType.SHARE:
         why = "The start offsets of a share group are cloned by command, to another group or from another cluster"

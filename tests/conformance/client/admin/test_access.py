@@ -3,12 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from confluent_kafka.admin import (
-    AclBindingFilter,
-    AdminClient,
-    ResourcePatternType,
-    ResourceType,
-)
+from confluent_kafka.admin import AclBindingFilter, AdminClient, ResourcePatternType, ResourceType
 from confluent_kafka.admin import AclOperation as TheirOperation
 from confluent_kafka.admin import AclPermissionType as TheirPermission
 from tests.conformance.client.admin.conftest import Target

@@ -53,11 +53,7 @@ async def test_configs_of_a_topic(own: Admin, place: TopicPartition) -> None:
     assert isinstance(described.failed[missing], UnknownTopicOrPartition)
     configs = described.done[topic]
     retention, policy = configs["retention.ms"], configs["cleanup.policy"]
-    assert (retention.value, retention.source, retention.type) == (
-        "3600000",
-        ConfigSource.DYNAMIC_TOPIC_CONFIG,
-        "LONG",
-    )
+    assert (retention.value, retention.source, retention.type) == ("3600000", ConfigSource.DYNAMIC_TOPIC_CONFIG, "LONG")
     assert not retention.is_default
     assert policy.is_default
     assert retention.synonyms[0].value == "3600000"

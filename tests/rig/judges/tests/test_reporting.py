@@ -71,8 +71,7 @@ def section(committed: str = "0", name: str = "c") -> str:
 
 
 @pytest.mark.parametrize(
-    ("html", "wrong"),
-    [(section(), ""), (section("1"), "truth ('0', '6', '6')"), (section(name="other"), "no section")],
+    ("html", "wrong"), [(section(), ""), (section("1"), "truth ('0', '6', '6')"), (section(name="other"), "no section")]
 )
 def test_a_section_has_the_partitions_of_the_facts(html: str, wrong: str) -> None:
     found = sections.judge(resting(), {"groups": [GROUP]}, sections.read(html), Verdict())

@@ -13,11 +13,7 @@ from groupkeeper.client.admin.types import (
     TopicPartition,
 )
 from groupkeeper.operations.describe import GroupOffsets, LogEnds, Places
-from groupkeeper.protocol.errors import (
-    CoordinatorNotAvailable,
-    GroupIdNotFound,
-    GroupSubscribedToTopic,
-)
+from groupkeeper.protocol.errors import CoordinatorNotAvailable, GroupIdNotFound, GroupSubscribedToTopic
 
 ORDERS = [TopicPartition("orders", n) for n in range(12)]
 T0 = TopicPartition("t", 0)

@@ -47,9 +47,7 @@ def test_states() -> None:
 def test_members_by_their_ids() -> None:
     # K1099-72, K1099-73, K1099-X2: a topic is written once, and nothing is the empty string.
     header, first, second = rows(share_groups_text.members(group(GroupState.STABLE, *MEMBERS), verbose=True))
-    assert header == [
-        *("GROUP", "CONSUMER-ID", "HOST", "CLIENT-ID", "#PARTITIONS", "MEMBER-EPOCH", "ASSIGNMENT"),
-    ]
+    assert header == [*("GROUP", "CONSUMER-ID", "HOST", "CLIENT-ID", "#PARTITIONS", "MEMBER-EPOCH", "ASSIGNMENT")]
     assert first == ["g", "a-member-with-a-long-id", "/10.0.0.1", "c", "3", "5", "t:2;u:0,1"]
     assert second == ["g", "b", "/127.0.0.1", "client", "0", "4"]
     header, first, second = rows(share_groups_text.members(group(GroupState.STABLE, *MEMBERS), verbose=False))
@@ -77,11 +75,7 @@ def test_offsets_by_topic_and_partition() -> None:
     }
     header, *lines = rows(share_groups_text.offsets("g", offsets, verbose=True))
     assert header == ["GROUP", "TOPIC", "PARTITION", "LEADER-EPOCH", "START-OFFSET", "LAG"]
-    assert lines == [
-        ["g", "t", "9", "-", "-", "-"],
-        ["g", "t", "10", "-", "0", "-"],
-        ["g", "u", "0", "1", "3", "9"],
-    ]
+    assert lines == [["g", "t", "9", "-", "-", "-"], ["g", "t", "10", "-", "0", "-"], ["g", "u", "0", "1", "3", "9"]]
     header, *lines = rows(share_groups_text.offsets("g", offsets, verbose=False))
     assert header == ["GROUP", "TOPIC", "PARTITION", "START-OFFSET", "LAG"]
     assert lines[-1] == ["g", "u", "0", "3", "9"]

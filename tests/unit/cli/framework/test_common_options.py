@@ -76,11 +76,7 @@ def test_a_timeout_wins_over_the_property_of_that_meaning(given: str, ms: int) -
     [
         ("", {}, None),
         ("--property default.api.timeout.ms=4000", {"kafka.default.api.timeout.ms": "4000"}, None),
-        (
-            "--property default.api.timeout.ms=4000 --timeout 2s",
-            {"kafka.default.api.timeout.ms": "2000"},
-            "2000",
-        ),
+        ("--property default.api.timeout.ms=4000 --timeout 2s", {"kafka.default.api.timeout.ms": "2000"}, "2000"),
     ],
 )
 def test_the_pipeline_takes_the_same_timeout(given: str, properties: dict[str, str], poll_ms: str | None) -> None:

@@ -40,10 +40,7 @@ def said(capsys: pytest.CaptureFixture[str], words: str) -> tuple[object, str]:
         ("groups offsets --all-groups --least=5", "unrecognized arguments: --least=5; see --help"),
         ("groups offsets --all-groups --status lost", "'lost': expected some of ok, uncommitted, below_log_start"),
         ("groups offsets --all-groups --min-lag 0", "argument --min-lag: '0': expected a number, at least 1"),
-        (
-            "plan clone g1 g2 g3 --from-context b",
-            "unrecognized arguments: g3; to name several groups, repeat --group",
-        ),
+        ("plan clone g1 g2 g3 --from-context b", "unrecognized arguments: g3; to name several groups, repeat --group"),
         ("--foo bar groups list", "unrecognized arguments: --foo; options go after the command's name"),
         ("groups --topic x offsets g", "unrecognized arguments: --topic; options go after the command's name"),
         ("groups offsets g --output jso", "argument --output: invalid choice: 'jso'"),

@@ -78,8 +78,7 @@ def fetching(store: Store, *, code_by_group: Mapping[str, int] = {}, code_by_top
                         if code_by_group.get(group.group_id)
                         else [
                             OffsetFetchResponseTopics(
-                                topic,
-                                partitions=[OffsetFetchResponsePartitions(i, o, 7, None, c) for i, o, c in parts],
+                                topic, partitions=[OffsetFetchResponsePartitions(i, o, 7, None, c) for i, o, c in parts]
                             )
                             for topic, parts in partitions_of(group.group_id, group.topics).items()
                         ],
@@ -173,8 +172,7 @@ async def test_one_request_a_group_on_old_brokers(highest: int) -> None:
     store = {f"g{index}": {A0: index} for index in range(30)}
     async with (
         ScriptedBroker(
-            ranges={"OffsetFetch": (1, highest)},
-            handlers={"OffsetFetch": fetching(store, code_by_group={"g7": 30})},
+            ranges={"OffsetFetch": (1, highest)}, handlers={"OffsetFetch": fetching(store, code_by_group={"g7": 30})}
         ) as broker,
         fast_admin(broker.bootstrap_servers) as admin,
     ):
@@ -444,9 +442,6 @@ async def test_deletions_left_out_of_the_answer() -> None:
 
 async def test_deletions_need_the_api() -> None:
     # K496-70
-    async with (
-        ScriptedBroker(ranges={"OffsetDelete": None}) as broker,
-        fast_admin(broker.bootstrap_servers) as admin,
-    ):
+    async with ScriptedBroker(ranges={"OffsetDelete": None}) as broker, fast_admin(broker.bootstrap_servers) as admin:
         with pytest.raises(UnsupportedVersion, match="The node does not support OFFSET_DELETE"):
             await admin.delete_consumer_group_offsets("g", [A0])

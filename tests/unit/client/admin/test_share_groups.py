@@ -6,12 +6,7 @@ import pytest
 from tests.unit.client.scripted_broker import Handler, ScriptedBroker, cluster_of, fast_admin, in_turn
 
 from groupkeeper.cli.java import values as java
-from groupkeeper.client.admin.types import (
-    GroupState,
-    ShareMemberDescription,
-    SharePartitionOffset,
-    TopicPartition,
-)
+from groupkeeper.client.admin.types import GroupState, ShareMemberDescription, SharePartitionOffset, TopicPartition
 from groupkeeper.client.errors import CallTimedOut, MissingResult
 from groupkeeper.client.errors import UnsupportedVersion as NotSupported
 from groupkeeper.protocol.errors import (

@@ -42,10 +42,7 @@ def trusting(ca: Certified) -> dict[str, str]:
     }
 
 
-SASL = {
-    "sasl.mechanism": "PLAIN",
-    "sasl.jaas.config": 'PlainLoginModule required username="alice" password="hush";',
-}
+SASL = {"sasl.mechanism": "PLAIN", "sasl.jaas.config": 'PlainLoginModule required username="alice" password="hush";'}
 
 
 class AlertingServer:
@@ -161,11 +158,7 @@ async def test_a_certificate_of_the_client(
 
 
 async def test_sasl_over_tls(broker_certificate: Certified, trusting: dict[str, str], tmp_path: Path) -> None:
-    properties = {
-        **trusting,
-        "security.protocol": "SASL_SSL",
-        **SASL,
-    }
+    properties = {**trusting, "security.protocol": "SASL_SSL", **SASL}
     context = broker_certificate.context(tmp_path)
 
     def broker(password: str) -> SaslBroker:

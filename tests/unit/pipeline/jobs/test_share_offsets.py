@@ -17,11 +17,7 @@ ACKNOWLEDGED, ARCHIVING, ARCHIVED = 2, 3, 4
 def test_records_on_their_way_to_the_dead_letter_queue_are_rejected_but_not_done() -> None:
     state = ShareState(
         start_offset=5,
-        batches=(
-            StateBatch(5, 6, ACKNOWLEDGED, 1),
-            StateBatch(7, 9, ARCHIVING, 5),
-            StateBatch(10, 10, ARCHIVED, 2),
-        ),
+        batches=(StateBatch(5, 6, ACKNOWLEDGED, 1), StateBatch(7, 9, ARCHIVING, 5), StateBatch(10, 10, ARCHIVED, 2)),
     )
     logs = {TopicPartition("jobs", 0): LogEnds(0, 20, 20, uuid_text(TOPIC_ID))}
     (row,) = share_offset_rows(

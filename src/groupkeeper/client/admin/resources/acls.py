@@ -115,9 +115,7 @@ def _deleted(matching: Iterable[DeleteAclsMatchingAcl]) -> Batch[Acl, None]:
     return batch
 
 
-def _fields(
-    acl: Acl | AclFilter,
-) -> tuple[int, str | None, int, str | None, str | None, int, int]:
+def _fields(acl: Acl | AclFilter) -> tuple[int, str | None, int, str | None, str | None, int, int]:
     """An ACL or a filter in the order of the messages' fields."""
     return (
         _code(_RESOURCE_TYPES, acl.resource_type, "type of resource"),

@@ -102,11 +102,7 @@ class ResourceCalls:
         )
 
     async def create_partitions(
-        self,
-        totals: Mapping[str, int | NewPartitions],
-        *,
-        validate_only: bool = False,
-        timeout_ms: int | None = None,
+        self, totals: Mapping[str, int | NewPartitions], *, validate_only: bool = False, timeout_ms: int | None = None
     ) -> Batch[str, None]:
         """Give topics more partitions: ``{"orders": 12}`` is how many it has then, not how many are added.
 

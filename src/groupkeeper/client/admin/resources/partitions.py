@@ -20,10 +20,7 @@ _LOWEST = -1
 
 
 async def create_partitions(
-    cluster: Cluster,
-    totals: Mapping[str, int | NewPartitions],
-    validate_only: bool,
-    timeout_ms: int | None,
+    cluster: Cluster, totals: Mapping[str, int | NewPartitions], validate_only: bool, timeout_ms: int | None
 ) -> Batch[str, None]:
     """Admin.create_partitions."""
     from groupkeeper.protocol.messages.create_partitions_request import (

@@ -53,12 +53,7 @@ async def list_transactions(
 
     deadline = cluster.deadline("listTransactions", timeout_ms)
     answers = await ask_every_broker(
-        cluster,
-        ListTransactionsRequest,
-        ListTransactionsResponse,
-        build,
-        deadline,
-        lambda answer: answer.error_code,
+        cluster, ListTransactionsRequest, ListTransactionsResponse, build, deadline, lambda answer: answer.error_code
     )
     listings = TransactionListings({}, {})
     for node, answer in answers.items():
@@ -198,10 +193,7 @@ async def abort_transaction(
 
     async def ask(peer: Peer, keys: list[TopicPartition], deadline: Deadline) -> dict[TopicPartition, Failure | None]:
         answer = await peer.ask(
-            WriteTxnMarkersRequest,
-            WriteTxnMarkersResponse,
-            lambda version: WriteTxnMarkersRequest([marker]),
-            deadline,
+            WriteTxnMarkersRequest, WriteTxnMarkersResponse, lambda version: WriteTxnMarkersRequest([marker]), deadline
         )
         return {
             TopicPartition(topic.name, each.partition_index): failure_of(each.error_code)

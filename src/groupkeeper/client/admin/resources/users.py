@@ -6,12 +6,7 @@ import hashlib
 import secrets
 from collections.abc import Iterable, Mapping
 
-from groupkeeper.client.admin.resources.access_types import (
-    ScramCredential,
-    ScramMechanism,
-    ScramPassword,
-    ScramRemoval,
-)
+from groupkeeper.client.admin.resources.access_types import ScramCredential, ScramMechanism, ScramPassword, ScramRemoval
 from groupkeeper.client.admin.resources.asking import NOT_CONTROLLER, ask_controller
 from groupkeeper.client.admin.types import Batch, Failure
 from groupkeeper.client.batch import batch_of, failure_of

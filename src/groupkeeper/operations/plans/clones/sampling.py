@@ -72,11 +72,7 @@ class Sampler:
     """
 
     def __init__(
-        self,
-        sides: Sides,
-        readers: tuple[Reader, Reader],
-        searched: int,
-        told: Mapping[TopicPartition, Sequence[Pair]],
+        self, sides: Sides, readers: tuple[Reader, Reader], searched: int, told: Mapping[TopicPartition, Sequence[Pair]]
     ) -> None:
         self._sides = sides
         self._ours, self._theirs = readers

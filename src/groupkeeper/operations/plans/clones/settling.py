@@ -213,10 +213,7 @@ class _Settler:
         return found, failed
 
     async def _guessed(
-        self,
-        inside: Mapping[Position, int],
-        ours: Mapping[Position, Trace],
-        distances: Mapping[TopicPartition, int],
+        self, inside: Mapping[Position, int], ours: Mapping[Position, Trace], distances: Mapping[TopicPartition, int]
     ) -> dict[Position, Translated]:
         """Of those that are exactly at the same offset, or as far from it as another one of the partition."""
         found: dict[Position, Translated] = {}
