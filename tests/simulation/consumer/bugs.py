@@ -272,7 +272,7 @@ CONSUMER_BUGS = (
         "who has synced must sync again",
         "consumer.classic_protocol",
         "Disarm(ClassicResync(group_id, member.member_id)), ",
-        "",
+        "*(), ",
         ("Removal",),
         (("classic", 0.5), ("swap", 0.05)),
     ),
