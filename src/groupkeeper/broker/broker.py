@@ -16,9 +16,9 @@ from groupkeeper.broker.features import FeatureLevels
 from groupkeeper.broker.log.cleaner import LogCleaner
 from groupkeeper.broker.log.topics import INTERNAL_TOPICS, Topics
 from groupkeeper.broker.network.front import Front
-from groupkeeper.broker.network.listeners import Endpoint, given_port, host_and_port, listeners_of
+from groupkeeper.broker.network.listeners import Endpoint, given_port, listeners_of
 from groupkeeper.broker.network.server import Server
-from groupkeeper.broker.placement.placements import JOURNAL, ClusterPlacements, Placements
+from groupkeeper.broker.placement.placements import JOURNAL, Placements
 from groupkeeper.broker.quotas.client_quotas import ClientQuotas
 from groupkeeper.broker.settings.client_metrics import ClientMetrics
 from groupkeeper.broker.settings.config import Config
@@ -203,11 +203,20 @@ class Broker(Cluster):
             for front in self.fronts.values():
                 opened.push_async_callback(front.close)
                 await front.listen()
-            if self.config.groupkeeper_metrics_port:
-                endpoint = await self.metrics.serve(self.config.groupkeeper_metrics_port)
-                opened.push_async_callback(endpoint.close)
+            await self._open_endpoints(opened)
             self.loop = get_running_loop()
             self._opened = opened.pop_all()
+
+    async def _open_endpoints(self, opened: AsyncExitStack) -> None:
+        if self.config.groupkeeper_metrics_port:
+            endpoint = await self.metrics.serve(self.config.groupkeeper_metrics_port)
+            opened.push_async_callback(endpoint.close)
+        if self.config.groupkeeper_control_port:
+            from groupkeeper.broker.control import ControlEndpoint
+
+            control = ControlEndpoint(self)
+            await control.open(self.config.groupkeeper_control_port)
+            opened.push_async_callback(control.close)
 
     def _carry_out(self, api: Api, call: Call, connection: Connection) -> Awaitable[RootMessage | None]:
         faults = self.active_faults
@@ -314,6 +323,8 @@ class Broker(Cluster):
     def _placements(self) -> Placements:
         if len(self._racks) == 1 and not os.path.exists(self._directory.file(JOURNAL)):
             return Placements([self.config.node_id])
+        from groupkeeper.broker.placement.cluster_placements import ClusterPlacements
+
         reads_by_rack = (self.config.replica_selector_class or "").endswith(_RACK_AWARE)
         return ClusterPlacements(self._directory, self._racks, reads_by_rack=reads_by_rack)
 
@@ -330,8 +341,7 @@ class Broker(Cluster):
     @property
     def bootstrap_servers(self) -> str:
         """`host:port` of the first listener, of each node."""
-        found = (front.endpoint(self._listeners[0].name) for front in self.fronts.values())
-        return ",".join(host_and_port(one.host, one.port) for one in found)
+        return ",".join(front.address for front in self.fronts.values())
 
     def client_properties(self, user: str = "") -> dict[str, str]:
         """What clients of the first listener need beside its address, by the names of Java's clients.

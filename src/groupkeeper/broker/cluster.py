@@ -17,7 +17,6 @@ from groupkeeper.broker.network.front import Front
 from groupkeeper.broker.network.listeners import Endpoint
 from groupkeeper.broker.node import Node
 from groupkeeper.broker.placement.placement import NO_LEADER, Placement
-from groupkeeper.broker.shares.sessions import ShareSessions
 from groupkeeper.broker.shares.state import ShareStateRuntime
 from groupkeeper.protocol.errors import (
     ElectionNotNeeded,
@@ -26,6 +25,10 @@ from groupkeeper.protocol.errors import (
     PreferredLeaderNotAvailable,
     UnknownTopicOrPartition,
 )
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:  # a broker without share groups starts without them
+    from groupkeeper.broker.shares.sessions import ShareSessions
 
 
 class Cluster(Node):

@@ -216,6 +216,8 @@ class _Reading:
 
     def _require(self, placement: Placement, part: FetchPartition) -> None:
         """Raises `KafkaError` if the client must ask another node, or must look for the leader again."""
+        if placement.leader == self._call.node and part.current_leader_epoch == -1:
+            return
         require = placement.require_replica if self._reads_replicas else placement.require_leader
         require(self._call.node, part.current_leader_epoch)
 

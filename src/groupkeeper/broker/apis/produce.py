@@ -75,7 +75,7 @@ async def handle(broker: Broker, call: Call) -> RootMessage | None:
     room: int | None = None
     turn_end = perf_counter() + _TURN_S
     answers = []
-    leaders: set[int] = set()
+    leaders: list[int] = []
     for wanted in request.topic_data:
         parts = []
         by_id = call.api_version >= _TOPIC_IDS_SINCE
@@ -95,14 +95,23 @@ async def handle(broker: Broker, call: Call) -> RootMessage | None:
             except KafkaError as error:
                 parts.append(_refused(part.index, error, log, call.api_version))
                 if log is not None and isinstance(error, NotLeaderOrFollower):
-                    leaders.add(log.placement.leader)
+                    leaders.append(log.placement.leader)
         answers.append(TopicProduceResponse(wanted.name, wanted.topic_id, parts))
+    if leaders:
+        return _with_leaders(broker, call, answers, leaders)
+    return None if request.acks == 0 else ProduceResponse(answers)
+
+
+def _with_leaders(
+    broker: Broker, call: Call, answers: list[TopicProduceResponse], leaders: list[int]
+) -> ProduceResponse:
+    """The response with the addresses of other nodes, which lead some of the partitions."""
+    request = call.message
+    assert isinstance(request, ProduceRequest)
     if request.acks == 0:
-        if leaders:
-            raise CloseConnection("a Produce request without acknowledgement failed: NOT_LEADER_OR_FOLLOWER")
-        return None
-    endpoints = [NodeEndpoint(*one) for one in broker.endpoints(call.listener, leaders)] if leaders else ()
-    return ProduceResponse(answers, node_endpoints=endpoints if call.api_version >= _LEADERS_SINCE else ())
+        raise CloseConnection(f"a Produce request without acknowledgement failed: {NotLeaderOrFollower.name}")
+    endpoints = broker.endpoints(call.listener, leaders) if call.api_version >= _LEADERS_SINCE else ()
+    return ProduceResponse(answers, 0, [NodeEndpoint(*one) for one in endpoints])
 
 
 def _has_transactional(request: ProduceRequest) -> bool:
@@ -163,9 +172,11 @@ def _produced(
 
 def _append(broker: Broker, call: Call, produced: Produced, index: int, acks: int) -> PartitionProduceResponse:
     log = produced.log
-    log.placement.require_leader(call.node)
-    if acks == -1:
-        log.placement.require_in_sync(log.config.min_insync_replicas)
+    placement = log.placement
+    if placement.leader != call.node:
+        raise NotLeaderOrFollower
+    if acks == -1 and len(placement.isr) < log.config.min_insync_replicas:
+        placement.require_in_sync(log.config.min_insync_replicas)
     produced.admit(call.received_ms)
     if produced.header.is_transactional:
         _admit(broker, call, log, produced.header)

@@ -378,9 +378,9 @@ class ShardHost(Generic[S]):
         """The coordinator of a key that a request to a node is for. Raises `NotCoordinator` when there is no topic, and
         when it is on another node.
         """
-        shard = self.shard_of(key)
+        shard = self.shards[partition := self.partition_of(key)]
         if shard.has_resigned:
-            self.refused_by_absence[shard.log.index] += 1
+            self.refused_by_absence[partition] += 1
         if shard.log.placement.leader != node:
             raise NotCoordinator
         return shard

@@ -64,6 +64,12 @@ class TransactionRuntime(ShardHost["TransactionShard"]):
             raise InvalidRequest
         return super().shard_of(key)
 
+    def shard_for_request(self, key: str, node: int) -> TransactionShard:
+        """The same of a request to a node."""
+        if not key:
+            raise InvalidRequest
+        return super().shard_for_request(key, node)
+
     def ask(self, transactional_id: str, request: Message, call: Call) -> Message:
         """The answer of the coordinator of a transactional id; errors are answers too."""
         try:

@@ -70,6 +70,12 @@ class Front:
         """Where clients of a listener reach it."""
         return self._endpoints.get(listener) or next(iter(self._endpoints.values()))
 
+    @property
+    def address(self) -> str:
+        """`host:port` of the first listener."""
+        first = next(iter(self._endpoints.values()))
+        return host_and_port(first.host, first.port)
+
     async def close(self) -> None:
         """Closes every connection, and the listeners."""
         await self.server.close()

@@ -107,6 +107,12 @@ class Config(GroupSettings):
     groupkeeper_metrics_port = whole(
         0, low=0, high=65535, doc="Where on 127.0.0.1 Prometheus finds the metrics (docs/metrics.md); 0 is nowhere."
     )
+    groupkeeper_control_port = whole(
+        0,
+        low=0,
+        high=65535,
+        doc="Where on 127.0.0.1 nodes of a cluster are stopped and leaders moved (docs/testing.md); 0 is nowhere.",
+    )
     socket_listen_backlog_size = whole(50, low=1, doc="Length of the queue of connections not yet accepted.")
     connections_max_idle_ms = long(
         600000, doc="How long a connection may be silent before it is closed; negative: for ever."

@@ -1,0 +1,103 @@
+"""Control of a cluster's nodes over HTTP, on 127.0.0.1, for tests in other languages (docs/testing.md)."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable
+from http import HTTPStatus
+from urllib.parse import unquote
+
+from groupkeeper.broker.cluster import Cluster
+from groupkeeper.protocol.errors import KafkaError
+
+_HOST = "127.0.0.1"
+_PATIENCE_S = 30.0
+_LONGEST_HEAD = 1 << 14
+
+
+class _Refused(Exception):
+    def __init__(self, status: HTTPStatus, why: str) -> None:
+        super().__init__(why)
+        self.status = status
+
+
+class ControlEndpoint:
+    """Answers one request on each connection; a change has happened when it is answered.
+
+    Attributes:
+        port: where it listens.
+    """
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._server: asyncio.Server | None = None
+
+    async def open(self, port: int) -> None:
+        """Raises OSError when it can't listen."""
+        try:
+            self._server = await asyncio.start_server(self._serve, _HOST, port, limit=_LONGEST_HEAD)
+        except OSError as error:
+            why = f"cannot listen on {_HOST}:{port} for control: {error.strerror or error}"
+            raise OSError(error.errno, why) from None
+
+    async def close(self) -> None:
+        """Stops listening."""
+        if self._server is not None:
+            self._server.close()
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            async with asyncio.timeout(_PATIENCE_S):
+                status, text = await self._answer(await reader.readuntil(b"\r\n\r\n"))
+                body = (text + "\n").encode()
+                head = f"HTTP/1.1 {status.value} {status.phrase}\r\nContent-Type: application/json\r\n"
+                writer.write(f"{head}Content-Length: {len(body)}\r\nConnection: close\r\n\r\n".encode() + body)
+                await writer.drain()
+        except (TimeoutError, OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
+            pass  # it is no client of this endpoint, or it has gone
+        finally:
+            writer.close()
+
+    async def _answer(self, head: bytes) -> tuple[HTTPStatus, str]:
+        request, *headers = head.decode("latin-1").split("\r\n")
+        try:
+            if any(line.lower().startswith("origin:") for line in headers):
+                raise _Refused(HTTPStatus.FORBIDDEN, "pages of a browser may not control the cluster")
+            method, target, _ = request.split(" ")
+            path = [unquote(part) for part in target.strip("/").split("/")]
+            if method == "POST":
+                await self._change(path)
+            elif (method, path) != ("GET", ["nodes"]):
+                raise _Refused(HTTPStatus.NOT_FOUND, f"there is no {method} {target}")
+        except _Refused as refused:
+            return refused.status, json.dumps({"error": str(refused)})
+        except (ValueError, KafkaError) as error:
+            return HTTPStatus.BAD_REQUEST, json.dumps({"error": str(error)})
+        return HTTPStatus.OK, json.dumps(self._nodes())
+
+    def _change(self, path: list[str]) -> Awaitable[None]:
+        cluster = self._cluster
+        match path:
+            case ["nodes", node, "stop"]:
+                return cluster.stop_node(int(node))
+            case ["nodes", node, "kill"]:
+                return cluster.kill_node(int(node))
+            case ["nodes", node, "start"]:
+                return cluster.start_node(int(node))
+            case ["topics", topic, partition, "leader", node]:
+                return cluster.move_leader(topic, int(partition), int(node))
+            case ["topics", topic, partition, "isr", nodes]:
+                return cluster.set_in_sync(topic, int(partition), [int(node) for node in nodes.split(",")])
+            case ["groups", group_id, "coordinator", node]:
+                return cluster.move_coordinator(group_id, int(node))
+            case ["transactions", transactional_id, "coordinator", node]:
+                return cluster.move_transaction_coordinator(transactional_id, int(node))
+        raise _Refused(HTTPStatus.NOT_FOUND, f"there is no POST /{'/'.join(path)}")
+
+    def _nodes(self) -> list[dict[str, object]]:
+        running = self._cluster.topics.placements.running
+        return [
+            {"id": node, "address": front.address, "rack": front.rack, "is_running": node in running}
+            for node, front in self._cluster.fronts.items()
+        ]

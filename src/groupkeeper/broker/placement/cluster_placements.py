@@ -1,0 +1,100 @@
+"""The placements of a cluster of several nodes: a registry on disk."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence, Set
+from itertools import zip_longest
+from typing import Any
+
+from groupkeeper.broker.placement.placement import NO_LEADER, Placement
+from groupkeeper.broker.placement.placements import JOURNAL, Key, Placements, Replicas
+from groupkeeper.broker.settings.table import InvalidSetting
+from groupkeeper.broker.storage.directory import StorageDirectory
+from groupkeeper.broker.storage.journal import Journal
+
+
+class ClusterPlacements(Placements):
+    """The placements of several nodes. Partitions and their replicas go round the nodes, and from rack to rack."""
+
+    def __init__(
+        self, directory: StorageDirectory, racks: Mapping[int, str | None], *, reads_by_rack: bool = False
+    ) -> None:
+        """Reads the registry; `racks` of all nodes. Raises `InvalidSetting`."""
+        super().__init__(list(racks))
+        self.reads_by_rack = reads_by_rack
+        self._racks = racks
+        self._round = _from_rack_to_rack(racks)
+        self._by_partition: dict[Key, Placement] = {}
+        self._journal = Journal(directory.file(JOURNAL), "placements of partitions")
+        self._journal.replay(self._replay)
+        self._next = len(self._by_partition)
+
+    def begin(self, topic_ids: Set[bytes]) -> None:
+        known = {key: one for key, one in self._by_partition.items() if key[0] in topic_ids}
+        self._by_partition = known
+        for one in known.values():  # all nodes run now
+            leader = one.isr[0] if one.leader == NO_LEADER else one.leader
+            if leader != one.leader:
+                one.take(one.led_by(leader, one.epochs[-1][1], one.replicas))
+            one.isr = one.replicas
+        self._journal.begin([{"nodes": list(self.nodes)}, *([_entry(known)] if known else [])])
+
+    def of(self, topic_id: bytes, index: int) -> Placement:
+        first = self._first
+        return self._by_partition.setdefault((topic_id, index), Placement(first.replicas, first.isr, first.leader))
+
+    def assign(self, topic_id: bytes, indexes: range, replicas: Replicas) -> None:
+        lists = self._spread(len(indexes), replicas) if isinstance(replicas, int) else replicas
+        new = {}
+        for index, nodes in zip(indexes, lists, strict=True):
+            isr = [node for node in nodes if node in self.running]
+            new[topic_id, index] = Placement(nodes, isr, isr[0])
+        self._journal.write(_entry(new))
+        self._by_partition.update(new)
+
+    def _spread(self, count: int, factor: int) -> Iterator[Sequence[int]]:
+        running = [node for node in self._round if node in self.running]
+        for first in range(self._next, self._next + count):
+            yield [running[(first + step) % len(running)] for step in range(min(factor, len(running)))]
+        self._next += count
+
+    def nearest(self, placement: Placement, rack: str) -> int:
+        near = [one for one in placement.isr if self._racks[one] == rack and one in self.running]
+        return placement.leader if placement.leader in near or not near else near[0]
+
+    def change(self, changed: Mapping[Key, Placement]) -> None:
+        self._journal.write(_entry(changed))
+        for key, placement in changed.items():
+            self.of(*key).take(placement)
+
+    def forget(self, topic_id: bytes) -> None:
+        for key in [key for key in self._by_partition if key[0] == topic_id]:
+            del self._by_partition[key]
+
+    def close(self) -> None:
+        self._journal.close()
+
+    def _replay(self, entry: dict[str, Any]) -> None:
+        if "nodes" in entry:
+            missing = set(entry["nodes"]) - set(self.nodes)
+            if missing:
+                raise InvalidSetting(f"the cluster has nodes {entry['nodes']}: give --brokers {len(entry['nodes'])}")
+            return
+        for topic_id, index, replicas, isr, leader, epoch, epochs in entry["placed"]:
+            key = bytes.fromhex(topic_id), index
+            self._by_partition[key] = Placement(replicas, isr, leader, epoch, [(one, first) for one, first in epochs])
+
+
+def _entry(placements: Mapping[Key, Placement]) -> dict[str, Any]:
+    rows = []
+    for (topic_id, index), one in placements.items():
+        row = [topic_id.hex(), index, list(one.replicas), list(one.isr), one.leader, one.epoch]
+        rows.append([*row, [list(epoch) for epoch in one.epochs]])
+    return {"placed": rows}
+
+
+def _from_rack_to_rack(racks: Mapping[int, str | None]) -> list[int]:
+    by_rack: dict[str | None, list[int]] = {}
+    for node, rack in racks.items():
+        by_rack.setdefault(rack, []).append(node)
+    return [node for turn in zip_longest(*by_rack.values()) for node in turn if node is not None]

@@ -1,0 +1,65 @@
+"""Nodes that are stopped and leaders that are moved over HTTP."""
+
+import asyncio
+import json
+import socket
+import urllib.request
+from collections.abc import Awaitable, Callable
+from typing import Any
+from urllib.error import HTTPError
+
+import pytest
+from tests.broker.conftest import Wire
+
+from groupkeeper.broker import Broker
+
+
+def free_port() -> int:
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        port: int = one.getsockname()[1]
+        return port
+
+
+def ask(port: int, path: str, *, method: str = "POST", **headers: str) -> tuple[int, Any]:
+    request = urllib.request.Request(f"http://127.0.0.1:{port}{path}", method=method, headers=headers)
+    try:
+        with urllib.request.urlopen(request, timeout=20) as answer:
+            return answer.status, json.load(answer)
+    except HTTPError as error:
+        with error:
+            return error.code, json.load(error)["error"]
+
+
+async def test_nodes_stop_and_leaders_move_over_http(start: Callable[..., Awaitable[Broker]]) -> None:
+    port = free_port()
+    broker = await start(brokers=3, racks=["a", "b", "c"], properties={"groupkeeper.control.port": port})
+    broker.topics.create("t", 1, None, 3)
+    placement = broker.topics.partition("t", 0).placement  # type: ignore[union-attr]
+
+    async def control(path: str, **given: str) -> tuple[int, Any]:
+        return await asyncio.to_thread(ask, port, path, **given)
+
+    status, nodes = await control("/nodes", method="GET")
+    assert status == 200
+    assert [(one["id"], one["rack"], one["is_running"]) for one in nodes] == [
+        (1, "a", True),
+        (2, "b", True),
+        (3, "c", True),
+    ]
+    assert ",".join(one["address"] for one in nodes) == broker.bootstrap_servers
+    assert (await control("/topics/t/0/leader/2"))[0] == 200
+    assert (await control("/topics/t/0/isr/1,2"))[0] == 200
+    assert (placement.leader, list(placement.isr)) == (2, [1, 2])
+    status, nodes = await control("/nodes/2/kill")
+    assert [one["is_running"] for one in nodes] == [True, False, True]
+    assert placement.leader == 1
+    with pytest.raises(ConnectionError):
+        await Wire.open(nodes[1]["address"])
+    assert (await control("/nodes/2/start"))[0] == 200
+    assert await control("/nodes/2/start") == (400, "node 2 runs already")
+    assert await control("/nodes/x/start") == (400, "invalid literal for int() with base 10: 'x'")
+    assert await control("/topics/u/0/leader/1") == (400, "there is no partition u-0")
+    assert await control("/nodes/2/pause") == (404, "there is no POST /nodes/2/pause")
+    assert (await control("/nodes/3/stop", Origin="http://elsewhere"))[0] == 403
+    assert broker.topics.placements.running == {1, 2, 3}
