@@ -12,11 +12,14 @@ PYPY_TESTS := $(addprefix tests/, unit/broker unit/coordinator unit/protocol uni
   test_cluster_apis.py test_memory.py test_share_fetch.py test_topics.py test_transactions.py))
 PYPY_CLIENTS := $(wildcard tests/conformance/broker/test_clients_*.py) $(addprefix tests/conformance/broker/, \
   shares test_consumer_protocol.py test_durability.py test_pypy.py test_transactions.py)
+# What runs on the compiled build. The two that it does not run replace methods, which compiled callers do not see.
+COMPILED_TESTS := $(addprefix tests/, unit/protocol unit/coordinator unit/broker scenarios broker/log broker/network) \
+  $(addprefix --ignore tests/unit/broker/, test_requests_passed_on.py test_shard_failures.py)
 export PIP_REQUIRE_VIRTUALENV := 1
 unexport PYTHONDONTWRITEBYTECODE # compiled once, not once for each process that the tests start
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo quick test browser pypy check conformance lake bench measures docs pictures site dist fmt lock clean
+.PHONY: help setup demo quick test browser pypy compiled compiledtests check conformance lake bench measures docs pictures site dist fmt lock clean
 
 help: ## This list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /|/' | awk -F'|' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -41,6 +44,13 @@ pypy: $(VENV)/.dev ## The broker's tests on PyPy, and real clients with it, wher
 	@$(BIN)/python tools/pypy.py || { status=$$?; [ $$status -eq 3 ] && exit 0; exit $$status; }; \
 	if [ -n "$(PYPY_TESTS)" ]; then build/pypy/bin/python $(PYTEST) $(PYPY_TESTS) || exit 1; fi; \
 	if [ -n "$(PYPY_CLIENTS)" ]; then BROKER_UNDER_TEST=pypy $(BIN)/python $(PYTEST) $(PYPY_CLIENTS); fi
+
+compiled: $(VENV)/.dev ## The modules of compiled.txt as machine code, in build/compiled, where there is a C compiler (says so otherwise)
+	@tools/compiled.sh $(BIN)/python || { status=$$?; [ $$status -eq 3 ] && exit 0; exit $$status; }
+
+compiledtests: compiled ## The broker's tests on the compiled build, and kills of it under load
+	@[ ! -e build/compiled/.made ] || { build/compiled/bin/python $(PYTEST) $(COMPILED_TESTS) && \
+	  $(BIN)/python -m tests.durability --broker compiled --kills 5; }
 
 check: $(VENV)/.dev ## Lint, format, types, import layers, size limits
 	@echo "check: ruff (lint)"
@@ -103,9 +113,9 @@ fmt: $(VENV)/.dev ## Format and apply safe lint fixes
 	@$(BIN)/ruff format .
 
 lock: $(VENV)/.lock ## Resolve requirements/*.txt again (hashes, every Python >= 3.11, no index address)
-	@for name in lock serve demo dev browser pypy spark41 spark42 moto site-tools; do \
+	@for name in lock serve demo dev browser compile pypy spark41 spark42 moto site-tools; do \
 	  case $$name in \
-	    lock|browser|spark*|moto|site-tools) from="requirements/$$name.in" ;; \
+	    lock|browser|compile|spark*|moto|site-tools) from="requirements/$$name.in" ;; \
 	    pypy) from="pyproject.toml --extra security requirements/pypy.in" ;; \
 	    serve) from="pyproject.toml --extra security --extra serve requirements/build.in" ;; \
 	    demo) from="pyproject.toml --extra demo --extra serve --extra spark requirements/build.in" ;; \

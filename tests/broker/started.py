@@ -5,7 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-READY = re.compile(r"groupkeeper broker (\d+) is ready on (\S+)\n")
+READY = re.compile(r"groupkeeper broker (\d+)(?: \(compiled\))? is ready on (\S+)\n")
 MAIN = "import sys; from groupkeeper.cli.main import main; sys.exit(main(['broker', *sys.argv[1:]]))"
 
 

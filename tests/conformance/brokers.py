@@ -17,7 +17,9 @@ from tools.apache_kafka import ApacheKafka, answers_metadata, free_port
 
 T = TypeVar("T")
 
-PYTHONS = {"groupkeeper": sys.executable, "pypy": str(pypy.PYTHON)}
+COMPILED = pypy.ROOT / "build/compiled/bin/python"
+"""What `make compiled` makes."""
+PYTHONS = {"groupkeeper": sys.executable, "compiled": str(COMPILED), "pypy": str(pypy.PYTHON)}
 """What runs the kinds of brokers that are ours."""
 
 # Short sessions are allowed, so that the crash of a member is noticed within the patience of a test.
@@ -125,12 +127,12 @@ class GroupkeeperBroker:
 
 
 def new_broker(kind: str, properties: Mapping[str, str] | None = None) -> RunningBroker:
-    """A broker of that kind ("groupkeeper", "pypy": the same on PyPy, or "apache"), not started."""
+    """A broker of that kind ("groupkeeper"; "compiled", "pypy": the same so; or "apache"), not started."""
     if kind == "apache":
         return ApacheKafka(PROPERTIES | dict(properties or {}))
     return GroupkeeperBroker(properties, PYTHONS[kind])
 
 
 def kinds_under_test() -> list[str]:
-    """Ours, unless BROKER_UNDER_TEST says "apache", "pypy" or several of them with commas between."""
+    """Ours, unless BROKER_UNDER_TEST says "apache", "compiled", "pypy" or several of them with commas between."""
     return os.environ.get("BROKER_UNDER_TEST", "groupkeeper").split(",")

@@ -12,7 +12,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from tests.conformance.brokers import new_broker
+from tests.conformance.brokers import PYTHONS, new_broker
 from tests.durability.run import PROPERTIES, Plan, run
 
 
@@ -23,7 +23,7 @@ def main() -> int:
     parser.add_argument("--pause", type=float, default=2.0, help="longest time between kills, in seconds (default: 2)")
     parser.add_argument("--minutes", type=float, default=math.inf, help="make no further kill after so many")
     parser.add_argument("--java", action="store_true", help="with a loop of the Java clients")
-    parser.add_argument("--broker", choices=("groupkeeper", "pypy", "apache"), default="groupkeeper")
+    parser.add_argument("--broker", choices=(*PYTHONS, "apache"), default="groupkeeper")
     options = parser.parse_args()
     directory = Path(tempfile.mkdtemp(prefix="groupkeeper-durability-"))
     broker = new_broker(options.broker, PROPERTIES)

@@ -36,7 +36,7 @@ SETTINGS = {
 }
 
 
-OURS = {"embedded": "groupkeeper", "pypy": "pypy"}
+OURS = {"embedded": "groupkeeper", "compiled": "compiled", "pypy": "pypy"}
 """The kind of broker of those kinds of clusters that are the embedded broker."""
 
 

@@ -87,9 +87,8 @@ def _struct_class(code: Code, message: Message, struct: Struct) -> None:
             code.line(f'"""{_title(message)}"""')
             code.blank()
         names = [item.name for item in struct.fields]
-        code.line(
-            f"__slots__ = ({', '.join(repr(n) for n in names)}{',' if len(names) == 1 else ''})".replace("'", '"')
-        )
+        values = f"{', '.join(repr(n) for n in names)}{',' if len(names) == 1 else ''}".replace("'", '"')
+        code.line(f"__slots__: ClassVar[tuple[str, ...]] = ({values})")
         if is_root:
             _constants(code, message)
         if struct.fields:

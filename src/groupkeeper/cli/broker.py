@@ -15,7 +15,7 @@ from groupkeeper.broker.broker import Broker
 from groupkeeper.broker.settings.table import InvalidSetting
 from groupkeeper.broker.storage.open_files import raise_descriptor_limit
 from groupkeeper.cli.framework import garbage
-from groupkeeper.cli.framework.commands import ArgumentParser, Command
+from groupkeeper.cli.framework.commands import ArgumentParser, Command, build_words
 from groupkeeper.java_properties import BadEscape, name_in, parse_properties
 
 _DEFAULT_PORT = 9092
@@ -188,7 +188,7 @@ async def _serve(broker: Broker, has_own_ca: bool) -> int:
         loop.add_signal_handler(number, stop)
     async with broker:
         nodes = ",".join(map(str, broker.fronts))
-        print(f"groupkeeper broker {nodes} is ready on {broker.bootstrap_servers}", flush=True)
+        print(f"groupkeeper broker {nodes}{build_words()} is ready on {broker.bootstrap_servers}", flush=True)
         if has_own_ca:
             properties = broker.client_properties()
             if "sasl.mechanism" in properties:

@@ -15,6 +15,7 @@ from groupkeeper.coordinator.kernel.result import Call, Record, Released, Result
 from groupkeeper.coordinator.kernel.settings import Settings
 from groupkeeper.coordinator.kernel.timers import Arm, TimerKey
 from groupkeeper.coordinator.kernel.topics_image import TopicsImage
+from groupkeeper.native import mypyc_attr
 from groupkeeper.protocol.errors import InconsistentGroupProtocol, KafkaError
 from groupkeeper.protocol.messages.delete_groups_request import DeleteGroupsRequest
 from groupkeeper.protocol.messages.heartbeat_request import HeartbeatRequest
@@ -71,6 +72,7 @@ class OffsetRules(Protocol):
         """From when the age of all its offsets counts; None: from each commit."""
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Row(Generic[AnyGroup]):
     """The operations that a group type offers to the coordinator; `ROW` in its module `row` is the only instance.
 
@@ -172,6 +174,6 @@ def row_of_key(key: object) -> Row[Any]:
     row = _BY_KEY.get(type(key))
     if row is None:
         name = type(key).__name__
-        own = (group_type for start, group_type in _OWN_RECORDS.items() if name.startswith(f"{start}Group"))
-        row = _BY_KEY[type(key)] = row_of(next(own, GroupType.CLASSIC))
+        own = [group_type for start, group_type in _OWN_RECORDS.items() if name.startswith(f"{start}Group")]
+        row = _BY_KEY[type(key)] = row_of(own[0] if own else GroupType.CLASSIC)
     return row

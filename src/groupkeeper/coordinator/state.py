@@ -61,7 +61,9 @@ class State:
         self.settings_by_group: Mapping[str, Settings] = {}
 
     def of_kind(self, kind: type[AnyGroup]) -> Iterator[AnyGroup]:
-        return (group for group in self.groups.values() if isinstance(group, kind))
+        for group in self.groups.values():
+            if isinstance(group, kind):
+                yield group
 
     def find(self, group_id: str, kind: type[AnyGroup]) -> AnyGroup | None:
         group = self.groups.get(group_id)

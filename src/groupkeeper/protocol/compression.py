@@ -11,11 +11,14 @@ from collections.abc import Callable
 from contextlib import suppress
 from struct import Struct
 from struct import error as struct_error
-from typing import cast
+from typing import TypeAlias, cast
 
 import cramjam
 
 from groupkeeper.protocol.primitives import MalformedMessage
+
+Content: TypeAlias = bytes | bytearray
+"""What was decompressed."""
 
 MAX_DECOMPRESSED = 128 * 1024 * 1024
 """Default limit in bytes of one batch's decompressed records."""
@@ -86,7 +89,7 @@ def decompress(codec: int, packed: bytes, *, magic: int = 2, limit: int = MAX_DE
     return bytes(unpacked(codec, packed, magic=magic, limit=limit))
 
 
-def unpacked(codec: int, packed: bytes, *, magic: int = 2, limit: int = MAX_DECOMPRESSED) -> bytes:
+def unpacked(codec: int, packed: bytes, *, magic: int = 2, limit: int = MAX_DECOMPRESSED) -> Content:
     """As `decompress`, without a last copy: the result may be a bytearray, whose slices are no keys of a dictionary."""
     if codec == 0:
         return packed
@@ -97,7 +100,7 @@ def unpacked(codec: int, packed: bytes, *, magic: int = 2, limit: int = MAX_DECO
     if codec == 3 and magic == 0:
         packed = _with_right_lz4_checksum(packed)
     try:
-        return cast("bytes", reader(packed, limit))
+        return cast("Content", reader(packed, limit))
     except (cramjam.DecompressionError, zlib.error, struct_error, IndexError) as error:
         raise CorruptRecord(f"{CODECS[codec]}: {error}") from error
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from functools import lru_cache
 from struct import Struct
 from struct import error as struct_error
-from typing import NamedTuple, TypeVar
+from typing import ClassVar, NamedTuple, TypeAlias, TypeVar
 
 from groupkeeper.protocol.codec import MalformedMessage, decode_prefix, encode_into
 from groupkeeper.protocol.messages.consumer_group_current_member_assignment_key import (
@@ -109,21 +109,18 @@ _Value = (
     | ConsumerGroupRegularExpressionValue
 )
 
-if TYPE_CHECKING:
-    Key = _Key | StreamsKey
-    """Every key that can be decoded."""
-    Value = _Value | StreamsValue
-    """Every value that can be decoded."""
-else:
-    # The classes of streams groups are imported when their first record comes.
-    Key, Value = _Key, _Value
+# Texts, because the classes of streams groups are imported when their first record comes.
+Key: TypeAlias = "_Key | StreamsKey"
+"""Every key that can be decoded."""
+Value: TypeAlias = "_Value | StreamsValue"
+"""Every value that can be decoded."""
 
 
 class Entry(Message):
     """A record that sets `key` to `value`."""
 
-    __slots__ = ("key", "value")
-    __match_args__ = ("key", "value")
+    __slots__: ClassVar[tuple[str, ...]] = ("key", "value")
+    __match_args__: ClassVar[tuple[str, ...]] = ("key", "value")
 
     def __init__(self, key: Key, value: Value) -> None:
         self.key = key
@@ -133,8 +130,8 @@ class Entry(Message):
 class Tombstone(Message):
     """A record that removes `key`."""
 
-    __slots__ = ("key",)
-    __match_args__ = ("key",)
+    __slots__: ClassVar[tuple[str, ...]] = ("key",)
+    __match_args__: ClassVar[tuple[str, ...]] = ("key",)
 
     def __init__(self, key: Key) -> None:
         self.key = key
@@ -290,7 +287,7 @@ def _decode_offset_commit(key: bytes, value: bytes) -> Entry | None:
     """A fast path for commits in the form that Kafka writes now, as a start reads millions of them; None for any other
     record, which the schemas read or refuse.
     """
-    names = _names_in(key[2:-4])
+    names = _names_in(key[2 : max(len(key) - 4, 2)])  # a negative end is another thing in compiled code
     if names is None or not value.startswith(_OFFSET_VALUE):
         return None
     try:

@@ -16,6 +16,8 @@ from struct import pack as _pack
 from struct import unpack_from as _unpack_from
 from typing import Any, ClassVar, Self, TypeVar
 
+from groupkeeper.native import mypyc_attr
+
 M = TypeVar("M", bound="Message")
 
 ZERO_UUID = bytes(16)
@@ -26,10 +28,12 @@ MAX_TEXT_BYTES = 2**15 - 1
 """Of a string in any encoding: Kafka refuses longer ones, and records and older versions cannot hold them."""
 
 
+@mypyc_attr(native_class=False)
 class MalformedMessage(ValueError):
     """The bytes are not a message of the expected type and version. Every decoding failure ends in this class."""
 
 
+@mypyc_attr(native_class=False)
 class LargeRequest(bytes):
     """A request frame whose elements are counted while it is read: an object takes far more than a few bytes.
 
@@ -45,18 +49,21 @@ class LargeRequest(bytes):
             raise MalformedMessage(f"more elements than a request of {len(self)} bytes may have")
 
 
+@mypyc_attr(native_class=False)
 class UnsupportedField(ValueError):
     """A field holds a value that the version being written cannot carry."""
 
 
+@mypyc_attr(native_class=False)
 class UnsupportedMessageVersion(ValueError):
     """The message does not have this version in the schemas of this build."""
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Message:
     """Base of every generated struct: a value with `__slots__`, equality by fields, and a readable repr."""
 
-    __slots__: tuple[str, ...] = ()
+    __slots__: ClassVar[tuple[str, ...]] = ()
 
     def __eq__(self, other: object) -> bool:
         if other.__class__ is not self.__class__:
@@ -80,10 +87,11 @@ class Message:
         return f"{type(self).__name__}({fields})"
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class RootMessage(Message):
     """A message that is encoded by itself. `API_KEY` is −1 where the message is no request or response."""
 
-    __slots__ = ()
+    __slots__: ClassVar[tuple[str, ...]] = ()
 
     API_KEY: ClassVar[int] = -1
     RECORD_TYPE: ClassVar[int] = -1
@@ -132,13 +140,13 @@ def columns_of(rows: Sequence[Message]) -> Sequence[Sequence[Any]]:
     """One sequence per field, in the order of the slots, with its values in all structs; empty without structs."""
     if isinstance(rows, Rows):
         return rows.columns
-    return tuple(zip(*([getattr(row, name) for name in row.__slots__] for row in rows), strict=True))
+    return tuple(zip(*[[getattr(row, name) for name in row.__slots__] for row in rows], strict=True))
 
 
-def _same_sequence(mine: object, theirs: object) -> bool:
+def _same_sequence(mine: Any, theirs: Any) -> bool:
     # An absent array is the empty tuple, a decoded one a list, or Rows.
     kinds = (list, tuple, Rows)
-    return isinstance(mine, kinds) and isinstance(theirs, kinds) and list(mine) == list(theirs)
+    return type(mine) in kinds and type(theirs) in kinds and list(mine) == list(theirs)
 
 
 _INT16 = Struct(">h")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from groupkeeper.protocol.compression import CorruptRecord
+from groupkeeper.protocol.compression import Content, CorruptRecord
 
 SIGNED = [(byte >> 1) ^ -(byte & 1) for byte in range(0x80)]
 """What a single byte stands for."""
@@ -11,7 +11,7 @@ INT32 = 35
 """Bits of the longest varint of an integer of 32 bits."""
 
 
-def read_zigzag(buf: bytes, pos: int, bits: int = 70) -> tuple[int, int]:
+def read_zigzag(buf: Content, pos: int, bits: int = 70) -> tuple[int, int]:
     """The integer at `pos`, of at most `bits` / 7 bytes, and the position behind it.
 
     Raises CorruptRecord, IndexError.
@@ -53,5 +53,5 @@ class _Zigzags(dict[int, bytes]):
         return _zigzag(value)
 
 
-ZIGZAG = _Zigzags((value, _zigzag(value)) for value in range(_TABLE_SIZE))
+ZIGZAG = _Zigzags({value: _zigzag(value) for value in range(_TABLE_SIZE)})
 """The varint of every integer; those of most lengths of records, keys and values are made already."""

@@ -1,17 +1,21 @@
 """Nonsense in valid and invalid frames: nobody else notices, and no handler fails."""
 
+import ast
 import asyncio
 import random
 import re
 import struct
 import sys
 from collections.abc import Awaitable, Callable
+from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 from groupkeeper.broker import Broker
 from groupkeeper.broker.api_table import TABLE
+from groupkeeper.protocol import messages
 from groupkeeper.protocol.framing import encode_request, request_class
 from groupkeeper.protocol.messages.metadata_request import MetadataRequest
 from groupkeeper.protocol.messages.metadata_response import MetadataResponse
@@ -31,11 +35,20 @@ TEXTS = ["", "t", "g", "nope", "consumer", "range", "\u00e4" * 40]
 ELEMENT = re.compile(r"Sequence\[(\w+)\]")
 
 
+@cache
+def annotations(kind: type[Message]) -> dict[str, str]:
+    """Of the parameters, from the source: a compiled class has none."""
+    source = Path(messages.__path__[0], f"{kind.__module__.rpartition('.')[2]}.py").read_text()
+    (found,) = (one for one in ast.parse(source).body if isinstance(one, ast.ClassDef) and one.name == kind.__name__)
+    makers = (one for one in found.body if isinstance(one, ast.FunctionDef) and one.name == "__init__")
+    return {one.arg: ast.unparse(one.annotation) for make in makers for one in make.args.args if one.annotation}
+
+
 def filled(kind: type[Message], chance: random.Random) -> Message:
     """A message whose numbers, texts, bytes and lists are drawn, whether that makes sense or not."""
     message = kind()
     module = sys.modules[kind.__module__]
-    for name, annotation in kind.__init__.__annotations__.items():
+    for name, annotation in annotations(kind).items():
         element = ELEMENT.search(annotation)
         value: object = None
         if element is not None:

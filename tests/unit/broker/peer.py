@@ -8,6 +8,7 @@ from typing import TypeVar
 from groupkeeper.broker.authorizer import Authorizer, Operation, ResourceType
 from groupkeeper.broker.broker import Broker
 from groupkeeper.broker.call import Call
+from groupkeeper.broker.network.connection import Connection
 from groupkeeper.broker.security.identity import Identity
 from groupkeeper.protocol.framing import decode_response, encode_request, response_class
 from groupkeeper.protocol.messages.join_group_request import JoinGroupRequest, JoinGroupRequestProtocol
@@ -33,21 +34,19 @@ R = TypeVar("R", bound=RootMessage)
 UNKNOWN_ID = bytes([9] * 16)
 
 
-class Peer:
+class Peer(Connection):
     """Sends requests as a connection does; the answer is what its bytes say."""
 
-    listener = "PLAINTEXT"
-    client_host = "/127.0.0.1"
-    security_protocol = "PLAINTEXT"
-    identity = Identity()
-    admission = None
-
     def __init__(self, broker: Broker) -> None:
+        self.listener = self.security_protocol = "PLAINTEXT"
+        self.client_host = "/127.0.0.1"
+        self.identity = Identity()
+        self.admission = None
         self.broker = broker
 
     async def exchange(self, frame: bytes) -> bytes:
         """The bytes of the answer to those of a request."""
-        answer = self.broker.server.answer(self, frame)  # type: ignore[arg-type]
+        answer = self.broker.server.answer(self, frame)
         if callable(answer):
             answer = await answer()
         assert answer is not None

@@ -152,7 +152,10 @@ def test_null_is_refused_where_it_is_not_allowed(name: str) -> None:  # GW-03, K
     for path, item in paths(message, message.root):
         if item.type not in ("string", "bytes", "records") and not item.is_array:
             continue
-        value = message_with(message, path, item, None)
+        try:
+            value = message_with(message, path, item, None)
+        except TypeError:  # a compiled message refuses it when it is made
+            continue
         for version in range(cls.MIN_VERSION, cls.MAX_VERSION + 1):
             here = Versions(version, version)
             if all(here & step.versions for step in path) and here & item.versions and not here & item.nullable:

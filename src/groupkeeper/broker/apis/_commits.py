@@ -18,6 +18,7 @@ class RequestTopic(Protocol):
     """A topic of either request."""
 
     name: str
+    topic_id: bytes
     partitions: Sequence[Any]
 
 
@@ -25,6 +26,7 @@ class ResponseTopic(Protocol):
     """A topic of either response."""
 
     name: str
+    topic_id: bytes
     partitions: Sequence[Any]
 
 
@@ -32,24 +34,24 @@ Q = TypeVar("Q", bound=RequestTopic)
 R = TypeVar("R", bound=ResponseTopic)
 
 
-class Refused(dict[tuple[Any, ...], list[Any]], Generic[R]):
-    """Partitions that are refused before the request to the coordinator, by the fields of the response that identify
-    their topic.
+class Refused(Generic[R]):
+    """Partitions that are refused before the request to the coordinator, by name and id of their topic.
 
     Attributes:
         topic, partition: the classes of the response.
     """
 
-    topic: Callable[..., R]
-    partition: Callable[[int, int], object]
-    _names: tuple[str, ...]
+    def __init__(self, topic: Callable[[str, bytes, list[Any]], R], partition: Callable[[int, int], object]) -> None:
+        self.topic = topic
+        self.partition = partition
+        self._partitions: dict[tuple[str, bytes], list[Any]] = {}
 
-    def __init_subclass__(cls) -> None:
-        cls._names = cls.__dict__["topic"].__slots__[:-1]
+    def __bool__(self) -> bool:
+        return bool(self._partitions)
 
     def add(self, topic: RequestTopic | Topic, partitions: Iterable[Any], error: type[KafkaError] | KafkaError) -> None:
         for one in partitions:
-            self._of(topic).append(type(self).partition(one.partition_index, error.code))
+            self._of(topic).append(self.partition(one.partition_index, error.code))
 
     def topics(self, others: Iterable[R] = ()) -> list[R]:
         """The answer as Apache Kafka orders it: partitions refused here by topic, then those of the coordinator's
@@ -57,10 +59,10 @@ class Refused(dict[tuple[Any, ...], list[Any]], Generic[R]):
         """
         for topic in others:
             self._of(topic).extend(topic.partitions)
-        return [type(self).topic(*names, partitions) for names, partitions in self.items()]
+        return [self.topic(name, topic_id, partitions) for (name, topic_id), partitions in self._partitions.items()]
 
     def _of(self, topic: RequestTopic | Topic | R) -> list[Any]:
-        return self.setdefault(tuple(getattr(topic, name) for name in self._names), [])
+        return self._partitions.setdefault((topic.name, topic.topic_id), [])
 
 
 def known_topics(

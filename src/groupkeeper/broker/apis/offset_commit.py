@@ -27,7 +27,7 @@ def reply(broker: Broker, call: Call) -> RootMessage:
     assert isinstance(request, OffsetCommitRequest)
     if not broker.authorizer.allows(call, _READ, _GROUP, request.group_id):
         return refuse_commit(request, GroupAuthorizationFailed())
-    refused = _Refused()
+    refused = Refused(OffsetCommitResponseTopic, OffsetCommitResponsePartition)
     accepted = []
     is_by_id = call.api_version >= _TOPIC_IDS_SINCE
     for topic, found in known_topics(broker, call, request.topics, refused, is_by_id=is_by_id):
@@ -48,8 +48,3 @@ def reply(broker: Broker, call: Call) -> RootMessage:
 def refuse(call: Call, error: KafkaError) -> RootMessage:
     assert isinstance(call.message, OffsetCommitRequest)
     return refuse_commit(call.message, error)
-
-
-class _Refused(Refused[OffsetCommitResponseTopic]):
-    topic = OffsetCommitResponseTopic
-    partition = OffsetCommitResponsePartition

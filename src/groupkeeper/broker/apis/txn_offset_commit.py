@@ -42,7 +42,7 @@ def reply(broker: Broker, call: Call) -> RootMessage:
         return refuse(call, TransactionalIdAuthorizationFailed())
     if not may(broker, call, Operation.READ, request.group_id):
         return refuse(call, GroupAuthorizationFailed())
-    refused = _Refused()
+    refused = Refused(TxnOffsetCommitResponseTopic, TxnOffsetCommitResponsePartition)
     accepted = []
     is_by_id = call.api_version >= FIRST_TRANSACTIONAL_COMMIT_VERSION_WITH_TOPIC_IDS
     for topic, found in known_topics(broker, call, request.topics, refused, is_by_id=is_by_id):
@@ -92,8 +92,3 @@ def _admit(broker: Broker, call: Call, request: TxnOffsetCommitRequest) -> None:
         raise error if call.api_version >= _ABORTABLE_SINCE else InvalidTxnState() from error
     except KafkaError as error:
         raise writer_error(error) from error
-
-
-class _Refused(Refused[TxnOffsetCommitResponseTopic]):
-    topic = TxnOffsetCommitResponseTopic
-    partition = TxnOffsetCommitResponsePartition

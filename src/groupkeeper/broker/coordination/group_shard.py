@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from logging import getLogger
 from time import perf_counter_ns
+from typing import ClassVar
 
 from groupkeeper.broker.coordination.shard_host import HostedShard
 from groupkeeper.broker.coordination.shard_log import CODECS
@@ -52,8 +53,7 @@ class Shard(HostedShard["Record"]):
         coordinator: the state machine.
     """
 
-    RECORDS_PER_TURN = 200
-    _encode = staticmethod(encode_record)
+    RECORDS_PER_TURN: ClassVar[int] = 200
 
     def __init__(
         self,
@@ -101,6 +101,9 @@ class Shard(HostedShard["Record"]):
                 )
             else:
                 replay(decoded, record.offset, producer_id)
+
+    def _encode(self, record: Record) -> tuple[bytes, bytes | None]:
+        return encode_record(record)
 
     def _apply(self, record: Record, offset: int, producer_id: int) -> None:
         self.coordinator.replay(record, offset, producer_id)

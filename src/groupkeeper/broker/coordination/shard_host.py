@@ -16,6 +16,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 from groupkeeper.broker.coordination.partitioning import partition_of_group
 from groupkeeper.broker.coordination.shard_log import append_pairs, map_log_error
 from groupkeeper.broker.placement.placement import NO_LEADER
+from groupkeeper.native import mypyc_attr
 from groupkeeper.protocol.codec import MalformedMessage
 from groupkeeper.protocol.errors import (
     CoordinatorLoadInProgress,
@@ -52,6 +53,7 @@ _EXPECTED = (MalformedMessage, KafkaError, OSError)
 """What damaged logs and disks raise; anything else is a mistake of ours, and its traceback is worth having."""
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class HostedShard(Generic[R]):
     """The coordinator of one partition, with respect to its log.
 
@@ -64,7 +66,7 @@ class HostedShard(Generic[R]):
         record: the record that is being replayed, for the broker's log messages.
     """
 
-    RECORDS_PER_TURN = 500
+    RECORDS_PER_TURN: ClassVar[int] = 500
 
     def __init__(
         self, log: PartitionLog, compression: str = "none", on_appended: Callable[[int, int], None] | None = None
@@ -279,6 +281,7 @@ class FailStop:
 S = TypeVar("S", bound="HostedShard[Any]")
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class ShardHost(Generic[S]):
     """The coordinators of the partitions of one internal topic: they come and go with the topic, are loaded in the
     background, and are loaded again after a failure.

@@ -12,7 +12,7 @@ from itertools import islice
 
 from groupkeeper.broker.log.partition_log import PartitionLog
 from groupkeeper.broker.log.record_walk import QUICK_CONTENT, is_quick, is_refused_early, read_places, walk
-from groupkeeper.protocol.compression import CODECS, ContentTooLarge, beginning, unpacked
+from groupkeeper.protocol.compression import CODECS, Content, ContentTooLarge, beginning, unpacked
 from groupkeeper.protocol.errors import (
     CorruptMessage,
     InvalidRecord,
@@ -107,7 +107,8 @@ class Produced:
             raise MessageTooLarge(f"{self.log.topic}-{self.log.index}: {error}") from None
 
     def _read(self, limit: int, size: int) -> None:
-        self.content, self.start = self.records, HEADER_SIZE
+        self.content: Content = self.records
+        self.start = HEADER_SIZE
         if self._codec:
             try:
                 self.content, self.start = unpacked(self._codec, self.records[HEADER_SIZE:], limit=limit), 0

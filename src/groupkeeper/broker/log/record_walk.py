@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from groupkeeper.protocol.compression import MAX_DECOMPRESSED, ContentTooLarge, CorruptRecord, unpacked
+from groupkeeper.protocol.compression import MAX_DECOMPRESSED, Content, ContentTooLarge, CorruptRecord, unpacked
 from groupkeeper.protocol.record import CODEC_MASK, BatchHeader
 from groupkeeper.protocol.record_batch import HEADER_SIZE, check_crc, read_header
 from groupkeeper.protocol.zigzag import INT32, SIGNED, read_zigzag
@@ -60,7 +60,7 @@ class Walked(NamedTuple):
     is_consecutive: bool
 
 
-def walk(body: bytes, pos: int, count: int, must_be_consecutive: bool, size: int) -> Walked:
+def walk(body: Content, pos: int, count: int, must_be_consecutive: bool, size: int) -> Walked:
     """Reads the `count` records, at least one, that `body` consists of from `pos` on. Raises CorruptRecord, and
     ContentTooLarge for too many record headers for a batch of `size` bytes.
 
@@ -85,7 +85,7 @@ def is_refused_early(first: bytes, count: int) -> bool:
         return False
 
 
-def _walk(body: bytes, pos: int, count: int, must_be_consecutive: bool, most_headers: int) -> tuple[Walked, int]:
+def _walk(body: Content, pos: int, count: int, must_be_consecutive: bool, most_headers: int) -> tuple[Walked, int]:
     """Varints of one byte are read in line: this runs for each Produce request."""
     signed, varint = SIGNED, read_zigzag
     largest, smallest, has_keyless, is_consecutive = -_BEYOND, _BEYOND, False, True
@@ -130,7 +130,7 @@ def _walk(body: bytes, pos: int, count: int, must_be_consecutive: bool, most_hea
     return Walked(largest, smallest, has_keyless, is_consecutive), pos
 
 
-def _times_of_run(body: bytes, start: int, size: int, place: int, most: int) -> bytes:
+def _times_of_run(body: Content, start: int, size: int, place: int, most: int) -> bytes:
     """The time deltas, of one byte each and in their order (`_ORDERED`), of the records from the one at `place` on that
     have the shape of the record before it, which begins at `start`; none for no such run.
     """
@@ -179,7 +179,7 @@ def _bounds(times: bytes) -> tuple[int, int]:
     return first - 0x40, last - 0x40
 
 
-def _behind_headers(body: bytes, pos: int, count: int, left: int) -> int:
+def _behind_headers(body: Content, pos: int, count: int, left: int) -> int:
     if count < 0 or count > (len(body) - pos) // 2:
         raise CorruptRecord(f"{count} record headers in {len(body) - pos} bytes")
     if left < 0:
@@ -193,7 +193,7 @@ def _behind_headers(body: bytes, pos: int, count: int, left: int) -> int:
     return pos
 
 
-def read_places(body: bytes, pos: int, count: int) -> Iterator[tuple[int, int, bool]]:
+def read_places(body: Content, pos: int, count: int) -> Iterator[tuple[int, int, bool]]:
     """Of each record its timestamp less the batch's base timestamp, its offset less the batch's, and whether it has a
     key. Raises CorruptRecord, IndexError.
     """
@@ -217,7 +217,8 @@ def first_of(batch: bytes, times: range, offset: int, limit: int = MAX_DECOMPRES
     if header.next_offset <= offset:
         return None
     check_crc(batch, 0, header)
-    body, start = batch, HEADER_SIZE
+    body: Content = batch
+    start = HEADER_SIZE
     if codec := header.attributes & CODEC_MASK:
         body, start = unpacked(codec, batch[HEADER_SIZE:], limit=limit) if header.record_count else b"", 0
     try:

@@ -11,11 +11,13 @@ from google_crc32c import value as crc32c
 from groupkeeper.broker.log.producer_snapshot import decode_aborted
 from groupkeeper.broker.log.scan import MAGIC, Damage, scan
 from groupkeeper.broker.log.segment_index import NO_TIMESTAMP, SegmentIndex, replace_bytes
+from groupkeeper.native import mypyc_attr
 from groupkeeper.protocol.record_batch import HEADER_SIZE, CorruptRecord, check_crc, read_header
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from typing import ClassVar
 
     from groupkeeper.broker.log.producers import Aborted
     from groupkeeper.broker.storage.open_files import OpenFiles
@@ -40,6 +42,7 @@ def file_name(base_offset: int, suffix: str = ".log") -> str:
     return f"{base_offset:020d}{suffix}"
 
 
+@mypyc_attr(native_class=False)
 class TornTail(OSError):
     """A partly written batch could not be removed: anything appended after it would be at the wrong place."""
 
@@ -56,7 +59,7 @@ class Segment:
         damage: what is known to be damaged, in the order of the file.
     """
 
-    __slots__ = (
+    __slots__: ClassVar[tuple[str, ...]] = (
         "_files",
         "_from_earlier",
         "_index_interval",

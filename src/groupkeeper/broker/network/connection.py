@@ -10,6 +10,7 @@ from math import inf
 from typing import Protocol, cast
 
 from groupkeeper.broker.security.identity import Identity
+from groupkeeper.native import mypyc_attr
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ _LINGER_S = 30.0
 """How long the peer of a closed connection may take to read what was answered."""
 
 
+@mypyc_attr(native_class=False)
 class CloseConnection(Exception):
     """The connection must be closed; the text is logged.
 
@@ -88,6 +90,7 @@ class Serving(Protocol):
         """Sets the identity of the peer of a listener with security, or its authentication."""
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Connection(asyncio.BufferedProtocol):
     """Cuts the stream into frames and serves them one by one.
 

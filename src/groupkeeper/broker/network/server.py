@@ -18,6 +18,7 @@ from groupkeeper.broker.network.held_bytes import HeldBytes
 from groupkeeper.broker.network.long_requests import in_parts, room_of
 from groupkeeper.broker.network.rated_log import RatedLog
 from groupkeeper.broker.settings.table import InvalidSetting
+from groupkeeper.native import mypyc_attr
 from groupkeeper.protocol.codec import MalformedMessage, UnsupportedMessageVersion, decode_prefix
 from groupkeeper.protocol.errors import KafkaError, UnknownServerError, UnsupportedVersion
 from groupkeeper.protocol.framing import API_VERSIONS, api_name, decode_request_header, encode_response, response_class
@@ -47,6 +48,7 @@ _LONG_ANSWER = 3000
 _THREADS = 4
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Server:
     """Accepts connections and answers their requests for one node. `Serving` has its attributes."""
 

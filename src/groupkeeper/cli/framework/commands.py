@@ -262,10 +262,17 @@ def parser(words: Sequence[str] | None = None) -> ArgumentParser:
         description="Operate Kafka consumer groups.",
         epilog="Exit status: 0 done, 1 there are problems, 2 wrong usage, 3 a limit is broken, 130 interrupted.",
     )
-    top.add_argument("--version", action="version", version=f"groupkeeper {__version__}")
+    top.add_argument("--version", action="version", version=f"groupkeeper {__version__}{build_words()}")
     top.set_defaults(parser=top, run=_show_commands)
     _add_commands(top, COMMANDS, words)
     return top
+
+
+def build_words() -> str:
+    """What stands behind the name of a build that is not pure Python."""
+    from groupkeeper.protocol import primitives
+
+    return "" if primitives.__file__.endswith(".py") else " (compiled)"
 
 
 def _show_commands(options: Namespace) -> int:

@@ -102,7 +102,8 @@ class ClassicRow(Row[ClassicGroup]):
             else JoinGroupResponse(error_code=NotCoordinator.code, protocol_name=None)
         )
         for calls in rebalance.waiting.values():
-            yield from (Released(call_id, answer) for call_id in calls)
+            for call_id in calls:
+                yield Released(call_id, answer)
 
 
 ROW = ClassicRow()

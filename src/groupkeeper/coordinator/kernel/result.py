@@ -20,6 +20,7 @@ from typing import NamedTuple, TypeAlias
 
 from groupkeeper.coordinator.kernel.soft import SoftChange
 from groupkeeper.coordinator.kernel.timers import Arm, Disarm
+from groupkeeper.native import mypyc_attr
 from groupkeeper.protocol.offsets_topic import Entry, Tombstone
 from groupkeeper.protocol.primitives import Message
 
@@ -92,6 +93,7 @@ class RegexLookup:
     call_id: int
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Work:
     """Work that the driver requests from another coordinator; `call` is the request that waits for it, None: no request
     waits.

@@ -18,7 +18,7 @@ _qqqq = Struct(">qqqq")
 class AbortedTxn(RootMessage):
     """AbortedTxn, versions 0."""
 
-    __slots__ = ("producer_id", "first_offset", "last_offset", "last_stable_offset")
+    __slots__: ClassVar[tuple[str, ...]] = ("producer_id", "first_offset", "last_offset", "last_stable_offset")
 
     MIN_VERSION: ClassVar[int] = 0
     MAX_VERSION: ClassVar[int] = 0

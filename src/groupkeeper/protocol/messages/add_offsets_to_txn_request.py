@@ -24,7 +24,7 @@ _qhB = Struct(">qhB")
 class AddOffsetsToTxnRequest(RootMessage):
     """AddOffsetsToTxnRequest (API key 25), versions 0-4, flexible from 3."""
 
-    __slots__ = ("transactional_id", "producer_id", "producer_epoch", "group_id")
+    __slots__: ClassVar[tuple[str, ...]] = ("transactional_id", "producer_id", "producer_epoch", "group_id")
 
     API_KEY: ClassVar[int] = 25
     MIN_VERSION: ClassVar[int] = 0

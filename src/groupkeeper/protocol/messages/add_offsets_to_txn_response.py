@@ -21,7 +21,7 @@ _ihx = Struct(">ihx")
 class AddOffsetsToTxnResponse(RootMessage):
     """AddOffsetsToTxnResponse (API key 25), versions 0-4, flexible from 3."""
 
-    __slots__ = ("throttle_time_ms", "error_code")
+    __slots__: ClassVar[tuple[str, ...]] = ("throttle_time_ms", "error_code")
 
     API_KEY: ClassVar[int] = 25
     MIN_VERSION: ClassVar[int] = 0

@@ -33,7 +33,7 @@ _qhtB = Struct(">qh?B")
 
 
 class AddPartitionsToTxnTopic(Message):
-    __slots__ = ("name", "partitions")
+    __slots__: ClassVar[tuple[str, ...]] = ("name", "partitions")
 
     def __init__(
         self,
@@ -45,7 +45,7 @@ class AddPartitionsToTxnTopic(Message):
 
 
 class AddPartitionsToTxnTransaction(Message):
-    __slots__ = ("transactional_id", "producer_id", "producer_epoch", "verify_only", "topics")
+    __slots__: ClassVar[tuple[str, ...]] = ("transactional_id", "producer_id", "producer_epoch", "verify_only", "topics")
 
     def __init__(
         self,
@@ -65,7 +65,7 @@ class AddPartitionsToTxnTransaction(Message):
 class AddPartitionsToTxnRequest(RootMessage):
     """AddPartitionsToTxnRequest (API key 24), versions 0-5, flexible from 3."""
 
-    __slots__ = ("transactions", "v3_and_below_transactional_id", "v3_and_below_producer_id", "v3_and_below_producer_epoch", "v3_and_below_topics")
+    __slots__: ClassVar[tuple[str, ...]] = ("transactions", "v3_and_below_transactional_id", "v3_and_below_producer_id", "v3_and_below_producer_epoch", "v3_and_below_topics")
 
     API_KEY: ClassVar[int] = 24
     MIN_VERSION: ClassVar[int] = 0

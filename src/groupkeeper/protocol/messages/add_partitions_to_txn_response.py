@@ -32,7 +32,7 @@ _ihx = Struct(">ihx")
 
 
 class AddPartitionsToTxnPartitionResult(Message):
-    __slots__ = ("partition_index", "partition_error_code")
+    __slots__: ClassVar[tuple[str, ...]] = ("partition_index", "partition_error_code")
 
     def __init__(
         self,
@@ -44,7 +44,7 @@ class AddPartitionsToTxnPartitionResult(Message):
 
 
 class AddPartitionsToTxnTopicResult(Message):
-    __slots__ = ("name", "results_by_partition")
+    __slots__: ClassVar[tuple[str, ...]] = ("name", "results_by_partition")
 
     def __init__(
         self,
@@ -56,7 +56,7 @@ class AddPartitionsToTxnTopicResult(Message):
 
 
 class AddPartitionsToTxnResult(Message):
-    __slots__ = ("transactional_id", "topic_results")
+    __slots__: ClassVar[tuple[str, ...]] = ("transactional_id", "topic_results")
 
     def __init__(
         self,
@@ -70,7 +70,7 @@ class AddPartitionsToTxnResult(Message):
 class AddPartitionsToTxnResponse(RootMessage):
     """AddPartitionsToTxnResponse (API key 24), versions 0-5, flexible from 3."""
 
-    __slots__ = ("throttle_time_ms", "error_code", "results_by_transaction", "results_by_topic_v3_and_below")
+    __slots__: ClassVar[tuple[str, ...]] = ("throttle_time_ms", "error_code", "results_by_transaction", "results_by_topic_v3_and_below")
 
     API_KEY: ClassVar[int] = 24
     MIN_VERSION: ClassVar[int] = 0

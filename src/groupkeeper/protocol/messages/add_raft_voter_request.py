@@ -29,7 +29,7 @@ _t = Struct(">?")
 
 
 class Listener(Message):
-    __slots__ = ("name", "host", "port")
+    __slots__: ClassVar[tuple[str, ...]] = ("name", "host", "port")
 
     def __init__(
         self,
@@ -45,7 +45,7 @@ class Listener(Message):
 class AddRaftVoterRequest(RootMessage):
     """AddRaftVoterRequest (API key 80), versions 0-1, flexible from 0."""
 
-    __slots__ = ("cluster_id", "timeout_ms", "voter_id", "voter_directory_id", "listeners", "ack_when_committed")
+    __slots__: ClassVar[tuple[str, ...]] = ("cluster_id", "timeout_ms", "voter_id", "voter_directory_id", "listeners", "ack_when_committed")
 
     API_KEY: ClassVar[int] = 80
     MIN_VERSION: ClassVar[int] = 0

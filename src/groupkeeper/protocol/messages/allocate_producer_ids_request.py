@@ -20,7 +20,7 @@ _iqx = Struct(">iqx")
 class AllocateProducerIdsRequest(RootMessage):
     """AllocateProducerIdsRequest (API key 67), versions 0, flexible from 0."""
 
-    __slots__ = ("broker_id", "broker_epoch")
+    __slots__: ClassVar[tuple[str, ...]] = ("broker_id", "broker_epoch")
 
     API_KEY: ClassVar[int] = 67
     MIN_VERSION: ClassVar[int] = 0

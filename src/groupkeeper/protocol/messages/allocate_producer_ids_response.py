@@ -20,7 +20,7 @@ _ihqix = Struct(">ihqix")
 class AllocateProducerIdsResponse(RootMessage):
     """AllocateProducerIdsResponse (API key 67), versions 0, flexible from 0."""
 
-    __slots__ = ("throttle_time_ms", "error_code", "producer_id_start", "producer_id_len")
+    __slots__: ClassVar[tuple[str, ...]] = ("throttle_time_ms", "error_code", "producer_id_start", "producer_id_len")
 
     API_KEY: ClassVar[int] = 67
     MIN_VERSION: ClassVar[int] = 0

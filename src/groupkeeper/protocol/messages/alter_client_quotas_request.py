@@ -33,7 +33,7 @@ _tx = Struct(">?x")
 
 
 class EntityData(Message):
-    __slots__ = ("entity_type", "entity_name")
+    __slots__: ClassVar[tuple[str, ...]] = ("entity_type", "entity_name")
 
     def __init__(
         self,
@@ -45,7 +45,7 @@ class EntityData(Message):
 
 
 class OpData(Message):
-    __slots__ = ("key", "value", "remove")
+    __slots__: ClassVar[tuple[str, ...]] = ("key", "value", "remove")
 
     def __init__(
         self,
@@ -59,7 +59,7 @@ class OpData(Message):
 
 
 class EntryData(Message):
-    __slots__ = ("entity", "ops")
+    __slots__: ClassVar[tuple[str, ...]] = ("entity", "ops")
 
     def __init__(
         self,
@@ -73,7 +73,7 @@ class EntryData(Message):
 class AlterClientQuotasRequest(RootMessage):
     """AlterClientQuotasRequest (API key 49), versions 0-1, flexible from 1."""
 
-    __slots__ = ("entries", "validate_only")
+    __slots__: ClassVar[tuple[str, ...]] = ("entries", "validate_only")
 
     API_KEY: ClassVar[int] = 49
     MIN_VERSION: ClassVar[int] = 0

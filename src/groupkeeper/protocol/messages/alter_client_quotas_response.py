@@ -30,7 +30,7 @@ _iB = Struct(">iB")
 
 
 class EntityData(Message):
-    __slots__ = ("entity_type", "entity_name")
+    __slots__: ClassVar[tuple[str, ...]] = ("entity_type", "entity_name")
 
     def __init__(
         self,
@@ -42,7 +42,7 @@ class EntityData(Message):
 
 
 class EntryData(Message):
-    __slots__ = ("error_code", "error_message", "entity")
+    __slots__: ClassVar[tuple[str, ...]] = ("error_code", "error_message", "entity")
 
     def __init__(
         self,
@@ -58,7 +58,7 @@ class EntryData(Message):
 class AlterClientQuotasResponse(RootMessage):
     """AlterClientQuotasResponse (API key 49), versions 0-1, flexible from 1."""
 
-    __slots__ = ("throttle_time_ms", "entries")
+    __slots__: ClassVar[tuple[str, ...]] = ("throttle_time_ms", "entries")
 
     API_KEY: ClassVar[int] = 49
     MIN_VERSION: ClassVar[int] = 0

@@ -32,7 +32,7 @@ _tx = Struct(">?x")
 
 
 class AlterableConfig(Message):
-    __slots__ = ("name", "value")
+    __slots__: ClassVar[tuple[str, ...]] = ("name", "value")
 
     def __init__(
         self,
@@ -44,7 +44,7 @@ class AlterableConfig(Message):
 
 
 class AlterConfigsResource(Message):
-    __slots__ = ("resource_type", "resource_name", "configs")
+    __slots__: ClassVar[tuple[str, ...]] = ("resource_type", "resource_name", "configs")
 
     def __init__(
         self,
@@ -60,7 +60,7 @@ class AlterConfigsResource(Message):
 class AlterConfigsRequest(RootMessage):
     """AlterConfigsRequest (API key 33), versions 0-2, flexible from 2."""
 
-    __slots__ = ("resources", "validate_only")
+    __slots__: ClassVar[tuple[str, ...]] = ("resources", "validate_only")
 
     API_KEY: ClassVar[int] = 33
     MIN_VERSION: ClassVar[int] = 0

@@ -32,7 +32,7 @@ _iB = Struct(">iB")
 
 
 class AlterConfigsResourceResponse(Message):
-    __slots__ = ("error_code", "error_message", "resource_type", "resource_name")
+    __slots__: ClassVar[tuple[str, ...]] = ("error_code", "error_message", "resource_type", "resource_name")
 
     def __init__(
         self,
@@ -50,7 +50,7 @@ class AlterConfigsResourceResponse(Message):
 class AlterConfigsResponse(RootMessage):
     """AlterConfigsResponse (API key 33), versions 0-2, flexible from 2."""
 
-    __slots__ = ("throttle_time_ms", "responses")
+    __slots__: ClassVar[tuple[str, ...]] = ("throttle_time_ms", "responses")
 
     API_KEY: ClassVar[int] = 33
     MIN_VERSION: ClassVar[int] = 0

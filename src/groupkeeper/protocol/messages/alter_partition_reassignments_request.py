@@ -28,7 +28,7 @@ _t = Struct(">?")
 
 
 class ReassignablePartition(Message):
-    __slots__ = ("partition_index", "replicas")
+    __slots__: ClassVar[tuple[str, ...]] = ("partition_index", "replicas")
 
     def __init__(
         self,
@@ -40,7 +40,7 @@ class ReassignablePartition(Message):
 
 
 class ReassignableTopic(Message):
-    __slots__ = ("name", "partitions")
+    __slots__: ClassVar[tuple[str, ...]] = ("name", "partitions")
 
     def __init__(
         self,
@@ -54,7 +54,7 @@ class ReassignableTopic(Message):
 class AlterPartitionReassignmentsRequest(RootMessage):
     """AlterPartitionReassignmentsRequest (API key 45), versions 0-1, flexible from 0."""
 
-    __slots__ = ("timeout_ms", "allow_replication_factor_change", "topics")
+    __slots__: ClassVar[tuple[str, ...]] = ("timeout_ms", "allow_replication_factor_change", "topics")
 
     API_KEY: ClassVar[int] = 45
     MIN_VERSION: ClassVar[int] = 0

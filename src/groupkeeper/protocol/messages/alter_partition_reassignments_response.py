@@ -28,7 +28,7 @@ _t = Struct(">?")
 
 
 class ReassignablePartitionResponse(Message):
-    __slots__ = ("partition_index", "error_code", "error_message")
+    __slots__: ClassVar[tuple[str, ...]] = ("partition_index", "error_code", "error_message")
 
     def __init__(
         self,
@@ -42,7 +42,7 @@ class ReassignablePartitionResponse(Message):
 
 
 class ReassignableTopicResponse(Message):
-    __slots__ = ("name", "partitions")
+    __slots__: ClassVar[tuple[str, ...]] = ("name", "partitions")
 
     def __init__(
         self,
@@ -56,7 +56,7 @@ class ReassignableTopicResponse(Message):
 class AlterPartitionReassignmentsResponse(RootMessage):
     """AlterPartitionReassignmentsResponse (API key 45), versions 0-1, flexible from 0."""
 
-    __slots__ = ("throttle_time_ms", "allow_replication_factor_change", "error_code", "error_message", "responses")
+    __slots__: ClassVar[tuple[str, ...]] = ("throttle_time_ms", "allow_replication_factor_change", "error_code", "error_message", "responses")
 
     API_KEY: ClassVar[int] = 45
     MIN_VERSION: ClassVar[int] = 0

@@ -32,7 +32,7 @@ _uB = Struct(">16sB")
 
 
 class BrokerState(Message):
-    __slots__ = ("broker_id", "broker_epoch")
+    __slots__: ClassVar[tuple[str, ...]] = ("broker_id", "broker_epoch")
 
     def __init__(
         self,
@@ -44,7 +44,7 @@ class BrokerState(Message):
 
 
 class PartitionData(Message):
-    __slots__ = ("partition_index", "leader_epoch", "new_isr", "new_isr_with_epochs", "leader_recovery_state", "partition_epoch")
+    __slots__: ClassVar[tuple[str, ...]] = ("partition_index", "leader_epoch", "new_isr", "new_isr_with_epochs", "leader_recovery_state", "partition_epoch")
 
     def __init__(
         self,
@@ -64,7 +64,7 @@ class PartitionData(Message):
 
 
 class TopicData(Message):
-    __slots__ = ("topic_id", "partitions")
+    __slots__: ClassVar[tuple[str, ...]] = ("topic_id", "partitions")
 
     def __init__(
         self,
@@ -78,7 +78,7 @@ class TopicData(Message):
 class AlterPartitionRequest(RootMessage):
     """AlterPartitionRequest (API key 56), versions 2-3, flexible from 2."""
 
-    __slots__ = ("broker_id", "broker_epoch", "topics")
+    __slots__: ClassVar[tuple[str, ...]] = ("broker_id", "broker_epoch", "topics")
 
     API_KEY: ClassVar[int] = 56
     MIN_VERSION: ClassVar[int] = 2

@@ -31,7 +31,7 @@ _uB = Struct(">16sB")
 
 
 class PartitionData(Message):
-    __slots__ = ("partition_index", "error_code", "leader_id", "leader_epoch", "isr", "leader_recovery_state", "partition_epoch")
+    __slots__: ClassVar[tuple[str, ...]] = ("partition_index", "error_code", "leader_id", "leader_epoch", "isr", "leader_recovery_state", "partition_epoch")
 
     def __init__(
         self,
@@ -53,7 +53,7 @@ class PartitionData(Message):
 
 
 class TopicData(Message):
-    __slots__ = ("topic_id", "partitions")
+    __slots__: ClassVar[tuple[str, ...]] = ("topic_id", "partitions")
 
     def __init__(
         self,
@@ -67,7 +67,7 @@ class TopicData(Message):
 class AlterPartitionResponse(RootMessage):
     """AlterPartitionResponse (API key 56), versions 2-3, flexible from 2."""
 
-    __slots__ = ("throttle_time_ms", "error_code", "topics")
+    __slots__: ClassVar[tuple[str, ...]] = ("throttle_time_ms", "error_code", "topics")
 
     API_KEY: ClassVar[int] = 56
     MIN_VERSION: ClassVar[int] = 2

@@ -28,7 +28,7 @@ _i = Struct(">i")
 
 
 class AlterReplicaLogDirTopic(Message):
-    __slots__ = ("name", "partitions")
+    __slots__: ClassVar[tuple[str, ...]] = ("name", "partitions")
 
     def __init__(
         self,
@@ -40,7 +40,7 @@ class AlterReplicaLogDirTopic(Message):
 
 
 class AlterReplicaLogDir(Message):
-    __slots__ = ("path", "topics")
+    __slots__: ClassVar[tuple[str, ...]] = ("path", "topics")
 
     def __init__(
         self,
@@ -54,7 +54,7 @@ class AlterReplicaLogDir(Message):
 class AlterReplicaLogDirsRequest(RootMessage):
     """AlterReplicaLogDirsRequest (API key 34), versions 1-2, flexible from 2."""
 
-    __slots__ = ("dirs",)
+    __slots__: ClassVar[tuple[str, ...]] = ("dirs",)
 
     API_KEY: ClassVar[int] = 34
     MIN_VERSION: ClassVar[int] = 1

@@ -30,7 +30,7 @@ _ihx = Struct(">ihx")
 
 
 class AlterReplicaLogDirPartitionResult(Message):
-    __slots__ = ("partition_index", "error_code")
+    __slots__: ClassVar[tuple[str, ...]] = ("partition_index", "error_code")
 
     def __init__(
         self,
@@ -42,7 +42,7 @@ class AlterReplicaLogDirPartitionResult(Message):
 
 
 class AlterReplicaLogDirTopicResult(Message):
-    __slots__ = ("topic_name", "partitions")
+    __slots__: ClassVar[tuple[str, ...]] = ("topic_name", "partitions")
 
     def __init__(
         self,
@@ -56,7 +56,7 @@ class AlterReplicaLogDirTopicResult(Message):
 class AlterReplicaLogDirsResponse(RootMessage):
     """AlterReplicaLogDirsResponse (API key 34), versions 1-2, flexible from 2."""
 
-    __slots__ = ("throttle_time_ms", "results")
+    __slots__: ClassVar[tuple[str, ...]] = ("throttle_time_ms", "results")
 
     API_KEY: ClassVar[int] = 34
     MIN_VERSION: ClassVar[int] = 1

@@ -24,7 +24,7 @@ _iqx = Struct(">iqx")
 
 
 class AlterShareGroupOffsetsRequestPartition(Message):
-    __slots__ = ("partition_index", "start_offset")
+    __slots__: ClassVar[tuple[str, ...]] = ("partition_index", "start_offset")
 
     def __init__(
         self,
@@ -36,7 +36,7 @@ class AlterShareGroupOffsetsRequestPartition(Message):
 
 
 class AlterShareGroupOffsetsRequestTopic(Message):
-    __slots__ = ("topic_name", "partitions")
+    __slots__: ClassVar[tuple[str, ...]] = ("topic_name", "partitions")
 
     def __init__(
         self,
@@ -50,7 +50,7 @@ class AlterShareGroupOffsetsRequestTopic(Message):
 class AlterShareGroupOffsetsRequest(RootMessage):
     """AlterShareGroupOffsetsRequest (API key 91), versions 0, flexible from 0."""
 
-    __slots__ = ("group_id", "topics")
+    __slots__: ClassVar[tuple[str, ...]] = ("group_id", "topics")
 
     API_KEY: ClassVar[int] = 91
     MIN_VERSION: ClassVar[int] = 0

@@ -26,7 +26,7 @@ _uB = Struct(">16sB")
 
 
 class AlterShareGroupOffsetsResponsePartition(Message):
-    __slots__ = ("partition_index", "error_code", "error_message")
+    __slots__: ClassVar[tuple[str, ...]] = ("partition_index", "error_code", "error_message")
 
     def __init__(
         self,
@@ -40,7 +40,7 @@ class AlterShareGroupOffsetsResponsePartition(Message):
 
 
 class AlterShareGroupOffsetsResponseTopic(Message):
-    __slots__ = ("topic_name", "topic_id", "partitions")
+    __slots__: ClassVar[tuple[str, ...]] = ("topic_name", "topic_id", "partitions")
 
     def __init__(
         self,
@@ -56,7 +56,7 @@ class AlterShareGroupOffsetsResponseTopic(Message):
 class AlterShareGroupOffsetsResponse(RootMessage):
     """AlterShareGroupOffsetsResponse (API key 91), versions 0, flexible from 0."""
 
-    __slots__ = ("throttle_time_ms", "error_code", "error_message", "responses")
+    __slots__: ClassVar[tuple[str, ...]] = ("throttle_time_ms", "error_code", "error_message", "responses")
 
     API_KEY: ClassVar[int] = 91
     MIN_VERSION: ClassVar[int] = 0

@@ -28,7 +28,7 @@ _bx = Struct(">bx")
 
 
 class ScramCredentialDeletion(Message):
-    __slots__ = ("name", "mechanism")
+    __slots__: ClassVar[tuple[str, ...]] = ("name", "mechanism")
 
     def __init__(
         self,
@@ -40,7 +40,7 @@ class ScramCredentialDeletion(Message):
 
 
 class ScramCredentialUpsertion(Message):
-    __slots__ = ("name", "mechanism", "iterations", "salt", "salted_password")
+    __slots__: ClassVar[tuple[str, ...]] = ("name", "mechanism", "iterations", "salt", "salted_password")
 
     def __init__(
         self,
@@ -60,7 +60,7 @@ class ScramCredentialUpsertion(Message):
 class AlterUserScramCredentialsRequest(RootMessage):
     """AlterUserScramCredentialsRequest (API key 51), versions 0, flexible from 0."""
 
-    __slots__ = ("deletions", "upsertions")
+    __slots__: ClassVar[tuple[str, ...]] = ("deletions", "upsertions")
 
     API_KEY: ClassVar[int] = 51
     MIN_VERSION: ClassVar[int] = 0

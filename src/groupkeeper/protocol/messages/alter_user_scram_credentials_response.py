@@ -26,7 +26,7 @@ _iB = Struct(">iB")
 
 
 class AlterUserScramCredentialsResult(Message):
-    __slots__ = ("user", "error_code", "error_message")
+    __slots__: ClassVar[tuple[str, ...]] = ("user", "error_code", "error_message")
 
     def __init__(
         self,
@@ -42,7 +42,7 @@ class AlterUserScramCredentialsResult(Message):
 class AlterUserScramCredentialsResponse(RootMessage):
     """AlterUserScramCredentialsResponse (API key 51), versions 0, flexible from 0."""
 
-    __slots__ = ("throttle_time_ms", "results")
+    __slots__: ClassVar[tuple[str, ...]] = ("throttle_time_ms", "results")
 
     API_KEY: ClassVar[int] = 51
     MIN_VERSION: ClassVar[int] = 0

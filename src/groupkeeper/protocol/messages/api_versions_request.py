@@ -21,7 +21,7 @@ _i = Struct(">i")
 class ApiVersionsRequest(RootMessage):
     """ApiVersionsRequest (API key 18), versions 0-5, flexible from 3."""
 
-    __slots__ = ("client_software_name", "client_software_version", "cluster_id", "node_id")
+    __slots__: ClassVar[tuple[str, ...]] = ("client_software_name", "client_software_version", "cluster_id", "node_id")
 
     API_KEY: ClassVar[int] = 18
     MIN_VERSION: ClassVar[int] = 0

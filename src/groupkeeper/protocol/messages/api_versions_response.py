@@ -37,7 +37,7 @@ _t = Struct(">?")
 
 
 class ApiVersion(Message):
-    __slots__ = ("api_key", "min_version", "max_version")
+    __slots__: ClassVar[tuple[str, ...]] = ("api_key", "min_version", "max_version")
 
     def __init__(
         self,
@@ -51,7 +51,7 @@ class ApiVersion(Message):
 
 
 class SupportedFeatureKey(Message):
-    __slots__ = ("name", "min_version", "max_version")
+    __slots__: ClassVar[tuple[str, ...]] = ("name", "min_version", "max_version")
 
     def __init__(
         self,
@@ -65,7 +65,7 @@ class SupportedFeatureKey(Message):
 
 
 class FinalizedFeatureKey(Message):
-    __slots__ = ("name", "max_version_level", "min_version_level")
+    __slots__: ClassVar[tuple[str, ...]] = ("name", "max_version_level", "min_version_level")
 
     def __init__(
         self,
@@ -81,7 +81,7 @@ class FinalizedFeatureKey(Message):
 class ApiVersionsResponse(RootMessage):
     """ApiVersionsResponse (API key 18), versions 0-5, flexible from 3."""
 
-    __slots__ = ("error_code", "api_keys", "throttle_time_ms", "supported_features", "finalized_features_epoch", "finalized_features", "zk_migration_ready")
+    __slots__: ClassVar[tuple[str, ...]] = ("error_code", "api_keys", "throttle_time_ms", "supported_features", "finalized_features_epoch", "finalized_features", "zk_migration_ready")
 
     API_KEY: ClassVar[int] = 18
     MIN_VERSION: ClassVar[int] = 0

@@ -27,7 +27,7 @@ _uB = Struct(">16sB")
 
 
 class PartitionData(Message):
-    __slots__ = ("partition_index",)
+    __slots__: ClassVar[tuple[str, ...]] = ("partition_index",)
 
     def __init__(
         self,
@@ -37,7 +37,7 @@ class PartitionData(Message):
 
 
 class TopicData(Message):
-    __slots__ = ("topic_id", "partitions")
+    __slots__: ClassVar[tuple[str, ...]] = ("topic_id", "partitions")
 
     def __init__(
         self,
@@ -49,7 +49,7 @@ class TopicData(Message):
 
 
 class DirectoryData(Message):
-    __slots__ = ("id", "topics")
+    __slots__: ClassVar[tuple[str, ...]] = ("id", "topics")
 
     def __init__(
         self,
@@ -63,7 +63,7 @@ class DirectoryData(Message):
 class AssignReplicasToDirsRequest(RootMessage):
     """AssignReplicasToDirsRequest (API key 73), versions 0, flexible from 0."""
 
-    __slots__ = ("broker_id", "broker_epoch", "directories")
+    __slots__: ClassVar[tuple[str, ...]] = ("broker_id", "broker_epoch", "directories")
 
     API_KEY: ClassVar[int] = 73
     MIN_VERSION: ClassVar[int] = 0

@@ -26,7 +26,7 @@ _uB = Struct(">16sB")
 
 
 class PartitionData(Message):
-    __slots__ = ("partition_index", "error_code")
+    __slots__: ClassVar[tuple[str, ...]] = ("partition_index", "error_code")
 
     def __init__(
         self,
@@ -38,7 +38,7 @@ class PartitionData(Message):
 
 
 class TopicData(Message):
-    __slots__ = ("topic_id", "partitions")
+    __slots__: ClassVar[tuple[str, ...]] = ("topic_id", "partitions")
 
     def __init__(
         self,
@@ -50,7 +50,7 @@ class TopicData(Message):
 
 
 class DirectoryData(Message):
-    __slots__ = ("id", "topics")
+    __slots__: ClassVar[tuple[str, ...]] = ("id", "topics")
 
     def __init__(
         self,
@@ -64,7 +64,7 @@ class DirectoryData(Message):
 class AssignReplicasToDirsResponse(RootMessage):
     """AssignReplicasToDirsResponse (API key 73), versions 0, flexible from 0."""
 
-    __slots__ = ("throttle_time_ms", "error_code", "directories")
+    __slots__: ClassVar[tuple[str, ...]] = ("throttle_time_ms", "error_code", "directories")
 
     API_KEY: ClassVar[int] = 73
     MIN_VERSION: ClassVar[int] = 0

@@ -34,7 +34,7 @@ _iuiix = Struct(">i16siix")
 
 
 class PartitionData(Message):
-    __slots__ = ("partition_index", "voter_directory_id", "leader_id", "leader_epoch")
+    __slots__: ClassVar[tuple[str, ...]] = ("partition_index", "voter_directory_id", "leader_id", "leader_epoch")
 
     def __init__(
         self,
@@ -50,7 +50,7 @@ class PartitionData(Message):
 
 
 class TopicData(Message):
-    __slots__ = ("topic_name", "partitions")
+    __slots__: ClassVar[tuple[str, ...]] = ("topic_name", "partitions")
 
     def __init__(
         self,
@@ -62,7 +62,7 @@ class TopicData(Message):
 
 
 class LeaderEndpoint(Message):
-    __slots__ = ("name", "host", "port")
+    __slots__: ClassVar[tuple[str, ...]] = ("name", "host", "port")
 
     def __init__(
         self,
@@ -78,7 +78,7 @@ class LeaderEndpoint(Message):
 class BeginQuorumEpochRequest(RootMessage):
     """BeginQuorumEpochRequest (API key 53), versions 0-1, flexible from 1."""
 
-    __slots__ = ("cluster_id", "voter_id", "topics", "leader_endpoints")
+    __slots__: ClassVar[tuple[str, ...]] = ("cluster_id", "voter_id", "topics", "leader_endpoints")
 
     API_KEY: ClassVar[int] = 53
     MIN_VERSION: ClassVar[int] = 0

@@ -27,7 +27,7 @@ _iqqttB = Struct(">iqq??B")
 class BrokerHeartbeatRequest(RootMessage):
     """BrokerHeartbeatRequest (API key 63), versions 0-2, flexible from 0."""
 
-    __slots__ = ("broker_id", "broker_epoch", "current_metadata_offset", "want_fence", "want_shut_down", "offline_log_dirs", "cordoned_log_dirs")
+    __slots__: ClassVar[tuple[str, ...]] = ("broker_id", "broker_epoch", "current_metadata_offset", "want_fence", "want_shut_down", "offline_log_dirs", "cordoned_log_dirs")
 
     API_KEY: ClassVar[int] = 63
     MIN_VERSION: ClassVar[int] = 0

@@ -20,7 +20,7 @@ _ihtttx = Struct(">ih???x")
 class BrokerHeartbeatResponse(RootMessage):
     """BrokerHeartbeatResponse (API key 63), versions 0-2, flexible from 0."""
 
-    __slots__ = ("throttle_time_ms", "error_code", "is_caught_up", "is_fenced", "should_shut_down")
+    __slots__: ClassVar[tuple[str, ...]] = ("throttle_time_ms", "error_code", "is_caught_up", "is_fenced", "should_shut_down")
 
     API_KEY: ClassVar[int] = 63
     MIN_VERSION: ClassVar[int] = 0

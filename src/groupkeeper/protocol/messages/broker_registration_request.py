@@ -33,7 +33,7 @@ _uB = Struct(">16sB")
 
 
 class Listener(Message):
-    __slots__ = ("name", "host", "port", "security_protocol")
+    __slots__: ClassVar[tuple[str, ...]] = ("name", "host", "port", "security_protocol")
 
     def __init__(
         self,
@@ -49,7 +49,7 @@ class Listener(Message):
 
 
 class Feature(Message):
-    __slots__ = ("name", "min_supported_version", "max_supported_version")
+    __slots__: ClassVar[tuple[str, ...]] = ("name", "min_supported_version", "max_supported_version")
 
     def __init__(
         self,
@@ -65,7 +65,7 @@ class Feature(Message):
 class BrokerRegistrationRequest(RootMessage):
     """BrokerRegistrationRequest (API key 62), versions 0-4, flexible from 0."""
 
-    __slots__ = ("broker_id", "cluster_id", "incarnation_id", "listeners", "features", "rack", "is_migrating_zk_broker", "log_dirs", "previous_broker_epoch")
+    __slots__: ClassVar[tuple[str, ...]] = ("broker_id", "cluster_id", "incarnation_id", "listeners", "features", "rack", "is_migrating_zk_broker", "log_dirs", "previous_broker_epoch")
 
     API_KEY: ClassVar[int] = 62
     MIN_VERSION: ClassVar[int] = 0

@@ -20,7 +20,7 @@ _ihqx = Struct(">ihqx")
 class BrokerRegistrationResponse(RootMessage):
     """BrokerRegistrationResponse (API key 62), versions 0-4, flexible from 0."""
 
-    __slots__ = ("throttle_time_ms", "error_code", "broker_epoch")
+    __slots__: ClassVar[tuple[str, ...]] = ("throttle_time_ms", "error_code", "broker_epoch")
 
     API_KEY: ClassVar[int] = 62
     MIN_VERSION: ClassVar[int] = 0

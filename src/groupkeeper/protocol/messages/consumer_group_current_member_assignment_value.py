@@ -30,7 +30,7 @@ _uB = Struct(">16sB")
 
 
 class TopicPartitions(Message):
-    __slots__ = ("topic_id", "partitions", "assignment_epochs")
+    __slots__: ClassVar[tuple[str, ...]] = ("topic_id", "partitions", "assignment_epochs")
 
     def __init__(
         self,
@@ -46,7 +46,7 @@ class TopicPartitions(Message):
 class ConsumerGroupCurrentMemberAssignmentValue(RootMessage):
     """ConsumerGroupCurrentMemberAssignmentValue (record type 8), versions 0, flexible from 0."""
 
-    __slots__ = ("member_epoch", "previous_member_epoch", "state", "assigned_partitions", "partitions_pending_revocation")
+    __slots__: ClassVar[tuple[str, ...]] = ("member_epoch", "previous_member_epoch", "state", "assigned_partitions", "partitions_pending_revocation")
 
     RECORD_TYPE: ClassVar[int] = 8
     MIN_VERSION: ClassVar[int] = 0

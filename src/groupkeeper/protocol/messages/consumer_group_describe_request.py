@@ -25,7 +25,7 @@ _tx = Struct(">?x")
 class ConsumerGroupDescribeRequest(RootMessage):
     """ConsumerGroupDescribeRequest (API key 69), versions 0-1, flexible from 0."""
 
-    __slots__ = ("group_ids", "include_authorized_operations")
+    __slots__: ClassVar[tuple[str, ...]] = ("group_ids", "include_authorized_operations")
 
     API_KEY: ClassVar[int] = 69
     MIN_VERSION: ClassVar[int] = 0

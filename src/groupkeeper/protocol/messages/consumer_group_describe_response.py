@@ -34,7 +34,7 @@ _uB = Struct(">16sB")
 
 
 class TopicPartitions(Message):
-    __slots__ = ("topic_id", "topic_name", "partitions")
+    __slots__: ClassVar[tuple[str, ...]] = ("topic_id", "topic_name", "partitions")
 
     def __init__(
         self,
@@ -48,7 +48,7 @@ class TopicPartitions(Message):
 
 
 class Assignment(Message):
-    __slots__ = ("topic_partitions",)
+    __slots__: ClassVar[tuple[str, ...]] = ("topic_partitions",)
 
     def __init__(
         self,
@@ -58,7 +58,7 @@ class Assignment(Message):
 
 
 class Member(Message):
-    __slots__ = ("member_id", "instance_id", "rack_id", "member_epoch", "client_id", "client_host", "subscribed_topic_names", "subscribed_topic_regex", "assignment", "target_assignment", "member_type")
+    __slots__: ClassVar[tuple[str, ...]] = ("member_id", "instance_id", "rack_id", "member_epoch", "client_id", "client_host", "subscribed_topic_names", "subscribed_topic_regex", "assignment", "target_assignment", "member_type")
 
     def __init__(
         self,
@@ -88,7 +88,7 @@ class Member(Message):
 
 
 class DescribedGroup(Message):
-    __slots__ = ("error_code", "error_message", "group_id", "group_state", "group_epoch", "assignment_epoch", "assignor_name", "members", "authorized_operations")
+    __slots__: ClassVar[tuple[str, ...]] = ("error_code", "error_message", "group_id", "group_state", "group_epoch", "assignment_epoch", "assignor_name", "members", "authorized_operations")
 
     def __init__(
         self,
@@ -116,7 +116,7 @@ class DescribedGroup(Message):
 class ConsumerGroupDescribeResponse(RootMessage):
     """ConsumerGroupDescribeResponse (API key 69), versions 0-1, flexible from 0."""
 
-    __slots__ = ("throttle_time_ms", "groups")
+    __slots__: ClassVar[tuple[str, ...]] = ("throttle_time_ms", "groups")
 
     API_KEY: ClassVar[int] = 69
     MIN_VERSION: ClassVar[int] = 0

@@ -29,7 +29,7 @@ _uB = Struct(">16sB")
 
 
 class TopicPartitions(Message):
-    __slots__ = ("topic_id", "partitions")
+    __slots__: ClassVar[tuple[str, ...]] = ("topic_id", "partitions")
 
     def __init__(
         self,
@@ -43,7 +43,7 @@ class TopicPartitions(Message):
 class ConsumerGroupHeartbeatRequest(RootMessage):
     """ConsumerGroupHeartbeatRequest (API key 68), versions 0-1, flexible from 0."""
 
-    __slots__ = ("group_id", "member_id", "member_epoch", "instance_id", "rack_id", "rebalance_timeout_ms", "subscribed_topic_names", "subscribed_topic_regex", "server_assignor", "topic_partitions")
+    __slots__: ClassVar[tuple[str, ...]] = ("group_id", "member_id", "member_epoch", "instance_id", "rack_id", "rebalance_timeout_ms", "subscribed_topic_names", "subscribed_topic_regex", "server_assignor", "topic_partitions")
 
     API_KEY: ClassVar[int] = 68
     MIN_VERSION: ClassVar[int] = 0

@@ -29,7 +29,7 @@ _iB = Struct(">iB")
 
 
 class ClassicProtocol(Message):
-    __slots__ = ("name", "metadata")
+    __slots__: ClassVar[tuple[str, ...]] = ("name", "metadata")
 
     def __init__(
         self,
@@ -41,7 +41,7 @@ class ClassicProtocol(Message):
 
 
 class ClassicMemberMetadata(Message):
-    __slots__ = ("session_timeout_ms", "supported_protocols")
+    __slots__: ClassVar[tuple[str, ...]] = ("session_timeout_ms", "supported_protocols")
 
     def __init__(
         self,
@@ -55,7 +55,7 @@ class ClassicMemberMetadata(Message):
 class ConsumerGroupMemberMetadataValue(RootMessage):
     """ConsumerGroupMemberMetadataValue (record type 5), versions 0, flexible from 0."""
 
-    __slots__ = ("instance_id", "rack_id", "client_id", "client_host", "subscribed_topic_names", "subscribed_topic_regex", "rebalance_timeout_ms", "server_assignor", "classic_member_metadata")
+    __slots__: ClassVar[tuple[str, ...]] = ("instance_id", "rack_id", "client_id", "client_host", "subscribed_topic_names", "subscribed_topic_regex", "rebalance_timeout_ms", "server_assignor", "classic_member_metadata")
 
     RECORD_TYPE: ClassVar[int] = 5
     MIN_VERSION: ClassVar[int] = 0

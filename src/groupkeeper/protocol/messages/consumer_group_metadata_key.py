@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 class ConsumerGroupMetadataKey(RootMessage):
     """ConsumerGroupMetadataKey (record type 3), versions 0."""
 
-    __slots__ = ("group_id",)
+    __slots__: ClassVar[tuple[str, ...]] = ("group_id",)
 
     RECORD_TYPE: ClassVar[int] = 3
     MIN_VERSION: ClassVar[int] = 0

@@ -24,7 +24,7 @@ _q = Struct(">q")
 class ConsumerGroupMetadataValue(RootMessage):
     """ConsumerGroupMetadataValue (record type 3), versions 0, flexible from 0."""
 
-    __slots__ = ("epoch", "metadata_hash")
+    __slots__: ClassVar[tuple[str, ...]] = ("epoch", "metadata_hash")
 
     RECORD_TYPE: ClassVar[int] = 3
     MIN_VERSION: ClassVar[int] = 0

@@ -26,7 +26,7 @@ _uB = Struct(">16sB")
 
 
 class PartitionMetadata(Message):
-    __slots__ = ("partition", "racks")
+    __slots__: ClassVar[tuple[str, ...]] = ("partition", "racks")
 
     def __init__(
         self,
@@ -38,7 +38,7 @@ class PartitionMetadata(Message):
 
 
 class TopicMetadata(Message):
-    __slots__ = ("topic_id", "topic_name", "num_partitions", "partition_metadata")
+    __slots__: ClassVar[tuple[str, ...]] = ("topic_id", "topic_name", "num_partitions", "partition_metadata")
 
     def __init__(
         self,
@@ -56,7 +56,7 @@ class TopicMetadata(Message):
 class ConsumerGroupPartitionMetadataValue(RootMessage):
     """ConsumerGroupPartitionMetadataValue (record type 4), versions 0, flexible from 0."""
 
-    __slots__ = ("topics",)
+    __slots__: ClassVar[tuple[str, ...]] = ("topics",)
 
     RECORD_TYPE: ClassVar[int] = 4
     MIN_VERSION: ClassVar[int] = 0

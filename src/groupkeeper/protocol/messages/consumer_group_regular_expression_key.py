@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 class ConsumerGroupRegularExpressionKey(RootMessage):
     """ConsumerGroupRegularExpressionKey (record type 16), versions 0."""
 
-    __slots__ = ("group_id", "regular_expression")
+    __slots__: ClassVar[tuple[str, ...]] = ("group_id", "regular_expression")
 
     RECORD_TYPE: ClassVar[int] = 16
     MIN_VERSION: ClassVar[int] = 0

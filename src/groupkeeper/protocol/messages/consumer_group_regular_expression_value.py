@@ -25,7 +25,7 @@ _qqx = Struct(">qqx")
 class ConsumerGroupRegularExpressionValue(RootMessage):
     """ConsumerGroupRegularExpressionValue (record type 16), versions 0, flexible from 0."""
 
-    __slots__ = ("topics", "version", "timestamp")
+    __slots__: ClassVar[tuple[str, ...]] = ("topics", "version", "timestamp")
 
     RECORD_TYPE: ClassVar[int] = 16
     MIN_VERSION: ClassVar[int] = 0

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 class ConsumerGroupTargetAssignmentMetadataKey(RootMessage):
     """ConsumerGroupTargetAssignmentMetadataKey (record type 6), versions 0."""
 
-    __slots__ = ("group_id",)
+    __slots__: ClassVar[tuple[str, ...]] = ("group_id",)
 
     RECORD_TYPE: ClassVar[int] = 6
     MIN_VERSION: ClassVar[int] = 0

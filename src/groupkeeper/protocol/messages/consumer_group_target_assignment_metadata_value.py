@@ -24,7 +24,7 @@ _q = Struct(">q")
 class ConsumerGroupTargetAssignmentMetadataValue(RootMessage):
     """ConsumerGroupTargetAssignmentMetadataValue (record type 6), versions 0, flexible from 0."""
 
-    __slots__ = ("assignment_epoch", "assignment_timestamp")
+    __slots__: ClassVar[tuple[str, ...]] = ("assignment_epoch", "assignment_timestamp")
 
     RECORD_TYPE: ClassVar[int] = 6
     MIN_VERSION: ClassVar[int] = 0

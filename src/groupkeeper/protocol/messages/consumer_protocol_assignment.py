@@ -26,7 +26,7 @@ _i = Struct(">i")
 
 
 class TopicPartition(Message):
-    __slots__ = ("topic", "partitions")
+    __slots__: ClassVar[tuple[str, ...]] = ("topic", "partitions")
 
     def __init__(
         self,
@@ -40,7 +40,7 @@ class TopicPartition(Message):
 class ConsumerProtocolAssignment(RootMessage):
     """ConsumerProtocolAssignment, versions 0-3."""
 
-    __slots__ = ("assigned_partitions", "user_data")
+    __slots__: ClassVar[tuple[str, ...]] = ("assigned_partitions", "user_data")
 
     MIN_VERSION: ClassVar[int] = 0
     MAX_VERSION: ClassVar[int] = 3

@@ -27,7 +27,7 @@ _i = Struct(">i")
 
 
 class TopicPartition(Message):
-    __slots__ = ("topic", "partitions")
+    __slots__: ClassVar[tuple[str, ...]] = ("topic", "partitions")
 
     def __init__(
         self,
@@ -41,7 +41,7 @@ class TopicPartition(Message):
 class ConsumerProtocolSubscription(RootMessage):
     """ConsumerProtocolSubscription, versions 0-3."""
 
-    __slots__ = ("topics", "user_data", "owned_partitions", "generation_id", "rack_id")
+    __slots__: ClassVar[tuple[str, ...]] = ("topics", "user_data", "owned_partitions", "generation_id", "rack_id")
 
     MIN_VERSION: ClassVar[int] = 0
     MAX_VERSION: ClassVar[int] = 3

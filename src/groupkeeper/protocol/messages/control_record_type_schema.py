@@ -18,7 +18,7 @@ _h = Struct(">h")
 class ControlRecordTypeSchema(RootMessage):
     """ControlRecordTypeSchema, versions 0."""
 
-    __slots__ = ("type",)
+    __slots__: ClassVar[tuple[str, ...]] = ("type",)
 
     MIN_VERSION: ClassVar[int] = 0
     MAX_VERSION: ClassVar[int] = 0

@@ -29,7 +29,7 @@ _iutB = Struct(">i16s?B")
 
 
 class Listener(Message):
-    __slots__ = ("name", "host", "port", "security_protocol")
+    __slots__: ClassVar[tuple[str, ...]] = ("name", "host", "port", "security_protocol")
 
     def __init__(
         self,
@@ -45,7 +45,7 @@ class Listener(Message):
 
 
 class Feature(Message):
-    __slots__ = ("name", "min_supported_version", "max_supported_version")
+    __slots__: ClassVar[tuple[str, ...]] = ("name", "min_supported_version", "max_supported_version")
 
     def __init__(
         self,
@@ -61,7 +61,7 @@ class Feature(Message):
 class ControllerRegistrationRequest(RootMessage):
     """ControllerRegistrationRequest (API key 70), versions 0, flexible from 0."""
 
-    __slots__ = ("controller_id", "incarnation_id", "zk_migration_ready", "listeners", "features")
+    __slots__: ClassVar[tuple[str, ...]] = ("controller_id", "incarnation_id", "zk_migration_ready", "listeners", "features")
 
     API_KEY: ClassVar[int] = 70
     MIN_VERSION: ClassVar[int] = 0

@@ -31,7 +31,7 @@ _i = Struct(">i")
 
 
 class AclCreation(Message):
-    __slots__ = ("resource_type", "resource_name", "resource_pattern_type", "principal", "host", "operation", "permission_type")
+    __slots__: ClassVar[tuple[str, ...]] = ("resource_type", "resource_name", "resource_pattern_type", "principal", "host", "operation", "permission_type")
 
     def __init__(
         self,
@@ -55,7 +55,7 @@ class AclCreation(Message):
 class CreateAclsRequest(RootMessage):
     """CreateAclsRequest (API key 30), versions 1-3, flexible from 2."""
 
-    __slots__ = ("creations",)
+    __slots__: ClassVar[tuple[str, ...]] = ("creations",)
 
     API_KEY: ClassVar[int] = 30
     MIN_VERSION: ClassVar[int] = 1

@@ -29,7 +29,7 @@ _iB = Struct(">iB")
 
 
 class AclCreationResult(Message):
-    __slots__ = ("error_code", "error_message")
+    __slots__: ClassVar[tuple[str, ...]] = ("error_code", "error_message")
 
     def __init__(
         self,
@@ -43,7 +43,7 @@ class AclCreationResult(Message):
 class CreateAclsResponse(RootMessage):
     """CreateAclsResponse (API key 30), versions 1-3, flexible from 2."""
 
-    __slots__ = ("throttle_time_ms", "results")
+    __slots__: ClassVar[tuple[str, ...]] = ("throttle_time_ms", "results")
 
     API_KEY: ClassVar[int] = 30
     MIN_VERSION: ClassVar[int] = 1

@@ -30,7 +30,7 @@ _qx = Struct(">qx")
 
 
 class CreatableRenewers(Message):
-    __slots__ = ("principal_type", "principal_name")
+    __slots__: ClassVar[tuple[str, ...]] = ("principal_type", "principal_name")
 
     def __init__(
         self,
@@ -44,7 +44,7 @@ class CreatableRenewers(Message):
 class CreateDelegationTokenRequest(RootMessage):
     """CreateDelegationTokenRequest (API key 38), versions 1-3, flexible from 2."""
 
-    __slots__ = ("owner_principal_type", "owner_principal_name", "renewers", "max_lifetime_ms")
+    __slots__: ClassVar[tuple[str, ...]] = ("owner_principal_type", "owner_principal_name", "renewers", "max_lifetime_ms")
 
     API_KEY: ClassVar[int] = 38
     MIN_VERSION: ClassVar[int] = 1

@@ -34,7 +34,7 @@ _qqqB = Struct(">qqqB")
 class CreateDelegationTokenResponse(RootMessage):
     """CreateDelegationTokenResponse (API key 38), versions 1-3, flexible from 2."""
 
-    __slots__ = ("error_code", "principal_type", "principal_name", "token_requester_principal_type", "token_requester_principal_name", "issue_timestamp_ms", "expiry_timestamp_ms", "max_timestamp_ms", "token_id", "hmac", "throttle_time_ms")
+    __slots__: ClassVar[tuple[str, ...]] = ("error_code", "principal_type", "principal_name", "token_requester_principal_type", "token_requester_principal_name", "issue_timestamp_ms", "expiry_timestamp_ms", "max_timestamp_ms", "token_id", "hmac", "throttle_time_ms")
 
     API_KEY: ClassVar[int] = 38
     MIN_VERSION: ClassVar[int] = 1

@@ -32,7 +32,7 @@ _itx = Struct(">i?x")
 
 
 class CreatePartitionsAssignment(Message):
-    __slots__ = ("broker_ids",)
+    __slots__: ClassVar[tuple[str, ...]] = ("broker_ids",)
 
     def __init__(
         self,
@@ -42,7 +42,7 @@ class CreatePartitionsAssignment(Message):
 
 
 class CreatePartitionsTopic(Message):
-    __slots__ = ("name", "count", "assignments")
+    __slots__: ClassVar[tuple[str, ...]] = ("name", "count", "assignments")
 
     def __init__(
         self,
@@ -58,7 +58,7 @@ class CreatePartitionsTopic(Message):
 class CreatePartitionsRequest(RootMessage):
     """CreatePartitionsRequest (API key 37), versions 0-3, flexible from 2."""
 
-    __slots__ = ("topics", "timeout_ms", "validate_only")
+    __slots__: ClassVar[tuple[str, ...]] = ("topics", "timeout_ms", "validate_only")
 
     API_KEY: ClassVar[int] = 37
     MIN_VERSION: ClassVar[int] = 0

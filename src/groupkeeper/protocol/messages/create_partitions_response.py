@@ -30,7 +30,7 @@ _iB = Struct(">iB")
 
 
 class CreatePartitionsTopicResult(Message):
-    __slots__ = ("name", "error_code", "error_message")
+    __slots__: ClassVar[tuple[str, ...]] = ("name", "error_code", "error_message")
 
     def __init__(
         self,
@@ -46,7 +46,7 @@ class CreatePartitionsTopicResult(Message):
 class CreatePartitionsResponse(RootMessage):
     """CreatePartitionsResponse (API key 37), versions 0-3, flexible from 2."""
 
-    __slots__ = ("throttle_time_ms", "results")
+    __slots__: ClassVar[tuple[str, ...]] = ("throttle_time_ms", "results")
 
     API_KEY: ClassVar[int] = 37
     MIN_VERSION: ClassVar[int] = 0

@@ -35,7 +35,7 @@ _itx = Struct(">i?x")
 
 
 class CreatableReplicaAssignment(Message):
-    __slots__ = ("partition_index", "broker_ids")
+    __slots__: ClassVar[tuple[str, ...]] = ("partition_index", "broker_ids")
 
     def __init__(
         self,
@@ -47,7 +47,7 @@ class CreatableReplicaAssignment(Message):
 
 
 class CreatableTopicConfig(Message):
-    __slots__ = ("name", "value")
+    __slots__: ClassVar[tuple[str, ...]] = ("name", "value")
 
     def __init__(
         self,
@@ -59,7 +59,7 @@ class CreatableTopicConfig(Message):
 
 
 class CreatableTopic(Message):
-    __slots__ = ("name", "num_partitions", "replication_factor", "assignments", "configs")
+    __slots__: ClassVar[tuple[str, ...]] = ("name", "num_partitions", "replication_factor", "assignments", "configs")
 
     def __init__(
         self,
@@ -79,7 +79,7 @@ class CreatableTopic(Message):
 class CreateTopicsRequest(RootMessage):
     """CreateTopicsRequest (API key 19), versions 2-7, flexible from 5."""
 
-    __slots__ = ("topics", "timeout_ms", "validate_only")
+    __slots__: ClassVar[tuple[str, ...]] = ("topics", "timeout_ms", "validate_only")
 
     API_KEY: ClassVar[int] = 19
     MIN_VERSION: ClassVar[int] = 2

@@ -38,7 +38,7 @@ _tbtx = Struct(">?b?x")
 
 
 class CreatableTopicConfigs(Message):
-    __slots__ = ("name", "value", "read_only", "config_source", "is_sensitive")
+    __slots__: ClassVar[tuple[str, ...]] = ("name", "value", "read_only", "config_source", "is_sensitive")
 
     def __init__(
         self,
@@ -56,7 +56,7 @@ class CreatableTopicConfigs(Message):
 
 
 class CreatableTopicResult(Message):
-    __slots__ = ("name", "topic_id", "error_code", "error_message", "topic_config_error_code", "num_partitions", "replication_factor", "configs")
+    __slots__: ClassVar[tuple[str, ...]] = ("name", "topic_id", "error_code", "error_message", "topic_config_error_code", "num_partitions", "replication_factor", "configs")
 
     def __init__(
         self,
@@ -82,7 +82,7 @@ class CreatableTopicResult(Message):
 class CreateTopicsResponse(RootMessage):
     """CreateTopicsResponse (API key 19), versions 2-7, flexible from 5."""
 
-    __slots__ = ("throttle_time_ms", "topics")
+    __slots__: ClassVar[tuple[str, ...]] = ("throttle_time_ms", "topics")
 
     API_KEY: ClassVar[int] = 19
     MIN_VERSION: ClassVar[int] = 2

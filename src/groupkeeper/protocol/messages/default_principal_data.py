@@ -22,7 +22,7 @@ _tx = Struct(">?x")
 class DefaultPrincipalData(RootMessage):
     """DefaultPrincipalData, versions 0, flexible from 0."""
 
-    __slots__ = ("type", "name", "token_authenticated")
+    __slots__: ClassVar[tuple[str, ...]] = ("type", "name", "token_authenticated")
 
     MIN_VERSION: ClassVar[int] = 0
     MAX_VERSION: ClassVar[int] = 0

@@ -31,7 +31,7 @@ _i = Struct(">i")
 
 
 class DeleteAclsFilter(Message):
-    __slots__ = ("resource_type_filter", "resource_name_filter", "pattern_type_filter", "principal_filter", "host_filter", "operation", "permission_type")
+    __slots__: ClassVar[tuple[str, ...]] = ("resource_type_filter", "resource_name_filter", "pattern_type_filter", "principal_filter", "host_filter", "operation", "permission_type")
 
     def __init__(
         self,
@@ -55,7 +55,7 @@ class DeleteAclsFilter(Message):
 class DeleteAclsRequest(RootMessage):
     """DeleteAclsRequest (API key 31), versions 1-3, flexible from 2."""
 
-    __slots__ = ("filters",)
+    __slots__: ClassVar[tuple[str, ...]] = ("filters",)
 
     API_KEY: ClassVar[int] = 31
     MIN_VERSION: ClassVar[int] = 1

@@ -35,7 +35,7 @@ _iB = Struct(">iB")
 
 
 class DeleteAclsMatchingAcl(Message):
-    __slots__ = ("error_code", "error_message", "resource_type", "resource_name", "pattern_type", "principal", "host", "operation", "permission_type")
+    __slots__: ClassVar[tuple[str, ...]] = ("error_code", "error_message", "resource_type", "resource_name", "pattern_type", "principal", "host", "operation", "permission_type")
 
     def __init__(
         self,
@@ -61,7 +61,7 @@ class DeleteAclsMatchingAcl(Message):
 
 
 class DeleteAclsFilterResult(Message):
-    __slots__ = ("error_code", "error_message", "matching_acls")
+    __slots__: ClassVar[tuple[str, ...]] = ("error_code", "error_message", "matching_acls")
 
     def __init__(
         self,
@@ -77,7 +77,7 @@ class DeleteAclsFilterResult(Message):
 class DeleteAclsResponse(RootMessage):
     """DeleteAclsResponse (API key 31), versions 1-3, flexible from 2."""
 
-    __slots__ = ("throttle_time_ms", "filter_results")
+    __slots__: ClassVar[tuple[str, ...]] = ("throttle_time_ms", "filter_results")
 
     API_KEY: ClassVar[int] = 31
     MIN_VERSION: ClassVar[int] = 1

@@ -27,7 +27,7 @@ _i = Struct(">i")
 class DeleteGroupsRequest(RootMessage):
     """DeleteGroupsRequest (API key 42), versions 0-3, flexible from 2."""
 
-    __slots__ = ("groups_names",)
+    __slots__: ClassVar[tuple[str, ...]] = ("groups_names",)
 
     API_KEY: ClassVar[int] = 42
     MIN_VERSION: ClassVar[int] = 0

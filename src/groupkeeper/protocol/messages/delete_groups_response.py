@@ -28,7 +28,7 @@ _iB = Struct(">iB")
 
 
 class DeletableGroupResult(Message):
-    __slots__ = ("group_id", "error_code", "error_message")
+    __slots__: ClassVar[tuple[str, ...]] = ("group_id", "error_code", "error_message")
 
     def __init__(
         self,
@@ -44,7 +44,7 @@ class DeletableGroupResult(Message):
 class DeleteGroupsResponse(RootMessage):
     """DeleteGroupsResponse (API key 42), versions 0-3, flexible from 2."""
 
-    __slots__ = ("throttle_time_ms", "results")
+    __slots__: ClassVar[tuple[str, ...]] = ("throttle_time_ms", "results")
 
     API_KEY: ClassVar[int] = 42
     MIN_VERSION: ClassVar[int] = 0

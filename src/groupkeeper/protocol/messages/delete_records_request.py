@@ -31,7 +31,7 @@ _ix = Struct(">ix")
 
 
 class DeleteRecordsPartition(Message):
-    __slots__ = ("partition_index", "offset")
+    __slots__: ClassVar[tuple[str, ...]] = ("partition_index", "offset")
 
     def __init__(
         self,
@@ -43,7 +43,7 @@ class DeleteRecordsPartition(Message):
 
 
 class DeleteRecordsTopic(Message):
-    __slots__ = ("name", "partitions")
+    __slots__: ClassVar[tuple[str, ...]] = ("name", "partitions")
 
     def __init__(
         self,
@@ -57,7 +57,7 @@ class DeleteRecordsTopic(Message):
 class DeleteRecordsRequest(RootMessage):
     """DeleteRecordsRequest (API key 21), versions 0-2, flexible from 2."""
 
-    __slots__ = ("topics", "timeout_ms")
+    __slots__: ClassVar[tuple[str, ...]] = ("topics", "timeout_ms")
 
     API_KEY: ClassVar[int] = 21
     MIN_VERSION: ClassVar[int] = 0

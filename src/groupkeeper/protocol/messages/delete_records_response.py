@@ -30,7 +30,7 @@ _iqhx = Struct(">iqhx")
 
 
 class DeleteRecordsPartitionResult(Message):
-    __slots__ = ("partition_index", "low_watermark", "error_code")
+    __slots__: ClassVar[tuple[str, ...]] = ("partition_index", "low_watermark", "error_code")
 
     def __init__(
         self,
@@ -44,7 +44,7 @@ class DeleteRecordsPartitionResult(Message):
 
 
 class DeleteRecordsTopicResult(Message):
-    __slots__ = ("name", "partitions")
+    __slots__: ClassVar[tuple[str, ...]] = ("name", "partitions")
 
     def __init__(
         self,
@@ -58,7 +58,7 @@ class DeleteRecordsTopicResult(Message):
 class DeleteRecordsResponse(RootMessage):
     """DeleteRecordsResponse (API key 21), versions 0-2, flexible from 2."""
 
-    __slots__ = ("throttle_time_ms", "topics")
+    __slots__: ClassVar[tuple[str, ...]] = ("throttle_time_ms", "topics")
 
     API_KEY: ClassVar[int] = 21
     MIN_VERSION: ClassVar[int] = 0

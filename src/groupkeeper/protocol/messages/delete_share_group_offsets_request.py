@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class DeleteShareGroupOffsetsRequestTopic(Message):
-    __slots__ = ("topic_name",)
+    __slots__: ClassVar[tuple[str, ...]] = ("topic_name",)
 
     def __init__(
         self,
@@ -31,7 +31,7 @@ class DeleteShareGroupOffsetsRequestTopic(Message):
 class DeleteShareGroupOffsetsRequest(RootMessage):
     """DeleteShareGroupOffsetsRequest (API key 92), versions 0, flexible from 0."""
 
-    __slots__ = ("group_id", "topics")
+    __slots__: ClassVar[tuple[str, ...]] = ("group_id", "topics")
 
     API_KEY: ClassVar[int] = 92
     MIN_VERSION: ClassVar[int] = 0

@@ -27,7 +27,7 @@ _uhB = Struct(">16shB")
 
 
 class DeleteShareGroupOffsetsResponseTopic(Message):
-    __slots__ = ("topic_name", "topic_id", "error_code", "error_message")
+    __slots__: ClassVar[tuple[str, ...]] = ("topic_name", "topic_id", "error_code", "error_message")
 
     def __init__(
         self,
@@ -45,7 +45,7 @@ class DeleteShareGroupOffsetsResponseTopic(Message):
 class DeleteShareGroupOffsetsResponse(RootMessage):
     """DeleteShareGroupOffsetsResponse (API key 92), versions 0, flexible from 0."""
 
-    __slots__ = ("throttle_time_ms", "error_code", "error_message", "responses")
+    __slots__: ClassVar[tuple[str, ...]] = ("throttle_time_ms", "error_code", "error_message", "responses")
 
     API_KEY: ClassVar[int] = 92
     MIN_VERSION: ClassVar[int] = 0

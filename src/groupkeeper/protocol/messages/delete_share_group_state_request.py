@@ -26,7 +26,7 @@ _uB = Struct(">16sB")
 
 
 class PartitionData(Message):
-    __slots__ = ("partition",)
+    __slots__: ClassVar[tuple[str, ...]] = ("partition",)
 
     def __init__(
         self,
@@ -36,7 +36,7 @@ class PartitionData(Message):
 
 
 class DeleteStateData(Message):
-    __slots__ = ("topic_id", "partitions")
+    __slots__: ClassVar[tuple[str, ...]] = ("topic_id", "partitions")
 
     def __init__(
         self,
@@ -50,7 +50,7 @@ class DeleteStateData(Message):
 class DeleteShareGroupStateRequest(RootMessage):
     """DeleteShareGroupStateRequest (API key 86), versions 0, flexible from 0."""
 
-    __slots__ = ("group_id", "topics")
+    __slots__: ClassVar[tuple[str, ...]] = ("group_id", "topics")
 
     API_KEY: ClassVar[int] = 86
     MIN_VERSION: ClassVar[int] = 0

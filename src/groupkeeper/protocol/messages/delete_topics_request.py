@@ -32,7 +32,7 @@ _ux = Struct(">16sx")
 
 
 class DeleteTopicState(Message):
-    __slots__ = ("name", "topic_id")
+    __slots__: ClassVar[tuple[str, ...]] = ("name", "topic_id")
 
     def __init__(
         self,
@@ -46,7 +46,7 @@ class DeleteTopicState(Message):
 class DeleteTopicsRequest(RootMessage):
     """DeleteTopicsRequest (API key 20), versions 1-6, flexible from 4."""
 
-    __slots__ = ("topics", "topic_names", "timeout_ms")
+    __slots__: ClassVar[tuple[str, ...]] = ("topics", "topic_names", "timeout_ms")
 
     API_KEY: ClassVar[int] = 20
     MIN_VERSION: ClassVar[int] = 1

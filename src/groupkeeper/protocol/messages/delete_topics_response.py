@@ -30,7 +30,7 @@ _iB = Struct(">iB")
 
 
 class DeletableTopicResult(Message):
-    __slots__ = ("name", "topic_id", "error_code", "error_message")
+    __slots__: ClassVar[tuple[str, ...]] = ("name", "topic_id", "error_code", "error_message")
 
     def __init__(
         self,
@@ -48,7 +48,7 @@ class DeletableTopicResult(Message):
 class DeleteTopicsResponse(RootMessage):
     """DeleteTopicsResponse (API key 20), versions 1-6, flexible from 4."""
 
-    __slots__ = ("throttle_time_ms", "responses")
+    __slots__: ClassVar[tuple[str, ...]] = ("throttle_time_ms", "responses")
 
     API_KEY: ClassVar[int] = 20
     MIN_VERSION: ClassVar[int] = 1

@@ -27,7 +27,7 @@ _bbx = Struct(">bbx")
 class DescribeAclsRequest(RootMessage):
     """DescribeAclsRequest (API key 29), versions 1-3, flexible from 2."""
 
-    __slots__ = ("resource_type_filter", "resource_name_filter", "pattern_type_filter", "principal_filter", "host_filter", "operation", "permission_type")
+    __slots__: ClassVar[tuple[str, ...]] = ("resource_type_filter", "resource_name_filter", "pattern_type_filter", "principal_filter", "host_filter", "operation", "permission_type")
 
     API_KEY: ClassVar[int] = 29
     MIN_VERSION: ClassVar[int] = 1

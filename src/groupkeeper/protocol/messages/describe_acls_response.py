@@ -34,7 +34,7 @@ _ihB = Struct(">ihB")
 
 
 class AclDescription(Message):
-    __slots__ = ("principal", "host", "operation", "permission_type")
+    __slots__: ClassVar[tuple[str, ...]] = ("principal", "host", "operation", "permission_type")
 
     def __init__(
         self,
@@ -50,7 +50,7 @@ class AclDescription(Message):
 
 
 class DescribeAclsResource(Message):
-    __slots__ = ("resource_type", "resource_name", "pattern_type", "acls")
+    __slots__: ClassVar[tuple[str, ...]] = ("resource_type", "resource_name", "pattern_type", "acls")
 
     def __init__(
         self,
@@ -68,7 +68,7 @@ class DescribeAclsResource(Message):
 class DescribeAclsResponse(RootMessage):
     """DescribeAclsResponse (API key 29), versions 1-3, flexible from 2."""
 
-    __slots__ = ("throttle_time_ms", "error_code", "error_message", "resources")
+    __slots__: ClassVar[tuple[str, ...]] = ("throttle_time_ms", "error_code", "error_message", "resources")
 
     API_KEY: ClassVar[int] = 29
     MIN_VERSION: ClassVar[int] = 1

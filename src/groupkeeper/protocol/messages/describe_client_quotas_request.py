@@ -32,7 +32,7 @@ _tx = Struct(">?x")
 
 
 class ComponentData(Message):
-    __slots__ = ("entity_type", "match_type", "match")
+    __slots__: ClassVar[tuple[str, ...]] = ("entity_type", "match_type", "match")
 
     def __init__(
         self,
@@ -48,7 +48,7 @@ class ComponentData(Message):
 class DescribeClientQuotasRequest(RootMessage):
     """DescribeClientQuotasRequest (API key 48), versions 0-1, flexible from 1."""
 
-    __slots__ = ("components", "strict")
+    __slots__: ClassVar[tuple[str, ...]] = ("components", "strict")
 
     API_KEY: ClassVar[int] = 48
     MIN_VERSION: ClassVar[int] = 0

@@ -32,7 +32,7 @@ _ihB = Struct(">ihB")
 
 
 class EntityData(Message):
-    __slots__ = ("entity_type", "entity_name")
+    __slots__: ClassVar[tuple[str, ...]] = ("entity_type", "entity_name")
 
     def __init__(
         self,
@@ -44,7 +44,7 @@ class EntityData(Message):
 
 
 class ValueData(Message):
-    __slots__ = ("key", "value")
+    __slots__: ClassVar[tuple[str, ...]] = ("key", "value")
 
     def __init__(
         self,
@@ -56,7 +56,7 @@ class ValueData(Message):
 
 
 class EntryData(Message):
-    __slots__ = ("entity", "values")
+    __slots__: ClassVar[tuple[str, ...]] = ("entity", "values")
 
     def __init__(
         self,
@@ -70,7 +70,7 @@ class EntryData(Message):
 class DescribeClientQuotasResponse(RootMessage):
     """DescribeClientQuotasResponse (API key 48), versions 0-1, flexible from 1."""
 
-    __slots__ = ("throttle_time_ms", "error_code", "error_message", "entries")
+    __slots__: ClassVar[tuple[str, ...]] = ("throttle_time_ms", "error_code", "error_message", "entries")
 
     API_KEY: ClassVar[int] = 48
     MIN_VERSION: ClassVar[int] = 0

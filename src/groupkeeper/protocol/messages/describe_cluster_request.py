@@ -21,7 +21,7 @@ _t = Struct(">?")
 class DescribeClusterRequest(RootMessage):
     """DescribeClusterRequest (API key 60), versions 0-2, flexible from 0."""
 
-    __slots__ = ("include_cluster_authorized_operations", "endpoint_type", "include_fenced_brokers")
+    __slots__: ClassVar[tuple[str, ...]] = ("include_cluster_authorized_operations", "endpoint_type", "include_fenced_brokers")
 
     API_KEY: ClassVar[int] = 60
     MIN_VERSION: ClassVar[int] = 0

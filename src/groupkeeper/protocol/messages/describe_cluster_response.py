@@ -30,7 +30,7 @@ _t = Struct(">?")
 
 
 class DescribeClusterBroker(Message):
-    __slots__ = ("broker_id", "host", "port", "rack", "is_fenced")
+    __slots__: ClassVar[tuple[str, ...]] = ("broker_id", "host", "port", "rack", "is_fenced")
 
     def __init__(
         self,
@@ -50,7 +50,7 @@ class DescribeClusterBroker(Message):
 class DescribeClusterResponse(RootMessage):
     """DescribeClusterResponse (API key 60), versions 0-2, flexible from 0."""
 
-    __slots__ = ("throttle_time_ms", "error_code", "error_message", "endpoint_type", "cluster_id", "controller_id", "brokers", "cluster_authorized_operations")
+    __slots__: ClassVar[tuple[str, ...]] = ("throttle_time_ms", "error_code", "error_message", "endpoint_type", "cluster_id", "controller_id", "brokers", "cluster_authorized_operations")
 
     API_KEY: ClassVar[int] = 60
     MIN_VERSION: ClassVar[int] = 0

@@ -32,7 +32,7 @@ _ttx = Struct(">??x")
 
 
 class DescribeConfigsResource(Message):
-    __slots__ = ("resource_type", "resource_name", "configuration_keys")
+    __slots__: ClassVar[tuple[str, ...]] = ("resource_type", "resource_name", "configuration_keys")
 
     def __init__(
         self,
@@ -48,7 +48,7 @@ class DescribeConfigsResource(Message):
 class DescribeConfigsRequest(RootMessage):
     """DescribeConfigsRequest (API key 32), versions 1-4, flexible from 4."""
 
-    __slots__ = ("resources", "include_synonyms", "include_documentation")
+    __slots__: ClassVar[tuple[str, ...]] = ("resources", "include_synonyms", "include_documentation")
 
     API_KEY: ClassVar[int] = 32
     MIN_VERSION: ClassVar[int] = 1

@@ -35,7 +35,7 @@ _tbtB = Struct(">?b?B")
 
 
 class DescribeConfigsSynonym(Message):
-    __slots__ = ("name", "value", "source")
+    __slots__: ClassVar[tuple[str, ...]] = ("name", "value", "source")
 
     def __init__(
         self,
@@ -49,7 +49,7 @@ class DescribeConfigsSynonym(Message):
 
 
 class DescribeConfigsResourceResult(Message):
-    __slots__ = ("name", "value", "read_only", "config_source", "is_sensitive", "synonyms", "config_type", "documentation")
+    __slots__: ClassVar[tuple[str, ...]] = ("name", "value", "read_only", "config_source", "is_sensitive", "synonyms", "config_type", "documentation")
 
     def __init__(
         self,
@@ -73,7 +73,7 @@ class DescribeConfigsResourceResult(Message):
 
 
 class DescribeConfigsResult(Message):
-    __slots__ = ("error_code", "error_message", "resource_type", "resource_name", "configs")
+    __slots__: ClassVar[tuple[str, ...]] = ("error_code", "error_message", "resource_type", "resource_name", "configs")
 
     def __init__(
         self,
@@ -93,7 +93,7 @@ class DescribeConfigsResult(Message):
 class DescribeConfigsResponse(RootMessage):
     """DescribeConfigsResponse (API key 32), versions 1-4, flexible from 4."""
 
-    __slots__ = ("throttle_time_ms", "results")
+    __slots__: ClassVar[tuple[str, ...]] = ("throttle_time_ms", "results")
 
     API_KEY: ClassVar[int] = 32
     MIN_VERSION: ClassVar[int] = 1

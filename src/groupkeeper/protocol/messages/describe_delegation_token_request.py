@@ -25,7 +25,7 @@ _i = Struct(">i")
 
 
 class DescribeDelegationTokenOwner(Message):
-    __slots__ = ("principal_type", "principal_name")
+    __slots__: ClassVar[tuple[str, ...]] = ("principal_type", "principal_name")
 
     def __init__(
         self,
@@ -39,7 +39,7 @@ class DescribeDelegationTokenOwner(Message):
 class DescribeDelegationTokenRequest(RootMessage):
     """DescribeDelegationTokenRequest (API key 41), versions 1-3, flexible from 2."""
 
-    __slots__ = ("owners",)
+    __slots__: ClassVar[tuple[str, ...]] = ("owners",)
 
     API_KEY: ClassVar[int] = 41
     MIN_VERSION: ClassVar[int] = 1

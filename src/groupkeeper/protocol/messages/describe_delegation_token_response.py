@@ -37,7 +37,7 @@ _qqqB = Struct(">qqqB")
 
 
 class DescribedDelegationTokenRenewer(Message):
-    __slots__ = ("principal_type", "principal_name")
+    __slots__: ClassVar[tuple[str, ...]] = ("principal_type", "principal_name")
 
     def __init__(
         self,
@@ -49,7 +49,7 @@ class DescribedDelegationTokenRenewer(Message):
 
 
 class DescribedDelegationToken(Message):
-    __slots__ = ("principal_type", "principal_name", "token_requester_principal_type", "token_requester_principal_name", "issue_timestamp", "expiry_timestamp", "max_timestamp", "token_id", "hmac", "renewers")
+    __slots__: ClassVar[tuple[str, ...]] = ("principal_type", "principal_name", "token_requester_principal_type", "token_requester_principal_name", "issue_timestamp", "expiry_timestamp", "max_timestamp", "token_id", "hmac", "renewers")
 
     def __init__(
         self,
@@ -79,7 +79,7 @@ class DescribedDelegationToken(Message):
 class DescribeDelegationTokenResponse(RootMessage):
     """DescribeDelegationTokenResponse (API key 41), versions 1-3, flexible from 2."""
 
-    __slots__ = ("error_code", "tokens", "throttle_time_ms")
+    __slots__: ClassVar[tuple[str, ...]] = ("error_code", "tokens", "throttle_time_ms")
 
     API_KEY: ClassVar[int] = 41
     MIN_VERSION: ClassVar[int] = 1

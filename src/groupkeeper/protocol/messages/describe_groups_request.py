@@ -31,7 +31,7 @@ _tx = Struct(">?x")
 class DescribeGroupsRequest(RootMessage):
     """DescribeGroupsRequest (API key 15), versions 0-6, flexible from 5."""
 
-    __slots__ = ("groups", "include_authorized_operations")
+    __slots__: ClassVar[tuple[str, ...]] = ("groups", "include_authorized_operations")
 
     API_KEY: ClassVar[int] = 15
     MIN_VERSION: ClassVar[int] = 0

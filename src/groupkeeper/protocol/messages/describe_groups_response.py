@@ -35,7 +35,7 @@ _ix = Struct(">ix")
 
 
 class DescribedGroupMember(Message):
-    __slots__ = ("member_id", "group_instance_id", "client_id", "client_host", "member_metadata", "member_assignment")
+    __slots__: ClassVar[tuple[str, ...]] = ("member_id", "group_instance_id", "client_id", "client_host", "member_metadata", "member_assignment")
 
     def __init__(
         self,
@@ -55,7 +55,7 @@ class DescribedGroupMember(Message):
 
 
 class DescribedGroup(Message):
-    __slots__ = ("error_code", "error_message", "group_id", "group_state", "protocol_type", "protocol_data", "members", "authorized_operations")
+    __slots__: ClassVar[tuple[str, ...]] = ("error_code", "error_message", "group_id", "group_state", "protocol_type", "protocol_data", "members", "authorized_operations")
 
     def __init__(
         self,
@@ -81,7 +81,7 @@ class DescribedGroup(Message):
 class DescribeGroupsResponse(RootMessage):
     """DescribeGroupsResponse (API key 15), versions 0-6, flexible from 5."""
 
-    __slots__ = ("throttle_time_ms", "groups")
+    __slots__: ClassVar[tuple[str, ...]] = ("throttle_time_ms", "groups")
 
     API_KEY: ClassVar[int] = 15
     MIN_VERSION: ClassVar[int] = 0

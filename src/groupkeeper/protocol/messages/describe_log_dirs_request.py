@@ -28,7 +28,7 @@ _i = Struct(">i")
 
 
 class DescribableLogDirTopic(Message):
-    __slots__ = ("topic", "partitions")
+    __slots__: ClassVar[tuple[str, ...]] = ("topic", "partitions")
 
     def __init__(
         self,
@@ -42,7 +42,7 @@ class DescribableLogDirTopic(Message):
 class DescribeLogDirsRequest(RootMessage):
     """DescribeLogDirsRequest (API key 35), versions 1-5, flexible from 2."""
 
-    __slots__ = ("topics",)
+    __slots__: ClassVar[tuple[str, ...]] = ("topics",)
 
     API_KEY: ClassVar[int] = 35
     MIN_VERSION: ClassVar[int] = 1

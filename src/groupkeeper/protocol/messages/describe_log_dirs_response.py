@@ -33,7 +33,7 @@ _t = Struct(">?")
 
 
 class DescribeLogDirsPartition(Message):
-    __slots__ = ("partition_index", "partition_size", "offset_lag", "is_future_key")
+    __slots__: ClassVar[tuple[str, ...]] = ("partition_index", "partition_size", "offset_lag", "is_future_key")
 
     def __init__(
         self,
@@ -49,7 +49,7 @@ class DescribeLogDirsPartition(Message):
 
 
 class DescribeLogDirsTopic(Message):
-    __slots__ = ("name", "partitions")
+    __slots__: ClassVar[tuple[str, ...]] = ("name", "partitions")
 
     def __init__(
         self,
@@ -61,7 +61,7 @@ class DescribeLogDirsTopic(Message):
 
 
 class DescribeLogDirsResult(Message):
-    __slots__ = ("error_code", "log_dir", "topics", "total_bytes", "usable_bytes", "is_cordoned")
+    __slots__: ClassVar[tuple[str, ...]] = ("error_code", "log_dir", "topics", "total_bytes", "usable_bytes", "is_cordoned")
 
     def __init__(
         self,
@@ -83,7 +83,7 @@ class DescribeLogDirsResult(Message):
 class DescribeLogDirsResponse(RootMessage):
     """DescribeLogDirsResponse (API key 35), versions 1-5, flexible from 2."""
 
-    __slots__ = ("throttle_time_ms", "error_code", "results")
+    __slots__: ClassVar[tuple[str, ...]] = ("throttle_time_ms", "error_code", "results")
 
     API_KEY: ClassVar[int] = 35
     MIN_VERSION: ClassVar[int] = 1

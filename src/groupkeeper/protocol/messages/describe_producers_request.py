@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class TopicRequest(Message):
-    __slots__ = ("name", "partition_indexes")
+    __slots__: ClassVar[tuple[str, ...]] = ("name", "partition_indexes")
 
     def __init__(
         self,
@@ -35,7 +35,7 @@ class TopicRequest(Message):
 class DescribeProducersRequest(RootMessage):
     """DescribeProducersRequest (API key 61), versions 0, flexible from 0."""
 
-    __slots__ = ("topics",)
+    __slots__: ClassVar[tuple[str, ...]] = ("topics",)
 
     API_KEY: ClassVar[int] = 61
     MIN_VERSION: ClassVar[int] = 0

@@ -28,7 +28,7 @@ _qiiqiqx = Struct(">qiiqiqx")
 
 
 class ProducerState(Message):
-    __slots__ = ("producer_id", "producer_epoch", "last_sequence", "last_timestamp", "coordinator_epoch", "current_txn_start_offset")
+    __slots__: ClassVar[tuple[str, ...]] = ("producer_id", "producer_epoch", "last_sequence", "last_timestamp", "coordinator_epoch", "current_txn_start_offset")
 
     def __init__(
         self,
@@ -48,7 +48,7 @@ class ProducerState(Message):
 
 
 class PartitionResponse(Message):
-    __slots__ = ("partition_index", "error_code", "error_message", "active_producers")
+    __slots__: ClassVar[tuple[str, ...]] = ("partition_index", "error_code", "error_message", "active_producers")
 
     def __init__(
         self,
@@ -64,7 +64,7 @@ class PartitionResponse(Message):
 
 
 class TopicResponse(Message):
-    __slots__ = ("name", "partitions")
+    __slots__: ClassVar[tuple[str, ...]] = ("name", "partitions")
 
     def __init__(
         self,
@@ -78,7 +78,7 @@ class TopicResponse(Message):
 class DescribeProducersResponse(RootMessage):
     """DescribeProducersResponse (API key 61), versions 0, flexible from 0."""
 
-    __slots__ = ("throttle_time_ms", "topics")
+    __slots__: ClassVar[tuple[str, ...]] = ("throttle_time_ms", "topics")
 
     API_KEY: ClassVar[int] = 61
     MIN_VERSION: ClassVar[int] = 0

@@ -24,7 +24,7 @@ _ix = Struct(">ix")
 
 
 class PartitionData(Message):
-    __slots__ = ("partition_index",)
+    __slots__: ClassVar[tuple[str, ...]] = ("partition_index",)
 
     def __init__(
         self,
@@ -34,7 +34,7 @@ class PartitionData(Message):
 
 
 class TopicData(Message):
-    __slots__ = ("topic_name", "partitions")
+    __slots__: ClassVar[tuple[str, ...]] = ("topic_name", "partitions")
 
     def __init__(
         self,
@@ -48,7 +48,7 @@ class TopicData(Message):
 class DescribeQuorumRequest(RootMessage):
     """DescribeQuorumRequest (API key 55), versions 0-2, flexible from 0."""
 
-    __slots__ = ("topics",)
+    __slots__: ClassVar[tuple[str, ...]] = ("topics",)
 
     API_KEY: ClassVar[int] = 55
     MIN_VERSION: ClassVar[int] = 0

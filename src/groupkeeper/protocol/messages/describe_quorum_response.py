@@ -34,7 +34,7 @@ _qq = Struct(">qq")
 
 
 class ReplicaState(Message):
-    __slots__ = ("replica_id", "replica_directory_id", "log_end_offset", "last_fetch_timestamp", "last_caught_up_timestamp")
+    __slots__: ClassVar[tuple[str, ...]] = ("replica_id", "replica_directory_id", "log_end_offset", "last_fetch_timestamp", "last_caught_up_timestamp")
 
     def __init__(
         self,
@@ -52,7 +52,7 @@ class ReplicaState(Message):
 
 
 class PartitionData(Message):
-    __slots__ = ("partition_index", "error_code", "error_message", "leader_id", "leader_epoch", "high_watermark", "current_voters", "observers")
+    __slots__: ClassVar[tuple[str, ...]] = ("partition_index", "error_code", "error_message", "leader_id", "leader_epoch", "high_watermark", "current_voters", "observers")
 
     def __init__(
         self,
@@ -76,7 +76,7 @@ class PartitionData(Message):
 
 
 class TopicData(Message):
-    __slots__ = ("topic_name", "partitions")
+    __slots__: ClassVar[tuple[str, ...]] = ("topic_name", "partitions")
 
     def __init__(
         self,
@@ -88,7 +88,7 @@ class TopicData(Message):
 
 
 class Listener(Message):
-    __slots__ = ("name", "host", "port")
+    __slots__: ClassVar[tuple[str, ...]] = ("name", "host", "port")
 
     def __init__(
         self,
@@ -102,7 +102,7 @@ class Listener(Message):
 
 
 class Node(Message):
-    __slots__ = ("node_id", "listeners")
+    __slots__: ClassVar[tuple[str, ...]] = ("node_id", "listeners")
 
     def __init__(
         self,
@@ -116,7 +116,7 @@ class Node(Message):
 class DescribeQuorumResponse(RootMessage):
     """DescribeQuorumResponse (API key 55), versions 0-2, flexible from 0."""
 
-    __slots__ = ("error_code", "error_message", "topics", "nodes")
+    __slots__: ClassVar[tuple[str, ...]] = ("error_code", "error_message", "topics", "nodes")
 
     API_KEY: ClassVar[int] = 55
     MIN_VERSION: ClassVar[int] = 0

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class DescribeShareGroupOffsetsRequestTopic(Message):
-    __slots__ = ("topic_name", "partitions")
+    __slots__: ClassVar[tuple[str, ...]] = ("topic_name", "partitions")
 
     def __init__(
         self,
@@ -33,7 +33,7 @@ class DescribeShareGroupOffsetsRequestTopic(Message):
 
 
 class DescribeShareGroupOffsetsRequestGroup(Message):
-    __slots__ = ("group_id", "topics")
+    __slots__: ClassVar[tuple[str, ...]] = ("group_id", "topics")
 
     def __init__(
         self,
@@ -47,7 +47,7 @@ class DescribeShareGroupOffsetsRequestGroup(Message):
 class DescribeShareGroupOffsetsRequest(RootMessage):
     """DescribeShareGroupOffsetsRequest (API key 90), versions 0-1, flexible from 0."""
 
-    __slots__ = ("groups",)
+    __slots__: ClassVar[tuple[str, ...]] = ("groups",)
 
     API_KEY: ClassVar[int] = 90
     MIN_VERSION: ClassVar[int] = 0

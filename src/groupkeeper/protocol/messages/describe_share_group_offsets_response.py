@@ -30,7 +30,7 @@ _uB = Struct(">16sB")
 
 
 class DescribeShareGroupOffsetsResponsePartition(Message):
-    __slots__ = ("partition_index", "start_offset", "leader_epoch", "lag", "error_code", "error_message")
+    __slots__: ClassVar[tuple[str, ...]] = ("partition_index", "start_offset", "leader_epoch", "lag", "error_code", "error_message")
 
     def __init__(
         self,
@@ -50,7 +50,7 @@ class DescribeShareGroupOffsetsResponsePartition(Message):
 
 
 class DescribeShareGroupOffsetsResponseTopic(Message):
-    __slots__ = ("topic_name", "topic_id", "partitions")
+    __slots__: ClassVar[tuple[str, ...]] = ("topic_name", "topic_id", "partitions")
 
     def __init__(
         self,
@@ -64,7 +64,7 @@ class DescribeShareGroupOffsetsResponseTopic(Message):
 
 
 class DescribeShareGroupOffsetsResponseGroup(Message):
-    __slots__ = ("group_id", "topics", "error_code", "error_message")
+    __slots__: ClassVar[tuple[str, ...]] = ("group_id", "topics", "error_code", "error_message")
 
     def __init__(
         self,
@@ -82,7 +82,7 @@ class DescribeShareGroupOffsetsResponseGroup(Message):
 class DescribeShareGroupOffsetsResponse(RootMessage):
     """DescribeShareGroupOffsetsResponse (API key 90), versions 0-1, flexible from 0."""
 
-    __slots__ = ("throttle_time_ms", "groups")
+    __slots__: ClassVar[tuple[str, ...]] = ("throttle_time_ms", "groups")
 
     API_KEY: ClassVar[int] = 90
     MIN_VERSION: ClassVar[int] = 0

@@ -25,7 +25,7 @@ _ix = Struct(">ix")
 
 
 class TopicRequest(Message):
-    __slots__ = ("name",)
+    __slots__: ClassVar[tuple[str, ...]] = ("name",)
 
     def __init__(
         self,
@@ -35,7 +35,7 @@ class TopicRequest(Message):
 
 
 class Cursor(Message):
-    __slots__ = ("topic_name", "partition_index")
+    __slots__: ClassVar[tuple[str, ...]] = ("topic_name", "partition_index")
 
     def __init__(
         self,
@@ -49,7 +49,7 @@ class Cursor(Message):
 class DescribeTopicPartitionsRequest(RootMessage):
     """DescribeTopicPartitionsRequest (API key 75), versions 0, flexible from 0."""
 
-    __slots__ = ("topics", "response_partition_limit", "cursor")
+    __slots__: ClassVar[tuple[str, ...]] = ("topics", "response_partition_limit", "cursor")
 
     API_KEY: ClassVar[int] = 75
     MIN_VERSION: ClassVar[int] = 0

@@ -34,7 +34,7 @@ _utB = Struct(">16s?B")
 
 
 class DescribeTopicPartitionsResponsePartition(Message):
-    __slots__ = ("error_code", "partition_index", "leader_id", "leader_epoch", "replica_nodes", "isr_nodes", "eligible_leader_replicas", "last_known_elr", "offline_replicas")
+    __slots__: ClassVar[tuple[str, ...]] = ("error_code", "partition_index", "leader_id", "leader_epoch", "replica_nodes", "isr_nodes", "eligible_leader_replicas", "last_known_elr", "offline_replicas")
 
     def __init__(
         self,
@@ -60,7 +60,7 @@ class DescribeTopicPartitionsResponsePartition(Message):
 
 
 class DescribeTopicPartitionsResponseTopic(Message):
-    __slots__ = ("error_code", "name", "topic_id", "is_internal", "partitions", "topic_authorized_operations")
+    __slots__: ClassVar[tuple[str, ...]] = ("error_code", "name", "topic_id", "is_internal", "partitions", "topic_authorized_operations")
 
     def __init__(
         self,
@@ -80,7 +80,7 @@ class DescribeTopicPartitionsResponseTopic(Message):
 
 
 class Cursor(Message):
-    __slots__ = ("topic_name", "partition_index")
+    __slots__: ClassVar[tuple[str, ...]] = ("topic_name", "partition_index")
 
     def __init__(
         self,
@@ -94,7 +94,7 @@ class Cursor(Message):
 class DescribeTopicPartitionsResponse(RootMessage):
     """DescribeTopicPartitionsResponse (API key 75), versions 0, flexible from 0."""
 
-    __slots__ = ("throttle_time_ms", "topics", "next_cursor")
+    __slots__: ClassVar[tuple[str, ...]] = ("throttle_time_ms", "topics", "next_cursor")
 
     API_KEY: ClassVar[int] = 75
     MIN_VERSION: ClassVar[int] = 0

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 class DescribeTransactionsRequest(RootMessage):
     """DescribeTransactionsRequest (API key 65), versions 0, flexible from 0."""
 
-    __slots__ = ("transactional_ids",)
+    __slots__: ClassVar[tuple[str, ...]] = ("transactional_ids",)
 
     API_KEY: ClassVar[int] = 65
     MIN_VERSION: ClassVar[int] = 0

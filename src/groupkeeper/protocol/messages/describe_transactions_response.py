@@ -30,7 +30,7 @@ _iqqhB = Struct(">iqqhB")
 
 
 class TopicData(Message):
-    __slots__ = ("topic", "partitions")
+    __slots__: ClassVar[tuple[str, ...]] = ("topic", "partitions")
 
     def __init__(
         self,
@@ -42,7 +42,7 @@ class TopicData(Message):
 
 
 class TransactionState(Message):
-    __slots__ = ("error_code", "transactional_id", "transaction_state", "transaction_timeout_ms", "transaction_start_time_ms", "producer_id", "producer_epoch", "topics")
+    __slots__: ClassVar[tuple[str, ...]] = ("error_code", "transactional_id", "transaction_state", "transaction_timeout_ms", "transaction_start_time_ms", "producer_id", "producer_epoch", "topics")
 
     def __init__(
         self,
@@ -68,7 +68,7 @@ class TransactionState(Message):
 class DescribeTransactionsResponse(RootMessage):
     """DescribeTransactionsResponse (API key 65), versions 0, flexible from 0."""
 
-    __slots__ = ("throttle_time_ms", "transaction_states")
+    __slots__: ClassVar[tuple[str, ...]] = ("throttle_time_ms", "transaction_states")
 
     API_KEY: ClassVar[int] = 65
     MIN_VERSION: ClassVar[int] = 0

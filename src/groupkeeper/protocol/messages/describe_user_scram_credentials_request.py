@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class UserName(Message):
-    __slots__ = ("name",)
+    __slots__: ClassVar[tuple[str, ...]] = ("name",)
 
     def __init__(
         self,
@@ -30,7 +30,7 @@ class UserName(Message):
 class DescribeUserScramCredentialsRequest(RootMessage):
     """DescribeUserScramCredentialsRequest (API key 50), versions 0, flexible from 0."""
 
-    __slots__ = ("users",)
+    __slots__: ClassVar[tuple[str, ...]] = ("users",)
 
     API_KEY: ClassVar[int] = 50
     MIN_VERSION: ClassVar[int] = 0

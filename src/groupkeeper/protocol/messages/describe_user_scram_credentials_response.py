@@ -28,7 +28,7 @@ _ihB = Struct(">ihB")
 
 
 class CredentialInfo(Message):
-    __slots__ = ("mechanism", "iterations")
+    __slots__: ClassVar[tuple[str, ...]] = ("mechanism", "iterations")
 
     def __init__(
         self,
@@ -40,7 +40,7 @@ class CredentialInfo(Message):
 
 
 class DescribeUserScramCredentialsResult(Message):
-    __slots__ = ("user", "error_code", "error_message", "credential_infos")
+    __slots__: ClassVar[tuple[str, ...]] = ("user", "error_code", "error_message", "credential_infos")
 
     def __init__(
         self,
@@ -58,7 +58,7 @@ class DescribeUserScramCredentialsResult(Message):
 class DescribeUserScramCredentialsResponse(RootMessage):
     """DescribeUserScramCredentialsResponse (API key 50), versions 0, flexible from 0."""
 
-    __slots__ = ("throttle_time_ms", "error_code", "error_message", "results")
+    __slots__: ClassVar[tuple[str, ...]] = ("throttle_time_ms", "error_code", "error_message", "results")
 
     API_KEY: ClassVar[int] = 50
     MIN_VERSION: ClassVar[int] = 0

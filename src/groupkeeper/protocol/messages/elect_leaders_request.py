@@ -33,7 +33,7 @@ _ix = Struct(">ix")
 
 
 class TopicPartitions(Message):
-    __slots__ = ("topic", "partitions")
+    __slots__: ClassVar[tuple[str, ...]] = ("topic", "partitions")
 
     def __init__(
         self,
@@ -47,7 +47,7 @@ class TopicPartitions(Message):
 class ElectLeadersRequest(RootMessage):
     """ElectLeadersRequest (API key 43), versions 0-2, flexible from 2."""
 
-    __slots__ = ("election_type", "topic_partitions", "timeout_ms")
+    __slots__: ClassVar[tuple[str, ...]] = ("election_type", "topic_partitions", "timeout_ms")
 
     API_KEY: ClassVar[int] = 43
     MIN_VERSION: ClassVar[int] = 0

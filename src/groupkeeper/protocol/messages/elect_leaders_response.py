@@ -31,7 +31,7 @@ _ihB = Struct(">ihB")
 
 
 class PartitionResult(Message):
-    __slots__ = ("partition_id", "error_code", "error_message")
+    __slots__: ClassVar[tuple[str, ...]] = ("partition_id", "error_code", "error_message")
 
     def __init__(
         self,
@@ -45,7 +45,7 @@ class PartitionResult(Message):
 
 
 class ReplicaElectionResult(Message):
-    __slots__ = ("topic", "partition_result")
+    __slots__: ClassVar[tuple[str, ...]] = ("topic", "partition_result")
 
     def __init__(
         self,
@@ -59,7 +59,7 @@ class ReplicaElectionResult(Message):
 class ElectLeadersResponse(RootMessage):
     """ElectLeadersResponse (API key 43), versions 0-2, flexible from 2."""
 
-    __slots__ = ("throttle_time_ms", "error_code", "replica_election_results")
+    __slots__: ClassVar[tuple[str, ...]] = ("throttle_time_ms", "error_code", "replica_election_results")
 
     API_KEY: ClassVar[int] = 43
     MIN_VERSION: ClassVar[int] = 0

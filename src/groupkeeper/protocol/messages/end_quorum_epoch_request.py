@@ -36,7 +36,7 @@ _iux = Struct(">i16sx")
 
 
 class ReplicaInfo(Message):
-    __slots__ = ("candidate_id", "candidate_directory_id")
+    __slots__: ClassVar[tuple[str, ...]] = ("candidate_id", "candidate_directory_id")
 
     def __init__(
         self,
@@ -48,7 +48,7 @@ class ReplicaInfo(Message):
 
 
 class PartitionData(Message):
-    __slots__ = ("partition_index", "leader_id", "leader_epoch", "preferred_successors", "preferred_candidates")
+    __slots__: ClassVar[tuple[str, ...]] = ("partition_index", "leader_id", "leader_epoch", "preferred_successors", "preferred_candidates")
 
     def __init__(
         self,
@@ -66,7 +66,7 @@ class PartitionData(Message):
 
 
 class TopicData(Message):
-    __slots__ = ("topic_name", "partitions")
+    __slots__: ClassVar[tuple[str, ...]] = ("topic_name", "partitions")
 
     def __init__(
         self,
@@ -78,7 +78,7 @@ class TopicData(Message):
 
 
 class LeaderEndpoint(Message):
-    __slots__ = ("name", "host", "port")
+    __slots__: ClassVar[tuple[str, ...]] = ("name", "host", "port")
 
     def __init__(
         self,
@@ -94,7 +94,7 @@ class LeaderEndpoint(Message):
 class EndQuorumEpochRequest(RootMessage):
     """EndQuorumEpochRequest (API key 54), versions 0-1, flexible from 1."""
 
-    __slots__ = ("cluster_id", "topics", "leader_endpoints")
+    __slots__: ClassVar[tuple[str, ...]] = ("cluster_id", "topics", "leader_endpoints")
 
     API_KEY: ClassVar[int] = 54
     MIN_VERSION: ClassVar[int] = 0

@@ -38,7 +38,7 @@ _ihiix = Struct(">ihiix")
 
 
 class PartitionData(Message):
-    __slots__ = ("partition_index", "error_code", "leader_id", "leader_epoch")
+    __slots__: ClassVar[tuple[str, ...]] = ("partition_index", "error_code", "leader_id", "leader_epoch")
 
     def __init__(
         self,
@@ -54,7 +54,7 @@ class PartitionData(Message):
 
 
 class TopicData(Message):
-    __slots__ = ("topic_name", "partitions")
+    __slots__: ClassVar[tuple[str, ...]] = ("topic_name", "partitions")
 
     def __init__(
         self,
@@ -66,7 +66,7 @@ class TopicData(Message):
 
 
 class NodeEndpoint(Message):
-    __slots__ = ("node_id", "host", "port")
+    __slots__: ClassVar[tuple[str, ...]] = ("node_id", "host", "port")
 
     def __init__(
         self,
@@ -82,7 +82,7 @@ class NodeEndpoint(Message):
 class EndQuorumEpochResponse(RootMessage):
     """EndQuorumEpochResponse (API key 54), versions 0-1, flexible from 1."""
 
-    __slots__ = ("error_code", "topics", "node_endpoints")
+    __slots__: ClassVar[tuple[str, ...]] = ("error_code", "topics", "node_endpoints")
 
     API_KEY: ClassVar[int] = 54
     MIN_VERSION: ClassVar[int] = 0

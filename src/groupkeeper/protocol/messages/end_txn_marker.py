@@ -18,7 +18,7 @@ _i = Struct(">i")
 class EndTxnMarker(RootMessage):
     """EndTxnMarker, versions 0."""
 
-    __slots__ = ("coordinator_epoch",)
+    __slots__: ClassVar[tuple[str, ...]] = ("coordinator_epoch",)
 
     MIN_VERSION: ClassVar[int] = 0
     MAX_VERSION: ClassVar[int] = 0

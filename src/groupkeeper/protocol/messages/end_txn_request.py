@@ -25,7 +25,7 @@ _qhtx = Struct(">qh?x")
 class EndTxnRequest(RootMessage):
     """EndTxnRequest (API key 26), versions 0-5, flexible from 3."""
 
-    __slots__ = ("transactional_id", "producer_id", "producer_epoch", "committed")
+    __slots__: ClassVar[tuple[str, ...]] = ("transactional_id", "producer_id", "producer_epoch", "committed")
 
     API_KEY: ClassVar[int] = 26
     MIN_VERSION: ClassVar[int] = 0

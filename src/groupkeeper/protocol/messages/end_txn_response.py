@@ -20,7 +20,7 @@ _qh = Struct(">qh")
 class EndTxnResponse(RootMessage):
     """EndTxnResponse (API key 26), versions 0-5, flexible from 3."""
 
-    __slots__ = ("throttle_time_ms", "error_code", "producer_id", "producer_epoch")
+    __slots__: ClassVar[tuple[str, ...]] = ("throttle_time_ms", "error_code", "producer_id", "producer_epoch")
 
     API_KEY: ClassVar[int] = 26
     MIN_VERSION: ClassVar[int] = 0

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 class EnvelopeRequest(RootMessage):
     """EnvelopeRequest (API key 58), versions 0, flexible from 0."""
 
-    __slots__ = ("request_data", "request_principal", "client_host_address")
+    __slots__: ClassVar[tuple[str, ...]] = ("request_data", "request_principal", "client_host_address")
 
     API_KEY: ClassVar[int] = 58
     MIN_VERSION: ClassVar[int] = 0

@@ -22,7 +22,7 @@ _hx = Struct(">hx")
 class EnvelopeResponse(RootMessage):
     """EnvelopeResponse (API key 58), versions 0, flexible from 0."""
 
-    __slots__ = ("response_data", "error_code")
+    __slots__: ClassVar[tuple[str, ...]] = ("response_data", "error_code")
 
     API_KEY: ClassVar[int] = 58
     MIN_VERSION: ClassVar[int] = 0

@@ -25,7 +25,7 @@ _qx = Struct(">qx")
 class ExpireDelegationTokenRequest(RootMessage):
     """ExpireDelegationTokenRequest (API key 40), versions 1-2, flexible from 2."""
 
-    __slots__ = ("hmac", "expiry_time_period_ms")
+    __slots__: ClassVar[tuple[str, ...]] = ("hmac", "expiry_time_period_ms")
 
     API_KEY: ClassVar[int] = 40
     MIN_VERSION: ClassVar[int] = 1

@@ -42,7 +42,7 @@ _q = Struct(">q")
 
 
 class ReplicaState(Message):
-    __slots__ = ("replica_id", "replica_epoch")
+    __slots__: ClassVar[tuple[str, ...]] = ("replica_id", "replica_epoch")
 
     def __init__(
         self,
@@ -54,7 +54,7 @@ class ReplicaState(Message):
 
 
 class FetchPartition(Message):
-    __slots__ = ("partition", "current_leader_epoch", "fetch_offset", "last_fetched_epoch", "log_start_offset", "partition_max_bytes", "replica_directory_id", "high_watermark")
+    __slots__: ClassVar[tuple[str, ...]] = ("partition", "current_leader_epoch", "fetch_offset", "last_fetched_epoch", "log_start_offset", "partition_max_bytes", "replica_directory_id", "high_watermark")
 
     def __init__(
         self,
@@ -78,7 +78,7 @@ class FetchPartition(Message):
 
 
 class FetchTopic(Message):
-    __slots__ = ("topic", "topic_id", "partitions")
+    __slots__: ClassVar[tuple[str, ...]] = ("topic", "topic_id", "partitions")
 
     def __init__(
         self,
@@ -92,7 +92,7 @@ class FetchTopic(Message):
 
 
 class ForgottenTopic(Message):
-    __slots__ = ("topic", "topic_id", "partitions")
+    __slots__: ClassVar[tuple[str, ...]] = ("topic", "topic_id", "partitions")
 
     def __init__(
         self,
@@ -108,7 +108,7 @@ class ForgottenTopic(Message):
 class FetchRequest(RootMessage):
     """FetchRequest (API key 1), versions 4-18, flexible from 12."""
 
-    __slots__ = ("cluster_id", "replica_id", "replica_state", "max_wait_ms", "min_bytes", "max_bytes", "isolation_level", "session_id", "session_epoch", "topics", "forgotten_topics_data", "rack_id")
+    __slots__: ClassVar[tuple[str, ...]] = ("cluster_id", "replica_id", "replica_state", "max_wait_ms", "min_bytes", "max_bytes", "isolation_level", "session_id", "session_epoch", "topics", "forgotten_topics_data", "rack_id")
 
     API_KEY: ClassVar[int] = 1
     MIN_VERSION: ClassVar[int] = 4

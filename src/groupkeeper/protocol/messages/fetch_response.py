@@ -52,7 +52,7 @@ _qqx = Struct(">qqx")
 
 
 class EpochEndOffset(Message):
-    __slots__ = ("epoch", "end_offset")
+    __slots__: ClassVar[tuple[str, ...]] = ("epoch", "end_offset")
 
     def __init__(
         self,
@@ -64,7 +64,7 @@ class EpochEndOffset(Message):
 
 
 class LeaderIdAndEpoch(Message):
-    __slots__ = ("leader_id", "leader_epoch")
+    __slots__: ClassVar[tuple[str, ...]] = ("leader_id", "leader_epoch")
 
     def __init__(
         self,
@@ -76,7 +76,7 @@ class LeaderIdAndEpoch(Message):
 
 
 class SnapshotId(Message):
-    __slots__ = ("end_offset", "epoch")
+    __slots__: ClassVar[tuple[str, ...]] = ("end_offset", "epoch")
 
     def __init__(
         self,
@@ -88,7 +88,7 @@ class SnapshotId(Message):
 
 
 class AbortedTransaction(Message):
-    __slots__ = ("producer_id", "first_offset")
+    __slots__: ClassVar[tuple[str, ...]] = ("producer_id", "first_offset")
 
     def __init__(
         self,
@@ -100,7 +100,7 @@ class AbortedTransaction(Message):
 
 
 class PartitionData(Message):
-    __slots__ = ("partition_index", "error_code", "high_watermark", "last_stable_offset", "log_start_offset", "diverging_epoch", "current_leader", "snapshot_id", "aborted_transactions", "preferred_read_replica", "records")
+    __slots__: ClassVar[tuple[str, ...]] = ("partition_index", "error_code", "high_watermark", "last_stable_offset", "log_start_offset", "diverging_epoch", "current_leader", "snapshot_id", "aborted_transactions", "preferred_read_replica", "records")
 
     def __init__(
         self,
@@ -130,7 +130,7 @@ class PartitionData(Message):
 
 
 class FetchableTopicResponse(Message):
-    __slots__ = ("topic", "topic_id", "partitions")
+    __slots__: ClassVar[tuple[str, ...]] = ("topic", "topic_id", "partitions")
 
     def __init__(
         self,
@@ -144,7 +144,7 @@ class FetchableTopicResponse(Message):
 
 
 class NodeEndpoint(Message):
-    __slots__ = ("node_id", "host", "port", "rack")
+    __slots__: ClassVar[tuple[str, ...]] = ("node_id", "host", "port", "rack")
 
     def __init__(
         self,
@@ -162,7 +162,7 @@ class NodeEndpoint(Message):
 class FetchResponse(RootMessage):
     """FetchResponse (API key 1), versions 4-18, flexible from 12."""
 
-    __slots__ = ("throttle_time_ms", "error_code", "session_id", "responses", "node_endpoints")
+    __slots__: ClassVar[tuple[str, ...]] = ("throttle_time_ms", "error_code", "session_id", "responses", "node_endpoints")
 
     API_KEY: ClassVar[int] = 1
     MIN_VERSION: ClassVar[int] = 4

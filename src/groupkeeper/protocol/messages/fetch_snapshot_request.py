@@ -32,7 +32,7 @@ _qix = Struct(">qix")
 
 
 class SnapshotId(Message):
-    __slots__ = ("end_offset", "epoch")
+    __slots__: ClassVar[tuple[str, ...]] = ("end_offset", "epoch")
 
     def __init__(
         self,
@@ -44,7 +44,7 @@ class SnapshotId(Message):
 
 
 class PartitionSnapshot(Message):
-    __slots__ = ("partition", "current_leader_epoch", "snapshot_id", "position", "replica_directory_id")
+    __slots__: ClassVar[tuple[str, ...]] = ("partition", "current_leader_epoch", "snapshot_id", "position", "replica_directory_id")
 
     def __init__(
         self,
@@ -62,7 +62,7 @@ class PartitionSnapshot(Message):
 
 
 class TopicSnapshot(Message):
-    __slots__ = ("name", "partitions")
+    __slots__: ClassVar[tuple[str, ...]] = ("name", "partitions")
 
     def __init__(
         self,
@@ -76,7 +76,7 @@ class TopicSnapshot(Message):
 class FetchSnapshotRequest(RootMessage):
     """FetchSnapshotRequest (API key 59), versions 0-1, flexible from 0."""
 
-    __slots__ = ("cluster_id", "replica_id", "max_bytes", "topics")
+    __slots__: ClassVar[tuple[str, ...]] = ("cluster_id", "replica_id", "max_bytes", "topics")
 
     API_KEY: ClassVar[int] = 59
     MIN_VERSION: ClassVar[int] = 0

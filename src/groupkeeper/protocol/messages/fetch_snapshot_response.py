@@ -40,7 +40,7 @@ _qqB = Struct(">qqB")
 
 
 class SnapshotId(Message):
-    __slots__ = ("end_offset", "epoch")
+    __slots__: ClassVar[tuple[str, ...]] = ("end_offset", "epoch")
 
     def __init__(
         self,
@@ -52,7 +52,7 @@ class SnapshotId(Message):
 
 
 class LeaderIdAndEpoch(Message):
-    __slots__ = ("leader_id", "leader_epoch")
+    __slots__: ClassVar[tuple[str, ...]] = ("leader_id", "leader_epoch")
 
     def __init__(
         self,
@@ -64,7 +64,7 @@ class LeaderIdAndEpoch(Message):
 
 
 class PartitionSnapshot(Message):
-    __slots__ = ("index", "error_code", "snapshot_id", "current_leader", "size", "position", "unaligned_records")
+    __slots__: ClassVar[tuple[str, ...]] = ("index", "error_code", "snapshot_id", "current_leader", "size", "position", "unaligned_records")
 
     def __init__(
         self,
@@ -86,7 +86,7 @@ class PartitionSnapshot(Message):
 
 
 class TopicSnapshot(Message):
-    __slots__ = ("name", "partitions")
+    __slots__: ClassVar[tuple[str, ...]] = ("name", "partitions")
 
     def __init__(
         self,
@@ -98,7 +98,7 @@ class TopicSnapshot(Message):
 
 
 class NodeEndpoint(Message):
-    __slots__ = ("node_id", "host", "port")
+    __slots__: ClassVar[tuple[str, ...]] = ("node_id", "host", "port")
 
     def __init__(
         self,
@@ -114,7 +114,7 @@ class NodeEndpoint(Message):
 class FetchSnapshotResponse(RootMessage):
     """FetchSnapshotResponse (API key 59), versions 0-1, flexible from 0."""
 
-    __slots__ = ("throttle_time_ms", "error_code", "topics", "node_endpoints")
+    __slots__: ClassVar[tuple[str, ...]] = ("throttle_time_ms", "error_code", "topics", "node_endpoints")
 
     API_KEY: ClassVar[int] = 59
     MIN_VERSION: ClassVar[int] = 0

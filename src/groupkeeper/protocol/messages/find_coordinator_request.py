@@ -27,7 +27,7 @@ _b = Struct(">b")
 class FindCoordinatorRequest(RootMessage):
     """FindCoordinatorRequest (API key 10), versions 0-6, flexible from 3."""
 
-    __slots__ = ("key", "key_type", "coordinator_keys")
+    __slots__: ClassVar[tuple[str, ...]] = ("key", "key_type", "coordinator_keys")
 
     API_KEY: ClassVar[int] = 10
     MIN_VERSION: ClassVar[int] = 0

@@ -32,7 +32,7 @@ _ihB = Struct(">ihB")
 
 
 class Coordinator(Message):
-    __slots__ = ("key", "node_id", "host", "port", "error_code", "error_message")
+    __slots__: ClassVar[tuple[str, ...]] = ("key", "node_id", "host", "port", "error_code", "error_message")
 
     def __init__(
         self,
@@ -54,7 +54,7 @@ class Coordinator(Message):
 class FindCoordinatorResponse(RootMessage):
     """FindCoordinatorResponse (API key 10), versions 0-6, flexible from 3."""
 
-    __slots__ = ("throttle_time_ms", "error_code", "error_message", "node_id", "host", "port", "coordinators")
+    __slots__: ClassVar[tuple[str, ...]] = ("throttle_time_ms", "error_code", "error_message", "node_id", "host", "port", "coordinators")
 
     API_KEY: ClassVar[int] = 10
     MIN_VERSION: ClassVar[int] = 0

@@ -21,7 +21,7 @@ _ux = Struct(">16sx")
 class GetTelemetrySubscriptionsRequest(RootMessage):
     """GetTelemetrySubscriptionsRequest (API key 71), versions 0, flexible from 0."""
 
-    __slots__ = ("client_instance_id",)
+    __slots__: ClassVar[tuple[str, ...]] = ("client_instance_id",)
 
     API_KEY: ClassVar[int] = 71
     MIN_VERSION: ClassVar[int] = 0

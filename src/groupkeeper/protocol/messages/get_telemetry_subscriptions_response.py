@@ -30,7 +30,7 @@ _iitB = Struct(">ii?B")
 class GetTelemetrySubscriptionsResponse(RootMessage):
     """GetTelemetrySubscriptionsResponse (API key 71), versions 0, flexible from 0."""
 
-    __slots__ = ("throttle_time_ms", "error_code", "client_instance_id", "subscription_id", "accepted_compression_types", "push_interval_ms", "telemetry_max_bytes", "delta_temporality", "requested_metrics")
+    __slots__: ClassVar[tuple[str, ...]] = ("throttle_time_ms", "error_code", "client_instance_id", "subscription_id", "accepted_compression_types", "push_interval_ms", "telemetry_max_bytes", "delta_temporality", "requested_metrics")
 
     API_KEY: ClassVar[int] = 71
     MIN_VERSION: ClassVar[int] = 0

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 class GroupMetadataKey(RootMessage):
     """GroupMetadataKey (record type 2), versions 0."""
 
-    __slots__ = ("group",)
+    __slots__: ClassVar[tuple[str, ...]] = ("group",)
 
     RECORD_TYPE: ClassVar[int] = 2
     MIN_VERSION: ClassVar[int] = 0

@@ -36,7 +36,7 @@ _qB = Struct(">qB")
 
 
 class MemberMetadata(Message):
-    __slots__ = ("member_id", "group_instance_id", "client_id", "client_host", "rebalance_timeout", "session_timeout", "subscription", "assignment")
+    __slots__: ClassVar[tuple[str, ...]] = ("member_id", "group_instance_id", "client_id", "client_host", "rebalance_timeout", "session_timeout", "subscription", "assignment")
 
     def __init__(
         self,
@@ -62,7 +62,7 @@ class MemberMetadata(Message):
 class GroupMetadataValue(RootMessage):
     """GroupMetadataValue (record type 2), versions 0-4, flexible from 4."""
 
-    __slots__ = ("protocol_type", "generation", "protocol", "leader", "current_state_timestamp", "members")
+    __slots__: ClassVar[tuple[str, ...]] = ("protocol_type", "generation", "protocol", "leader", "current_state_timestamp", "members")
 
     RECORD_TYPE: ClassVar[int] = 2
     MIN_VERSION: ClassVar[int] = 0

@@ -26,7 +26,7 @@ _iB = Struct(">iB")
 class HeartbeatRequest(RootMessage):
     """HeartbeatRequest (API key 12), versions 0-4, flexible from 4."""
 
-    __slots__ = ("group_id", "generation_id", "member_id", "group_instance_id")
+    __slots__: ClassVar[tuple[str, ...]] = ("group_id", "generation_id", "member_id", "group_instance_id")
 
     API_KEY: ClassVar[int] = 12
     MIN_VERSION: ClassVar[int] = 0

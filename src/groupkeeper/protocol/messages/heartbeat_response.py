@@ -22,7 +22,7 @@ _ihx = Struct(">ihx")
 class HeartbeatResponse(RootMessage):
     """HeartbeatResponse (API key 12), versions 0-4, flexible from 4."""
 
-    __slots__ = ("throttle_time_ms", "error_code")
+    __slots__: ClassVar[tuple[str, ...]] = ("throttle_time_ms", "error_code")
 
     API_KEY: ClassVar[int] = 12
     MIN_VERSION: ClassVar[int] = 0

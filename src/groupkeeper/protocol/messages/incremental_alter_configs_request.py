@@ -32,7 +32,7 @@ _tx = Struct(">?x")
 
 
 class AlterableConfig(Message):
-    __slots__ = ("name", "config_operation", "value")
+    __slots__: ClassVar[tuple[str, ...]] = ("name", "config_operation", "value")
 
     def __init__(
         self,
@@ -46,7 +46,7 @@ class AlterableConfig(Message):
 
 
 class AlterConfigsResource(Message):
-    __slots__ = ("resource_type", "resource_name", "configs")
+    __slots__: ClassVar[tuple[str, ...]] = ("resource_type", "resource_name", "configs")
 
     def __init__(
         self,
@@ -62,7 +62,7 @@ class AlterConfigsResource(Message):
 class IncrementalAlterConfigsRequest(RootMessage):
     """IncrementalAlterConfigsRequest (API key 44), versions 0-1, flexible from 1."""
 
-    __slots__ = ("resources", "validate_only")
+    __slots__: ClassVar[tuple[str, ...]] = ("resources", "validate_only")
 
     API_KEY: ClassVar[int] = 44
     MIN_VERSION: ClassVar[int] = 0

@@ -26,7 +26,7 @@ _tt = Struct(">??")
 class InitProducerIdRequest(RootMessage):
     """InitProducerIdRequest (API key 22), versions 0-6, flexible from 2."""
 
-    __slots__ = ("transactional_id", "transaction_timeout_ms", "producer_id", "producer_epoch", "enable2_pc", "keep_prepared_txn")
+    __slots__: ClassVar[tuple[str, ...]] = ("transactional_id", "transaction_timeout_ms", "producer_id", "producer_epoch", "enable2_pc", "keep_prepared_txn")
 
     API_KEY: ClassVar[int] = 22
     MIN_VERSION: ClassVar[int] = 0

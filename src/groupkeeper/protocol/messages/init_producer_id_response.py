@@ -21,7 +21,7 @@ _qh = Struct(">qh")
 class InitProducerIdResponse(RootMessage):
     """InitProducerIdResponse (API key 22), versions 0-6, flexible from 2."""
 
-    __slots__ = ("throttle_time_ms", "error_code", "producer_id", "producer_epoch", "ongoing_txn_producer_id", "ongoing_txn_producer_epoch")
+    __slots__: ClassVar[tuple[str, ...]] = ("throttle_time_ms", "error_code", "producer_id", "producer_epoch", "ongoing_txn_producer_id", "ongoing_txn_producer_epoch")
 
     API_KEY: ClassVar[int] = 22
     MIN_VERSION: ClassVar[int] = 0

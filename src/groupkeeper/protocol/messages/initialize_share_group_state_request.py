@@ -26,7 +26,7 @@ _uB = Struct(">16sB")
 
 
 class PartitionData(Message):
-    __slots__ = ("partition", "state_epoch", "start_offset")
+    __slots__: ClassVar[tuple[str, ...]] = ("partition", "state_epoch", "start_offset")
 
     def __init__(
         self,
@@ -40,7 +40,7 @@ class PartitionData(Message):
 
 
 class InitializeStateData(Message):
-    __slots__ = ("topic_id", "partitions")
+    __slots__: ClassVar[tuple[str, ...]] = ("topic_id", "partitions")
 
     def __init__(
         self,
@@ -54,7 +54,7 @@ class InitializeStateData(Message):
 class InitializeShareGroupStateRequest(RootMessage):
     """InitializeShareGroupStateRequest (API key 83), versions 0, flexible from 0."""
 
-    __slots__ = ("group_id", "topics")
+    __slots__: ClassVar[tuple[str, ...]] = ("group_id", "topics")
 
     API_KEY: ClassVar[int] = 83
     MIN_VERSION: ClassVar[int] = 0

@@ -34,7 +34,7 @@ _iiB = Struct(">iiB")
 
 
 class JoinGroupRequestProtocol(Message):
-    __slots__ = ("name", "metadata")
+    __slots__: ClassVar[tuple[str, ...]] = ("name", "metadata")
 
     def __init__(
         self,
@@ -48,7 +48,7 @@ class JoinGroupRequestProtocol(Message):
 class JoinGroupRequest(RootMessage):
     """JoinGroupRequest (API key 11), versions 0-9, flexible from 6."""
 
-    __slots__ = ("group_id", "session_timeout_ms", "rebalance_timeout_ms", "member_id", "group_instance_id", "protocol_type", "protocols", "reason")
+    __slots__: ClassVar[tuple[str, ...]] = ("group_id", "session_timeout_ms", "rebalance_timeout_ms", "member_id", "group_instance_id", "protocol_type", "protocols", "reason")
 
     API_KEY: ClassVar[int] = 11
     MIN_VERSION: ClassVar[int] = 0

@@ -35,7 +35,7 @@ _t = Struct(">?")
 
 
 class JoinGroupResponseMember(Message):
-    __slots__ = ("member_id", "group_instance_id", "metadata")
+    __slots__: ClassVar[tuple[str, ...]] = ("member_id", "group_instance_id", "metadata")
 
     def __init__(
         self,
@@ -51,7 +51,7 @@ class JoinGroupResponseMember(Message):
 class JoinGroupResponse(RootMessage):
     """JoinGroupResponse (API key 11), versions 0-9, flexible from 6."""
 
-    __slots__ = ("throttle_time_ms", "error_code", "generation_id", "protocol_type", "protocol_name", "leader", "skip_assignment", "member_id", "members")
+    __slots__: ClassVar[tuple[str, ...]] = ("throttle_time_ms", "error_code", "generation_id", "protocol_type", "protocol_name", "leader", "skip_assignment", "member_id", "members")
 
     API_KEY: ClassVar[int] = 11
     MIN_VERSION: ClassVar[int] = 0

@@ -20,7 +20,7 @@ _hhx = Struct(">hhx")
 class KRaftVersionRecord(RootMessage):
     """KRaftVersionRecord, versions 0, flexible from 0."""
 
-    __slots__ = ("version", "kraft_version")
+    __slots__: ClassVar[tuple[str, ...]] = ("version", "kraft_version")
 
     MIN_VERSION: ClassVar[int] = 0
     MAX_VERSION: ClassVar[int] = 0

@@ -26,7 +26,7 @@ _i = Struct(">i")
 
 
 class Voter(Message):
-    __slots__ = ("voter_id", "voter_directory_id")
+    __slots__: ClassVar[tuple[str, ...]] = ("voter_id", "voter_directory_id")
 
     def __init__(
         self,
@@ -40,7 +40,7 @@ class Voter(Message):
 class LeaderChangeMessage(RootMessage):
     """LeaderChangeMessage, versions 0-1, flexible from 0."""
 
-    __slots__ = ("version", "leader_id", "voters", "granting_voters")
+    __slots__: ClassVar[tuple[str, ...]] = ("version", "leader_id", "voters", "granting_voters")
 
     MIN_VERSION: ClassVar[int] = 0
     MAX_VERSION: ClassVar[int] = 1

@@ -28,7 +28,7 @@ _i = Struct(">i")
 
 
 class MemberIdentity(Message):
-    __slots__ = ("member_id", "group_instance_id", "reason")
+    __slots__: ClassVar[tuple[str, ...]] = ("member_id", "group_instance_id", "reason")
 
     def __init__(
         self,
@@ -44,7 +44,7 @@ class MemberIdentity(Message):
 class LeaveGroupRequest(RootMessage):
     """LeaveGroupRequest (API key 13), versions 0-5, flexible from 4."""
 
-    __slots__ = ("group_id", "member_id", "members")
+    __slots__: ClassVar[tuple[str, ...]] = ("group_id", "member_id", "members")
 
     API_KEY: ClassVar[int] = 13
     MIN_VERSION: ClassVar[int] = 0

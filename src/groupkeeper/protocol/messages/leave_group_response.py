@@ -33,7 +33,7 @@ _ihB = Struct(">ihB")
 
 
 class MemberResponse(Message):
-    __slots__ = ("member_id", "group_instance_id", "error_code")
+    __slots__: ClassVar[tuple[str, ...]] = ("member_id", "group_instance_id", "error_code")
 
     def __init__(
         self,
@@ -49,7 +49,7 @@ class MemberResponse(Message):
 class LeaveGroupResponse(RootMessage):
     """LeaveGroupResponse (API key 13), versions 0-5, flexible from 4."""
 
-    __slots__ = ("throttle_time_ms", "error_code", "members")
+    __slots__: ClassVar[tuple[str, ...]] = ("throttle_time_ms", "error_code", "members")
 
     API_KEY: ClassVar[int] = 13
     MIN_VERSION: ClassVar[int] = 0

@@ -20,7 +20,7 @@ _i = Struct(">i")
 class LegacyOffsetCommitKey(RootMessage):
     """LegacyOffsetCommitKey (record type 0), versions 0."""
 
-    __slots__ = ("group", "topic", "partition")
+    __slots__: ClassVar[tuple[str, ...]] = ("group", "topic", "partition")
 
     RECORD_TYPE: ClassVar[int] = 0
     MIN_VERSION: ClassVar[int] = 0

@@ -20,7 +20,7 @@ _q = Struct(">q")
 class LegacyOffsetCommitValue(RootMessage):
     """LegacyOffsetCommitValue (record type 0), versions 0."""
 
-    __slots__ = ("offset", "metadata", "commit_timestamp")
+    __slots__: ClassVar[tuple[str, ...]] = ("offset", "metadata", "commit_timestamp")
 
     RECORD_TYPE: ClassVar[int] = 0
     MIN_VERSION: ClassVar[int] = 0

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 class ListConfigResourcesRequest(RootMessage):
     """ListConfigResourcesRequest (API key 74), versions 0-1, flexible from 0."""
 
-    __slots__ = ("resource_types",)
+    __slots__: ClassVar[tuple[str, ...]] = ("resource_types",)
 
     API_KEY: ClassVar[int] = 74
     MIN_VERSION: ClassVar[int] = 0

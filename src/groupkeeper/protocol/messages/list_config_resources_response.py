@@ -25,7 +25,7 @@ _ihB = Struct(">ihB")
 
 
 class ConfigResource(Message):
-    __slots__ = ("resource_name", "resource_type")
+    __slots__: ClassVar[tuple[str, ...]] = ("resource_name", "resource_type")
 
     def __init__(
         self,
@@ -39,7 +39,7 @@ class ConfigResource(Message):
 class ListConfigResourcesResponse(RootMessage):
     """ListConfigResourcesResponse (API key 74), versions 0-1, flexible from 0."""
 
-    __slots__ = ("throttle_time_ms", "error_code", "config_resources")
+    __slots__: ClassVar[tuple[str, ...]] = ("throttle_time_ms", "error_code", "config_resources")
 
     API_KEY: ClassVar[int] = 74
     MIN_VERSION: ClassVar[int] = 0

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 class ListGroupsRequest(RootMessage):
     """ListGroupsRequest (API key 16), versions 0-5, flexible from 3."""
 
-    __slots__ = ("states_filter", "types_filter")
+    __slots__: ClassVar[tuple[str, ...]] = ("states_filter", "types_filter")
 
     API_KEY: ClassVar[int] = 16
     MIN_VERSION: ClassVar[int] = 0

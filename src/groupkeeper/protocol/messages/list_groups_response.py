@@ -29,7 +29,7 @@ _ihB = Struct(">ihB")
 
 
 class ListedGroup(Message):
-    __slots__ = ("group_id", "protocol_type", "group_state", "group_type")
+    __slots__: ClassVar[tuple[str, ...]] = ("group_id", "protocol_type", "group_state", "group_type")
 
     def __init__(
         self,
@@ -47,7 +47,7 @@ class ListedGroup(Message):
 class ListGroupsResponse(RootMessage):
     """ListGroupsResponse (API key 16), versions 0-5, flexible from 3."""
 
-    __slots__ = ("throttle_time_ms", "error_code", "groups")
+    __slots__: ClassVar[tuple[str, ...]] = ("throttle_time_ms", "error_code", "groups")
 
     API_KEY: ClassVar[int] = 16
     MIN_VERSION: ClassVar[int] = 0

@@ -33,7 +33,7 @@ _q = Struct(">q")
 
 
 class ListOffsetsPartition(Message):
-    __slots__ = ("partition_index", "current_leader_epoch", "timestamp")
+    __slots__: ClassVar[tuple[str, ...]] = ("partition_index", "current_leader_epoch", "timestamp")
 
     def __init__(
         self,
@@ -47,7 +47,7 @@ class ListOffsetsPartition(Message):
 
 
 class ListOffsetsTopic(Message):
-    __slots__ = ("name", "partitions")
+    __slots__: ClassVar[tuple[str, ...]] = ("name", "partitions")
 
     def __init__(
         self,
@@ -61,7 +61,7 @@ class ListOffsetsTopic(Message):
 class ListOffsetsRequest(RootMessage):
     """ListOffsetsRequest (API key 2), versions 1-11, flexible from 6."""
 
-    __slots__ = ("replica_id", "isolation_level", "topics", "timeout_ms")
+    __slots__: ClassVar[tuple[str, ...]] = ("replica_id", "isolation_level", "topics", "timeout_ms")
 
     API_KEY: ClassVar[int] = 2
     MIN_VERSION: ClassVar[int] = 1

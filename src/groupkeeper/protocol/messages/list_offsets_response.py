@@ -31,7 +31,7 @@ _ihqqix = Struct(">ihqqix")
 
 
 class ListOffsetsPartitionResponse(Message):
-    __slots__ = ("partition_index", "error_code", "timestamp", "offset", "leader_epoch")
+    __slots__: ClassVar[tuple[str, ...]] = ("partition_index", "error_code", "timestamp", "offset", "leader_epoch")
 
     def __init__(
         self,
@@ -49,7 +49,7 @@ class ListOffsetsPartitionResponse(Message):
 
 
 class ListOffsetsTopicResponse(Message):
-    __slots__ = ("name", "partitions")
+    __slots__: ClassVar[tuple[str, ...]] = ("name", "partitions")
 
     def __init__(
         self,
@@ -63,7 +63,7 @@ class ListOffsetsTopicResponse(Message):
 class ListOffsetsResponse(RootMessage):
     """ListOffsetsResponse (API key 2), versions 1-11, flexible from 6."""
 
-    __slots__ = ("throttle_time_ms", "topics")
+    __slots__: ClassVar[tuple[str, ...]] = ("throttle_time_ms", "topics")
 
     API_KEY: ClassVar[int] = 2
     MIN_VERSION: ClassVar[int] = 1

@@ -26,7 +26,7 @@ _iB = Struct(">iB")
 
 
 class ListPartitionReassignmentsTopics(Message):
-    __slots__ = ("name", "partition_indexes")
+    __slots__: ClassVar[tuple[str, ...]] = ("name", "partition_indexes")
 
     def __init__(
         self,
@@ -40,7 +40,7 @@ class ListPartitionReassignmentsTopics(Message):
 class ListPartitionReassignmentsRequest(RootMessage):
     """ListPartitionReassignmentsRequest (API key 46), versions 0, flexible from 0."""
 
-    __slots__ = ("timeout_ms", "topics")
+    __slots__: ClassVar[tuple[str, ...]] = ("timeout_ms", "topics")
 
     API_KEY: ClassVar[int] = 46
     MIN_VERSION: ClassVar[int] = 0

@@ -28,7 +28,7 @@ _ihB = Struct(">ihB")
 
 
 class OngoingPartitionReassignment(Message):
-    __slots__ = ("partition_index", "replicas", "adding_replicas", "removing_replicas")
+    __slots__: ClassVar[tuple[str, ...]] = ("partition_index", "replicas", "adding_replicas", "removing_replicas")
 
     def __init__(
         self,
@@ -44,7 +44,7 @@ class OngoingPartitionReassignment(Message):
 
 
 class OngoingTopicReassignment(Message):
-    __slots__ = ("name", "partitions")
+    __slots__: ClassVar[tuple[str, ...]] = ("name", "partitions")
 
     def __init__(
         self,
@@ -58,7 +58,7 @@ class OngoingTopicReassignment(Message):
 class ListPartitionReassignmentsResponse(RootMessage):
     """ListPartitionReassignmentsResponse (API key 46), versions 0, flexible from 0."""
 
-    __slots__ = ("throttle_time_ms", "error_code", "error_message", "topics")
+    __slots__: ClassVar[tuple[str, ...]] = ("throttle_time_ms", "error_code", "error_message", "topics")
 
     API_KEY: ClassVar[int] = 46
     MIN_VERSION: ClassVar[int] = 0

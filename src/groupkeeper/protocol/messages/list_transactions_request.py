@@ -27,7 +27,7 @@ _q = Struct(">q")
 class ListTransactionsRequest(RootMessage):
     """ListTransactionsRequest (API key 66), versions 0-2, flexible from 0."""
 
-    __slots__ = ("state_filters", "producer_id_filters", "duration_filter", "transactional_id_pattern")
+    __slots__: ClassVar[tuple[str, ...]] = ("state_filters", "producer_id_filters", "duration_filter", "transactional_id_pattern")
 
     API_KEY: ClassVar[int] = 66
     MIN_VERSION: ClassVar[int] = 0

@@ -26,7 +26,7 @@ _qB = Struct(">qB")
 
 
 class TransactionState(Message):
-    __slots__ = ("transactional_id", "producer_id", "transaction_state")
+    __slots__: ClassVar[tuple[str, ...]] = ("transactional_id", "producer_id", "transaction_state")
 
     def __init__(
         self,
@@ -42,7 +42,7 @@ class TransactionState(Message):
 class ListTransactionsResponse(RootMessage):
     """ListTransactionsResponse (API key 66), versions 0-2, flexible from 0."""
 
-    __slots__ = ("throttle_time_ms", "error_code", "unknown_state_filters", "transaction_states")
+    __slots__: ClassVar[tuple[str, ...]] = ("throttle_time_ms", "error_code", "unknown_state_filters", "transaction_states")
 
     API_KEY: ClassVar[int] = 66
     MIN_VERSION: ClassVar[int] = 0

@@ -32,7 +32,7 @@ _tx = Struct(">?x")
 
 
 class MetadataRequestTopic(Message):
-    __slots__ = ("topic_id", "name")
+    __slots__: ClassVar[tuple[str, ...]] = ("topic_id", "name")
 
     def __init__(
         self,
@@ -46,7 +46,7 @@ class MetadataRequestTopic(Message):
 class MetadataRequest(RootMessage):
     """MetadataRequest (API key 3), versions 0-13, flexible from 9."""
 
-    __slots__ = ("topics", "allow_auto_topic_creation", "include_cluster_authorized_operations", "include_topic_authorized_operations")
+    __slots__: ClassVar[tuple[str, ...]] = ("topics", "allow_auto_topic_creation", "include_cluster_authorized_operations", "include_topic_authorized_operations")
 
     API_KEY: ClassVar[int] = 3
     MIN_VERSION: ClassVar[int] = 0

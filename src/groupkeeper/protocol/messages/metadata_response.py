@@ -40,7 +40,7 @@ _tB = Struct(">?B")
 
 
 class MetadataResponseBroker(Message):
-    __slots__ = ("node_id", "host", "port", "rack")
+    __slots__: ClassVar[tuple[str, ...]] = ("node_id", "host", "port", "rack")
 
     def __init__(
         self,
@@ -56,7 +56,7 @@ class MetadataResponseBroker(Message):
 
 
 class MetadataResponsePartition(Message):
-    __slots__ = ("error_code", "partition_index", "leader_id", "leader_epoch", "replica_nodes", "isr_nodes", "offline_replicas")
+    __slots__: ClassVar[tuple[str, ...]] = ("error_code", "partition_index", "leader_id", "leader_epoch", "replica_nodes", "isr_nodes", "offline_replicas")
 
     def __init__(
         self,
@@ -78,7 +78,7 @@ class MetadataResponsePartition(Message):
 
 
 class MetadataResponseTopic(Message):
-    __slots__ = ("error_code", "name", "topic_id", "is_internal", "partitions", "topic_authorized_operations")
+    __slots__: ClassVar[tuple[str, ...]] = ("error_code", "name", "topic_id", "is_internal", "partitions", "topic_authorized_operations")
 
     def __init__(
         self,
@@ -100,7 +100,7 @@ class MetadataResponseTopic(Message):
 class MetadataResponse(RootMessage):
     """MetadataResponse (API key 3), versions 0-13, flexible from 9."""
 
-    __slots__ = ("throttle_time_ms", "brokers", "cluster_id", "controller_id", "topics", "cluster_authorized_operations", "error_code")
+    __slots__: ClassVar[tuple[str, ...]] = ("throttle_time_ms", "brokers", "cluster_id", "controller_id", "topics", "cluster_authorized_operations", "error_code")
 
     API_KEY: ClassVar[int] = 3
     MIN_VERSION: ClassVar[int] = 0

@@ -34,7 +34,7 @@ _q = Struct(">q")
 
 
 class OffsetCommitRequestPartition(Message):
-    __slots__ = ("partition_index", "committed_offset", "committed_leader_epoch", "committed_metadata")
+    __slots__: ClassVar[tuple[str, ...]] = ("partition_index", "committed_offset", "committed_leader_epoch", "committed_metadata")
 
     def __init__(
         self,
@@ -50,7 +50,7 @@ class OffsetCommitRequestPartition(Message):
 
 
 class OffsetCommitRequestTopic(Message):
-    __slots__ = ("name", "topic_id", "partitions")
+    __slots__: ClassVar[tuple[str, ...]] = ("name", "topic_id", "partitions")
 
     def __init__(
         self,
@@ -66,7 +66,7 @@ class OffsetCommitRequestTopic(Message):
 class OffsetCommitRequest(RootMessage):
     """OffsetCommitRequest (API key 8), versions 2-10, flexible from 8."""
 
-    __slots__ = ("group_id", "generation_id_or_member_epoch", "member_id", "group_instance_id", "retention_time_ms", "topics")
+    __slots__: ClassVar[tuple[str, ...]] = ("group_id", "generation_id_or_member_epoch", "member_id", "group_instance_id", "retention_time_ms", "topics")
 
     API_KEY: ClassVar[int] = 8
     MIN_VERSION: ClassVar[int] = 2

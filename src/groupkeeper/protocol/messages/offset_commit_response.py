@@ -31,7 +31,7 @@ _ihx = Struct(">ihx")
 
 
 class OffsetCommitResponsePartition(Message):
-    __slots__ = ("partition_index", "error_code")
+    __slots__: ClassVar[tuple[str, ...]] = ("partition_index", "error_code")
 
     def __init__(
         self,
@@ -43,7 +43,7 @@ class OffsetCommitResponsePartition(Message):
 
 
 class OffsetCommitResponseTopic(Message):
-    __slots__ = ("name", "topic_id", "partitions")
+    __slots__: ClassVar[tuple[str, ...]] = ("name", "topic_id", "partitions")
 
     def __init__(
         self,
@@ -59,7 +59,7 @@ class OffsetCommitResponseTopic(Message):
 class OffsetCommitResponse(RootMessage):
     """OffsetCommitResponse (API key 8), versions 2-10, flexible from 8."""
 
-    __slots__ = ("throttle_time_ms", "topics")
+    __slots__: ClassVar[tuple[str, ...]] = ("throttle_time_ms", "topics")
 
     API_KEY: ClassVar[int] = 8
     MIN_VERSION: ClassVar[int] = 2

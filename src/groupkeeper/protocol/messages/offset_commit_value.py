@@ -30,7 +30,7 @@ _qiB = Struct(">qiB")
 class OffsetCommitValue(RootMessage):
     """OffsetCommitValue (record type 1), versions 0-4, flexible from 4."""
 
-    __slots__ = ("offset", "leader_epoch", "metadata", "commit_timestamp", "expire_timestamp", "topic_id")
+    __slots__: ClassVar[tuple[str, ...]] = ("offset", "leader_epoch", "metadata", "commit_timestamp", "expire_timestamp", "topic_id")
 
     RECORD_TYPE: ClassVar[int] = 1
     MIN_VERSION: ClassVar[int] = 0

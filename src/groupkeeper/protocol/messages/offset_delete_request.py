@@ -22,7 +22,7 @@ _i = Struct(">i")
 
 
 class OffsetDeleteRequestPartition(Message):
-    __slots__ = ("partition_index",)
+    __slots__: ClassVar[tuple[str, ...]] = ("partition_index",)
 
     def __init__(
         self,
@@ -32,7 +32,7 @@ class OffsetDeleteRequestPartition(Message):
 
 
 class OffsetDeleteRequestTopic(Message):
-    __slots__ = ("name", "partitions")
+    __slots__: ClassVar[tuple[str, ...]] = ("name", "partitions")
 
     def __init__(
         self,
@@ -46,7 +46,7 @@ class OffsetDeleteRequestTopic(Message):
 class OffsetDeleteRequest(RootMessage):
     """OffsetDeleteRequest (API key 47), versions 0."""
 
-    __slots__ = ("group_id", "topics")
+    __slots__: ClassVar[tuple[str, ...]] = ("group_id", "topics")
 
     API_KEY: ClassVar[int] = 47
     MIN_VERSION: ClassVar[int] = 0

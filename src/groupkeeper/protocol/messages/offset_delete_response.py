@@ -24,7 +24,7 @@ _ih = Struct(">ih")
 
 
 class OffsetDeleteResponsePartition(Message):
-    __slots__ = ("partition_index", "error_code")
+    __slots__: ClassVar[tuple[str, ...]] = ("partition_index", "error_code")
 
     def __init__(
         self,
@@ -36,7 +36,7 @@ class OffsetDeleteResponsePartition(Message):
 
 
 class OffsetDeleteResponseTopic(Message):
-    __slots__ = ("name", "partitions")
+    __slots__: ClassVar[tuple[str, ...]] = ("name", "partitions")
 
     def __init__(
         self,
@@ -50,7 +50,7 @@ class OffsetDeleteResponseTopic(Message):
 class OffsetDeleteResponse(RootMessage):
     """OffsetDeleteResponse (API key 47), versions 0."""
 
-    __slots__ = ("error_code", "throttle_time_ms", "topics")
+    __slots__: ClassVar[tuple[str, ...]] = ("error_code", "throttle_time_ms", "topics")
 
     API_KEY: ClassVar[int] = 47
     MIN_VERSION: ClassVar[int] = 0

@@ -31,7 +31,7 @@ _t = Struct(">?")
 
 
 class OffsetFetchRequestTopic(Message):
-    __slots__ = ("name", "partition_indexes")
+    __slots__: ClassVar[tuple[str, ...]] = ("name", "partition_indexes")
 
     def __init__(
         self,
@@ -43,7 +43,7 @@ class OffsetFetchRequestTopic(Message):
 
 
 class OffsetFetchRequestTopics(Message):
-    __slots__ = ("name", "topic_id", "partition_indexes")
+    __slots__: ClassVar[tuple[str, ...]] = ("name", "topic_id", "partition_indexes")
 
     def __init__(
         self,
@@ -57,7 +57,7 @@ class OffsetFetchRequestTopics(Message):
 
 
 class OffsetFetchRequestGroup(Message):
-    __slots__ = ("group_id", "member_id", "member_epoch", "topics")
+    __slots__: ClassVar[tuple[str, ...]] = ("group_id", "member_id", "member_epoch", "topics")
 
     def __init__(
         self,
@@ -75,7 +75,7 @@ class OffsetFetchRequestGroup(Message):
 class OffsetFetchRequest(RootMessage):
     """OffsetFetchRequest (API key 9), versions 1-10, flexible from 6."""
 
-    __slots__ = ("group_id", "topics", "groups", "require_stable")
+    __slots__: ClassVar[tuple[str, ...]] = ("group_id", "topics", "groups", "require_stable")
 
     API_KEY: ClassVar[int] = 9
     MIN_VERSION: ClassVar[int] = 1

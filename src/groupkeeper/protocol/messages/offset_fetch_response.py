@@ -37,7 +37,7 @@ _iqiB = Struct(">iqiB")
 
 
 class OffsetFetchResponsePartition(Message):
-    __slots__ = ("partition_index", "committed_offset", "committed_leader_epoch", "metadata", "error_code")
+    __slots__: ClassVar[tuple[str, ...]] = ("partition_index", "committed_offset", "committed_leader_epoch", "metadata", "error_code")
 
     def __init__(
         self,
@@ -55,7 +55,7 @@ class OffsetFetchResponsePartition(Message):
 
 
 class OffsetFetchResponseTopic(Message):
-    __slots__ = ("name", "partitions")
+    __slots__: ClassVar[tuple[str, ...]] = ("name", "partitions")
 
     def __init__(
         self,
@@ -67,7 +67,7 @@ class OffsetFetchResponseTopic(Message):
 
 
 class OffsetFetchResponsePartitions(Message):
-    __slots__ = ("partition_index", "committed_offset", "committed_leader_epoch", "metadata", "error_code")
+    __slots__: ClassVar[tuple[str, ...]] = ("partition_index", "committed_offset", "committed_leader_epoch", "metadata", "error_code")
 
     def __init__(
         self,
@@ -85,7 +85,7 @@ class OffsetFetchResponsePartitions(Message):
 
 
 class OffsetFetchResponseTopics(Message):
-    __slots__ = ("name", "topic_id", "partitions")
+    __slots__: ClassVar[tuple[str, ...]] = ("name", "topic_id", "partitions")
 
     def __init__(
         self,
@@ -99,7 +99,7 @@ class OffsetFetchResponseTopics(Message):
 
 
 class OffsetFetchResponseGroup(Message):
-    __slots__ = ("group_id", "topics", "error_code")
+    __slots__: ClassVar[tuple[str, ...]] = ("group_id", "topics", "error_code")
 
     def __init__(
         self,
@@ -115,7 +115,7 @@ class OffsetFetchResponseGroup(Message):
 class OffsetFetchResponse(RootMessage):
     """OffsetFetchResponse (API key 9), versions 1-10, flexible from 6."""
 
-    __slots__ = ("throttle_time_ms", "topics", "error_code", "groups")
+    __slots__: ClassVar[tuple[str, ...]] = ("throttle_time_ms", "topics", "error_code", "groups")
 
     API_KEY: ClassVar[int] = 9
     MIN_VERSION: ClassVar[int] = 1

@@ -30,7 +30,7 @@ _iiix = Struct(">iiix")
 
 
 class OffsetForLeaderPartition(Message):
-    __slots__ = ("partition", "current_leader_epoch", "leader_epoch")
+    __slots__: ClassVar[tuple[str, ...]] = ("partition", "current_leader_epoch", "leader_epoch")
 
     def __init__(
         self,
@@ -44,7 +44,7 @@ class OffsetForLeaderPartition(Message):
 
 
 class OffsetForLeaderTopic(Message):
-    __slots__ = ("topic", "partitions")
+    __slots__: ClassVar[tuple[str, ...]] = ("topic", "partitions")
 
     def __init__(
         self,
@@ -58,7 +58,7 @@ class OffsetForLeaderTopic(Message):
 class OffsetForLeaderEpochRequest(RootMessage):
     """OffsetForLeaderEpochRequest (API key 23), versions 2-4, flexible from 4."""
 
-    __slots__ = ("replica_id", "topics")
+    __slots__: ClassVar[tuple[str, ...]] = ("replica_id", "topics")
 
     API_KEY: ClassVar[int] = 23
     MIN_VERSION: ClassVar[int] = 2

@@ -30,7 +30,7 @@ _iB = Struct(">iB")
 
 
 class EpochEndOffset(Message):
-    __slots__ = ("error_code", "partition", "leader_epoch", "end_offset")
+    __slots__: ClassVar[tuple[str, ...]] = ("error_code", "partition", "leader_epoch", "end_offset")
 
     def __init__(
         self,
@@ -46,7 +46,7 @@ class EpochEndOffset(Message):
 
 
 class OffsetForLeaderTopicResult(Message):
-    __slots__ = ("topic", "partitions")
+    __slots__: ClassVar[tuple[str, ...]] = ("topic", "partitions")
 
     def __init__(
         self,
@@ -60,7 +60,7 @@ class OffsetForLeaderTopicResult(Message):
 class OffsetForLeaderEpochResponse(RootMessage):
     """OffsetForLeaderEpochResponse (API key 23), versions 2-4, flexible from 4."""
 
-    __slots__ = ("throttle_time_ms", "topics")
+    __slots__: ClassVar[tuple[str, ...]] = ("throttle_time_ms", "topics")
 
     API_KEY: ClassVar[int] = 23
     MIN_VERSION: ClassVar[int] = 2

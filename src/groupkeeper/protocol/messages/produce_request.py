@@ -35,7 +35,7 @@ _iB = Struct(">iB")
 
 
 class PartitionProduceData(Message):
-    __slots__ = ("index", "records")
+    __slots__: ClassVar[tuple[str, ...]] = ("index", "records")
 
     def __init__(
         self,
@@ -47,7 +47,7 @@ class PartitionProduceData(Message):
 
 
 class TopicProduceData(Message):
-    __slots__ = ("name", "topic_id", "partition_data")
+    __slots__: ClassVar[tuple[str, ...]] = ("name", "topic_id", "partition_data")
 
     def __init__(
         self,
@@ -63,7 +63,7 @@ class TopicProduceData(Message):
 class ProduceRequest(RootMessage):
     """ProduceRequest (API key 0), versions 3-13, flexible from 9."""
 
-    __slots__ = ("transactional_id", "acks", "timeout_ms", "topic_data")
+    __slots__: ClassVar[tuple[str, ...]] = ("transactional_id", "acks", "timeout_ms", "topic_data")
 
     API_KEY: ClassVar[int] = 0
     MIN_VERSION: ClassVar[int] = 3

@@ -39,7 +39,7 @@ _q = Struct(">q")
 
 
 class BatchIndexAndErrorMessage(Message):
-    __slots__ = ("batch_index", "batch_index_error_message")
+    __slots__: ClassVar[tuple[str, ...]] = ("batch_index", "batch_index_error_message")
 
     def __init__(
         self,
@@ -51,7 +51,7 @@ class BatchIndexAndErrorMessage(Message):
 
 
 class LeaderIdAndEpoch(Message):
-    __slots__ = ("leader_id", "leader_epoch")
+    __slots__: ClassVar[tuple[str, ...]] = ("leader_id", "leader_epoch")
 
     def __init__(
         self,
@@ -63,7 +63,7 @@ class LeaderIdAndEpoch(Message):
 
 
 class PartitionProduceResponse(Message):
-    __slots__ = ("index", "error_code", "base_offset", "log_append_time_ms", "log_start_offset", "record_errors", "error_message", "current_leader")
+    __slots__: ClassVar[tuple[str, ...]] = ("index", "error_code", "base_offset", "log_append_time_ms", "log_start_offset", "record_errors", "error_message", "current_leader")
 
     def __init__(
         self,
@@ -87,7 +87,7 @@ class PartitionProduceResponse(Message):
 
 
 class TopicProduceResponse(Message):
-    __slots__ = ("name", "topic_id", "partition_responses")
+    __slots__: ClassVar[tuple[str, ...]] = ("name", "topic_id", "partition_responses")
 
     def __init__(
         self,
@@ -101,7 +101,7 @@ class TopicProduceResponse(Message):
 
 
 class NodeEndpoint(Message):
-    __slots__ = ("node_id", "host", "port", "rack")
+    __slots__: ClassVar[tuple[str, ...]] = ("node_id", "host", "port", "rack")
 
     def __init__(
         self,
@@ -119,7 +119,7 @@ class NodeEndpoint(Message):
 class ProduceResponse(RootMessage):
     """ProduceResponse (API key 0), versions 3-13, flexible from 9."""
 
-    __slots__ = ("responses", "throttle_time_ms", "node_endpoints")
+    __slots__: ClassVar[tuple[str, ...]] = ("responses", "throttle_time_ms", "node_endpoints")
 
     API_KEY: ClassVar[int] = 0
     MIN_VERSION: ClassVar[int] = 3

@@ -23,7 +23,7 @@ _uitbB = Struct(">16si?bB")
 class PushTelemetryRequest(RootMessage):
     """PushTelemetryRequest (API key 72), versions 0, flexible from 0."""
 
-    __slots__ = ("client_instance_id", "subscription_id", "terminating", "compression_type", "metrics")
+    __slots__: ClassVar[tuple[str, ...]] = ("client_instance_id", "subscription_id", "terminating", "compression_type", "metrics")
 
     API_KEY: ClassVar[int] = 72
     MIN_VERSION: ClassVar[int] = 0

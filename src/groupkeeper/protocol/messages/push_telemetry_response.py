@@ -20,7 +20,7 @@ _ihx = Struct(">ihx")
 class PushTelemetryResponse(RootMessage):
     """PushTelemetryResponse (API key 72), versions 0, flexible from 0."""
 
-    __slots__ = ("throttle_time_ms", "error_code")
+    __slots__: ClassVar[tuple[str, ...]] = ("throttle_time_ms", "error_code")
 
     API_KEY: ClassVar[int] = 72
     MIN_VERSION: ClassVar[int] = 0

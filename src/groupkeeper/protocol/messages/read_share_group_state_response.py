@@ -30,7 +30,7 @@ _uB = Struct(">16sB")
 
 
 class StateBatch(Message):
-    __slots__ = ("first_offset", "last_offset", "delivery_state", "delivery_count")
+    __slots__: ClassVar[tuple[str, ...]] = ("first_offset", "last_offset", "delivery_state", "delivery_count")
 
     def __init__(
         self,
@@ -46,7 +46,7 @@ class StateBatch(Message):
 
 
 class PartitionResult(Message):
-    __slots__ = ("partition", "error_code", "error_message", "state_epoch", "start_offset", "state_batches")
+    __slots__: ClassVar[tuple[str, ...]] = ("partition", "error_code", "error_message", "state_epoch", "start_offset", "state_batches")
 
     def __init__(
         self,
@@ -66,7 +66,7 @@ class PartitionResult(Message):
 
 
 class ReadStateResult(Message):
-    __slots__ = ("topic_id", "partitions")
+    __slots__: ClassVar[tuple[str, ...]] = ("topic_id", "partitions")
 
     def __init__(
         self,
@@ -80,7 +80,7 @@ class ReadStateResult(Message):
 class ReadShareGroupStateResponse(RootMessage):
     """ReadShareGroupStateResponse (API key 84), versions 0, flexible from 0."""
 
-    __slots__ = ("results",)
+    __slots__: ClassVar[tuple[str, ...]] = ("results",)
 
     API_KEY: ClassVar[int] = 84
     MIN_VERSION: ClassVar[int] = 0

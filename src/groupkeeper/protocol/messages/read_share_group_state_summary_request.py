@@ -26,7 +26,7 @@ _uB = Struct(">16sB")
 
 
 class PartitionData(Message):
-    __slots__ = ("partition", "leader_epoch")
+    __slots__: ClassVar[tuple[str, ...]] = ("partition", "leader_epoch")
 
     def __init__(
         self,
@@ -38,7 +38,7 @@ class PartitionData(Message):
 
 
 class ReadStateSummaryData(Message):
-    __slots__ = ("topic_id", "partitions")
+    __slots__: ClassVar[tuple[str, ...]] = ("topic_id", "partitions")
 
     def __init__(
         self,
@@ -52,7 +52,7 @@ class ReadStateSummaryData(Message):
 class ReadShareGroupStateSummaryRequest(RootMessage):
     """ReadShareGroupStateSummaryRequest (API key 87), versions 0-1, flexible from 0."""
 
-    __slots__ = ("group_id", "topics")
+    __slots__: ClassVar[tuple[str, ...]] = ("group_id", "topics")
 
     API_KEY: ClassVar[int] = 87
     MIN_VERSION: ClassVar[int] = 0

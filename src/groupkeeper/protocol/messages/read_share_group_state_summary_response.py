@@ -28,7 +28,7 @@ _uB = Struct(">16sB")
 
 
 class PartitionResult(Message):
-    __slots__ = ("partition", "error_code", "error_message", "state_epoch", "leader_epoch", "start_offset", "delivery_complete_count")
+    __slots__: ClassVar[tuple[str, ...]] = ("partition", "error_code", "error_message", "state_epoch", "leader_epoch", "start_offset", "delivery_complete_count")
 
     def __init__(
         self,
@@ -50,7 +50,7 @@ class PartitionResult(Message):
 
 
 class ReadStateSummaryResult(Message):
-    __slots__ = ("topic_id", "partitions")
+    __slots__: ClassVar[tuple[str, ...]] = ("topic_id", "partitions")
 
     def __init__(
         self,
@@ -64,7 +64,7 @@ class ReadStateSummaryResult(Message):
 class ReadShareGroupStateSummaryResponse(RootMessage):
     """ReadShareGroupStateSummaryResponse (API key 87), versions 0-1, flexible from 0."""
 
-    __slots__ = ("results",)
+    __slots__: ClassVar[tuple[str, ...]] = ("results",)
 
     API_KEY: ClassVar[int] = 87
     MIN_VERSION: ClassVar[int] = 0

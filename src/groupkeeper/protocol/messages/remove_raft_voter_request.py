@@ -23,7 +23,7 @@ _iux = Struct(">i16sx")
 class RemoveRaftVoterRequest(RootMessage):
     """RemoveRaftVoterRequest (API key 81), versions 0, flexible from 0."""
 
-    __slots__ = ("cluster_id", "voter_id", "voter_directory_id")
+    __slots__: ClassVar[tuple[str, ...]] = ("cluster_id", "voter_id", "voter_directory_id")
 
     API_KEY: ClassVar[int] = 81
     MIN_VERSION: ClassVar[int] = 0

@@ -25,7 +25,7 @@ _qx = Struct(">qx")
 class RenewDelegationTokenRequest(RootMessage):
     """RenewDelegationTokenRequest (API key 39), versions 1-2, flexible from 2."""
 
-    __slots__ = ("hmac", "renew_period_ms")
+    __slots__: ClassVar[tuple[str, ...]] = ("hmac", "renew_period_ms")
 
     API_KEY: ClassVar[int] = 39
     MIN_VERSION: ClassVar[int] = 1

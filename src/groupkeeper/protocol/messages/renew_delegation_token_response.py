@@ -21,7 +21,7 @@ _hqix = Struct(">hqix")
 class RenewDelegationTokenResponse(RootMessage):
     """RenewDelegationTokenResponse (API key 39), versions 1-2, flexible from 2."""
 
-    __slots__ = ("error_code", "expiry_timestamp_ms", "throttle_time_ms")
+    __slots__: ClassVar[tuple[str, ...]] = ("error_code", "expiry_timestamp_ms", "throttle_time_ms")
 
     API_KEY: ClassVar[int] = 39
     MIN_VERSION: ClassVar[int] = 1

@@ -21,7 +21,7 @@ _hhi = Struct(">hhi")
 class RequestHeader(RootMessage):
     """RequestHeader, versions 1-2, flexible from 2."""
 
-    __slots__ = ("request_api_key", "request_api_version", "correlation_id", "client_id")
+    __slots__: ClassVar[tuple[str, ...]] = ("request_api_key", "request_api_version", "correlation_id", "client_id")
 
     MIN_VERSION: ClassVar[int] = 1
     MAX_VERSION: ClassVar[int] = 2

@@ -21,7 +21,7 @@ _ix = Struct(">ix")
 class ResponseHeader(RootMessage):
     """ResponseHeader, versions 0-1, flexible from 1."""
 
-    __slots__ = ("correlation_id",)
+    __slots__: ClassVar[tuple[str, ...]] = ("correlation_id",)
 
     MIN_VERSION: ClassVar[int] = 0
     MAX_VERSION: ClassVar[int] = 1

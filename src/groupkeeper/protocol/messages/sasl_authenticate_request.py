@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 class SaslAuthenticateRequest(RootMessage):
     """SaslAuthenticateRequest (API key 36), versions 0-2, flexible from 2."""
 
-    __slots__ = ("auth_bytes",)
+    __slots__: ClassVar[tuple[str, ...]] = ("auth_bytes",)
 
     API_KEY: ClassVar[int] = 36
     MIN_VERSION: ClassVar[int] = 0

@@ -31,7 +31,7 @@ _qx = Struct(">qx")
 class SaslAuthenticateResponse(RootMessage):
     """SaslAuthenticateResponse (API key 36), versions 0-2, flexible from 2."""
 
-    __slots__ = ("error_code", "error_message", "auth_bytes", "session_lifetime_ms")
+    __slots__: ClassVar[tuple[str, ...]] = ("error_code", "error_message", "auth_bytes", "session_lifetime_ms")
 
     API_KEY: ClassVar[int] = 36
     MIN_VERSION: ClassVar[int] = 0

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 class SaslHandshakeRequest(RootMessage):
     """SaslHandshakeRequest (API key 17), versions 0-1."""
 
-    __slots__ = ("mechanism",)
+    __slots__: ClassVar[tuple[str, ...]] = ("mechanism",)
 
     API_KEY: ClassVar[int] = 17
     MIN_VERSION: ClassVar[int] = 0

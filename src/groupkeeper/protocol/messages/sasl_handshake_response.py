@@ -24,7 +24,7 @@ _i = Struct(">i")
 class SaslHandshakeResponse(RootMessage):
     """SaslHandshakeResponse (API key 17), versions 0-1."""
 
-    __slots__ = ("error_code", "mechanisms")
+    __slots__: ClassVar[tuple[str, ...]] = ("error_code", "mechanisms")
 
     API_KEY: ClassVar[int] = 17
     MIN_VERSION: ClassVar[int] = 0

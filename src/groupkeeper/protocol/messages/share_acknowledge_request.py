@@ -32,7 +32,7 @@ _uB = Struct(">16sB")
 
 
 class AcknowledgementBatch(Message):
-    __slots__ = ("first_offset", "last_offset", "acknowledge_types")
+    __slots__: ClassVar[tuple[str, ...]] = ("first_offset", "last_offset", "acknowledge_types")
 
     def __init__(
         self,
@@ -46,7 +46,7 @@ class AcknowledgementBatch(Message):
 
 
 class AcknowledgePartition(Message):
-    __slots__ = ("partition_index", "acknowledgement_batches")
+    __slots__: ClassVar[tuple[str, ...]] = ("partition_index", "acknowledgement_batches")
 
     def __init__(
         self,
@@ -58,7 +58,7 @@ class AcknowledgePartition(Message):
 
 
 class AcknowledgeTopic(Message):
-    __slots__ = ("topic_id", "partitions")
+    __slots__: ClassVar[tuple[str, ...]] = ("topic_id", "partitions")
 
     def __init__(
         self,
@@ -72,7 +72,7 @@ class AcknowledgeTopic(Message):
 class ShareAcknowledgeRequest(RootMessage):
     """ShareAcknowledgeRequest (API key 79), versions 1-2, flexible from 1."""
 
-    __slots__ = ("group_id", "member_id", "share_session_epoch", "is_renew_ack", "topics")
+    __slots__: ClassVar[tuple[str, ...]] = ("group_id", "member_id", "share_session_epoch", "is_renew_ack", "topics")
 
     API_KEY: ClassVar[int] = 79
     MIN_VERSION: ClassVar[int] = 1

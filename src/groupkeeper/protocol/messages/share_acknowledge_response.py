@@ -30,7 +30,7 @@ _uB = Struct(">16sB")
 
 
 class LeaderIdAndEpoch(Message):
-    __slots__ = ("leader_id", "leader_epoch")
+    __slots__: ClassVar[tuple[str, ...]] = ("leader_id", "leader_epoch")
 
     def __init__(
         self,
@@ -42,7 +42,7 @@ class LeaderIdAndEpoch(Message):
 
 
 class PartitionData(Message):
-    __slots__ = ("partition_index", "error_code", "error_message", "current_leader")
+    __slots__: ClassVar[tuple[str, ...]] = ("partition_index", "error_code", "error_message", "current_leader")
 
     def __init__(
         self,
@@ -58,7 +58,7 @@ class PartitionData(Message):
 
 
 class ShareAcknowledgeTopicResponse(Message):
-    __slots__ = ("topic_id", "partitions")
+    __slots__: ClassVar[tuple[str, ...]] = ("topic_id", "partitions")
 
     def __init__(
         self,
@@ -70,7 +70,7 @@ class ShareAcknowledgeTopicResponse(Message):
 
 
 class NodeEndpoint(Message):
-    __slots__ = ("node_id", "host", "port", "rack")
+    __slots__: ClassVar[tuple[str, ...]] = ("node_id", "host", "port", "rack")
 
     def __init__(
         self,
@@ -88,7 +88,7 @@ class NodeEndpoint(Message):
 class ShareAcknowledgeResponse(RootMessage):
     """ShareAcknowledgeResponse (API key 79), versions 1-2, flexible from 1."""
 
-    __slots__ = ("throttle_time_ms", "error_code", "error_message", "acquisition_lock_timeout_ms", "responses", "node_endpoints")
+    __slots__: ClassVar[tuple[str, ...]] = ("throttle_time_ms", "error_code", "error_message", "acquisition_lock_timeout_ms", "responses", "node_endpoints")
 
     API_KEY: ClassVar[int] = 79
     MIN_VERSION: ClassVar[int] = 1

@@ -33,7 +33,7 @@ _uB = Struct(">16sB")
 
 
 class AcknowledgementBatch(Message):
-    __slots__ = ("first_offset", "last_offset", "acknowledge_types")
+    __slots__: ClassVar[tuple[str, ...]] = ("first_offset", "last_offset", "acknowledge_types")
 
     def __init__(
         self,
@@ -47,7 +47,7 @@ class AcknowledgementBatch(Message):
 
 
 class FetchPartition(Message):
-    __slots__ = ("partition_index", "partition_max_bytes", "acknowledgement_batches")
+    __slots__: ClassVar[tuple[str, ...]] = ("partition_index", "partition_max_bytes", "acknowledgement_batches")
 
     def __init__(
         self,
@@ -61,7 +61,7 @@ class FetchPartition(Message):
 
 
 class FetchTopic(Message):
-    __slots__ = ("topic_id", "partitions")
+    __slots__: ClassVar[tuple[str, ...]] = ("topic_id", "partitions")
 
     def __init__(
         self,
@@ -73,7 +73,7 @@ class FetchTopic(Message):
 
 
 class ForgottenTopic(Message):
-    __slots__ = ("topic_id", "partitions")
+    __slots__: ClassVar[tuple[str, ...]] = ("topic_id", "partitions")
 
     def __init__(
         self,
@@ -87,7 +87,7 @@ class ForgottenTopic(Message):
 class ShareFetchRequest(RootMessage):
     """ShareFetchRequest (API key 78), versions 1-2, flexible from 1."""
 
-    __slots__ = ("group_id", "member_id", "share_session_epoch", "max_wait_ms", "min_bytes", "max_bytes", "max_records", "batch_size", "share_acquire_mode", "is_renew_ack", "topics", "forgotten_topics_data")
+    __slots__: ClassVar[tuple[str, ...]] = ("group_id", "member_id", "share_session_epoch", "max_wait_ms", "min_bytes", "max_bytes", "max_records", "batch_size", "share_acquire_mode", "is_renew_ack", "topics", "forgotten_topics_data")
 
     API_KEY: ClassVar[int] = 78
     MIN_VERSION: ClassVar[int] = 1

@@ -37,7 +37,7 @@ _uB = Struct(">16sB")
 
 
 class LeaderIdAndEpoch(Message):
-    __slots__ = ("leader_id", "leader_epoch")
+    __slots__: ClassVar[tuple[str, ...]] = ("leader_id", "leader_epoch")
 
     def __init__(
         self,
@@ -49,7 +49,7 @@ class LeaderIdAndEpoch(Message):
 
 
 class AcquiredRecords(Message):
-    __slots__ = ("first_offset", "last_offset", "delivery_count")
+    __slots__: ClassVar[tuple[str, ...]] = ("first_offset", "last_offset", "delivery_count")
 
     def __init__(
         self,
@@ -63,7 +63,7 @@ class AcquiredRecords(Message):
 
 
 class PartitionData(Message):
-    __slots__ = ("partition_index", "error_code", "error_message", "acknowledge_error_code", "acknowledge_error_message", "current_leader", "records", "acquired_records")
+    __slots__: ClassVar[tuple[str, ...]] = ("partition_index", "error_code", "error_message", "acknowledge_error_code", "acknowledge_error_message", "current_leader", "records", "acquired_records")
 
     def __init__(
         self,
@@ -87,7 +87,7 @@ class PartitionData(Message):
 
 
 class ShareFetchableTopicResponse(Message):
-    __slots__ = ("topic_id", "partitions")
+    __slots__: ClassVar[tuple[str, ...]] = ("topic_id", "partitions")
 
     def __init__(
         self,
@@ -99,7 +99,7 @@ class ShareFetchableTopicResponse(Message):
 
 
 class NodeEndpoint(Message):
-    __slots__ = ("node_id", "host", "port", "rack")
+    __slots__: ClassVar[tuple[str, ...]] = ("node_id", "host", "port", "rack")
 
     def __init__(
         self,
@@ -117,7 +117,7 @@ class NodeEndpoint(Message):
 class ShareFetchResponse(RootMessage):
     """ShareFetchResponse (API key 78), versions 1-2, flexible from 1."""
 
-    __slots__ = ("throttle_time_ms", "error_code", "error_message", "acquisition_lock_timeout_ms", "responses", "node_endpoints")
+    __slots__: ClassVar[tuple[str, ...]] = ("throttle_time_ms", "error_code", "error_message", "acquisition_lock_timeout_ms", "responses", "node_endpoints")
 
     API_KEY: ClassVar[int] = 78
     MIN_VERSION: ClassVar[int] = 1

@@ -27,7 +27,7 @@ _uB = Struct(">16sB")
 
 
 class TopicPartitions(Message):
-    __slots__ = ("topic_id", "partitions")
+    __slots__: ClassVar[tuple[str, ...]] = ("topic_id", "partitions")
 
     def __init__(
         self,
@@ -41,7 +41,7 @@ class TopicPartitions(Message):
 class ShareGroupCurrentMemberAssignmentValue(RootMessage):
     """ShareGroupCurrentMemberAssignmentValue (record type 14), versions 0, flexible from 0."""
 
-    __slots__ = ("member_epoch", "previous_member_epoch", "state", "assigned_partitions")
+    __slots__: ClassVar[tuple[str, ...]] = ("member_epoch", "previous_member_epoch", "state", "assigned_partitions")
 
     RECORD_TYPE: ClassVar[int] = 14
     MIN_VERSION: ClassVar[int] = 0

@@ -25,7 +25,7 @@ _tx = Struct(">?x")
 class ShareGroupDescribeRequest(RootMessage):
     """ShareGroupDescribeRequest (API key 77), versions 1, flexible from 1."""
 
-    __slots__ = ("group_ids", "include_authorized_operations")
+    __slots__: ClassVar[tuple[str, ...]] = ("group_ids", "include_authorized_operations")
 
     API_KEY: ClassVar[int] = 77
     MIN_VERSION: ClassVar[int] = 1

@@ -33,7 +33,7 @@ _uB = Struct(">16sB")
 
 
 class TopicPartitions(Message):
-    __slots__ = ("topic_id", "topic_name", "partitions")
+    __slots__: ClassVar[tuple[str, ...]] = ("topic_id", "topic_name", "partitions")
 
     def __init__(
         self,
@@ -47,7 +47,7 @@ class TopicPartitions(Message):
 
 
 class Assignment(Message):
-    __slots__ = ("topic_partitions",)
+    __slots__: ClassVar[tuple[str, ...]] = ("topic_partitions",)
 
     def __init__(
         self,
@@ -57,7 +57,7 @@ class Assignment(Message):
 
 
 class Member(Message):
-    __slots__ = ("member_id", "rack_id", "member_epoch", "client_id", "client_host", "subscribed_topic_names", "assignment")
+    __slots__: ClassVar[tuple[str, ...]] = ("member_id", "rack_id", "member_epoch", "client_id", "client_host", "subscribed_topic_names", "assignment")
 
     def __init__(
         self,
@@ -79,7 +79,7 @@ class Member(Message):
 
 
 class DescribedGroup(Message):
-    __slots__ = ("error_code", "error_message", "group_id", "group_state", "group_epoch", "assignment_epoch", "assignor_name", "members", "authorized_operations")
+    __slots__: ClassVar[tuple[str, ...]] = ("error_code", "error_message", "group_id", "group_state", "group_epoch", "assignment_epoch", "assignor_name", "members", "authorized_operations")
 
     def __init__(
         self,
@@ -107,7 +107,7 @@ class DescribedGroup(Message):
 class ShareGroupDescribeResponse(RootMessage):
     """ShareGroupDescribeResponse (API key 77), versions 1, flexible from 1."""
 
-    __slots__ = ("throttle_time_ms", "groups")
+    __slots__: ClassVar[tuple[str, ...]] = ("throttle_time_ms", "groups")
 
     API_KEY: ClassVar[int] = 77
     MIN_VERSION: ClassVar[int] = 1

@@ -24,7 +24,7 @@ _iB = Struct(">iB")
 class ShareGroupHeartbeatRequest(RootMessage):
     """ShareGroupHeartbeatRequest (API key 76), versions 1, flexible from 1."""
 
-    __slots__ = ("group_id", "member_id", "member_epoch", "rack_id", "subscribed_topic_names")
+    __slots__: ClassVar[tuple[str, ...]] = ("group_id", "member_id", "member_epoch", "rack_id", "subscribed_topic_names")
 
     API_KEY: ClassVar[int] = 76
     MIN_VERSION: ClassVar[int] = 1

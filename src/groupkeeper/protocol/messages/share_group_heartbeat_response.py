@@ -29,7 +29,7 @@ _uB = Struct(">16sB")
 
 
 class TopicPartitions(Message):
-    __slots__ = ("topic_id", "partitions")
+    __slots__: ClassVar[tuple[str, ...]] = ("topic_id", "partitions")
 
     def __init__(
         self,
@@ -41,7 +41,7 @@ class TopicPartitions(Message):
 
 
 class Assignment(Message):
-    __slots__ = ("topic_partitions",)
+    __slots__: ClassVar[tuple[str, ...]] = ("topic_partitions",)
 
     def __init__(
         self,
@@ -53,7 +53,7 @@ class Assignment(Message):
 class ShareGroupHeartbeatResponse(RootMessage):
     """ShareGroupHeartbeatResponse (API key 76), versions 1, flexible from 1."""
 
-    __slots__ = ("throttle_time_ms", "error_code", "error_message", "member_id", "member_epoch", "heartbeat_interval_ms", "assignment")
+    __slots__: ClassVar[tuple[str, ...]] = ("throttle_time_ms", "error_code", "error_message", "member_id", "member_epoch", "heartbeat_interval_ms", "assignment")
 
     API_KEY: ClassVar[int] = 76
     MIN_VERSION: ClassVar[int] = 1

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 class ShareGroupMemberMetadataKey(RootMessage):
     """ShareGroupMemberMetadataKey (record type 10), versions 0."""
 
-    __slots__ = ("group_id", "member_id")
+    __slots__: ClassVar[tuple[str, ...]] = ("group_id", "member_id")
 
     RECORD_TYPE: ClassVar[int] = 10
     MIN_VERSION: ClassVar[int] = 0

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 class ShareGroupMemberMetadataValue(RootMessage):
     """ShareGroupMemberMetadataValue (record type 10), versions 0, flexible from 0."""
 
-    __slots__ = ("rack_id", "client_id", "client_host", "subscribed_topic_names")
+    __slots__: ClassVar[tuple[str, ...]] = ("rack_id", "client_id", "client_host", "subscribed_topic_names")
 
     RECORD_TYPE: ClassVar[int] = 10
     MIN_VERSION: ClassVar[int] = 0

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 class ShareGroupMetadataKey(RootMessage):
     """ShareGroupMetadataKey (record type 11), versions 0."""
 
-    __slots__ = ("group_id",)
+    __slots__: ClassVar[tuple[str, ...]] = ("group_id",)
 
     RECORD_TYPE: ClassVar[int] = 11
     MIN_VERSION: ClassVar[int] = 0

@@ -20,7 +20,7 @@ _iqx = Struct(">iqx")
 class ShareGroupMetadataValue(RootMessage):
     """ShareGroupMetadataValue (record type 11), versions 0, flexible from 0."""
 
-    __slots__ = ("epoch", "metadata_hash")
+    __slots__: ClassVar[tuple[str, ...]] = ("epoch", "metadata_hash")
 
     RECORD_TYPE: ClassVar[int] = 11
     MIN_VERSION: ClassVar[int] = 0

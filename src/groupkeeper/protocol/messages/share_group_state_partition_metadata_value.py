@@ -26,7 +26,7 @@ _uB = Struct(">16sB")
 
 
 class TopicPartitionsInfo(Message):
-    __slots__ = ("topic_id", "topic_name", "partitions")
+    __slots__: ClassVar[tuple[str, ...]] = ("topic_id", "topic_name", "partitions")
 
     def __init__(
         self,
@@ -40,7 +40,7 @@ class TopicPartitionsInfo(Message):
 
 
 class TopicInfo(Message):
-    __slots__ = ("topic_id", "topic_name")
+    __slots__: ClassVar[tuple[str, ...]] = ("topic_id", "topic_name")
 
     def __init__(
         self,
@@ -54,7 +54,7 @@ class TopicInfo(Message):
 class ShareGroupStatePartitionMetadataValue(RootMessage):
     """ShareGroupStatePartitionMetadataValue (record type 15), versions 0, flexible from 0."""
 
-    __slots__ = ("initializing_topics", "initialized_topics", "deleting_topics")
+    __slots__: ClassVar[tuple[str, ...]] = ("initializing_topics", "initialized_topics", "deleting_topics")
 
     RECORD_TYPE: ClassVar[int] = 15
     MIN_VERSION: ClassVar[int] = 0

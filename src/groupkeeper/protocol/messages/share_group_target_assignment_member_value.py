@@ -25,7 +25,7 @@ _uB = Struct(">16sB")
 
 
 class TopicPartition(Message):
-    __slots__ = ("topic_id", "partitions")
+    __slots__: ClassVar[tuple[str, ...]] = ("topic_id", "partitions")
 
     def __init__(
         self,
@@ -39,7 +39,7 @@ class TopicPartition(Message):
 class ShareGroupTargetAssignmentMemberValue(RootMessage):
     """ShareGroupTargetAssignmentMemberValue (record type 13), versions 0, flexible from 0."""
 
-    __slots__ = ("topic_partitions",)
+    __slots__: ClassVar[tuple[str, ...]] = ("topic_partitions",)
 
     RECORD_TYPE: ClassVar[int] = 13
     MIN_VERSION: ClassVar[int] = 0

@@ -21,7 +21,7 @@ _ui = Struct(">16si")
 class ShareSnapshotKey(RootMessage):
     """ShareSnapshotKey (record type 0), versions 0."""
 
-    __slots__ = ("group_id", "topic_id", "partition")
+    __slots__: ClassVar[tuple[str, ...]] = ("group_id", "topic_id", "partition")
 
     RECORD_TYPE: ClassVar[int] = 0
     MIN_VERSION: ClassVar[int] = 0

@@ -29,7 +29,7 @@ _qqbhx = Struct(">qqbhx")
 
 
 class StateBatch(Message):
-    __slots__ = ("first_offset", "last_offset", "delivery_state", "delivery_count")
+    __slots__: ClassVar[tuple[str, ...]] = ("first_offset", "last_offset", "delivery_state", "delivery_count")
 
     def __init__(
         self,
@@ -47,7 +47,7 @@ class StateBatch(Message):
 class ShareSnapshotValue(RootMessage):
     """ShareSnapshotValue (record type 0), versions 0, flexible from 0."""
 
-    __slots__ = ("snapshot_epoch", "state_epoch", "leader_epoch", "start_offset", "delivery_complete_count", "create_timestamp", "write_timestamp", "state_batches")
+    __slots__: ClassVar[tuple[str, ...]] = ("snapshot_epoch", "state_epoch", "leader_epoch", "start_offset", "delivery_complete_count", "create_timestamp", "write_timestamp", "state_batches")
 
     RECORD_TYPE: ClassVar[int] = 0
     MIN_VERSION: ClassVar[int] = 0

@@ -20,7 +20,7 @@ _hx = Struct(">hx")
 class SnapshotFooterRecord(RootMessage):
     """SnapshotFooterRecord, versions 0, flexible from 0."""
 
-    __slots__ = ("version",)
+    __slots__: ClassVar[tuple[str, ...]] = ("version",)
 
     MIN_VERSION: ClassVar[int] = 0
     MAX_VERSION: ClassVar[int] = 0

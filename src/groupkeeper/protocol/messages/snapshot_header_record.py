@@ -20,7 +20,7 @@ _hqx = Struct(">hqx")
 class SnapshotHeaderRecord(RootMessage):
     """SnapshotHeaderRecord, versions 0, flexible from 0."""
 
-    __slots__ = ("version", "last_contained_log_timestamp")
+    __slots__: ClassVar[tuple[str, ...]] = ("version", "last_contained_log_timestamp")
 
     MIN_VERSION: ClassVar[int] = 0
     MAX_VERSION: ClassVar[int] = 0

@@ -29,7 +29,7 @@ _iibB = Struct(">iibB")
 
 
 class TaskIds(Message):
-    __slots__ = ("subtopology_id", "partitions", "assignment_epochs")
+    __slots__: ClassVar[tuple[str, ...]] = ("subtopology_id", "partitions", "assignment_epochs")
 
     def __init__(
         self,
@@ -45,7 +45,7 @@ class TaskIds(Message):
 class StreamsGroupCurrentMemberAssignmentValue(RootMessage):
     """StreamsGroupCurrentMemberAssignmentValue (record type 22), versions 0, flexible from 0."""
 
-    __slots__ = ("member_epoch", "previous_member_epoch", "state", "active_tasks", "standby_tasks", "warmup_tasks", "active_tasks_pending_revocation", "standby_tasks_pending_revocation", "warmup_tasks_pending_revocation")
+    __slots__: ClassVar[tuple[str, ...]] = ("member_epoch", "previous_member_epoch", "state", "active_tasks", "standby_tasks", "warmup_tasks", "active_tasks_pending_revocation", "standby_tasks_pending_revocation", "warmup_tasks_pending_revocation")
 
     RECORD_TYPE: ClassVar[int] = 22
     MIN_VERSION: ClassVar[int] = 0

@@ -25,7 +25,7 @@ _t = Struct(">?")
 class StreamsGroupDescribeRequest(RootMessage):
     """StreamsGroupDescribeRequest (API key 89), versions 0-1, flexible from 0."""
 
-    __slots__ = ("group_ids", "include_authorized_operations", "include_topology_description")
+    __slots__: ClassVar[tuple[str, ...]] = ("group_ids", "include_authorized_operations", "include_topology_description")
 
     API_KEY: ClassVar[int] = 89
     MIN_VERSION: ClassVar[int] = 0

@@ -40,7 +40,7 @@ _tx = Struct(">?x")
 
 
 class KeyValue(Message):
-    __slots__ = ("key", "value")
+    __slots__: ClassVar[tuple[str, ...]] = ("key", "value")
 
     def __init__(
         self,
@@ -52,7 +52,7 @@ class KeyValue(Message):
 
 
 class TopicInfo(Message):
-    __slots__ = ("name", "partitions", "replication_factor", "topic_configs")
+    __slots__: ClassVar[tuple[str, ...]] = ("name", "partitions", "replication_factor", "topic_configs")
 
     def __init__(
         self,
@@ -68,7 +68,7 @@ class TopicInfo(Message):
 
 
 class Subtopology(Message):
-    __slots__ = ("subtopology_id", "source_topics", "repartition_sink_topics", "state_changelog_topics", "repartition_source_topics")
+    __slots__: ClassVar[tuple[str, ...]] = ("subtopology_id", "source_topics", "repartition_sink_topics", "state_changelog_topics", "repartition_source_topics")
 
     def __init__(
         self,
@@ -86,7 +86,7 @@ class Subtopology(Message):
 
 
 class Topology(Message):
-    __slots__ = ("epoch", "subtopologies")
+    __slots__: ClassVar[tuple[str, ...]] = ("epoch", "subtopologies")
 
     def __init__(
         self,
@@ -98,7 +98,7 @@ class Topology(Message):
 
 
 class Endpoint(Message):
-    __slots__ = ("host", "port")
+    __slots__: ClassVar[tuple[str, ...]] = ("host", "port")
 
     def __init__(
         self,
@@ -110,7 +110,7 @@ class Endpoint(Message):
 
 
 class TaskOffset(Message):
-    __slots__ = ("subtopology_id", "partition", "offset")
+    __slots__: ClassVar[tuple[str, ...]] = ("subtopology_id", "partition", "offset")
 
     def __init__(
         self,
@@ -124,7 +124,7 @@ class TaskOffset(Message):
 
 
 class TaskIds(Message):
-    __slots__ = ("subtopology_id", "partitions")
+    __slots__: ClassVar[tuple[str, ...]] = ("subtopology_id", "partitions")
 
     def __init__(
         self,
@@ -136,7 +136,7 @@ class TaskIds(Message):
 
 
 class Assignment(Message):
-    __slots__ = ("active_tasks", "standby_tasks", "warmup_tasks")
+    __slots__: ClassVar[tuple[str, ...]] = ("active_tasks", "standby_tasks", "warmup_tasks")
 
     def __init__(
         self,
@@ -150,7 +150,7 @@ class Assignment(Message):
 
 
 class Member(Message):
-    __slots__ = ("member_id", "member_epoch", "instance_id", "rack_id", "client_id", "client_host", "topology_epoch", "process_id", "user_endpoint", "client_tags", "task_offsets", "task_end_offsets", "assignment", "target_assignment", "is_classic")
+    __slots__: ClassVar[tuple[str, ...]] = ("member_id", "member_epoch", "instance_id", "rack_id", "client_id", "client_host", "topology_epoch", "process_id", "user_endpoint", "client_tags", "task_offsets", "task_end_offsets", "assignment", "target_assignment", "is_classic")
 
     def __init__(
         self,
@@ -188,7 +188,7 @@ class Member(Message):
 
 
 class TopologyDescriptionNode(Message):
-    __slots__ = ("name", "node_type", "source_topics", "sink_topic", "stores", "successors")
+    __slots__: ClassVar[tuple[str, ...]] = ("name", "node_type", "source_topics", "sink_topic", "stores", "successors")
 
     def __init__(
         self,
@@ -208,7 +208,7 @@ class TopologyDescriptionNode(Message):
 
 
 class TopologyDescriptionSubtopology(Message):
-    __slots__ = ("subtopology_id", "nodes")
+    __slots__: ClassVar[tuple[str, ...]] = ("subtopology_id", "nodes")
 
     def __init__(
         self,
@@ -220,7 +220,7 @@ class TopologyDescriptionSubtopology(Message):
 
 
 class TopologyDescriptionGlobalStore(Message):
-    __slots__ = ("source", "processor")
+    __slots__: ClassVar[tuple[str, ...]] = ("source", "processor")
 
     def __init__(
         self,
@@ -232,7 +232,7 @@ class TopologyDescriptionGlobalStore(Message):
 
 
 class TopologyDescription(Message):
-    __slots__ = ("subtopologies", "global_stores")
+    __slots__: ClassVar[tuple[str, ...]] = ("subtopologies", "global_stores")
 
     def __init__(
         self,
@@ -244,7 +244,7 @@ class TopologyDescription(Message):
 
 
 class DescribedGroup(Message):
-    __slots__ = ("error_code", "error_message", "group_id", "group_state", "group_epoch", "assignment_epoch", "topology", "members", "authorized_operations", "topology_description", "topology_description_status", "assignor_name")
+    __slots__: ClassVar[tuple[str, ...]] = ("error_code", "error_message", "group_id", "group_state", "group_epoch", "assignment_epoch", "topology", "members", "authorized_operations", "topology_description", "topology_description_status", "assignor_name")
 
     def __init__(
         self,
@@ -278,7 +278,7 @@ class DescribedGroup(Message):
 class StreamsGroupDescribeResponse(RootMessage):
     """StreamsGroupDescribeResponse (API key 89), versions 0-1, flexible from 0."""
 
-    __slots__ = ("throttle_time_ms", "groups")
+    __slots__: ClassVar[tuple[str, ...]] = ("throttle_time_ms", "groups")
 
     API_KEY: ClassVar[int] = 89
     MIN_VERSION: ClassVar[int] = 0

@@ -36,7 +36,7 @@ _tx = Struct(">?x")
 
 
 class KeyValue(Message):
-    __slots__ = ("key", "value")
+    __slots__: ClassVar[tuple[str, ...]] = ("key", "value")
 
     def __init__(
         self,
@@ -48,7 +48,7 @@ class KeyValue(Message):
 
 
 class TopicInfo(Message):
-    __slots__ = ("name", "partitions", "replication_factor", "topic_configs")
+    __slots__: ClassVar[tuple[str, ...]] = ("name", "partitions", "replication_factor", "topic_configs")
 
     def __init__(
         self,
@@ -64,7 +64,7 @@ class TopicInfo(Message):
 
 
 class CopartitionGroup(Message):
-    __slots__ = ("source_topics", "source_topic_regex", "repartition_source_topics")
+    __slots__: ClassVar[tuple[str, ...]] = ("source_topics", "source_topic_regex", "repartition_source_topics")
 
     def __init__(
         self,
@@ -78,7 +78,7 @@ class CopartitionGroup(Message):
 
 
 class Subtopology(Message):
-    __slots__ = ("subtopology_id", "source_topics", "source_topic_regex", "state_changelog_topics", "repartition_sink_topics", "repartition_source_topics", "copartition_groups")
+    __slots__: ClassVar[tuple[str, ...]] = ("subtopology_id", "source_topics", "source_topic_regex", "state_changelog_topics", "repartition_sink_topics", "repartition_source_topics", "copartition_groups")
 
     def __init__(
         self,
@@ -100,7 +100,7 @@ class Subtopology(Message):
 
 
 class Topology(Message):
-    __slots__ = ("epoch", "subtopologies")
+    __slots__: ClassVar[tuple[str, ...]] = ("epoch", "subtopologies")
 
     def __init__(
         self,
@@ -112,7 +112,7 @@ class Topology(Message):
 
 
 class TaskIds(Message):
-    __slots__ = ("subtopology_id", "partitions")
+    __slots__: ClassVar[tuple[str, ...]] = ("subtopology_id", "partitions")
 
     def __init__(
         self,
@@ -124,7 +124,7 @@ class TaskIds(Message):
 
 
 class Endpoint(Message):
-    __slots__ = ("host", "port")
+    __slots__: ClassVar[tuple[str, ...]] = ("host", "port")
 
     def __init__(
         self,
@@ -136,7 +136,7 @@ class Endpoint(Message):
 
 
 class TaskOffset(Message):
-    __slots__ = ("subtopology_id", "partition", "offset")
+    __slots__: ClassVar[tuple[str, ...]] = ("subtopology_id", "partition", "offset")
 
     def __init__(
         self,
@@ -152,7 +152,7 @@ class TaskOffset(Message):
 class StreamsGroupHeartbeatRequest(RootMessage):
     """StreamsGroupHeartbeatRequest (API key 88), versions 0-1, flexible from 0."""
 
-    __slots__ = ("group_id", "member_id", "member_epoch", "endpoint_information_epoch", "instance_id", "rack_id", "rebalance_timeout_ms", "topology", "active_tasks", "standby_tasks", "warmup_tasks", "process_id", "user_endpoint", "client_tags", "task_offsets", "task_end_offsets", "shutdown_application")
+    __slots__: ClassVar[tuple[str, ...]] = ("group_id", "member_id", "member_epoch", "endpoint_information_epoch", "instance_id", "rack_id", "rebalance_timeout_ms", "topology", "active_tasks", "standby_tasks", "warmup_tasks", "process_id", "user_endpoint", "client_tags", "task_offsets", "task_end_offsets", "shutdown_application")
 
     API_KEY: ClassVar[int] = 88
     MIN_VERSION: ClassVar[int] = 0

@@ -36,7 +36,7 @@ _t = Struct(">?")
 
 
 class Status(Message):
-    __slots__ = ("status_code", "status_detail")
+    __slots__: ClassVar[tuple[str, ...]] = ("status_code", "status_detail")
 
     def __init__(
         self,
@@ -48,7 +48,7 @@ class Status(Message):
 
 
 class TaskIds(Message):
-    __slots__ = ("subtopology_id", "partitions")
+    __slots__: ClassVar[tuple[str, ...]] = ("subtopology_id", "partitions")
 
     def __init__(
         self,
@@ -60,7 +60,7 @@ class TaskIds(Message):
 
 
 class Endpoint(Message):
-    __slots__ = ("host", "port")
+    __slots__: ClassVar[tuple[str, ...]] = ("host", "port")
 
     def __init__(
         self,
@@ -72,7 +72,7 @@ class Endpoint(Message):
 
 
 class TopicPartition(Message):
-    __slots__ = ("topic", "partitions")
+    __slots__: ClassVar[tuple[str, ...]] = ("topic", "partitions")
 
     def __init__(
         self,
@@ -84,7 +84,7 @@ class TopicPartition(Message):
 
 
 class EndpointToPartitions(Message):
-    __slots__ = ("user_endpoint", "active_partitions", "standby_partitions")
+    __slots__: ClassVar[tuple[str, ...]] = ("user_endpoint", "active_partitions", "standby_partitions")
 
     def __init__(
         self,
@@ -100,7 +100,7 @@ class EndpointToPartitions(Message):
 class StreamsGroupHeartbeatResponse(RootMessage):
     """StreamsGroupHeartbeatResponse (API key 88), versions 0-1, flexible from 0."""
 
-    __slots__ = ("throttle_time_ms", "error_code", "error_message", "member_id", "member_epoch", "heartbeat_interval_ms", "acceptable_recovery_lag_legacy", "task_offset_interval_ms", "acceptable_recovery_lag", "status", "active_tasks", "standby_tasks", "warmup_tasks", "topology_description_required", "endpoint_information_epoch", "partitions_by_user_endpoint")
+    __slots__: ClassVar[tuple[str, ...]] = ("throttle_time_ms", "error_code", "error_message", "member_id", "member_epoch", "heartbeat_interval_ms", "acceptable_recovery_lag_legacy", "task_offset_interval_ms", "acceptable_recovery_lag", "status", "active_tasks", "standby_tasks", "warmup_tasks", "topology_description_required", "endpoint_information_epoch", "partitions_by_user_endpoint")
 
     API_KEY: ClassVar[int] = 88
     MIN_VERSION: ClassVar[int] = 0

@@ -26,7 +26,7 @@ _iiB = Struct(">iiB")
 
 
 class Endpoint(Message):
-    __slots__ = ("host", "port")
+    __slots__: ClassVar[tuple[str, ...]] = ("host", "port")
 
     def __init__(
         self,
@@ -38,7 +38,7 @@ class Endpoint(Message):
 
 
 class KeyValue(Message):
-    __slots__ = ("key", "value")
+    __slots__: ClassVar[tuple[str, ...]] = ("key", "value")
 
     def __init__(
         self,
@@ -52,7 +52,7 @@ class KeyValue(Message):
 class StreamsGroupMemberMetadataValue(RootMessage):
     """StreamsGroupMemberMetadataValue (record type 19), versions 0, flexible from 0."""
 
-    __slots__ = ("instance_id", "rack_id", "client_id", "client_host", "rebalance_timeout_ms", "topology_epoch", "process_id", "user_endpoint", "client_tags")
+    __slots__: ClassVar[tuple[str, ...]] = ("instance_id", "rack_id", "client_id", "client_host", "rebalance_timeout_ms", "topology_epoch", "process_id", "user_endpoint", "client_tags")
 
     RECORD_TYPE: ClassVar[int] = 19
     MIN_VERSION: ClassVar[int] = 0

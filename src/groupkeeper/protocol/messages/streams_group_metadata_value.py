@@ -27,7 +27,7 @@ _iqB = Struct(">iqB")
 
 
 class LastAssignmentConfig(Message):
-    __slots__ = ("key", "value")
+    __slots__: ClassVar[tuple[str, ...]] = ("key", "value")
 
     def __init__(
         self,
@@ -41,7 +41,7 @@ class LastAssignmentConfig(Message):
 class StreamsGroupMetadataValue(RootMessage):
     """StreamsGroupMetadataValue (record type 17), versions 0, flexible from 0."""
 
-    __slots__ = ("epoch", "metadata_hash", "validated_topology_epoch", "last_assignment_configs", "stored_description_topology_epoch", "failed_description_topology_epoch")
+    __slots__: ClassVar[tuple[str, ...]] = ("epoch", "metadata_hash", "validated_topology_epoch", "last_assignment_configs", "stored_description_topology_epoch", "failed_description_topology_epoch")
 
     RECORD_TYPE: ClassVar[int] = 17
     MIN_VERSION: ClassVar[int] = 0

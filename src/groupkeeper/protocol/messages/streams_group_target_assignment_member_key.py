@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 class StreamsGroupTargetAssignmentMemberKey(RootMessage):
     """StreamsGroupTargetAssignmentMemberKey (record type 21), versions 0."""
 
-    __slots__ = ("group_id", "member_id")
+    __slots__: ClassVar[tuple[str, ...]] = ("group_id", "member_id")
 
     RECORD_TYPE: ClassVar[int] = 21
     MIN_VERSION: ClassVar[int] = 0

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class TaskIds(Message):
-    __slots__ = ("subtopology_id", "partitions")
+    __slots__: ClassVar[tuple[str, ...]] = ("subtopology_id", "partitions")
 
     def __init__(
         self,
@@ -35,7 +35,7 @@ class TaskIds(Message):
 class StreamsGroupTargetAssignmentMemberValue(RootMessage):
     """StreamsGroupTargetAssignmentMemberValue (record type 21), versions 0, flexible from 0."""
 
-    __slots__ = ("active_tasks", "standby_tasks", "warmup_tasks")
+    __slots__: ClassVar[tuple[str, ...]] = ("active_tasks", "standby_tasks", "warmup_tasks")
 
     RECORD_TYPE: ClassVar[int] = 21
     MIN_VERSION: ClassVar[int] = 0

@@ -24,7 +24,7 @@ _q = Struct(">q")
 class StreamsGroupTargetAssignmentMetadataValue(RootMessage):
     """StreamsGroupTargetAssignmentMetadataValue (record type 20), versions 0, flexible from 0."""
 
-    __slots__ = ("assignment_epoch", "assignment_timestamp")
+    __slots__: ClassVar[tuple[str, ...]] = ("assignment_epoch", "assignment_timestamp")
 
     RECORD_TYPE: ClassVar[int] = 20
     MIN_VERSION: ClassVar[int] = 0

@@ -25,7 +25,7 @@ _i = Struct(">i")
 
 
 class TopologyDescriptionNode(Message):
-    __slots__ = ("name", "node_type", "source_topics", "sink_topic", "stores", "successors")
+    __slots__: ClassVar[tuple[str, ...]] = ("name", "node_type", "source_topics", "sink_topic", "stores", "successors")
 
     def __init__(
         self,
@@ -45,7 +45,7 @@ class TopologyDescriptionNode(Message):
 
 
 class TopologyDescriptionSubtopology(Message):
-    __slots__ = ("subtopology_id", "nodes")
+    __slots__: ClassVar[tuple[str, ...]] = ("subtopology_id", "nodes")
 
     def __init__(
         self,
@@ -57,7 +57,7 @@ class TopologyDescriptionSubtopology(Message):
 
 
 class TopologyDescriptionGlobalStore(Message):
-    __slots__ = ("source", "processor")
+    __slots__: ClassVar[tuple[str, ...]] = ("source", "processor")
 
     def __init__(
         self,
@@ -69,7 +69,7 @@ class TopologyDescriptionGlobalStore(Message):
 
 
 class TopologyDescription(Message):
-    __slots__ = ("subtopologies", "global_stores")
+    __slots__: ClassVar[tuple[str, ...]] = ("subtopologies", "global_stores")
 
     def __init__(
         self,
@@ -83,7 +83,7 @@ class TopologyDescription(Message):
 class StreamsGroupTopologyDescriptionUpdateRequest(RootMessage):
     """StreamsGroupTopologyDescriptionUpdateRequest (API key 93), versions 0, flexible from 0."""
 
-    __slots__ = ("group_id", "member_id", "topology_epoch", "topology_description")
+    __slots__: ClassVar[tuple[str, ...]] = ("group_id", "member_id", "topology_epoch", "topology_description")
 
     API_KEY: ClassVar[int] = 93
     MIN_VERSION: ClassVar[int] = 0

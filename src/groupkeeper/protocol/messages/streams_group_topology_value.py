@@ -28,7 +28,7 @@ _ihB = Struct(">ihB")
 
 
 class TopicConfig(Message):
-    __slots__ = ("key", "value")
+    __slots__: ClassVar[tuple[str, ...]] = ("key", "value")
 
     def __init__(
         self,
@@ -40,7 +40,7 @@ class TopicConfig(Message):
 
 
 class TopicInfo(Message):
-    __slots__ = ("name", "partitions", "replication_factor", "topic_configs")
+    __slots__: ClassVar[tuple[str, ...]] = ("name", "partitions", "replication_factor", "topic_configs")
 
     def __init__(
         self,
@@ -56,7 +56,7 @@ class TopicInfo(Message):
 
 
 class CopartitionGroup(Message):
-    __slots__ = ("source_topics", "source_topic_regex", "repartition_source_topics")
+    __slots__: ClassVar[tuple[str, ...]] = ("source_topics", "source_topic_regex", "repartition_source_topics")
 
     def __init__(
         self,
@@ -70,7 +70,7 @@ class CopartitionGroup(Message):
 
 
 class Subtopology(Message):
-    __slots__ = ("subtopology_id", "source_topics", "source_topic_regex", "state_changelog_topics", "repartition_sink_topics", "repartition_source_topics", "copartition_groups")
+    __slots__: ClassVar[tuple[str, ...]] = ("subtopology_id", "source_topics", "source_topic_regex", "state_changelog_topics", "repartition_sink_topics", "repartition_source_topics", "copartition_groups")
 
     def __init__(
         self,
@@ -94,7 +94,7 @@ class Subtopology(Message):
 class StreamsGroupTopologyValue(RootMessage):
     """StreamsGroupTopologyValue (record type 23), versions 0, flexible from 0."""
 
-    __slots__ = ("epoch", "subtopologies")
+    __slots__: ClassVar[tuple[str, ...]] = ("epoch", "subtopologies")
 
     RECORD_TYPE: ClassVar[int] = 23
     MIN_VERSION: ClassVar[int] = 0

@@ -33,7 +33,7 @@ _iB = Struct(">iB")
 
 
 class SyncGroupRequestAssignment(Message):
-    __slots__ = ("member_id", "assignment")
+    __slots__: ClassVar[tuple[str, ...]] = ("member_id", "assignment")
 
     def __init__(
         self,
@@ -47,7 +47,7 @@ class SyncGroupRequestAssignment(Message):
 class SyncGroupRequest(RootMessage):
     """SyncGroupRequest (API key 14), versions 0-5, flexible from 4."""
 
-    __slots__ = ("group_id", "generation_id", "member_id", "group_instance_id", "protocol_type", "protocol_name", "assignments")
+    __slots__: ClassVar[tuple[str, ...]] = ("group_id", "generation_id", "member_id", "group_instance_id", "protocol_type", "protocol_name", "assignments")
 
     API_KEY: ClassVar[int] = 14
     MIN_VERSION: ClassVar[int] = 0

@@ -27,7 +27,7 @@ _ih = Struct(">ih")
 class SyncGroupResponse(RootMessage):
     """SyncGroupResponse (API key 14), versions 0-5, flexible from 4."""
 
-    __slots__ = ("throttle_time_ms", "error_code", "protocol_type", "protocol_name", "assignment")
+    __slots__: ClassVar[tuple[str, ...]] = ("throttle_time_ms", "error_code", "protocol_type", "protocol_name", "assignment")
 
     API_KEY: ClassVar[int] = 14
     MIN_VERSION: ClassVar[int] = 0

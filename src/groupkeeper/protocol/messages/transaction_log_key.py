@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 class TransactionLogKey(RootMessage):
     """TransactionLogKey (record type 0), versions 0."""
 
-    __slots__ = ("transactional_id",)
+    __slots__: ClassVar[tuple[str, ...]] = ("transactional_id",)
 
     RECORD_TYPE: ClassVar[int] = 0
     MIN_VERSION: ClassVar[int] = 0

@@ -38,7 +38,7 @@ _qqB = Struct(">qqB")
 
 
 class PartitionsSchema(Message):
-    __slots__ = ("topic", "partition_ids")
+    __slots__: ClassVar[tuple[str, ...]] = ("topic", "partition_ids")
 
     def __init__(
         self,
@@ -52,7 +52,7 @@ class PartitionsSchema(Message):
 class TransactionLogValue(RootMessage):
     """TransactionLogValue (record type 0), versions 0-1, flexible from 1."""
 
-    __slots__ = ("producer_id", "previous_producer_id", "next_producer_id", "producer_epoch", "next_producer_epoch", "transaction_timeout_ms", "transaction_status", "transaction_partitions", "transaction_last_update_timestamp_ms", "transaction_start_timestamp_ms", "client_transaction_version")
+    __slots__: ClassVar[tuple[str, ...]] = ("producer_id", "previous_producer_id", "next_producer_id", "producer_epoch", "next_producer_epoch", "transaction_timeout_ms", "transaction_status", "transaction_partitions", "transaction_last_update_timestamp_ms", "transaction_start_timestamp_ms", "client_transaction_version")
 
     RECORD_TYPE: ClassVar[int] = 0
     MIN_VERSION: ClassVar[int] = 0

@@ -35,7 +35,7 @@ _qhiB = Struct(">qhiB")
 
 
 class TxnOffsetCommitRequestPartition(Message):
-    __slots__ = ("partition_index", "committed_offset", "committed_leader_epoch", "committed_metadata")
+    __slots__: ClassVar[tuple[str, ...]] = ("partition_index", "committed_offset", "committed_leader_epoch", "committed_metadata")
 
     def __init__(
         self,
@@ -51,7 +51,7 @@ class TxnOffsetCommitRequestPartition(Message):
 
 
 class TxnOffsetCommitRequestTopic(Message):
-    __slots__ = ("name", "topic_id", "partitions")
+    __slots__: ClassVar[tuple[str, ...]] = ("name", "topic_id", "partitions")
 
     def __init__(
         self,
@@ -67,7 +67,7 @@ class TxnOffsetCommitRequestTopic(Message):
 class TxnOffsetCommitRequest(RootMessage):
     """TxnOffsetCommitRequest (API key 28), versions 0-6, flexible from 3."""
 
-    __slots__ = ("transactional_id", "group_id", "producer_id", "producer_epoch", "generation_id_or_member_epoch", "member_id", "group_instance_id", "topics")
+    __slots__: ClassVar[tuple[str, ...]] = ("transactional_id", "group_id", "producer_id", "producer_epoch", "generation_id_or_member_epoch", "member_id", "group_instance_id", "topics")
 
     API_KEY: ClassVar[int] = 28
     MIN_VERSION: ClassVar[int] = 0

@@ -31,7 +31,7 @@ _ihx = Struct(">ihx")
 
 
 class TxnOffsetCommitResponsePartition(Message):
-    __slots__ = ("partition_index", "error_code")
+    __slots__: ClassVar[tuple[str, ...]] = ("partition_index", "error_code")
 
     def __init__(
         self,
@@ -43,7 +43,7 @@ class TxnOffsetCommitResponsePartition(Message):
 
 
 class TxnOffsetCommitResponseTopic(Message):
-    __slots__ = ("name", "topic_id", "partitions")
+    __slots__: ClassVar[tuple[str, ...]] = ("name", "topic_id", "partitions")
 
     def __init__(
         self,
@@ -59,7 +59,7 @@ class TxnOffsetCommitResponseTopic(Message):
 class TxnOffsetCommitResponse(RootMessage):
     """TxnOffsetCommitResponse (API key 28), versions 0-6, flexible from 3."""
 
-    __slots__ = ("throttle_time_ms", "topics")
+    __slots__: ClassVar[tuple[str, ...]] = ("throttle_time_ms", "topics")
 
     API_KEY: ClassVar[int] = 28
     MIN_VERSION: ClassVar[int] = 0

@@ -20,7 +20,7 @@ _ix = Struct(">ix")
 class UnregisterBrokerRequest(RootMessage):
     """UnregisterBrokerRequest (API key 64), versions 0, flexible from 0."""
 
-    __slots__ = ("broker_id",)
+    __slots__: ClassVar[tuple[str, ...]] = ("broker_id",)
 
     API_KEY: ClassVar[int] = 64
     MIN_VERSION: ClassVar[int] = 0

@@ -20,7 +20,7 @@ _ix = Struct(">ix")
 class UnregisterControllerRequest(RootMessage):
     """UnregisterControllerRequest (API key 94), versions 0, flexible from 0."""
 
-    __slots__ = ("controller_id",)
+    __slots__: ClassVar[tuple[str, ...]] = ("controller_id",)
 
     API_KEY: ClassVar[int] = 94
     MIN_VERSION: ClassVar[int] = 0

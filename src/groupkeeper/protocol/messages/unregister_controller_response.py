@@ -22,7 +22,7 @@ _ihB = Struct(">ihB")
 class UnregisterControllerResponse(RootMessage):
     """UnregisterControllerResponse (API key 94), versions 0, flexible from 0."""
 
-    __slots__ = ("throttle_time_ms", "error_code", "error_message")
+    __slots__: ClassVar[tuple[str, ...]] = ("throttle_time_ms", "error_code", "error_message")
 
     API_KEY: ClassVar[int] = 94
     MIN_VERSION: ClassVar[int] = 0

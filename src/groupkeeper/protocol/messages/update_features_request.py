@@ -28,7 +28,7 @@ _t = Struct(">?")
 
 
 class FeatureUpdateKey(Message):
-    __slots__ = ("feature", "max_version_level", "allow_downgrade", "upgrade_type")
+    __slots__: ClassVar[tuple[str, ...]] = ("feature", "max_version_level", "allow_downgrade", "upgrade_type")
 
     def __init__(
         self,
@@ -46,7 +46,7 @@ class FeatureUpdateKey(Message):
 class UpdateFeaturesRequest(RootMessage):
     """UpdateFeaturesRequest (API key 57), versions 0-2, flexible from 0."""
 
-    __slots__ = ("timeout_ms", "feature_updates", "validate_only")
+    __slots__: ClassVar[tuple[str, ...]] = ("timeout_ms", "feature_updates", "validate_only")
 
     API_KEY: ClassVar[int] = 57
     MIN_VERSION: ClassVar[int] = 0

@@ -26,7 +26,7 @@ _ihB = Struct(">ihB")
 
 
 class UpdatableFeatureResult(Message):
-    __slots__ = ("feature", "error_code", "error_message")
+    __slots__: ClassVar[tuple[str, ...]] = ("feature", "error_code", "error_message")
 
     def __init__(
         self,
@@ -42,7 +42,7 @@ class UpdatableFeatureResult(Message):
 class UpdateFeaturesResponse(RootMessage):
     """UpdateFeaturesResponse (API key 57), versions 0-2, flexible from 0."""
 
-    __slots__ = ("throttle_time_ms", "error_code", "error_message", "results")
+    __slots__: ClassVar[tuple[str, ...]] = ("throttle_time_ms", "error_code", "error_message", "results")
 
     API_KEY: ClassVar[int] = 57
     MIN_VERSION: ClassVar[int] = 0

@@ -29,7 +29,7 @@ _iiuB = Struct(">ii16sB")
 
 
 class Listener(Message):
-    __slots__ = ("name", "host", "port")
+    __slots__: ClassVar[tuple[str, ...]] = ("name", "host", "port")
 
     def __init__(
         self,
@@ -43,7 +43,7 @@ class Listener(Message):
 
 
 class KRaftVersionFeature(Message):
-    __slots__ = ("min_supported_version", "max_supported_version")
+    __slots__: ClassVar[tuple[str, ...]] = ("min_supported_version", "max_supported_version")
 
     def __init__(
         self,
@@ -57,7 +57,7 @@ class KRaftVersionFeature(Message):
 class UpdateRaftVoterRequest(RootMessage):
     """UpdateRaftVoterRequest (API key 82), versions 0, flexible from 0."""
 
-    __slots__ = ("cluster_id", "current_leader_epoch", "voter_id", "voter_directory_id", "listeners", "kraft_version_feature")
+    __slots__: ClassVar[tuple[str, ...]] = ("cluster_id", "current_leader_epoch", "voter_id", "voter_directory_id", "listeners", "kraft_version_feature")
 
     API_KEY: ClassVar[int] = 82
     MIN_VERSION: ClassVar[int] = 0

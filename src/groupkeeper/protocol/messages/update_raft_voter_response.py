@@ -28,7 +28,7 @@ _ix = Struct(">ix")
 
 
 class CurrentLeader(Message):
-    __slots__ = ("leader_id", "leader_epoch", "host", "port")
+    __slots__: ClassVar[tuple[str, ...]] = ("leader_id", "leader_epoch", "host", "port")
 
     def __init__(
         self,
@@ -46,7 +46,7 @@ class CurrentLeader(Message):
 class UpdateRaftVoterResponse(RootMessage):
     """UpdateRaftVoterResponse (API key 82), versions 0, flexible from 0."""
 
-    __slots__ = ("throttle_time_ms", "error_code", "current_leader")
+    __slots__: ClassVar[tuple[str, ...]] = ("throttle_time_ms", "error_code", "current_leader")
 
     API_KEY: ClassVar[int] = 82
     MIN_VERSION: ClassVar[int] = 0

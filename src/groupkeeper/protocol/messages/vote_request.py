@@ -29,7 +29,7 @@ _uu = Struct(">16s16s")
 
 
 class PartitionData(Message):
-    __slots__ = ("partition_index", "replica_epoch", "replica_id", "replica_directory_id", "voter_directory_id", "last_offset_epoch", "last_offset", "pre_vote")
+    __slots__: ClassVar[tuple[str, ...]] = ("partition_index", "replica_epoch", "replica_id", "replica_directory_id", "voter_directory_id", "last_offset_epoch", "last_offset", "pre_vote")
 
     def __init__(
         self,
@@ -53,7 +53,7 @@ class PartitionData(Message):
 
 
 class TopicData(Message):
-    __slots__ = ("topic_name", "partitions")
+    __slots__: ClassVar[tuple[str, ...]] = ("topic_name", "partitions")
 
     def __init__(
         self,
@@ -67,7 +67,7 @@ class TopicData(Message):
 class VoteRequest(RootMessage):
     """VoteRequest (API key 52), versions 0-2, flexible from 0."""
 
-    __slots__ = ("cluster_id", "voter_id", "topics")
+    __slots__: ClassVar[tuple[str, ...]] = ("cluster_id", "voter_id", "topics")
 
     API_KEY: ClassVar[int] = 52
     MIN_VERSION: ClassVar[int] = 0

@@ -34,7 +34,7 @@ _ihiitx = Struct(">ihii?x")
 
 
 class PartitionData(Message):
-    __slots__ = ("partition_index", "error_code", "leader_id", "leader_epoch", "vote_granted")
+    __slots__: ClassVar[tuple[str, ...]] = ("partition_index", "error_code", "leader_id", "leader_epoch", "vote_granted")
 
     def __init__(
         self,
@@ -52,7 +52,7 @@ class PartitionData(Message):
 
 
 class TopicData(Message):
-    __slots__ = ("topic_name", "partitions")
+    __slots__: ClassVar[tuple[str, ...]] = ("topic_name", "partitions")
 
     def __init__(
         self,
@@ -64,7 +64,7 @@ class TopicData(Message):
 
 
 class NodeEndpoint(Message):
-    __slots__ = ("node_id", "host", "port")
+    __slots__: ClassVar[tuple[str, ...]] = ("node_id", "host", "port")
 
     def __init__(
         self,
@@ -80,7 +80,7 @@ class NodeEndpoint(Message):
 class VoteResponse(RootMessage):
     """VoteResponse (API key 52), versions 0-2, flexible from 0."""
 
-    __slots__ = ("error_code", "topics", "node_endpoints")
+    __slots__: ClassVar[tuple[str, ...]] = ("error_code", "topics", "node_endpoints")
 
     API_KEY: ClassVar[int] = 52
     MIN_VERSION: ClassVar[int] = 0

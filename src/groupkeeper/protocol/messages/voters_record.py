@@ -31,7 +31,7 @@ _iuB = Struct(">i16sB")
 
 
 class Endpoint(Message):
-    __slots__ = ("name", "host", "port")
+    __slots__: ClassVar[tuple[str, ...]] = ("name", "host", "port")
 
     def __init__(
         self,
@@ -45,7 +45,7 @@ class Endpoint(Message):
 
 
 class KRaftVersionFeature(Message):
-    __slots__ = ("min_supported_version", "max_supported_version")
+    __slots__: ClassVar[tuple[str, ...]] = ("min_supported_version", "max_supported_version")
 
     def __init__(
         self,
@@ -57,7 +57,7 @@ class KRaftVersionFeature(Message):
 
 
 class Voter(Message):
-    __slots__ = ("voter_id", "voter_directory_id", "endpoints", "kraft_version_feature")
+    __slots__: ClassVar[tuple[str, ...]] = ("voter_id", "voter_directory_id", "endpoints", "kraft_version_feature")
 
     def __init__(
         self,
@@ -75,7 +75,7 @@ class Voter(Message):
 class VotersRecord(RootMessage):
     """VotersRecord, versions 0, flexible from 0."""
 
-    __slots__ = ("version", "voters")
+    __slots__: ClassVar[tuple[str, ...]] = ("version", "voters")
 
     MIN_VERSION: ClassVar[int] = 0
     MAX_VERSION: ClassVar[int] = 0

@@ -28,7 +28,7 @@ _uB = Struct(">16sB")
 
 
 class StateBatch(Message):
-    __slots__ = ("first_offset", "last_offset", "delivery_state", "delivery_count")
+    __slots__: ClassVar[tuple[str, ...]] = ("first_offset", "last_offset", "delivery_state", "delivery_count")
 
     def __init__(
         self,
@@ -44,7 +44,7 @@ class StateBatch(Message):
 
 
 class PartitionData(Message):
-    __slots__ = ("partition", "state_epoch", "leader_epoch", "start_offset", "delivery_complete_count", "state_batches")
+    __slots__: ClassVar[tuple[str, ...]] = ("partition", "state_epoch", "leader_epoch", "start_offset", "delivery_complete_count", "state_batches")
 
     def __init__(
         self,
@@ -64,7 +64,7 @@ class PartitionData(Message):
 
 
 class WriteStateData(Message):
-    __slots__ = ("topic_id", "partitions")
+    __slots__: ClassVar[tuple[str, ...]] = ("topic_id", "partitions")
 
     def __init__(
         self,
@@ -78,7 +78,7 @@ class WriteStateData(Message):
 class WriteShareGroupStateRequest(RootMessage):
     """WriteShareGroupStateRequest (API key 85), versions 0-1, flexible from 0."""
 
-    __slots__ = ("group_id", "topics")
+    __slots__: ClassVar[tuple[str, ...]] = ("group_id", "topics")
 
     API_KEY: ClassVar[int] = 85
     MIN_VERSION: ClassVar[int] = 0

@@ -26,7 +26,7 @@ _uB = Struct(">16sB")
 
 
 class PartitionResult(Message):
-    __slots__ = ("partition", "error_code", "error_message")
+    __slots__: ClassVar[tuple[str, ...]] = ("partition", "error_code", "error_message")
 
     def __init__(
         self,
@@ -40,7 +40,7 @@ class PartitionResult(Message):
 
 
 class WriteStateResult(Message):
-    __slots__ = ("topic_id", "partitions")
+    __slots__: ClassVar[tuple[str, ...]] = ("topic_id", "partitions")
 
     def __init__(
         self,
@@ -54,7 +54,7 @@ class WriteStateResult(Message):
 class WriteShareGroupStateResponse(RootMessage):
     """WriteShareGroupStateResponse (API key 85), versions 0-1, flexible from 0."""
 
-    __slots__ = ("results",)
+    __slots__: ClassVar[tuple[str, ...]] = ("results",)
 
     API_KEY: ClassVar[int] = 85
     MIN_VERSION: ClassVar[int] = 0

@@ -28,7 +28,7 @@ _qhtB = Struct(">qh?B")
 
 
 class WritableTxnMarkerTopic(Message):
-    __slots__ = ("name", "partition_indexes")
+    __slots__: ClassVar[tuple[str, ...]] = ("name", "partition_indexes")
 
     def __init__(
         self,
@@ -40,7 +40,7 @@ class WritableTxnMarkerTopic(Message):
 
 
 class WritableTxnMarker(Message):
-    __slots__ = ("producer_id", "producer_epoch", "transaction_result", "topics", "coordinator_epoch", "transaction_version")
+    __slots__: ClassVar[tuple[str, ...]] = ("producer_id", "producer_epoch", "transaction_result", "topics", "coordinator_epoch", "transaction_version")
 
     def __init__(
         self,
@@ -62,7 +62,7 @@ class WritableTxnMarker(Message):
 class WriteTxnMarkersRequest(RootMessage):
     """WriteTxnMarkersRequest (API key 27), versions 1-2, flexible from 1."""
 
-    __slots__ = ("markers",)
+    __slots__: ClassVar[tuple[str, ...]] = ("markers",)
 
     API_KEY: ClassVar[int] = 27
     MIN_VERSION: ClassVar[int] = 1

@@ -26,7 +26,7 @@ _qB = Struct(">qB")
 
 
 class WritableTxnMarkerPartitionResult(Message):
-    __slots__ = ("partition_index", "error_code")
+    __slots__: ClassVar[tuple[str, ...]] = ("partition_index", "error_code")
 
     def __init__(
         self,
@@ -38,7 +38,7 @@ class WritableTxnMarkerPartitionResult(Message):
 
 
 class WritableTxnMarkerTopicResult(Message):
-    __slots__ = ("name", "partitions")
+    __slots__: ClassVar[tuple[str, ...]] = ("name", "partitions")
 
     def __init__(
         self,
@@ -50,7 +50,7 @@ class WritableTxnMarkerTopicResult(Message):
 
 
 class WritableTxnMarkerResult(Message):
-    __slots__ = ("producer_id", "topics")
+    __slots__: ClassVar[tuple[str, ...]] = ("producer_id", "topics")
 
     def __init__(
         self,
@@ -64,7 +64,7 @@ class WritableTxnMarkerResult(Message):
 class WriteTxnMarkersResponse(RootMessage):
     """WriteTxnMarkersResponse (API key 27), versions 1-2, flexible from 1."""
 
-    __slots__ = ("markers",)
+    __slots__: ClassVar[tuple[str, ...]] = ("markers",)
 
     API_KEY: ClassVar[int] = 27
     MIN_VERSION: ClassVar[int] = 1

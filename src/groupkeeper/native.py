@@ -1,0 +1,11 @@
+"""What modules say to mypyc (docs/design/compiled.md). Python ignores it."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from mypy_extensions import mypyc_attr as mypyc_attr
+else:
+
+    def mypyc_attr(**_):
+        return lambda cls: cls
