@@ -20,9 +20,13 @@ from groupkeeper.operations.topics import HIDDEN
 from groupkeeper.pipeline.report import words
 from groupkeeper.protocol.errors import GroupIdNotFound
 from groupkeeper.rules.limits import TIMES, Measure, Verdict
+from groupkeeper.rules.status import Status
 
 BROKEN = 3
 """The exit status when a limit is broken."""
+
+_TOLD_STATUSES = values.ListOf((Status.LAGGING, Status.LOSING, Status.UNKNOWN), "lagging,losing")
+"""Those that one look tells."""
 
 CHECKS = Shape(
     "check",
@@ -91,11 +95,10 @@ def _add_arguments(command: ArgumentParser) -> None:
     )
     limits.add_argument(
         "--bad-status",
-        type=values.statuses,
+        type=_TOLD_STATUSES,
         default=[],
         metavar="STATUS[,STATUS]",
-        help=f"the statuses that break the limit: {values.statuses}; one look does not tell whether a "
-        "group has stopped",
+        help=f"the statuses that break the limit: {_TOLD_STATUSES}; one look does not tell whether a group has stopped",
     )
     command.add_argument("--quiet", action="store_true", help="say nothing while all groups are within their limits")
     command.add_argument("--show-ok", action="store_true", help="also show groups within their limits")

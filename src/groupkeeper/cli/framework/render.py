@@ -10,7 +10,6 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Protocol, TypeVar
 
 from groupkeeper.cli.framework.reports import CLUSTER, Page, Problem, Row, Shape, Value
-from groupkeeper.csv_text import csv_text
 
 K = TypeVar("K")
 
@@ -367,13 +366,16 @@ class CsvWriter:
     """
 
     def __init__(self, shape: Shape) -> None:
+        from groupkeeper.csv_text import csv_text  # only for those who ask for it
+
+        self._text = csv_text
         self._names = [column.name for column in shape.columns]
 
     def begin(self) -> str:
-        return csv_text([self._names])
+        return self._text([self._names])
 
     def page(self, page: Page) -> str:
-        return csv_text([[_csv_value(row[name]) for name in self._names] for row in page.rows])
+        return self._text([[_csv_value(row[name]) for name in self._names] for row in page.rows])
 
     def end(self) -> str:
         return ""

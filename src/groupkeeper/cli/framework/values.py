@@ -16,7 +16,6 @@ from groupkeeper.client.errors import InvalidAddress
 from groupkeeper.config_providers import Unresolved, resolved
 from groupkeeper.java_properties import BadEscape, name_in, read_properties
 from groupkeeper.operations.times import BadDatetime, BadDuration, Duration, parse_iso_datetime, parse_length
-from groupkeeper.rules.status import Status
 
 T = TypeVar("T", bound=str)
 
@@ -153,8 +152,6 @@ types = ListOf(_TYPES, "Consumer", _OF_SHARE_GROUPS)
 # Share and streams groups are listed and described; filters of groups to change do not select them.
 listed_states = ListOf(_LISTED_STATES, "Stable,Empty")
 listed_types = ListOf((*_TYPES, GroupType.SHARE, GroupType.STREAMS), "Consumer", _OF_SHARE_GROUPS)
-statuses = ListOf((Status.LAGGING, Status.LOSING, Status.UNKNOWN), "lagging,losing")
-"""The statuses of groups that one look tells."""
 
 
 def topic(text: str) -> str:
