@@ -12,8 +12,13 @@ import pytest
 from tools import fuzz
 
 from groupkeeper.pipeline.decode.arrow import Origin, decode, places_of
-from groupkeeper.pipeline.decode.group_record import group_id_of, group_record_json, rejected_json
-from groupkeeper.pipeline.decode.known import KnownRecords, read_record
+from groupkeeper.pipeline.decode.group_record import (
+    KnownRecords,
+    group_id_of,
+    group_record_json,
+    read_record,
+    rejected_json,
+)
 from groupkeeper.pipeline.decode.records import Records
 from groupkeeper.pipeline.tables import DECODED
 from groupkeeper.protocol.codec import encode

@@ -11,6 +11,7 @@ import socket
 import sys
 import tempfile
 import threading
+import zipfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,7 +20,6 @@ from urllib.request import getproxies
 
 from groupkeeper.pipeline.errors import SourceError, first_line, killed_for, last_reason
 from groupkeeper.pipeline.runtime.java import find_java
-from groupkeeper.pipeline.runtime.shipping import package_archive
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -351,3 +351,13 @@ def _noise_to(log: Path) -> Iterator[None]:
         finally:
             os.dup2(kept, 2)
             os.close(kept)
+
+
+def package_archive(directory: Path) -> Path:
+    """Write `directory`/groupkeeper.zip, which Python imports from."""
+    root = Path(__file__).parents[1]  # this package
+    target = directory / "groupkeeper.zip"
+    with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
+        for path in sorted(root.rglob("*.py")):
+            archive.write(path, Path("groupkeeper") / path.relative_to(root))
+    return target

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 
 from groupkeeper.client.admin.coordinators import coordinator_at, routed
-from groupkeeper.client.admin.operations import operation_names
 from groupkeeper.client.admin.types import (
     Batch,
     ClassicGroupDescription,
@@ -17,6 +16,7 @@ from groupkeeper.client.admin.types import (
     MemberDescription,
     Node,
     TopicPartition,
+    operation_names,
 )
 from groupkeeper.client.cluster import Cluster
 from groupkeeper.client.errors import IllegalArgument, UnsupportedVersion

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping
 
 from groupkeeper.client.admin.coordinators import coordinator_at, of_one_group, routed
 from groupkeeper.client.admin.offsets import COMMIT_RETRIES, by_topic
-from groupkeeper.client.admin.operations import operation_names
 from groupkeeper.client.admin.types import (
     Batch,
     Failure,
@@ -16,6 +15,7 @@ from groupkeeper.client.admin.types import (
     ShareMemberDescription,
     SharePartitionOffset,
     TopicPartition,
+    operation_names,
 )
 from groupkeeper.client.batch import batch_of, failure_of
 from groupkeeper.client.cluster import Cluster

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from groupkeeper.client.admin.coordinators import coordinator_at, routed
-from groupkeeper.client.admin.operations import operation_names
 from groupkeeper.client.admin.types import (
     Batch,
     Failure,
@@ -20,6 +19,7 @@ from groupkeeper.client.admin.types import (
     StreamsTopic,
     StreamsTopology,
     TopologyStatus,
+    operation_names,
 )
 from groupkeeper.client.cluster import Cluster
 from groupkeeper.client.errors import UnsupportedVersion

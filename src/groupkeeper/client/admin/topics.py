@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from groupkeeper.client.admin.operations import operation_names
 from groupkeeper.client.admin.resources.asking import NOT_CONTROLLER, ask_controller, broker_timeout_ms
 from groupkeeper.client.admin.types import (
     Batch,
@@ -16,6 +15,7 @@ from groupkeeper.client.admin.types import (
     PartitionDescription,
     TopicDescription,
     TopicListing,
+    operation_names,
 )
 from groupkeeper.client.batch import batch_of
 from groupkeeper.client.cluster import Cluster

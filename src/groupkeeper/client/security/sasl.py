@@ -20,7 +20,7 @@ from groupkeeper.client.errors import (
 )
 from groupkeeper.client.security import scram, tokens
 from groupkeeper.client.security.mechanisms import Conversation, MechanismFailed, OAuthBearer, Plain
-from groupkeeper.client.security.refusals import reads_credentials
+from groupkeeper.client.security.tls import reads_credentials
 from groupkeeper.client.security.transport import Security
 from groupkeeper.client.versions import version_of
 from groupkeeper.protocol.errors import IllegalSaslState, SaslAuthenticationFailed, UnsupportedSaslMechanism, error_for

@@ -3,11 +3,23 @@
 from __future__ import annotations
 
 import ssl
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 
 from groupkeeper.client.errors import IllegalArgument, UnsupportedSecurity
-from groupkeeper.client.security.refusals import reads_credentials
+from groupkeeper.security.errors import BadCredentials, UnsupportedCredentials
 from groupkeeper.security.tls import client_context
+
+
+@contextmanager
+def reads_credentials() -> Iterator[None]:
+    """Raises IllegalArgument or UnsupportedSecurity for what is wrong with credentials; decorates functions too."""
+    try:
+        yield
+    except UnsupportedCredentials as error:
+        raise UnsupportedSecurity(str(error)) from None
+    except BadCredentials as error:
+        raise IllegalArgument(str(error)) from None
 
 
 @reads_credentials()

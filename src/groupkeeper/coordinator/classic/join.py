@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from groupkeeper.coordinator.classic.checks import check_member
 from groupkeeper.coordinator.classic.group import (
     ClassicGroup,
     InitialDelay,
@@ -18,6 +17,7 @@ from groupkeeper.coordinator.classic.record import group_record
 from groupkeeper.coordinator.classic.step import (
     Step,
     await_join,
+    check_member,
     drop_member,
     end_join_phase_early,
     enter_join_phase,

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from groupkeeper.coordinator.classic.checks import check_generation, check_member
 from groupkeeper.coordinator.classic.group import ClassicGroup, Joining, Syncing
 from groupkeeper.coordinator.classic.step import (
     Step,
     assignment_answer,
+    check_generation,
+    check_member,
     complete_join_phase,
     complete_sync_phase,
     drop_member,

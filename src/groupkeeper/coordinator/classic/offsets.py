@@ -4,8 +4,8 @@
 
 from __future__ import annotations
 
-from groupkeeper.coordinator.classic.checks import check_generation, check_member
 from groupkeeper.coordinator.classic.group import ClassicGroup, Syncing
+from groupkeeper.coordinator.classic.step import check_generation, check_member
 from groupkeeper.coordinator.kernel.group_state import GroupState
 from groupkeeper.coordinator.kernel.result import Call
 from groupkeeper.coordinator.kernel.timers import Arm, MemberSession

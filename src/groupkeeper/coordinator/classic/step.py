@@ -14,6 +14,7 @@ from groupkeeper.coordinator.classic.group import (
     InitialDelay,
     Joining,
     Member,
+    Roster,
     Soft,
     Syncing,
 )
@@ -23,7 +24,7 @@ from groupkeeper.coordinator.kernel.result import PARKED, Meter, Parked, Record,
 from groupkeeper.coordinator.kernel.settings import Settings
 from groupkeeper.coordinator.kernel.timers import Arm, Disarm, JoinPhase, MemberSession, SyncPhase, TimerKey
 from groupkeeper.coordinator.kernel.value_map import ValueMap
-from groupkeeper.protocol.errors import NONE, FencedInstanceId, RebalanceInProgress, UnknownMemberId
+from groupkeeper.protocol.errors import NONE, FencedInstanceId, IllegalGeneration, RebalanceInProgress, UnknownMemberId
 from groupkeeper.protocol.messages.join_group_response import JoinGroupResponse, JoinGroupResponseMember
 from groupkeeper.protocol.messages.sync_group_response import SyncGroupResponse
 from groupkeeper.protocol.primitives import Message
@@ -350,3 +351,21 @@ def _release_calls_of(step: Step, member_id: str, join: JoinGroupResponse, sync:
         step.rebalance = replace(rebalance, waiting=waiting, newcomers=rebalance.newcomers.without(member_id))
     else:
         step.rebalance = replace(rebalance, waiting=waiting)
+
+
+def check_member(roster: Roster, member_id: str, instance_id: str | None) -> None:
+    """Raises `UnknownMemberId` or `FencedInstanceId` unless the group has the member under that instance id."""
+    if instance_id is not None:
+        owner_id = roster.member_id_by_instance.get(instance_id)
+        if owner_id is None:
+            raise UnknownMemberId
+        if owner_id != member_id:
+            raise FencedInstanceId
+    if member_id not in roster.members:
+        raise UnknownMemberId
+
+
+def check_generation(roster: Roster, generation: int) -> None:
+    """Raises `IllegalGeneration`."""
+    if generation != roster.generation:
+        raise IllegalGeneration

@@ -10,8 +10,14 @@ import numpy as np
 import pyarrow as pa
 
 from groupkeeper.pipeline.decode.commits import COMMIT_TYPES, Commits, key_types, read_commits, with_valid_texts
-from groupkeeper.pipeline.decode.group_record import group_id_of, group_record_json, marker_json, rejected_json
-from groupkeeper.pipeline.decode.known import KnownRecords, read_record
+from groupkeeper.pipeline.decode.group_record import (
+    KnownRecords,
+    group_id_of,
+    group_record_json,
+    marker_json,
+    read_record,
+    rejected_json,
+)
 from groupkeeper.pipeline.decode.records import Records
 from groupkeeper.pipeline.decode.texts import binaries, of_numbers, texts, uuids
 from groupkeeper.pipeline.decode.views import Ints

@@ -5,15 +5,40 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from groupkeeper.pipeline.decode.json_form import json_of
-from groupkeeper.pipeline.decode.known import KnownRecords, name_of
 from groupkeeper.protocol.consumer_protocol import PROTOCOL_TYPE, decode_assignment, decode_subscribed_topics
 from groupkeeper.protocol.messages.group_metadata_value import GroupMetadataValue, MemberMetadata
+from groupkeeper.protocol.offsets_topic import Tombstone, UnknownRecord, decode_record
 from groupkeeper.protocol.primitives import MalformedMessage, RootMessage
 from groupkeeper.protocol.record_batch import EndTransaction
 from groupkeeper.protocol.uuids import uuid_text
+
+
+class KnownRecords(NamedTuple):
+    """A record as its schemas describe it; the value is None, and so is its version, for a tombstone."""
+
+    record_type: int
+    key: RootMessage
+    value: RootMessage | None
+    version: int | None
+
+
+def read_record(key: bytes, value: bytes | None) -> KnownRecords | UnknownRecord:
+    """The record with these bytes. Raises MalformedMessage, also for a version of the value that no schema has."""
+    found = decode_record(key, value)
+    record_type = int.from_bytes(key[:2], "big", signed=True)
+    version = None if value is None else int.from_bytes(value[:2], "big", signed=True)
+    if isinstance(found, UnknownRecord):
+        return found
+    return KnownRecords(record_type, found.key, None if isinstance(found, Tombstone) else found.value, version)
+
+
+def name_of(key: RootMessage) -> str:
+    """Kafka's name of a record: the key's class without its ending."""
+    return type(key).__name__.removesuffix("Key")
+
 
 Row = dict[str, Any]
 

@@ -20,8 +20,7 @@ from groupkeeper.pipeline.kafka.retention import Retentions
 from groupkeeper.pipeline.kafka.source import write_ranges
 from groupkeeper.pipeline.kafka.written import Counts, Written
 from groupkeeper.pipeline.relations import Rows, loaded, together
-from groupkeeper.pipeline.runtime.executors import described
-from groupkeeper.pipeline.runtime.tasks import run_tasks
+from groupkeeper.pipeline.runtime.executors import described, run_tasks
 from groupkeeper.pipeline.storage.ledger import NextOffsets
 from groupkeeper.pipeline.storage.output import Input, Output, Staged
 from groupkeeper.pipeline.tables import COMMITS, DECODED, GROUP_RECORDS, Table

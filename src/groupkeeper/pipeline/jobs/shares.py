@@ -20,8 +20,7 @@ from pyspark.sql import DataFrame
 
 from groupkeeper.pipeline.errors import SourceError
 from groupkeeper.pipeline.relations import Array, Rows, empty, loaded
-from groupkeeper.pipeline.runtime.executors import described
-from groupkeeper.pipeline.runtime.tasks import run_tasks
+from groupkeeper.pipeline.runtime.executors import described, run_tasks
 from groupkeeper.pipeline.storage.lake import OPEN
 from groupkeeper.pipeline.storage.output import Input, Output, Staged, rows_in
 from groupkeeper.pipeline.storage.part_files import PartFiles, write, write_parts

@@ -24,9 +24,9 @@ from groupkeeper.pipeline.tables.derived import (
     STALE,
     STATUS,
 )
-from groupkeeper.pipeline.tables.governance import QUALITY, REJECTS
 from groupkeeper.pipeline.tables.log import COMMITS, DECODED, GROUP_RECORDS
 from groupkeeper.pipeline.tables.schema import Column, Table
+from groupkeeper.pipeline.tables.state import QUALITY, REJECTS
 
 __all__ = [
     "COMMITS",

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from groupkeeper.operations.plans.clones.bracketing import between
-from groupkeeper.operations.plans.clones.syncing import Pair
+from groupkeeper.operations.plans.clones.syncing import Pair, between
 from groupkeeper.operations.plans.clones.translating import Certainty, Ends, Translated
 
 THERE = Ends(100, 1_000)

@@ -10,17 +10,16 @@ from typing import NamedTuple
 from groupkeeper.client.admin.types import Failure, Position, TopicPartition
 from groupkeeper.operations.errors import TimeUnknown
 from groupkeeper.operations.plans.clones.again import CopiedAgain
-from groupkeeper.operations.plans.clones.bracketing import between
-from groupkeeper.operations.plans.clones.matching import Match, Trace, are_equal, match
+from groupkeeper.operations.plans.clones.matching import Match, Stretch, Trace, are_equal, are_unlike, match
 from groupkeeper.operations.plans.clones.origins import HeaderSearch, is_in_order, match_origins, narrowed, nearest
 from groupkeeper.operations.plans.clones.reading import CONTEXT, Reader, look_of
-from groupkeeper.operations.plans.clones.restamped import Stretch, are_unlike
 from groupkeeper.operations.plans.clones.sampling import Sampler
 from groupkeeper.operations.plans.clones.syncing import (
     Looked,
     Pair,
     Syncs,
     SyncWay,
+    between,
     by_sync,
     is_copied,
     is_exactly_once,
