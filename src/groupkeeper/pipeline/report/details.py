@@ -15,6 +15,7 @@ from groupkeeper.pipeline.report.model import STATUSES, Details, Event, Group, L
 from groupkeeper.pipeline.report.opened import Opened
 from groupkeeper.pipeline.report.shares import Share, partitions
 from groupkeeper.pipeline.tables import GROUP_EVENTS, LAG, MEMBERS, RATES, STATUS
+from groupkeeper.rules.status import Status
 
 _MOST_PARTITIONS = 200
 _MOST_MEMBERS = 100
@@ -74,11 +75,11 @@ def _partitions(opened: Opened) -> dict[Key, list[Partition]]:
     statuses = {(row["cluster"], row["group_id"], row["topic"], row["partition"]): row["status"] for row in judged}
     found: dict[Key, list[Partition]] = defaultdict(list)
     for row in opened.table(LAG, _LAG_COLUMNS).to_pylist():
-        status = statuses.get((row["cluster"], row["group_id"], row["topic"], row["partition"])) or "unknown"
+        status = statuses.get((row["cluster"], row["group_id"], row["topic"], row["partition"])) or Status.UNKNOWN
         rates = (row["produced_per_s"], row["consumed_per_s"])
         found[row["cluster"], row["group_id"]].append(
             Partition(
-                row["topic"] or "", row["partition"] or 0, status if status in STATUSES else "unknown",
+                row["topic"] or "", row["partition"] or 0, status if status in STATUSES else Status.UNKNOWN,
                 row["committed_offset"], row["log_end_offset"], row["lag"], row["lag_ms"], row["lag_basis"],
                 None if None in rates else rates[0] - rates[1],
                 row["catch_up_ms"], row["retention_margin_ms"], row["commit_time"], row["problem"] or "",

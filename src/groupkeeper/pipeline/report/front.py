@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from groupkeeper.pipeline.report import words
 from groupkeeper.pipeline.report.markup import class_of, sentence, text
 from groupkeeper.pipeline.report.model import Finding, Report
+from groupkeeper.rules.status import Status
 
 _SHOWN = 3
 _MOST = 50
@@ -31,7 +32,7 @@ def verdict(report: Report) -> tuple[str, str]:
     if not total:
         return "none", "There are no consumer groups."
     troubled = sum(each.needs_attention for each in report.groups)
-    unknown = sum(each.status == "unknown" for each in report.groups)
+    unknown = sum(each.status == Status.UNKNOWN for each in report.groups)
     rest = f"; the status of {unknown:,} is unknown" if unknown else ""
     if troubled:
         verb = "needs" if troubled == 1 else "need"

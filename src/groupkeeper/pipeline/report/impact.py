@@ -16,12 +16,13 @@ import numpy.typing as npt
 from groupkeeper.pipeline.report import words
 from groupkeeper.pipeline.report.model import Finding, Group, Stale
 from groupkeeper.rules.progress import catch_up_ms, overtaken_ms
-from groupkeeper.rules.status import REBALANCES, REBALANCES_MS
+from groupkeeper.rules.status import REBALANCES, REBALANCES_MS, Status
 from groupkeeper.shell import NO_WAYS, Ways, command, option, tool, way_to
 
 KINDS = ("losing", "growing", "waiting", "storm", "held", "stale")
 """The lists, the most urgent first."""
 
+_STANDING = (Status.STOPPED, Status.STALLED)
 _SOON_MS = 7 * 86_400_000
 _SLOW_MS = 3_600_000
 _MORE_MS = 7 * 86_400_000
@@ -53,7 +54,7 @@ def losing(
     retention = {(row["cluster"], row["topic"]): row["retention_ms"] for row in topics if row["retention_ms"]}
     found = []
     for key, group in known.items():
-        if group.status == "losing":
+        if group.status == Status.LOSING:
             own = lost.get(key)
             found.append(
                 Finding(
@@ -61,11 +62,11 @@ def losing(
                     group.rule, _about("describe", key, ways),
                 )
             )  # fmt: skip
-    still = {_place(one) for one in judged if one["status"] in ("stopped", "stalled")}
+    still = {_place(one) for one in judged if one["status"] in _STANDING}
     nearest: dict[Key, tuple[int, Row]] = {}
     for row in lags:
         key = (row["cluster"], row["group_id"])
-        if key not in known or known[key].status == "losing":
+        if key not in known or known[key].status == Status.LOSING:
             continue
         left = _left_ms(row, _place(row) in still, retention.get((row["cluster"], row["topic"])))
         if left is not None and left < _SOON_MS and (key not in nearest or left < nearest[key][0]):
@@ -128,13 +129,13 @@ def behind(groups: Sequence[Group], lags: Sequence[Row], ways: Ways = NO_WAYS) -
         rows[row["cluster"], row["group_id"]].append(row)
     growing, slow = [], []
     for group in groups:
-        if group.status in ("stopped", "stalled"):  # these are in the list of groups that wait
+        if group.status in _STANDING:  # these are in the list of groups that wait
             continue
         own = [row for row in rows[group.cluster, group.group_id] if row["trend"] is not None]
         growth = sum(row["produced_per_s"] - row["consumed_per_s"] for row in own)
         longest = max((row["catch_up_ms"] for row in own if row["catch_up_ms"] is not None), default=0)
         if growth > 0 and any(row["trend"] == "growing" for row in own):
-            growing.append((group.status == "ok", -growth, _growing(group, own, growth, ways)))
+            growing.append((group.status == Status.OK, -growth, _growing(group, own, growth, ways)))
         elif longest >= _SLOW_MS:
             note = f"catches up in {words.duration(longest)} at the present rates"
             slow.append(
@@ -186,13 +187,13 @@ def waiting(groups: Sequence[Group], judged: Iterable[Row], ways: Ways = NO_WAYS
             of_partitions[key] = one
     found = []
     for group in groups:
-        if group.status not in ("stopped", "stalled"):
+        if group.status not in _STANDING:
             continue
         row = of_partitions.get((group.cluster, group.group_id, group.status))
         place = None if row is None else f"{row['topic']}-{row['partition']}"
         words_of = _about("members", (group.cluster, group.group_id), ways)
         note = group.rule
-        if group.status == "stalled" and row is not None:
+        if group.status == Status.STALLED and row is not None:
             verb = ("plan", "reset", *option("--topic", f"{row['topic']}:{row['partition']}"), "--shift-by", "1")
             words_of = command(way_to(group.cluster, ways), verb, (group.group_id,))
             note += "; if the record cannot be processed, the plan skips it"
@@ -250,7 +251,7 @@ def storms(groups: Sequence[Group], most: Mapping[Key, tuple[int, datetime]], wa
         count, began = most.get((group.cluster, group.group_id), (0, None))
         if count < REBALANCES:
             continue
-        now = "it still does" if group.status == "unstable" else f"its status is {group.status} now"
+        now = "it still does" if group.status == Status.UNSTABLE else f"its status is {group.status} now"
         note = f"{words.counted(group.rebalances, 'rebalance')} in the whole time shown; {now}"
         found.append(
             Finding("storm", group.cluster, group.group_id, None, count, "rebalances in 10 min", began, note,

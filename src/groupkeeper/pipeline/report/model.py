@@ -64,7 +64,7 @@ class Group(NamedTuple):
 
     @property
     def needs_attention(self) -> bool:
-        return self.status not in ("ok", "unknown")
+        return self.status not in (Status.OK, Status.UNKNOWN)
 
 
 class Cluster(NamedTuple):

@@ -16,6 +16,7 @@ from groupkeeper.pipeline.report.markup import Cell, ago, named, nothing, number
 from groupkeeper.pipeline.report.model import STATUSES, Activity, Cluster, Group, LagLine, Report
 from groupkeeper.pipeline.report.moves import Move, made_by, moves_of, sums
 from groupkeeper.pipeline.report.sections import anchor, sections
+from groupkeeper.rules.status import Status
 
 __all__ = ["page", "unmeasured", "verdict"]
 
@@ -27,15 +28,15 @@ _MOST_PLACES = 100
 
 _WITH_DATE_S = 10 * 86400
 _RULES = {
-    "ok": "nothing waits for long",
-    "abandoned": "records wait, without members and commits for a day",
-    "unknown": "the logs were not queried, or do not show it",
-    "unstable": "rebalances again and again",
-    "lagging": "committing, but minutes behind",
-    "rewound": "set back, and on its way again",
-    "stalled": "commits without getting on",
-    "stopped": "records wait, nothing is committed",
-    "losing": "records are deleted before they are read",
+    Status.OK: "nothing waits for long",
+    Status.ABANDONED: "records wait, without members and commits for a day",
+    Status.UNKNOWN: "the logs were not queried, or do not show it",
+    Status.UNSTABLE: "rebalances again and again",
+    Status.LAGGING: "committing, but minutes behind",
+    Status.REWOUND: "set back, and on its way again",
+    Status.STALLED: "commits without getting on",
+    Status.STOPPED: "records wait, nothing is committed",
+    Status.LOSING: "records are deleted before they are read",
 }
 _REASONS = {
     "idle": "not used for long",

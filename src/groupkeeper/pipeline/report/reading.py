@@ -43,6 +43,7 @@ from groupkeeper.pipeline.tables import (
     STATUS,
     TRANSACTIONS,
 )
+from groupkeeper.rules.status import Status
 from groupkeeper.shell import NO_WAYS, Ways
 
 _NEEDED = (GROUPS, LAG, STATUS, RATES, REWINDS, STALE, LOG_OFFSETS, COMMITS)
@@ -109,7 +110,7 @@ class _Reader:
         groups = self._groups(lags, shares, rebalances, measured)
         rewinds = self._rewinds(window)
         stale = self._stale()
-        shown = _shown(stale, {(each.cluster, each.group_id) for each in groups if each.status == "losing"})
+        shown = _shown(stale, {(each.cluster, each.group_id) for each in groups if each.status == Status.LOSING})
         lines = {} if window is None else measured_lines(self._opened, groups, window)
         chosen = [each for each in groups if each.lag and (each.cluster, each.group_id) in lags][:top]
         return Report(
@@ -195,7 +196,7 @@ class _Reader:
         rebalances = {(row["cluster"], row["group_id"]): row["completed_rebalances_sum"] for row in summed}
         judged = self._opened.table(STATUS, wanted=pc.field("topic").is_null()).to_pylist()
         verdicts = {(row["cluster"], row["group_id"]): row for row in judged}
-        storms = {key for key, row in verdicts.items() if row["status"] == "unstable"}
+        storms = {key for key, row in verdicts.items() if row["status"] == Status.UNSTABLE}
         verdicts |= {key: verdict(own) for key, own in shares.items() if key not in storms}
         lags = {**lags, **{key: sums(own) for key, own in shares.items()}}
         known = {(row["cluster"], row["group_id"]): row for row in self._opened.table(GROUPS).to_pylist()}
@@ -208,7 +209,7 @@ class _Reader:
             found.append(
                 Group(
                     key[0] or "", key[1] or "", group.get("group_type") or "", group.get("group_state") or "",
-                    group.get("members") or 0, partitions, status if status in STATUSES else "unknown",
+                    group.get("members") or 0, partitions, status if status in STATUSES else Status.UNKNOWN,
                     rule, judgement.get("since_time"),
                     lag.get("lag_sum"), lag.get("lag_ms_max"), partitions - (lag.get("lag_count") or 0),
                     group.get("last_commit_time"), rebalances.get(key) or 0,
@@ -279,14 +280,14 @@ def _verdict(row: Mapping[str, Any], group: Mapping[str, Any], partitions: int, 
     if row.get("status"):
         return row["status"], row["rule"] or ""
     if partitions:
-        return "unknown", ""
+        return Status.UNKNOWN, ""
     if group.get("group_type") == "share":
-        return "unknown", "what it has read is not known"
+        return Status.UNKNOWN, "what it has read is not known"
     if assigned:
-        return "unknown", f"no committed offsets: {assigned:,} not committed of {assigned:,} assigned"
+        return Status.UNKNOWN, f"no committed offsets: {assigned:,} not committed of {assigned:,} assigned"
     if group.get("group_type") == "streams" and group.get("members"):
-        return "unknown", "no committed offsets, and its assigned tasks are not known"
-    return "ok", "no committed offsets"
+        return Status.UNKNOWN, "no committed offsets, and its assigned tasks are not known"
+    return Status.OK, "no committed offsets"
 
 
 def _badness(group: Group) -> tuple[int, int, int, str, str]:

@@ -11,6 +11,7 @@ from groupkeeper.pipeline.report.lag_lines import Key
 from groupkeeper.pipeline.report.model import Partition
 from groupkeeper.pipeline.report.opened import Opened
 from groupkeeper.pipeline.tables import SHARE_OFFSETS
+from groupkeeper.rules.status import Status
 
 Share = Sequence[Mapping[str, Any]]
 """The rows of a share group."""
@@ -37,8 +38,8 @@ def sums(share: Share) -> dict[str, Any]:
 def verdict(share: Share) -> dict[str, Any]:
     """`status` and `rule` as in tables.STATUS."""
     if all(row["lag"] == 0 for row in share):
-        return {"status": "ok", "rule": "nothing to read"}
-    return {"status": "unknown", "rule": "; ".join(_parts(share))}
+        return {"status": Status.OK, "rule": "nothing to read"}
+    return {"status": Status.UNKNOWN, "rule": "; ".join(_parts(share))}
 
 
 def _parts(share: Share) -> Iterator[str]:
@@ -56,8 +57,8 @@ def partitions(share: Share) -> list[Partition]:
     """The partitions for its section, those with the most to read first."""
     found = [
         Partition(
-            row["topic"] or "", row["partition"] or 0, "ok" if row["lag"] == 0 else "unknown", row["start_offset"],
-            row["log_end_offset"], row["lag"], None, None, None, None, None, row["write_time"],
+            row["topic"] or "", row["partition"] or 0, Status.OK if row["lag"] == 0 else Status.UNKNOWN,
+            row["start_offset"], row["log_end_offset"], row["lag"], None, None, None, None, None, row["write_time"],
             "no member has read it" if row["lag"] is None else "",
         )
         for row in share
