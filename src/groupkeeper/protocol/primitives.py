@@ -28,7 +28,7 @@ MAX_TEXT_BYTES = 2**15 - 1
 """Of a string in any encoding: Kafka refuses longer ones, and records and older versions cannot hold them."""
 
 
-@mypyc_attr(native_class=False)
+@mypyc_attr(native_class=False, allow_interpreted_subclasses=True)
 class MalformedMessage(ValueError):
     """The bytes are not a message of the expected type and version. Every decoding failure ends in this class."""
 

@@ -36,7 +36,7 @@ _LINGER_S = 30.0
 """How long the peer of a closed connection may take to read what was answered."""
 
 
-@mypyc_attr(native_class=False)
+@mypyc_attr(native_class=False, allow_interpreted_subclasses=True)
 class CloseConnection(Exception):
     """The connection must be closed; the text is logged.
 
