@@ -214,7 +214,8 @@ def _run(options: Namespace) -> int:
     for collector in collectors:
         exporter.take(collector.snapshot)
     news = News()
-    site = Site(exporter, lambda: [each.snapshot for each in collectors], archive, *admission[:3], news, watch.notes)
+    site = Site(exporter, lambda: [each.snapshot for each in collectors], archive, *admission[:3], news, watch.notes,
+                watch.firing)  # fmt: skip
     told = _told(site, news, watch, exporter, min(_PAGES_FIRST_S, 0.1 * schedule.interval_s))
 
     async def run() -> None:

@@ -108,6 +108,13 @@ class ServeWatch:
         """What of the rules has no effect."""
         return [f"Rule {rule!r}: {why}." for rule, why in self._unused]
 
+    def firing(self) -> dict[tuple[str, str], list[str]]:
+        """By cluster and group the rules with firing alerts."""
+        found: dict[tuple[str, str], list[str]] = {}
+        for (rule, cluster, group), _ in self._alerts.firing():
+            found.setdefault((cluster, group), []).append(rule)
+        return found
+
     def _note(self, what: str, problem: str | None, good: str) -> None:
         if what not in self._said or self._said[what] != problem:
             self._said[what] = problem

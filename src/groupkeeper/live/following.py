@@ -106,10 +106,12 @@ class Following:
     def __init__(self, known: Mapping[str, KnownGroup] = {}) -> None:
         self._known = known
         self._groups: dict[str, Followed] = {}
+        self._began_ms: int | None = None
 
     def follow(self, lag: GroupsLag, group_ids: Iterable[str], at_ms: int) -> list[WatchedChange]:
         """Add the results of a poll for the existing groups; returns the changes since the previous poll."""
         before, self._groups = self._groups, {}
+        self._began_ms = at_ms if self._began_ms is None else min(self._began_ms, at_ms)
         found: list[WatchedChange] = []
         for group_id in group_ids:
             last = before.get(group_id, Followed())
@@ -151,6 +153,10 @@ class Following:
     def of(self, group_id: str) -> Followed:
         """What is known of a group that was followed."""
         return self._groups[group_id]
+
+    def is_old(self, group_id: str) -> bool:
+        """Whether the group has committed nothing since the first poll, and the history does not know when it did."""
+        return self._groups[group_id].progress_ms in (None, self._began_ms)
 
     def group_ids(self) -> set[str]:
         """The groups that are followed, and those that the history knows and that could not be asked yet."""

@@ -87,7 +87,8 @@ class GroupView(NamedTuple):
     of members that the history has, of a group that is from there. ``stood``: of partitions with
     records to read. ``unread``: topics that no member reads, as far as that is known. ``usual_gap_ms``: the group's
     usual time between commits, if it is long; None: not known, or short. ``rebalances_lately``: those of ``rebalances``
-    within the last 10 minutes. ``dead_letters``: of a share group; None: it has none, or that is not known.
+    within the last 10 minutes. ``dead_letters``: of a share group; None: it has none, or that is not known. ``is_old``:
+    no commit of it was ever seen to happen.
     """
 
     group_id: str
@@ -111,6 +112,7 @@ class GroupView(NamedTuple):
     usual_gap_ms: int | None = None
     rebalances_lately: int = 0
     dead_letters: DeadLetterQueue | None = None
+    is_old: bool = False
 
     @property
     def members(self) -> int | None:

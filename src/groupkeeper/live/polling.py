@@ -248,6 +248,7 @@ def _view(
         unread=unread_topics(description, frozenset(topics)),
         usual_gap_ms=followed.pauses.usual_ms,
         rebalances_lately=followed.lately,
+        is_old=following.is_old(group_id),
     )
 
 

@@ -21,6 +21,7 @@ from groupkeeper.live.archive import Archive
 from groupkeeper.live.history import HistoryFailed
 from groupkeeper.live.model import ClusterSnapshot
 from groupkeeper.pipeline.report.plot_script import PLOT_SCRIPT
+from groupkeeper.shell import NO_WAYS
 from groupkeeper.web.access.people import SESSION_S, Access, cookie_name
 from groupkeeper.web.answers import HEADERS, Chunked, Streamed, html_answer
 from groupkeeper.web.change_routes import Answer, ChangeRefused, Changes, read_form
@@ -32,7 +33,7 @@ from groupkeeper.web.exposition import wanted_format
 from groupkeeper.web.news import News
 from groupkeeper.web.pages import parts, scope
 from groupkeeper.web.pages.cluster import Wish, cluster_page, groups_csv
-from groupkeeper.web.pages.fleet import fleet_page
+from groupkeeper.web.pages.fleet import Firing, fleet_page
 from groupkeeper.web.pages.glossary import glossary_page
 from groupkeeper.web.pages.group import group_page
 from groupkeeper.web.pages.judged import KeptRows
@@ -66,14 +67,17 @@ class Site:
         record: ChangeRecord | None = None,
         news: News | None = None,
         notes: Callable[[], Sequence[str]] = tuple,
+        firing: Callable[[], Firing] = dict,
     ) -> None:
-        """``notes``: what whoever sees all should know of the rules."""
+        """``notes``: what whoever sees all should know of the rules; ``firing``: their alerts."""
         self._exporter = exporter
         self._snapshots = snapshots
         self._archive = archive
         self._access = access
         self._news = news or News()
         self._notes = notes
+        self._firing = firing
+        self._ways = NO_WAYS if desk is None else desk.ways
         self._kept: dict[tuple[object, ...], tuple[float, str]] = {}
         self._rows = KeptRows()
         self._changes = Changes(access, snapshots, desk, record)
@@ -245,7 +249,9 @@ class Site:
         seen = viewer.seen(self._snapshots())
         note = self._notes_of_rules(viewer) + self._note()
         judge = self._rows.rows_of
-        return self._shared(request, seen, lambda: fleet_page(seen, _now_ms(), viewer, note, judge))
+        ways = self._ways if viewer.changes else NO_WAYS
+        firing = self._firing()
+        return self._shared(request, seen, lambda: fleet_page(seen, _now_ms(), viewer, note, judge, firing, ways))
 
     def _notes_of_rules(self, viewer: Viewer) -> str:
         """Names in rules are not for all viewers."""
@@ -300,7 +306,8 @@ class Site:
         except HistoryFailed:
             past, note = ([], []), parts.note("The history cannot be read now, so the past is missing here.")
         made = await self._changes.made_table(viewer, snapshot.cluster, group.group_id)
-        return html_answer(group_page(snapshot, group, *past, now_ms, viewer, made=made, note=note))
+        ways = self._ways if viewer.changes else NO_WAYS
+        return html_answer(group_page(snapshot, group, *past, now_ms, viewer, made=made, note=note, ways=ways))
 
     async def topics(self, request: Request) -> Response:
         snapshot = self._asked_for(request)

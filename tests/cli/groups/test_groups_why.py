@@ -139,7 +139,7 @@ def test_an_open_transaction(servers: str, why: Why, member: Callable[[str, str]
     member("waits", "held")
     (fact,) = why("waits")["facts"]
     assert (fact["cause"], fact["transactional_id"], fact["offset"]) == ("open_transaction", "tx", 1)
-    assert "keeps readers of committed records at offset 2: tx, open for " in fact["fact"]
+    assert "keeps consumers of committed records at offset 2: tx, open for " in fact["fact"]
     assert fact["fact"].endswith("its coordinator aborts it after 10 min")
     producer.abort_transaction(PATIENCE_S)
     deadline = time.monotonic() + PATIENCE_S

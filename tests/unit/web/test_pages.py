@@ -13,7 +13,7 @@ from tests.unit.live.views import described, member, row, snapshot, view
 
 from groupkeeper.client.admin.types import TopicPartition
 from groupkeeper.live.history import GroupSample, Noted, view_of
-from groupkeeper.live.model import ClusterSnapshot, Replaced, Scope, Wait, not_polled
+from groupkeeper.live.model import ClusterSnapshot, GroupView, Replaced, Scope, Stood, Wait, not_polled
 from groupkeeper.operations.problems import MissingAcl, Problem
 from groupkeeper.protocol.errors import LeaderNotAvailable
 from groupkeeper.web.pages import parts
@@ -97,11 +97,59 @@ def test_the_fleet() -> None:
     page = Page(fleet_page([fleet(), down, not_polled("lab")], NOW_MS))
     assert "1 cluster cannot be reached: dr; not polled yet: lab; 3 of 5 groups need attention." in page.text
     assert "no answer" in page.text
-    urgent = page.text[page.text.index("attention.") : page.text.index("Clusters")]
-    assert [name for name in urgent.split() if name in ("lossy", "later", "late", "calm")] == ["lossy", "later", "late"]
+    shown = [parse_qs(urlsplit(link).query)["group"] for link in page.links if link.startswith("/group?")]
+    assert shown == [["lossy"], ["later"], ["late"]]
     assert (
         Page(fleet_page([snapshot(view("calm", [row("t", 0, 100)]))], NOW_MS)).text.count("No group of 1 is known") == 1
     )
+
+
+def test_what_can_still_be_saved_comes_first_and_the_dead_are_one_row() -> None:
+    long_ago_ms, minute_ms = NOW_MS - 33 * 60_000, 60_000
+    reader = described("live", member("reader", TopicPartition("t", 0)))
+
+    def live(name: str, wait: Wait, **more: object) -> GroupView:
+        group = view(name, [row("t", 0, 40)], [wait], reader, progress_ms=NOW_MS - 1000)
+        return group._replace(**more)  # type: ignore[arg-type]
+
+    def dead(name: str, wait: Wait) -> GroupView:
+        return view(name, [row("t", 0, 40)], [wait], progress_ms=long_ago_ms)._replace(is_old=True)
+
+    stood = {TopicPartition("t", 0): Stood(40, long_ago_ms)}
+    days = Wait(9 * 86_400_000, margin_ms=86_400_000)
+    groups = [
+        *(dead(f"console-consumer-{number}", days) for number in range(20)),
+        dead("audit-archive", Wait(20 * minute_ms, margin_ms=2 * minute_ms)),
+        live("calm", Wait(1000)),
+        live("enricher", Wait(20 * minute_ms), lag_change_per_s=48.0),
+        live("indexer", Wait(0), rebalances_lately=73),
+        live("settlement", Wait(33 * minute_ms), stood=stood, progress_ms=NOW_MS),
+    ]
+    page = Page(fleet_page([snapshot(*groups, at_ms=NOW_MS)], NOW_MS, firing={("prod", "enricher"): ["behind"]}))
+    shown = [parse_qs(urlsplit(link).query)["group"] for link in page.links if link.startswith("/group?")]
+    assert shown == [["audit-archive"], ["settlement"], ["enricher"], ["indexer"]]
+    assert "4 of 25 groups need attention." in page.text
+    assert "20 groups without members console-consumer-0, console-consumer-1, console-consumer-10 …" in page.text
+    assert "no members · records may be removed in 2 min t-0: the next record has waited for 20 min" in page.text
+    assert "1 member · +48.0/s lag · alert: behind" in page.text
+    assert "73 rebalances lately" in page.text
+    assert "groupkeeper groups watch --bootstrap-server HOST:PORT indexer" in page.text
+    assert "groupkeeper groups why --bootstrap-server HOST:PORT settlement" in page.text
+
+
+def test_a_group_that_stands_still_tells_why_and_by_which_partition() -> None:
+    reader = described("g", member("reader", TopicPartition("t", 0), TopicPartition("t", 1)))
+    rows = [row("t", 0, 90), row("t", 1, 40), row("t", 2, 10)]
+    group = view("g", rows, [Wait(1000), Wait(33 * 60_000), Wait(1000)], reader, progress_ms=NOW_MS)
+    group = group._replace(stood={TopicPartition("t", 1): Stood(40, NOW_MS - 33 * 60_000)})
+    text = Page(group_page(snapshot(group, at_ms=NOW_MS), group, [], [], NOW_MS)).text
+    assert "Why it does not move t-2: 90 records wait, and no member is assigned the partition" in text
+    assert "t-1: offset 40 does not move, and 60 records wait" in text
+    assert "groupkeeper plan reset --topic t:1 --shift-by 1 --bootstrap-server HOST:PORT g" in text
+    partitions = text[text.index("Partitions") :]
+    assert partitions.index("t 1 stopped the reason ok") < partitions.index("t 0 ok")
+    moving = view("g", [row("t", 0, 90)], [Wait(1000)], reader, progress_ms=NOW_MS)
+    assert "Why it does not move" not in Page(group_page(snapshot(moving), moving, [], [], NOW_MS)).text
 
 
 def test_a_cluster_that_is_down_has_its_last_known_numbers_marked_as_old() -> None:
@@ -168,7 +216,7 @@ def test_records_of_the_lag_that_are_gone_are_told_apart() -> None:
     assert "lost 125 records" in fleet_text
     text = Page(group_page(found, group, [], [], NOW_MS)).text
     assert "lag 165 records lost 125 records readable 40 records" in text
-    assert "t 0 losing below log start 40 70 100 60 30 30 5 s" in text
+    assert "t 0 losing the reason below log start 40 70 100 60 30 30 5 s" in text
     assert "t 1 ok ok 90 0 100 10 0 10 1 s" in text
     assert "t 2 losing below log start 5 100 100 95 95 0 0 s" in text
     assert "165 5 s — 125 40" in Page(topic_page(found, topics_of(found)[0], {}, NOW_MS)).text

@@ -117,8 +117,12 @@ def facts_of(group_id: str, known: KnownCauses) -> list[Fact]:
     total = _sum(known.rates.values())
     whole = cause_of_group(group.group_state, len(group.members), moves=total.consumed > 0)
     by_cause: dict[Cause, list[PartitionLag]] = {}
+    assigned = {place for member in group.members for place in member.assignment}
+    is_readable = all(getattr(member, "is_assignment_readable", True) for member in group.members)
     for row in rows:
-        cause = cause_of_place(_place(row, known), has_members=bool(group.members))
+        is_assigned = not is_readable or (row.topic, row.partition) in assigned
+        place = _place(row, known)._replace(is_assigned=is_assigned)
+        cause = cause_of_place(place, has_members=bool(group.members))
         if cause is not None:
             by_cause.setdefault(cause, []).append(row)
     waiting = sum(waiting_of(row) or 0 for row in rows)
@@ -168,10 +172,9 @@ def _place(row: PartitionLag, known: KnownCauses) -> Place:
         row.status is LagStatus.NO_LEADER,
         row.status is LagStatus.NOT_AUTHORIZED,
         place in known.held,
-        row.member is not None,
-        row.status in (LagStatus.BELOW_LOG_START, LagStatus.BEYOND_LOG_END),
-        row.has_open_start and row.log_end_offset is not None,
-        known.rates.get(place),
+        is_out_of_range=row.status in (LagStatus.BELOW_LOG_START, LagStatus.BEYOND_LOG_END),
+        has_open_start=row.has_open_start and row.log_end_offset is not None,
+        rate=known.rates.get(place),
     )
 
 
@@ -230,7 +233,7 @@ def _of_place(group_id: str, cause: Cause, row: PartitionLag, known: KnownCauses
 
 def _of_transaction(row: PartitionLag, one: OpenTransaction | None, known: KnownCauses) -> Fact:
     place = TopicPartition(row.topic, row.partition)
-    text = f"an open transaction keeps readers of committed records at offset {row.last_stable_offset}"
+    text = f"an open transaction keeps consumers of committed records at offset {row.last_stable_offset}"
     describe = ("transactions", "describe", "--topic", row.topic)
     if one is None:
         return Fact(Cause.TRANSACTION, place, text, describe)

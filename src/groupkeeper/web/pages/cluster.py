@@ -179,7 +179,7 @@ def _cells(cluster: str, row: JudgedGroup) -> Sequence[PageCell]:
         PageCell(f'<a href="{link}">{parts.text(group.group_id)}</a>', "name"),
         PageCell(parts.lag_and_lost(group.lag), "n"),
         PageCell(parts.time_lag(group.lag, wait), "n"),
-        PageCell(_per_s(group.lag_change_per_s), "n"),
+        PageCell(parts.per_s(group.lag_change_per_s), "n"),
         PageCell(words.duration(row.catch_up_ms), "n"),
         PageCell(parts.duration(wait.margin_ms), "n"),
         parts.number(group.members),
@@ -189,12 +189,6 @@ def _cells(cluster: str, row: JudgedGroup) -> Sequence[PageCell]:
         PageCell(words.duration(row.judged.still_ms), "n"),
         PageCell(why, "why"),
     )
-
-
-def _per_s(per_s: float | None) -> str:
-    if per_s is None:
-        return "—"
-    return f"{per_s:+,.1f}/s" if abs(per_s) >= 0.05 else "0/s"
 
 
 def groups_csv(snapshot: ClusterSnapshot, wish: Wish, judge: Judge = rows_of) -> str:

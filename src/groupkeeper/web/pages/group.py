@@ -8,14 +8,17 @@ from itertools import pairwise
 
 from groupkeeper.client.admin.types import GroupType, TopicPartition
 from groupkeeper.live.history import GroupSample, Noted
-from groupkeeper.live.model import ClusterSnapshot, GroupView
+from groupkeeper.live.model import ClusterSnapshot, GroupView, Wait
 from groupkeeper.live.verdicts import judge_status, missing_facts, partition_statuses, worst_partition
+from groupkeeper.operations.causes.facts import KnownCauses, facts_of
 from groupkeeper.operations.groups import AnyMember
 from groupkeeper.operations.lag import LagStatus, LagSum, PartitionLag
 from groupkeeper.operations.watch import What
 from groupkeeper.pipeline.report import plots, words
 from groupkeeper.pipeline.report.model import Activity, LagLine
-from groupkeeper.rules.status import Status
+from groupkeeper.rules.causes import Rate
+from groupkeeper.rules.status import RANKS, Status
+from groupkeeper.shell import NO_WAYS, Ways, command, text, way_to
 from groupkeeper.web.pages import parts, scope, streams
 from groupkeeper.web.pages.parts import ANONYMOUS, PageCell, Viewer
 
@@ -25,7 +28,6 @@ _MOST_POINTS = 500
 _MOST_BARS = 60
 _MINUTE_MS = 60_000
 _MOST_PLACES = 40
-_MOST_HELD = 5
 _WELL = (Status.OK, "")
 
 EVENTS: Mapping[str, str] = {
@@ -56,9 +58,10 @@ def group_page(
     *,
     made: str = "",
     note: str = "",
+    ways: Ways = NO_WAYS,
 ) -> str:
     """The whole page. ``group``: as it is known last. ``made``: a table of what the journal has of it; ``note``: about
-    the server itself.
+    the server itself; ``ways``: for commands.
     """
     link = parts.url("/change", cluster=snapshot.cluster, group=group.group_id)
     change = f'<p class="actions"><a href="{link}">Reset, delete …</a></p>' if snapshot.is_up else ""
@@ -67,6 +70,7 @@ def group_page(
     )
     facts = f"{parts.problems(group.problems)}{_facts(group, snapshot.known.at_ms)}"
     front = f"{when}{parts.old(snapshot, facts)}{scope.topics_chosen(snapshot.known)}"
+    front += _causes(snapshot, group, ways) if snapshot.is_up else ""
     numbers = f"<h2>Partitions</h2>{_partitions(snapshot.known, group)}{_who(group)}"
     body = (
         f"{note}<h2>Lag</h2>{_lag(snapshot.known, group, samples)}{_progress(snapshot.cluster, samples)}"
@@ -120,17 +124,37 @@ def _facts(group: GroupView, at_ms: int) -> str:
                  for role in ("active", "standby", "warmup")]  # fmt: skip
         pairs.append(("active, standby, warm-up tasks", " / ".join(map(words.number, tasks))))
         pairs.append(("topology epoch", words.number(group.streams.topology_epoch)))
-    why = "" if worst is None else f"{parts.text(f'{worst[0].topic}-{worst[0].partition}')}: {parts.text(worst[1])}"
-    notes = "".join(f'<p class="note">{each}.</p>' for each in (why, parts.unread(group), *_held(group)) if each)
+    why = "" if worst is None else f"{parts.text(f'{worst[0].topic}-{worst[0].partition}')}: {parts.sentence(worst[1])}"
+    notes = "".join(f'<p class="note">{each}.</p>' for each in (why, parts.unread(group)) if each)
     return f'<div class="card">{parts.numbers(pairs)}{notes}</div>'
 
 
-def _held(group: GroupView) -> Iterable[str]:
-    """The partitions where an open transaction holds readers back."""
-    held = [(row, wait) for row, wait in zip(group.rows, group.waits, strict=True) if wait.held_at is not None]
-    for row, wait in held[:_MOST_HELD]:
-        place = parts.text(f"{row.topic}-{row.partition}")
-        yield f"{place}: an open transaction keeps consumers of committed records at offset {wait.held_at}"
+def _causes(snapshot: ClusterSnapshot, group: GroupView, ways: Ways) -> str:
+    """Why it does not move, as `groupkeeper groups why` says it, from what the polls know; "" where it moves."""
+    if group.description is None or not group.rows:
+        return ""
+    rows: list[PartitionLag] = []
+    held: dict[TopicPartition, None] = {}
+    rates: dict[TopicPartition, Rate] = {}
+    statuses = partition_statuses(group, snapshot.at_ms)
+    for row, wait in zip(group.rows, group.waits, strict=True):
+        place = TopicPartition(row.topic, row.partition)
+        rows.append(row if wait.held_at is None else row._replace(last_stable_offset=wait.held_at))
+        if wait.held_at is not None:
+            held[place] = None
+        if statuses.get(place, _WELL)[0] is Status.STOPPED:
+            rates[place] = Rate(0, 0)
+    found = facts_of(group.group_id, KnownCauses(group.description, rows, snapshot.at_ms, held, rates))
+    way = way_to(snapshot.cluster, ways)
+    items = [
+        f"<li>{parts.text(f'{fact.place.topic}-{fact.place.partition}') + ': ' if fact.place else ''}"
+        f"{parts.sentence(fact.text)}<br/>"
+        f"<code>{parts.sentence(text(command(way, fact.words, fact.names)))}</code></li>"
+        for fact in found
+    ]
+    ask = parts.sentence(text(command(way, ("groups", "why"), (group.group_id,))))
+    more = f'<p class="note">More, with the record and the transaction: <code>{ask}</code></p>'
+    return f'<h2>Why it does not move</h2><div class="card"><ol>{"".join(items)}</ol>{more}</div>' if items else ""
 
 
 def _records(lag: LagSum) -> str:
@@ -204,21 +228,25 @@ def _partitions(snapshot: ClusterSnapshot, group: GroupView) -> str:
         parts.head("offset status"),
         *(
             parts.head(name, "n")
-            for name in (offset, "log start", "log end", "lag", *lost, "time lag", "retention margin")
+            for name in (offset, "log start", "log end", "lag", *lost, "time lag", "retention margin", "commit age")
         ),
         *([parts.head("done ahead", "n")] if is_share else []),
         *map(parts.head, ("member", "problem")),
     ]
     rows = []
     statuses = partition_statuses(group, snapshot.at_ms)
-    for row, wait in list(zip(group.rows, group.waits, strict=True))[:_MOST_ROWS]:
+    worst = worst_partition(group, snapshot.at_ms)
+    for row, wait in _worst_first(group, statuses)[:_MOST_ROWS]:
+        place = TopicPartition(row.topic, row.partition)
+        is_reason = worst is not None and worst[0] == place
+        stood = group.stood.get(place)
         topic = parts.url("/topic", cluster=snapshot.cluster, topic=row.topic)
         failed = row.failure is not None and row.status is not LagStatus.DELETED
         rows.append(
             (
                 PageCell(f'<a href="{topic}">{parts.text(row.topic)}</a>', "name"),
                 PageCell(str(row.partition), "n"),
-                PageCell(parts.status(statuses.get(TopicPartition(row.topic, row.partition), _WELL)[0])),
+                PageCell(parts.status(statuses.get(place, _WELL)[0]) + " <b>the reason</b>" * is_reason),
                 PageCell(row.status.value.replace("_", " "), "t"),
                 PageCell("none" if row.committed is None else words.number(row.committed.offset), "n"),
                 parts.number(row.log_start_offset),
@@ -227,6 +255,7 @@ def _partitions(snapshot: ClusterSnapshot, group: GroupView) -> str:
                 *(parts.number(each) for each in ((row.lost, row.readable) if lost else ())),
                 PageCell(_waiting(row, parts.duration(wait.lag_ms, is_estimated=wait.is_estimated)), "n"),
                 PageCell(_waiting(row, parts.duration(wait.margin_ms)), "n"),
+                PageCell("—" if stood is None else words.duration(max(0, snapshot.at_ms - stood.since_ms)), "n"),
                 *([parts.number(row.done_ahead)] if is_share else []),
                 PageCell(_member_name(row.member), "name"),
                 PageCell(parts.text(f"{type(row.failure).__name__}: {row.failure}") if failed else "", "why"),
@@ -235,6 +264,17 @@ def _partitions(snapshot: ClusterSnapshot, group: GroupView) -> str:
     left = len(group.rows) - _MOST_ROWS
     more = f'<p class="note">The first {_MOST_ROWS:,} of {len(group.rows):,}.</p>' if left > 0 else ""
     return _without_commit(group, offset) + more + parts.table(heads, rows, "partitions")
+
+
+def _worst_first(
+    group: GroupView, statuses: Mapping[TopicPartition, tuple[Status, str]]
+) -> list[tuple[PartitionLag, Wait]]:
+    def rank(one: tuple[PartitionLag, Wait]) -> tuple[int, int]:
+        row, wait = one
+        status = statuses.get(TopicPartition(row.topic, row.partition), _WELL)[0]
+        return -RANKS[status], -(wait.lag_ms or 0) if status is not Status.OK else 0
+
+    return sorted(zip(group.rows, group.waits, strict=True), key=rank)
 
 
 def _waiting(row: PartitionLag, shown: str) -> str:

@@ -358,6 +358,18 @@ def unread(group: GroupView) -> str:
     return f"no member reads {names} any more" if names else ""
 
 
+def per_s(per_s: float | None) -> str:
+    """The change of a lag."""
+    if per_s is None:
+        return "—"
+    return f"{per_s:+,.1f}/s" if abs(per_s) >= 0.05 else "0/s"
+
+
+def within(margin_ms: int) -> str:
+    """When records may be removed."""
+    return "at any moment" if margin_ms <= 0 else f"in {words.duration(margin_ms)}"
+
+
 def number(value: int | None) -> PageCell:
     """A number in full."""
     return PageCell(words.number(value), "n")
