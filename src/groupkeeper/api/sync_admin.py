@@ -33,6 +33,7 @@ if TYPE_CHECKING:
         TransactionListings,
         TransactionState,
     )
+    from groupkeeper.client.admin.streams_types import StreamsGroupDescription
     from groupkeeper.client.admin.types import (
         All,
         ClassicGroupDescription,
@@ -53,7 +54,6 @@ if TYPE_CHECKING:
         Position,
         ShareGroupDescription,
         SharePartitionOffset,
-        StreamsGroupDescription,
         TopicDescription,
         TopicListing,
     )

@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple
 
-from groupkeeper.client.admin.types import GroupState, GroupType, Node, StreamsGroupDescription, TopicPartition
+from groupkeeper.client.admin.streams_types import StreamsGroupDescription
+from groupkeeper.client.admin.types import GroupState, GroupType, Node, TopicPartition
 from groupkeeper.operations.groups import AnyGroup
 from groupkeeper.operations.lag import LagSum, PartitionLag
 from groupkeeper.operations.problems import Problem

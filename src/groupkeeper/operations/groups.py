@@ -7,6 +7,7 @@ from functools import partial
 from typing import NamedTuple, TypeVar
 
 from groupkeeper.client.admin import Admin
+from groupkeeper.client.admin.streams_types import StreamsGroupDescription
 from groupkeeper.client.admin.types import (
     Batch,
     ConsumerGroupDescription,
@@ -15,7 +16,6 @@ from groupkeeper.client.admin.types import (
     MemberDescription,
     ShareGroupDescription,
     ShareMemberDescription,
-    StreamsGroupDescription,
 )
 from groupkeeper.client.errors import ClientError
 from groupkeeper.operations.streams_groups import as_readers

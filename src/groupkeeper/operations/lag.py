@@ -14,6 +14,7 @@ from itertools import groupby
 from typing import NamedTuple
 
 from groupkeeper.client.admin import Admin
+from groupkeeper.client.admin.streams_types import StreamsGroupDescription
 from groupkeeper.client.admin.types import (
     Batch,
     ConsumerGroupDescription,
@@ -22,7 +23,6 @@ from groupkeeper.client.admin.types import (
     OffsetSpec,
     ShareGroupDescription,
     SharePartitionOffset,
-    StreamsGroupDescription,
     TopicPartition,
 )
 from groupkeeper.operations.groups import AnyGroup, AnyMember, describe_any

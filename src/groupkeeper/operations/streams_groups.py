@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple
 
 from groupkeeper.client.admin import Admin
+from groupkeeper.client.admin.streams_types import StreamsGroupDescription, StreamsTask
 from groupkeeper.client.admin.types import (
     Batch,
     ConsumerGroupDescription,
@@ -15,8 +16,6 @@ from groupkeeper.client.admin.types import (
     MemberDescription,
     OffsetAndMetadata,
     OffsetSpec,
-    StreamsGroupDescription,
-    StreamsTask,
     TopicPartition,
 )
 from groupkeeper.client.batch import or_failed

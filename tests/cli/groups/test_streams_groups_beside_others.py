@@ -14,7 +14,7 @@ from tests.differential.wire import Pool
 from groupkeeper.cli.dropin import kafka_streams_groups
 from groupkeeper.cli.groups.topology import node_rows
 from groupkeeper.cli.main import main
-from groupkeeper.client.admin.types import StreamsNode, StreamsTopology
+from groupkeeper.client.admin.streams_types import StreamsNode, StreamsTopology
 from groupkeeper.protocol.errors import CoordinatorLoadInProgress, CoordinatorNotAvailable, NotCoordinator
 from groupkeeper.protocol.messages import offset_commit_request
 from groupkeeper.protocol.messages.create_topics_request import CreatableTopic, CreateTopicsRequest

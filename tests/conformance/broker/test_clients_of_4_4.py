@@ -18,7 +18,7 @@ from tests.conformance.streams_application import WordCount, counted, produce
 from tools.apache_kafka import ApacheKafkaUnavailable, fetch_streams, run_tool
 
 from groupkeeper import Admin
-from groupkeeper.client.admin.types import StreamsGroupDescription
+from groupkeeper.client.admin.streams_types import StreamsGroupDescription
 
 pytestmark = [pytest.mark.conformance, pytest.mark.timeout(300)]
 

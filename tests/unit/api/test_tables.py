@@ -37,6 +37,7 @@ from groupkeeper.client.admin import types
 from groupkeeper.client.admin.resources import access_types as access
 from groupkeeper.client.admin.resources import types as resources
 from groupkeeper.client.admin.resources.types import LogDir, Replica, TransactionListing, TransactionListings
+from groupkeeper.client.admin.streams_types import StreamsTask
 from groupkeeper.client.admin.types import (
     CommittedOffsets,
     ConsumerGroupDescription,
@@ -46,7 +47,6 @@ from groupkeeper.client.admin.types import (
     ListedOffset,
     MemberDescription,
     Node,
-    StreamsTask,
     TopicDescription,
 )
 from groupkeeper.errors import GroupIdNotFound, NotLeaderOrFollower, UnknownTopicOrPartition

@@ -9,18 +9,15 @@ from tests.unit.live.views import NODE, described, member, row, snapshot, view
 from tests.unit.web.test_change_pages import SOMEBODY, entry
 from tests.unit.web.test_pages import EVIL, NOW_MS, Page
 
-from groupkeeper.client.admin.types import (
-    GroupState,
-    GroupType,
-    OffsetAndMetadata,
+from groupkeeper.client.admin.streams_types import (
     StreamsGroupDescription,
     StreamsMemberDescription,
     StreamsSubtopology,
     StreamsTask,
     StreamsTasks,
     StreamsTopic,
-    TopicPartition,
 )
+from groupkeeper.client.admin.types import GroupState, GroupType, OffsetAndMetadata, TopicPartition
 from groupkeeper.live.model import ClusterSnapshot, GroupView, Wait
 from groupkeeper.operations.plans.journal import ApplyResult, Head, Journal, Lost
 from groupkeeper.web.access.people import Person

@@ -17,14 +17,8 @@ from groupkeeper.cli.dropin.options import OptionProblem, UsageProblem
 from groupkeeper.cli.dropin.streams_groups_options import TABLE, check
 from groupkeeper.cli.framework.output import say
 from groupkeeper.cli.java import values as java
-from groupkeeper.client.admin.types import (
-    Batch,
-    GroupState,
-    GroupType,
-    OffsetAndMetadata,
-    StreamsGroupDescription,
-    TopicPartition,
-)
+from groupkeeper.client.admin.streams_types import StreamsGroupDescription
+from groupkeeper.client.admin.types import Batch, GroupState, GroupType, OffsetAndMetadata, TopicPartition
 from groupkeeper.client.batch import or_failed
 from groupkeeper.operations.errors import GroupIsActive
 from groupkeeper.operations.reset import INACTIVE

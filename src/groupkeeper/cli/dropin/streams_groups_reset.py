@@ -10,7 +10,8 @@ from groupkeeper.cli.dropin.drop_in import ExecutionFailure, failing
 from groupkeeper.cli.framework.output import say
 from groupkeeper.cli.java import values as java
 from groupkeeper.cli.java.releases import release
-from groupkeeper.client.admin.types import Batch, Failure, OffsetAndMetadata, StreamsGroupDescription, TopicPartition
+from groupkeeper.client.admin.streams_types import StreamsGroupDescription
+from groupkeeper.client.admin.types import Batch, Failure, OffsetAndMetadata, TopicPartition
 from groupkeeper.client.batch import or_failed
 from groupkeeper.client.errors import ClientError
 from groupkeeper.operations.reset import Scenario, committed_offsets

@@ -7,16 +7,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from groupkeeper.cli.dropin.groups_text import known, row, widest
 from groupkeeper.cli.java.releases import release
 from groupkeeper.cli.java.values import sort_key
-from groupkeeper.client.admin.types import (
-    GroupState,
-    OffsetAndMetadata,
+from groupkeeper.client.admin.streams_types import (
     StreamsGroupDescription,
     StreamsNode,
     StreamsTask,
     StreamsTasks,
-    TopicPartition,
     TopologyStatus,
 )
+from groupkeeper.client.admin.types import GroupState, OffsetAndMetadata, TopicPartition
 from groupkeeper.operations.streams_groups import PartitionProgress
 
 

@@ -7,7 +7,8 @@ from collections.abc import AsyncIterator, Iterable, Sequence
 from groupkeeper.cli.framework.clusters import ClusterSession
 from groupkeeper.cli.framework.group_arguments import names_of, said_about, with_suggestions
 from groupkeeper.cli.framework.reports import Page, Row
-from groupkeeper.client.admin.types import Failure, GroupType, StreamsNode, StreamsTopology, TopologyStatus
+from groupkeeper.client.admin.streams_types import StreamsNode, StreamsTopology, TopologyStatus
+from groupkeeper.client.admin.types import Failure, GroupType
 from groupkeeper.client.errors import UnsupportedVersion
 from groupkeeper.operations.lag import in_parts
 from groupkeeper.operations.selection import select_groups

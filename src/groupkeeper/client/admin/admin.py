@@ -18,6 +18,7 @@ from groupkeeper.client.settings import Settings
 
 if TYPE_CHECKING:
     from groupkeeper.client.admin.log_reading import Take
+    from groupkeeper.client.admin.streams_types import StreamsGroupDescription
     from groupkeeper.client.admin.types import (
         ClassicGroupDescription,
         ClusterDescription,
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
         Position,
         ShareGroupDescription,
         SharePartitionOffset,
-        StreamsGroupDescription,
         TopicDescription,
         TopicListing,
     )

@@ -5,11 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from groupkeeper.client.admin.coordinators import coordinator_at, routed
-from groupkeeper.client.admin.types import (
-    Batch,
-    Failure,
-    GroupState,
-    Node,
+from groupkeeper.client.admin.streams_types import (
     StreamsGroupDescription,
     StreamsMemberDescription,
     StreamsNode,
@@ -19,8 +15,8 @@ from groupkeeper.client.admin.types import (
     StreamsTopic,
     StreamsTopology,
     TopologyStatus,
-    operation_names,
 )
+from groupkeeper.client.admin.types import Batch, Failure, GroupState, Node, operation_names
 from groupkeeper.client.cluster import Cluster
 from groupkeeper.client.errors import UnsupportedVersion
 from groupkeeper.client.peer import Peer

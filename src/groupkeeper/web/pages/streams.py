@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from groupkeeper.client.admin.types import StreamsGroupDescription, StreamsMemberDescription, StreamsTask
+from groupkeeper.client.admin.streams_types import StreamsGroupDescription, StreamsMemberDescription, StreamsTask
 from groupkeeper.pipeline.report import words
 from groupkeeper.web.pages import parts
 from groupkeeper.web.pages.parts import PageCell

@@ -5,19 +5,16 @@ from __future__ import annotations
 import pytest
 
 from groupkeeper.cli.dropin import streams_groups_text as texts
-from groupkeeper.client.admin.types import (
-    GroupState,
-    Node,
-    OffsetAndMetadata,
+from groupkeeper.client.admin.streams_types import (
     StreamsGroupDescription,
     StreamsMemberDescription,
     StreamsNode,
     StreamsTask,
     StreamsTasks,
     StreamsTopology,
-    TopicPartition,
     TopologyStatus,
 )
+from groupkeeper.client.admin.types import GroupState, Node, OffsetAndMetadata, TopicPartition
 from groupkeeper.operations.streams_groups import PartitionProgress
 
 ASSIGNED = StreamsTasks(

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from tests.unit.client.scripted_broker import ScriptedBroker, fast_admin
 
-from groupkeeper.client.admin.types import (
-    GroupState,
-    GroupType,
+from groupkeeper.client.admin.streams_types import (
     StreamsNode,
     StreamsSubtopology,
     StreamsTask,
@@ -15,6 +13,7 @@ from groupkeeper.client.admin.types import (
     StreamsTopology,
     TopologyStatus,
 )
+from groupkeeper.client.admin.types import GroupState, GroupType
 from groupkeeper.client.errors import UnsupportedVersion as NotSupported
 from groupkeeper.protocol.errors import GroupIdNotFound
 from groupkeeper.protocol.messages import streams_group_describe_response as described

@@ -1,0 +1,125 @@
+"""What is told of streams groups: kept apart, since few programs ask for it."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import NamedTuple
+
+from groupkeeper.client.admin.types import GroupState, GroupType
+from groupkeeper.client.topology import Node
+
+
+class StreamsTask(NamedTuple):
+    """A task of a Kafka Streams application: a partition's number in a part of its topology."""
+
+    subtopology_id: str
+    partition: int
+
+
+class StreamsTasks(NamedTuple):
+    """The tasks of a member of a streams group, by what it does with them."""
+
+    active: tuple[StreamsTask, ...] = ()
+    standby: tuple[StreamsTask, ...] = ()
+    warmup: tuple[StreamsTask, ...] = ()
+
+
+class StreamsTopic(NamedTuple):
+    """An internal topic of a streams group. ``partitions`` is 0 when it follows from other topics."""
+
+    name: str
+    partitions: int = 0
+    replication_factor: int = 0
+    configs: tuple[tuple[str, str], ...] = ()
+
+
+class StreamsSubtopology(NamedTuple):
+    """A part of a topology: its tasks read the source topics, and those of repartitioning among the internal topics."""
+
+    subtopology_id: str
+    source_topics: tuple[str, ...] = ()
+    repartition_sink_topics: tuple[str, ...] = ()
+    state_changelog_topics: tuple[StreamsTopic, ...] = ()
+    repartition_source_topics: tuple[StreamsTopic, ...] = ()
+
+
+class StreamsNode(NamedTuple):
+    """A node of a topology: a ``source`` with the topics that it reads, a ``processor``, or a ``sink`` with the topic
+    that it writes, none where the application computes it.
+    """
+
+    name: str
+    kind: str
+    topics: tuple[str, ...] = ()
+    stores: tuple[str, ...] = ()
+    successors: tuple[str, ...] = ()
+
+
+class StreamsTopology(NamedTuple):
+    """What the application says of its topology (KIP-1331): the nodes of each part by the part's id, and those that
+    fill each global store.
+    """
+
+    subtopologies: tuple[tuple[str, tuple[StreamsNode, ...]], ...] = ()
+    global_stores: tuple[tuple[StreamsNode, ...], ...] = ()
+
+
+class TopologyStatus(Enum):
+    """Whether a description has the application's topology; FAILED: the broker could not fetch it."""
+
+    NOT_ASKED = 0
+    NOT_STORED = 1
+    FAILED = 2
+    THERE = 3
+
+
+class StreamsMemberDescription(NamedTuple):
+    """A member of a streams group (KIP-1071).
+
+    ``process_id`` is that of the process whose state stores it uses, ``endpoint`` where that process answers
+    interactive queries, as (host, port). ``assignment`` has the member's tasks, ``target_assignment`` its target.
+    ``task_offsets`` and ``task_end_offsets``: the cumulative changelog offsets and changelog end offsets of its tasks.
+    """
+
+    member_id: str
+    client_id: str
+    host: str
+    member_epoch: int
+    process_id: str
+    topology_epoch: int
+    assignment: StreamsTasks = StreamsTasks()
+    target_assignment: StreamsTasks = StreamsTasks()
+    instance_id: str | None = None
+    rack_id: str | None = None
+    endpoint: tuple[str, int] | None = None
+    client_tags: tuple[tuple[str, str], ...] = ()
+    task_offsets: tuple[tuple[StreamsTask, int], ...] = ()
+    task_end_offsets: tuple[tuple[StreamsTask, int], ...] = ()
+    is_classic: bool = False
+
+
+class StreamsGroupDescription(NamedTuple):
+    """A group of Kafka Streams instances (KIP-1071): NotReady while topics are missing, else as a consumer group.
+
+    ``topology_epoch`` and ``subtopologies`` are None and () before a member has sent the group's topology.
+    ``authorized_operations`` is None unless asked for. ``assignor`` is None, and no topology is asked for, when the
+    broker is older than 4.4. ``topology`` is None unless ``topology_status`` is THERE.
+    """
+
+    group_id: str
+    group_state: GroupState
+    members: tuple[StreamsMemberDescription, ...]
+    coordinator: Node
+    group_epoch: int
+    target_assignment_epoch: int
+    topology_epoch: int | None = None
+    subtopologies: tuple[StreamsSubtopology, ...] = ()
+    authorized_operations: frozenset[str] | None = None
+    assignor: str | None = None
+    topology_status: TopologyStatus = TopologyStatus.NOT_ASKED
+    topology: StreamsTopology | None = None
+
+    @property
+    def group_type(self) -> GroupType:
+        """Streams, as a description of any group has its type."""
+        return GroupType.STREAMS
