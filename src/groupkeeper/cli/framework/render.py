@@ -206,9 +206,11 @@ def _texts(values: Sequence[Value], encoding: str) -> list[str]:
     kind, so that 1 and True don't meet.
     """
     try:
-        known = {value: encodable(as_text(value), encoding) for value in set(values)}
+        known = {value: as_text(value) for value in set(values)}
     except TypeError:  # lists
         return [encodable(as_text(value), encoding) for value in values]
+    if not "".join(known.values()).isascii():
+        known = {value: encodable(text, encoding) for value, text in known.items()}
     return [known[value] for value in values]
 
 

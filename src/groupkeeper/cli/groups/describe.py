@@ -315,6 +315,8 @@ def _lag_rows(
     def trend(some: Sequence[PartitionLag]) -> Row:
         return _NOTHING_MORE if earlier is None else {**statuses.NO_STATUS, **earlier.trend_of(some)}
 
+    if options.sum is None and earlier is None:  # as nearly always, of a million rows, too
+        return [_lag_row(row, _NOTHING_MORE) for row in rows if _is_much(row, options)]
     if options.sum is None:
         return [_lag_row(row, trend([row])) for row in rows if _is_much(row, options)]
     sums = [sum_by_group(group_id, rows)] if options.sum == "group" else sum_by_topic(group_id, rows)
