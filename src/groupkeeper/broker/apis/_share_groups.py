@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Protocol, TypeVar
+from copy import copy
+from typing import Any, Protocol, TypeVar
 
+from groupkeeper.broker.apis._groups import may, may_topic
 from groupkeeper.broker.authorizer import CLUSTER_NAME, Operation, ResourceType
 from groupkeeper.broker.broker import Broker
 from groupkeeper.broker.call import Call
 from groupkeeper.broker.shares.state import coordinator_key
+from groupkeeper.coordinator.refusals import refuse
 from groupkeeper.coordinator.share_state.state import SharePartitionKey
-from groupkeeper.protocol.errors import ClusterAuthorizationFailed, KafkaError, UnsupportedVersion
+from groupkeeper.protocol.errors import (
+    ClusterAuthorizationFailed,
+    GroupAuthorizationFailed,
+    KafkaError,
+    UnsupportedVersion,
+)
+from groupkeeper.protocol.primitives import RootMessage
 
 
 class Partition(Protocol):
@@ -45,6 +54,33 @@ class StateRequest(Protocol[D_co]):
 def trouble_of(broker: Broker) -> KafkaError | None:
     """The error for every request of share groups if they are not served; None if they are."""
     return UnsupportedVersion() if broker.config.features.get("share.version", 1) < 1 else None
+
+
+async def ask_without_hidden(
+    broker: Broker, call: Call, operation: Operation, hidden: Callable[[Any], Any]
+) -> RootMessage:
+    """The group coordinator's reply to a request about topics; for those that the caller may not read, `hidden` makes
+    the results.
+    """
+    request: Any = copy(call.message)
+    trouble = trouble_of(broker)
+    if trouble is None and not may(broker, call, operation, request.group_id):
+        trouble = GroupAuthorizationFailed()
+    if trouble is not None:
+        response: Any = refuse(request, trouble)
+    else:
+        readable, results = [], []
+        for topic in request.topics:
+            if may_topic(broker, call, Operation.READ, topic.topic_name):
+                readable.append(topic)
+            else:
+                results.append(hidden(topic))
+        request.topics = readable
+        response = await broker.groups.ask(request.group_id, request, call)
+        if results and not response.error_code:
+            response.responses = [*results, *response.responses]
+    assert isinstance(response, RootMessage)
+    return response
 
 
 async def ask_share_coordinator(

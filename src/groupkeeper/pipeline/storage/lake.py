@@ -19,7 +19,6 @@ from pyspark.sql import functions as F
 from groupkeeper.pipeline.errors import SourceError
 from groupkeeper.pipeline.tables import Table
 
-FORMATS = ("parquet", "delta", "iceberg")
 DAY = "day"
 """A column of those tables of a lake that grow: the day (UTC) of Table.day_of."""
 
