@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import itertools
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
@@ -349,15 +350,19 @@ def rates(records: list[Logged]) -> dict[tuple[str | None, int], list[int]]:
         if one.value is not None:
             count(group_id, one.time_ms, 0)
             continue
-        is_with_group = any(
-            each.event == "deleted"
-            and (each.group_id, each.time_ms) == (group_id, one.time_ms)
-            and each.offset > one.offset
-            for each in happened
-        )
+        is_with_group = _is_with_group(records, happened, one)
         column = {"expired": 1, "deleted": 5 if is_with_group else 2, "unknown": 4}[cause[one.offset]]
         count(group_id, one.time_ms, column)
     return dict(found)
+
+
+def _is_with_group(records: list[Logged], happened: list[Event], gone: Logged) -> bool:
+    """Whether the group's deletion follows at the same time, and nothing of the group with another time between."""
+    group_id = place_of(gone)[0]
+    deletions = {each.offset for each in happened if (each.group_id, each.event) == (group_id, "deleted")}
+    later = [one for one in records if one.offset > gone.offset and one.key is not None and group_of(one) == group_id]
+    at_once = itertools.takewhile(lambda one: one.time_ms == gone.time_ms, later)
+    return any(one.offset in deletions for one in at_once)
 
 
 def rewinds(records: list[Logged]) -> set[Row]:

@@ -213,7 +213,11 @@ def test_rates() -> None:
     trace.commit(WEEK + 71, None, group_id="h")
     trace.commit(WEEK + 71, None, group_id="nobody knows")
     history = with_causes(trace.commits(), trace.group_records())
-    found = rates(rates_of_groups(history, events_of(trace.group_records())), RATES.arrow.empty_table(), OPEN)
+    found = rates(
+        rates_of_groups(history, trace.group_records(), events_of(trace.group_records())),
+        RATES.arrow.empty_table(),
+        OPEN,
+    )
     assert found.column_names == [*RATES.names, OPEN]
     rows = {(row.group_id, seconds_of(row.minute)): tuple(vars(row).values())[3:-1] for row in listed(found)}
     assert rows == {  # commits, expirations, deletions, rebalances, unexplained, with the group; K496-60
@@ -221,6 +225,22 @@ def test_rates() -> None:
         ("h", WEEK + 60): (0, 1, 0, 0, 0, 0), ("nobody knows", WEEK + 60): (0, 0, 0, 0, 1, 0),
         (None, 0): (2, 0, 0, 3, 0, 0), (None, 60): (2, 0, 1, 1, 0, 1), (None, WEEK + 60): (0, 1, 0, 0, 1, 0),
     }  # fmt: skip
+
+
+def test_a_clock_that_steps_back_takes_no_offset_with_its_group() -> None:
+    """The first offset went earlier, at the time by the clock at which the group is deleted later."""
+    trace = Trace()
+    trace.record(0, "GroupMetadata", generation=1, members=[])
+    for partition in (0, 1):
+        trace.commit(70, 5, partition=partition)
+    trace.commit(71, None)
+    trace.commit(10, 6, partition=2)
+    trace.commit(71, None, partition=1)
+    trace.record(71, "GroupMetadata", gone=True)
+    history = with_causes(trace.commits(), trace.group_records())
+    found = rates_of_groups(history, trace.group_records(), events_of(trace.group_records()))
+    assert sum(row.offset_deletions for row in listed(found)) == 1
+    assert sum(row.removed_with_group for row in listed(found)) == 1
 
 
 def told(trace: Trace, logs: pa.Table) -> pa.Table:

@@ -77,7 +77,7 @@ def test_rates_are_what_the_meters_counted(spark: SparkSession) -> None:  # K496
         metered = {name: broker.metric(meter) for name, meter in METERS.items()}
         rows = decoded(spark, servers).toArrow()
         records = group_records(rows)
-        parts = rates_of_groups(with_causes(commits(rows), records), events_of(records))
+        parts = rates_of_groups(with_causes(commits(rows), records), records, events_of(records))
         told = rates(parts, RATES.arrow.empty_table(), OPEN)
         of_cluster = [row for row in listed(told) if row.group_id is None]
         counted = {name: sum(getattr(row, name) for row in of_cluster) for name in METERS}

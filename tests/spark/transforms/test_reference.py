@@ -141,7 +141,9 @@ def test_groups_and_members(spark: SparkSession, fleet: Fleet) -> None:
 def test_rates(fleet: Fleet) -> None:
     found = [
         (row.cluster, ((row.group_id, (millis(row.minute) or 0) // MINUTE), list(vars(row).values())[3:-1]))
-        for row in listed(rates(rates_of_groups(fleet.commits, fleet.events), RATES.arrow.empty_table(), OPEN))
+        for row in listed(
+            rates(rates_of_groups(fleet.commits, fleet.group_records, fleet.events), RATES.arrow.empty_table(), OPEN)
+        )
     ]
     compare(fleet, found, lambda records: reference.rates(records).items())
 
@@ -157,7 +159,7 @@ def test_what_shares_of_the_groups_give_adds_up(fleet: Fleet) -> None:
     shares = list(zip(*map(shares_of, whole), strict=True))
     found = []
     for parts in (shares, [whole]):
-        counted = pa.concat_tables([rates_of_groups(commits, events) for commits, _, events in parts])
+        counted = pa.concat_tables([rates_of_groups(commits, records, events) for commits, records, events in parts])
         read = pa.concat_tables([offsets_read(commits, records) for commits, records, _ in parts])
         bad = pa.concat_tables([rejects_in(records, 1) for _, records, _ in parts])
         tables = (

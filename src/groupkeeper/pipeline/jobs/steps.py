@@ -319,7 +319,7 @@ STEPS = (
     Step(
         GROUP_RATES,
         Job.OFFSETS,
-        lambda of, _: rates_of_groups(of.new(COMMITS), of.now(GROUP_EVENTS)),
+        lambda of, _: rates_of_groups(of.new(COMMITS), of.new(GROUP_RECORDS), of.now(GROUP_EVENTS)),
         is_published=False,
     ),
     Step(

@@ -16,12 +16,11 @@ from groupkeeper.pipeline.relations import (
     is_known,
     keys,
     loaded,
-    matches,
     numbers,
     times,
     together,
 )
-from groupkeeper.pipeline.tables import RATES
+from groupkeeper.pipeline.tables import GROUPS, RATES
 
 _MINUTE_US = 60_000_000
 _OPEN_MINUTES = 10
@@ -29,7 +28,7 @@ _COUNTS = [name for name in RATES.names if name not in RATES.key]
 _AT = ("cluster", "group_id", "log_time")
 
 
-def rates_of_groups(commits: Rows, group_events: Rows) -> pa.Table:
+def rates_of_groups(commits: Rows, group_records: Rows, group_events: Rows) -> pa.Table:
     """The rates of groups in new rows.
 
     Minutes are those of the records in the log. Tombstones of unknown cause are counted separately, and so are
@@ -40,8 +39,9 @@ def rates_of_groups(commits: Rows, group_events: Rows) -> pa.Table:
     events = events.rename_columns([*_AT, "log_offset", "event"])
     is_gone = rows["is_tombstone"]
     live, gone = rows.filter(pc.invert(is_gone)), rows.filter(is_gone)
+    others = loaded(group_records, (*_AT, "log_offset"))
     deleted = events.filter(pc.equal(events["event"], "deleted"))
-    is_with_group = _are_with_group(gone, deleted)
+    is_with_group = _are_with_group(rows.select(others.column_names), others, deleted)[numbers(is_gone)]
     is_deleted, is_expired, is_unknown = (
         np.asarray(pc.equal(gone["removed_by"], why)) for why in ("deleted", "expired", "unknown")
     )
@@ -57,16 +57,20 @@ def rates_of_groups(commits: Rows, group_events: Rows) -> pa.Table:
     )  # fmt: skip
 
 
-def _are_with_group(gone: pa.Table, deleted: pa.Table) -> Array:
-    """Whether tombstones went with their group: those are of the same time, before the group's own. The last one counts
-    where a group was deleted several times then.
+def _are_with_group(commits: pa.Table, others: pa.Table, deleted: pa.Table) -> Array:
+    """Whether commits come just before a deletion of their group: with its time, and no record of the group with
+    another time comes between, as a clock may step back.
     """
-    order = in_order(numbers(deleted["log_offset"]))
-    of, of_deleted = keys(_AT, gone, deleted)
-    at = matches(of, of_deleted[order])
-    is_timed = is_known(gone["log_time"])
-    ends = numbers(deleted["log_offset"])[order]
-    return is_timed & (at >= 0) & (numbers(gone["log_offset"]) < np.append(ends, 0)[at])
+    whole = together(commits, others)
+    of_deletion, of_record = keys((*_AT, "log_offset"), deleted, whole)
+    of_group, of_time = keys(GROUPS.key, whole)[0], keys(("log_time",), whole)[0]
+    order = in_order(of_group, numbers(whole["log_offset"]))
+    is_other = [np.append(-1, of[order])[:-1] != of[order] for of in (of_group, of_time)]
+    groups = Groups.sorted(np.cumsum(is_other[0] | is_other[1]))
+    deleted_at = groups.greatest(np.where(np.isin(of_record, of_deletion)[order], np.arange(len(order)), -1))
+    found = np.empty(len(order), bool)
+    found[order] = np.arange(len(order)) < deleted_at[groups.of]
+    return (found & is_known(whole["log_time"]))[: len(commits)]
 
 
 def _counted(rows: pa.Table, time: pa.ChunkedArray, counts: Mapping[str, Array]) -> pa.Table:
