@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -16,6 +16,7 @@ from groupkeeper.pipeline.kafka.topics import TopicFacts, ask_topics
 from groupkeeper.pipeline.present.trends import LEAST_S, MEASURES
 from groupkeeper.pipeline.relations import Rows, loaded
 from groupkeeper.pipeline.tables import TOPICS
+from groupkeeper.pipeline.tables.schema import LARGEST
 
 _NOT_NOW = "not measured: "
 _CARRIED = {"records_per_s": None, "growth_bytes_per_s": None}
@@ -91,7 +92,7 @@ def _rows(name: str, instant: Instant, facts: Mapping[str, TopicFacts], before: 
         fact = facts.get(topic, TopicFacts(problem="it could not be described"))
         now = {
             "time": _time(instant.measured_ms),
-            "log_end_offset": sum(each.log_end_offset for each in known) if is_whole else None,
+            "log_end_offset": _sum(each.log_end_offset for each in known) if is_whole else None,
             "log_bytes": fact.log_bytes,
         }
         row = before.get((name, topic))
@@ -103,7 +104,7 @@ def _rows(name: str, instant: Instant, facts: Mapping[str, TopicFacts], before: 
             "topic": topic,
             "topic_id": topic_id,
             "partitions": len(own),
-            "records": sum(each.log_end_offset - each.log_start_offset for each in known) if is_whole else None,
+            "records": _sum(each.log_end_offset - each.log_start_offset for each in known) if is_whole else None,
             "measured_time": now["time"],
             "measures": measures,
             "records_per_s": _per_s(measures, "log_end_offset"),
@@ -135,3 +136,7 @@ def _time(measured_ms: int) -> datetime:
 
 def _minute(time: datetime) -> datetime:
     return time.replace(second=0, microsecond=0)
+
+
+def _sum(offsets: Iterable[int]) -> int:
+    return min(sum(offsets), LARGEST)

@@ -29,7 +29,7 @@ from groupkeeper.pipeline.relations import (
     values,
 )
 from groupkeeper.pipeline.tables import LAG, LOG_OFFSETS, MEMBERS, STATUS
-from groupkeeper.pipeline.tables.schema import TIME
+from groupkeeper.pipeline.tables.schema import LARGEST, TIME
 from groupkeeper.rules.progress import usual_gap_ms
 from groupkeeper.rules.status import (
     LOOK_BACK_MS,
@@ -52,7 +52,7 @@ Key = tuple[str, str]
 Columns = Mapping[str, pa.Array | Sequence[Any]]
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_NONE, _NEVER = -(2**63), 2**63 - 1
+_NONE = -(2**63)
 _PLACE = [STATUS.arrow.field(name) for name in STATUS.key]
 _PARTITION_FACTS = pa.schema([
     *_PLACE, *((name, pa.int64()) for name in ("committed_offset", "lag", "lag_ms", "waits_ms", "lost", "in_log",
@@ -271,13 +271,14 @@ def _groups(
             group.read = topics_read(readers.get((row["cluster"], row["group_id"]), ()))
     now_us = _now_us(lags, logs)
     for row in facts.select([*key, "rebalanced"]).to_pylist():
-        since_us = (now_us.get(row["cluster"], _NEVER) // 1000 - REBALANCES_MS) * 1000
+        since_us = (now_us.get(row["cluster"], LARGEST) // 1000 - REBALANCES_MS) * 1000
         times = map(_us, row["rebalanced"] or ())
         found[row["cluster"], row["group_id"]].lately_us = [each for each in times if each and each >= since_us]
-    sums = lags.group_by(list(key)).aggregate([("lag", "sum"), ("lag_ms", "max")])
-    for row in sums.to_pylist():
+    exact = lags.append_column("records", lags["lag"].cast(pa.decimal128(38)))  # sums of 64 bits would wrap
+    for row in exact.group_by(list(key)).aggregate([("records", "sum"), ("lag_ms", "max")]).to_pylist():
         group = found[row["cluster"], row["group_id"]]
-        group.lag, group.lag_ms = row["lag_sum"], row["lag_ms_max"]
+        known = row["records_sum"]
+        group.lag, group.lag_ms = None if known is None else min(int(known), LARGEST), row["lag_ms_max"]
     for place in readers:
         _ = found[place]
     return dict(found)

@@ -406,7 +406,11 @@ STATUS = Table(
             "among its partitions with that "
             "status; for unstable: the first rebalance that the rule counts",
         ),
-        Column("lag", pa.int64(), "records still to read; null: not known; for a group: the sum of all known lags"),
+        Column(
+            "lag",
+            pa.int64(),
+            "records still to read; null: not known; for a group: the sum of all known lags, at most 2^63 − 1",
+        ),
         Column(
             "rule",
             pa.string(),

@@ -12,6 +12,9 @@ TIME = pa.timestamp("us", "UTC")
 LAST_MS = 253_402_300_799_999
 """The end of the year 9999: later times have no date in Python and many readers. Clients may write any number."""
 
+LARGEST = 2**63 - 1
+"""The largest whole number: larger sums are cut off."""
+
 
 class Column(NamedTuple):
     """A column; `meaning` also explains null, if null can occur."""
