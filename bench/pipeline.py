@@ -100,8 +100,10 @@ def run(servers: str, commits: int) -> None:
     from groupkeeper.pipeline.kafka.scanning import scan
     from groupkeeper.pipeline.kafka.source import read_ranges
     from groupkeeper.pipeline.session import start_session
+    from groupkeeper.pipeline.tables import CURRENT_OFFSETS
     from groupkeeper.pipeline.transforms.decoded import decode_archive, decode_key_value
-    from groupkeeper.pipeline.transforms.latest import current_offsets_of_decoded
+    from groupkeeper.pipeline.transforms.history import commits_in
+    from groupkeeper.pipeline.transforms.latest import latest as latest_of
 
     given = {"kafka.bootstrap.servers": servers, "cluster": "bench", "rows": "decoded"}
     options = parse_options(given)
@@ -120,7 +122,7 @@ def run(servers: str, commits: int) -> None:
     spark = start_session("bench", settings={"spark.driver.memory": "2g"})
     print(f"session started after {time.perf_counter() - began:.1f} s")
     source = spark.read.format("groupkeeper").options(**given)
-    latest = current_offsets_of_decoded(source.option("latestOnly", "true").load())
+    latest = latest_of(commits_in(source.option("latestOnly", "true").load()), CURRENT_OFFSETS.key)
     everything = spark.read.format("groupkeeper").options(**given).load()
 
     measure_by_turns(

@@ -57,17 +57,19 @@ def growing() -> Iterator[tuple[Callable[[int], Filled], dict[str, str]]]:
 def read(work: str, servers: str, commits: int) -> None:
     """In this process."""
     from groupkeeper.pipeline.session import start_session
-    from groupkeeper.pipeline.transforms.history import commits as commits_of
-    from groupkeeper.pipeline.transforms.latest import current_offsets_of_decoded
+    from groupkeeper.pipeline.tables import CURRENT_OFFSETS
+    from groupkeeper.pipeline.transforms.history import commits_in
+    from groupkeeper.pipeline.transforms.latest import latest
 
     spark = start_session("growth")
     given = {"kafka.bootstrap.servers": servers, "cluster": "bench", "rows": "decoded"}
     reader = spark.read.format("groupkeeper").options(**given, maxRecordsPerPartition="1000000")
     if work == WORKS[0]:
-        assert current_offsets_of_decoded(reader.option("latestOnly", "true").load()).count() > 0
+        written = commits_in(reader.option("latestOnly", "true").load())
+        assert latest(written, CURRENT_OFFSETS.key).count() > 0
     else:
         with tempfile.TemporaryDirectory() as directory:
-            commits_of(reader.load()).write.parquet(f"{directory}/commits")
+            commits_in(reader.load()).write.parquet(f"{directory}/commits")
             assert spark.read.parquet(f"{directory}/commits").count() == commits
     spark.stop()
 

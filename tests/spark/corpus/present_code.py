@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 from tests.spark.corpus.fleet import ASKED, INSTANTS, Cut, answers, cuts, decoded, histories, instants
 
+from groupkeeper.pipeline.decode.history import commits, group_records
 from groupkeeper.pipeline.jobs.log_offsets import Clusters
 from groupkeeper.pipeline.jobs.steps import STEPS, Given, rows_of
 from groupkeeper.pipeline.kafka.options import parse_options
@@ -17,7 +18,7 @@ from groupkeeper.pipeline.owners import parse_owners
 from groupkeeper.pipeline.storage.lake import OPEN
 from groupkeeper.pipeline.tables import COMMITS, DECODED, GROUP_RECORDS, TABLES, Table
 from groupkeeper.pipeline.tables.state import CARRIED, LAST_COMMITS, LAST_RECORDS
-from groupkeeper.pipeline.transforms.history import between, commits, group_records
+from groupkeeper.pipeline.transforms.history import between
 from groupkeeper.pipeline.transforms.tombstones import causes
 
 __all__ = ["tables_of"]

@@ -18,11 +18,12 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from groupkeeper.client.admin import Admin
+from groupkeeper.pipeline.decode.history import group_records
 from groupkeeper.pipeline.errors import cause_of
 from groupkeeper.pipeline.tables import COMMITS, CURRENT_OFFSETS, DECODED, GROUP_RECORDS
 from groupkeeper.pipeline.transforms.decoded import decode_archive, decode_key_value
-from groupkeeper.pipeline.transforms.history import commits_in, group_records_in
-from groupkeeper.pipeline.transforms.latest import current_offsets, current_offsets_of_decoded
+from groupkeeper.pipeline.transforms.history import commits_in
+from groupkeeper.pipeline.transforms.latest import latest
 from groupkeeper.testing.background import BackgroundBroker
 
 T = TypeVar("T")
@@ -88,6 +89,14 @@ def read(spark: SparkSession, servers: str, **options: Any) -> DataFrame:
     return reader.options(**options).load()
 
 
+def current_offsets(decoded: DataFrame) -> DataFrame:
+    return latest(commits_in(decoded), CURRENT_OFFSETS.key)
+
+
+def records_of_groups(decoded: DataFrame) -> DataFrame:
+    return decoded.mapInArrow(lambda batches: map(group_records, batches), GROUP_RECORDS.ddl)
+
+
 def decoded(spark: SparkSession, servers: str, **options: Any) -> DataFrame:
     return read(spark, servers, rows="decoded", **options)
 
@@ -143,7 +152,7 @@ def test_the_offsets_topic_as_tables(spark: SparkSession, servers: str) -> None:
     history = commits_in(frame)
     assert history.columns == COMMITS.names
     assert history.where((F.col("group_id") == group_ids[1]) & ~F.col("is_tombstone")).count() == 60
-    now = {(row.group_id, row.topic, row.partition): row.committed_offset for row in current_offsets(history).collect()}
+    now = {(row.group_id, row.topic, row.partition): row.committed_offset for row in current_offsets(frame).collect()}
     asked = ask(servers, lambda admin: admin.list_consumer_group_offsets(dict.fromkeys(group_ids)))
     wanted = {
         (group_id, key.topic, key.partition): found.offset
@@ -153,14 +162,11 @@ def test_the_offsets_topic_as_tables(spark: SparkSession, servers: str) -> None:
     }
     assert now == wanted
     assert len(wanted) == 4 * 3
-    latest = current_offsets_of_decoded(decoded(spark, servers, latestOnly="true")).where(
-        F.col("group_id").isin(group_ids)
-    )
-    assert latest.columns == CURRENT_OFFSETS.names
-    assert {(r.group_id, r.topic, r.partition): r.committed_offset for r in latest.collect()} == wanted
+    last = current_offsets(decoded(spark, servers, latestOnly="true")).where(F.col("group_id").isin(group_ids))
+    assert {(r.group_id, r.topic, r.partition): r.committed_offset for r in last.collect()} == wanted
     gone = history.where(F.col("is_tombstone")).collect()
     assert {row.group_id for row in gone} == {group_ids[4]}
-    groups = group_records_in(frame)
+    groups = records_of_groups(frame)
     assert groups.columns == GROUP_RECORDS.names
     (generation,) = groups.where("group_type = 'classic' AND size(members) = 1").orderBy("log_offset").tail(1)
     assert generation.members[0].subscribed_topics == [topic]
@@ -214,7 +220,7 @@ def test_transactions(spark: SparkSession, servers: str) -> None:
     assert row.producer_id is not None
     all_rows = decoded(spark, servers, **uncommitted)
     assert sorted(row.committed_offset for row in all_rows.where(mine).collect()) == [100, 101, 102, 103]
-    markers = group_records_in(all_rows).where("record_name = 'EndTransaction'").select("value_json")
+    markers = records_of_groups(all_rows).where("record_name = 'EndTransaction'").select("value_json")
     kinds = [json.loads(row.value_json)["type"] for row in markers.collect()]
     assert (kinds.count("COMMIT"), kinds.count("ABORT")) == (1, 2)
     producer.abort_transaction(PATIENCE_S)
@@ -230,7 +236,7 @@ def test_several_clusters(spark: SparkSession, servers: str) -> None:
             "west": {"kafka.bootstrap.servers": other.bootstrap_servers},
         }
         frame = spark.read.format("groupkeeper").options(clusters=json.dumps(clusters), rows="decoded").load()
-        found = current_offsets_of_decoded(frame).where("group_id = 'fleet'").collect()
+        found = current_offsets(frame).where("group_id = 'fleet'").collect()
         assert {(row.cluster, row.committed_offset) for row in found} == {("east", 1), ("west", 2)}
 
 

@@ -13,7 +13,16 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
-from tests.spark.kafka.test_source import PATIENCE_S, ask, commit, consume, decoded, new_topic, produce
+from tests.spark.kafka.test_source import (
+    PATIENCE_S,
+    ask,
+    commit,
+    consume,
+    decoded,
+    new_topic,
+    produce,
+    records_of_groups,
+)
 
 from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import OffsetSpec
@@ -23,7 +32,7 @@ from groupkeeper.pipeline.jobs.restoring import OffsetThen, kip122_plans, of_top
 from groupkeeper.pipeline.jobs.scan_time import scan_time
 from groupkeeper.pipeline.jobs.snapshot import snapshot
 from groupkeeper.pipeline.tables import SCAN_TIME
-from groupkeeper.pipeline.transforms.history import commits_in, group_records_in
+from groupkeeper.pipeline.transforms.history import commits_in
 from groupkeeper.pipeline.transforms.offsets_as_of import offsets_as_of
 from groupkeeper.protocol.uuids import uuid_text
 
@@ -132,7 +141,7 @@ def test_offsets_are_restored_as_they_were(spark: SparkSession, servers: str) ->
     wait_for(lambda: time.time_ns() // 10**6 > time_ms)
     commit(servers, group_id, {(topic, 0): 90, (topic, 2): 50})
     history = decoded(spark, servers).where((F.col("group_id") == group_id) | F.col("group_id").isNull())
-    found = offsets_as_of(commits_in(history), group_records_in(history), time_ms)
+    found = offsets_as_of(commits_in(history), records_of_groups(history), time_ms)
     columns = list(OffsetThen._fields)
     then = then_of(OffsetThen(*row) for row in found.select(*columns).collect())
     assert {place.partition: commit.offset for place, commit in then[group_id].items()} == {0: 10, 1: 20}

@@ -14,9 +14,9 @@ from tests.spark.transforms.causes import with_causes
 from tests.spark.transforms.traces import events_of, listed
 
 from groupkeeper.client.admin.types import TopicPartition as Place
+from groupkeeper.pipeline.decode.history import commits, group_records
 from groupkeeper.pipeline.storage.lake import OPEN
 from groupkeeper.pipeline.tables import RATES
-from groupkeeper.pipeline.transforms.history import commits, group_records
 from groupkeeper.pipeline.transforms.rates import rates, rates_of_groups
 from groupkeeper.protocol.messages.offset_commit_request import (
     OffsetCommitRequest,

@@ -27,6 +27,7 @@ from tests.spark.transforms.traces import (
 )
 
 from groupkeeper.pipeline.decode.arrow import Origin, decode, places_of
+from groupkeeper.pipeline.decode.history import commits, group_records
 from groupkeeper.pipeline.decode.records import read_record_sets
 from groupkeeper.pipeline.present.groups import groups
 from groupkeeper.pipeline.present.lag import lag, to_estimate
@@ -34,7 +35,6 @@ from groupkeeper.pipeline.present.members import members
 from groupkeeper.pipeline.storage.lake import OPEN
 from groupkeeper.pipeline.tables import DECODED, LOG_OFFSETS, RATES, REJECTS
 from groupkeeper.pipeline.transforms.estimates import estimated
-from groupkeeper.pipeline.transforms.history import commits, group_records
 from groupkeeper.pipeline.transforms.offsets_as_of import offsets_as_of
 from groupkeeper.pipeline.transforms.offsets_read import all_read, offsets_read
 from groupkeeper.pipeline.transforms.rates import rates, rates_of_groups

@@ -11,6 +11,7 @@ from typing import NamedTuple
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from groupkeeper.pipeline.decode.history import commits, group_records
 from groupkeeper.pipeline.errors import SourceError
 from groupkeeper.pipeline.jobs.shares import ROWS_PER_SHARE, Built, Wanted, build
 from groupkeeper.pipeline.kafka.instants import ClusterIdentity
@@ -25,7 +26,7 @@ from groupkeeper.pipeline.storage.ledger import NextOffsets
 from groupkeeper.pipeline.storage.output import Input, Output, Staged
 from groupkeeper.pipeline.tables import COMMITS, DECODED, GROUP_RECORDS, Table
 from groupkeeper.pipeline.tables.state import LAST_COMMITS, LAST_RECORDS
-from groupkeeper.pipeline.transforms.history import IS_COMMIT, commits, commits_in, group_records, is_from
+from groupkeeper.pipeline.transforms.history import IS_COMMIT, commits_in, is_from
 from groupkeeper.pipeline.transforms.tombstones import causes
 from groupkeeper.rules.words import counted
 

@@ -11,13 +11,9 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from groupkeeper.pipeline.decode.commits import COMMIT_TYPES
-from groupkeeper.pipeline.decode.history import commits, group_records
+from groupkeeper.pipeline.decode.history import commits
 from groupkeeper.pipeline.relations import Array, keys, matches, numbers
-from groupkeeper.pipeline.tables import COMMITS, GROUP_RECORDS
-
-__all__ = [
-    "IS_COMMIT", "between", "commits", "commits_in", "group_records", "group_records_in", "is_from", "next_offsets"
-]  # fmt: skip
+from groupkeeper.pipeline.tables import COMMITS
 
 _Offsets = Mapping[str, Mapping[int, int]]
 """By cluster and partition of the offsets topic."""
@@ -31,11 +27,6 @@ _NEVER = 2**63 - 1
 def commits_in(decoded: DataFrame) -> DataFrame:
     """tables.COMMITS of rows of tables.DECODED."""
     return decoded.mapInArrow(lambda batches: map(commits, batches), COMMITS.ddl)
-
-
-def group_records_in(decoded: DataFrame) -> DataFrame:
-    """tables.GROUP_RECORDS of rows of tables.DECODED."""
-    return decoded.mapInArrow(lambda batches: map(group_records, batches), GROUP_RECORDS.ddl)
 
 
 def between(rows: pa.Table, made_to: _Offsets, read_to: _Offsets) -> pa.Table:

@@ -13,7 +13,6 @@ from pyspark.sql import functions as F
 
 from groupkeeper.pipeline.relations import Rows, loaded, numbers, runs, taken, together
 from groupkeeper.pipeline.tables import COMMITS, CURRENT_OFFSETS, GROUP_RECORDS, Table
-from groupkeeper.pipeline.transforms.history import commits_in
 from groupkeeper.pipeline.transforms.record_kinds import RecordKind, rows_of
 
 _SHARES = 256
@@ -25,17 +24,6 @@ def latest(rows: DataFrame, key: Sequence[str]) -> DataFrame:
     rest = [name for name in rows.columns if name not in key]
     last = F.max_by(F.struct(*rest), F.col("log_offset")).alias("last")
     return rows.groupBy(*key).agg(last).where("NOT last.is_tombstone").select(*key, "last.*")
-
-
-def current_offsets(history: DataFrame) -> DataFrame:
-    """tables.CURRENT_OFFSETS: for each key the latest row of tables.COMMITS, unless it is a tombstone."""
-    rows = history.select(*CURRENT_OFFSETS.names, "is_tombstone")
-    return latest(rows, CURRENT_OFFSETS.key).select(*CURRENT_OFFSETS.names)
-
-
-def current_offsets_of_decoded(decoded: DataFrame) -> DataFrame:
-    """The same from rows of tables.DECODED; rows read with `latestOnly=true` are enough."""
-    return current_offsets(commits_in(decoded))
 
 
 def last_commits(commits: Rows, last_commits: Rows) -> pa.Table:
