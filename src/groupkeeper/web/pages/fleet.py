@@ -155,7 +155,7 @@ def _folded(left: Sequence[Trouble], viewer: Viewer) -> str:
     names = ", ".join(parts.text(one.row.group.group_id) for one in left[:_FEW])
     lost = sum(bool(one.row.group.lag.lost) for one in left)
     lost_too = f"; of {lost:,} of them records are lost" if lost else ""
-    do = "sweep" if viewer.changes else "<code>groupkeeper plan sweep</code> removes what is not used"
+    do = "sweep" if viewer.changes else "<code>groupkeeper plan sweep</code> plans to delete what is not used"
     return (
         f'<li>{parts.status(Status.ABANDONED)}<span class="name">{words.counted(len(left), "group")} without members '
         f'<span class="soft where">{names}{" …" if len(left) > _FEW else ""}</span></span><span class="value"></span>'
