@@ -84,7 +84,7 @@ def _lake_choice(options: Namespace) -> Any:
     known = output.LakeChoice.of(import_part("storage.ledger").stored_lake(options.tables))
     if options.catalog is None and known is not None:
         return output.LakeChoice(known.place, versions)
-    place = lake.Place(wanted or known.place.format, options.catalog)
+    place = lake.LakePlace(wanted or known.place.format, options.catalog)
     if options.namespace is not None:
         place = place._replace(namespace=options.namespace)
     return output.LakeChoice(place, versions)

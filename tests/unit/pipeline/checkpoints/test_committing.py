@@ -144,10 +144,10 @@ def test_what_is_left_is_committed_when_the_program_ends(servers: str) -> None:
     port = servers.rpartition(":")[2]
     program = (
         "from groupkeeper.pipeline.checkpoints.listener import CommitsToKafka\n"
-        "from groupkeeper.pipeline.checkpoints.committing import Progress\n"
+        "from groupkeeper.pipeline.checkpoints.committing import CommitProgress\n"
         f"listener = CommitsToKafka('localhost:{port}', interval_s=60)\n"
         "for number in (1, 2):\n"
-        "    listener._committer.put('ended', Progress('q', number, ['{\"orders\": {\"0\": %d}}' % number]))\n"
+        "    listener._committer.put('ended', CommitProgress('q', number, ['{\"orders\": {\"0\": %d}}' % number]))\n"
     )
     ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=60)
     assert (ended.returncode, ended.stderr) == (0, "")
