@@ -1,8 +1,8 @@
 """The broker beside Apache Kafka 4.4.0: starting, records, pipelined requests, and how long commits take.
 
-The same clients measure all in the same run: the broker, the broker on PyPy where `make pypy` has made an environment
-of it, and Apache Kafka where `tools/apache_kafka.py` can start it. CPU time is the broker's. Apache's runs with 1 GB of
-heap and the other settings of its own start script.
+The same clients measure all in the same run: the broker, the compiled one and the one on PyPy where `make compiled` and
+`make pypy` have made their environments, and Apache Kafka where `tools/apache_kafka.py` can start it. CPU time is the
+broker's. Apache's runs with 1 GB of heap and the other settings of its own start script.
 
 `BROKER_ONLY_COMMITS=1` measures only how long commits take, in `BROKER_ROUNDS` rounds (default 5).
 """
@@ -38,6 +38,7 @@ from groupkeeper.protocol.messages.offset_commit_request import (
 from groupkeeper.protocol.messages.sync_group_request import SyncGroupRequest, SyncGroupRequestAssignment
 from groupkeeper.protocol.primitives import RootMessage
 
+COMPILED = pypy.ROOT / "build/compiled/bin/python"
 RECORDS = 100_000
 RECORD_SIZE = 1024
 REQUESTS = 20_000
@@ -265,7 +266,11 @@ def measure(name: str, address: str, pid: int) -> None:
 def main() -> None:
     with ExitStack() as running:
         brokers = []
-        pythons = {"groupkeeper": sys.executable} | ({"on PyPy": str(pypy.PYTHON)} if pypy.is_made() else {})
+        pythons = {"groupkeeper": sys.executable}
+        if COMPILED.exists():
+            pythons["compiled"] = str(COMPILED)
+        if pypy.is_made():
+            pythons["on PyPy"] = str(pypy.PYTHON)
         for name, python in pythons.items():
             started = time.perf_counter()
             address, pid = running.enter_context(running_broker(python=python))

@@ -21,8 +21,7 @@ from groupkeeper.broker.log.segment import Segment, TornTail, file_name
 from groupkeeper.broker.log.segment_files import PARTITION_METADATA, repair, retire, swap_steps, without_copies
 from groupkeeper.broker.placement.placement import Placement
 from groupkeeper.broker.storage.directory import replace_file
-from groupkeeper.protocol.codec import MalformedMessage
-from groupkeeper.protocol.compression import ContentTooLarge
+from groupkeeper.protocol.compression import ContentTooLarge, CorruptRecord
 from groupkeeper.protocol.errors import CorruptMessage, KafkaStorageError, OffsetOutOfRange
 from groupkeeper.protocol.record_batch import Record, read_end_transaction, read_header, read_records, stamped
 from groupkeeper.protocol.uuids import uuid_text
@@ -449,7 +448,7 @@ class PartitionLog:
                 if is_quick(read_header(batch)):
                     return first_of(batch, times, offset, QUICK_CONTENT)
             return await reads.run(first_of, batch, times, offset)
-        except MalformedMessage as error:
+        except CorruptRecord as error:
             raise CorruptMessage(f"a batch of {self.topic}-{self.index} cannot be read: {error}") from None
 
     # ------------------------------------------------------------------ waiting
