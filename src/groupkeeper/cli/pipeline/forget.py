@@ -71,7 +71,7 @@ def _run(options: Namespace) -> int:
         options.refuse("argument --purge: it removes earlier versions: give --execute, too")
     try:
         module = import_part("governance.forget")
-        wanted = module.Wanted(tuple(options.groups), options.owner, tuple(options.owners), options.cluster)
+        wanted = module.ForgetRequest(tuple(options.groups), options.owner, tuple(options.owners), options.cluster)
         if options.execute:
             options.interrupted = ": tables of a lake may still have the rows: run it again"
         screen = Screen()
