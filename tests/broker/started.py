@@ -5,7 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-READY = re.compile(r"groupkeeper broker (\d+)(?: \(compiled\))? is ready on (\S+)\n")
+READY = re.compile(r"groupkeeper broker ([\d,]+)(?: \(compiled\))? is ready on (\S+)\n")
 MAIN = "import sys; from groupkeeper.cli.main import main; sys.exit(main(['broker', *sys.argv[1:]]))"
 
 
@@ -27,7 +27,8 @@ class Started:
         assert self.process.stdout is not None
         ready = READY.fullmatch(self.process.stdout.readline())
         assert ready is not None, self.errors
-        self.node_id, self.address = int(ready[1]), ready[2]
+        self.node_ids = [int(one) for one in ready[1].split(",")]
+        self.address = ready[2]
 
     @property
     def errors(self) -> str:

@@ -41,6 +41,8 @@ from groupkeeper.protocol.messages.create_topics_request import (
 from groupkeeper.protocol.messages.create_topics_response import CreateTopicsResponse
 from groupkeeper.protocol.messages.describe_cluster_request import DescribeClusterRequest
 from groupkeeper.protocol.messages.describe_cluster_response import DescribeClusterResponse
+from groupkeeper.protocol.messages.describe_topic_partitions_request import DescribeTopicPartitionsRequest, TopicRequest
+from groupkeeper.protocol.messages.describe_topic_partitions_response import DescribeTopicPartitionsResponse
 from groupkeeper.protocol.messages.elect_leaders_request import ElectLeadersRequest, TopicPartitions
 from groupkeeper.protocol.messages.elect_leaders_response import ElectLeadersResponse
 from groupkeeper.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
@@ -177,6 +179,10 @@ async def test_leaders_and_coordinators_go_round(nodes: Nodes) -> None:
 
 async def test_more_replicas_than_nodes_are_refused(nodes: Nodes) -> None:
     assert await nodes.create("t", factor=4) == InvalidReplicationFactor.code
+    await nodes.broker.stop_node(2)
+    assert await nodes.create("t", factor=3) == 0
+    part = await nodes.partition("t")
+    assert (list(part.replica_nodes), list(part.isr_nodes), list(part.offline_replicas)) == ([1, 3, 2], [1, 3], [2])
 
 
 async def test_the_wrong_node_names_the_leader(nodes: Nodes) -> None:
@@ -282,7 +288,11 @@ async def test_a_node_that_goes_down_and_comes_back(nodes: Nodes, way: str) -> N
     assert (part.leader_id, part.leader_epoch) == (3, 1)
     assert (list(part.isr_nodes), list(part.offline_replicas)) == ([3], [2])
     part = await nodes.partition("alone")
-    assert (part.error_code, part.leader_id, list(part.isr_nodes)) == (LeaderNotAvailable.code, -1, [2])
+    assert (part.error_code, part.leader_id, list(part.isr_nodes)) == (LeaderNotAvailable.code, -1, [])
+    request = DescribeTopicPartitionsRequest([TopicRequest("alone")])
+    described = await (await nodes(1)).call(request, 0, DescribeTopicPartitionsResponse)
+    (eligible,) = described.topics[0].partitions
+    assert (eligible.error_code, eligible.leader_id, eligible.eligible_leader_replicas) == (0, -1, [2])
     metadata = await (await nodes(1)).call(MetadataRequest([]), 12, MetadataResponse)
     assert [one.node_id for one in metadata.brokers] == [1, 3]
     assert code_of(await produce(await nodes(3), "t", b"a")) == 0

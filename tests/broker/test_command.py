@@ -43,15 +43,28 @@ async def test_the_file_and_what_overrides_it(begin: Begin) -> None:
         "unstable.api.versions.enable=true\nfeature.group.version=0\nconformance.spare.port=5\nnum.partitons=3\n"
     )
     started = begin("--config", "server.properties")
-    assert (started.node_id, started.address.split(":")[0]) == (0, "localhost")
+    assert (started.node_ids, started.address.split(":")[0]) == ([0], "localhost")
     assert (await answers(started.address)).brokers[0].node_id == 0
     assert "WARNING unknown setting num.partitons" in started.errors
     assert started.errors.count("\n") == 1
     assert (begin.directory / "in-file/meta.properties").exists()
     second = begin("--config", "server.properties", "--port", "0", "--data", "other", "--property", "node.id=7")
-    assert (second.node_id, second.address.split(":")[0]) == (7, "localhost")
+    assert (second.node_ids, second.address.split(":")[0]) == ([7], "localhost")
     assert {one.host for one in (await answers(second.address)).brokers} == {"localhost"}
     assert (begin.directory / "other/meta.properties").exists()
+
+
+async def test_three_nodes(begin: Begin) -> None:
+    started = begin("--brokers", "3", "--racks", "a,b,c", "--port", "0", "--data", "d")
+    for address in started.address.split(","):
+        nodes = (await answers(address)).brokers
+        assert [(one.node_id, one.rack) for one in nodes] == [(1, "a"), (2, "b"), (3, "c")]
+        assert [f"{one.host}:{one.port}" for one in nodes] == started.address.split(",")
+    assert started.node_ids == [1, 2, 3]
+    assert started.end(signal.SIGTERM) == 0
+    assert "the cluster has nodes [1, 2, 3]: give --brokers 3" in begin.fail("--port", "0", "--data", "d")
+    assert "'0' is not a number of brokers" in begin.fail("--brokers", "0", status=2)
+    assert "2 racks for 3 brokers" in begin.fail("--brokers", "3", "--racks", "a,b", "--data", "e", status=2)
 
 
 class TestRefusals:

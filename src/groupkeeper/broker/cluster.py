@@ -93,7 +93,7 @@ class Cluster(Node):
             at = log.placement
             if node not in at.replicas:
                 continue
-            isr = [one for one in at.replicas if one == node or one in at.isr]
+            isr = sorted({*at.isr, node})
             if at.leader != NO_LEADER:
                 changes[log] = at.with_isr(isr)
             elif node in at.isr or log.config.unclean_leader_election_enable:
@@ -160,7 +160,7 @@ class Cluster(Node):
         """Takes replicas out of those in sync, or back. Raises `UnknownTopicOrPartition`, ValueError."""
         log = self._log(topic, partition)
         at, running = log.placement, self.topics.placements.running
-        isr = [one for one in at.replicas if one in nodes and one in running]
+        isr = sorted(running.intersection(at.replicas, nodes))
         if len(isr) < len(nodes) or at.leader not in isr:
             raise ValueError(
                 f"{sorted(nodes)} cannot be in sync for {topic}-{partition}: give running replicas of "
@@ -196,11 +196,11 @@ class Cluster(Node):
         changes = {}
         for log, replicas in targets.items():
             at, end = log.placement, log.log_end_offset
-            isr = [one for one in replicas if one in self.topics.placements.running]
+            isr = sorted(self.topics.placements.running.intersection(replicas))
             if at.leader in isr and set(at.replicas) <= set(replicas):
                 changes[log] = at.with_isr(isr, replicas)
             else:
-                changes[log] = at.led_by(at.leader if at.leader in isr else isr[0], end, isr, replicas)
+                changes[log] = at.led_by(self._electable([at.leader, *replicas], isr), end, isr, replicas)
         await self._change(changes)
 
     def _log(self, topic: str, partition: int) -> PartitionLog:

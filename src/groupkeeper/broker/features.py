@@ -24,7 +24,7 @@ _KRAFT = "kraft.version"
 def supported_features(config: Config) -> list[tuple[str, int, int]]:
     """Name, lowest and highest level of each feature that Kafka has.
 
-    Some of them have no effect here: a single replica is always eligible, and there are no votes.
+    Some of them have no effect here: there are no votes.
     """
     metadata_version = _METADATA_VERSION + config.unstable_feature_versions_enable
     return [
@@ -50,6 +50,11 @@ def finalized_features(config: Config) -> dict[str, int]:
 def feature_level(config: Config, name: str) -> int:
     """Level of a feature; 0 when it is off or not served."""
     return finalized_features(config).get(name, 0)
+
+
+def has_eligible_replicas(config: Config) -> bool:
+    """Whether clients are told of eligible leader replicas (KIP-966)."""
+    return feature_level(config, "eligible.leader.replicas.version") > 0
 
 
 class FeatureLevels:

@@ -131,25 +131,25 @@ def _placed(broker: Broker, topic: CreatableTopic) -> tuple[int, Replicas]:
     if topic.assignments:
         replicas = _assigned(broker, topic)
         return len(replicas), replicas
-    running, factor = len(broker.topics.placements.running), topic.replication_factor
+    count, factor = len(broker.topics.placements.nodes), topic.replication_factor
     if factor == -1:
-        factor = min(broker.config.default_replication_factor, running)
+        factor = min(broker.config.default_replication_factor, count)
     elif not broker.config.groupkeeper_lenient_replication or factor <= 0:
-        _check_replication_factor(factor, running)
+        _check_replication_factor(factor, count)
     if topic.num_partitions == -1:
-        return broker.config.num_partitions, min(factor, running)
+        return broker.config.num_partitions, min(factor, count)
     if topic.num_partitions <= 0:
         raise InvalidPartitions("Number of partitions was set to an invalid non-positive value.")
-    return topic.num_partitions, min(factor, running)
+    return topic.num_partitions, min(factor, count)
 
 
-def _check_replication_factor(factor: int, running: int) -> None:
+def _check_replication_factor(factor: int, count: int) -> None:
     if factor <= 0:
         raise InvalidReplicationFactor("Replication factor must be larger than 0, or -1 to use the default value.")
-    if factor > running:
+    if factor > count:
         raise InvalidReplicationFactor(
             f"Unable to replicate the partition {factor} time(s): The target replication factor of {factor} "
-            f"cannot be reached because only {running} broker(s) are registered "
+            f"cannot be reached because only {count} broker(s) are registered "
             "or some brokers have all their log directories cordoned."
         )
 

@@ -53,7 +53,7 @@ def refuse(call: Call, error: KafkaError) -> RootMessage:
 def _describe(log: PartitionLog | None, index: int, node: int) -> PartitionResponse:
     if log is None:
         return PartitionResponse(index, UnknownTopicOrPartition.code)
-    if log.placement.leader != node:
+    if node not in log.placement.replicas:
         return PartitionResponse(index, NotLeaderOrFollower.code)
     states = [
         ProducerState(

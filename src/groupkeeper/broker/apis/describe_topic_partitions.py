@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Sequence, Set
+from collections.abc import Sequence
 
 from groupkeeper.broker.apis._access import topic_operations
 from groupkeeper.broker.apis._groups import may_topic
+from groupkeeper.broker.apis.metadata import eligible_of
 from groupkeeper.broker.authorizer import NOT_REQUESTED, Operation
 from groupkeeper.broker.broker import Broker
 from groupkeeper.broker.call import Call
 from groupkeeper.broker.log.topic_names import require_valid_name
 from groupkeeper.broker.log.topics import Topic
-from groupkeeper.broker.placement.placement import NO_LEADER
 from groupkeeper.protocol.errors import (
     InvalidRequest,
     InvalidTopicException,
     KafkaError,
-    LeaderNotAvailable,
     TopicAuthorizationFailed,
     UnknownTopicOrPartition,
 )
@@ -49,7 +48,7 @@ async def handle(broker: Broker, call: Call) -> RootMessage:
         else:
             last = min(first + room, len(topic.partitions))
             operations = topic_operations(broker, call, name)
-            topics.append(_describe(topic, broker.topics.placements.running, first, last, operations))
+            topics.append(_describe(broker, topic, first, last, operations))
             room -= last - first
             if last < len(topic.partitions):
                 return DescribeTopicPartitionsResponse(topics=topics, next_cursor=Cursor(name, last))
@@ -80,23 +79,24 @@ def _start(broker: Broker, call: Call, request: DescribeTopicPartitionsRequest) 
 
 
 def _describe(
-    topic: Topic, running: Set[int], first: int, last: int, operations: int
+    broker: Broker, topic: Topic, first: int, last: int, operations: int
 ) -> DescribeTopicPartitionsResponseTopic:
+    running = broker.topics.placements.running
     return DescribeTopicPartitionsResponseTopic(
         name=topic.name,
         topic_id=topic.topic_id,
         is_internal=topic.is_internal,
         partitions=[
             DescribeTopicPartitionsResponsePartition(
-                LeaderNotAvailable.code if (at := log.placement).leader == NO_LEADER else 0,
+                0,
                 log.index,
-                at.leader,
+                (at := log.placement).leader,
                 at.epoch,
                 at.replicas,
-                at.isr,
+                () if (eligible := eligible_of(broker, at)) else at.isr,
                 # Null would mean "unknown", which Kafka's own tools cannot digest.
-                eligible_leader_replicas=[],
-                last_known_elr=[],
+                eligible_leader_replicas=eligible,
+                last_known_elr=eligible,
                 offline_replicas=[node for node in at.replicas if node not in running],
             )
             for log in topic.partitions[first:last]

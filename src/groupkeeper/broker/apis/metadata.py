@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 
 from groupkeeper.broker.apis._access import cluster_operations, may_cluster, require_topic, topic_operations
 from groupkeeper.broker.apis._groups import may_topic
 from groupkeeper.broker.authorizer import Operation
 from groupkeeper.broker.broker import Broker
 from groupkeeper.broker.call import Call
+from groupkeeper.broker.features import has_eligible_replicas
 from groupkeeper.broker.log.topic_names import require_valid_name
 from groupkeeper.broker.log.topics import Topic
-from groupkeeper.broker.placement.placement import NO_LEADER
+from groupkeeper.broker.placement.placement import NO_LEADER, Placement
 from groupkeeper.protocol.errors import (
     InvalidRequest,
     KafkaError,
@@ -124,6 +126,11 @@ def _by_name(broker: Broker, call: Call, request: MetadataRequest, name: str) ->
         )
 
 
+def eligible_of(broker: Broker, at: Placement) -> Sequence[int]:
+    """The replicas that were in sync last, and may lead an offline partition when they return (KIP-966)."""
+    return at.isr if at.leader == NO_LEADER and has_eligible_replicas(broker.config) else ()
+
+
 def _describe(broker: Broker, call: Call, request: MetadataRequest, topic: Topic) -> MetadataResponseTopic:
     running = broker.topics.placements.running
     partitions = [
@@ -133,7 +140,7 @@ def _describe(broker: Broker, call: Call, request: MetadataRequest, topic: Topic
             at.leader,
             at.epoch,
             at.replicas,
-            at.isr,
+            () if eligible_of(broker, at) else at.isr,
             [node for node in at.replicas if node not in running],
         )
         for log in topic.partitions

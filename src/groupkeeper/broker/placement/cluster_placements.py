@@ -36,7 +36,7 @@ class ClusterPlacements(Placements):
             leader = one.isr[0] if one.leader == NO_LEADER else one.leader
             if leader != one.leader:
                 one.take(one.led_by(leader, one.epochs[-1][1], one.replicas))
-            one.isr = one.replicas
+            one.isr = sorted(one.replicas)
         self._journal.begin([{"nodes": list(self.nodes)}, *([_entry(known)] if known else [])])
 
     def of(self, topic_id: bytes, index: int) -> Placement:
@@ -54,8 +54,10 @@ class ClusterPlacements(Placements):
 
     def _spread(self, count: int, factor: int) -> Iterator[Sequence[int]]:
         running = [node for node in self._round if node in self.running]
+        stopped = [node for node in self._round if node not in self.running]
         for first in range(self._next, self._next + count):
-            yield [running[(first + step) % len(running)] for step in range(min(factor, len(running)))]
+            at = first % len(running)
+            yield [*running[at:], *running[:at], *stopped][:factor]
         self._next += count
 
     def nearest(self, placement: Placement, rack: str) -> int:

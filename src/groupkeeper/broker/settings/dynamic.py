@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from groupkeeper.broker.features import feature_level
+from groupkeeper.broker.features import has_eligible_replicas
 from groupkeeper.broker.settings.config import Config
 from groupkeeper.broker.settings.listing import broker_setting, change_of
 from groupkeeper.broker.settings.order import in_java_order
@@ -81,17 +81,14 @@ class DynamicConfig:
         """Raises `InvalidConfig` if `name` is `min.insync.replicas` of a single broker and the cluster has eligible
         leader replicas (KIP-966): then the value is the same for all brokers.
         """
-        if self._has_eligible_replicas() and broker != ALL_BROKERS and name == MIN_INSYNC:
+        if has_eligible_replicas(self._config) and broker != ALL_BROKERS and name == MIN_INSYNC:
             raise InvalidConfig(f"Broker-level {MIN_INSYNC} cannot be altered while ELR is enabled.")
 
     def _require_insync_kept(self, broker: str, overrides: Mapping[str, str]) -> None:
         for name in overrides:
             self.require_insync_kept(broker, name)
-        if self._has_eligible_replicas() and broker == ALL_BROKERS and MIN_INSYNC not in overrides:
+        if has_eligible_replicas(self._config) and broker == ALL_BROKERS and MIN_INSYNC not in overrides:
             raise InvalidConfig(f"Cluster-level {MIN_INSYNC} cannot be removed while ELR is enabled.")
-
-    def _has_eligible_replicas(self) -> bool:
-        return feature_level(self._config, "eligible.leader.replicas.version") > 0
 
     def configure(self, broker: str, overrides: Mapping[str, str]) -> None:
         """Replaces the overrides of a broker, or of all (`ALL_BROKERS`). Raises `InvalidSetting`, `InvalidConfig`,
@@ -106,7 +103,7 @@ class DynamicConfig:
     def load(self) -> None:
         """Reads the stored overrides. Raises `InvalidSetting` when their file is damaged."""
         self._journal.replay(lambda entry: self._take(entry["broker"], entry["configs"]))
-        if self._has_eligible_replicas():
+        if has_eligible_replicas(self._config):
             self._give_insync_to_all()
         self._journal.begin(
             {"broker": one, "configs": dict(given)} for one, given in self._config.changed.items() if given
@@ -116,7 +113,7 @@ class DynamicConfig:
         """To be called when feature levels changed: with eligible leader replicas, `min.insync.replicas` becomes a
         setting of all brokers. Raises `KafkaStorageError`.
         """
-        if self._has_eligible_replicas() and MIN_INSYNC not in self._config.changed.get(ALL_BROKERS, {}):
+        if has_eligible_replicas(self._config) and MIN_INSYNC not in self._config.changed.get(ALL_BROKERS, {}):
             self._give_insync_to_all()
             for broker, given in self._config.changed.items():
                 self._journal.write({"broker": broker, "configs": dict(given)})
