@@ -109,13 +109,17 @@ def test_a_default_is_told_where_there_is_one() -> None:
             assert "default" in (action.help or ""), f"{command} {name}: {action.default}"
 
 
+CHANGE_NO_GROUPS = ("transactions abort",)
+
+
 def test_commands_that_change_something_are_safe_in_the_same_way() -> None:
     executing = {command for command, name, _ in options() if name == "--execute"}
     for command in executing:
         names = parser_of(command).option_names
         assert "--dry-run" in names, command
         if "--bootstrap-server" in names:
-            assert {"--confirm", "--confirm-context"} <= set(names), command
+            assert "--confirm-context" in names, command
+            assert ("--confirm" in names) is (command not in CHANGE_NO_GROUPS), command
 
 
 GLOBAL: Mapping[str, str | None] = {
@@ -132,6 +136,9 @@ NEEDED = {
     "groups describe": "g",
     "groups offsets": "g",
     "groups members": "g",
+    "groups why": "g",
+    "transactions describe": "x",
+    "transactions abort": "x",
     "groups watch": "g",
     "groups reset": "g --topic t --to-earliest",
     "groups delete-offsets": "g --topic t",

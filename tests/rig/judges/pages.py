@@ -286,8 +286,9 @@ def _partition(series: Series, group: str, line: Line, counts: Counter[tuple[str
     offset = "start offset" if "start offset" in line else "committed offset"
     committed, start, end, lag = (_number(line[name]) for name in (offset, "log start", "log end", "lag"))
     seconds = seconds_of(line["time lag"])
-    if line["status"] in ("stalled", "stopped", "losing"):
-        _set(series, PARTITION_STATUS, 1, group, topic, at, line["status"])
+    status = line["status"].removesuffix(" the reason")
+    if status in ("stalled", "stopped", "losing"):
+        _set(series, PARTITION_STATUS, 1, group, topic, at, status)
     _set(series, COMMITTED, committed, group, topic, at)
     _set(series, PARTITION_LAG, lag, group, topic, at)
     _set(series, PARTITION_SECONDS, seconds, group, topic, at)
