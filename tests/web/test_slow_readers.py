@@ -52,7 +52,7 @@ def servers(monkeypatch: pytest.MonkeyPatch) -> list[uvicorn.Server]:
             super().__init__(config)
             started.append(self)
 
-    monkeypatch.setattr(serving, "_Server", Started)
+    monkeypatch.setattr(serving, "_PageServer", Started)
     return started
 
 
