@@ -32,7 +32,7 @@ button{cursor:pointer}
 th a{color:inherit;text-decoration:none}
 th a:hover{text-decoration:underline}
 .verdict{margin-bottom:14px}
-.verdict,.problems,.soft,.note{overflow-wrap:anywhere}
+.verdict,.problems,.soft,.note,.card li{overflow-wrap:anywhere}
 .card+.problems{margin-top:12px}
 .history{margin-top:14px}
 .old{border-left:4px dashed var(--unknown);padding-left:12px}
