@@ -24,6 +24,8 @@ ALL = Place(9, is_leaderless=True, is_forbidden=True, is_held=True, is_assigned=
         (Place(9, rate=Rate(5, 1)), None),
         (Place(9), None),
         (Place(0, is_assigned=False, rate=STILL), None),
+        (Place(9, is_assigned=False, is_read=False, is_held=True), Cause.UNREAD),
+        (Place(0, is_assigned=False, is_read=False, is_held=True), None),
     ],
 )
 def test_the_first_rung_that_fits(place: Place, expected: Cause | None) -> None:
@@ -35,6 +37,7 @@ def test_without_members_only_what_would_hold_them() -> None:
     assert cause_of_place(Place(9, is_assigned=False, rate=STILL), has_members=False) is None
     assert cause_of_group("Empty", 0, moves=False) is Cause.NO_MEMBERS
     assert cause_of_group("Empty", 0, moves=True) is None
+    assert cause_of_group("Empty", 0, moves=False, is_simple=True) is None
 
 
 @pytest.mark.parametrize("state", ["PreparingRebalance", "CompletingRebalance", "Assigning", "Reconciling"])

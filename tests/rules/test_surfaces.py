@@ -15,7 +15,8 @@ from groupkeeper.cli.groups.statuses import judged
 from groupkeeper.client.admin.types import TopicPartition
 from groupkeeper.live.limits import GroupLimits, judge
 from groupkeeper.live.model import NOTHING_WAITS, ClusterSnapshot, GroupView, Stood, Wait
-from groupkeeper.live.verdicts import judge_status, partition_statuses, unread_topics
+from groupkeeper.live.verdicts import judge_status, partition_statuses
+from groupkeeper.operations.groups import unread_topics
 from groupkeeper.operations.lag import PartitionLag
 from groupkeeper.rules.limits import Verdict
 from groupkeeper.rules.status import RANKS, Facts, Status, partition_status

@@ -8,22 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from groupkeeper.client.admin.types import GroupState, GroupType, TopicPartition
+from groupkeeper.client.admin.types import TopicPartition
 from groupkeeper.live.model import GroupView
-from groupkeeper.operations.groups import AnyGroup
 from groupkeeper.operations.lag import LagStatus, PartitionLag
-from groupkeeper.rules.status import (
-    RANKS,
-    Facts,
-    Status,
-    Subscription,
-    are_well,
-    group_status,
-    not_judged,
-    partition_status,
-    reason,
-    topics_read,
-)
+from groupkeeper.rules.status import RANKS, Facts, Status, are_well, group_status, not_judged, partition_status, reason
 
 
 class Judged(NamedTuple):
@@ -86,23 +74,6 @@ def standing(group: GroupView) -> Iterator[int]:
             known = group.stood.get(TopicPartition(row.topic, row.partition))
             if known is not None:
                 yield known.since_ms
-
-
-def unread_topics(group: AnyGroup | None, topics: frozenset[str]) -> frozenset[str]:
-    """Of these topics, those that no member reads. Only where it is known of each member what it subscribes to."""
-    if group is None or group.group_state is not GroupState.STABLE:
-        return frozenset()
-    if group.group_type in (GroupType.SHARE, GroupType.STREAMS):
-        return frozenset()
-    read = topics_read(
-        Subscription(
-            member.subscribed_topics,
-            bool(getattr(member, "subscribed_topic_regex", None)),
-            (topic_partition.topic for topic_partition in member.assignment),
-        )
-        for member in group.members
-    )
-    return frozenset() if read is None else topics - read
 
 
 def _is_well(group: GroupView, still_ms: int | None) -> bool:

@@ -13,6 +13,7 @@ from groupkeeper.client.admin.types import (
     ConsumerGroupDescription,
     Failure,
     GroupState,
+    GroupType,
     MemberDescription,
     ShareGroupDescription,
     ShareMemberDescription,
@@ -20,6 +21,7 @@ from groupkeeper.client.admin.types import (
 from groupkeeper.client.errors import ClientError
 from groupkeeper.operations.streams_groups import as_readers
 from groupkeeper.protocol.errors import GroupIdNotFound, KafkaError
+from groupkeeper.rules.status import Subscription, topics_read
 
 AnyGroup = ConsumerGroupDescription | ShareGroupDescription
 AnyMember = MemberDescription | ShareMemberDescription
@@ -51,6 +53,23 @@ async def describe_any(admin: Admin, group_ids: Sequence[str], *, timeout_ms: in
             failed[group_id] = GroupIdNotFound(f"Group {group_id} not found.")
     readers = await as_readers(admin, streams.done, timeout_ms=timeout_ms)
     return DescribedGroups({**described.done, **shares.done, **readers}, failed, streams.done)
+
+
+def unread_topics(group: AnyGroup | None, topics: frozenset[str]) -> frozenset[str]:
+    """Of these topics, those that no member reads. Only where it is known of each member what it subscribes to."""
+    if group is None or group.group_state is not GroupState.STABLE:
+        return frozenset()
+    if group.group_type in (GroupType.SHARE, GroupType.STREAMS):
+        return frozenset()
+    read = topics_read(
+        Subscription(
+            member.subscribed_topics,
+            bool(getattr(member, "subscribed_topic_regex", None)),
+            (topic_partition.topic for topic_partition in member.assignment),
+        )
+        for member in group.members
+    )
+    return frozenset() if read is None else topics - read
 
 
 async def among(

@@ -21,6 +21,7 @@ class Cause(StrEnum):
     NEVER_COMMITTED = "never_committed"
     STUCK = "stuck"
     SLOW = "slow"
+    UNREAD = "unread"
 
 
 class Rate(NamedTuple):
@@ -33,8 +34,9 @@ class Rate(NamedTuple):
 
 class Place(NamedTuple):
     """What is known of a partition of a group. ``is_held``: an open transaction begins where the group reads on.
-    ``is_assigned``: to a member. ``has_open_start``: nothing is committed, and there are records. ``rate`` None: there
-    was only one look.
+    ``is_assigned``: to a member. ``is_read``: whether a member reads the topic, as far as that is known; topics that
+    none reads do not count in the group's status. ``has_open_start``: nothing is committed, and there are records.
+    ``rate`` None: there was only one look.
     """
 
     waiting: int | None = None
@@ -42,6 +44,7 @@ class Place(NamedTuple):
     is_forbidden: bool = False
     is_held: bool = False
     is_assigned: bool = True
+    is_read: bool = True
     is_out_of_range: bool = False
     has_open_start: bool = False
     rate: Rate | None = None
@@ -50,25 +53,29 @@ class Place(NamedTuple):
 _REBALANCING = ("PreparingRebalance", "CompletingRebalance", "Assigning", "Reconciling")
 
 
-def cause_of_group(state: str, members: int, *, moves: bool) -> Cause | None:
-    """What holds the whole group. ``moves``: it has committed between the looks, as a program may without a member."""
+def cause_of_group(state: str, members: int, *, moves: bool, is_simple: bool = False) -> Cause | None:
+    """What holds the whole group. ``moves``: it has committed between the looks, as a program may without a member.
+    ``is_simple``: it never has members, its program only commits.
+    """
     if state in _REBALANCING:
         return Cause.REBALANCING
-    return None if members or moves else Cause.NO_MEMBERS
+    return None if members or moves or is_simple else Cause.NO_MEMBERS
 
 
 def cause_of_place(place: Place, *, has_members: bool) -> Cause | None:
-    """What holds a group in one partition; None: nothing that is known. Without members only what would hold them."""
+    """What holds a group in one partition; None: nothing that is known. Without members only what would hold them. The
+    program of a simple group counts as one.
+    """
     if place.is_leaderless:
         return Cause.NO_LEADER
     if place.is_forbidden:
         return Cause.NO_RIGHTS
-    if place.is_held:
+    if place.is_held and place.is_read:
         return Cause.TRANSACTION
     if not place.waiting and not place.has_open_start and not place.is_out_of_range:
         return None
     if has_members and not place.is_assigned:
-        return Cause.UNASSIGNED
+        return Cause.UNASSIGNED if place.is_read else Cause.UNREAD
     if place.is_out_of_range:
         return Cause.OUT_OF_RANGE
     if not has_members:

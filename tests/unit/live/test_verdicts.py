@@ -12,7 +12,8 @@ from tests.unit.live.views import described, member, row, snapshot, view
 from groupkeeper.client.admin.types import GroupState, TopicPartition
 from groupkeeper.live.limits import GroupLimits, judge_group
 from groupkeeper.live.model import NOTHING_WAITS, GroupView, Stood, Wait
-from groupkeeper.live.verdicts import judge_status, unread_topics
+from groupkeeper.live.verdicts import judge_status
+from groupkeeper.operations.groups import unread_topics
 from groupkeeper.operations.lag import LagStatus
 from groupkeeper.operations.problems import Problem
 from groupkeeper.protocol.errors import LeaderNotAvailable

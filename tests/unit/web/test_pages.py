@@ -11,9 +11,9 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from tests.unit.live.views import described, member, row, snapshot, view
 
-from groupkeeper.client.admin.types import TopicPartition
+from groupkeeper.client.admin.types import GroupState, TopicPartition
 from groupkeeper.live.history import GroupSample, Noted, view_of
-from groupkeeper.live.model import ClusterSnapshot, GroupView, Replaced, Scope, Stood, Wait, not_polled
+from groupkeeper.live.model import NOTHING_WAITS, ClusterSnapshot, GroupView, Replaced, Scope, Stood, Wait, not_polled
 from groupkeeper.operations.problems import MissingAcl, Problem
 from groupkeeper.protocol.errors import LeaderNotAvailable
 from groupkeeper.web.pages import parts
@@ -143,13 +143,41 @@ def test_a_group_that_stands_still_tells_why_and_by_which_partition() -> None:
     group = view("g", rows, [Wait(1000), Wait(33 * 60_000), Wait(1000)], reader, progress_ms=NOW_MS)
     group = group._replace(stood={TopicPartition("t", 1): Stood(40, NOW_MS - 33 * 60_000)})
     text = Page(group_page(snapshot(group, at_ms=NOW_MS), group, [], [], NOW_MS)).text
-    assert "Why it does not move t-2: 90 records wait, and no member is assigned the partition" in text
-    assert "t-1: offset 40 does not move, and 60 records wait" in text
+    assert "Why it does not move t-1: offset 40 does not move, and 60 records wait" in text
+    assert "t-2: " not in text  # its record waits for a second only
     assert "groupkeeper plan reset --topic t:1 --shift-by 1 --bootstrap-server HOST:PORT g" in text
     partitions = text[text.index("Partitions") :]
     assert partitions.index("t 1 stopped the reason ok") < partitions.index("t 0 ok")
+    late = group._replace(waits=[Wait(1000), Wait(33 * 60_000), Wait(9 * 60_000)])
+    text = Page(group_page(snapshot(late, at_ms=NOW_MS), late, [], [], NOW_MS)).text
+    assert "Why it does not move t-2: 90 records wait, and no member is assigned the partition" in text
+    assert "t 2 lagging the reason ok" in text[text.index("Partitions") :]
+    assert text.count("the reason") == 1
     moving = view("g", [row("t", 0, 90)], [Wait(1000)], reader, progress_ms=NOW_MS)
     assert "Why it does not move" not in Page(group_page(snapshot(moving), moving, [], [], NOW_MS)).text
+
+
+def test_a_group_that_moves_has_no_causes() -> None:
+    def page(group: GroupView) -> str:
+        return Page(group_page(snapshot(group, at_ms=NOW_MS), group, [], [], NOW_MS)).text
+
+    simple = described("g", state=GroupState.EMPTY)._replace(is_simple=True)
+    assert "Why it" not in page(view("g", [row("t", 0, 40)], [Wait(1000)], simple, progress_ms=NOW_MS))
+    late = view("g", [row("t", 0, 40)], [Wait(9 * 60_000)], simple, progress_ms=NOW_MS)
+    assert "no members, and" not in page(late)
+    stopped = page(late._replace(progress_ms=NOW_MS - 3_600_000, waits=[Wait(3_600_000)]))
+    assert "Why it does not move t-0: offset 40 does not move, and 60 records wait" in stopped
+    left = described("g", state=GroupState.EMPTY)
+    done = view(
+        "g", [row("t", 0, 98), row("u", 0, 40)], [NOTHING_WAITS, Wait(9 * 60_000)], left, progress_ms=NOW_MS - 3_600_000
+    )
+    assert "the group has no members, and 60 records wait" in page(done)
+
+    reader = described("g", member("r", TopicPartition("t", 0), subscribed_topics=("t",)))
+    unread = view("g", [row("old", 0, 9), row("t", 0, 9)], [Wait(9 * 60_000)] * 2, reader, progress_ms=NOW_MS)
+    unread = unread._replace(unread=frozenset({"old"}))
+    assert "lagging" in page(unread)
+    assert "Why it" not in page(unread)
 
 
 def test_a_cluster_that_is_down_has_its_last_known_numbers_marked_as_old() -> None:

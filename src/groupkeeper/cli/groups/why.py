@@ -53,6 +53,7 @@ MEANINGS = {
     "never_committed": "a member is assigned the partition, and nothing is committed",
     "stuck": "records wait, and the committed offset is the same at both looks",
     "slow": "more is written than read",
+    "unread": "records wait in a topic that no member reads any more; the group's status leaves it out too",
 }
 
 

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from operator import attrgetter
 from typing import NamedTuple
 
 from groupkeeper.client.admin import Admin
-from groupkeeper.client.admin.types import Position, TopicPartition
+from groupkeeper.client.admin.types import Failure, Position, TopicPartition
 from groupkeeper.client.errors import ClientError
 from groupkeeper.operations.causes.records import NextRecord, next_record
 from groupkeeper.operations.errors import named
-from groupkeeper.operations.groups import AnyGroup
+from groupkeeper.operations.groups import AnyGroup, unread_topics
 from groupkeeper.operations.lag import LagStatus, PartitionLag, lag_at_an_instant
 from groupkeeper.operations.problems import Deed, Problem, problem_of
 from groupkeeper.operations.transactions import OpenTransaction, longest_timeout_ms, open_in
@@ -25,7 +25,8 @@ from groupkeeper.rules.words import counted, duration, rate
 _RANKS = {cause: rank for rank, cause in enumerate(Cause)}
 _MOST_PLACES = 5
 _MOST_RECORDS = 3
-
+_PROOF_MS = 5 * 60 * 1000
+"""The default of ``max.poll.interval.ms``: a member that works on a batch for longer is none any more."""
 
 _TEXTS = {
     Cause.NO_LEADER: "no broker leads the partition: its brokers are down, or were removed",
@@ -34,12 +35,13 @@ _TEXTS = {
     Cause.OUT_OF_RANGE: "offset {offset} is not in the log, {start} to {end}: auto.offset.reset decides what is next",
     Cause.NEVER_COMMITTED: "nothing is committed, and the log has {waiting}",
     Cause.STUCK: "offset {offset} does not move, and {waiting} wait",
+    Cause.UNREAD: "{waiting} wait, and no member reads the topic any more",
 }
 _WORDS = {
     Cause.UNASSIGNED: ("groups", "members"),
     Cause.NEVER_COMMITTED: ("groups", "members"),
     Cause.OUT_OF_RANGE: ("--to-earliest",),
-    Cause.STUCK: ("--shift-by", "1"),
+    Cause.UNREAD: ("groups", "members"),
 }
 
 
@@ -59,6 +61,8 @@ class Fact(NamedTuple):
 class KnownCauses(NamedTuple):
     """A group at an instant. ``held``: partitions in which an open transaction begins where the group reads on, with
     the oldest one; None: which is not known. ``rates`` by partition; of some, or none, where there was one look.
+    ``nexts``: the next record for readers of committed records, of some; None: there is none. ``well``: partitions that
+    hold nothing, as their statuses say. ``apart_ms``: how far the looks are apart.
     """
 
     group: AnyGroup
@@ -67,6 +71,15 @@ class KnownCauses(NamedTuple):
     held: Mapping[TopicPartition, OpenTransaction | None] = {}
     rates: Mapping[TopicPartition, Rate] = {}
     longest_ms: int = LONGEST_MS
+    nexts: Mapping[TopicPartition, int | None] = {}
+    well: Collection[TopicPartition] = ()
+    apart_ms: int = _PROOF_MS
+
+    def waiting(self, row: PartitionLag) -> int:
+        """Offsets that wait of a partition, as far as that is known; none where only markers and aborted records do."""
+        place = TopicPartition(row.topic, row.partition)
+        is_done = place not in self.held and self.nexts.get(place, 0) is None
+        return 0 if is_done else waiting_of(row) or 0
 
 
 class Explained(NamedTuple):
@@ -89,21 +102,24 @@ async def explain(admin: Admin, group_id: str, *, interval_s: float, shows_value
     assert group is not None
     rows = now.rows.get(group_id, [])
     rates = _rates(first.rows.get(group_id, ()), rows, max(1, at_ms - began_ms))
-    held = await _held(admin, rows)
+    nexts, unknown = await _nexts(admin, rows, rates)
+    held = _held(rows, nexts)
+    for at in unknown:  # whether it has read up to the transaction is not known
+        rates.pop(at.topic_partition, None)
     found = await open_in(admin, held)
     oldest: dict[TopicPartition, OpenTransaction | None] = dict.fromkeys(held)
     for one in reversed(found.transactions):
         oldest[one.place] = one
     longest_ms = await longest_timeout_ms(admin) if held else LONGEST_MS
-    known = KnownCauses(group, rows, time.time_ns() // 10**6, oldest, rates, longest_ms)
+    apart_ms = round(interval_s * 1000)
+    known = KnownCauses(group, rows, time.time_ns() // 10**6, oldest, rates, longest_ms, nexts, apart_ms=apart_ms)
     problems = [
         problem_of(why, Deed.READ_RECORDS, group=group_id, topic=place.topic, partition=place.partition)
-        for place, why in found.failed.items()
+        for place, why in {**{at.topic_partition: why for at, why in unknown.items()}, **found.failed}.items()
     ]
     problems += [problem_of(why) for why in found.silent] + ([problem_of(failure, group=group_id)] if failure else [])
-    facts, more = await _with_records(admin, facts_of(group_id, known), rows, shows_value=shows_value)
-    waiting = sum(waiting_of(row) or 0 for row in rows)
-    return Explained(facts, problems + more, waiting, _sum(rates.values()))
+    facts, more = await _with_records(admin, facts_of(group_id, known), rows, nexts, shows_value=shows_value)
+    return Explained(facts, problems + more, sum(map(known.waiting, rows)), _sum(rates.values()))
 
 
 def _refuse_unknown(failure: KafkaError | ClientError | None, group: AnyGroup | None) -> None:
@@ -115,17 +131,19 @@ def facts_of(group_id: str, known: KnownCauses) -> list[Fact]:
     """The facts, the reason first; of one cause those of a few partitions, where most waits."""
     group, rows = known.group, known.rows
     total = _sum(known.rates.values())
-    whole = cause_of_group(group.group_state, len(group.members), moves=total.consumed > 0)
+    is_simple = getattr(group, "is_simple", False)
+    whole = cause_of_group(group.group_state, len(group.members), moves=total.consumed > 0, is_simple=is_simple)
     by_cause: dict[Cause, list[PartitionLag]] = {}
     assigned = {place for member in group.members for place in member.assignment}
     is_readable = all(getattr(member, "is_assignment_readable", True) for member in group.members)
+    unread = unread_topics(group, frozenset(row.topic for row in rows))
     for row in rows:
-        is_assigned = not is_readable or (row.topic, row.partition) in assigned
-        place = _place(row, known)._replace(is_assigned=is_assigned)
-        cause = cause_of_place(place, has_members=bool(group.members))
-        if cause is not None:
+        is_assigned = is_simple or not is_readable or (row.topic, row.partition) in assigned
+        place = _place(row, known)._replace(is_assigned=is_assigned, is_read=row.topic not in unread)
+        cause = cause_of_place(place, has_members=bool(group.members) or is_simple)
+        if cause is not None and (row.topic, row.partition) not in known.well:
             by_cause.setdefault(cause, []).append(row)
-    waiting = sum(waiting_of(row) or 0 for row in rows)
+    waiting = sum(map(known.waiting, rows))
     found = [] if whole is None or not (waiting or whole is Cause.REBALANCING) else [_of_group(group_id, whole, known)]
     for cause, some in by_cause.items():
         some.sort(key=lambda row: -(waiting_of(row) or 0))
@@ -149,26 +167,38 @@ def waiting_of(row: PartitionLag) -> int | None:
     return max(0, row.log_end_offset - row.committed.offset)
 
 
-async def _held(admin: Admin, rows: Iterable[PartitionLag]) -> list[TopicPartition]:
-    """Where readers of committed records have read up to the first open transaction. Markers and aborted records may
-    be left before it.
-    """
+async def _nexts(
+    admin: Admin, rows: Iterable[PartitionLag], rates: Mapping[TopicPartition, Rate]
+) -> tuple[dict[TopicPartition, int | None], dict[Position, Failure]]:
+    """The next record for readers of committed records, of partitions that do not move; and why it is not known."""
     stops = {
         Position(row.topic, row.partition, row.committed.offset): row.last_stable_offset
         for row in rows
         if row.committed is not None
         and row.last_stable_offset is not None
-        and row.committed.offset <= row.last_stable_offset < (row.log_end_offset or 0)
+        and row.committed.offset <= row.last_stable_offset
+        and row.committed.offset < (row.log_end_offset or 0)
+        and row.status is not LagStatus.BELOW_LOG_START
     }
-    before = [at for at, stop in stops.items() if at.offset < stop]
-    left = (await admin.first_records(before, read_committed=True)).done if before else {}
-    return [at.topic_partition for at, stop in stops.items() if at.offset == stop or left.get(at, at) is None]
+    still = [at for at in stops if (one := rates.get(at.topic_partition)) is None or one.consumed <= 0]
+    read = await admin.first_records([at for at in still if at.offset < stops[at]], read_committed=True)
+    found = {at: read.done.get(at) for at in still if at not in read.failed}
+    nexts = {at.topic_partition: None if record is None else record.offset for at, record in found.items()}
+    return nexts, read.failed
+
+
+def _held(rows: Iterable[PartitionLag], nexts: Mapping[TopicPartition, int | None]) -> list[TopicPartition]:
+    """Where readers of committed records have read up to the first open transaction. Markers and aborted records may
+    be left before it.
+    """
+    ends = {TopicPartition(row.topic, row.partition): (row.last_stable_offset, row.log_end_offset) for row in rows}
+    return [place for place, one in nexts.items() if one is None and ends[place][0] != ends[place][1]]
 
 
 def _place(row: PartitionLag, known: KnownCauses) -> Place:
     place = TopicPartition(row.topic, row.partition)
     return Place(
-        waiting_of(row),
+        known.waiting(row),
         row.status is LagStatus.NO_LEADER,
         row.status is LagStatus.NOT_AUTHORIZED,
         place in known.held,
@@ -203,7 +233,7 @@ def _sum(rates: Iterable[Rate]) -> Rate:
 def _of_group(group_id: str, cause: Cause, known: KnownCauses) -> Fact:
     group = known.group
     if cause is Cause.NO_MEMBERS:
-        waiting = counted(sum(waiting_of(row) or 0 for row in known.rows), "record")
+        waiting = counted(sum(map(known.waiting, known.rows)), "record")
         return Fact(cause, None, f"the group has no members, and {waiting} wait: start its consumers, and watch them "
                     "join", ("groups", "watch"), (group_id,))  # fmt: skip
     epoch = getattr(group, "group_epoch", None)
@@ -222,11 +252,16 @@ def _of_place(group_id: str, cause: Cause, row: PartitionLag, known: KnownCauses
         offset=offset,
         start=row.log_start_offset,
         end=row.log_end_offset,
-        waiting=counted((row.in_log if row.committed is None else waiting_of(row)) or 0, "record"),
+        waiting=counted((row.in_log if row.committed is None else known.waiting(row)) or 0, "record"),
     )
     text += "" if row.member is None else f"; its member is {named([row.member])}"
     words = _WORDS.get(cause, ("groups", "offsets", "--status", row.status.value))
-    if cause in (Cause.OUT_OF_RANGE, Cause.STUCK):
+    if cause is Cause.STUCK:
+        skipped = 1 + (known.nexts.get(place) or offset or 0) - (offset or 0)
+        words = ("--shift-by", str(skipped))
+    if cause is Cause.STUCK and known.apart_ms < _PROOF_MS:
+        words = ("groups", "why", "--interval", f"{_PROOF_MS // 60_000}m")
+    elif cause in (Cause.OUT_OF_RANGE, Cause.STUCK):
         words = ("plan", "reset", "--topic", f"{row.topic}:{row.partition}", *words)
     return Fact(cause, place, text, words, (group_id,), offset)
 
@@ -251,7 +286,12 @@ def _of_transaction(row: PartitionLag, one: OpenTransaction | None, known: Known
 
 
 async def _with_records(
-    admin: Admin, facts: Sequence[Fact], rows: Sequence[PartitionLag], *, shows_value: bool
+    admin: Admin,
+    facts: Sequence[Fact],
+    rows: Sequence[PartitionLag],
+    nexts: Mapping[TopicPartition, int | None],
+    *,
+    shows_value: bool,
 ) -> tuple[list[Fact], list[Problem]]:
     """The facts of stuck partitions with the record there, of the first few."""
     ends = {TopicPartition(row.topic, row.partition): row.log_end_offset or 0 for row in rows}
@@ -260,6 +300,7 @@ async def _with_records(
         place, offset = fact.place, fact.offset
         if place is None or offset is None:
             continue
+        offset = nexts.get(place) or offset
         try:
             record = await next_record(admin, place, offset, ends[place], shows_value=shows_value)
         except (KafkaError, ClientError) as failure:

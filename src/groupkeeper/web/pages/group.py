@@ -10,13 +10,13 @@ from groupkeeper.client.admin.types import GroupType, TopicPartition
 from groupkeeper.live.history import GroupSample, Noted
 from groupkeeper.live.model import ClusterSnapshot, GroupView, Wait
 from groupkeeper.live.verdicts import judge_status, missing_facts, partition_statuses, worst_partition
-from groupkeeper.operations.causes.facts import KnownCauses, facts_of
+from groupkeeper.operations.causes.facts import Fact, KnownCauses, facts_of
 from groupkeeper.operations.groups import AnyMember
 from groupkeeper.operations.lag import LagStatus, LagSum, PartitionLag
 from groupkeeper.operations.watch import What
 from groupkeeper.pipeline.report import plots, words
 from groupkeeper.pipeline.report.model import Activity, LagLine
-from groupkeeper.rules.causes import Rate
+from groupkeeper.rules.causes import Cause, Rate
 from groupkeeper.rules.status import RANKS, Status
 from groupkeeper.shell import NO_WAYS, Ways, command, text, way_to
 from groupkeeper.web.pages import parts, scope, streams
@@ -69,9 +69,10 @@ def group_page(
         f'<p class="soft">{parts.measured(snapshot, now_ms)}</p>' if snapshot.is_up else parts.as_of(snapshot, now_ms)
     )
     facts = f"{parts.problems(group.problems)}{_facts(group, snapshot.known.at_ms)}"
+    causes = _causes(snapshot.known, group)
     front = f"{when}{parts.old(snapshot, facts)}{scope.topics_chosen(snapshot.known)}"
-    front += _causes(snapshot, group, ways) if snapshot.is_up else ""
-    numbers = f"<h2>Partitions</h2>{_partitions(snapshot.known, group)}{_who(group)}"
+    front += _why(snapshot, group, causes, ways) if snapshot.is_up else ""
+    numbers = f"<h2>Partitions</h2>{_partitions(snapshot.known, group, causes)}{_who(group)}"
     body = (
         f"{note}<h2>Lag</h2>{_lag(snapshot.known, group, samples)}{_progress(snapshot.cluster, samples)}"
         f"{parts.old(snapshot, numbers)}<h2>Events of the last 24 hours</h2>{_events(changes)}{made}"
@@ -129,22 +130,31 @@ def _facts(group: GroupView, at_ms: int) -> str:
     return f'<div class="card">{parts.numbers(pairs)}{notes}</div>'
 
 
-def _causes(snapshot: ClusterSnapshot, group: GroupView, ways: Ways) -> str:
-    """Why it does not move, as `groupkeeper groups why` says it, from what the polls know; "" where it moves."""
-    if group.description is None or not group.rows:
-        return ""
+def _causes(snapshot: ClusterSnapshot, group: GroupView) -> list[Fact]:
+    """Why it does not move, as `groupkeeper groups why` says it, from what the polls know; none where it moves."""
+    if group.description is None or judge_status(group, snapshot.at_ms).status in (Status.OK, Status.ABANDONED):
+        return []
     rows: list[PartitionLag] = []
     held: dict[TopicPartition, None] = {}
     rates: dict[TopicPartition, Rate] = {}
+    done: dict[TopicPartition, None] = {}
     statuses = partition_statuses(group, snapshot.at_ms)
     for row, wait in zip(group.rows, group.waits, strict=True):
         place = TopicPartition(row.topic, row.partition)
         rows.append(row if wait.held_at is None else row._replace(last_stable_offset=wait.held_at))
         if wait.held_at is not None:
             held[place] = None
+        elif not wait.is_waiting and wait.lag_ms is not None:
+            done[place] = None
         if statuses.get(place, _WELL)[0] is Status.STOPPED:
             rates[place] = Rate(0, 0)
-    found = facts_of(group.group_id, KnownCauses(group.description, rows, snapshot.at_ms, held, rates))
+    well = {place for place, (status, _) in statuses.items() if status is Status.OK}
+    known = KnownCauses(group.description, rows, snapshot.at_ms, held, rates, nexts=done, well=well)
+    found = facts_of(group.group_id, known)
+    return [] if found and found[0].cause is Cause.UNREAD else found
+
+
+def _why(snapshot: ClusterSnapshot, group: GroupView, found: Sequence[Fact], ways: Ways) -> str:
     way = way_to(snapshot.cluster, ways)
     items = [
         f"<li>{parts.text(f'{fact.place.topic}-{fact.place.partition}') + ': ' if fact.place else ''}"
@@ -213,7 +223,8 @@ def _thinned(samples: Sequence[GroupSample]) -> Iterable[GroupSample]:
         yield max(samples[start : start + size], key=lambda each: each.lag or 0)
 
 
-def _partitions(snapshot: ClusterSnapshot, group: GroupView) -> str:
+def _partitions(snapshot: ClusterSnapshot, group: GroupView, causes: Sequence[Fact]) -> str:
+    """Marks the one that is the reason: that of the first cause, where it is of one."""
     if snapshot.is_partial:
         return _nothing("They are not in the history, from which these numbers come.")
     if not group.rows:
@@ -236,9 +247,9 @@ def _partitions(snapshot: ClusterSnapshot, group: GroupView) -> str:
     rows = []
     statuses = partition_statuses(group, snapshot.at_ms)
     worst = worst_partition(group, snapshot.at_ms)
+    marked = causes[0].place if causes and causes[0].place is not None else worst and worst[0]
     for row, wait in _worst_first(group, statuses)[:_MOST_ROWS]:
         place = TopicPartition(row.topic, row.partition)
-        is_reason = worst is not None and worst[0] == place
         stood = group.stood.get(place)
         topic = parts.url("/topic", cluster=snapshot.cluster, topic=row.topic)
         failed = row.failure is not None and row.status is not LagStatus.DELETED
@@ -246,7 +257,7 @@ def _partitions(snapshot: ClusterSnapshot, group: GroupView) -> str:
             (
                 PageCell(f'<a href="{topic}">{parts.text(row.topic)}</a>', "name"),
                 PageCell(str(row.partition), "n"),
-                PageCell(parts.status(statuses.get(place, _WELL)[0]) + " <b>the reason</b>" * is_reason),
+                PageCell(parts.status(statuses.get(place, _WELL)[0]) + " <b>the reason</b>" * (place == marked)),
                 PageCell(row.status.value.replace("_", " "), "t"),
                 PageCell("none" if row.committed is None else words.number(row.committed.offset), "n"),
                 parts.number(row.log_start_offset),
