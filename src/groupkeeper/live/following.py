@@ -52,11 +52,12 @@ class Pauses(NamedTuple):
 
 
 class KnownGroup(NamedTuple):
-    """The last known progress of a group, from the history: see ``GroupView``."""
+    """The last known progress of a group, from the history: see ``GroupView``. ``has_moved``: it made some earlier."""
 
     committed: int
     progress_ms: int | None
     pauses: Pauses = Pauses()
+    has_moved: bool = False
 
 
 class GroupStanding(NamedTuple):
@@ -71,7 +72,7 @@ class Followed(NamedTuple):
     """``standing``: of each topic with commits, in order; a topic that can't be read now keeps its last value.
     ``stood``: of partitions with records to read; those that can't be read now keep theirs. ``rebalances`` and
     ``lag_change_per_s``: see ``GroupView``. ``rebalanced_ms``: times of the latest rebalances. ``lag``: at ``at_ms``,
-    None: not known of all.
+    None: not known of all. ``first_ms``: the ``progress_ms`` that tells of no commit; 0: there is none.
     """
 
     description: AnyGroup | None = None
@@ -83,6 +84,7 @@ class Followed(NamedTuple):
     stood: Mapping[TopicPartition, Stood] = MappingProxyType({})
     pauses: Pauses = Pauses()
     rebalanced_ms: tuple[int, ...] = ()
+    first_ms: int | None = None
 
     @property
     def lately(self) -> int:
@@ -127,6 +129,7 @@ class Following:
             total_lag = None if rows is None else _lag(rows)
             change = _lag_change_per_s(last, total_lag, at_ms)
             standing, stood, pauses = last.standing, last.stood, last.pauses
+            first_ms = self._began_ms if last.first_ms is None else last.first_ms
             if rows is not None:
                 standing = _standing(rows, standing, at_ms)
                 since_ms = at_ms
@@ -135,12 +138,21 @@ class Following:
                     since_ms = known.progress_ms
                     standing = tuple(each._replace(since_ms=since_ms) for each in standing)
                 if known is not None:
-                    pauses = known.pauses
+                    pauses, first_ms = known.pauses, _first_ms(known, since_ms)
                 elif standing != last.standing and last.progress_ms is not None:
                     pauses = pauses.then(at_ms - last.progress_ms)
                 stood = _stood(rows, stood, at_ms, since_ms)
             self._groups[group_id] = Followed(
-                now or last.description, rebalances, total_lag, at_ms, change, standing, stood, pauses, rebalanced_ms
+                now or last.description,
+                rebalances,
+                total_lag,
+                at_ms,
+                change,
+                standing,
+                stood,
+                pauses,
+                rebalanced_ms,
+                first_ms,
             )
         # What could not be asked yet is still to be compared.
         self._known = {
@@ -155,8 +167,9 @@ class Following:
         return self._groups[group_id]
 
     def is_old(self, group_id: str) -> bool:
-        """Whether the group has committed nothing since the first poll, and the history does not know when it did."""
-        return self._groups[group_id].progress_ms in (None, self._began_ms)
+        """Whether the group has committed nothing since the first poll, of this run or of those in the history."""
+        one = self._groups[group_id]
+        return one.progress_ms in (None, one.first_ms)
 
     def group_ids(self) -> set[str]:
         """The groups that are followed, and those that the history knows and that could not be asked yet."""
@@ -186,6 +199,11 @@ def _standing(rows: Sequence[PartitionLag], before: tuple[GroupStanding, ...], a
 def _is_as_known(standing: tuple[GroupStanding, ...], known: KnownGroup) -> bool:
     """After a restart: only what the whole group had is known, and each topic has stood still for at least as long."""
     return known.committed == sum(each.committed for each in standing)
+
+
+def _first_ms(known: KnownGroup, since_ms: int) -> int:
+    """See ``Followed``, after a restart: commits that differ from those known are later ones."""
+    return since_ms if not known.has_moved and known.progress_ms in (None, since_ms) else 0
 
 
 def _stood(

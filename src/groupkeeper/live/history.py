@@ -375,14 +375,15 @@ class History:
     def _known(self, cluster: int | None) -> Mapping[str, KnownGroup]:
         pauses = self._pauses()
         return {
-            name: KnownGroup(sample.committed, sample.progress_ms, pauses.get(key, Pauses()))
+            name: KnownGroup(sample.committed, sample.progress_ms, pauses.get(key, Pauses()), key in pauses)
             for (of, name), key in self._ids.items()
             if of == cluster and (sample := self._last.get(key)) is not None and sample.committed is not None
         }
 
     def _pauses(self) -> Mapping[int, Pauses]:
-        """The gaps between the commits that the samples tell of, of groups with long ones."""
+        """The gaps between the commits that the samples tell of, of groups with several."""
         found: dict[int, Pauses] = {}
+        none = Pauses()
         with self._telling():
             rows = self._file.execute(
                 "SELECT of_group, gap_ms FROM (SELECT of_group, progress_ms, "
@@ -391,9 +392,7 @@ class History:
                 "WHERE gap_ms IS NOT NULL ORDER BY of_group, progress_ms"
             )
             for key, gap_ms in rows:
-                pauses = found.get(key, Pauses()).then(gap_ms)
-                if pauses.long_ms:
-                    found[key] = pauses
+                found[key] = found.get(key, none).then(gap_ms)
         return found
 
     def last(self, cluster: str) -> ClusterSnapshot:

@@ -69,6 +69,21 @@ def test_a_partition_stands_still_however_the_others_get_on() -> None:
     assert stood(both, known={"g": KnownGroup(29, 7)}) == {0: (10, 1000), 1: (20, 1000)}
 
 
+def test_a_group_is_old_until_a_commit_of_it_is_seen() -> None:
+    still, moved, unread = (
+        found(described(), row("t", 0, 10)),
+        found(described(), row("t", 0, 30)),
+        GroupsLag({}, {}, {}),
+    )
+    dead, alive = KnownGroup(10, 7), KnownGroup(10, 7, has_moved=True)
+    assert after(still, still).is_old("g")
+    assert not after(still, moved).is_old("g")
+    for known, is_old in ((dead, True), (alive, False), (KnownGroup(9, 7), False), (KnownGroup(10, None), True)):
+        assert after(still, still, known={"g": known}).is_old("g") is is_old
+        assert after(unread, still, still, known={"g": known}).is_old("g") is is_old
+        assert not after(still, moved, known={"g": known}).is_old("g")
+
+
 def test_what_changed_is_told() -> None:
     following = Following()
     following.follow(found(described("g", member("a", FIRST))), ["g"], 1000)

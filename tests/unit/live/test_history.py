@@ -43,7 +43,7 @@ def test_samples_are_there_after_a_restart(path: Path) -> None:
     ]
     assert again.samples("prod", "g", 1500) == samples[1:]
     assert again.samples("dr", "g") == again.samples("prod", "h") == []
-    assert again.known("prod") == {"g": KnownGroup(7, 2000)}
+    assert again.known("prod") == {"g": KnownGroup(7, 2000, has_moved=True)}
     assert again.known("dr") == {}
     assert path.stat().st_mode & 0o077 == 0
 
