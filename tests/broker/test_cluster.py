@@ -320,6 +320,18 @@ async def test_too_few_replicas_in_sync(nodes: Nodes) -> None:
     assert code_of(await produce(await nodes(1), "t", b"a")) == 0
 
 
+async def test_replicas_that_return_before_the_leader_are_in_sync_with_it(nodes: Nodes) -> None:
+    await nodes.create("t", [1, 2, 3], min_insync_replicas="2")
+    for node in (1, 2, 3):
+        await nodes.broker.kill_node(node)
+    for node in (1, 2, 3):
+        await nodes.broker.start_node(node)
+    await nodes.forget(1)
+    part = await nodes.partition("t")
+    assert (part.leader_id, list(part.isr_nodes)) == (3, [1, 2, 3])
+    assert code_of(await produce(await nodes(3), "t", b"a")) == 0
+
+
 async def test_a_coordinator_that_moves_keeps_its_groups(nodes: Nodes) -> None:
     await nodes.create("t", [1, 2, 3])
     here = await nodes.coordinator("g")

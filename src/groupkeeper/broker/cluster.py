@@ -93,11 +93,11 @@ class Cluster(Node):
             at = log.placement
             if node not in at.replicas:
                 continue
-            isr = sorted({*at.isr, node})
             if at.leader != NO_LEADER:
-                changes[log] = at.with_isr(isr)
+                changes[log] = at.with_isr(sorted({*at.isr, node}))
             elif node in at.isr or log.config.unclean_leader_election_enable:
-                changes[log] = at.led_by(node, log.log_end_offset, isr if node in at.isr else [node])
+                isr = sorted(self.topics.placements.running.intersection(at.replicas))
+                changes[log] = at.led_by(node, log.log_end_offset, isr)
         await self._change(changes)
 
     async def _leave(self, node: int) -> None:
