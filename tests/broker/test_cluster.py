@@ -32,6 +32,12 @@ from groupkeeper.protocol.messages.alter_partition_reassignments_request import 
     ReassignableTopic,
 )
 from groupkeeper.protocol.messages.alter_partition_reassignments_response import AlterPartitionReassignmentsResponse
+from groupkeeper.protocol.messages.create_partitions_request import (
+    CreatePartitionsAssignment,
+    CreatePartitionsRequest,
+    CreatePartitionsTopic,
+)
+from groupkeeper.protocol.messages.create_partitions_response import CreatePartitionsResponse
 from groupkeeper.protocol.messages.create_topics_request import (
     CreatableReplicaAssignment,
     CreatableTopic,
@@ -475,6 +481,19 @@ async def test_partitions_get_other_replicas(nodes: Nodes) -> None:
     assert await reassign(1, may_resize=False) == InvalidReplicationFactor.code
     listed = await wire.call(ListPartitionReassignmentsRequest(), 0, ListPartitionReassignmentsResponse)
     assert not listed.topics
+
+
+async def test_new_partitions_have_as_many_replicas_as_the_others(nodes: Nodes) -> None:
+    await nodes.create("t", [1, 2])
+
+    async def grow(*replicas: int) -> int:
+        topic = CreatePartitionsTopic("t", 2, [CreatePartitionsAssignment(list(replicas))])
+        answer = await (await nodes(1)).call(CreatePartitionsRequest([topic], 1000), 3, CreatePartitionsResponse)
+        return answer.results[0].error_code
+
+    assert await grow(1) == InvalidReplicaAssignment.code
+    assert await grow(1, 2, 3) == InvalidReplicaAssignment.code
+    assert await grow(3, 1) == 0
 
 
 async def test_a_node_that_is_suspended(nodes: Nodes) -> None:

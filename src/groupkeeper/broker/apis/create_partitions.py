@@ -80,7 +80,9 @@ def _grow(
                 f"Attempted to add {added} additional partition(s), but only {len(wanted.assignments)} assignment(s) "
                 "were specified."
             )
-        check_assignments(broker.topics.placements, [one.broker_ids for one in wanted.assignments], count)
+        replicas = [one.broker_ids for one in wanted.assignments]
+        factor = len(topic.partitions[0].placement.replicas)
+        check_assignments(broker.topics.placements, replicas, count, factor)
     if wanted.count - count > room:
         raise PolicyViolation(TOO_LARGE)  # Apache Kafka says UNKNOWN_SERVER_ERROR
     mutations.count(wanted.count - count)

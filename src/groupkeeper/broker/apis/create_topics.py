@@ -168,14 +168,19 @@ def _assigned(broker: Broker, topic: CreatableTopic) -> list[Sequence[int]]:
     return replicas
 
 
-def check_assignments(placements: Placements, replicas: Sequence[Sequence[int]], first: int = 0) -> None:
-    """Raises `InvalidReplicaAssignment` unless partitions (from the first index on) can have these replicas."""
+def check_assignments(
+    placements: Placements, replicas: Sequence[Sequence[int]], first: int = 0, factor: int | None = None
+) -> None:
+    """Raises `InvalidReplicaAssignment` unless partitions (from the first index on) can have these replicas; `factor`:
+    so many each, if the topic exists.
+    """
     for index, broker_ids in enumerate(replicas, first):
         check_assignment(placements, broker_ids)
-        if len(broker_ids) != len(replicas[0]):
+        factor = factor or len(broker_ids)
+        if len(broker_ids) != factor:
             raise InvalidReplicaAssignment(
                 f"The manual partition assignment includes a partition with {len(broker_ids)} replica(s), but this is "
-                f"not consistent with previous partitions, which have {len(replicas[0])} replica(s)."
+                f"not consistent with previous partitions, which have {factor} replica(s)."
             )
         if not placements.running.intersection(broker_ids):
             raise InvalidReplicaAssignment(
