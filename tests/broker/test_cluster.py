@@ -10,6 +10,7 @@ import pytest
 from tests.broker.conftest import Wire
 
 from groupkeeper.broker import Broker
+from groupkeeper.broker.coordination.transaction_marker import Marker
 from groupkeeper.broker.settings.table import InvalidSetting
 from groupkeeper.protocol.errors import (
     CoordinatorNotAvailable,
@@ -313,6 +314,22 @@ async def test_a_node_that_goes_down_and_comes_back(nodes: Nodes, way: str) -> N
     part = await nodes.partition("alone")
     assert (part.error_code, part.leader_id, part.leader_epoch) == (0, 2, 2)
     assert code_of(await produce(await nodes(2), "alone", b"a")) == 0
+
+
+async def test_a_node_is_stopped_and_started_in_order(nodes: Nodes) -> None:
+    broker = nodes.broker
+    await asyncio.gather(broker.stop_node(2), broker.start_node(2), broker.kill_node(2), broker.start_node(2))
+    await nodes.create("t", [2])
+    assert code_of(await produce(await nodes(2), "t", b"a")) == 0
+
+
+async def test_a_transaction_does_not_end_where_nobody_leads(nodes: Nodes) -> None:
+    await nodes.create("t", [2])
+    await nodes.broker.stop_node(2)
+    with pytest.raises(NotLeaderOrFollower):
+        nodes.broker.transactions.write_marker(("t", 0), Marker(1, 0, is_commit=True))
+    await nodes.broker.start_node(2)
+    nodes.broker.transactions.write_marker(("t", 0), Marker(1, 0, is_commit=True))
 
 
 async def test_too_few_replicas_in_sync(nodes: Nodes) -> None:

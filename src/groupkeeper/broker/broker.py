@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from asyncio import get_running_loop
+from asyncio import Lock, get_running_loop
 from contextlib import AsyncExitStack
 from logging import getLogger
 
@@ -315,6 +315,7 @@ class Broker(Cluster):
     def _bind(self, opened: AsyncExitStack) -> None:
         """Binds the ports first, so that a port in use leaves nothing behind."""
         self.fronts = {}
+        self._one_at_a_time = Lock()
         for number, (node, rack) in enumerate(self._racks.items()):
             self.fronts[node] = front = Front(self, self._carry_out, node, rack, number * len(self._listeners))
             opened.push_async_callback(front.close)

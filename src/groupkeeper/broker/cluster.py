@@ -6,6 +6,7 @@ a call returns, what it says has happened.
 
 from __future__ import annotations
 
+from asyncio import Lock
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -39,6 +40,7 @@ class Cluster(Node):
     """
 
     fronts: dict[int, Front]
+    _one_at_a_time: Lock
     groups: GroupRuntime
     share_states: ShareStateRuntime
     transactions: TransactionRuntime
@@ -71,22 +73,28 @@ class Cluster(Node):
         """Stops a node in an orderly way: its leaders move first, then its connections are closed and its ports refuse
         clients. A partition without another replica in sync is offline from then on.
         """
-        self._require(node, runs=True)
-        await self._leave(node)
-        await self.fronts[node].go_down()
+        async with self._one_at_a_time:
+            self._require(node, runs=True)
+            await self._leave(node)
+            await self.fronts[node].go_down()
 
     async def kill_node(self, node: int) -> None:
         """The same, but its connections break first, and nothing that waits is answered."""
-        self._require(node, runs=True)
-        await self.fronts[node].go_down()
-        await self._leave(node)
+        async with self._one_at_a_time:
+            self._require(node, runs=True)
+            await self.fronts[node].go_down()
+            await self._leave(node)
 
     async def start_node(self, node: int) -> None:
         """Starts a stopped node on the same ports. Its replicas are in sync at once; leaders stay where they are, but
         offline partitions have one again.
         """
-        self._require(node, runs=False)
-        await self.fronts[node].listen()
+        async with self._one_at_a_time:
+            self._require(node, runs=False)
+            await self.fronts[node].listen()
+            await self._return(node)
+
+    async def _return(self, node: int) -> None:
         self.topics.placements.running.add(node)
         changes = {}
         for log in self.topics.logs():

@@ -67,7 +67,7 @@ class ControlEndpoint:
             method, target, _ = request.split(" ")
             path = [unquote(part) for part in target.strip("/").split("/")]
             if method == "POST":
-                await self._change(path)
+                await asyncio.shield(self._change(path))  # what is begun is done, also when nobody waits any more
             elif (method, path) != ("GET", ["nodes"]):
                 raise _Refused(HTTPStatus.NOT_FOUND, f"there is no {method} {target}")
         except _Refused as refused:

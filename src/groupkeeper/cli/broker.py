@@ -116,7 +116,7 @@ def _add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--lenient-replication",
         action="store_true",
-        help="create topics with one replica when clients ask for more, instead of refusing the request",
+        help="create topics with as many replicas as there are nodes when clients ask for more, instead of refusing",
     )
 
 

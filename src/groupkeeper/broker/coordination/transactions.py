@@ -7,8 +7,9 @@ from logging import getLogger
 from groupkeeper.broker.coordination.runtime import OFFSETS_TOPIC
 from groupkeeper.broker.coordination.shard_host import ShardHost
 from groupkeeper.broker.features import feature_level
+from groupkeeper.broker.placement.placement import NO_LEADER
 from groupkeeper.broker.settings.topic import segment_size
-from groupkeeper.protocol.errors import InvalidProducerEpoch, InvalidRequest, KafkaError
+from groupkeeper.protocol.errors import InvalidProducerEpoch, InvalidRequest, KafkaError, NotLeaderOrFollower
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -110,6 +111,8 @@ class TransactionRuntime(ShardHost["TransactionShard"]):
         log = self._broker.topics.partition(topic, index)
         if log is None:
             return
+        if log.placement.leader == NO_LEADER:
+            raise NotLeaderOrFollower  # the transaction completes once there is one
         if marker.transaction_version >= _OWN_EPOCHS_SINCE and log.producers.has_open_transaction(*marker[:2]):
             # A delayed copy of a marker that was already written: it would end the next transaction.
             raise InvalidProducerEpoch
