@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import time
 from collections.abc import Callable, Iterator
@@ -12,6 +13,9 @@ from confluent_kafka import KafkaException, Producer
 from tests.times_and_transactions import STRAY, make_topic, write_stray
 
 from groupkeeper.cli.main import main
+from groupkeeper.client.admin import Admin
+from groupkeeper.client.admin.types import TopicPartition
+from groupkeeper.operations import transactions
 from groupkeeper.testing.background import BackgroundBroker
 
 TIMEOUT_MS = 600_000
@@ -112,6 +116,28 @@ def test_one_that_no_coordinator_has_hangs_when_it_is_old(run: Run, servers: str
     status, undone = run(change["id"], "--execute", family=("undo",))
     assert (status, undone["problems"][0]["error"]) == (1, "OPERATION_REFUSED")
     assert "cannot be taken back" in undone["problems"][0]["message"]
+
+
+def test_one_whose_producer_goes_on_is_not_aborted(servers: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Records may have old times, and transactional ids may be hidden: what changes between two looks lives."""
+    monkeypatch.setattr(transactions, "AGAIN_S", 0.0)
+
+    async def aborted_as_of_an_earlier_look() -> None:
+        async with Admin(servers) as admin:
+            now_ms = int(time.time() * 1000)
+            place = TopicPartition("goes-on", 0)
+            planned = await transactions.plan_of_hanging(admin, place, None, now_ms, is_forced=False)
+            [(place, state)] = planned.places.items()
+            assert state is not None
+            earlier = planned._replace(places={place: state._replace(last_timestamp=state.last_timestamp - 1)})
+            with pytest.raises(transactions.MayStillEnd, match="so nothing was written"):
+                await transactions.abort(admin, earlier, None)
+            await transactions.abort(admin, planned, None)
+            with pytest.raises(transactions.MayStillEnd):  # it has ended
+                await transactions.abort(admin, planned, None)
+
+    stray(servers, "goes-on", HOUR_MS)
+    asyncio.run(aborted_as_of_an_earlier_look())
 
 
 def test_one_that_may_still_end_is_aborted_by_force_only(run: Run, servers: str, producer: Producer) -> None:

@@ -30,4 +30,5 @@ def test_one_that_no_coordinator_shows_hangs_when_none_could_be_so_old() -> None
     assert standing_of_unknown(LONGEST_MS + 1, is_asked=True) is Standing.HANGING
     assert standing_of_unknown(LONGEST_MS + 1, 2 * LONGEST_MS, is_asked=True) is Standing.UNCLAIMED
     assert standing_of_unknown(None, is_asked=True) is Standing.UNCLAIMED
+    assert standing_of_unknown(10**9, None, is_asked=True) is Standing.UNCLAIMED
     assert standing_of_unknown(10**9, is_asked=False) is Standing.UNKNOWN

@@ -27,7 +27,6 @@ from groupkeeper.operations.transactions import (
     abort,
     described_open,
     held_partitions,
-    longest_timeout_ms,
     open_in,
     plan_of_hanging,
     plan_of_known,
@@ -99,8 +98,8 @@ STANDINGS = {
     "ending": "its coordinator writes its markers; if that takes long, a partition of it has no leader",
     "unclaimed": "no coordinator shows it: it hangs, or is too young to tell, or its transactional id is one that you "
     "may not describe",
-    "hanging": "no coordinator shows it, and its last record is older than `transaction.max.timeout.ms`: nothing will "
-    "end it",
+    "hanging": "no coordinator shows it, and its last record, by its own time, is older than "
+    "`transaction.max.timeout.ms`",
     "unknown": "no coordinator shows it, but not all of them replied",
     "ended": "none is open (`list --all`)",
 }
@@ -116,7 +115,6 @@ class _Found(NamedTuple):
     open: Open
     held: Mapping[TopicPartition, int]
     problems: list[Problem]
-    longest_ms: int
 
 
 def _add_list(command: ArgumentParser) -> None:
@@ -168,7 +166,7 @@ async def _look(
         }
     problems = [_problem_at(failure, place) for place, failure in {**failed, **found.failed}.items()]
     problems += [problem_of(failure) for failure in silent]
-    return _Found(described, found, held, problems, await longest_timeout_ms(admin))
+    return _Found(described, found, held, problems)
 
 
 def _problem_at(failure: Failure, place: TopicPartition) -> Problem:
@@ -200,7 +198,7 @@ def _rows(found: _Found, now_ms: int) -> Iterator[Row]:
     for producer, parts in by_producer.items():
         yield {
             **_who(None, *producer),
-            **_how(parts[0], now_ms, found.longest_ms),
+            **_how(parts[0], now_ms),
             "partitions": len(parts),
             "held_offsets": sum(found.held.get(each.place, 0) for each in parts),
             "coordinator": None,
@@ -224,11 +222,11 @@ def _known(one: TransactionDescription, now_ms: int) -> Row:
     }
 
 
-def _how(each: OpenTransaction, now_ms: int, longest_ms: int) -> Row:
+def _how(each: OpenTransaction, now_ms: int) -> Row:
     if each.description is not None:
         return _known(each.description, now_ms)
     return {
-        "standing": str(each.standing(now_ms, longest_ms)),
+        "standing": str(each.standing(now_ms)),
         "state": None,
         "started_time": None if each.began_ms is None else utc_text(each.began_ms),
         "open_ms": each.open_ms(now_ms),
@@ -276,7 +274,7 @@ def _place_row(each: OpenTransaction, found: _Found, now_ms: int) -> Row:
     return {
         **_who(each.transactional_id, state.producer_id, state.producer_epoch),
         **_place(each.place, state.transaction_start, found.held.get(each.place)),
-        **_how(each, now_ms, found.longest_ms),
+        **_how(each, now_ms),
         "coordinator_epoch": state.coordinator_epoch,
     }
 

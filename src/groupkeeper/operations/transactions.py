@@ -27,6 +27,8 @@ OPEN_STATES = (
     TransactionState.PREPARE_EPOCH_FENCE,
 )
 _LONGEST = "transaction.max.timeout.ms"
+AGAIN_S = 2.0
+"""How long after the first look at a transaction without a coordinator the second one is, before its abort."""
 
 
 class NothingToAbort(OperationRefused):
@@ -39,7 +41,8 @@ class MayStillEnd(OperationRefused):
 
 class OpenTransaction(NamedTuple):
     """A transaction that is open in a partition. ``description``: by its coordinator; None: no coordinator shows a
-    transaction of this producer here, or not all of them could be asked (``is_asked`` False).
+    transaction of this producer here, or not all of them could be asked (``is_asked`` False). ``longest_ms``: the
+    longest timeout that brokers allow; None: they do not tell.
     """
 
     place: TopicPartition
@@ -47,6 +50,7 @@ class OpenTransaction(NamedTuple):
     transactional_id: str | None
     description: TransactionDescription | None
     is_asked: bool
+    longest_ms: int | None = LONGEST_MS
 
     @property
     def name(self) -> str:
@@ -54,7 +58,9 @@ class OpenTransaction(NamedTuple):
 
     @property
     def began_ms(self) -> int | None:
-        """When it began, or, where no coordinator tells, when its last record was written; None: not known."""
+        """When it began, or, where no coordinator tells, the time that its last record has from its producer; None:
+        not known.
+        """
         if self.description is not None:
             return self.description.started_ms
         return None if self.producer.last_timestamp < 0 else self.producer.last_timestamp
@@ -63,11 +69,11 @@ class OpenTransaction(NamedTuple):
         """For how long it is open, at the least; None: not known."""
         return None if self.began_ms is None else max(0, now_ms - self.began_ms)
 
-    def standing(self, now_ms: int, longest_ms: int = LONGEST_MS) -> Standing:
+    def standing(self, now_ms: int) -> Standing:
         """See groupkeeper.rules.transactions."""
         known, open_ms = self.description, self.open_ms(now_ms)
         if known is None:
-            return standing_of_unknown(open_ms, longest_ms, is_asked=self.is_asked)
+            return standing_of_unknown(open_ms, self.longest_ms, is_asked=self.is_asked)
         return standing_of_known(known.state, open_ms, known.timeout_ms)
 
 
@@ -85,15 +91,18 @@ async def open_in(admin: Admin, places: Sequence[TopicPartition], *, timeout_ms:
     """The transactions that are open in partitions."""
     if not places:
         return Open([], {})
-    producers, (described, silent) = await asyncio.gather(
-        admin.describe_producers(places, timeout_ms=timeout_ms), described_open(admin, timeout_ms=timeout_ms)
-    )
+    producers = await admin.describe_producers(places, timeout_ms=timeout_ms)
+    # Coordinators afterwards: by then they have what was open in a partition, unless it ended in between.
+    described, silent = await described_open(admin, timeout_ms=timeout_ms)
     found = [
         _of(place, state, described, is_asked=not silent)
         for place, states in producers.done.items()
         for state in states
         if state.transaction_start is not None
     ]
+    if any(one.description is None for one in found):
+        longest_ms = await _longest_timeout_ms(admin, timeout_ms=timeout_ms)
+        found = [one._replace(longest_ms=longest_ms) for one in found]
     return Open(sorted(found, key=lambda one: (one.began_ms or 0, one.place)), producers.failed, silent)
 
 
@@ -144,22 +153,24 @@ async def held_partitions(
     return held, failed | stable.failed | ends.failed
 
 
-async def longest_timeout_ms(admin: Admin, *, timeout_ms: int | None = None) -> int:
-    """The longest timeout of a transaction that brokers allow; Kafka's default where they do not tell."""
+async def _longest_timeout_ms(admin: Admin, *, timeout_ms: int | None) -> int | None:
+    """The longest timeout of a transaction that brokers allow; None: they do not tell."""
     try:
         settings = await admin.broker_settings([_LONGEST], timeout_ms=timeout_ms)
         return int(settings[_LONGEST])
     except (ClientError, KafkaError, KeyError, ValueError):
-        return LONGEST_MS
+        return None
 
 
 class Abort(NamedTuple):
     """A transaction to abort. With a ``transactional_id``, its coordinator fences the producer and ends it in all
-    partitions. Without, no coordinator has it, and a marker is written to its one partition.
+    partitions. Without, no coordinator has it, and a marker is written to its one partition. ``is_forced``: although
+    it may still end by itself.
     """
 
     transactional_id: str | None
     places: dict[TopicPartition, ProducerState | None]
+    is_forced: bool = False
 
     @property
     def name(self) -> str:
@@ -210,20 +221,39 @@ async def plan_of_hanging(
             f"the transaction in {where} has a coordinator, which ends it: abort it by its transactional id, "
             f"{one.transactional_id}"
         )
-    longest_ms = await longest_timeout_ms(admin)
-    standing = one.standing(now_ms, longest_ms)
+    standing = one.standing(now_ms)
     if standing is not Standing.HANGING and not is_forced:
         silent = next(iter(found.silent), None)
+        limit = "do not tell for how long one may be open" if one.longest_ms is None else (
+            f"allow transactions of {duration(one.longest_ms)}"
+        )  # fmt: skip
         why = f"not all coordinators replied ({silent})" if standing is Standing.UNKNOWN else (
-            f"its last record is {duration(one.open_ms(now_ms))} old, and brokers allow transactions of "
-            f"{duration(longest_ms)}: a coordinator may have it under a transactional id that you may not describe"
+            f"its last record is {duration(one.open_ms(now_ms))} old, and brokers {limit}: "
+            "a coordinator may have it under a transactional id that you may not describe"
         )  # fmt: skip
         raise MayStillEnd(f"the transaction of {one.name} in {where} may still end by itself: {why}; --force aborts it")
-    return Abort(None, {place: one.producer})
+    return Abort(None, {place: one.producer}, is_forced)
+
+
+async def _look_again(admin: Admin, planned: Abort) -> None:
+    """Raises MayStillEnd where the transaction that no coordinator had is another by now, or its producer goes on."""
+    await asyncio.sleep(AGAIN_S)
+    found = (await open_in(admin, list(planned.places))).transactions
+    for place, state in planned.places.items():
+        now = [one.producer for one in found if one.place == place and one.description is None]
+        if planned.is_forced and state is not None:  # it may write
+            now = [each for each in now if each[:2] == state[:2] and each.transaction_start == state.transaction_start]
+        if not now if planned.is_forced else state not in now:
+            raise MayStillEnd(
+                f"the transaction of {planned.name} has ended, goes on, or has a coordinator by now, so nothing was "
+                "written: see 'groupkeeper transactions list'"
+            )
 
 
 async def abort(admin: Admin, planned: Abort, recorder: Recorder | None) -> None:
-    """Abort it, journalled before and after. Raises what the brokers answer, and JournalUnwritable."""
+    """Abort it, journalled before and after. Raises MayStillEnd, what the brokers answer, and JournalUnwritable."""
+    if planned.transactional_id is None:
+        await _look_again(admin, planned)
     cluster_id = await known_cluster_id(admin)
     changes = dict.fromkeys(planned.places, Change(None, None))
     plan = Plan(cluster_id, (GroupPlan(planned.name, changes),), Kind.ABORT_TRANSACTION)

@@ -14,8 +14,8 @@ class Standing(StrEnum):
     """``open``: its coordinator aborts it after its timeout, if its producer does not end it before. ``late``: the
     coordinator should have aborted it. ``ending``: the coordinator writes its markers. ``unclaimed``: no coordinator
     shows it; it hangs, or is too young to tell, or its transactional id is hidden. ``hanging``: no coordinator shows
-    it, and none could have one that is open for so long: nothing will end it. ``unknown``: not all coordinators
-    replied. ``ended``: nothing is open.
+    it, and by the time that its last record has from its producer, none lets one be open for so long. ``unknown``: not
+    all coordinators replied. ``ended``: nothing is open.
     """
 
     OPEN = "open"
@@ -36,10 +36,12 @@ def standing_of_known(state: str, open_ms: int | None, timeout_ms: int) -> Stand
     return Standing.LATE if open_ms is not None and open_ms > timeout_ms + SLACK_MS else Standing.OPEN
 
 
-def standing_of_unknown(silent_ms: int | None, longest_ms: int = LONGEST_MS, *, is_asked: bool) -> Standing:
+def standing_of_unknown(silent_ms: int | None, longest_ms: int | None = LONGEST_MS, *, is_asked: bool) -> Standing:
     """How a transaction stands that no coordinator shows. ``silent_ms``: since its last record; None: not known.
-    ``longest_ms``: the longest timeout that brokers allow. ``is_asked``: all coordinators replied.
+    ``longest_ms``: the longest timeout that brokers allow, None: not known. ``is_asked``: all coordinators replied.
     """
     if not is_asked:
         return Standing.UNKNOWN
-    return Standing.HANGING if silent_ms is not None and silent_ms > longest_ms else Standing.UNCLAIMED
+    if silent_ms is None or longest_ms is None:
+        return Standing.UNCLAIMED
+    return Standing.HANGING if silent_ms > longest_ms else Standing.UNCLAIMED

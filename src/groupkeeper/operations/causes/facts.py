@@ -16,10 +16,10 @@ from groupkeeper.operations.errors import named
 from groupkeeper.operations.groups import AnyGroup, unread_topics
 from groupkeeper.operations.lag import LagStatus, PartitionLag, lag_at_an_instant
 from groupkeeper.operations.problems import Deed, Problem, problem_of
-from groupkeeper.operations.transactions import OpenTransaction, longest_timeout_ms, open_in
+from groupkeeper.operations.transactions import OpenTransaction, open_in
 from groupkeeper.protocol.errors import GroupIdNotFound, KafkaError
 from groupkeeper.rules.causes import Cause, Place, Rate, cause_of_group, cause_of_place, is_slow
-from groupkeeper.rules.transactions import LONGEST_MS, Standing
+from groupkeeper.rules.transactions import Standing
 from groupkeeper.rules.words import counted, duration, rate
 
 _RANKS = {cause: rank for rank, cause in enumerate(Cause)}
@@ -70,7 +70,6 @@ class KnownCauses(NamedTuple):
     at_ms: int
     held: Mapping[TopicPartition, OpenTransaction | None] = {}
     rates: Mapping[TopicPartition, Rate] = {}
-    longest_ms: int = LONGEST_MS
     nexts: Mapping[TopicPartition, int | None] = {}
     well: Collection[TopicPartition] = ()
     apart_ms: int = _PROOF_MS
@@ -110,9 +109,8 @@ async def explain(admin: Admin, group_id: str, *, interval_s: float, shows_value
     oldest: dict[TopicPartition, OpenTransaction | None] = dict.fromkeys(held)
     for one in reversed(found.transactions):
         oldest[one.place] = one
-    longest_ms = await longest_timeout_ms(admin) if held else LONGEST_MS
     apart_ms = round(interval_s * 1000)
-    known = KnownCauses(group, rows, time.time_ns() // 10**6, oldest, rates, longest_ms, nexts, apart_ms=apart_ms)
+    known = KnownCauses(group, rows, time.time_ns() // 10**6, oldest, rates, nexts, apart_ms=apart_ms)
     problems = [
         problem_of(why, Deed.READ_RECORDS, group=group_id, topic=place.topic, partition=place.partition)
         for place, why in {**{at.topic_partition: why for at, why in unknown.items()}, **found.failed}.items()
@@ -272,7 +270,7 @@ def _of_transaction(row: PartitionLag, one: OpenTransaction | None, known: Known
     describe = ("transactions", "describe", "--topic", row.topic)
     if one is None:
         return Fact(Cause.TRANSACTION, place, text, describe)
-    standing = one.standing(known.at_ms, known.longest_ms)
+    standing = one.standing(known.at_ms)
     text += f": {one.name}, open for {duration(one.open_ms(known.at_ms))} ({standing})"
     if one.transactional_id is not None:
         text += f", of producer {one.producer.producer_id}"
