@@ -26,7 +26,7 @@ class Judged(NamedTuple):
 
 def judge_status(group: GroupView, now_ms: int) -> Judged:
     """The status of a group at that time."""
-    still_ms = None if group.progress_ms is None else max(0, now_ms - group.progress_ms)
+    still_ms = _still_ms(group, now_ms)
     worst = Status.UNKNOWN if group.problems and group.lag.lag is None else Status.OK
     bad = []
     if not _is_well(group, still_ms):
@@ -40,7 +40,7 @@ def judge_status(group: GroupView, now_ms: int) -> Judged:
 
 def partition_statuses(group: GroupView, now_ms: int) -> dict[TopicPartition, tuple[Status, str]]:
     """The status of each partition with something to tell, and why."""
-    still_ms = None if group.progress_ms is None else max(0, now_ms - group.progress_ms)
+    still_ms = _still_ms(group, now_ms)
     return {
         TopicPartition(row.topic, row.partition): (status, reason(facts, status))
         for row, facts, status in _of_partitions(group, still_ms, now_ms)
@@ -59,7 +59,7 @@ def worst_partition(group: GroupView, now_ms: int) -> tuple[TopicPartition, str]
 
 def missing_facts(group: GroupView, now_ms: int, *, is_first_look: bool = False) -> str | None:
     """Which statuses could not be judged, and why, of any partition where a record may wait; None: all could."""
-    still_ms = None if group.progress_ms is None else max(0, now_ms - group.progress_ms)
+    still_ms = _still_ms(group, now_ms)
     missing: dict[Status, str] = {}
     for _, facts, _ in _of_partitions(group, still_ms, now_ms):
         if facts.lag and facts.is_waiting is not False:
@@ -74,6 +74,11 @@ def standing(group: GroupView) -> Iterator[int]:
             known = group.stood.get(TopicPartition(row.topic, row.partition))
             if known is not None:
                 yield known.since_ms
+
+
+def _still_ms(group: GroupView, now_ms: int) -> int | None:
+    """See ``Judged``."""
+    return None if group.progress_ms is None else max(0, now_ms - group.progress_ms)
 
 
 def _is_well(group: GroupView, still_ms: int | None) -> bool:

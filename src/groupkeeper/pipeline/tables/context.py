@@ -126,9 +126,8 @@ TRANSACTIONS = Table(
         Column(
             "is_hanging",
             pa.bool_(),
-            "whether no coordinator shows it, and its last record is older than a transaction may be by default "
-            "(15 minutes), so that nothing will end it; null: a coordinator could not be queried, or the age is not "
-            "known",
+            "whether no coordinator shows it, and its last record, by its own time, is older than brokers let a "
+            "transaction be open; null: a coordinator could not be queried, or the age is not known",
         ),
         Column(
             "groups",
