@@ -21,13 +21,13 @@ from groupkeeper.client.errors import ClientError
 from groupkeeper.operations.problems import Deed, problem_of
 from groupkeeper.operations.times import utc_text
 from groupkeeper.operations.transactions import (
+    OPEN_STATES,
     Abort,
     Open,
     OpenTransaction,
     abort,
-    described_open,
     held_partitions,
-    open_in,
+    open_anywhere,
     plan_of_hanging,
     plan_of_known,
 )
@@ -137,7 +137,7 @@ async def _list_pages(session: ClusterSession) -> AsyncIterator[Page]:
     """Transactions, the oldest first; hanging ones before all others."""
     options = session.options
     session.progress.say("looking for partitions whose last stable offset is not their end")
-    states = () if options.all else None
+    states = () if options.all else OPEN_STATES
     found = await _look(session, options.topic or None, states)
     now_ms = _now_ms()
     rows = [row for row in _rows(found, now_ms) if _is_wanted(row, options)]
@@ -154,18 +154,18 @@ async def _list_pages(session: ClusterSession) -> AsyncIterator[Page]:
 
 
 async def _look(
-    session: ClusterSession, topics: Sequence[str] | None, states: Iterable[TransactionState] | None = None
+    session: ClusterSession, topics: Sequence[str] | None, states: Iterable[TransactionState] = OPEN_STATES
 ) -> _Found:
     admin = session.admin
     held, failed = await held_partitions(admin, topics)
-    found = await open_in(admin, list(held))
-    described, silent = await (described_open(admin) if states is None else described_open(admin, states=states))
+    found = await open_anywhere(admin, list(held), states=states)
+    described = found.described
     if topics is not None:
         described = {
             key: one for key, one in described.items() if any(place.topic in topics for place in one.partitions)
         }
     problems = [_problem_at(failure, place) for place, failure in {**failed, **found.failed}.items()]
-    problems += [problem_of(failure) for failure in silent]
+    problems += [problem_of(failure) for failure in found.silent]
     return _Found(described, found, held, problems)
 
 

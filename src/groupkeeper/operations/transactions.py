@@ -78,22 +78,32 @@ class OpenTransaction(NamedTuple):
 
 
 class Open(NamedTuple):
-    """The open transactions in some partitions, the oldest first. ``failed``: partitions and coordinators that did not
-    tell.
+    """The open transactions in some partitions, the oldest first, and those of all coordinators by transactional id.
+    ``failed``: partitions that did not tell; ``silent``: coordinators.
     """
 
     transactions: list[OpenTransaction]
     failed: Mapping[TopicPartition, Failure]
     silent: Sequence[Failure] = ()
+    described: Mapping[str, TransactionDescription] = {}
 
 
 async def open_in(admin: Admin, places: Sequence[TopicPartition], *, timeout_ms: int | None = None) -> Open:
-    """The transactions that are open in partitions."""
-    if not places:
-        return Open([], {})
-    producers = await admin.describe_producers(places, timeout_ms=timeout_ms)
+    """The transactions that are open in partitions; without partitions, nobody is asked."""
+    return await open_anywhere(admin, places, timeout_ms=timeout_ms) if places else Open([], {})
+
+
+async def open_anywhere(
+    admin: Admin,
+    places: Sequence[TopicPartition],
+    *,
+    states: Iterable[TransactionState] = OPEN_STATES,
+    timeout_ms: int | None = None,
+) -> Open:
+    """The same, and those that coordinators have in these states (none: in any)."""
+    producers = await admin.describe_producers(places, timeout_ms=timeout_ms) if places else Batch()
     # Coordinators afterwards: by then they have what was open in a partition, unless it ended in between.
-    described, silent = await described_open(admin, timeout_ms=timeout_ms)
+    described, silent = await _described(admin, states, timeout_ms=timeout_ms)
     found = [
         _of(place, state, described, is_asked=not silent)
         for place, states in producers.done.items()
@@ -103,7 +113,7 @@ async def open_in(admin: Admin, places: Sequence[TopicPartition], *, timeout_ms:
     if any(one.description is None for one in found):
         longest_ms = await _longest_timeout_ms(admin, timeout_ms=timeout_ms)
         found = [one._replace(longest_ms=longest_ms) for one in found]
-    return Open(sorted(found, key=lambda one: (one.began_ms or 0, one.place)), producers.failed, silent)
+    return Open(sorted(found, key=lambda one: (one.began_ms or 0, one.place)), producers.failed, silent, described)
 
 
 def _of(
@@ -115,8 +125,8 @@ def _of(
     return OpenTransaction(place, state, None, None, is_asked)
 
 
-async def described_open(
-    admin: Admin, *, states: Iterable[TransactionState] = OPEN_STATES, timeout_ms: int | None = None
+async def _described(
+    admin: Admin, states: Iterable[TransactionState], *, timeout_ms: int | None
 ) -> tuple[dict[str, TransactionDescription], list[Failure]]:
     """The transactions of all coordinators by transactional id; and the failures of coordinators that did not tell."""
     try:
