@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from argparse import SUPPRESS, Action, ArgumentParser, _SubParsersAction
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from pathlib import Path
 
 from groupkeeper.cli import check, context, transactions
@@ -16,7 +16,7 @@ from groupkeeper.cli.dropin.options import OptionTable, described, signature
 from groupkeeper.cli.dropin.share_groups_options import TABLE as SHARE_GROUPS
 from groupkeeper.cli.dropin.streams_groups_options import TABLE as STREAMS_GROUPS
 from groupkeeper.cli.framework.commands import parser
-from groupkeeper.cli.framework.reports import Shape
+from groupkeeper.cli.framework.reports import Column, Shape
 from groupkeeper.cli.groups import shapes as groups_shapes
 from groupkeeper.cli.groups import watch as groups_watch
 from groupkeeper.cli.groups import why as groups_why
@@ -27,6 +27,11 @@ from groupkeeper.cli.spark import shapes as spark_shapes
 
 TARGET = Path(__file__).resolve().parent.parent / "docs" / "cli.md"
 DROP_INS = (CONSUMER_GROUPS, SHARE_GROUPS, STREAMS_GROUPS, GROUPS, GET_OFFSETS)
+SETS = {
+    "cluster": ("--bootstrap-server", "--context", "--command-config", "--property", "--timeout"),
+    "output": ("--output", "--wide", "--color"),
+}
+"""Options that commands have together have one name."""
 
 INTRODUCTION = """\
 # Command lines
@@ -236,16 +241,19 @@ SHAPES = (
 
 def document() -> str:
     """The whole reference."""
-    parts = [INTRODUCTION]
+    options = _common_options((*DROP_INS, GROUP_RESET))
+    parts = [INTRODUCTION, f"## Options of drop-ins\n\n{_table('option', options)}"]
     for table in DROP_INS:
-        parts.append(f"## {table.tool}\n\n{table.summary}\n\n{_options(table)}")
+        parts.append(f"## {table.tool}\n\n{table.summary}\n\n{_options(table, frozenset(options))}")
         if table is CONSUMER_GROUPS:
             parts.append(DEFECTS)
         if table is STREAMS_GROUPS:
             parts.append(STREAMS_DEFECTS)
-    parts.append(f"## {GROUP_RESET.tool}\n\n{GROUP_RESET.summary} {GROUP_RESET_IS_OURS}\n\n{_options(GROUP_RESET)}")
-    parts.append(GROUPKEEPER)
-    parts += [_shape(name, shape, more) for name, shape, more in SHAPES]
+    head = f"## {GROUP_RESET.tool}\n\n{GROUP_RESET.summary} {GROUP_RESET_IS_OURS}"
+    parts.append(f"{head}\n\n{_options(GROUP_RESET, frozenset(options))}")
+    columns = _common_columns([shape for _, shape, _ in SHAPES])
+    parts += [GROUPKEEPER, f"What these columns mean, where nothing else is said:\n\n{_table('column', columns)}"]
+    parts += _shapes(frozenset(columns))
     commands = list(_leaves(parser()))
     shared = _shared_rows(commands)
     parts.append(_shared(commands, shared))
@@ -253,15 +261,52 @@ def document() -> str:
     return "\n".join(parts)
 
 
-def _shape(command: str, shape: Shape, more: str) -> str:
-    rows = [f"| `{column.name}` | {_cell(column.meaning)} |" for column in shape.columns]
-    head = f"`{command}`: rows under `{shape.kind}`, schema `{shape.name}`"
-    return "\n".join([head, "", "| column | meaning |", "|---|---|", *rows, "", *([more, ""] if more else [])])
+def _shapes(common: Set[str]) -> Iterator[str]:
+    told: dict[tuple[str, ...], str] = {}
+    for command, shape, more in SHAPES:
+        own = tuple(row for row in map(_column, shape.columns) if row not in common)
+        parts = [f"`{command}`: rows under `{shape.kind}`, schema `{shape.name}`\n"]
+        if len(own) < len(shape.columns):
+            parts.append(f"In this order: {', '.join(f'`{column.name}`' for column in shape.columns)}.\n")
+        if own in told:
+            parts.append(f"They mean the same as in `{told[own]}`.\n")
+        elif own:
+            parts.append(_table("column", own))
+            told[own] = command
+        yield "\n".join([*parts, *([f"{more}\n"] if more else [])])
 
 
-def _options(table: OptionTable) -> str:
-    rows = [f"| `{signature(table[name])}` | {_cell(described(table[name]))} |" for name in sorted(table.options)]
-    return "\n".join(["| option | meaning |", "|---|---|", *rows, ""])
+def _column(column: Column) -> str:
+    return f"| `{column.name}` | {_cell(column.meaning)} |"
+
+
+def _common_columns(shapes: Sequence[Shape]) -> list[str]:
+    """The rows of columns that mean the same in `SHARED` kinds of rows or more."""
+    counts = Counter(_column(column) for shape in shapes for column in shape.columns)
+    return sorted(row for row, count in counts.items() if count >= SHARED)
+
+
+def _options(table: OptionTable, common: Set[str]) -> str:
+    rows = _option_rows(table)
+    others = ", ".join(f"`--{name}`" for name, row in rows.items() if row in common)
+    return (
+        _table("option", [row for row in rows.values() if row not in common])
+        + f"\n[Common](#options-of-drop-ins): {others}\n"
+    )
+
+
+def _option_rows(table: OptionTable) -> dict[str, str]:
+    return {name: f"| `{signature(table[name])}` | {_cell(described(table[name]))} |" for name in sorted(table.options)}
+
+
+def _common_options(tables: Sequence[OptionTable]) -> list[str]:
+    """The rows of options that are the same in several drop-ins."""
+    counts = Counter(row for table in tables for row in _option_rows(table).values())
+    return sorted(row for row, count in counts.items() if count > 1)
+
+
+def _table(first: str, rows: Iterable[str]) -> str:
+    return "\n".join([f"| {first} | meaning |", "|---|---|", *rows, ""])
 
 
 def _leaves(command: ArgumentParser) -> Iterator[ArgumentParser]:
@@ -295,21 +340,26 @@ def _shared_rows(commands: Sequence[ArgumentParser]) -> set[str]:
 
 def _shared(commands: Sequence[ArgumentParser], shared: Set[str]) -> str:
     rows = {row: None for command in commands for row in _rows(command).values() if row in shared}
-    return "\n".join(["### Shared options\n", "| argument | meaning |", "|---|---|", *sorted(rows), ""])
+    sets = ". ".join(f"*{name}* stands for {', '.join(f'`{option}`' for option in SETS[name])}" for name in SETS)
+    return f"### Shared options\n\nEvery command has `--debug`. {sets}.\n\n{_table('argument', sorted(rows))}"
 
 
 def _command(command: ArgumentParser, shared: Set[str]) -> str:
     rows = _rows(command)
     own = [row for row in rows.values() if row not in shared]
-    others = ", ".join(f"`{name.split(' ')[0].rstrip(',')}`" for name, row in rows.items() if row in shared)
-    return "\n".join(
-        [
-            f"### {command.prog}\n",
-            f"{command.description or ''}\n",
-            *(["| argument | meaning |", "|---|---|", *own, ""] if own else []),
-            *([f"[Shared](#shared-options): {others}\n"] if others else []),
-        ]
-    )
+    others = [name.split(" ")[0].rstrip(",") for name, row in rows.items() if row in shared and name != "--debug"]
+    parts = [f"### {command.prog}\n", f"{command.description or ''}\n"]
+    if own:
+        parts.append(_table("argument", own))
+    if others:
+        parts.append(f"[Shared](#shared-options): {', '.join(_by_sets(others))}\n")
+    return "\n".join(parts)
+
+
+def _by_sets(names: Sequence[str]) -> list[str]:
+    whole = [name for name, options in SETS.items() if set(options) <= set(names)]
+    named = {option for name in whole for option in SETS[name]}
+    return [*(f"`{name}`" for name in names if name not in named), *(f"*{name}*" for name in whole)]
 
 
 def _is_own(action: Action) -> bool:
