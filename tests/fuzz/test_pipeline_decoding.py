@@ -21,10 +21,10 @@ from groupkeeper.pipeline.decode.group_record import (
 )
 from groupkeeper.pipeline.decode.records import Records
 from groupkeeper.pipeline.tables import DECODED
+from groupkeeper.protocol import MalformedMessage
 from groupkeeper.protocol.codec import encode
 from groupkeeper.protocol.messages.offset_commit_key import OffsetCommitKey
 from groupkeeper.protocol.messages.offset_commit_value import OffsetCommitValue
-from groupkeeper.protocol.primitives import MalformedMessage
 
 Pair = tuple[bytes | None, bytes | None]
 INPUTS = int(os.environ.get("PIPELINE_FUZZ", "8000"))

@@ -18,6 +18,7 @@ from groupkeeper.coordinator.kernel.timers import (
     Revocation,
     TimerKey,
 )
+from groupkeeper.protocol import MalformedMessage
 from groupkeeper.protocol.consumer_protocol import (
     ConsumerProtocolAssignment,
     ConsumerProtocolSubscription,
@@ -49,7 +50,7 @@ from groupkeeper.protocol.messages.offset_fetch_response import (
 from groupkeeper.protocol.messages.sync_group_response import SyncGroupResponse
 from groupkeeper.protocol.messages.txn_offset_commit_response import TxnOffsetCommitResponse
 from groupkeeper.protocol.offsets_topic import Tombstone
-from groupkeeper.protocol.primitives import ZERO_UUID, MalformedMessage, Message
+from groupkeeper.protocol.primitives import ZERO_UUID, Message
 
 _UNITS_MS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 CONSUMER = "consumer"

@@ -18,7 +18,8 @@ from groupkeeper.broker.api_table import TABLE, Api
 from groupkeeper.broker.call import Call
 from groupkeeper.broker.coordination.runtime import GroupRuntime
 from groupkeeper.broker.coordination.transactions import TransactionRuntime
-from groupkeeper.broker.network.connection import CloseConnection, Connection
+from groupkeeper.broker.network.closing import CloseConnection
+from groupkeeper.broker.network.connection import Connection
 from groupkeeper.broker.unkind import Unkindness
 from groupkeeper.protocol.errors import BY_CODE, GroupIdNotFound, KafkaError, UnknownMemberId
 from groupkeeper.protocol.framing import api_name

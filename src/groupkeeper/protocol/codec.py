@@ -5,7 +5,8 @@ from __future__ import annotations
 import struct
 from typing import TypeVar
 
-from groupkeeper.protocol.primitives import MalformedMessage, RootMessage, UnsupportedField, UnsupportedMessageVersion
+from groupkeeper.protocol import MalformedMessage
+from groupkeeper.protocol.primitives import RootMessage, UnsupportedField, UnsupportedMessageVersion
 
 M = TypeVar("M", bound=RootMessage)
 

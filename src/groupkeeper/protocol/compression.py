@@ -15,7 +15,7 @@ from typing import TypeAlias, cast
 
 import cramjam
 
-from groupkeeper.protocol.primitives import MalformedMessage
+from groupkeeper.protocol import MalformedMessage
 
 Content: TypeAlias = bytes | bytearray
 """What was decompressed."""

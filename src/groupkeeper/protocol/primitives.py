@@ -17,6 +17,7 @@ from struct import unpack_from as _unpack_from
 from typing import Any, ClassVar, Self, TypeVar
 
 from groupkeeper.native import mypyc_attr
+from groupkeeper.protocol import MalformedMessage
 
 M = TypeVar("M", bound="Message")
 
@@ -26,11 +27,6 @@ ZERO_UUID = bytes(16)
 MAX_VARINT_BYTES = 5
 MAX_TEXT_BYTES = 2**15 - 1
 """Of a string in any encoding: Kafka refuses longer ones, and records and older versions cannot hold them."""
-
-
-@mypyc_attr(native_class=False, allow_interpreted_subclasses=True)
-class MalformedMessage(ValueError):
-    """The bytes are not a message of the expected type and version. Every decoding failure ends in this class."""
 
 
 @mypyc_attr(native_class=False)

@@ -10,11 +10,12 @@ from typing import Any, NamedTuple
 
 from tests.spark.transforms.histories import DAY, MINUTE, History, Logged
 
+from groupkeeper.protocol import MalformedMessage
 from groupkeeper.protocol.consumer_protocol import decode_subscribed_topics
 from groupkeeper.protocol.messages.group_metadata_value import GroupMetadataValue
 from groupkeeper.protocol.messages.offset_commit_key import OffsetCommitKey
 from groupkeeper.protocol.messages.offset_commit_value import OffsetCommitValue
-from groupkeeper.protocol.primitives import ZERO_UUID, MalformedMessage
+from groupkeeper.protocol.primitives import ZERO_UUID
 
 RETENTION, PATIENCE = 7 * DAY, 21 * MINUTE
 Place = tuple[str, str, int]

@@ -11,7 +11,7 @@ from tests.unit.broker.peer import Peer
 
 from groupkeeper.broker.api_table import TABLE
 from groupkeeper.broker.broker import Broker
-from groupkeeper.broker.network.connection import CloseConnection
+from groupkeeper.broker.network.closing import CloseConnection
 from groupkeeper.protocol.errors import CoordinatorNotAvailable, GroupSubscribedToTopic, UnknownTopicOrPartition
 
 

@@ -6,7 +6,7 @@ from groupkeeper.broker.apis._access import own_message, require_cluster
 from groupkeeper.broker.authorizer import Operation
 from groupkeeper.broker.broker import Broker
 from groupkeeper.broker.call import Call
-from groupkeeper.broker.network.connection import CloseConnection
+from groupkeeper.broker.network.closing import CloseConnection
 from groupkeeper.broker.security.acl_authorizer import AclAuthorizer
 from groupkeeper.broker.security.acls import ANY, Acl, AclFilter, PatternType
 from groupkeeper.protocol.errors import KafkaError, SecurityDisabled, UnknownServerError

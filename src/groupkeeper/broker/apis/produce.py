@@ -13,7 +13,7 @@ from groupkeeper.broker.call import Call
 from groupkeeper.broker.log.partition_log import PartitionLog
 from groupkeeper.broker.log.produced import Produced, RefusedRecords
 from groupkeeper.broker.log.topics import Topic
-from groupkeeper.broker.network.connection import CloseConnection
+from groupkeeper.broker.network.closing import CloseConnection
 from groupkeeper.protocol.compression import MAX_DECOMPRESSED
 from groupkeeper.protocol.errors import (
     ConcurrentTransactions,

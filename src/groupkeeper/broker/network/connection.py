@@ -9,6 +9,7 @@ from logging import ERROR
 from math import inf
 from typing import Protocol, cast
 
+from groupkeeper.broker.network.closing import CloseConnection
 from groupkeeper.broker.security.identity import Identity
 from groupkeeper.native import mypyc_attr
 
@@ -34,17 +35,6 @@ _KEPT_SILENT_S = 10.0
 _KEPT_S = 60.0
 _LINGER_S = 30.0
 """How long the peer of a closed connection may take to read what was answered."""
-
-
-@mypyc_attr(native_class=False, allow_interpreted_subclasses=True)
-class CloseConnection(Exception):
-    """The connection must be closed; the text is logged.
-
-    Attributes:
-        answer: the last answer for the peer; None for no answer.
-    """
-
-    answer: bytes | None = None
 
 
 class Admission(Protocol):

@@ -12,7 +12,8 @@ from groupkeeper.broker.api_table import TABLE, Api
 from groupkeeper.broker.call import Call
 from groupkeeper.broker.log.long_reads import LongReads
 from groupkeeper.broker.network.acceptor import Acceptor
-from groupkeeper.broker.network.connection import CloseConnection, Connection
+from groupkeeper.broker.network.closing import CloseConnection
+from groupkeeper.broker.network.connection import Connection
 from groupkeeper.broker.network.connection_limits import ConnectionLimits
 from groupkeeper.broker.network.held_bytes import HeldBytes
 from groupkeeper.broker.network.long_requests import in_parts, room_of

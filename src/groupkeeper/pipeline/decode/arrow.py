@@ -22,9 +22,10 @@ from groupkeeper.pipeline.decode.records import Records
 from groupkeeper.pipeline.decode.texts import binaries, of_numbers, texts, uuids
 from groupkeeper.pipeline.decode.views import Ints
 from groupkeeper.pipeline.tables import DECODED
+from groupkeeper.protocol import MalformedMessage
 from groupkeeper.protocol.messages.offset_commit_key import OffsetCommitKey
 from groupkeeper.protocol.messages.offset_commit_value import OffsetCommitValue
-from groupkeeper.protocol.primitives import ZERO_UUID, MalformedMessage
+from groupkeeper.protocol.primitives import ZERO_UUID
 from groupkeeper.protocol.record import Record
 from groupkeeper.protocol.record_batch import CorruptRecord, read_end_transaction
 

@@ -13,7 +13,8 @@ import numpy as np
 from groupkeeper.pipeline.decode.records import Records
 from groupkeeper.pipeline.decode.texts import are_valid
 from groupkeeper.pipeline.decode.views import Bools, Ints, View, choose
-from groupkeeper.protocol.primitives import MalformedMessage, read_tag_count, read_varint
+from groupkeeper.protocol import MalformedMessage
+from groupkeeper.protocol.primitives import read_tag_count, read_varint
 
 COMMIT_TYPES = (0, 1)
 _MAX_VERSION = (0, 4)

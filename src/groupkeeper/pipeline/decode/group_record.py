@@ -8,10 +8,11 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from groupkeeper.pipeline.decode.json_form import json_of
+from groupkeeper.protocol import MalformedMessage
 from groupkeeper.protocol.consumer_protocol import PROTOCOL_TYPE, decode_assignment, decode_subscribed_topics
 from groupkeeper.protocol.messages.group_metadata_value import GroupMetadataValue, MemberMetadata
 from groupkeeper.protocol.offsets_topic import Tombstone, UnknownRecord, decode_record
-from groupkeeper.protocol.primitives import MalformedMessage, RootMessage
+from groupkeeper.protocol.primitives import RootMessage
 from groupkeeper.protocol.record_batch import EndTransaction
 from groupkeeper.protocol.uuids import uuid_text
 

@@ -1,0 +1,13 @@
+"""The exception that closes a connection. Not compiled: others derive from it."""
+
+from __future__ import annotations
+
+
+class CloseConnection(Exception):
+    """The connection must be closed; the text is logged.
+
+    Attributes:
+        answer: the last answer for the peer; None for no answer.
+    """
+
+    answer: bytes | None = None
