@@ -12,9 +12,8 @@ PYPY_TESTS := $(addprefix tests/, unit/broker unit/coordinator unit/protocol uni
   test_cluster_apis.py test_memory.py test_share_fetch.py test_topics.py test_transactions.py))
 PYPY_CLIENTS := $(wildcard tests/conformance/broker/test_clients_*.py) $(addprefix tests/conformance/broker/, \
   shares test_consumer_protocol.py test_durability.py test_pypy.py test_transactions.py)
-# What runs on the compiled build. The two that it does not run replace methods, which compiled callers do not see.
-COMPILED_TESTS := $(addprefix tests/, unit/protocol unit/coordinator unit/broker scenarios broker/log broker/network) \
-  $(addprefix --ignore tests/unit/broker/, test_requests_passed_on.py test_shard_failures.py)
+# What runs on the compiled build.
+COMPILED_TESTS := $(addprefix tests/, unit/protocol unit/coordinator unit/broker scenarios broker)
 export PIP_REQUIRE_VIRTUALENV := 1
 unexport PYTHONDONTWRITEBYTECODE # compiled once, not once for each process that the tests start
 

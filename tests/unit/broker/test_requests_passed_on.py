@@ -39,13 +39,13 @@ NAMES = ("t", "u")
 def passed_on(monkeypatch: pytest.MonkeyPatch) -> list[Message]:
     """The requests that have reached coordinators."""
     heard: list[Message] = []
-    reply = GroupRuntime.reply
 
-    def heard_reply(self: GroupRuntime, group_id: str, request: Message, call: Call) -> Message:
-        heard.append(request)
-        return reply(self, group_id, request, call)
+    class Heard(GroupRuntime):
+        def reply(self, group_id: str, request: Message, call: Call) -> Message:
+            heard.append(request)
+            return super().reply(group_id, request, call)
 
-    monkeypatch.setattr(GroupRuntime, "reply", heard_reply)
+    monkeypatch.setattr("groupkeeper.broker.broker.GroupRuntime", Heard)
     return heard
 
 

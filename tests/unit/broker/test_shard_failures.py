@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -41,7 +41,7 @@ from groupkeeper.protocol.messages.end_txn_response import EndTxnResponse
 from groupkeeper.protocol.messages.init_producer_id_request import InitProducerIdRequest
 from groupkeeper.protocol.messages.init_producer_id_response import InitProducerIdResponse
 from groupkeeper.protocol.messages.transaction_log_value import TransactionLogValue
-from groupkeeper.protocol.record_batch import Record, write_batch
+from groupkeeper.protocol.record_batch import BatchHeader, Record, write_batch
 from groupkeeper.protocol.transaction_log import TransactionEntry, encode_transaction
 
 T0, T1 = ("t", 0), ("t", 1)
@@ -56,6 +56,40 @@ PROPERTIES: dict[str, str | int] = {
 def new_broker(directory: Path, **properties: int) -> Broker:
     given = {name.replace("_", "."): value for name, value in properties.items()}
     return Broker(directory=directory, properties={**PROPERTIES, **given})
+
+
+class FailingLog(PartitionLog):
+    """Raises what `failures` has for a method: reading before, appending after its work is done."""
+
+    failures: Mapping[str, Iterator[Exception]] = {}
+
+    def append_made(self, batch: bytes, count: int, timestamp: int) -> int:
+        first = super().append_made(batch, count, timestamp)
+        self._fail("append_made")
+        return first
+
+    def records(self, offset: int = 0) -> Iterator[tuple[BatchHeader, list[Record]]]:
+        self._fail("records")
+        return super().records(offset)
+
+    def _fail(self, name: str) -> None:
+        for error in self.failures.get(name, ()):
+            raise error
+
+
+class Broken(dict[Any, Any]):
+    """A table of a coordinator that a record cannot be applied to."""
+
+    def __getitem__(self, key: object) -> Any:
+        raise ValueError(f"a mistake with {key}")
+
+    def pop(self, key: object, default: object = None) -> Any:
+        raise ValueError(f"a mistake with {key}")
+
+
+@pytest.fixture(autouse=True)
+def failing_logs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("groupkeeper.broker.log.topics.PartitionLog", FailingLog)
 
 
 @pytest_asyncio.fixture
@@ -77,19 +111,17 @@ def is_active(shard: HostedShard[Any]) -> bool:
     return shard.failure is None and not shard.is_loading
 
 
-def fail_after(log: PartitionLog, name: str, error: Exception, *, times: int = 1) -> list[Exception]:
-    """Lets a method of a real log raise once its work is done, so many times; what was raised is in the list."""
+def fail(log: PartitionLog, name: str, error: Exception, *, times: int = 1) -> list[Exception]:
+    """Lets a method of the log raise so many times; what was raised is in the list."""
+    assert isinstance(log, FailingLog)
     raised: list[Exception] = []
-    real = getattr(PartitionLog, name)
 
-    def failing(self: PartitionLog, *given: Any, **named: Any) -> Any:
-        result = real(self, *given, **named)
-        if len(raised) < times:
+    def errors() -> Iterator[Exception]:
+        while len(raised) < times:
             raised.append(error)
-            raise error
-        return result
+            yield error
 
-    log.__class__ = type("FailingLog", (PartitionLog,), {"__slots__": (), name: failing})
+    log.failures = {name: errors()}
     return raised
 
 
@@ -121,7 +153,7 @@ async def test_a_failure_after_the_append_of_a_commit(broker: Broker, caplog: py
     peer = Peer(broker)
     await peer.commit({T0: 5})
     failed = broker.groups.shard_of("g")
-    fail_after(broker.groups.log_of("g"), "append_made", ValueError("a mistake"))
+    fail(broker.groups.log_of("g"), "append_made", ValueError("a mistake"))
     assert await peer.commit({T0: 6}) == {T0: UnknownServerError.code}
     assert await peer.commit({T0: 7}) == {T0: NotCoordinator.code}
     assert await peer.commit({T0: 7}, group_id="b") == {T0: NONE}, "other partitions go on"
@@ -137,7 +169,7 @@ async def test_clients_are_told_while_it_is_loaded_again(broker: Broker) -> None
     for offset in range(600):
         await peer.commit({T0: offset})
     failed = broker.groups.shard_of("g")
-    fail_after(broker.groups.log_of("g"), "append_made", ValueError("a mistake"))
+    fail(broker.groups.log_of("g"), "append_made", ValueError("a mistake"))
     codes = {(await peer.commit({T1: 1}))[T1]}
     while NONE not in codes:
         codes.add((await peer.commit({T1: 1}))[T1])
@@ -152,7 +184,7 @@ async def test_a_failure_after_the_append_of_a_transactions_end(broker: Broker) 
     producer = await init(broker)
     begin(broker, producer, T0)
     shard = broker.transactions.shard_of("x")
-    fail_after(shard.log, "append_made", ValueError("a mistake"))
+    fail(shard.log, "append_made", ValueError("a mistake"))
     assert await end(broker, producer) == UnknownServerError.code
     await until(lambda: is_active(broker.transactions.shard_of("x")))
     found = broker.transactions.shard_of("x").coordinator.transactions["x"]
@@ -165,7 +197,7 @@ async def test_a_failure_after_the_append_of_share_state(broker: Broker) -> None
     key = SharePartitionKey("g", topic.topic_id, 0)
     await broker.share_states.ready(key)
     (failed,) = broker.share_states.shards
-    fail_after(failed.log, "append_made", ValueError("a mistake"))
+    fail(failed.log, "append_made", ValueError("a mistake"))
     with pytest.raises(UnknownServerError):
         broker.share_states.initialize(key, 1, 42)
     await until(lambda: is_active(broker.share_states.shards[0]))
@@ -175,9 +207,8 @@ async def test_a_failure_after_the_append_of_share_state(broker: Broker) -> None
 
 async def test_a_record_that_cannot_be_applied_is_named(broker: Broker, caplog: pytest.LogCaptureFixture) -> None:
     shard = broker.groups.shard_of("g")
-    real, shard._apply = shard._apply, None  # type: ignore[method-assign, assignment]
+    shard.coordinator.state.offsets._committed = Broken()  # type: ignore[attr-defined]
     assert await Peer(broker).commit({T0: 5}) == {T0: UnknownServerError.code}
-    assert real is not None
     assert "at Entry(key=OffsetCommitKey(group='g', topic='t', partition=0)" in caplog.text
     await until(lambda: is_active(broker.groups.shard_of("g")))
     assert await Peer(broker).fetch() == {T0: (5, NONE)}
@@ -187,7 +218,7 @@ async def test_a_failure_after_a_marker(broker: Broker) -> None:
     producer = await init(broker)
     begin(broker, producer, (OFFSETS_TOPIC, broker.groups.partition_of("g")))
     shard = broker.groups.shard_of("g")
-    shard.coordinator.replay_end_transaction = None  # type: ignore[method-assign, assignment]
+    shard.coordinator.state.offsets._groups_by_producer = Broken()  # type: ignore[attr-defined]
     assert await end(broker, producer) == NONE
     assert shard.failure is not None
     transactions = broker.transactions.shard_of("x").coordinator.transactions
@@ -212,7 +243,7 @@ async def test_what_could_not_be_loaded_is_loaded_again(
         broker.share_states.initialize(key, 1, 42)
         for runtime, name in ((broker.groups, "g"), (broker.transactions, "x")):
             log = runtime.shard_of(name).log
-            raised = fail_after(log, "records", error, times=2)
+            raised = fail(log, "records", error, times=2)
             runtime.resign(runtime.partition_of(name))
             runtime.elect(runtime.partition_of(name))
             await until(lambda shards=runtime.shards: any(one.failure for one in shards))  # type: ignore[misc]
@@ -220,7 +251,7 @@ async def test_what_could_not_be_loaded_is_loaded_again(
                 runtime.shard_of(name).require_active()
             await until(lambda shards=runtime.shards: all(map(is_active, shards)))  # type: ignore[misc]
             assert len(raised) == 2
-        raised = fail_after(broker.share_states.shards[0].log, "records", error)
+        raised = fail(broker.share_states.shards[0].log, "records", error)
         broker.share_states.restart(0)
         await until(lambda: bool(raised) and is_active(broker.share_states.shards[0]))
         assert await Peer(broker).fetch() == {T0: (5, NONE)}
@@ -249,11 +280,13 @@ async def test_it_is_loaded_again_ever_more_rarely(broker: Broker, caplog: pytes
     times: list[float] = []
     loop = asyncio.get_running_loop()
 
-    def records(self: PartitionLog, offset: int = 0) -> Iterator[Any]:
-        times.append(loop.time())
-        raise OSError(5, "Input/output error")
+    def errors() -> Iterator[Exception]:
+        while True:
+            times.append(loop.time())
+            yield OSError(5, "Input/output error")
 
-    shard.log.__class__ = type("FailingLog", (PartitionLog,), {"__slots__": (), "records": records})
+    assert isinstance(shard.log, FailingLog)
+    shard.log.failures = {"records": errors()}
     broker.groups.resign(shard.log.index)
     broker.groups.elect(shard.log.index)
     await until(lambda: len(times) == 4)
@@ -306,7 +339,7 @@ async def test_offsets_of_a_deleted_topic_go_once_the_disk_works(broker: Broker)
 async def test_offsets_of_a_topic_deleted_while_its_coordinator_had_failed(broker: Broker) -> None:  # GO-76
     peer = Peer(broker)
     await peer.commit({T0: 5})
-    fail_after(broker.groups.log_of("g"), "append_made", ValueError("a mistake"))
+    fail(broker.groups.log_of("g"), "append_made", ValueError("a mistake"))
     assert await peer.commit({T0: 6}) == {T0: UnknownServerError.code}
     broker.topics.delete("t")
     await until(lambda: is_active(broker.groups.shard_of("g")))

@@ -16,6 +16,7 @@ from groupkeeper.broker.settings.topic import segment_size
 from groupkeeper.broker.storage.directory import random_uuid
 from groupkeeper.coordinator.kernel.settings import SettingsChange
 from groupkeeper.coordinator.refusals import refuse
+from groupkeeper.native import mypyc_attr
 from groupkeeper.protocol.errors import KafkaError, NotCoordinator
 from groupkeeper.protocol.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
 from groupkeeper.protocol.messages.join_group_request import JoinGroupRequest
@@ -42,6 +43,7 @@ _JOINING = (JoinGroupRequest, ConsumerGroupHeartbeatRequest)
 """Requests for which the coordinator needs further context."""
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class GroupRuntime(ShardHost[Shard]):
     """Brings requests to the coordinators of groups.
 

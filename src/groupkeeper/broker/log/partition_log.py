@@ -21,6 +21,7 @@ from groupkeeper.broker.log.segment import Segment, TornTail, file_name
 from groupkeeper.broker.log.segment_files import PARTITION_METADATA, repair, retire, swap_steps, without_copies
 from groupkeeper.broker.placement.placement import Placement
 from groupkeeper.broker.storage.directory import replace_file
+from groupkeeper.native import mypyc_attr
 from groupkeeper.protocol.compression import ContentTooLarge, CorruptRecord
 from groupkeeper.protocol.errors import CorruptMessage, KafkaStorageError, OffsetOutOfRange
 from groupkeeper.protocol.record_batch import Record, read_end_transaction, read_header, read_records, stamped
@@ -61,6 +62,7 @@ class Waiter:
             self.woken.set_result(None)
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class PartitionLog:
     """The log of one partition.
 
