@@ -5,7 +5,8 @@
 # it takes from PYTHON's. Status 3: there is no C compiler.
 set -eu
 made=build/compiled/.made
-if [ -e "$made" ] && [ -z "$(find src compiled.txt setup.py requirements/dev.txt -newer "$made" -name '*.[pt][yx]*')" ]; then
+if [ -e "$made" ] && [ -z "$(find src/groupkeeper compiled.txt setup.py pyproject.toml requirements/dev.txt -newer "$made" \
+    -type f ! -name '*.pyc')" ]; then
   exit 0
 fi
 rm -rf build/compiled build/compiled-wheel build/lib.* build/bdist.*

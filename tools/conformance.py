@@ -3,7 +3,7 @@
     make conformance                                    everything
     make conformance CONFORMANCE_ARGS=--quick           a subset of less than 25 minutes, mostly 10 (what .ci/run does)
     make conformance CONFORMANCE_ARGS='--only "cli*"'   some of the groups named in the summary
-    make conformance CONFORMANCE_ARGS=--pypy            with our broker on PyPy, after `make pypy`
+    make conformance CONFORMANCE_ARGS='--build pypy'    with our broker on PyPy, after `make pypy`; or `compiled`
 
 The kit is looked for in $CONFORMANCE_KIT (default ../shared/conformance). It and Apache's tools need Java and Maven;
 what cannot run is said plainly and is not counted. Diffs, traces and logs stay in the folder given by --out.
@@ -36,6 +36,7 @@ from tools import pypy  # noqa: E402
 from tools.apache_kafka import NEWEST, why_unavailable  # noqa: E402
 
 BIN = Path(sys.executable).parent
+BUILDS = {"embedded": Path(sys.executable), "compiled": ROOT / "build/compiled/bin/python", "pypy": pypy.PYTHON}
 COLOURS = re.compile(r"\x1b\[[0-9;]*m")  # of Maven, in front of a verdict
 QUICK_SECONDS = 1500
 # All folders with tests that `make test` leaves out, but for the browser and lakes, which have targets of their own.
@@ -141,7 +142,8 @@ class Run:
     deadline: float
     broker: str
     """The command that starts our broker with the file of settings in place of {config}."""
-    is_on_pypy: bool
+    build: str
+    """How our broker is built, as the rig calls it: embedded (pure, on this Python), compiled or pypy."""
     groups: dict[str, Group] = field(default_factory=dict)
 
     def group(self, name: str) -> Group:
@@ -286,7 +288,7 @@ def take_kafka_results(run: Run, title: str, out: Path) -> None:
         case = found[2].rpartition(".")[2]
         group.verdicts[case] = {"PASS": "passed", "FAIL": "failed", "ABORT": "skipped"}[found[1]]
         says_nothing = found[2] in without_code or (is_newest and OF_ITS_RELEASE.search(case))
-        if found[1] == "FAIL" and (says_nothing or (run.is_on_pypy and NEEDS_RE2.search(case))):
+        if found[1] == "FAIL" and (says_nothing or (run.build == "pypy" and NEEDS_RE2.search(case))):
             group.verdicts[case] = "skipped"
         elif found[1] == "FAIL":
             print(f"FAILED {case}", flush=True)
@@ -316,7 +318,7 @@ def rig(run: Run, has_kafka: bool) -> None:
     title = "rig"
     if not run.wants(title):
         return
-    clusters = ["pypy" if run.is_on_pypy else "embedded"]
+    clusters = [run.build]
     if has_kafka:
         clusters += ["apache-4.4.0"] if run.is_quick else ["apache-4.4.0", "apache-4.3.1", "apache-3.9.1"]
     minutes, seed = ("2", "1") if run.is_quick else ("30", str(int(time.time())))
@@ -456,7 +458,9 @@ def main(argv: Sequence[str]) -> int:
         help=f"how long it may take, but for a second run of the rig (default {FULL_SECONDS}, --quick {QUICK_SECONDS})",
     )
     parser.add_argument("--literal", action="store_true", help="the kit's own comparison, text of help included")
-    parser.add_argument("--pypy", action="store_true", help="run our broker on PyPy where it is a process of its own")
+    parser.add_argument(
+        "--build", choices=[*BUILDS], default="embedded", help="of our broker, where it is a process of its own"
+    )
     parser.add_argument("--only", action="append", default=[], metavar="PATTERN", help="groups, * allowed; repeatable")
     parser.add_argument("--without", action="append", default=[], metavar="PATTERN", help="of those, not these")
     parser.add_argument("--out", type=Path, default=ROOT / "build" / "conformance")
@@ -464,14 +468,14 @@ def main(argv: Sequence[str]) -> int:
     seconds = args.seconds or (QUICK_SECONDS if args.quick else FULL_SECONDS)
     kit = find_kit()
     ours = [str(BIN / "groupkeeper")]
-    if args.pypy:
-        if not pypy.is_made():
-            parser.error("there is no PyPy in build/pypy: see what `make pypy` says")
-        os.environ["BROKER_UNDER_TEST"] = "pypy"
-        ours = [str(pypy.PYTHON), "-m", "groupkeeper"]
+    if args.build != "embedded":
+        if not BUILDS[args.build].exists():
+            parser.error(f"there is no {BUILDS[args.build]}: see what `make {args.build}` says")
+        os.environ["BROKER_UNDER_TEST"] = args.build
+        ours = [str(BUILDS[args.build]), "-m", "groupkeeper"]
     broker = f"{shlex.join(ours)} broker --config {{config}}"
     deadline = time.monotonic() + seconds
-    run = Run(args.out.resolve(), kit, args.quick, args.literal, args.only, args.without, deadline, broker, args.pypy)
+    run = Run(args.out.resolve(), kit, args.quick, args.literal, args.only, args.without, deadline, broker, args.build)
     run.out.mkdir(parents=True, exist_ok=True)
     own_tests(run)
     reason = why_unavailable()
