@@ -1,13 +1,14 @@
-"""A peer of a broker in the same process: whole frames, no sockets."""
+"""A peer of a broker in the same process: whole frames, no sockets. And a log of it that fails when it is told to."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TypeVar
 
 from groupkeeper.broker.authorizer import Authorizer, Operation, ResourceType
 from groupkeeper.broker.broker import Broker
 from groupkeeper.broker.call import Call
+from groupkeeper.broker.log.partition_log import PartitionLog
 from groupkeeper.broker.network.connection import Connection
 from groupkeeper.broker.security.identity import Identity
 from groupkeeper.protocol.framing import decode_response, encode_request, response_class
@@ -28,6 +29,7 @@ from groupkeeper.protocol.messages.offset_fetch_response import OffsetFetchRespo
 from groupkeeper.protocol.messages.sync_group_request import SyncGroupRequest, SyncGroupRequestAssignment
 from groupkeeper.protocol.messages.sync_group_response import SyncGroupResponse
 from groupkeeper.protocol.primitives import RootMessage
+from groupkeeper.protocol.record_batch import BatchHeader, Record
 
 R = TypeVar("R", bound=RootMessage)
 
@@ -128,3 +130,36 @@ class Denies(Authorizer):
 
     def allows(self, call: Call, operation: Operation, resource_type: ResourceType, name: str) -> bool:
         return (operation, resource_type, name) not in self._refused
+
+
+class FailingLog(PartitionLog):
+    """Raises what `failures` has for a method: reading before, appending after its work is done."""
+
+    failures: Mapping[str, Iterator[Exception]] = {}
+
+    def append_made(self, batch: bytes, count: int, timestamp: int) -> int:
+        first = super().append_made(batch, count, timestamp)
+        self._fail("append_made")
+        return first
+
+    def records(self, offset: int = 0) -> Iterator[tuple[BatchHeader, list[Record]]]:
+        self._fail("records")
+        return super().records(offset)
+
+    def _fail(self, name: str) -> None:
+        for error in self.failures.get(name, ()):
+            raise error
+
+
+def fail(log: PartitionLog, name: str, error: Exception, *, times: int = 1) -> list[Exception]:
+    """Lets a method of the log raise so many times; what was raised is in the list."""
+    assert isinstance(log, FailingLog)
+    raised: list[Exception] = []
+
+    def errors() -> Iterator[Exception]:
+        while len(raised) < times:
+            raised.append(error)
+            yield error
+
+    log.failures = {name: errors()}
+    return raised

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
 import pytest_asyncio
-from tests.unit.broker.peer import Peer
+from tests.unit.broker.peer import FailingLog, Peer, fail
 
 from groupkeeper.broker.broker import Broker
 from groupkeeper.broker.coordination.group_shard import _first_pass
@@ -41,7 +41,7 @@ from groupkeeper.protocol.messages.end_txn_response import EndTxnResponse
 from groupkeeper.protocol.messages.init_producer_id_request import InitProducerIdRequest
 from groupkeeper.protocol.messages.init_producer_id_response import InitProducerIdResponse
 from groupkeeper.protocol.messages.transaction_log_value import TransactionLogValue
-from groupkeeper.protocol.record_batch import BatchHeader, Record, write_batch
+from groupkeeper.protocol.record_batch import Record, write_batch
 from groupkeeper.protocol.transaction_log import TransactionEntry, encode_transaction
 
 T0, T1 = ("t", 0), ("t", 1)
@@ -56,25 +56,6 @@ PROPERTIES: dict[str, str | int] = {
 def new_broker(directory: Path, **properties: int) -> Broker:
     given = {name.replace("_", "."): value for name, value in properties.items()}
     return Broker(directory=directory, properties={**PROPERTIES, **given})
-
-
-class FailingLog(PartitionLog):
-    """Raises what `failures` has for a method: reading before, appending after its work is done."""
-
-    failures: Mapping[str, Iterator[Exception]] = {}
-
-    def append_made(self, batch: bytes, count: int, timestamp: int) -> int:
-        first = super().append_made(batch, count, timestamp)
-        self._fail("append_made")
-        return first
-
-    def records(self, offset: int = 0) -> Iterator[tuple[BatchHeader, list[Record]]]:
-        self._fail("records")
-        return super().records(offset)
-
-    def _fail(self, name: str) -> None:
-        for error in self.failures.get(name, ()):
-            raise error
 
 
 class Broken(dict[Any, Any]):
@@ -109,20 +90,6 @@ async def until(condition: Callable[[], bool]) -> None:
 
 def is_active(shard: HostedShard[Any]) -> bool:
     return shard.failure is None and not shard.is_loading
-
-
-def fail(log: PartitionLog, name: str, error: Exception, *, times: int = 1) -> list[Exception]:
-    """Lets a method of the log raise so many times; what was raised is in the list."""
-    assert isinstance(log, FailingLog)
-    raised: list[Exception] = []
-
-    def errors() -> Iterator[Exception]:
-        while len(raised) < times:
-            raised.append(error)
-            yield error
-
-    log.failures = {name: errors()}
-    return raised
 
 
 def log_of(broker: Broker, topic: str, index: int = 0) -> PartitionLog:
