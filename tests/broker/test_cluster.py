@@ -24,6 +24,7 @@ from groupkeeper.protocol.errors import (
     NotCoordinator,
     NotEnoughReplicas,
     NotLeaderOrFollower,
+    OffsetOutOfRange,
     PreferredLeaderNotAvailable,
     UnknownLeaderEpoch,
 )
@@ -469,6 +470,30 @@ async def test_a_replica_that_is_not_in_sync_leads_only_when_that_is_wanted(node
     assert await elect(wire, "t", 1) == [("t", [(0, ElectionNotNeeded.code)])]
     await nodes.broker.kill_node(2)
     assert await elect(wire, "t", 1) == [("t", [(0, EligibleLeadersNotAvailable.code)])]
+
+
+async def test_a_leader_that_was_not_in_sync_has_not_all_records(nodes: Nodes) -> None:
+    await nodes.create("t", [1, 2, 3], unclean_leader_election_enable="true")
+    await produce(await nodes(1), "t", b"a", b"b")
+    await nodes.broker.kill_node(3)
+    await produce(await nodes(1), "t", b"c")
+    await nodes.broker.set_in_sync("t", 0, [1])
+    await produce(await nodes(1), "t", b"d")
+    await nodes.broker.kill_node(1)
+    assert (await nodes.partition("t")).leader_id == 2
+    new = await nodes(2)
+    assert (await new.list_offset("t", -1)).offset == 3
+    assert (await new.fetch("t", 4)).error_code == OffsetOutOfRange.code
+    assert (await produce(new, "t", b"e")).responses[0].partition_responses[0].base_offset == 3
+    found = await new.call(
+        OffsetForLeaderEpochRequest(topics=[OffsetForLeaderTopic("t", [OffsetForLeaderPartition(0, -1, 0)])]),
+        4,
+        OffsetForLeaderEpochResponse,
+    )
+    assert found.topics[0].partitions[0].end_offset == 3
+    await nodes.broker.kill_node(2)
+    await nodes.broker.start_node(3)  # it left before "c"
+    assert (await (await nodes(3)).list_offset("t", -1)).offset == 2
 
 
 async def test_partitions_get_other_replicas(nodes: Nodes) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from asyncio import Lock
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from logging import getLogger
 from typing import Any
 
 from groupkeeper.broker.coordination.runtime import GroupRuntime
@@ -26,6 +27,8 @@ from groupkeeper.protocol.errors import (
     PreferredLeaderNotAvailable,
     UnknownTopicOrPartition,
 )
+
+_log = getLogger("groupkeeper.broker")
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # a broker without share groups starts without them
@@ -102,7 +105,7 @@ class Cluster(Node):
             if node not in at.replicas:
                 continue
             if at.leader != NO_LEADER:
-                changes[log] = at.with_isr(sorted({*at.isr, node}))
+                changes[log] = at.with_isr(sorted({*at.isr, node}), log.log_end_offset)
             elif node in at.isr or log.config.unclean_leader_election_enable:
                 isr = sorted(self.topics.placements.running.intersection(at.replicas))
                 changes[log] = at.led_by(node, log.log_end_offset, isr)
@@ -117,7 +120,7 @@ class Cluster(Node):
                 continue
             isr = [one for one in at.isr if one != node] or list(at.isr)
             if at.leader != node:
-                changes[log] = at.with_isr(isr)
+                changes[log] = at.with_isr(isr, log.log_end_offset)
                 continue
             changes[log] = self._with_leader(log, isr, is_unclean=log.config.unclean_leader_election_enable)
         await self._change(changes)
@@ -174,7 +177,7 @@ class Cluster(Node):
                 f"{sorted(nodes)} cannot be in sync for {topic}-{partition}: give running replicas of "
                 f"{list(at.replicas)}, the leader {at.leader} among them"
             )
-        await self._change({log: at.with_isr(isr)})
+        await self._change({log: at.with_isr(isr, log.log_end_offset)})
 
     async def elect_leaders(
         self, logs: Iterable[PartitionLog], *, is_unclean: bool
@@ -206,7 +209,7 @@ class Cluster(Node):
             at, end = log.placement, log.log_end_offset
             isr = sorted(self.topics.placements.running.intersection(replicas))
             if at.leader in isr and set(at.replicas) <= set(replicas):
-                changes[log] = at.with_isr(isr, replicas)
+                changes[log] = at.with_isr(isr, end, replicas)
             else:
                 changes[log] = at.led_by(self._electable([at.leader, *replicas], isr), end, isr, replicas)
         await self._change(changes)
@@ -227,6 +230,10 @@ class Cluster(Node):
             host.topic_name: host for host in (self.groups, self.transactions, self.share_states)
         }
         for log in moved:
+            end = log.placement.epochs[-1][1]
+            if end < log.log_end_offset:
+                _log.warning("%r: its leader %d has no records from offset %d on", log, log.placement.leader, end)
+                log.truncate(end)
             log.tell_waiters(None)
             if self._share_sessions is not None:
                 self._share_sessions.partitions.drop_partition(log.topic_id, log.index)

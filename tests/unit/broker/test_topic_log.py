@@ -475,3 +475,24 @@ def test_the_recovery_point_moves_only_once_segments_are_on_the_disk(open_log: O
     aside.rename(sealed.path)
     log.sync()
     assert log.recovery_point == log.segments[-1].base_offset > 0
+
+
+@pytest.mark.parametrize("end", [0, 7, 10, 11, 24])
+@pytest.mark.parametrize("is_synced", [False, True])
+def test_the_end_of_a_log_is_cut_off(open_log: OpenLog, end: int, is_synced: bool) -> None:
+    log = open_log(segment_bytes="1048576")
+    for number in range(24):
+        log.append(batch(size=100_000, sequence=number), 0)
+    assert len(log.segments) == 3
+    assert log.segments[1].base_offset == 10
+    if is_synced:
+        log.sync()
+    log.truncate(end)
+    assert (log.log_end_offset, len(log.segments)) == (end, 1 + (end >= 10) + (end >= 20))
+    assert log.recovery_point <= end
+    assert [number for first in range(end) for number in offsets(log, first, 1)] == list(range(end))
+    if end:
+        with pytest.raises(OutOfOrderSequenceNumber):
+            log.append(batch(sequence=end + 1), 0)
+    assert log.append(batch(sequence=end), 0) == end
+    assert open_log(log.recovery_point, segment_bytes="1048576").log_end_offset == end + 1

@@ -8,7 +8,7 @@ from operator import itemgetter
 from groupkeeper.broker.apis._access import may_cluster
 from groupkeeper.broker.apis._groups import may_topic
 from groupkeeper.broker.authorizer import Operation
-from groupkeeper.broker.log.partition_log import Waiter
+from groupkeeper.broker.log.waiter import Waiter
 from groupkeeper.broker.placement.placement import Placement
 from groupkeeper.protocol.errors import (
     FencedLeaderEpoch,

@@ -7,7 +7,6 @@ segments are flushed to disk, so a power failure may lose later records, as with
 from __future__ import annotations
 
 import os
-from asyncio import get_running_loop
 from bisect import bisect_right
 from contextlib import contextmanager, suppress
 from itertools import pairwise
@@ -19,6 +18,7 @@ from groupkeeper.broker.log.record_walk import QUICK_CONTENT, first_of, is_quick
 from groupkeeper.broker.log.sealed_segments import load_sealed, save_producers, seal, sync_segments
 from groupkeeper.broker.log.segment import Segment, TornTail, file_name
 from groupkeeper.broker.log.segment_files import PARTITION_METADATA, repair, retire, swap_steps, without_copies
+from groupkeeper.broker.log.waiter import Waiter
 from groupkeeper.broker.placement.placement import Placement
 from groupkeeper.broker.storage.directory import replace_file
 from groupkeeper.native import mypyc_attr
@@ -29,7 +29,6 @@ from groupkeeper.protocol.uuids import uuid_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from asyncio import Future
     from collections.abc import Iterable, Iterator, Sequence
 
     from groupkeeper.broker.log.long_reads import LongReads
@@ -41,25 +40,6 @@ _log = getLogger("groupkeeper.broker")
 
 _PATCHED = 16
 _MAX_RELATIVE_OFFSET = 2**31 - 1
-
-
-class Waiter:
-    """A request that waits until a number of bytes has been appended to any of several partitions."""
-
-    __slots__ = ("_missing_bytes", "woken")
-
-    def __init__(self, missing_bytes: int) -> None:
-        self._missing_bytes = missing_bytes
-        self.woken: Future[None] = get_running_loop().create_future()
-
-    def appended(self, size: int) -> None:
-        self._missing_bytes -= size
-        if self._missing_bytes <= 0:
-            self.wake()
-
-    def wake(self) -> None:
-        if not self.woken.done():
-            self.woken.set_result(None)
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -511,6 +491,21 @@ class PartitionLog:
             _log.warning("%r ends before its log start offset: starting an empty log there", self)
             self._retire(len(self._segments))
             self.log_end_offset = self.log_start_offset
+
+    def truncate(self, offset: int) -> None:
+        """Removes the records from an offset on, at which a batch begins. Raises OSError."""
+        kept = self._segment_index(offset) + 1
+        for segment in self._segments[kept:]:
+            self._retired += retire(self._directory, segment.base_offset)
+        for segment in self._segments:
+            segment.close()
+        names = [os.path.basename(segment.path) for segment in self._segments[:kept]]
+        if names:
+            os.truncate(self._segments[kept - 1].path, self._segments[kept - 1].position_of(offset))
+        self._segments.clear()
+        self.producers = Producers(self.producers.where, self.producers.expiration_ms)
+        self.log_end_offset, self.recovery_point = 0, min(self.recovery_point, offset)
+        self.recover(names)
 
     def _recover(self, names: Sequence[str], known_end: int) -> None:
         segments = [self._new_segment(int(name[:-4])) for name in names]

@@ -48,7 +48,8 @@ class ClusterPlacements(Placements):
         new = {}
         for index, nodes in zip(indexes, lists, strict=True):
             isr = [node for node in nodes if node in self.running]
-            new[topic_id, index] = Placement(nodes, isr, isr[0])
+            ends = {node: 0 for node in nodes if node not in isr}
+            new[topic_id, index] = Placement(nodes, isr, isr[0], ends=ends)
         self._journal.write(_entry(new))
         self._by_partition.update(new)
 

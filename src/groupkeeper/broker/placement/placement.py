@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from operator import itemgetter
+from types import MappingProxyType
 
 from groupkeeper.protocol.errors import FencedLeaderEpoch, NotEnoughReplicas, NotLeaderOrFollower, UnknownLeaderEpoch
 
@@ -19,19 +20,26 @@ class Placement:
 
     Attributes:
         replicas: node ids, the preferred leader first. isr: those in sync. leader: −1 for none. epoch: the leader's.
-        epochs: all epochs so far.
+        epochs: all epochs so far. ends: of replicas out of sync, the offset up to which they have the log.
     """
 
-    __slots__ = ("epoch", "epochs", "isr", "leader", "replicas")
+    __slots__ = ("ends", "epoch", "epochs", "isr", "leader", "replicas")
 
     def __init__(
-        self, replicas: Sequence[int], isr: Sequence[int], leader: int, epoch: int = 0, epochs: Epochs = ((0, 0),)
+        self,
+        replicas: Sequence[int],
+        isr: Sequence[int],
+        leader: int,
+        epoch: int = 0,
+        epochs: Epochs = ((0, 0),),
+        ends: Mapping[int, int] = MappingProxyType({}),
     ) -> None:
         self.replicas = replicas
         self.isr = isr
         self.leader = leader
         self.epoch = epoch
         self.epochs = epochs
+        self.ends = ends
 
     def take(self, other: Placement) -> None:
         """Becomes the same as another one."""
@@ -41,14 +49,23 @@ class Placement:
     def led_by(
         self, leader: int, end_offset: int, isr: Sequence[int], replicas: Sequence[int] | None = None
     ) -> Placement:
-        """The same in another leader's epoch, in which the log goes on at this offset."""
-        epoch = self.epoch + 1
-        epochs = [one for one in self.epochs if one[1] < end_offset]
-        return Placement(replicas or self.replicas, isr, leader, epoch, [*epochs, (epoch, end_offset)])
+        """The same in another leader's epoch, in which the log goes on at this offset, or at the end of what a leader
+        that was not in sync has of it.
+        """
+        epoch, end = self.epoch + 1, min(end_offset, self.ends.get(leader, end_offset))
+        epochs = [*(one for one in self.epochs if one[1] < end), (epoch, end)]
+        return self._with(replicas or self.replicas, isr, leader, epoch, epochs, end)
 
-    def with_isr(self, isr: Sequence[int], replicas: Sequence[int] | None = None) -> Placement:
-        """The same with other replicas in sync."""
-        return Placement(replicas or self.replicas, isr, self.leader, self.epoch, self.epochs)
+    def with_isr(self, isr: Sequence[int], end_offset: int, replicas: Sequence[int] | None = None) -> Placement:
+        """The same with other replicas in sync; those that leave them have the log up to this offset."""
+        return self._with(replicas or self.replicas, isr, self.leader, self.epoch, self.epochs, end_offset)
+
+    def _with(
+        self, replicas: Sequence[int], isr: Sequence[int], leader: int, epoch: int, epochs: Epochs, end: int
+    ) -> Placement:
+        had = {node: self.ends.get(node, end) for node in self.replicas}
+        ends = {node: min(had.get(node, 0), end) for node in replicas if node not in isr}
+        return Placement(replicas, isr, leader, epoch, epochs, ends)
 
     # ------------------------------------------------------------------ what a node may serve
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import NamedTuple
 
-from groupkeeper.broker.log.partition_log import Waiter
+from groupkeeper.broker.log.waiter import Waiter
 from groupkeeper.coordinator.share_partition.acquire import Span
 from groupkeeper.protocol.errors import (
     KafkaError,

@@ -11,8 +11,9 @@ from collections.abc import Coroutine, Sequence
 from logging import getLogger
 
 from groupkeeper.broker.coordination.shard_host import pause_s
-from groupkeeper.broker.log.partition_log import PartitionLog, Waiter
+from groupkeeper.broker.log.partition_log import PartitionLog
 from groupkeeper.broker.log.topics import Topic
+from groupkeeper.broker.log.waiter import Waiter
 from groupkeeper.broker.node import Node
 from groupkeeper.broker.settings.group_overrides import GroupConfig
 from groupkeeper.broker.shares.dead_letters import bury, has_dead_letter_queues
