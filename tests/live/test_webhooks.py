@@ -7,10 +7,13 @@ import json
 import signal
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
+from email import message_from_string
+from email.policy import default
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from socketserver import StreamRequestHandler, ThreadingTCPServer
 from typing import Any
 
 import pytest
@@ -21,6 +24,7 @@ from groupkeeper.live import courier as module
 from groupkeeper.live import outbox
 from groupkeeper.live.alerts import AlertKind, Key, Notice
 from groupkeeper.live.courier import Courier, post
+from groupkeeper.live.outbox import Failure
 from groupkeeper.live.rules import Template, Webhook
 from groupkeeper.live.webhooks import request_of
 from groupkeeper.testing.background import BackgroundBroker
@@ -93,8 +97,12 @@ def receiving() -> Iterator[tuple[Receiver, str]]:
             thread.join()
 
 
+def hook(template: Template) -> Webhook:
+    return Webhook("chat", "https://chat.example", template, 60_000)
+
+
 def sent(template: Template, notice: Notice = NOTICE) -> tuple[str, Any]:
-    return request_of(notice, Webhook("chat", "https://chat.example", template, 60_000))
+    return request_of(notice, hook(template))
 
 
 def test_slack_gets_no_markup_from_names() -> None:
@@ -124,6 +132,90 @@ def test_alertmanager_gets_labels_that_stay_the_same() -> None:
     assert firing["endsAt"] == "2023-11-14T22:19:20.500Z"  # five repeats later
     assert resolved["endsAt"] == "2023-11-14T22:14:20.500Z"
     assert firing["annotations"]["command"] == NOTICE.command
+
+
+def test_teams_gets_a_card_without_markup() -> None:
+    _, document = sent(Template.TEAMS, NOTICE._replace(is_repeat=True))
+    (attachment,) = document["attachments"]
+    blocks = attachment["content"]["body"]
+    assert {block["type"] for block in blocks} == {"RichTextBlock"}  # whose runs of text have none
+    texts = [run["text"] for block in blocks for run in block["inlines"]]
+    assert texts == [
+        "Critical: prod: orders <!channel> `x`: behind (still)",
+        "lag 5 offsets, limit 1",
+        "Owner: team & co",
+        "groupkeeper groups describe --context prod x",
+        "since 2023-11-14T22:13:20.000Z",
+    ]
+
+
+def test_pagerduty_gets_one_incident_for_an_alert() -> None:
+    _, begun = request_of(NOTICE, hook(Template.PAGERDUTY)._replace(key="secret"))
+    _, again = sent(Template.PAGERDUTY, NOTICE._replace(is_repeat=True, texts=("lag 9",)))
+    _, ended = sent(Template.PAGERDUTY, NOTICE._replace(kind=AlertKind.RESOLVED))
+    _, other = sent(Template.PAGERDUTY, NOTICE._replace(key=NOTICE.key._replace(group="other")))
+    assert begun["dedup_key"] == again["dedup_key"] == ended["dedup_key"] != other["dedup_key"]
+    assert (begun["routing_key"], begun["event_action"], ended["event_action"]) == ("secret", "trigger", "resolve")
+    assert (begun["payload"]["severity"], begun["payload"]["source"]) == ("critical", "prod")
+    assert begun["payload"]["custom_details"]["command"] == NOTICE.command
+    _, unknown = sent(Template.PAGERDUTY, NOTICE._replace(severity="page"))
+    assert unknown["payload"]["severity"] == "warning"  # PagerDuty refuses others than its own
+
+
+@contextmanager
+def receiving_mail(replies: Mapping[str, bytes] = {}) -> Iterator[tuple[list[str], str]]:
+    """A mail server that replies as told to a verb, and has what it was sent line by line."""
+    got: list[str] = []
+
+    class Handler(StreamRequestHandler):
+        def handle(self) -> None:
+            self.wfile.write(b"220 here\r\n")
+            in_message = False
+            for line in self.rfile:
+                got.append(line.decode().rstrip("\r\n"))
+                if in_message:
+                    in_message = got[-1] != "."
+                    self.wfile.write(b"" if in_message else b"250 taken\r\n")
+                    continue
+                verb = got[-1].split(" ")[0].upper()
+                in_message = verb == "DATA"
+                self.wfile.write(replies.get(verb, b"354 go on" if in_message else b"250 well") + b"\r\n")
+
+    with ThreadingTCPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        yield got, f"smtp://127.0.0.1:{server.server_address[1]}"
+        server.shutdown()
+        thread.join()
+
+
+def test_mail_of_one_alert_is_one_thread() -> None:
+    notice = NOTICE._replace(key=NOTICE.key._replace(group="a\nBcc: x@y"))
+    with receiving_mail() as (got, url):
+        mail = hook(Template.MAIL)._replace(url=url, sender="gk@here", recipients=("ops@here", "more@here"))
+        for each in (notice, notice._replace(kind=AlertKind.RESOLVED)):
+            assert post(*request_of(each, mail)) is None
+    assert [line for line in got if line.startswith("rcpt")] == 2 * ["rcpt TO:<ops@here>", "rcpt TO:<more@here>"]
+    begins = [at + 1 for at, line in enumerate(got) if line == "data"]
+    first, second = (message_from_string("\n".join(got[at : got.index(".", at)]), policy=default) for at in begins)
+    assert first["Subject"] == "Critical: prod: a\ufffdBcc: x@y: behind"
+    assert (first["Bcc"], first["References"]) == (None, second["References"])
+    assert NOTICE.command in got
+
+
+@pytest.mark.parametrize(
+    ("replies", "user", "expected"),
+    [
+        ({"RCPT": b"550 nobody"}, "", Failure("SMTP status 550", "SMTP status 550", is_final=True)),
+        ({"MAIL": b"451 later"}, "", Failure("SMTP status 451", "SMTP status 451")),
+        ({}, "me:hunter2@", Failure("no TLS", "the mail server offers no TLS for the password", is_final=True)),
+    ],
+)
+def test_mail_that_is_not_taken(replies: Mapping[str, bytes], user: str, expected: Failure) -> None:
+    with receiving_mail(replies) as (got, url):
+        mail = hook(Template.MAIL)._replace(url=url.replace("//", f"//{user}"), sender="a@b", recipients=("c@d",))
+        assert post(*request_of(NOTICE, mail)) == expected
+        assert "hunter2" not in "".join(got)
 
 
 def test_json_has_everything() -> None:

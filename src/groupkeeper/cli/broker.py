@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import logging
 import os
 import signal
 import sys
@@ -16,6 +15,7 @@ from groupkeeper.broker.settings.table import InvalidSetting
 from groupkeeper.broker.storage.open_files import raise_descriptor_limit
 from groupkeeper.cli.framework import garbage
 from groupkeeper.cli.framework.commands import ArgumentParser, Command, build_words
+from groupkeeper.cli.framework.logs import add_log_format, log_to_stderr
 from groupkeeper.java_properties import BadEscape, name_in, parse_properties
 
 _DEFAULT_PORT = 9092
@@ -30,7 +30,7 @@ def run(arguments: argparse.Namespace) -> int:
     _open_standard_streams()
     raise_descriptor_limit()
     garbage.stop_looking()  # until all is loaded: nothing of that is garbage
-    logging.basicConfig(format="[%(asctime)s] %(levelname)s %(message)s", level=logging.INFO, stream=sys.stderr)
+    log_to_stderr(arguments, "[%(asctime)s] %(levelname)s %(message)s")
     try:
         properties = _properties(arguments)
         users = _users(arguments.add_user)
@@ -118,6 +118,7 @@ def _add_arguments(parser: ArgumentParser) -> None:
         action="store_true",
         help="create topics with as many replicas as there are nodes when clients ask for more, instead of refusing",
     )
+    add_log_format(parser)
 
 
 def _port(text: str) -> int:

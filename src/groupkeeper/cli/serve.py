@@ -14,10 +14,12 @@ from typing import TYPE_CHECKING
 from groupkeeper.cli.framework import garbage, values
 from groupkeeper.cli.framework.clusters import Cluster, UsageMistake, admin_of
 from groupkeeper.cli.framework.commands import Command
+from groupkeeper.cli.framework.logs import add_log_format, log_to_stderr
 from groupkeeper.cli.framework.output import complain
 from groupkeeper.cli.framework.several_clusters import add_choices, add_clusters, choice_of, usable_clusters_of
 from groupkeeper.cli.framework.typed import way_of
 from groupkeeper.cli.serve_access import PageAccess, add_access, admission_of
+from groupkeeper.cli.serve_files import ServedFile, ServedFiles, read_file
 from groupkeeper.cli.serve_watch import KEPT, ServeWatch
 from groupkeeper.client.addresses import Address
 from groupkeeper.client.admin import Admin
@@ -27,7 +29,6 @@ from groupkeeper.live.history import BOUNDS, Bounds, History, HistoryFailed, def
 from groupkeeper.live.model import ClusterSnapshot
 from groupkeeper.live.polling import Wanted
 from groupkeeper.live.rules import Rules, read_rules
-from groupkeeper.live.toml_tables import BadTable
 from groupkeeper.shell import Ways
 from groupkeeper.web.exporter import OTHERS, OWN, Choices, Exporter
 from groupkeeper.web.series import Level
@@ -110,10 +111,10 @@ def _add_served(command: ArgumentParser) -> None:
     )
     served.add_argument(
         "--rules",
-        type=_rules,
         metavar="FILE",
         help="limits for groups, and the webhooks that are notified when one is broken (docs/serve.md)",
     )
+    add_log_format(served)
 
 
 def _add_history(command: ArgumentParser) -> None:
@@ -139,13 +140,10 @@ def _add_history(command: ArgumentParser) -> None:
     )
 
 
-def _rules(path: str) -> Rules:
-    try:
-        return read_rules(path)
-    except BadTable as problem:
-        raise ArgumentTypeError(str(problem)) from None
-    except OSError as problem:
-        raise ArgumentTypeError(f"cannot read {path!r}: {problem.strerror}") from None
+def _rules(options: Namespace) -> Rules:
+    """Raises UsageMistake."""
+    rules = Rules((), (), {}) if options.rules is None else read_file("--rules", options.rules, read_rules)
+    return rules.with_polls(options.interval)
 
 
 def _port(text: str) -> int:
@@ -182,20 +180,15 @@ def _run(options: Namespace) -> int:
     except ImportError as missing:
         complain(f"error: groupkeeper serve needs {missing.name}: pip install '.[serve]' in a checkout brings it\n")
         return 1
-    rules = (options.rules or Rules((), (), {})).with_polls(options.interval)
     try:
+        rules = _rules(options)
         clusters = usable_clusters_of(options)
-        wanted = Wanted(
-            choice_of(options, "group"),
-            choice_of(options, "topic"),
-            options.lag_to == "lso",
-            not options.no_record_times,
-            rules.short_ms,
-        )
+        groups, topics = choice_of(options, "group"), choice_of(options, "topic")
     except UsageMistake as mistake:
         options.refuse(str(mistake))
         raise
     garbage.look_less_often()
+    log_to_stderr(options, "%(asctime)s %(message)s", "%Y-%m-%dT%H:%M:%SZ")
     try:
         history = _history(options)
         kept = {} if history is None else {name: history.kept(name) for name in KEPT}
@@ -205,6 +198,7 @@ def _run(options: Namespace) -> int:
         return 1
     openers = {name: _opener(cluster, options.timeout) for name, cluster in clusters.items()}
     archive = Archive(history)
+    wanted = Wanted(groups, topics, options.lag_to == "lso", not options.no_record_times, rules.short_ms)
     schedule = Schedule(options.interval / 1000, wanted)
     collectors = [Collector(name, opener, schedule, archive) for name, opener in openers.items()]
     ways = {name: way_of(options, cluster) for name, cluster in clusters.items()}
@@ -214,8 +208,9 @@ def _run(options: Namespace) -> int:
     for collector in collectors:
         exporter.take(collector.snapshot)
     news = News()
-    site = Site(exporter, lambda: [each.snapshot for each in collectors], archive, *admission[:3], news, watch.notes,
-                watch.firing)  # fmt: skip
+    files = ServedFiles([*_files_of_rules(options, watch, collectors), *admission.files])
+    site = Site(exporter, lambda: [each.snapshot for each in collectors], archive, *admission[:3], news,
+                lambda: [*files.notes(), *watch.notes()], watch.firing)  # fmt: skip
     told = _told(site, news, watch, exporter, min(_PAGES_FIRST_S, 0.1 * schedule.interval_s))
 
     async def run() -> None:
@@ -223,7 +218,7 @@ def _run(options: Namespace) -> int:
         _announce(list(clusters), listening, admission)
         app = application(site, _hosts(options, listening))
         try:
-            await serve(collectors, app, listening, stop, told, news.run(), *watch.beside())
+            await serve(collectors, app, listening, stop, told, news.run(), files.run(), *watch.beside())
         finally:
             await watch.keep()
 
@@ -232,6 +227,16 @@ def _run(options: Namespace) -> int:
     finally:
         archive.close()
     return 0
+
+
+def _files_of_rules(options: Namespace, watch: ServeWatch, collectors: Sequence[Collector]) -> list[ServedFile]:
+    def follow() -> None:
+        rules = _rules(options)
+        watch.replace(rules)
+        for each in collectors:
+            each.look_from(rules.short_ms)
+
+    return [] if options.rules is None else [ServedFile(options.rules, follow)]
 
 
 def _told(site: Site, news: News, watch: ServeWatch, exporter: Exporter, pages_first_s: float) -> Told:

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import secrets
 from argparse import ArgumentTypeError, Namespace
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from groupkeeper.cli.framework.clusters import UsageMistake
 from groupkeeper.cli.framework.journalling import OFF, VARIABLE, journal
 from groupkeeper.cli.framework.several_clusters import choice_of
+from groupkeeper.cli.serve_files import ServedFile, read_file
 from groupkeeper.client.admin import Admin
-from groupkeeper.live.toml_tables import BadTable
 from groupkeeper.shell import Ways
 
 if TYPE_CHECKING:
     from groupkeeper.cli.framework.commands import ArgumentParser
     from groupkeeper.web.access.people import Access, PageTokens
-    from groupkeeper.web.access.roles import Grant
+    from groupkeeper.web.access.roles import Roles
     from groupkeeper.web.changes.desk import Desk
     from groupkeeper.web.changes.record import ChangeRecord
 
@@ -26,13 +26,14 @@ _TOKEN_BYTES = 24
 
 class PageAccess(NamedTuple):
     """``desk`` None: nothing can be changed. ``record`` None: there is no journal. ``token``: one that was made for
-    this run, "" for none.
+    this run, "" for none. ``files``: those of users and roles.
     """
 
     access: Access
     desk: Desk | None
     record: ChangeRecord | None
     token: str
+    files: Sequence[ServedFile]
 
 
 def add_access(command: ArgumentParser) -> None:
@@ -87,7 +88,6 @@ def admission_of(
     Raises UsageMistake.
     """
     from groupkeeper.web.access.people import Access, Proxy, networks_of
-    from groupkeeper.web.access.roles import Roles
     from groupkeeper.web.changes.desk import Desk
     from groupkeeper.web.changes.record import ChangeRecord
 
@@ -102,11 +102,19 @@ def admission_of(
         raise UsageMistake(f"argument --trusted-proxy: {problem}") from None
     proxy = None if options.user_header is None else Proxy(options.user_header, networks)
     is_open = options.token_file is None and proxy is None
-    access = Access(Roles(_grants(options), changes=options.allow_changes), tokens, proxy, is_open=is_open)
+    access = Access(_roles(options), tokens, proxy, is_open=is_open)
     desk = None
     if options.allow_changes and kept is not None:
         desk = Desk(openers, kept, tell, choice_of(options, "group"), ways)
-    return PageAccess(access, desk, None if kept is None else ChangeRecord(kept), token)
+    files = [
+        *([ServedFile(options.roles, lambda: access.take_roles(_roles(options)))] if options.roles else ()),
+        *(
+            [ServedFile(options.token_file, lambda: access.take_tokens(_tokens_of(options)))]
+            if options.token_file
+            else ()
+        ),
+    ]
+    return PageAccess(access, desk, None if kept is None else ChangeRecord(kept), token, files)
 
 
 def _check(options: Namespace, *, is_local: bool) -> None:
@@ -125,29 +133,24 @@ def _check(options: Namespace, *, is_local: bool) -> None:
 def _tokens(options: Namespace) -> tuple[PageTokens | None, str]:
     """The valid tokens, and the token that was generated at this start, "" for none."""
     from groupkeeper.operations.plans.recording import user
-    from groupkeeper.web.access.people import BadTokens, PageTokens, read_tokens
+    from groupkeeper.web.access.people import PageTokens
 
     if options.token_file is not None:
-        try:
-            return read_tokens(options.token_file), ""
-        except BadTokens as problem:
-            raise UsageMistake(f"argument --token-file: {problem}") from None
-        except OSError as problem:
-            raise UsageMistake(f"argument --token-file: {options.token_file}: {problem.strerror}") from None
+        return _tokens_of(options), ""
     if options.user_header is not None or not options.allow_changes:
         return None, ""
     token = secrets.token_urlsafe(_TOKEN_BYTES)
     return PageTokens({token: user() or "somebody"}), token
 
 
-def _grants(options: Namespace) -> list[Grant] | None:
-    from groupkeeper.web.access.roles import read_grants
+def _tokens_of(options: Namespace) -> PageTokens:
+    from groupkeeper.web.access.people import read_tokens
 
-    if options.roles is None:
-        return None
-    try:
-        return read_grants(options.roles)
-    except BadTable as problem:
-        raise UsageMistake(f"argument --roles: {problem}") from None
-    except OSError as problem:
-        raise UsageMistake(f"argument --roles: {options.roles}: {problem.strerror}") from None
+    return read_file("--token-file", options.token_file, read_tokens)
+
+
+def _roles(options: Namespace) -> Roles:
+    from groupkeeper.web.access.roles import Roles, read_grants
+
+    grants = None if options.roles is None else read_file("--roles", options.roles, read_grants)
+    return Roles(grants, changes=options.allow_changes)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections import Counter
-from collections.abc import Coroutine, Iterator, Mapping
+from collections.abc import Coroutine, Iterable, Iterator, Mapping
 from typing import Any
 
-from groupkeeper.cli.framework.output import complain
-from groupkeeper.live.alerts import Alerts
+from groupkeeper.live.alerts import Alerts, Notice
 from groupkeeper.live.archive import Archive
 from groupkeeper.live.courier import Courier
 from groupkeeper.live.model import ClusterSnapshot
@@ -18,6 +18,8 @@ from groupkeeper.live.webhooks import title
 from groupkeeper.shell import Ways
 from groupkeeper.web.exporter import plain
 from groupkeeper.web.exposition import Sample, labels
+
+_LOG = logging.getLogger("groupkeeper.serve")
 
 _ALERTS = "alerts"
 _NOTICES = "notices"
@@ -36,7 +38,7 @@ class ServeWatch:
         self._archive = archive
         self._alerts = Alerts(rules, kept.get(_ALERTS, ""), ways)
         names = {rule.name for rule in rules.rules}
-        self._courier = Courier(rules.webhooks, _say, names, kept.get(_NOTICES, ""))
+        self._courier = Courier(rules.webhooks, _LOG.info, names, kept.get(_NOTICES, ""))
         self._has_rules = bool(names)
         self._clusters = list(ways)
         self._unused: list[tuple[str, str]] = []
@@ -63,13 +65,23 @@ class ServeWatch:
         self._courier.changed.clear()
         await self._archive.keep({_ALERTS: self._alerts.state(), _NOTICES: self._courier.state()})
 
+    def replace(self, rules: Rules) -> None:
+        """Follow other rules from now on."""
+        ended = self._alerts.replace(rules, time.time_ns() // 1_000_000)
+        self._courier.replace(rules.webhooks)
+        self._tell(ended)
+        self._unused = []
+
+    def _tell(self, notices: Iterable[Notice]) -> None:
+        for notice in notices:
+            if not notice.is_repeat:
+                _LOG.info(f"{title(notice)}: {'; '.join(notice.texts)}")
+            self._courier.take(notice)
+
     def take(self, snapshot: ClusterSnapshot) -> None:
         """The latest snapshot of a cluster."""
         if self._has_rules:
-            for notice in self._alerts.take(snapshot, time.time_ns() // 1_000_000):
-                if not notice.is_repeat:
-                    _say(f"{title(notice)}: {'; '.join(notice.texts)}")
-                self._courier.take(notice)
+            self._tell(self._alerts.take(snapshot, time.time_ns() // 1_000_000))
             if (state := self._alerts.state()) != self._state:
                 self._state = state
                 self._courier.changed.set()
@@ -86,7 +98,7 @@ class ServeWatch:
         replaced = snapshot.replaced
         if replaced is not None and replaced.since_ms > self._replaced_ms.get(snapshot.cluster, self._began_ms):
             now = snapshot.known.cluster_id
-            _say(f"cluster {snapshot.cluster} is another one now: its id is {now}, it was {replaced.before}")
+            _LOG.info(f"cluster {snapshot.cluster} is another one now: its id is {now}, it was {replaced.before}")
             self._replaced_ms[snapshot.cluster] = replaced.since_ms
 
     def _say_unmatched(self, snapshot: ClusterSnapshot) -> None:
@@ -95,14 +107,14 @@ class ServeWatch:
             before = self._unmatched.get(snapshot.cluster, ())
             for each in snapshot.scope.unmatched:
                 if each not in before:
-                    _say(f"cluster {snapshot.cluster}: nothing matches {each}")
+                    _LOG.info(f"cluster {snapshot.cluster}: nothing matches {each}")
             self._unmatched[snapshot.cluster] = snapshot.scope.unmatched
 
     def _say_unused(self) -> None:
         before, self._unused = self._unused, list(self._alerts.unmatched(self._clusters))
         for rule, why in self._unused:
             if (rule, why) not in before:
-                _say(f"rule {rule!r}: {why}")
+                _LOG.info(f"rule {rule!r}: {why}")
 
     def notes(self) -> list[str]:
         """What of the rules has no effect."""
@@ -118,7 +130,7 @@ class ServeWatch:
     def _note(self, what: str, problem: str | None, good: str) -> None:
         if what not in self._said or self._said[what] != problem:
             self._said[what] = problem
-            _say(f"{what} {good}" if problem is None else f"{what}: {problem}")
+            _LOG.info(f"{what} {good}" if problem is None else f"{what}: {problem}")
 
     def samples(self) -> Iterator[Sample]:
         """How the program itself does."""
@@ -147,7 +159,3 @@ class ServeWatch:
         for webhook, age_ms in self._courier.ages_ms():
             name = "groupkeeper_webhook_oldest_pending_seconds"
             yield name, f"{name}{labels(webhook=webhook)}}} {age_ms / 1000:.3f}\n"
-
-
-def _say(text: str) -> None:
-    complain(f"{time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime())} {text}\n")

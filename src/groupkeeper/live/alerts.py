@@ -83,19 +83,35 @@ class Alerts:
 
     def __init__(self, rules: Rules, kept: str = "", ways: Mapping[str, Way] = {}) -> None:
         """``kept``: what ``state`` gave before a restart. ``ways``: to clusters, for commands."""
-        self._rules = rules
         self._ways = ways
-        self._unmatched = {rule.name: rule.groups.wanted.without_any(()) for rule in rules.rules}
-        self._judged: dict[tuple[str, str], int] = {}
-        self._used: set[str] = set()
         self._alerts: dict[Key, _Alert] = {}
         self._rebalances: dict[tuple[str, str, str], deque[tuple[int, int]]] = {}
+        self._begin_with(rules)
         names = {rule.name for rule in rules.rules}
         for rule, cluster, group, since_ms, fired_ms, well_ms, sent_ms, texts in json.loads(kept or "[]"):
             if rule in names:
                 alert = self._alerts[Key(rule, cluster, group)] = _Alert(since_ms)
                 alert.fired_ms, alert.well_ms, alert.texts = fired_ms, well_ms, tuple(texts)
                 alert.sent_ms = {name: ms for name, ms in sent_ms.items() if name in rules.webhooks}
+
+    def _begin_with(self, rules: Rules) -> None:
+        self._rules = rules
+        self._unmatched = {rule.name: rule.groups.wanted.without_any(()) for rule in rules.rules}
+        self._judged: dict[tuple[str, str], int] = {}
+        self._used: set[str] = set()
+
+    def replace(self, rules: Rules, now_ms: int) -> list[Notice]:
+        """Follow other rules from now on; the notices that end the alerts of those that are gone."""
+        names = {rule.name for rule in rules.rules}
+        gone = {rule.name: rule for rule in self._rules.rules if rule.name not in names}
+        ended = [key for key in self._alerts if key.rule in gone]
+        found = [notice for key in ended for notice in self._end(gone[key.rule], key, ("the rule is gone",), now_ms)]
+        for alert in self._alerts.values():
+            alert.sent_ms = {name: ms for name, ms in alert.sent_ms.items() if name in rules.webhooks}
+        self._rebalances = {own: seen for own, seen in self._rebalances.items() if own[0] in names}
+        self._begin_with(rules)
+        known = (notice._replace(to=tuple(name for name in notice.to if name in rules.webhooks)) for notice in found)
+        return [notice for notice in known if notice.to]
 
     def state(self) -> str:
         """All that has to be known after a restart."""

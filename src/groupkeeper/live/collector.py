@@ -67,6 +67,12 @@ class Collector:
         wanted = self._schedule.wanted
         return Waits(reads_records=wanted.reads_records, short_ms=wanted.short_ms)
 
+    def look_from(self, short_ms: int) -> None:
+        """`Wanted.short_ms` from the next poll on."""
+        wanted = self._schedule.wanted._replace(short_ms=short_ms)
+        self._schedule = self._schedule._replace(wanted=wanted)
+        self._waits.short_ms = short_ms
+
     async def poll(self, show: Tell | None = None) -> ClusterSnapshot:
         """Poll the cluster now. If that fails, the snapshot has the problem. ``show`` gets the snapshot before it is
         written to the history.

@@ -10,18 +10,22 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable, Collection, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from email.message import EmailMessage
 from email.utils import parsedate_to_datetime
 from http.client import HTTPException, HTTPMessage
 from typing import IO, Any
 
 from groupkeeper.live.alerts import AlertKind, Notice
-from groupkeeper.live.outbox import AT_ONCE, Failure, Outbox
+from groupkeeper.live.mail import TIMEOUT_S, send_mail
+from groupkeeper.live.outbox import Failure, Outbox
 from groupkeeper.live.rules import Webhook
 from groupkeeper.live.webhooks import request_of, title
 
-_TIMEOUT_S = 5.0
 _LAST_S = 6.0
 """The time for what is under way as the program ends."""
+
+_MOST_AT_ONCE = 256
+"""Requests to all webhooks together; each has `AT_ONCE`. A thread is there when it is needed."""
 
 _TRY_AGAIN = frozenset({408, 425, 429})
 _UNCERTAIN = frozenset({408, 500, 502, 504})
@@ -41,12 +45,16 @@ _OPENER = urllib.request.build_opener(_Straight)
 
 
 def post(url: str, document: Any) -> Failure | None:
-    """Post the document. None: it was taken. The failure's text doesn't have the address, which may be a secret."""
+    """Post the document, or send the message. None: it was taken. The failure's text doesn't have the address, which
+    may be a secret.
+    """
+    if isinstance(document, EmailMessage):
+        return send_mail(url, document)
     content = json.dumps(document).encode()
     headers = {"Content-Type": "application/json", "User-Agent": "groupkeeper"}
     try:
         request = urllib.request.Request(url, content, headers, method="POST")
-        with _OPENER.open(request, timeout=_TIMEOUT_S):
+        with _OPENER.open(request, timeout=TIMEOUT_S):
             return None
     except urllib.error.HTTPError as error:
         error.close()
@@ -93,6 +101,9 @@ class Courier:
         before = json.loads(kept or "{}")
         self.outboxes = {name: Outbox(_of_known(before.get(name), rules), self._now_ms()) for name in webhooks}
         self._news = {name: asyncio.Event() for name in webhooks}
+        self._pool = ThreadPoolExecutor(_MOST_AT_ONCE, thread_name_prefix="groupkeeper-webhook")
+        self._serving: dict[str, asyncio.Task[None]] = {}
+        self._under_way: set[asyncio.Task[None]] = set()
         self._failing: set[str] = set()
         self.changed = asyncio.Event()
         self._mistake: asyncio.Future[None]
@@ -126,31 +137,47 @@ class Courier:
 
         Raises what a request raises: that is a mistake of ours, as failures of webhooks are results.
         """
-        pool = ThreadPoolExecutor(AT_ONCE * max(1, len(self._webhooks)), thread_name_prefix="groupkeeper-webhook")
-        under_way: set[asyncio.Task[None]] = set()
         self._mistake = asyncio.get_running_loop().create_future()
-        serving = [asyncio.create_task(self._serve(name, pool, under_way)) for name in self._webhooks]
+        self._serve_all()
         try:
-            await asyncio.gather(self._mistake, *serving)
+            await self._mistake
         finally:
-            for each in serving:
+            for each in self._serving.values():
                 each.cancel()
             try:
                 async with asyncio.timeout(_LAST_S):
-                    await self._end(pool, under_way, is_kept)
+                    await self._end(is_kept)
             except TimeoutError:
                 pass
-            for each in under_way:
+            for each in self._under_way:
                 each.cancel()
-            pool.shutdown(wait=False, cancel_futures=True)
-            if not is_kept:
-                self._say_lost()
+            self._pool.shutdown(wait=False, cancel_futures=True)
+            for name in () if is_kept else self.outboxes:
+                self._say_lost(name, "are lost as there is no history")
 
-    async def _serve(self, name: str, pool: ThreadPoolExecutor, under_way: set[asyncio.Task[None]]) -> None:
+    def replace(self, webhooks: Mapping[str, Webhook]) -> None:
+        """Send to other webhooks from now on. What waits for one of the same name is sent to it; call while it runs."""
+        for name in self.outboxes.keys() - webhooks.keys():
+            self._serving.pop(name).cancel()
+            self._say_lost(name, "are lost as it is gone")
+            del self.outboxes[name], self._news[name]
+            self._failing.discard(name)
+        for name in webhooks.keys() - self.outboxes.keys():
+            self.outboxes[name], self._news[name] = Outbox(None, self._now_ms()), asyncio.Event()
+        self._webhooks = webhooks
+        self._serve_all()
+        self.changed.set()
+
+    def _serve_all(self) -> None:
+        for name in self._webhooks.keys() - self._serving.keys():
+            task = self._serving[name] = asyncio.create_task(self._serve(name))
+            task.add_done_callback(self._note_mistake)
+
+    async def _serve(self, name: str) -> None:
         outbox, news = self.outboxes[name], self._news[name]
         while True:
             news.clear()
-            self._begin(name, pool, under_way)
+            self._begin(name)
             pause_ms = outbox.pause_ms(self._now_ms())
             try:
                 async with asyncio.timeout(None if pause_ms is None else pause_ms / 1000):
@@ -158,23 +185,23 @@ class Courier:
             except TimeoutError:
                 pass
 
-    def _begin(self, name: str, pool: ThreadPoolExecutor, under_way: set[asyncio.Task[None]]) -> None:
+    def _begin(self, name: str) -> None:
         """All requests that are due."""
         while (notice := self.outboxes[name].next(self._now_ms())) is not None:
-            task = asyncio.create_task(self._bring(name, notice, pool))
-            under_way.add(task)
-            task.add_done_callback(under_way.discard)
+            task = asyncio.create_task(self._bring(self._webhooks[name], notice))
+            self._under_way.add(task)
+            task.add_done_callback(self._under_way.discard)
             task.add_done_callback(self._note_mistake)
 
     def _note_mistake(self, task: asyncio.Task[None]) -> None:
         if not task.cancelled() and (mistake := task.exception()) is not None and not self._mistake.done():
             self._mistake.set_exception(mistake)
 
-    async def _bring(self, name: str, notice: Notice, pool: ThreadPoolExecutor) -> None:
-        outbox = self.outboxes[name]
-        failure = await asyncio.get_running_loop().run_in_executor(
-            pool, post, *request_of(notice, self._webhooks[name])
-        )
+    async def _bring(self, webhook: Webhook, notice: Notice) -> None:
+        name, outbox = webhook.name, self.outboxes[webhook.name]
+        failure = await asyncio.get_running_loop().run_in_executor(self._pool, post, *request_of(notice, webhook))
+        if self.outboxes.get(name) is not outbox:
+            return  # the webhook is gone
         if failure is None:
             outbox.succeeded(notice.key, self._now_ms())
         elif outbox.failed(notice.key, failure, self._now_ms()):
@@ -188,24 +215,21 @@ class Courier:
         self._news[name].set()
         self.changed.set()
 
-    async def _end(self, pool: ThreadPoolExecutor, under_way: set[asyncio.Task[None]], is_kept: bool) -> None:
+    async def _end(self, is_kept: bool) -> None:
         if not is_kept:
             for outbox in self.outboxes.values():
                 outbox.hurry(self._now_ms())
         while True:
             if not is_kept:
                 for name in self._webhooks:
-                    self._begin(name, pool, under_way)
-            if not under_way:
+                    self._begin(name)
+            if not self._under_way:
                 return
-            await asyncio.wait(under_way, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait(self._under_way, return_when=asyncio.FIRST_COMPLETED)
 
-    def _say_lost(self) -> None:
-        for name, outbox in self.outboxes.items():
-            if outbox.pending:
-                self._tell(
-                    f"webhook {name}: {outbox.pending} notices were not delivered, and are lost as there is no history"
-                )
+    def _say_lost(self, name: str, why: str) -> None:
+        if pending := self.outboxes[name].pending:
+            self._tell(f"webhook {name}: {pending} notices were not delivered, and {why}")
 
 
 def _of_known(kept: Any, rules: Collection[str]) -> Any:

@@ -19,20 +19,28 @@ from groupkeeper.rules.status import Status
 
 
 class Template(StrEnum):
-    """The form of a webhook's requests."""
+    """The form of what a webhook is sent."""
 
     JSON = "json"
     SLACK = "slack"
+    TEAMS = "teams"
+    PAGERDUTY = "pagerduty"
     ALERTMANAGER = "alertmanager"
+    MAIL = "mail"
 
 
 class Webhook(NamedTuple):
-    """A webhook. ``repeat_ms``: the interval at which a firing alert is sent again; None: never."""
+    """A webhook. ``repeat_ms``: the interval at which a firing alert is sent again; None: never. ``key``: of a service
+    of PagerDuty, a secret as the URL can be one. ``sender`` and ``recipients``: of mail, whose URL is a mail server's.
+    """
 
     name: str
     url: str
     template: Template
     repeat_ms: int | None
+    key: str = ""
+    sender: str = ""
+    recipients: tuple[str, ...] = ()
 
 
 class AlertRule(NamedTuple):
@@ -91,7 +99,9 @@ class Rules(NamedTuple):
 
 _MAX_COUNTS = ("max_lag", "max_uncommitted", "max_lost", "max_rebalances", "max_dead_letters", "min_members")
 _TIMES = {"max_time_lag": "max_time_lag_ms", "min_retention_margin": "min_margin_ms", "max_idle": "max_idle_ms"}
-_REPEAT_MS = {Template.JSON: 4 * 3600_000, Template.SLACK: 4 * 3600_000, Template.ALERTMANAGER: 60_000}
+_REPEAT_MS = dict.fromkeys(Template, 4 * 3600_000) | {Template.ALERTMANAGER: 60_000}
+_PAGERDUTY = "https://events.pagerduty.com/v2/enqueue"
+_SCHEMES = dict.fromkeys(Template, ("http://", "https://")) | {Template.MAIL: ("smtp://", "smtps://")}
 
 
 def read_rules(path: str) -> Rules:
@@ -171,26 +181,51 @@ def _silence(table: TomlTable) -> Silence:
 
 
 def _webhook(table: TomlTable, name: str, folder: Path) -> Webhook:
-    given = {key: table.take(key, as_text, None) for key in ("url", "url_file", "url_variable")}
     template = table.take("template", _template, Template.JSON)
+    is_pagerduty, is_mail = template is Template.PAGERDUTY, template is Template.MAIL
+    keys = ("url", "key") if is_pagerduty else ("url",)
+    given = {key: _given(table, key) for key in keys}
+    sender = table.take("from", as_text) if is_mail else ""
+    recipients = tuple(table.take("mail_to", as_texts)) if is_mail else ()
     repeat_ms = table.take("repeat", _repeat_ms, _REPEAT_MS[template])
     table.end()
-    keys = [key for key, value in given.items() if value is not None]
-    if len(keys) != 1:
-        raise BadTable(f"{table.where}: expected one of url, url_file, url_variable")
-    value = given[keys[0]]
-    assert value is not None
-    url = value
-    if keys == ["url_file"]:
+    if is_pagerduty:
+        given["url"] = given["url"] or {"url": _PAGERDUTY}
+    url, *key = (_secret(table.where, key, given[key], folder) for key in keys)
+    if not url.startswith(_SCHEMES[template]):  # which may be a secret
+        raise BadTable(f"{table.where}: url gives no {' or '.join(_SCHEMES[template])} address")
+    for each in (sender, *recipients) if is_mail else ():
+        if "@" not in each or not each.isprintable() or "," in each:
+            raise BadTable(f"{table.where}: {each!r} is no address of mail")
+    return Webhook(name, url, template, repeat_ms or None, "".join(key), sender, recipients)
+
+
+def _ways(key: str) -> tuple[str, str, str]:
+    """A secret is given itself, or by a file or a variable that has it."""
+    return key, f"{key}_file", f"{key}_variable"
+
+
+def _given(table: TomlTable, key: str) -> dict[str, str]:
+    return {way: value for way in _ways(key) if (value := table.take(way, as_text, None)) is not None}
+
+
+def _secret(where: str, key: str, given: Mapping[str, str], folder: Path) -> str:
+    if len(given) != 1:
+        raise BadTable(f"{where}: expected one of {', '.join(_ways(key))}")
+    ((way, value),) = given.items()
+    if way == key:
+        return value
+    if way == f"{key}_variable":
+        text = os.environ.get(value, "").strip()
+    else:
         try:
-            url = (folder / value).read_text("utf-8").strip()
-        except OSError as problem:
-            raise BadTable(f"{table.where}: cannot read {value!r}: {problem.strerror}") from None
-    elif keys == ["url_variable"]:
-        url = os.environ.get(value, "").strip()
-    if not url.startswith(("http://", "https://")):
-        raise BadTable(f"{table.where}: {keys[0]} gives no http:// or https:// address")  # which may be a secret
-    return Webhook(name, url, template, repeat_ms or None)
+            text = (folder / value).read_text("utf-8").strip()
+        except (OSError, UnicodeDecodeError) as problem:
+            why = problem.strerror if isinstance(problem, OSError) else "it is no text in UTF-8"
+            raise BadTable(f"{where}: cannot read {value!r}: {why}") from None
+    if not text:
+        raise BadTable(f"{where}: {way} {value!r} gives nothing")
+    return text
 
 
 def _tables_by_name(value: Any) -> Mapping[str, Mapping[str, Any]]:

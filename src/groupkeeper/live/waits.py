@@ -93,7 +93,7 @@ class Waits:
     def __init__(self, *, reads_records: bool = True, short_ms: int = SHORT_MS) -> None:
         """``reads_records`` False: records are never read, and times are always interpolated."""
         self._reads_records = reads_records
-        self._short_ms = short_ms
+        self.short_ms = short_ms
         self._ends = EndsSeen()
         self._records: dict[Position, FirstRecord] = {}
         self._readable: dict[Position, FirstRecord] = {}
@@ -204,7 +204,7 @@ class Waits:
             record = self._records.get(position)
             if record is None or not record.is_transactional or position in self._readable:
                 continue
-            is_fresh = position not in uncommitted and abs(at_ms - record.timestamp) < self._short_ms
+            is_fresh = position not in uncommitted and abs(at_ms - record.timestamp) < self.short_ms
             if not is_fresh and not self._is_clear(position, end):
                 ends[position] = end
         places = list(ends)

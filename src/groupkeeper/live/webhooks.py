@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
+from datetime import UTC, datetime
+from email.message import EmailMessage
+from email.utils import format_datetime
 from typing import Any
 
 from groupkeeper.live.alerts import AlertKind, Notice
@@ -24,13 +28,23 @@ def title(notice: Notice) -> str:
 
 
 def request_of(notice: Notice, webhook: Webhook) -> tuple[str, Any]:
-    """The address, and the document to send there as JSON."""
+    """The address, and the document to send there as JSON, or as a message of mail."""
     if webhook.template is Template.SLACK:
         return webhook.url, _slack(notice)
+    if webhook.template is Template.TEAMS:
+        return webhook.url, _teams(notice)
+    if webhook.template is Template.PAGERDUTY:
+        return webhook.url, _pagerduty(notice, webhook.key)
+    if webhook.template is Template.MAIL:
+        return webhook.url, _mail(notice, webhook)
     if webhook.template is Template.ALERTMANAGER:
         url = webhook.url.rstrip("/")
         return url if url.endswith(_ALERTMANAGER_PATH) else url + _ALERTMANAGER_PATH, [_alertmanager(notice, webhook)]
-    return webhook.url, {
+    return webhook.url, _facts(notice)
+
+
+def _facts(notice: Notice) -> dict[str, Any]:
+    return {
         "schema": "alert/1",
         "status": notice.kind.value,
         "rule": notice.key.rule,
@@ -68,6 +82,59 @@ def _code(command: str) -> str:
 def _escaped(text: str) -> str:
     """In Slack's format: otherwise a group's name could notify all members of a channel."""
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+def _lines(notice: Notice) -> list[str]:
+    """What is told of a notice beside its title, as plain text."""
+    owner = [f"Owner: {notice.owner}"] if notice.owner else []
+    return [*notice.texts, *owner, *([notice.command] if notice.command else []), f"since {utc_text(notice.since_ms)}"]
+
+
+def _teams(notice: Notice) -> Any:
+    """An adaptive card. Runs of text have no markup, so that a group's name is shown as it is."""
+    head = title(notice) + (" (still)" if notice.is_repeat else "")
+    texts = [{"type": "TextRun", "text": head, "weight": "Bolder"}]
+    texts += [{"type": "TextRun", "text": line} for line in _lines(notice)]
+    body = [{"type": "RichTextBlock", "inlines": [text]} for text in texts]
+    card = {"type": "AdaptiveCard", "version": "1.4", "body": body}
+    content = {"contentType": "application/vnd.microsoft.card.adaptive", "content": card}
+    return {"type": "message", "attachments": [content]}
+
+
+_PAGERDUTY_SEVERITIES = frozenset({"critical", "error", "warning", "info"})
+
+
+def _pagerduty(notice: Notice, key: str) -> Any:
+    """An event of version 2. Events with the same key are one incident, which the last of them resolves."""
+    rule, cluster, group = notice.key
+    dedup = hashlib.sha256("\0".join(notice.key).encode("utf-8", "surrogatepass")).hexdigest()
+    event = {"routing_key": key, "dedup_key": f"groupkeeper-{dedup}"}
+    if notice.kind is AlertKind.RESOLVED:
+        return event | {"event_action": "resolve"}
+    severity = notice.severity if notice.severity in _PAGERDUTY_SEVERITIES else "warning"
+    payload = {
+        "summary": f"{title(notice)}: {'; '.join(notice.texts)}"[:1024],
+        "source": cluster,
+        "severity": severity,
+        "timestamp": utc_text(notice.since_ms),
+        "component": group or cluster,
+        "class": rule,
+        "custom_details": _facts(notice),
+    }
+    return event | {"event_action": "trigger", "client": "groupkeeper", "payload": payload}
+
+
+def _mail(notice: Notice, webhook: Webhook) -> EmailMessage:
+    """Replies and later notices of an alert are one thread."""
+    message = EmailMessage()
+    message["From"], message["To"] = webhook.sender, ", ".join(webhook.recipients)
+    subject = title(notice) + (" (still)" if notice.is_repeat else "")
+    message["Subject"] = "".join(each if each.isprintable() else "\ufffd" for each in subject)
+    message["Date"] = format_datetime(datetime.fromtimestamp(notice.at_ms / 1000, UTC))
+    thread = hashlib.sha256("\0".join((*notice.key, str(notice.since_ms))).encode("utf-8", "surrogatepass")).hexdigest()
+    message["References"] = f"<{thread[:32]}@groupkeeper>"
+    message.set_content("\n".join(_lines(notice)).encode("utf-8", "replace").decode() + "\n")
+    return message
 
 
 def _alertmanager(notice: Notice, webhook: Webhook) -> Any:

@@ -122,6 +122,7 @@ async def serve(
     )
     server = _PageServer(config)
     logging.getLogger("uvicorn.error").addFilter(_ABOUT_ENDED)
+    logging.getLogger("uvicorn.error").setLevel(logging.WARNING)
     beside = (server.hang_up(), *beside)
     working = [asyncio.create_task(each) for each in (*(collector.run(told) for collector in collectors), *beside)]
     working.append(asyncio.create_task(server.serve(sockets=[listening])))

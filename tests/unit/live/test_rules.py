@@ -40,7 +40,7 @@ def test_what_a_rule_says(tmp_path: Path) -> None:
     assert read_rules(str(path)).short_ms == 30_000
     assert rule.limits.states == {GroupState.STABLE, GroupState.EMPTY}
     assert rule.to == ("chat",)
-    assert tuple(rules.webhooks["chat"]) == ("chat", "https://chat.example/token", Template.SLACK, None)
+    assert tuple(rules.webhooks["chat"]) == ("chat", "https://chat.example/token", Template.SLACK, None, "", "", ())
     assert (rules.silences[0].from_ms, rules.silences[0].until_ms) == (0, 1_796_104_800_000)
 
 
@@ -74,8 +74,25 @@ def test_what_a_rule_says(tmp_path: Path) -> None:
         (RULE + '[[silence]]\nwhy = "x"\nuntil = "tomorrow"', "silence 1: until: expected a date and time"),
         (RULE + "[webhook.chat]", "webhook.chat: expected one of url, url_file, url_variable"),
         (RULE + '[webhook.chat]\nurl_file = "nowhere"', "webhook.chat: cannot read 'nowhere'"),
-        (RULE + '[webhook.chat]\nurl_variable = "NOT_SET_ANYWHERE"', "webhook.chat: url_variable gives no http://"),
-        (RULE + HOOK + 'template = "pigeon"', "webhook.chat: template: expected one of json, slack, alertmanager"),
+        (
+            RULE + '[webhook.chat]\nurl_variable = "NOT_SET_ANYWHERE"',
+            "webhook.chat: url_variable 'NOT_SET_ANYWHERE' gives nothing",
+        ),
+        (RULE + '[webhook.p]\ntemplate = "pagerduty"', "webhook.p: expected one of key, key_file, key_variable"),
+        (RULE + HOOK + 'key = "x"', "webhook.chat: 'key' is not known here"),
+        (RULE + '[webhook.m]\ntemplate = "mail"\nurl = "smtp://h"\nfrom = "a@b"', "webhook.m: mail_to is missing"),
+        (
+            RULE + '[webhook.m]\ntemplate = "mail"\nurl = "http://h"\nfrom = "a@b"\nmail_to = ["c@d"]',
+            "webhook.m: url gives no smtp:// or smtps:// address",
+        ),
+        (
+            RULE + '[webhook.m]\ntemplate = "mail"\nurl = "smtp://h"\nfrom = "a@b"\nmail_to = ["c\\n"]',
+            "webhook.m: 'c\\n' is no address of mail",
+        ),
+        (
+            RULE + HOOK + 'template = "pigeon"',
+            "webhook.chat: template: expected one of json, slack, teams, pagerduty, alertmanager, mail",
+        ),
         (RULE + "[rules]", "'rules' is not known here"),
     ],
 )
@@ -98,11 +115,12 @@ def test_an_address_is_never_said() -> None:
     assert "secret" not in str(refused.value)
 
 
-def test_the_example_of_the_guide(tmp_path: Path) -> None:
+def test_the_example_of_the_guide(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PAGERDUTY_KEY", "secret")
     guide = (Path(__file__).parents[3] / "docs/serve.md").read_text()
     blocks = [block.split("```")[0] for block in guide.split("```toml\n")[1:]]
     (example,) = [block for block in blocks if "[[rule]]" in block]
     (tmp_path / "slack-url").write_text("https://chat.example/token")
     rules = rules_of(tomllib.loads(example), tmp_path)
     assert [rule.name for rule in rules.rules] == ["orders behind", "cluster down"]
-    assert set(rules.webhooks) == {"chat", "oncall"}
+    assert set(rules.webhooks) == {"chat", "oncall", "post"}

@@ -6,11 +6,12 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from starlette.requests import Request
 from tests.unit.live.views import snapshot, view
 
 from groupkeeper.live.model import Scope
 from groupkeeper.live.toml_tables import BadTable
-from groupkeeper.web.access.people import BadTokens, read_tokens
+from groupkeeper.web.access.people import Access, BadTokens, PageTokens, read_tokens
 from groupkeeper.web.access.roles import Rights, Role, Roles, grants_of, read_grants
 
 ROLES = """
@@ -134,8 +135,10 @@ def test_tokens(tmp_path: Path) -> None:
     path = tmp_path / "tokens"
     path.write_text("# who\nalice  0123456789abcdef-alice\n\nbob\t0123456789abcdef#bob\n")
     tokens = read_tokens(str(path))
-    assert tokens.owner("0123456789abcdef-alice") == "alice"
-    assert tokens.owner("0123456789abcdef#bob") == "bob"
+    for token, name in (("0123456789abcdef-alice", "alice"), ("0123456789abcdef#bob", "bob")):
+        owner = tokens.owner(token)
+        assert owner is not None
+        assert owner.name == name
     for wrong in ("", "0123456789abcdef-alic", "alice", "0123456789abcdef-alice ", "\udcff"):
         assert tokens.owner(wrong) is None
 
@@ -157,3 +160,18 @@ def test_a_file_of_tokens_that_makes_no_sense(tmp_path: Path, text: str, said: s
         read_tokens(str(path))
     assert said in str(refused.value)
     assert "secret" not in str(refused.value)
+
+
+def test_a_session_ends_with_the_token_that_it_began_with() -> None:
+    access = Access(
+        Roles(None, changes=False), PageTokens({"0123456789-old": "alice", "0123456789-bob": "bob"}), is_open=False
+    )
+    old, bob = access.log_in("0123456789-old"), access.log_in("0123456789-bob")
+    access.take_tokens(PageTokens({"0123456789-new": "alice", "0123456789-bob": "bob"}))
+
+    def who(session: str | None) -> str | None:
+        cookie = f"groupkeeper={session}".encode()
+        person = access.person(Request({"type": "http", "headers": [(b"cookie", cookie)]}))
+        return None if person is None else person.name
+
+    assert (who(old), who(bob)) == (None, "bob")

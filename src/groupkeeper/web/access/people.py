@@ -37,16 +37,23 @@ class Person(NamedTuple):
     is_known: bool = True
 
 
+class TokenOwner(NamedTuple):
+    """A user, and the hash of the user's token."""
+
+    name: str
+    digest: bytes
+
+
 class PageTokens:
     """Tokens, of which only the hashes are held, with the names of their owners."""
 
     def __init__(self, names_by_token: Mapping[str, str]) -> None:
-        self._names = [(_digest(token), name) for token, name in names_by_token.items()]
+        self.owners = [TokenOwner(name, _digest(token)) for token, name in names_by_token.items()]
 
-    def owner(self, token: str) -> str | None:
+    def owner(self, token: str) -> TokenOwner | None:
         """The owner of a token. Takes the same time for every token."""
         given = _digest(token)
-        found = [name for digest, name in self._names if hmac.compare_digest(digest, given)]
+        found = [owner for owner in self.owners if hmac.compare_digest(owner.digest, given)]
         return found[0] if found else None
 
 
@@ -121,8 +128,17 @@ class Access:
         self._roles = roles
         self._tokens = tokens
         self._proxy = proxy
-        self._sessions: dict[str, tuple[str, float]] = {}
+        self._sessions: dict[str, tuple[TokenOwner, float]] = {}
         self._key = secrets.token_bytes(32)
+
+    def take_roles(self, roles: Roles) -> None:
+        """Other roles from now on."""
+        self._roles = roles
+
+    def take_tokens(self, tokens: PageTokens) -> None:
+        """Other tokens from now on. Sessions that began with one that is gone end."""
+        self._tokens = tokens
+        self._sessions = {key: session for key, session in self._sessions.items() if session[0] in tokens.owners}
 
     def forget_views(self) -> None:
         """A cluster has a new snapshot."""
@@ -138,12 +154,13 @@ class Access:
     def _name(self, request: Request) -> tuple[str | None, str]:
         scheme, _, token = request.headers.get("authorization", "").partition(" ")
         if scheme.lower() == "bearer" and self._tokens is not None:
-            return self._tokens.owner(token.strip()), ""
+            owner = self._tokens.owner(token.strip())
+            return (None if owner is None else owner.name), ""
         if self._proxy is not None and (name := self._proxy.user(request)) is not None:
             return name, ""
         session = request.cookies.get(cookie_name(request), "")
-        name, until = self._sessions.get(session, ("", 0.0))
-        return (name, session) if time.monotonic() < until else (None, "")
+        begun = self._sessions.get(session)
+        return (begun[0].name, session) if begun is not None and time.monotonic() < begun[1] else (None, "")
 
     def log_in(self, token: str) -> str | None:
         """A new session of a token's owner, None when it is none."""

@@ -1,0 +1,49 @@
+"""The log of commands that run on: rows of text, or of JSON for programs that collect logs, on standard error."""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+import time
+from argparse import Namespace, _ActionsContainer
+
+from groupkeeper.operations.times import utc_text
+
+_JSON = "json"
+
+
+def add_log_format(command: _ActionsContainer) -> None:
+    """The argument for ``log_to_stderr``."""
+    command.add_argument(
+        "--log-format",
+        choices=["text", _JSON],
+        default="text",
+        help="rows of the log on standard error as text, or each as an object of JSON; default: text",
+    )
+
+
+def log_to_stderr(options: Namespace, text_form: str, time_form: str | None = None) -> None:
+    """Write every row of the level INFO and above from now on. ``text_form``: of rows of text, for ``logging``;
+    ``time_form``: of times in UTC there, None: as ``logging`` has them.
+    """
+    handler = logging.StreamHandler(sys.stderr)
+    form = _JsonRows() if options.log_format == _JSON else logging.Formatter(text_form, time_form)
+    if time_form is not None:
+        form.converter = time.gmtime
+    handler.setFormatter(form)
+    logging.basicConfig(handlers=[handler], level=logging.INFO)
+    logging.raiseExceptions = False  # where standard error is gone, the rows are
+
+
+class _JsonRows(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        row = {
+            "time": utc_text(int(record.created * 1000)),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": record.getMessage(),
+        }
+        if record.exc_info:
+            row["traceback"] = self.formatException(record.exc_info)
+        return json.dumps(row)

@@ -1,0 +1,73 @@
+"""Sending a message to a mail server."""
+
+from __future__ import annotations
+
+import contextlib
+import smtplib
+import ssl
+from collections.abc import Mapping
+from email.message import EmailMessage
+from urllib.parse import unquote, urlsplit
+
+from groupkeeper.live.outbox import Failure
+
+TIMEOUT_S = 5.0
+
+
+def send_mail(url: str, message: EmailMessage) -> Failure | None:
+    """Send it by the server of ``smtp://[USER:PASSWORD@]HOST[:PORT]``. None: the server took it.
+
+    ``smtps`` begins with TLS, ``smtp`` goes on with it where the server offers it. A password is sent by TLS only.
+    """
+    try:
+        parts = urlsplit(url)
+        host, port, user, password = parts.hostname or "", parts.port, parts.username, parts.password
+    except ValueError:
+        return Failure("bad address", "the url of the mail server is no address", is_final=True)
+    is_sent = False
+    try:
+        server = _connected(host, port, is_safe=parts.scheme == "smtps")
+        try:
+            if user is not None:
+                if not isinstance(server.sock, ssl.SSLSocket):
+                    return Failure("no TLS", "the mail server offers no TLS for the password", is_final=True)
+                server.login(unquote(user), unquote(password or ""))
+            is_sent = True
+            refused = server.send_message(message)
+        finally:
+            with contextlib.suppress(smtplib.SMTPException, OSError):
+                server.quit()
+    except smtplib.SMTPRecipientsRefused as error:
+        return _refused(error.recipients)
+    except smtplib.SMTPResponseException as error:
+        return _of_status(error.smtp_code)
+    except (smtplib.SMTPException, OSError) as error:
+        text = error.strerror if isinstance(error, OSError) and error.strerror else type(error).__name__
+        return Failure("not reached", f"not reached: {text}", may_be_taken=is_sent)
+    if refused:  # some of the recipients: the others would get it twice
+        return _refused(refused)._replace(is_final=True, may_be_taken=True)
+    return None
+
+
+def _connected(host: str, port: int | None, *, is_safe: bool) -> smtplib.SMTP:
+    trusted = ssl.create_default_context()
+    if is_safe:
+        return smtplib.SMTP_SSL(host, port or 465, timeout=TIMEOUT_S, context=trusted)
+    server = smtplib.SMTP(host, port or 25, timeout=TIMEOUT_S)
+    try:
+        server.ehlo()
+        if server.has_extn("starttls"):
+            server.starttls(context=trusted)
+    except BaseException:
+        server.close()
+        raise
+    return server
+
+
+def _refused(recipients: Mapping[str, tuple[int, bytes]]) -> Failure:
+    return _of_status(max(code for code, _ in recipients.values()))
+
+
+def _of_status(code: int) -> Failure:
+    text = f"SMTP status {code}"
+    return Failure(text, text, is_final=code >= 500)
