@@ -75,6 +75,9 @@ def test_the_chart(tmp_path: Path, full: bool) -> None:
         )
         assert done.returncode == 0, done.stdout + done.stderr
     arguments = re.findall(r"^            - (.*)", done.stdout.split("args:")[1].split("ports:")[0], re.MULTILINE)
-    options = parser().parse_args([each.strip('"') for each in arguments])
+    properties = tmp_path / "client.properties"
+    properties.touch()
+    words = [each.strip('"').replace("/secrets/client.properties", str(properties)) for each in arguments]
+    options = parser().parse_args(words)
     assert len(options.bootstrap_server) == (2 if full else 1)
     assert (options.rules is not None, "kind: ConfigMap" in done.stdout) == (full, full)
