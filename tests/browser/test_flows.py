@@ -79,7 +79,14 @@ def stage(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
             served.until_ready()
             paths = ["/", "/cluster?cluster=prod", "/cluster?cluster=dr", "/group?cluster=prod&group=search"]
             paths += ["/topics?cluster=prod", "/topic?cluster=prod&topic=orders", "/change?cluster=prod&group=search"]
-            paths += ["/sweep?cluster=prod", "/journal", "/plans", "/login", "/group?cluster=prod&group=nobody"]
+            paths += [
+                "/sweep?cluster=prod",
+                "/search?q=s",
+                "/journal",
+                "/plans",
+                "/login",
+                "/group?cluster=prod&group=nobody",
+            ]
             paths += [f"/{page}?cluster=prod&group={MEMBERS}" for page in ("group", "change")] + ["/words"]
             yield Stage(served, broker.bootstrap_servers, paths)
         watcher.close()
@@ -272,7 +279,7 @@ def test_names_with_markup_are_names(stage: Stage, browser: Browser) -> None:
             f"/cluster?cluster=prod&q={typed}&sort={typed}&page={typed}&state={typed}",
         ]
         asked += [f"/journal?group={typed}", f"/topics?cluster=prod&q={typed}", f"/topic?cluster=prod&topic={typed}"]
-        asked += [f"/plan?id={typed}", f"/journal/change?id={typed}", f"/nowhere/{typed}"]
+        asked += [f"/search?q={typed}", f"/plan?id={typed}", f"/journal/change?id={typed}", f"/nowhere/{typed}"]
         for path in [*stage.paths, *made_paths(alice), groups[0], change, *asked]:
             alice.open(path)
             assert page.evaluate("document.querySelectorAll('img,main script').length") == 0, path

@@ -327,6 +327,11 @@ async def test_roles_say_what_is_seen_and_what_is_changed(broker: BackgroundBrok
     assert (await bob.get("/metrics")).status == 403
     topics = await bob.get("/topic?cluster=prod&topic=orders")
     assert ("billing" in topics.words, "search" in topics.words) == (True, False)
+    found = (await bob.get("/search?q=Ll")).words
+    assert ("1 group and 0 topics" in found, "billing" in found) == (True, True)
+    assert "0 groups and 0 topics" in (await bob.get("/search?q=search")).words
+    assert "audit" in (await (await site.of(ALICE)).get("/search?q=aud")).words
+    assert (await bob.get("/search?q=+")).path == "/"
     assert (await bob.get("/readyz")).text == "ready\n"
     # What bob may not see he cannot change by its name, nor what alice has planned.
     alice = await site.of(ALICE)
@@ -364,7 +369,13 @@ async def test_no_route_tells_of_what_the_viewer_may_not_see(broker: BackgroundB
     done = await apply(alice, await reset(to="latest"))
     asked = {"cluster": "prod", "group": "hidden-group", "topic": "hidden-topic"}
     asked |= {"change": done.field("change"), "id": (await reset(to="earliest")).parameter("id")}
-    wishes = [asked, {**asked, "group": "billing", "topic": "orders", "id": asked["change"]}, {"cluster": "prod"}, {}]
+    wishes = [
+        asked,
+        {**asked, "group": "billing", "topic": "orders", "id": asked["change"]},
+        {"cluster": "prod"},
+        {"q": "idden"},
+        {},
+    ]
     hidden = {"hidden-group", "hidden-topic"}
     told, answered = [], 0
     for route in site.served.routes():

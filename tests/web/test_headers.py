@@ -20,7 +20,7 @@ AGE = re.compile(r"[\w ]+ ago")
 PATHS = (
     "/", "/cluster?cluster=prod", "/group?cluster=prod&group=search", "/topics?cluster=prod", "/login", "/journal",
     "/topic?cluster=prod&topic=orders", "/groups.csv?cluster=prod", "/prometheus-rules.yaml", "/metrics", "/nowhere",
-    "/change?cluster=prod&group=search", "/readyz", "/style.css",
+    "/change?cluster=prod&group=search", "/readyz", "/style.css", "/search?q=s",
 )  # fmt: skip
 
 

@@ -38,7 +38,8 @@ from groupkeeper.web.pages.glossary import glossary_page
 from groupkeeper.web.pages.group import group_page
 from groupkeeper.web.pages.judged import KeptRows
 from groupkeeper.web.pages.parts import Viewer
-from groupkeeper.web.pages.topics import topic_page, topics_of, topics_page
+from groupkeeper.web.pages.search import search_page
+from groupkeeper.web.pages.topics import LONGEST_TEXT, topic_page, topics_of, topics_page
 
 LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "[::1]"})
 
@@ -91,6 +92,7 @@ class Site:
             "/group": self.group,
             "/topics": self.topics,
             "/topic": self.topic,
+            "/search": self.search,
             "/events": self.events,
             "/metrics": self.metrics,
             **{f"/{name}": self.file for name in FILES},
@@ -325,6 +327,13 @@ class Site:
             reason = "No group that you may see has offsets of this topic, or a member that reads it."
             return self._nowhere(request, reason, snapshot)
         return html_answer(topic_page(snapshot, found[0], request.query_params, _now_ms(), self._viewer(request)))
+
+    async def search(self, request: Request) -> Response:
+        viewer, text = self._viewer(request), request.query_params.get("q", "").strip()[:LONGEST_TEXT]
+        if not text:
+            return RedirectResponse("/", 303, HEADERS)
+        seen = viewer.seen(self._snapshots())
+        return self._shared(request, seen, lambda: search_page(seen, text, viewer, self._rows.rows_of))
 
     def _viewer(self, request: Request) -> Viewer:
         return self._changes.viewer(request)

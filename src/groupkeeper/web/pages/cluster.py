@@ -30,7 +30,7 @@ _KEYS: Mapping[str, Callable[[JudgedGroup], float | str | None]] = {
     "rebalances": lambda row: row.group.rebalances,
     "still": lambda row: row.judged.still_ms,
 }
-_COLUMNS = (
+COLUMNS = (
     PageColumn("status", "", "status"),
     PageColumn("group", "", "group"),
     PageColumn("lag", "n", "lag"),
@@ -127,8 +127,8 @@ def cluster_page(
     counts = f"{words.counted(len(rows), 'group')} of {len(snapshot.groups):,}"
     csv_link = wish.link("/groups.csv", snapshot.cluster)
     table = parts.table(
-        [order.head(column, link) for column in _COLUMNS],
-        (_cells(snapshot.cluster, row) for row in order.cut(rows)),
+        [order.head(column, link) for column in COLUMNS],
+        (cells(snapshot.cluster, row) for row in order.cut(rows)),
         "groups",
     )
     topics_link = parts.url("/topics", cluster=snapshot.cluster)
@@ -170,7 +170,8 @@ def _form(snapshot: ClusterSnapshot, wish: Wish) -> str:
     )
 
 
-def _cells(cluster: str, row: JudgedGroup) -> Sequence[PageCell]:
+def cells(cluster: str, row: JudgedGroup) -> Sequence[PageCell]:
+    """A group, by the columns."""
     group, wait = row.group, row.group.wait
     link = parts.url("/group", cluster=cluster, group=group.group_id)
     why = parts.problem(group.problems[0]) if group.problems else parts.without_commit(group.lag) or parts.unread(group)

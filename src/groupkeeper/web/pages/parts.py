@@ -79,7 +79,7 @@ def url(path: str, **parameters: str | int | None) -> str:
 class Viewer(NamedTuple):
     """The reader of a page. ``person`` None: there is no login. ``seal``: what their forms carry. ``has_login``:
     whether one can log in here. ``changes``: whether anything can be changed here. ``has_journal``: whether there is
-    one to look at.
+    one to look at. ``can_search``: whether pages of clusters may be asked for.
     """
 
     person: Person | None = None
@@ -87,6 +87,7 @@ class Viewer(NamedTuple):
     has_login: bool = False
     changes: bool = False
     has_journal: bool = False
+    can_search: bool = False
 
     @property
     def name(self) -> str:
@@ -117,7 +118,8 @@ class Viewer(NamedTuple):
 
     def line(self) -> str:
         """Links to other pages, and the user's name: at the top of a page."""
-        links = '<a href="/journal">journal</a>' if self.has_journal else ""
+        links = _SEARCH if self.can_search else ""
+        links += '<a href="/journal">journal</a>' if self.has_journal else ""
         links += ' <a href="/plans">plans</a>' if self.changes and self.name else ""
         links += ' <a href="/login">log in</a>' if self.can_log_in else ""
         out = ""
@@ -127,6 +129,12 @@ class Viewer(NamedTuple):
         who = f"<span>{text(self.name)} {out}</span>" if self.name else ""
         return f'<nav class="who" aria-label="elsewhere">{links}{who}</nav>'
 
+
+_SEARCH = (
+    '<form method="get" action="/search" role="search"><input type="search" name="q" required maxlength="249" '
+    'aria-label="groups and topics of all clusters" placeholder="group or topic"/>'
+    '<button type="submit">find</button></form>'
+)
 
 ANONYMOUS = Viewer()
 

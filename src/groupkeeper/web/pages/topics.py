@@ -72,7 +72,7 @@ _COLUMNS = (
     PageColumn("lost", "n", "lost"),
 )
 _ASCENDING_FIRST = ("topic", "margin")
-_LONGEST_TEXT = 300
+LONGEST_TEXT = 300
 
 
 def topics_of(snapshot: ClusterSnapshot, wanted: str = "") -> list[TopicRow]:
@@ -94,7 +94,7 @@ def topics_page(
     if not snapshot.known.is_up:
         return parts.page(title, when, parts.way_to(snapshot.cluster), viewer, follows=snapshot.cluster)
     snapshot = snapshot.known
-    text = parameters.get("q", "")[:_LONGEST_TEXT]
+    text = parameters.get("q", "")[:LONGEST_TEXT]
     order = Order.of(parameters, _KEYS, "time_lag", _ASCENDING_FIRST)
     topics = topics_of(snapshot, text.lower())
     ordered(topics, _KEYS[order.sort], order)
