@@ -1,9 +1,11 @@
 """A broker over real sockets, and connections that speak raw protocol messages."""
 
+from __future__ import annotations
+
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from pathlib import Path
-from typing import Self, TypeVar, cast
+from typing import TYPE_CHECKING, Self, TypeVar, cast
 
 import pytest
 from tests.broker.started import Begin
@@ -27,6 +29,9 @@ from groupkeeper.protocol.messages.list_offsets_response import ListOffsetsParti
 from groupkeeper.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
 from groupkeeper.protocol.messages.produce_response import PartitionProduceResponse, ProduceResponse
 from groupkeeper.protocol.primitives import RootMessage
+
+if TYPE_CHECKING:
+    from tests.broker.nodes import Nodes
 
 R = TypeVar("R", bound=RootMessage)
 
@@ -156,6 +161,15 @@ async def connect() -> AsyncIterator[Connect]:
 async def wire(broker: Broker, connect: Connect) -> Wire:
     """A connection to `broker`."""
     return await connect(broker)
+
+
+@pytest.fixture
+async def nodes(tmp_path: Path) -> AsyncIterator[Nodes]:
+    """A cluster of three nodes."""
+    from tests.broker.nodes import PROPERTIES, Nodes
+
+    async with Broker(directory=tmp_path / "data", properties=PROPERTIES, brokers=3) as broker:
+        yield Nodes(broker)
 
 
 @pytest.fixture

@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 from tests.broker.conftest import Wire
+from tests.broker.nodes import PROPERTIES, TRANSACTION, Nodes, batch, code_of, produce
 
 from groupkeeper.broker import Broker
 from groupkeeper.broker.coordination.transaction_marker import Marker
 from groupkeeper.broker.settings.table import InvalidSetting
 from groupkeeper.protocol.errors import (
-    CoordinatorNotAvailable,
     ElectionNotNeeded,
     EligibleLeadersNotAvailable,
     FencedLeaderEpoch,
     InvalidReplicaAssignment,
     InvalidReplicationFactor,
     LeaderNotAvailable,
-    NoReassignmentInProgress,
     NotCoordinator,
     NotEnoughReplicas,
     NotLeaderOrFollower,
@@ -28,25 +26,12 @@ from groupkeeper.protocol.errors import (
     PreferredLeaderNotAvailable,
     UnknownLeaderEpoch,
 )
-from groupkeeper.protocol.messages.alter_partition_reassignments_request import (
-    AlterPartitionReassignmentsRequest,
-    ReassignablePartition,
-    ReassignableTopic,
-)
-from groupkeeper.protocol.messages.alter_partition_reassignments_response import AlterPartitionReassignmentsResponse
 from groupkeeper.protocol.messages.create_partitions_request import (
     CreatePartitionsAssignment,
     CreatePartitionsRequest,
     CreatePartitionsTopic,
 )
 from groupkeeper.protocol.messages.create_partitions_response import CreatePartitionsResponse
-from groupkeeper.protocol.messages.create_topics_request import (
-    CreatableReplicaAssignment,
-    CreatableTopic,
-    CreatableTopicConfig,
-    CreateTopicsRequest,
-)
-from groupkeeper.protocol.messages.create_topics_response import CreateTopicsResponse
 from groupkeeper.protocol.messages.describe_cluster_request import DescribeClusterRequest
 from groupkeeper.protocol.messages.describe_cluster_response import DescribeClusterResponse
 from groupkeeper.protocol.messages.describe_topic_partitions_request import DescribeTopicPartitionsRequest, TopicRequest
@@ -55,24 +40,14 @@ from groupkeeper.protocol.messages.elect_leaders_request import ElectLeadersRequ
 from groupkeeper.protocol.messages.elect_leaders_response import ElectLeadersResponse
 from groupkeeper.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
 from groupkeeper.protocol.messages.fetch_response import FetchResponse
-from groupkeeper.protocol.messages.find_coordinator_request import FindCoordinatorRequest
-from groupkeeper.protocol.messages.find_coordinator_response import FindCoordinatorResponse
 from groupkeeper.protocol.messages.heartbeat_request import HeartbeatRequest
 from groupkeeper.protocol.messages.heartbeat_response import HeartbeatResponse
 from groupkeeper.protocol.messages.init_producer_id_request import InitProducerIdRequest
 from groupkeeper.protocol.messages.init_producer_id_response import InitProducerIdResponse
 from groupkeeper.protocol.messages.list_groups_request import ListGroupsRequest
 from groupkeeper.protocol.messages.list_groups_response import ListGroupsResponse
-from groupkeeper.protocol.messages.list_partition_reassignments_request import ListPartitionReassignmentsRequest
-from groupkeeper.protocol.messages.list_partition_reassignments_response import ListPartitionReassignmentsResponse
-from groupkeeper.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
-from groupkeeper.protocol.messages.metadata_response import MetadataResponse, MetadataResponsePartition
-from groupkeeper.protocol.messages.offset_commit_request import (
-    OffsetCommitRequest,
-    OffsetCommitRequestPartition,
-    OffsetCommitRequestTopic,
-)
-from groupkeeper.protocol.messages.offset_commit_response import OffsetCommitResponse
+from groupkeeper.protocol.messages.metadata_request import MetadataRequest
+from groupkeeper.protocol.messages.metadata_response import MetadataResponse
 from groupkeeper.protocol.messages.offset_for_leader_epoch_request import (
     OffsetForLeaderEpochRequest,
     OffsetForLeaderPartition,
@@ -85,83 +60,8 @@ from groupkeeper.protocol.messages.share_fetch_request import FetchPartition as 
 from groupkeeper.protocol.messages.share_fetch_request import FetchTopic as FetchTopicOfShares
 from groupkeeper.protocol.messages.share_fetch_request import ShareFetchRequest
 from groupkeeper.protocol.messages.share_fetch_response import ShareFetchResponse
-from groupkeeper.protocol.record_batch import Record, write_batch
 
-GROUP, TRANSACTION = 0, 1
 RACK_AWARE = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
-PROPERTIES = {"offsets.topic.num.partitions": "6", "transaction.state.log.num.partitions": "6"}
-
-
-class Nodes:
-    """Three nodes, with a connection to each."""
-
-    def __init__(self, broker: Broker) -> None:
-        self.broker = broker
-        self._wires: dict[int, Wire] = {}
-
-    async def __call__(self, node: int) -> Wire:
-        """The connection to a node."""
-        if node not in self._wires:
-            self._wires[node] = await self.connect(node)
-        return self._wires[node]
-
-    async def connect(self, node: int) -> Wire:
-        at = self.broker.endpoint("PLAINTEXT", node)
-        return await Wire.open(f"{at.host}:{at.port}")
-
-    async def create(self, name: str, *replicas: list[int], factor: int = -1, **configs: str) -> int:
-        """Creates a topic; returns the error code."""
-        assigned = [CreatableReplicaAssignment(index, nodes) for index, nodes in enumerate(replicas)]
-        settings = [CreatableTopicConfig(key.replace("_", "."), value) for key, value in configs.items()]
-        topic = CreatableTopic(name, -1, factor, assigned, settings)
-        wire = await self(min(self.broker.topics.placements.running))
-        return (await wire.call(CreateTopicsRequest([topic]), 7, CreateTopicsResponse)).topics[0].error_code
-
-    async def partition(self, topic: str, index: int = 0) -> MetadataResponsePartition:
-        wire = await self(min(self.broker.topics.placements.running))
-        answer = await wire.call(MetadataRequest([MetadataRequestTopic(name=topic)]), 12, MetadataResponse)
-        return answer.topics[0].partitions[index]
-
-    async def coordinator(self, key: str, kind: int = GROUP) -> int:
-        """The node of a coordinator; −1 when there is none."""
-        wire = await self(min(self.broker.topics.placements.running))
-        for _ in range(2):  # the first request creates the topic
-            request = FindCoordinatorRequest(key_type=kind, coordinator_keys=[key])
-            (found,) = (await wire.call(request, 6, FindCoordinatorResponse)).coordinators
-            if found.error_code != CoordinatorNotAvailable.code:
-                break
-        return found.node_id
-
-    async def commit(self, node: int, offset: int) -> int:
-        """Commits an offset of t-0 for the group g at a node; returns the error code."""
-        topics = [OffsetCommitRequestTopic("t", partitions=[OffsetCommitRequestPartition(0, offset, -1, "")])]
-        wire = await self(node)
-        answer = await wire.call(OffsetCommitRequest("g", topics=topics), 9, OffsetCommitResponse)
-        return answer.topics[0].partitions[0].error_code
-
-    async def forget(self, node: int) -> None:
-        await self._wires.pop(node).close()
-
-
-@pytest.fixture
-async def nodes(tmp_path: Path) -> AsyncIterator[Nodes]:
-    async with Broker(directory=tmp_path / "data", properties=PROPERTIES, brokers=3) as broker:
-        yield Nodes(broker)
-
-
-def batch(*values: bytes) -> bytes:
-    return write_batch([Record(None, value, timestamp=1) for value in values])
-
-
-async def produce(wire: Wire, topic: str, *values: bytes, acks: int = -1, version: int = 11) -> ProduceResponse:
-    parts = [PartitionProduceData(0, batch(*values))]
-    return await wire.call(
-        ProduceRequest(None, acks, 1000, [TopicProduceData(topic, partition_data=parts)]), version, ProduceResponse
-    )
-
-
-def code_of(response: ProduceResponse) -> int:
-    return response.responses[0].partition_responses[0].error_code
 
 
 async def test_three_nodes_are_named(nodes: Nodes) -> None:
@@ -494,35 +394,6 @@ async def test_a_leader_that_was_not_in_sync_has_not_all_records(nodes: Nodes) -
     await nodes.broker.kill_node(2)
     await nodes.broker.start_node(3)  # it left before "c"
     assert (await (await nodes(3)).list_offset("t", -1)).offset == 2
-
-
-async def test_partitions_get_other_replicas(nodes: Nodes) -> None:
-    await nodes.create("t", [1, 2])
-    await produce(await nodes(1), "t", b"a")
-    wire = await nodes(2)
-
-    async def reassign(*replicas: int, may_resize: bool = True) -> int:
-        parts = [ReassignablePartition(0, list(replicas) or None)]
-        request = AlterPartitionReassignmentsRequest(
-            allow_replication_factor_change=may_resize, topics=[ReassignableTopic("t", parts)]
-        )
-        answer = await wire.call(request, 1, AlterPartitionReassignmentsResponse)
-        return answer.responses[0].partitions[0].error_code
-
-    async def placed() -> tuple[int, int, list[int]]:
-        part = await nodes.partition("t")
-        return part.leader_id, part.leader_epoch, list(part.replica_nodes)
-
-    assert await reassign(3, 1, 2) == 0
-    assert await placed() == (1, 0, [3, 1, 2])
-    assert await reassign(3, 2) == 0
-    assert await placed() == (3, 1, [3, 2])
-    assert (await (await nodes(3)).fetch("t", 0)).records
-    assert await reassign(4) == InvalidReplicaAssignment.code
-    assert await reassign() == NoReassignmentInProgress.code
-    assert await reassign(1, may_resize=False) == InvalidReplicationFactor.code
-    listed = await wire.call(ListPartitionReassignmentsRequest(), 0, ListPartitionReassignmentsResponse)
-    assert not listed.topics
 
 
 async def test_new_partitions_have_as_many_replicas_as_the_others(nodes: Nodes) -> None:

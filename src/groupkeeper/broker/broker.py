@@ -316,6 +316,8 @@ class Broker(Cluster):
         """Binds the ports first, so that a port in use leaves nothing behind."""
         self.fronts = {}
         self._one_at_a_time = Lock()
+        self._moving_since = {}
+        opened.callback(self.stop_timer)
         for number, (node, rack) in enumerate(self._racks.items()):
             self.fronts[node] = front = Front(self, self._carry_out, node, rack, number * len(self._listeners))
             opened.push_async_callback(front.close)

@@ -6,7 +6,7 @@ a call returns, what it says has happened.
 
 from __future__ import annotations
 
-from asyncio import Lock
+from asyncio import Future, Lock, TimerHandle, ensure_future, get_running_loop
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from logging import getLogger
 from typing import Any
@@ -44,6 +44,9 @@ class Cluster(Node):
 
     fronts: dict[int, Front]
     _one_at_a_time: Lock
+    _moving_since: dict[PartitionLog, float]
+    _timer: TimerHandle | None = None
+    _task: Future[None] | None = None
     groups: GroupRuntime
     share_states: ShareStateRuntime
     transactions: TransactionRuntime
@@ -104,11 +107,61 @@ class Cluster(Node):
             at = log.placement
             if node not in at.replicas:
                 continue
-            if at.leader != NO_LEADER:
-                changes[log] = at.with_isr(sorted({*at.isr, node}), log.log_end_offset)
-            elif node in at.isr or log.config.unclean_leader_election_enable:
-                isr = sorted(self.topics.placements.running.intersection(at.replicas))
-                changes[log] = at.led_by(node, log.log_end_offset, isr)
+            if at.leader == NO_LEADER:
+                if node not in at.isr and not log.config.unclean_leader_election_enable:
+                    continue
+                at = at.led_by(node, log.log_end_offset, [node])
+            changes[log] = self._joined(log, at, self.topics.placements.running if at.leader == node else [node])
+        await self._change(changes)
+
+    def _joined(self, log: PartitionLog, at: Placement, nodes: Iterable[int] = ()) -> Placement:
+        """The placement once these replicas, and those that a reassignment adds, are in sync, if they run and may
+        follow. That ends the reassignment.
+        """
+        running, end = self.topics.placements.running, log.log_end_offset
+        held_up = {one for one in at.adding if self._is_throttled(log, one)}
+        joining = running.intersection(at.replicas, {*nodes, *at.adding}) - held_up
+        at = at.with_isr(sorted(joining.union(at.isr)), end)
+        if not at.is_moving or not set(at.adding) <= set(at.isr) or set(at.isr) <= set(at.removing):
+            return at
+        moved = at.moved(end)
+        if at.removing:
+            leader = self._electable([moved.leader, *moved.replicas], moved.isr)
+            moved = moved.led_by(leader, end, moved.isr)
+        return moved
+
+    def _is_throttled(self, log: PartitionLog, node: int) -> bool:
+        """Whether a replica that is added has not yet got the log, as fast as it may; then `go_on` runs when it has."""
+        named = log.config.follower_replication_throttled_replicas
+        rate = self.config.changed.get(str(node), {}).get("follower.replication.throttled.rate")
+        if rate is None or {"*", f"{log.index}:{node}"}.isdisjoint(named):
+            return False
+        loop = get_running_loop()
+        left_s = self._moving_since.setdefault(log, loop.time()) + log.size / max(int(rate), 1) - loop.time()
+        if left_s > 0 and (self._timer is None or self._timer.when() > loop.time() + left_s):
+            self.stop_timer()
+            self._timer = loop.call_later(left_s, self._run_on)
+        return left_s > 0
+
+    def _run_on(self) -> None:
+        self._timer = None
+        self._task = ensure_future(self.go_on())
+
+    def stop_timer(self) -> None:
+        """No reassignment goes on by itself any more."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    async def go_on(self) -> None:
+        """Does what waited for other settings: unclean elections, and reassignments that were throttled."""
+        changes = {}
+        for log in self.topics.logs() if len(self.fronts) > 1 else ():
+            at = log.placement
+            if at.leader == NO_LEADER and log.config.unclean_leader_election_enable:
+                changes[log] = self._with_leader(log, at.isr, is_unclean=True)
+            elif at.leader != NO_LEADER and at.adding:
+                changes[log] = self._joined(log, at)
         await self._change(changes)
 
     async def _leave(self, node: int) -> None:
@@ -203,15 +256,13 @@ class Cluster(Node):
         return errors
 
     async def reassign(self, targets: Mapping[PartitionLog, Sequence[int]]) -> None:
-        """Gives partitions other replicas, at least one of which runs; they are in sync at once."""
+        """Gives partitions other replicas. That ends once all that are added are in sync: at once if they run."""
         changes = {}
-        for log, replicas in targets.items():
-            at, end = log.placement, log.log_end_offset
-            isr = sorted(self.topics.placements.running.intersection(replicas))
-            if at.leader in isr and set(at.replicas) <= set(replicas):
-                changes[log] = at.with_isr(isr, end, replicas)
-            else:
-                changes[log] = at.led_by(self._electable([at.leader, *replicas], isr), end, isr, replicas)
+        for log, target in targets.items():
+            at = log.placement.towards(target, log.log_end_offset)
+            if at.leader != log.placement.leader:
+                at = at.led_by(self._electable(at.replicas, at.isr), log.log_end_offset, at.isr)
+            changes[log] = at if at.leader == NO_LEADER else self._joined(log, at)
         await self._change(changes)
 
     def _log(self, topic: str, partition: int) -> PartitionLog:
@@ -224,6 +275,9 @@ class Cluster(Node):
         """Changes placements; coordinators that move are loaded when it returns. Raises `KafkaStorageError`."""
         if not changes:
             return
+        for log, new in changes.items():
+            if not new.is_moving:
+                self._moving_since.pop(log, None)
         moved = [log for log, new in changes.items() if new.epoch != log.placement.epoch]
         self.topics.placements.change({(log.topic_id, log.index): new for log, new in changes.items()})
         hosts: dict[str, ShardHost[Any]] = {

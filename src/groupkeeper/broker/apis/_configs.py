@@ -80,7 +80,7 @@ class Resource:
 
 
 async def alter_each(
-    resources: Sequence[R], alter: Callable[[R], None], answer: Callable[[R, KafkaError | None], A]
+    broker: Broker, resources: Sequence[R], alter: Callable[[R], None], answer: Callable[[R, KafkaError | None], A]
 ) -> list[A]:
     """The answers to all resources. Those that appear more than once are refused, as by Apache Kafka."""
     times: Counter[tuple[int, str]] = Counter()
@@ -100,6 +100,7 @@ async def alter_each(
         answers.append(answer(one, error))
         if number % _TURN == 0:
             await sleep(0)
+    await broker.go_on()
     return answers
 
 

@@ -16,7 +16,9 @@ async def handle(broker: Broker, call: Call) -> RootMessage:
     assert isinstance(request, AlterConfigsRequest)
     only_check = request.validate_only
     return AlterConfigsResponse(
-        responses=await alter_each(request.resources, lambda one: _alter(broker, call, one, only_check), _answer)
+        responses=await alter_each(
+            broker, request.resources, lambda one: _alter(broker, call, one, only_check), _answer
+        )
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from groupkeeper.broker.apis._access import require_cluster
-from groupkeeper.broker.apis.create_topics import check_assignments
+from groupkeeper.broker.apis.create_topics import check_assignment
 from groupkeeper.broker.authorizer import Operation
 from groupkeeper.broker.broker import Broker
 from groupkeeper.broker.call import Call
@@ -157,7 +157,8 @@ async def _reassign(broker: Broker, request: AlterPartitionReassignmentsRequest)
         for part in topic.partitions:
             error: KafkaError | None = None
             try:
-                targets[_log_to_move(broker, topic.name, part, may_resize=may_resize)] = part.replicas or ()
+                log = _log_to_move(broker, topic.name, part, may_resize=may_resize)
+                targets[log] = log.placement.original if part.replicas is None else part.replicas
             except KafkaError as refusal:
                 error = refusal
             message = None if error is None or error.message == error.text else error.message
@@ -178,9 +179,11 @@ def _log_to_move(broker: Broker, name: str, part: ReassignablePartition, *, may_
     if log is None:
         raise UnknownTopicOrPartition(f"Unable to find partition {name}:{part.partition_index}.")
     if part.replicas is None:
-        raise NoReassignmentInProgress
-    check_assignments(broker.topics.placements, [part.replicas], log.index)
-    before, wanted = len(log.placement.replicas), len(part.replicas)
+        if not log.placement.is_moving:
+            raise NoReassignmentInProgress
+        return log
+    check_assignment(broker.topics.placements, part.replicas)
+    before, wanted = len(log.placement.original), len(part.replicas)
     if before != wanted and not may_resize:
         raise InvalidReplicationFactor(f"The replication factor is changed from {before} to {wanted}")
     return log

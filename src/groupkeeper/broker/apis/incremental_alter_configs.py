@@ -27,7 +27,9 @@ async def handle(broker: Broker, call: Call) -> RootMessage:
     assert isinstance(request, IncrementalAlterConfigsRequest)
     only_check = request.validate_only
     return IncrementalAlterConfigsResponse(
-        responses=await alter_each(request.resources, lambda one: _alter(broker, call, one, only_check), _answer)
+        responses=await alter_each(
+            broker, request.resources, lambda one: _alter(broker, call, one, only_check), _answer
+        )
     )
 
 

@@ -1,4 +1,4 @@
-"""ListPartitionReassignments (46): with one node there are none."""
+"""ListPartitionReassignments (46): those that are in progress, because replicas that are added do not run."""
 
 from __future__ import annotations
 
@@ -6,10 +6,25 @@ from groupkeeper.broker.apis._access import require_cluster
 from groupkeeper.broker.authorizer import Operation
 from groupkeeper.broker.broker import Broker
 from groupkeeper.broker.call import Call
-from groupkeeper.protocol.messages.list_partition_reassignments_response import ListPartitionReassignmentsResponse
+from groupkeeper.protocol.messages.list_partition_reassignments_request import ListPartitionReassignmentsRequest
+from groupkeeper.protocol.messages.list_partition_reassignments_response import (
+    ListPartitionReassignmentsResponse,
+    OngoingPartitionReassignment,
+    OngoingTopicReassignment,
+)
 from groupkeeper.protocol.primitives import RootMessage
 
 
 async def handle(broker: Broker, call: Call) -> RootMessage:
     require_cluster(broker, call, Operation.DESCRIBE)
-    return ListPartitionReassignmentsResponse(error_message=None)
+    request = call.message
+    assert isinstance(request, ListPartitionReassignmentsRequest)
+    wanted = None if request.topics is None else {one.name: set(one.partition_indexes) for one in request.topics}
+    found: dict[str, list[OngoingPartitionReassignment]] = {}
+    for log in broker.topics.logs():
+        at = log.placement
+        if at.is_moving and (wanted is None or log.index in wanted.get(log.topic, ())):
+            row = OngoingPartitionReassignment(log.index, at.replicas, at.adding, at.removing)
+            found.setdefault(log.topic, []).append(row)
+    topics = [OngoingTopicReassignment(name, rows) for name, rows in found.items()]
+    return ListPartitionReassignmentsResponse(error_message=None, topics=topics)

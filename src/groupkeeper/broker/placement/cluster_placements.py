@@ -37,6 +37,9 @@ class ClusterPlacements(Placements):
             if leader != one.leader:
                 one.take(one.led_by(leader, one.epochs[-1][1], one.replicas))
             one.isr = sorted(one.replicas)
+            if one.is_moving:
+                target, moved = one.target, one.moved(0)
+                one.take(moved if one.leader in target else moved.led_by(target[0], one.epochs[-1][1], target))
         self._journal.begin([{"nodes": list(self.nodes)}, *([_entry(known)] if known else [])])
 
     def of(self, topic_id: bytes, index: int) -> Placement:
@@ -83,16 +86,18 @@ class ClusterPlacements(Placements):
             if missing:
                 raise InvalidSetting(f"the cluster has nodes {entry['nodes']}: give --brokers {len(entry['nodes'])}")
             return
-        for topic_id, index, replicas, isr, leader, epoch, epochs in entry["placed"]:
+        for topic_id, index, replicas, isr, leader, epoch, epochs, *moving in entry["placed"]:
             key = bytes.fromhex(topic_id), index
-            self._by_partition[key] = Placement(replicas, isr, leader, epoch, [(one, first) for one, first in epochs])
+            known = [(one, first) for one, first in epochs]
+            self._by_partition[key] = Placement(replicas, isr, leader, epoch, known, {}, *moving)
 
 
 def _entry(placements: Mapping[Key, Placement]) -> dict[str, Any]:
     rows = []
     for (topic_id, index), one in placements.items():
         row = [topic_id.hex(), index, list(one.replicas), list(one.isr), one.leader, one.epoch]
-        rows.append([*row, [list(epoch) for epoch in one.epochs]])
+        moving = [list(one.adding), list(one.removing)] if one.is_moving else []
+        rows.append([*row, [list(epoch) for epoch in one.epochs], *moving])
     return {"placed": rows}
 
 

@@ -21,9 +21,10 @@ class Placement:
     Attributes:
         replicas: node ids, the preferred leader first. isr: those in sync. leader: −1 for none. epoch: the leader's.
         epochs: all epochs so far. ends: of replicas out of sync, the offset up to which they have the log.
+        adding, removing: those of the replicas that a reassignment adds and takes away; empty when there is none.
     """
 
-    __slots__ = ("ends", "epoch", "epochs", "isr", "leader", "replicas")
+    __slots__ = ("adding", "ends", "epoch", "epochs", "isr", "leader", "removing", "replicas")
 
     def __init__(
         self,
@@ -33,6 +34,8 @@ class Placement:
         epoch: int = 0,
         epochs: Epochs = ((0, 0),),
         ends: Mapping[int, int] = MappingProxyType({}),
+        adding: Sequence[int] = (),
+        removing: Sequence[int] = (),
     ) -> None:
         self.replicas = replicas
         self.isr = isr
@@ -40,32 +43,65 @@ class Placement:
         self.epoch = epoch
         self.epochs = epochs
         self.ends = ends
+        self.adding = adding
+        self.removing = removing
 
     def take(self, other: Placement) -> None:
         """Becomes the same as another one."""
         for name in self.__slots__:
             setattr(self, name, getattr(other, name))
 
-    def led_by(
-        self, leader: int, end_offset: int, isr: Sequence[int], replicas: Sequence[int] | None = None
-    ) -> Placement:
+    def led_by(self, leader: int, end_offset: int, isr: Sequence[int]) -> Placement:
         """The same in another leader's epoch, in which the log goes on at this offset, or at the end of what a leader
         that was not in sync has of it.
         """
-        epoch, end = self.epoch + 1, min(end_offset, self.ends.get(leader, end_offset))
-        epochs = [*(one for one in self.epochs if one[1] < end), (epoch, end)]
-        return self._with(replicas or self.replicas, isr, leader, epoch, epochs, end)
+        end = min(end_offset, self.ends.get(leader, end_offset))
+        new = self.with_isr(isr, end)
+        new.leader, new.epoch = leader, self.epoch + 1
+        new.epochs = [*(one for one in self.epochs if one[1] < end), (new.epoch, end)]
+        return new
 
-    def with_isr(self, isr: Sequence[int], end_offset: int, replicas: Sequence[int] | None = None) -> Placement:
+    def with_isr(self, isr: Sequence[int], end_offset: int) -> Placement:
         """The same with other replicas in sync; those that leave them have the log up to this offset."""
-        return self._with(replicas or self.replicas, isr, self.leader, self.epoch, self.epochs, end_offset)
+        return self._with(self.replicas, isr, end_offset, self.adding, self.removing)
+
+    # ------------------------------------------------------------------ other replicas
+
+    @property
+    def is_moving(self) -> bool:
+        """Whether a reassignment is in progress."""
+        return bool(self.adding or self.removing)
+
+    @property
+    def original(self) -> list[int]:
+        """The replicas without a reassignment that is in progress."""
+        return [node for node in self.replicas if node not in self.adding]
+
+    @property
+    def target(self) -> list[int]:
+        """The replicas once it is done."""
+        return [node for node in self.replicas if node not in self.removing]
+
+    def towards(self, target: Sequence[int], end_offset: int) -> Placement:
+        """The same with a reassignment to other replicas; −1 as the leader if that was one that is not added any more.
+        The log ends at this offset.
+        """
+        adding = [node for node in target if node not in self.original]
+        removing = [node for node in self.original if node not in target]
+        return self._with([*target, *removing], self.isr, end_offset, adding, removing)
+
+    def moved(self, end_offset: int) -> Placement:
+        """The same at the end of the reassignment."""
+        return self._with(self.target, self.isr, end_offset, (), ())
 
     def _with(
-        self, replicas: Sequence[int], isr: Sequence[int], leader: int, epoch: int, epochs: Epochs, end: int
+        self, replicas: Sequence[int], isr: Sequence[int], end: int, adding: Sequence[int], removing: Sequence[int]
     ) -> Placement:
         had = {node: self.ends.get(node, end) for node in self.replicas}
         ends = {node: min(had.get(node, 0), end) for node in replicas if node not in isr}
-        return Placement(replicas, isr, leader, epoch, epochs, ends)
+        isr = [node for node in isr if node in replicas]
+        leader = self.leader if self.leader in replicas else NO_LEADER
+        return Placement(replicas, isr, leader, self.epoch, self.epochs, ends, adding, removing)
 
     # ------------------------------------------------------------------ what a node may serve
 
