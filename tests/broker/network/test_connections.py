@@ -3,9 +3,12 @@
 import asyncio
 import contextlib
 import gc
+import math
 import socket
 import struct
 import sys
+import time
+import weakref
 from collections.abc import Awaitable, Callable
 from importlib import import_module
 from pathlib import Path
@@ -134,6 +137,39 @@ async def test_pipelined_requests_are_answered_in_order(wire: "Wire") -> None:
     sent = [wire.send(MetadataRequest([]), version=12) for _ in range(500)]
     received = [(await wire.receive(MetadataResponse, 12))[0] for _ in range(500)]
     assert received == sent
+
+
+async def test_clients_with_many_requests_share_a_turn(broker: Broker, connect: Connect) -> None:
+    crowd = [await connect(broker) for _ in range(60)]
+    other = await connect(broker)
+    for one in crowd:
+        one.writer.write(encode_request(1, "c", MetadataRequest([]), 12) * 2000)
+    waits = []
+    for _ in range(5):
+        began = time.process_time()
+        await other.call(API_VERSIONS, 4, ApiVersionsResponse)
+        waits.append(time.process_time() - began)
+    assert sorted(waits)[2] < 0.06
+
+
+async def test_a_closed_connection_with_a_waiting_request_is_no_garbage(broker: Broker, connect: Connect) -> None:
+    broker.topics.create("t", 1)
+    wire = await connect(broker)
+    wire.send(
+        FetchRequest(max_wait_ms=20_000, min_bytes=1, topics=[FetchTopic("t", partitions=[FetchPartition(0)])]), 12
+    )
+    async with asyncio.timeout(20):
+        while not any(one.idle_since() == math.inf for one in broker.server.connections):  # noqa: ASYNC110
+            await asyncio.sleep(0)
+    closed = [weakref.ref(one) for one in broker.server.connections]
+    gc.disable()
+    try:
+        wire.writer.transport.abort()
+        async with asyncio.timeout(20):
+            while any(one() for one in closed):  # noqa: ASYNC110
+                await asyncio.sleep(0)
+    finally:
+        gc.enable()
 
 
 async def test_a_waiting_request_holds_up_its_own_connection_only(broker: Broker, connect: Connect) -> None:

@@ -7,6 +7,7 @@ import socket
 from collections import deque
 from logging import ERROR
 from math import inf
+from time import perf_counter
 from typing import Protocol, cast
 
 from groupkeeper.broker.network.closing import CloseConnection
@@ -29,6 +30,10 @@ _FRAME_OVERHEAD = 64
 """What a queued frame takes besides its bytes: a peer that sends empty ones is held up as well."""
 _UNSENT_LIMIT = 64
 _UNSENT_BYTES_LIMIT = 1 << 20
+_TURN_S = 0.006
+"""How long requests of one connection are served in a row, before others have their turn. Connections that have more
+requests than that share it, so that a peer with one request waits about as long however many of them there are.
+"""
 _SIZE_LENGTH = 4
 _END_GRACE_S = 1.0
 _KEPT_SILENT_S = 10.0
@@ -55,6 +60,7 @@ class Serving(Protocol):
 
     Attributes:
         connections: the open connections.
+        crowd: those whose turn is over while they have more requests.
         is_closing: whether the server is closing and new connections must be closed.
         receive_buffer: the shared buffer into which every connection's bytes are received before they are copied.
         max_request_bytes: larger requests close their connection.
@@ -64,6 +70,7 @@ class Serving(Protocol):
     """
 
     connections: set[Connection]
+    crowd: set[Connection]
     is_closing: bool
     receive_buffer: memoryview
     max_request_bytes: int
@@ -116,6 +123,7 @@ class Connection(asyncio.BufferedProtocol):
         self._writable: asyncio.Future[None] | None = None
         self._at_end = False
         self._muted_until = 0.0
+        self._turn_end = 0.0
         self._began_at = self._active_at = self._loop.time()
         self._later: Later | None = None
         self._is_serving = False
@@ -164,6 +172,7 @@ class Connection(asyncio.BufferedProtocol):
                 must_wait = self._serve_frame(chunk[_SIZE_LENGTH:])
             else:
                 self._cut(chunk)
+                self._begin_turn()
                 must_wait = self._serve_ready()
             if must_wait:
                 waker.set_result(None)
@@ -285,7 +294,17 @@ class Connection(asyncio.BufferedProtocol):
             return True
         if answer is not None:
             self._send(answer)
-        return bool(self._muted_until or self._writable is not None or (self._frames and not self._out))
+        return bool(self._muted_until or self._writable is not None or (self._frames and self._is_turn_over()))
+
+    def _begin_turn(self) -> None:
+        self._server.crowd.discard(self)
+        self._turn_end = perf_counter() + _TURN_S / (1 + len(self._server.crowd))
+
+    def _is_turn_over(self) -> bool:
+        if perf_counter() < self._turn_end:
+            return False
+        self._server.crowd.add(self)
+        return True
 
     async def _serve(self) -> None:
         transport = self._transport
@@ -298,9 +317,9 @@ class Connection(asyncio.BufferedProtocol):
                     await self._rest()
                 if self._writable is not None:
                     await self._writable
-                elif self._frames and not self._out:
-                    # Many requests were answered at once: other connections get their turn.
+                elif self._frames and self._is_turn_over():
                     await asyncio.sleep(0)
+                    self._begin_turn()
                 if self._serve_ready():
                     continue
                 if self._at_end:
@@ -313,6 +332,8 @@ class Connection(asyncio.BufferedProtocol):
             self._fail(error)
         finally:
             # However the serving ends, a connection that is not served must not stay open.
+            self._server.crowd.discard(self)
+            self._task = None  # a cancelled task has this frame, and both would stay until garbage is looked for
             self._hang_up()
             if self._is_tls and self._at_end:
                 self._server.connections.discard(self)

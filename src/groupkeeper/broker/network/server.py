@@ -56,6 +56,7 @@ class Server:
     def __init__(self, broker: Node, respond: Respond, node_id: int) -> None:
         """`respond` handles a request that came to this node."""
         self.connections: set[Connection] = set()
+        self.crowd: set[Connection] = set()
         self.is_closing = False
         self.receive_buffer = memoryview(bytearray(_RECEIVE_BUFFER))
         self.max_request_bytes = broker.config.socket_request_max_bytes
