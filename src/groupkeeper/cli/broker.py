@@ -203,10 +203,11 @@ async def _serve(broker: Broker, has_own_ca: bool) -> int:
 
 async def collect_but_what_is_loaded(broker: Broker) -> None:
     """Collects garbage once the groups are loaded, but never looks through them: with a million offsets that takes
-    0.2 s, in which no request is answered.
+    0.2 s, in which no request is answered. For the same reason it is rare while a long request has many objects.
     """
     await broker.groups.wait_until_loaded()
     garbage.keep_all()
+    garbage.look_less_often()
     garbage.look_again()
 
 
