@@ -18,7 +18,7 @@ from groupkeeper.protocol.messages.delete_groups_response import DeletableGroupR
 from groupkeeper.protocol.messages.list_groups_request import ListGroupsRequest
 from groupkeeper.protocol.messages.list_groups_response import ListedGroup, ListGroupsResponse
 
-_LOOKED_FOR = {each: each.value.lower() for each in GroupState} | {GroupState.NOT_READY: "not_ready"}
+LOOKED_FOR = {each: each.value.lower() for each in GroupState} | {GroupState.NOT_READY: "not_ready"}
 """What the states are looked for by, as in Apache Kafka, which answers NotReady all the same."""
 
 
@@ -33,7 +33,7 @@ def list_groups(state: StateView, request: ListGroupsRequest) -> Result:
 
 def _in_states(group: Group, states: Set[str]) -> ListedGroup | None:
     state = group.state
-    if states and _LOOKED_FOR[state] not in states:
+    if states and LOOKED_FOR[state] not in states:
         return None
     return ListedGroup(group.group_id, group.protocol_type, state.value, group.group_type.value)
 

@@ -25,9 +25,19 @@ from groupkeeper.protocol.messages.add_partitions_to_txn_request import (
     AddPartitionsToTxnRequest,
     AddPartitionsToTxnTopic,
 )
+from groupkeeper.protocol.messages.alter_client_quotas_request import AlterClientQuotasRequest, EntityData, EntryData
 from groupkeeper.protocol.messages.alter_configs_request import AlterConfigsRequest, AlterConfigsResource
+from groupkeeper.protocol.messages.alter_share_group_offsets_request import (
+    AlterShareGroupOffsetsRequest,
+    AlterShareGroupOffsetsRequestTopic,
+)
+from groupkeeper.protocol.messages.alter_user_scram_credentials_request import (
+    AlterUserScramCredentialsRequest,
+    ScramCredentialDeletion,
+)
 from groupkeeper.protocol.messages.api_versions_request import ApiVersionsRequest
 from groupkeeper.protocol.messages.api_versions_response import ApiVersionsResponse
+from groupkeeper.protocol.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
 from groupkeeper.protocol.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
 from groupkeeper.protocol.messages.create_topics_response import CreateTopicsResponse
 from groupkeeper.protocol.messages.delete_records_request import (
@@ -38,6 +48,11 @@ from groupkeeper.protocol.messages.delete_records_request import (
 from groupkeeper.protocol.messages.describe_configs_request import DescribeConfigsRequest, DescribeConfigsResource
 from groupkeeper.protocol.messages.describe_groups_request import DescribeGroupsRequest
 from groupkeeper.protocol.messages.describe_log_dirs_request import DescribableLogDirTopic, DescribeLogDirsRequest
+from groupkeeper.protocol.messages.describe_topic_partitions_request import DescribeTopicPartitionsRequest, TopicRequest
+from groupkeeper.protocol.messages.describe_user_scram_credentials_request import (
+    DescribeUserScramCredentialsRequest,
+    UserName,
+)
 from groupkeeper.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
 from groupkeeper.protocol.messages.find_coordinator_request import FindCoordinatorRequest
 from groupkeeper.protocol.messages.incremental_alter_configs_request import AlterConfigsResource as IncrementalResource
@@ -48,6 +63,7 @@ from groupkeeper.protocol.messages.list_offsets_request import (
     ListOffsetsRequest,
     ListOffsetsTopic,
 )
+from groupkeeper.protocol.messages.list_transactions_request import ListTransactionsRequest
 from groupkeeper.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
 from groupkeeper.protocol.messages.metadata_response import MetadataResponse
 from groupkeeper.protocol.messages.offset_commit_request import (
@@ -63,6 +79,7 @@ from groupkeeper.protocol.messages.offset_fetch_request import (
 )
 from groupkeeper.protocol.messages.offset_fetch_response import OffsetFetchResponse
 from groupkeeper.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
+from groupkeeper.protocol.messages.share_group_heartbeat_request import ShareGroupHeartbeatRequest
 from groupkeeper.protocol.primitives import RootMessage
 
 PARTITIONS = 1200
@@ -216,11 +233,25 @@ def wide_transaction() -> tuple[RootMessage, int]:
     ), 3
 
 
-@pytest.mark.parametrize("make", [wide_fetch, wide_transaction])
-async def test_what_cannot_be_done_in_parts_is_done_in_turns(
-    peer: Peer, make: Callable[[], tuple[RootMessage, int]]
-) -> None:
-    asked, version = make()
+NAMES = [f"none{i}" for i in MANY]
+IN_TURNS = [
+    wide_fetch(),
+    wide_transaction(),
+    (ListGroupsRequest(NAMES), 5),
+    (ListGroupsRequest(types_filter=NAMES), 5),
+    (ListTransactionsRequest(NAMES), 2),
+    (DescribeTopicPartitionsRequest([TopicRequest(name) for name in NAMES]), 0),
+    (DescribeUserScramCredentialsRequest([UserName(name) for name in NAMES]), 0),
+    (AlterUserScramCredentialsRequest([ScramCredentialDeletion(name, 1) for name in NAMES]), 0),
+    (AlterClientQuotasRequest([EntryData([EntityData("ip", name)]) for name in NAMES]), 1),
+    (AlterShareGroupOffsetsRequest("g", [AlterShareGroupOffsetsRequestTopic(name) for name in NAMES]), 0),
+    (ConsumerGroupHeartbeatRequest("g", "m", subscribed_topic_names=NAMES), 1),
+    (ShareGroupHeartbeatRequest("g", "m", subscribed_topic_names=NAMES), 1),
+]
+
+
+@pytest.mark.parametrize(("asked", "version"), IN_TURNS)
+async def test_what_cannot_be_done_in_parts_is_done_in_turns(peer: Peer, asked: RootMessage, version: int) -> None:
     api = TABLE[asked.API_KEY]
     api.load()
     assert await turns_of(api.handle(peer.broker, Call(api.key, version, 1, "c", asked))) > 2

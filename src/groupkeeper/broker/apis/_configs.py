@@ -4,10 +4,10 @@ metrics.
 
 from __future__ import annotations
 
-from asyncio import sleep
 from collections import Counter
 
 from groupkeeper.broker.authorizer import CLUSTER_NAME, Operation, ResourceType
+from groupkeeper.broker.network.long_requests import in_turns
 from groupkeeper.broker.settings.client_metrics import MetricsSubscription
 from groupkeeper.broker.settings.dynamic import ALL_BROKERS
 from groupkeeper.broker.settings.table import InvalidSetting
@@ -40,8 +40,6 @@ BROKER = 4
 BROKER_LOGGER = 8
 CLIENT_METRICS = 16
 GROUP = 32
-_TURN = 500
-"""Resources that are looked at before other clients have their turn."""
 
 
 class Resource:
@@ -84,12 +82,11 @@ async def alter_each(
 ) -> list[A]:
     """The answers to all resources. Those that appear more than once are refused, as by Apache Kafka."""
     times: Counter[tuple[int, str]] = Counter()
-    for start in range(0, len(resources), _TURN):
-        times.update((one.resource_type, one.resource_name) for one in resources[start : start + _TURN])
-        await sleep(0)
+    async for one in in_turns(resources):
+        times[one.resource_type, one.resource_name] += 1
     answers = []
     repeated = InvalidRequest("Each resource must appear at most once.")
-    for number, one in enumerate(resources, 1):
+    async for one in in_turns(resources):
         error: KafkaError | None = repeated
         if times[one.resource_type, one.resource_name] == 1:
             try:
@@ -98,8 +95,6 @@ async def alter_each(
             except KafkaError as refusal:
                 error = refusal
         answers.append(answer(one, error))
-        if number % _TURN == 0:
-            await sleep(0)
     await broker.go_on()
     return answers
 

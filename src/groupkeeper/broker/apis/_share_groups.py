@@ -10,6 +10,7 @@ from groupkeeper.broker.apis._groups import may, may_topic
 from groupkeeper.broker.authorizer import CLUSTER_NAME, Operation, ResourceType
 from groupkeeper.broker.broker import Broker
 from groupkeeper.broker.call import Call
+from groupkeeper.broker.network.long_requests import in_turns
 from groupkeeper.broker.shares.state import coordinator_key
 from groupkeeper.coordinator.refusals import refuse
 from groupkeeper.coordinator.share_state.state import SharePartitionKey
@@ -70,7 +71,7 @@ async def ask_without_hidden(
         response: Any = refuse(request, trouble)
     else:
         readable, results = [], []
-        for topic in request.topics:
+        async for topic in in_turns(request.topics):
             if may_topic(broker, call, Operation.READ, topic.topic_name):
                 readable.append(topic)
             else:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from asyncio import sleep
-
 from groupkeeper.broker.apis._groups import may_topic
 from groupkeeper.broker.apis._transactions import may_use, told_before
 from groupkeeper.broker.authorizer import CLUSTER_NAME, Operation, ResourceType
+from groupkeeper.broker.network.long_requests import in_turns
 from groupkeeper.protocol.errors import (
     NONE,
     ClusterAuthorizationFailed,
@@ -38,8 +37,6 @@ if TYPE_CHECKING:
 
 _FENCED_SINCE = 2
 _BATCHES_SINCE = 4
-_TURN = 500
-"""Partitions that are looked up before other clients have their turn."""
 
 
 async def handle(broker: Broker, call: Call) -> RootMessage:
@@ -93,10 +90,8 @@ async def _add(broker: Broker, call: Call, one: AddPartitionsToTxnTransaction, *
     if is_client and not may_use(broker, call, one.transactional_id):
         return dict.fromkeys(places, TransactionalIdAuthorizationFailed.code)
     codes = {}
-    for number, place in enumerate(places, 1):
+    async for place in in_turns(places):
         codes[place] = _check(broker, call, place, is_client=is_client)
-        if number % _TURN == 0:
-            await sleep(0)
     if any(codes.values()):
         return {place: code or OperationNotAttempted.code for place, code in codes.items()}
     if one.verify_only:
@@ -129,11 +124,9 @@ def _verify(broker: Broker, call: Call, one: AddPartitionsToTxnTransaction, plac
 async def _topics(codes: Codes) -> list[AddPartitionsToTxnTopicResult]:
     topics: list[AddPartitionsToTxnTopicResult] = []
     by_name: dict[str, list[AddPartitionsToTxnPartitionResult]] = {}
-    for number, ((name, index), code) in enumerate(codes.items(), 1):
+    async for (name, index), code in in_turns(codes.items()):
         if name not in by_name:
             by_name[name] = []
             topics.append(AddPartitionsToTxnTopicResult(name, by_name[name]))
         by_name[name].append(AddPartitionsToTxnPartitionResult(index, code))
-        if number % _TURN == 0:
-            await sleep(0)
     return topics

@@ -6,6 +6,7 @@ from groupkeeper.broker.apis._access import own_message, require_cluster
 from groupkeeper.broker.authorizer import Operation
 from groupkeeper.broker.broker import Broker
 from groupkeeper.broker.call import Call
+from groupkeeper.broker.network.long_requests import in_turns
 from groupkeeper.broker.quotas.client_quotas import ClientQuotas
 from groupkeeper.broker.quotas.entities import CLIENT_ID, IP, USER, Component, Entity
 from groupkeeper.protocol.errors import InvalidRequest, KafkaError
@@ -26,7 +27,7 @@ async def handle(broker: Broker, call: Call) -> RootMessage:
             return _describe(broker.quotas, request)
         case AlterClientQuotasRequest() as change:
             require_cluster(broker, call, Operation.ALTER_CONFIGS)
-            return _alter(broker.quotas, change)
+            return await _alter(broker.quotas, change)
     raise AssertionError(call.message)
 
 
@@ -51,9 +52,9 @@ def _describe(quotas: ClientQuotas, request: DescribeClientQuotasRequest) -> Roo
     )
 
 
-def _alter(quotas: ClientQuotas, request: AlterClientQuotasRequest) -> RootMessage:
+async def _alter(quotas: ClientQuotas, request: AlterClientQuotasRequest) -> RootMessage:
     results: dict[Entity, altered.EntryData] = {}
-    for entry in request.entries:
+    async for entry in in_turns(request.entries):
         entity = frozenset(_parts(entry).items())
         try:
             if entity in results:

@@ -7,6 +7,7 @@ from groupkeeper.broker.apis.consumer_group_describe import is_consumer_protocol
 from groupkeeper.broker.authorizer import Operation
 from groupkeeper.broker.broker import Broker
 from groupkeeper.broker.call import Call
+from groupkeeper.broker.network.long_requests import in_turns
 from groupkeeper.coordinator.refusals import refuse as refuse_request
 from groupkeeper.protocol.errors import (
     GroupAuthorizationFailed,
@@ -22,7 +23,7 @@ from groupkeeper.protocol.primitives import RootMessage
 async def handle(broker: Broker, call: Call) -> RootMessage:
     request = call.message
     assert isinstance(request, ConsumerGroupHeartbeatRequest)
-    trouble = _trouble_of(broker, call, request)
+    trouble = await _trouble_of(broker, call, request)
     if trouble is not None:
         response = refuse_request(request, trouble)
     else:
@@ -31,12 +32,13 @@ async def handle(broker: Broker, call: Call) -> RootMessage:
     return response
 
 
-def _trouble_of(broker: Broker, call: Call, request: ConsumerGroupHeartbeatRequest) -> KafkaError | None:
+async def _trouble_of(broker: Broker, call: Call, request: ConsumerGroupHeartbeatRequest) -> KafkaError | None:
     """What refuses the request before its group is looked at, or None."""
     if not is_consumer_protocol_on(broker.config):
         return UnsupportedVersion()
     if not may(broker, call, Operation.READ, request.group_id):
         return GroupAuthorizationFailed()
-    if not all(may_topic(broker, call, Operation.DESCRIBE, name) for name in request.subscribed_topic_names or ()):
-        return TopicAuthorizationFailed()
+    async for name in in_turns(request.subscribed_topic_names or ()):
+        if not may_topic(broker, call, Operation.DESCRIBE, name):
+            return TopicAuthorizationFailed()
     return None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from asyncio import sleep
 from collections.abc import Iterator
 
 from groupkeeper.broker.apis._access import require_cluster
@@ -11,6 +10,7 @@ from groupkeeper.broker.authorizer import Operation
 from groupkeeper.broker.broker import Broker
 from groupkeeper.broker.call import Call
 from groupkeeper.broker.log.partition_log import PartitionLog
+from groupkeeper.broker.network.long_requests import in_turns
 from groupkeeper.protocol.messages.describe_log_dirs_request import DescribeLogDirsRequest
 from groupkeeper.protocol.messages.describe_log_dirs_response import (
     DescribeLogDirsPartition,
@@ -20,41 +20,37 @@ from groupkeeper.protocol.messages.describe_log_dirs_response import (
 )
 from groupkeeper.protocol.primitives import RootMessage
 
-_TURN = 1000
-"""Partitions that are looked up before other clients have their turn."""
-
 
 async def handle(broker: Broker, call: Call) -> RootMessage:
     request = call.message
     assert isinstance(request, DescribeLogDirsRequest)
     require_cluster(broker, call, Operation.DESCRIBE)
-    topics, count = [], 0
-    for name, logs in _wanted(broker, request):
-        parts = []
-        for log in (one for one in logs if call.node in one.placement.replicas):
-            parts.append(DescribeLogDirsPartition(log.index, log.size, 0, False))
-            count += 1
-            if count % _TURN == 0:
-                await sleep(0)
-        if parts:
-            topics.append(DescribeLogDirsTopic(name, parts))
+    parts_by_topic: dict[str, list[DescribeLogDirsPartition]] = {}
+    async for log in in_turns(_wanted(broker, request)):
+        if log is not None and call.node in log.placement.replicas:
+            part = DescribeLogDirsPartition(log.index, log.size, 0, False)
+            parts_by_topic.setdefault(log.topic, []).append(part)
     path = os.path.abspath(broker.storage_path)
     disk = os.statvfs(path)
     result = DescribeLogDirsResult(
         log_dir=path,
-        topics=topics,
+        topics=[DescribeLogDirsTopic(name, parts) for name, parts in parts_by_topic.items()],
         total_bytes=disk.f_blocks * disk.f_frsize,
         usable_bytes=disk.f_bavail * disk.f_frsize,
     )
     return DescribeLogDirsResponse(results=[result])
 
 
-def _wanted(broker: Broker, request: DescribeLogDirsRequest) -> Iterator[tuple[str, list[PartitionLog]]]:
+def _wanted(broker: Broker, request: DescribeLogDirsRequest) -> Iterator[PartitionLog | None]:
+    """None for each partition that does not exist."""
     if request.topics is None:
         for name in broker.topics.names():
             topic = broker.topics.get(name)
-            yield name, list(topic.partitions) if topic is not None else []
+            yield from list(topic.partitions) if topic is not None else ()
         return
     for wanted in request.topics:
-        found = (broker.topics.partition(wanted.topic, index) for index in wanted.partitions)
-        yield wanted.topic, [log for log in found if log is not None]
+        topic = broker.topics.get(wanted.topic)
+        if topic is None:
+            yield None
+        else:
+            yield from map(topic.partition, wanted.partitions)

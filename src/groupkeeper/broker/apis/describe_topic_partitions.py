@@ -13,6 +13,7 @@ from groupkeeper.broker.broker import Broker
 from groupkeeper.broker.call import Call
 from groupkeeper.broker.log.topic_names import require_valid_name
 from groupkeeper.broker.log.topics import Topic
+from groupkeeper.broker.network.long_requests import in_turns
 from groupkeeper.protocol.errors import (
     InvalidRequest,
     InvalidTopicException,
@@ -37,7 +38,7 @@ async def handle(broker: Broker, call: Call) -> RootMessage:
     room = min(request.response_partition_limit, broker.config.max_request_partition_size_limit)
     room = max(room, 1)
     topics: list[DescribeTopicPartitionsResponseTopic] = []
-    for name in names:
+    async for name in in_turns(names):
         if room == 0:
             return DescribeTopicPartitionsResponse(topics=topics, next_cursor=Cursor(name, first))
         topic = broker.topics.get(name)

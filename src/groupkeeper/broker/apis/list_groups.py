@@ -8,11 +8,16 @@ from groupkeeper.broker.apis._groups import may
 from groupkeeper.broker.authorizer import CLUSTER_NAME, Operation, ResourceType
 from groupkeeper.broker.broker import Broker
 from groupkeeper.broker.call import Call
+from groupkeeper.broker.network.long_requests import in_turns
+from groupkeeper.coordinator.kernel.group_state import GroupType
+from groupkeeper.coordinator.views import LOOKED_FOR
 from groupkeeper.protocol.errors import CoordinatorLoadInProgress
 from groupkeeper.protocol.messages.list_groups_request import ListGroupsRequest
 from groupkeeper.protocol.messages.list_groups_response import ListedGroup, ListGroupsResponse
 from groupkeeper.protocol.primitives import RootMessage
 
+_STATES = frozenset(LOOKED_FOR.values())
+_TYPES = frozenset(each.value for each in GroupType)
 _TURN = 100
 """Where a coordinator has more groups, other clients have their turn before the next one is asked."""
 
@@ -21,8 +26,9 @@ async def handle(broker: Broker, call: Call) -> RootMessage:
     request = call.message
     assert isinstance(request, ListGroupsRequest)
     groups: list[ListedGroup] = []
+    known = await _known_filters(request)
     for shard in broker.groups.shards_on(call.node):
-        response = await shard.ask(request, call.api_version)
+        response = await shard.ask(known, call.api_version)
         assert isinstance(response, ListGroupsResponse)
         if response.error_code == CoordinatorLoadInProgress.code:
             return response
@@ -33,3 +39,14 @@ async def handle(broker: Broker, call: Call) -> RootMessage:
     if not broker.authorizer.allows(call, Operation.DESCRIBE, ResourceType.CLUSTER, CLUSTER_NAME):
         groups = [group for group in groups if may(broker, call, Operation.DESCRIBE, group.group_id)]
     return ListGroupsResponse(groups=groups)
+
+
+async def _known_filters(request: ListGroupsRequest) -> ListGroupsRequest:
+    """The same request with each filter that can match once, so that coordinators do not read millions of others. Where
+    none can match, an empty one stays.
+    """
+    states = {text.strip().lower() async for text in in_turns(request.states_filter)} & _STATES
+    types = {text.lower() async for text in in_turns(request.types_filter)} & _TYPES
+    return ListGroupsRequest(
+        sorted(states) or [""] * bool(request.states_filter), sorted(types) or [""] * bool(request.types_filter)
+    )

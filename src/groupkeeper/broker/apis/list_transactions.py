@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import copy
 
 from groupkeeper.broker.apis._transactions import may_use
 from groupkeeper.broker.authorizer import Operation
 from groupkeeper.broker.broker import Broker
 from groupkeeper.broker.call import Call
 from groupkeeper.broker.coordination.topics_view import regex_trouble
+from groupkeeper.broker.network.long_requests import in_turns
+from groupkeeper.coordinator.transactions.views import STATE_NAMES
 from groupkeeper.protocol.errors import InvalidRegularExpression
 from groupkeeper.protocol.messages.list_transactions_request import ListTransactionsRequest
 from groupkeeper.protocol.messages.list_transactions_response import ListTransactionsResponse, TransactionState
@@ -20,14 +23,16 @@ async def handle(broker: Broker, call: Call) -> RootMessage:
     assert isinstance(request, ListTransactionsRequest)
     matches = _matcher(request.transactional_id_pattern)
     found: list[TransactionState] = []
-    unknown: list[str] = []
+    unknown = [name async for name in in_turns(request.state_filters) if name not in STATE_NAMES]
+    # Coordinators do not read unknown names; an empty one stays where no other does.
+    known = copy(request)
+    known.state_filters = sorted(STATE_NAMES.intersection(request.state_filters)) or [""] * bool(unknown)
     for shard in broker.transactions.shards_on(call.node):
-        answer = shard.ask(request, call.api_version)
+        answer = shard.ask(known, call.api_version)
         assert isinstance(answer, ListTransactionsResponse)
         if answer.error_code:
             return answer
         found += answer.transaction_states
-        unknown = list(answer.unknown_state_filters)
     return ListTransactionsResponse(
         unknown_state_filters=unknown,
         transaction_states=[

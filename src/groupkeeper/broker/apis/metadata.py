@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 
 from groupkeeper.broker.apis._access import cluster_operations, may_cluster, require_topic, topic_operations
@@ -13,6 +12,7 @@ from groupkeeper.broker.call import Call
 from groupkeeper.broker.features import has_eligible_replicas
 from groupkeeper.broker.log.topic_names import require_valid_name
 from groupkeeper.broker.log.topics import Topic
+from groupkeeper.broker.network.long_requests import in_turns
 from groupkeeper.broker.placement.placement import NO_LEADER, Placement
 from groupkeeper.protocol.errors import (
     InvalidRequest,
@@ -32,7 +32,6 @@ from groupkeeper.protocol.messages.metadata_response import (
 from groupkeeper.protocol.primitives import ZERO_UUID, RootMessage
 
 _TOPIC_IDS_SINCE = 12
-_TOPICS_PER_TURN = 500
 
 
 async def handle(broker: Broker, call: Call) -> RootMessage:
@@ -70,12 +69,10 @@ async def _topics(broker: Broker, call: Call, request: MetadataRequest) -> list[
     if wanted is None or (call.api_version == 0 and not wanted):
         answers = []
         names = [name for name in broker.topics.names() if may_topic(broker, call, Operation.DESCRIBE, name)]
-        for position, name in enumerate(names, 1):
+        async for name in in_turns(names):
             topic = broker.topics.get(name)
             if topic is not None:
                 answers.append(_describe(broker, call, request, topic))
-            if position % _TOPICS_PER_TURN == 0:
-                await asyncio.sleep(0)
         return answers
     # Each topic once; a request that names any topic by id uses ids only.
     ids = [topic_id for topic_id in dict.fromkeys(topic.topic_id for topic in wanted) if topic_id != ZERO_UUID]

@@ -7,6 +7,7 @@ from collections import Counter
 from groupkeeper.broker.apis._access import own_message, require_cluster
 from groupkeeper.broker.authorizer import Operation
 from groupkeeper.broker.features import METADATA_VERSION, SCRAM_SINCE, feature_level
+from groupkeeper.broker.network.long_requests import in_turns
 from groupkeeper.broker.security.scram import (
     HASH_BY_MECHANISM,
     MAX_ITERATIONS,
@@ -54,11 +55,11 @@ async def handle(broker: Broker, call: Call) -> RootMessage:
     match call.message:
         case DescribeUserScramCredentialsRequest() as request:
             require_cluster(broker, call, Operation.DESCRIBE)
-            return _describe(broker.security.credentials, request)
+            return await _describe(broker.security.credentials, request)
         case AlterUserScramCredentialsRequest() as change:
             require_cluster(broker, call, Operation.ALTER)
             is_supported = feature_level(broker.config, METADATA_VERSION) >= SCRAM_SINCE
-            return _alter(broker.security.credentials, change, is_supported=is_supported)
+            return await _alter(broker.security.credentials, change, is_supported=is_supported)
     raise AssertionError(call.message)
 
 
@@ -71,10 +72,10 @@ def refuse(call: Call, error: KafkaError) -> RootMessage:
     return DescribeUserScramCredentialsResponse(error_code=error.code, error_message=error.message, results=results)
 
 
-def _describe(credentials: ScramCredentials, request: DescribeUserScramCredentialsRequest) -> RootMessage:
+async def _describe(credentials: ScramCredentials, request: DescribeUserScramCredentialsRequest) -> RootMessage:
     requested = Counter(one.name for one in request.users or ()) or Counter(credentials.users())
     results = []
-    for user, times in requested.items():
+    async for user, times in in_turns(requested.items()):
         iterations = credentials.iterations(user)
         if times > 1:
             error: KafkaError = DuplicateResource(
@@ -90,12 +91,12 @@ def _describe(credentials: ScramCredentials, request: DescribeUserScramCredentia
     return DescribeUserScramCredentialsResponse(results=results)
 
 
-def _alter(
+async def _alter(
     credentials: ScramCredentials, request: AlterUserScramCredentialsRequest, *, is_supported: bool
 ) -> RootMessage:
     changes: dict[str, tuple[tuple[str, str], Credential | None]] = {}
     errors: dict[str, KafkaError] = {}
-    for one in _changes(request):
+    async for one in in_turns(_changes(request)):
         if one.name in errors:
             continue
         if changes.pop(one.name, None) is not None:

@@ -7,6 +7,7 @@ from groupkeeper.broker.apis._share_groups import trouble_of
 from groupkeeper.broker.authorizer import Operation
 from groupkeeper.broker.broker import Broker
 from groupkeeper.broker.call import Call
+from groupkeeper.broker.network.long_requests import in_turns
 from groupkeeper.coordinator.refusals import refuse as refuse_request
 from groupkeeper.protocol.errors import GroupAuthorizationFailed, InvalidRequest, KafkaError, TopicAuthorizationFailed
 from groupkeeper.protocol.messages.share_group_heartbeat_request import ShareGroupHeartbeatRequest
@@ -19,7 +20,7 @@ _LONGEST_MEMBER_ID = 36
 async def handle(broker: Broker, call: Call) -> RootMessage:
     request = call.message
     assert isinstance(request, ShareGroupHeartbeatRequest)
-    trouble = trouble_of(broker) or _trouble_of(broker, call, request)
+    trouble = trouble_of(broker) or await _trouble_of(broker, call, request)
     if trouble is not None:
         response = refuse_request(request, trouble)
     else:
@@ -28,12 +29,13 @@ async def handle(broker: Broker, call: Call) -> RootMessage:
     return response
 
 
-def _trouble_of(broker: Broker, call: Call, request: ShareGroupHeartbeatRequest) -> KafkaError | None:
+async def _trouble_of(broker: Broker, call: Call, request: ShareGroupHeartbeatRequest) -> KafkaError | None:
     """What refuses the request before its group is looked at, or None."""
     if not may(broker, call, Operation.READ, request.group_id):
         return GroupAuthorizationFailed()
     if not 0 < len(request.member_id) <= _LONGEST_MEMBER_ID:
         return InvalidRequest()
-    if not all(may_topic(broker, call, Operation.DESCRIBE, name) for name in request.subscribed_topic_names or ()):
-        return TopicAuthorizationFailed()
+    async for name in in_turns(request.subscribed_topic_names or ()):
+        if not may_topic(broker, call, Operation.DESCRIBE, name):
+            return TopicAuthorizationFailed()
     return None

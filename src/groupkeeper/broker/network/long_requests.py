@@ -8,13 +8,14 @@ from itertools import chain
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable, Iterator
-    from typing import Any
+    from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
+    from typing import Any, TypeVar
 
     from groupkeeper.broker.call import Call
     from groupkeeper.protocol.primitives import Message, RootMessage
 
     Path = tuple[str, ...]
+    T = TypeVar("T")
 
 _PART = 500
 """Elements of a part: a few milliseconds."""
@@ -90,6 +91,14 @@ async def in_parts(call: Call, carry_out: Callable[[Call], Awaitable[RootMessage
                 whole.throttle_time_ms = max(whole.throttle_time_ms, answer.throttle_time_ms)
         await asyncio.sleep(0)
     return whole  # type: ignore[no-any-return]
+
+
+async def in_turns(elements: Iterable[T]) -> AsyncIterator[T]:
+    """The elements, for work that cannot be carried out in parts: now and then other clients have their turn."""
+    for number, element in enumerate(elements, 1):
+        yield element
+        if number % _PART == 0:
+            await asyncio.sleep(0)
 
 
 def _arrays_of(call: Call) -> tuple[Path, Path]:

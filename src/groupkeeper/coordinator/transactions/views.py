@@ -11,12 +11,12 @@ from groupkeeper.protocol.messages import describe_transactions_response, list_t
 from groupkeeper.protocol.messages.describe_transactions_request import DescribeTransactionsRequest
 from groupkeeper.protocol.messages.list_transactions_request import ListTransactionsRequest
 
-_NAMES = frozenset(status.value for status in TransactionStatus)
+STATE_NAMES = frozenset(status.value for status in TransactionStatus)
 
 
 def list_transactions(known: Iterable[Transaction], request: ListTransactionsRequest, now_ms: int) -> TransactionResult:
-    """Transactional ids that pass every filter; an empty filter, or a negative duration, passes all of them. Unknown
-    state names are returned. The driver evaluates patterns.
+    """Transactional ids that pass every filter; an empty filter, or a negative duration, passes all of them. The driver
+    evaluates patterns, and tells of unknown state names.
     """
     states, producer_ids = set(request.state_filters), set(request.producer_id_filters)
     found = [
@@ -26,10 +26,7 @@ def list_transactions(known: Iterable[Transaction], request: ListTransactionsReq
         and (not states or one.status.value in states)
         and (request.duration_filter < 0 or now_ms - one.started_ms > request.duration_filter)
     ]
-    unknown = [name for name in request.state_filters if name not in _NAMES]
-    return TransactionResult(
-        list_transactions_response.ListTransactionsResponse(unknown_state_filters=unknown, transaction_states=found)
-    )
+    return TransactionResult(list_transactions_response.ListTransactionsResponse(transaction_states=found))
 
 
 def describe_transactions(known: Mapping[str, Transaction], request: DescribeTransactionsRequest) -> TransactionResult:
