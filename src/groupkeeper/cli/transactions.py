@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from argparse import Namespace
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from groupkeeper.cli.framework import values
@@ -26,7 +26,7 @@ from groupkeeper.operations.transactions import (
     Open,
     OpenTransaction,
     abort,
-    held_partitions,
+    held_offsets,
     open_anywhere,
     plan_of_hanging,
     plan_of_known,
@@ -116,6 +116,11 @@ class _Found(NamedTuple):
     held: Mapping[TopicPartition, int]
     problems: list[Problem]
 
+    def held_in(self, places: Collection[TopicPartition]) -> int | None:
+        """How many offsets partitions hold; None: it is not known of one, or not which they are."""
+        known = [self.held[place] for place in places if place in self.held]
+        return sum(known) if places and len(known) == len(places) else None
+
 
 def _add_list(command: ArgumentParser) -> None:
     add = command.add_argument
@@ -148,7 +153,7 @@ async def _list_pages(session: ClusterSession) -> AsyncIterator[Page]:
         remarks.append(
             f"{counted(len(hanging), 'transaction')} will not end by itself: "
             f"'{follow_up(options, 'transactions', 'describe')}' shows the partitions, and 'groupkeeper transactions "
-            "abort --partition TOPIC:PARTITION' aborts one"
+            "abort --partition TOPIC:PARTITION' says how one is aborted"
         )
     yield Page(rows, found.problems, remarks)
 
@@ -157,8 +162,8 @@ async def _look(
     session: ClusterSession, topics: Sequence[str] | None, states: Iterable[TransactionState] = OPEN_STATES
 ) -> _Found:
     admin = session.admin
-    held, failed = await held_partitions(admin, topics)
-    found = await open_anywhere(admin, list(held), states=states)
+    held, failed = await held_offsets(admin, topics)
+    found = await open_anywhere(admin, [place for place, number in held.items() if number], states=states)
     described = found.described
     if topics is not None:
         described = {
@@ -183,12 +188,11 @@ def _is_wanted(row: Row, options: Namespace) -> bool:
 def _rows(found: _Found, now_ms: int) -> Iterator[Row]:
     """One row for each transaction: those of coordinators, and those that only partitions have."""
     for transactional_id, one in found.described.items():
-        held = [found.held.get(place, 0) for place in one.partitions]
         yield {
             **_who(transactional_id, one.producer_id, one.producer_epoch),
             **_known(one, now_ms),
             "partitions": len(one.partitions),
-            "held_offsets": sum(held),
+            "held_offsets": found.held_in(one.partitions),
             "coordinator": f"{one.coordinator.host}:{one.coordinator.port}",
         }
     by_producer: dict[tuple[int, int], list[OpenTransaction]] = {}
@@ -200,7 +204,7 @@ def _rows(found: _Found, now_ms: int) -> Iterator[Row]:
             **_who(None, *producer),
             **_how(parts[0], now_ms),
             "partitions": len(parts),
-            "held_offsets": sum(found.held.get(each.place, 0) for each in parts),
+            "held_offsets": found.held_in([each.place for each in parts]),
             "coordinator": None,
         }
 
@@ -298,7 +302,7 @@ def _add_abort(command: ArgumentParser) -> None:
     add("--partition", type=values.partition, metavar="TOPIC:PARTITION", help=place)
     which = "with --partition: which one, if several are open there"
     add("--producer-id", type=values.number, metavar="NUMBER", help=which)
-    forced = "with --partition: also one that may still end by itself, as its last record is too young to be sure"
+    forced = "with --partition: needed, as its transactional id may be one that you may not describe; be sure it hangs"
     add("--force", action="store_true", help=forced)
     add_executing(command, "abort the transaction", counts_groups=False)
     add_cluster(command)
@@ -329,7 +333,7 @@ async def _abort_pages(session: ClusterSession) -> AsyncIterator[Page]:
         await check_context(session, lambda: show_first(session, ABORTED, would_be, remarks))
         if options.execute:
             recorder = own_recorder(options, remarks)
-            await abort(session.admin, planned, recorder)
+            planned = await abort(session.admin, planned, recorder)
     except (ClientError, KafkaError) as failure:
         yield Page(problems=[_abort_problem(failure, options)], more={"executed": False})
         return
@@ -401,13 +405,13 @@ ABORT = Command(
     _add_abort,
     lambda options: run_report(options, lambda _: ClusterReport(ABORTED, _abort_pages, more={"executed": False})),
     "Show the open transaction that would be aborted, and with --execute abort it. One that its coordinator has is "
-    "named by its transactional id, and its producer is fenced. One that no coordinator has is named by its partition; "
-    "it is refused while it may still end by itself.",
+    "named by its transactional id, and its producer is fenced. One that no coordinator shows is named by its "
+    "partition, and needs --force: it may have a transactional id that you may not describe.",
     """\
 examples:
   groupkeeper transactions abort billing-tx-1
   groupkeeper transactions abort billing-tx-1 --execute
-  groupkeeper transactions abort --partition orders:0 --execute""",
+  groupkeeper transactions abort --partition orders:0 --force --execute""",
 )
 
 _HERE = "groupkeeper.cli.transactions"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
@@ -27,8 +26,6 @@ OPEN_STATES = (
     TransactionState.PREPARE_EPOCH_FENCE,
 )
 _LONGEST = "transaction.max.timeout.ms"
-AGAIN_S = 2.0
-"""How long after the first look at a transaction without a coordinator the second one is, before its abort."""
 
 
 class NothingToAbort(OperationRefused):
@@ -75,6 +72,12 @@ class OpenTransaction(NamedTuple):
         if known is None:
             return standing_of_unknown(open_ms, self.longest_ms, is_asked=self.is_asked)
         return standing_of_known(known.state, open_ms, known.timeout_ms)
+
+    def is_hanging(self, now_ms: int) -> bool | None:
+        """Whether it stands so; None: a coordinator, its age or the longest timeout of brokers is not known."""
+        standing = self.standing(now_ms)
+        is_unclear = standing is Standing.UNCLAIMED and None in (self.open_ms(now_ms), self.longest_ms)
+        return None if is_unclear or standing is Standing.UNKNOWN else standing is Standing.HANGING
 
 
 class Open(NamedTuple):
@@ -138,11 +141,11 @@ async def _described(
     return described.done, [*found.failed.values(), *described.failed.values()]
 
 
-async def held_partitions(
+async def held_offsets(
     admin: Admin, topics: Iterable[str] | None = None, *, timeout_ms: int | None = None
 ) -> tuple[dict[TopicPartition, int], Mapping[TopicPartition, Failure]]:
-    """Partitions whose last stable offset is before the end of the log, with the number of offsets between them.
-    ``topics`` None: all, internal ones too.
+    """By partition the number of offsets between the last stable one and the end of the log; and those that did not
+    tell. ``topics`` None: all, internal ones too.
     """
     if topics is None:
         topics = [one.name for one in await admin.list_topics(include_internal=True, timeout_ms=timeout_ms)]
@@ -159,7 +162,7 @@ async def held_partitions(
     )
     ends = await listed(admin, reachable, OffsetSpec.latest(), timeout_ms=timeout_ms)
     first, last = offsets_of(stable.done), offsets_of(ends.done)
-    held = {place: last[place] - first[place] for place in first if last.get(place, 0) > first[place]}
+    held = {place: max(0, last[place] - first[place]) for place in first if place in last}
     return held, failed | stable.failed | ends.failed
 
 
@@ -174,13 +177,13 @@ async def _longest_timeout_ms(admin: Admin, *, timeout_ms: int | None) -> int | 
 
 class Abort(NamedTuple):
     """A transaction to abort. With a ``transactional_id``, its coordinator fences the producer and ends it in all
-    partitions. Without, no coordinator has it, and a marker is written to its one partition. ``is_forced``: although
-    it may still end by itself.
+    partitions. Without, no coordinator shows it, and a marker is written to its one partition. ``description``: by its
+    coordinator, None where none shows it.
     """
 
-    transactional_id: str | None
     places: dict[TopicPartition, ProducerState | None]
-    is_forced: bool = False
+    transactional_id: str | None = None
+    description: TransactionDescription | None = None
 
     @property
     def name(self) -> str:
@@ -188,6 +191,31 @@ class Abort(NamedTuple):
             return self.transactional_id
         place, state = next(iter(self.places.items()))
         return f"producer {state.producer_id if state else '?'} in {place.topic}-{place.partition}"
+
+    async def again(self, admin: Admin) -> Abort:
+        """The same as it is now. Raises NothingToAbort and MayStillEnd where it is another transaction by now, has
+        ended or goes on, and what brokers answer.
+        """
+        if self.transactional_id is not None:
+            now = await plan_of_known(admin, self.transactional_id)
+            is_same = _identity(now.description) == _identity(self.description)
+        else:
+            (place,) = self.places
+            found = await open_in(admin, [place])
+            if place in found.failed:
+                raise found.failed[place]
+            now = self
+            is_same = self.places[place] in [one.producer for one in found.transactions if one.description is None]
+        if not is_same:
+            raise MayStillEnd(
+                f"the transaction of {self.name} has ended, goes on, or has a coordinator by now, so nothing was "
+                "aborted: see 'groupkeeper transactions list'"
+            )
+        return now
+
+
+def _identity(known: TransactionDescription | None) -> tuple[object, ...]:
+    return () if known is None else (known.producer_id, known.producer_epoch, known.started_ms)
 
 
 async def plan_of_known(admin: Admin, transactional_id: str) -> Abort:
@@ -205,14 +233,15 @@ async def plan_of_known(admin: Admin, transactional_id: str) -> Abort:
     for place in sorted(described.partitions):
         own = (one for one in producers.get(place, ()) if one.producer_id == described.producer_id)
         places[place] = next(own, None)
-    return Abort(transactional_id, places)
+    return Abort(places, transactional_id, described)
 
 
 async def plan_of_hanging(
     admin: Admin, place: TopicPartition, producer_id: int | None, now_ms: int, *, is_forced: bool
 ) -> Abort:
-    """The abort of a transaction in a partition that no coordinator has. ``producer_id`` None: there is only one.
-    ``is_forced``: also one that is too young to be sure. Raises NothingToAbort, MayStillEnd.
+    """The abort of a transaction in a partition that no coordinator shows. ``producer_id`` None: there is only one.
+    ``is_forced``: without it, each is refused, as brokers tell nobody of ids that he may not describe, and records may
+    have any times: nothing proves that it hangs. Raises NothingToAbort, MayStillEnd.
     """
     found = await open_in(admin, [place])
     if place in found.failed:
@@ -231,54 +260,47 @@ async def plan_of_hanging(
             f"the transaction in {where} has a coordinator, which ends it: abort it by its transactional id, "
             f"{one.transactional_id}"
         )
-    standing = one.standing(now_ms)
-    if standing is not Standing.HANGING and not is_forced:
-        silent = next(iter(found.silent), None)
-        limit = "do not tell for how long one may be open" if one.longest_ms is None else (
-            f"allow transactions of {duration(one.longest_ms)}"
-        )  # fmt: skip
-        why = f"not all coordinators replied ({silent})" if standing is Standing.UNKNOWN else (
-            f"its last record is {duration(one.open_ms(now_ms))} old, and brokers {limit}: "
-            "a coordinator may have it under a transactional id that you may not describe"
-        )  # fmt: skip
-        raise MayStillEnd(f"the transaction of {one.name} in {where} may still end by itself: {why}; --force aborts it")
-    return Abort(None, {place: one.producer}, is_forced)
+    if not is_forced:
+        raise MayStillEnd(
+            f"the transaction of {one.name} in {where} may still end by itself: {_doubt(one, found.silent, now_ms)}"
+        )
+    return Abort({place: one.producer})
 
 
-async def _look_again(admin: Admin, planned: Abort) -> None:
-    """Raises MayStillEnd where the transaction that no coordinator had is another by now, or its producer goes on."""
-    await asyncio.sleep(AGAIN_S)
-    found = (await open_in(admin, list(planned.places))).transactions
-    for place, state in planned.places.items():
-        there = [one.producer for one in found if one.place == place and one.description is None]
-        if planned.is_forced and state is not None:  # it may write
-            written = {"last_sequence": state.last_sequence, "last_timestamp": state.last_timestamp}
-            there = [each._replace(**written) for each in there]
-        if state not in there:
-            raise MayStillEnd(
-                f"the transaction of {planned.name} has ended, goes on, or has a coordinator by now, so nothing was "
-                "written: see 'groupkeeper transactions list'"
-            )
+def _doubt(one: OpenTransaction, silent: Sequence[Failure], now_ms: int) -> str:
+    """Why a transaction may have a coordinator, and how one makes sure."""
+    why = (
+        f"not all coordinators replied ({silent[0]})" if silent else
+        f"its last record is {duration(one.open_ms(now_ms))} old by its own time, and it may have a transactional id "
+        "that you may not describe"
+    )  # fmt: skip
+    return (
+        f"{why}. To be sure, list transactions as a principal with DESCRIBE on all transactional ids: one that all "
+        "coordinators replied about and none shows hangs, and --force aborts it"
+    )
 
 
-async def abort(admin: Admin, planned: Abort, recorder: Recorder | None) -> None:
-    """Abort it, journalled before and after. Raises MayStillEnd, what the brokers answer, and JournalUnwritable."""
-    if planned.transactional_id is None:
-        await _look_again(admin, planned)
+async def abort(admin: Admin, planned: Abort, recorder: Recorder | None) -> Abort:
+    """Look at it again, and abort it as it is now, which is returned; journalled before and after. Raises
+    NothingToAbort, MayStillEnd, what the brokers answer, and JournalUnwritable.
+    """
+    now = await planned.again(admin)
     cluster_id = await known_cluster_id(admin)
-    changes = dict.fromkeys(planned.places, Change(None, None))
-    plan = Plan(cluster_id, (GroupPlan(planned.name, changes),), Kind.ABORT_TRANSACTION)
+    plan = Plan(
+        cluster_id, (GroupPlan(now.name, dict.fromkeys(now.places, Change(None, None))),), Kind.ABORT_TRANSACTION
+    )
     begun = None if recorder is None else recorder.begin(plan, admin.principal)
     try:
-        if planned.transactional_id is not None:
-            (await admin.fence_producers([planned.transactional_id])).result(planned.transactional_id)
-        for place, state in planned.places.items():
-            if planned.transactional_id is None and state is not None:
+        if now.transactional_id is not None:
+            (await admin.fence_producers([now.transactional_id])).result(now.transactional_id)
+        for place, state in now.places.items():
+            if now.transactional_id is None and state is not None:
                 await admin.abort_transaction(place, state)
     except (ClientError, KafkaError) as failure:
         if recorder is not None:
             result = ApplyResult.PARTLY if isinstance(failure, UNANSWERED) else ApplyResult.REFUSED
-            recorder.end(begun, result, [Lost(planned.name, None, None, error_name(failure), str(failure))])
+            recorder.end(begun, result, [Lost(now.name, None, None, error_name(failure), str(failure))])
         raise
     if recorder is not None:
         recorder.end(begun, ApplyResult.APPLIED)
+    return now

@@ -196,6 +196,7 @@ def test_a_transaction_that_no_coordinator_knows_hangs() -> None:
 
     assert told(state, None, None, True) == [(True, 1_100_000, 40, None)]
     assert told(state, None, None, False) == [(None, 1_100_000, 40, None)]
+    assert told(state, None, None, True, None) == [(None, 1_100_000, 40, None)]  # brokers do not tell their limit
     assert told(state, "id", known, True) == [(False, 30_000, 40, "Ongoing")]
     assert told(state._replace(last_timestamp=1_499_000), None, None, True) == [(False, 1000, 40, None)]
     assert told(state._replace(last_timestamp=-1), None, None, True) == [(None, None, 40, None)]

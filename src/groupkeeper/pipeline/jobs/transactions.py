@@ -15,7 +15,6 @@ from groupkeeper.pipeline.kafka.measuring import cluster_of
 from groupkeeper.pipeline.kafka.transactions import ask_transactions
 from groupkeeper.pipeline.relations import Rows, loaded
 from groupkeeper.pipeline.tables import TRANSACTIONS
-from groupkeeper.rules.transactions import Standing
 
 _PLACE = ["cluster", "topic", "partition"]
 
@@ -53,9 +52,7 @@ def _rows(name: str, instant: Instant, found: list[OpenTransaction]) -> Iterator
         start = each.producer.transaction_start
         if not isinstance(log, LogEnds) or start is None or start >= log.log_end_offset:
             continue  # it began after the instant
-        known, open_ms = each.description, each.open_ms(instant.measured_ms)
-        standing = each.standing(instant.measured_ms)
-        is_known = standing is not Standing.UNKNOWN and (known is not None or open_ms is not None)
+        known = each.description
         yield {
             "cluster": name,
             "topic": each.place.topic,
@@ -67,8 +64,8 @@ def _rows(name: str, instant: Instant, found: list[OpenTransaction]) -> Iterator
             "first_offset": start,
             "held_offsets": log.log_end_offset - start,
             "started_time": None if each.began_ms is None else each.began_ms * 1000,
-            "open_ms": open_ms,
+            "open_ms": each.open_ms(instant.measured_ms),
             "timeout_ms": None if known is None else known.timeout_ms,
-            "is_hanging": standing is Standing.HANGING if is_known else None,
+            "is_hanging": each.is_hanging(instant.measured_ms),
             "measured_time": instant.measured_ms * 1000,
         }

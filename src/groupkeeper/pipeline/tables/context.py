@@ -127,7 +127,7 @@ TRANSACTIONS = Table(
             "is_hanging",
             pa.bool_(),
             "whether no coordinator shows it, and its last record, by its own time, is older than brokers let a "
-            "transaction be open; null: a coordinator could not be queried, or the age is not known",
+            "transaction be open; null: a coordinator could not be queried, or the age or that limit is not known",
         ),
         Column(
             "groups",
