@@ -14,6 +14,7 @@ from urllib.parse import urlencode
 import pytest
 from confluent_kafka import Consumer
 from tests.live.stage import NOW_MS, ORDERS, arrange, collector, commit
+from tests.unit.live.views import row, snapshot, view
 from tests.web.asking import Answer, Browser
 
 from groupkeeper.broker.authorizer import Operation, ResourceType, RuleAuthorizer
@@ -21,7 +22,7 @@ from groupkeeper.cli.main import main
 from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import NewTopic, TopicPartition
 from groupkeeper.live.archive import Archive
-from groupkeeper.live.model import ClusterSnapshot
+from groupkeeper.live.model import ClusterSnapshot, Wait
 from groupkeeper.live.polling import Wanted
 from groupkeeper.operations.plans.journal import ApplyResult, Journal
 from groupkeeper.operations.selection import ALL, Choice, Names
@@ -106,6 +107,19 @@ async def site_of(
     site = Site(servers, access, Journal(folder / "journal.jsonl"), changes=changes, watched=watched)
     await site.poll()
     return site
+
+
+async def test_the_first_page_has_the_alerts_that_fire_now() -> None:
+    """Rules judge a poll after it has ended: a page that was made in between is not shown again."""
+    late = view("late", [row("orders", 0, 40)], [Wait(3_600_000)])
+    alerts: dict[tuple[str, str], list[str]] = {}
+    access = Access(Roles(None, changes=False), None, None, is_open=True)
+    exporter = Exporter(Choices(), lambda: iter(()))
+    served = Served(exporter, lambda: [snapshot(late)], Archive(None), access, firing=lambda: alerts)
+    browser = Browser(application(served))
+    assert "alert:" not in (await browser.get("/")).words
+    alerts["prod", "late"] = ["behind"]
+    assert "alert: behind" in (await browser.get("/")).words
 
 
 async def apply(browser: Browser, page: Answer) -> Answer:

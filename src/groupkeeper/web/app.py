@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from importlib import resources
 
 from starlette.applications import Starlette
@@ -233,11 +233,13 @@ class Site:
             return self._nowhere(request, "There is no such cluster here.")
         return self._news.stream(seen)
 
-    def _shared(self, request: Request, snapshots: Sequence[ClusterSnapshot], write: Callable[[], str]) -> Response:
-        """A page of snapshots. Many viewers may have the same page open, and all request it after a poll."""
+    def _shared(
+        self, request: Request, snapshots: Sequence[ClusterSnapshot], write: Callable[[], str], *more: Hashable
+    ) -> Response:
+        """A page of snapshots and ``more``. Many may have the same page open, and all request it after a poll."""
         now_s = time.monotonic()
         polls = ((each.cluster, each.polls.done) for each in snapshots)
-        key = (str(request.url), self._viewer(request), self._archive.problem, *polls)
+        key = (str(request.url), self._viewer(request), self._archive.problem, *more, *polls)
         kept = self._kept.get(key)
         if kept is None or now_s - kept[0] > _KEPT_S:
             self._kept = {key: kept for key, kept in self._kept.items() if now_s - kept[0] <= _KEPT_S}
@@ -253,7 +255,10 @@ class Site:
         judge = self._rows.rows_of
         ways = self._ways if viewer.changes else NO_WAYS
         firing = self._firing()
-        return self._shared(request, seen, lambda: fleet_page(seen, _now_ms(), viewer, note, judge, firing, ways))
+        alerts = tuple((place, tuple(names)) for place, names in firing.items())
+        return self._shared(
+            request, seen, lambda: fleet_page(seen, _now_ms(), viewer, note, judge, firing, ways), note, alerts
+        )
 
     def _notes_of_rules(self, viewer: Viewer) -> str:
         """Names in rules are not for all viewers."""
