@@ -27,7 +27,7 @@ _LONG_MS = PATIENCE_MS // GAPS
 
 _MOST_GAPS = 16
 
-_REBALANCING = (GroupState.PREPARING_REBALANCE, GroupState.COMPLETING_REBALANCE)
+_IN_ROUND = (GroupState.PREPARING_REBALANCE, GroupState.COMPLETING_REBALANCE)
 
 
 class Pauses(NamedTuple):
@@ -244,7 +244,7 @@ def _lag_change_per_s(last: Followed, lag: int | None, at_ms: int) -> float | No
 def _rebalances(before: AnyGroup, after: AnyGroup, differences: Sequence[WatchedChange]) -> int:
     if before.group_epoch is not None and after.group_epoch is not None:
         return max(0, after.group_epoch - before.group_epoch)
-    is_new_round = after.group_state in _REBALANCING and before.group_state not in _REBALANCING
-    was_in_round = before.group_state in _REBALANCING
+    is_new_round = after.group_state in _IN_ROUND and before.group_state not in _IN_ROUND
+    was_in_round = before.group_state in _IN_ROUND
     # What a round leads to was counted with the round.
     return int(is_new_round or (not was_in_round and any(change.what in _MOVES for change in differences)))

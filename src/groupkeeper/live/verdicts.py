@@ -5,7 +5,7 @@ Polls see offsets, not commits: whether a group commits the same offset again, o
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from groupkeeper.client.admin.types import TopicPartition
@@ -48,10 +48,13 @@ def partition_statuses(group: GroupView, now_ms: int) -> dict[TopicPartition, tu
     }
 
 
-def worst_partition(group: GroupView, now_ms: int) -> tuple[TopicPartition, str] | None:
-    """The partition that a group has its status from, and why; None: it has it from none."""
-    judged = judge_status(group, now_ms).status
-    found = [each for each in partition_statuses(group, now_ms).items() if each[1][0] is judged]
+def worst_partition(
+    group: GroupView, status: Status, statuses: Mapping[TopicPartition, tuple[Status, str]]
+) -> tuple[TopicPartition, str] | None:
+    """The partition that a group has its status from, and why; None: it has it from none. ``statuses``: of its
+    partitions.
+    """
+    found = [each for each in statuses.items() if each[1][0] is status]
     waits = {TopicPartition(row.topic, row.partition): wait for row, wait in zip(group.rows, group.waits, strict=True)}
     found.sort(key=lambda each: waits[each[0]].lag_ms or 0)
     return (found[-1][0], found[-1][1][1]) if found else None

@@ -50,14 +50,15 @@ class Place(NamedTuple):
     rate: Rate | None = None
 
 
-_REBALANCING = ("PreparingRebalance", "CompletingRebalance", "Assigning", "Reconciling")
+REBALANCING = ("PreparingRebalance", "CompletingRebalance", "Assigning", "Reconciling")
+"""States of a group of any type while partitions change hands."""
 
 
 def cause_of_group(state: str, members: int, *, moves: bool, is_simple: bool = False) -> Cause | None:
     """What holds the whole group. ``moves``: it has committed between the looks, as a program may without a member.
     ``is_simple``: it never has members, its program only commits.
     """
-    if state in _REBALANCING:
+    if state in REBALANCING:
         return Cause.REBALANCING
     return None if members or moves or is_simple else Cause.NO_MEMBERS
 

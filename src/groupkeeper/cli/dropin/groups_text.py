@@ -26,19 +26,13 @@ from groupkeeper.protocol.errors import (
     TopicAuthorizationFailed,
     UnknownTopicOrPartition,
 )
+from groupkeeper.rules.causes import REBALANCING
 
 if TYPE_CHECKING:
     from groupkeeper.operations.delete import DeletedOffsets
     from groupkeeper.operations.describe import GroupOffsets, Places
 
 MISSING = "-"
-
-REBALANCING = (
-    GroupState.PREPARING_REBALANCE,
-    GroupState.COMPLETING_REBALANCE,
-    GroupState.ASSIGNING,
-    GroupState.RECONCILING,
-)
 
 
 def cell(text: str, columns: int) -> str:

@@ -57,14 +57,14 @@ async def statuses_of(session: ClusterSession) -> Statuses:
 
 def judged(snapshot: ClusterSnapshot) -> Statuses:
     """The groups of a poll."""
-    from groupkeeper.live.verdicts import judge_status, missing_facts, worst_partition
+    from groupkeeper.live.verdicts import judge_status, missing_facts, partition_statuses, worst_partition
 
     at_ms = snapshot.at_ms
     found: dict[str, Row] = {}
     for group in snapshot.groups.values():
-        worst = worst_partition(group, at_ms)
+        status = judge_status(group, at_ms).status
+        worst = worst_partition(group, status, partition_statuses(group, at_ms))
         why = None if worst is None else f"{worst[0].topic}-{worst[0].partition}: {worst[1]}"
-        status = judge_status(group, at_ms).status.value
-        values = (status, why, missing_facts(group, at_ms, is_first_look=True))
+        values = (status.value, why, missing_facts(group, at_ms, is_first_look=True))
         found[group.group_id] = dict(zip(COLUMNS, values, strict=True))
     return Statuses(found)

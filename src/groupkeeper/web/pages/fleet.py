@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from groupkeeper.live.model import ClusterSnapshot
-from groupkeeper.live.verdicts import worst_partition
+from groupkeeper.live.verdicts import partition_statuses, worst_partition
 from groupkeeper.pipeline.report import plots, words
 from groupkeeper.rules.status import RANKS, Status
 from groupkeeper.rules.urgency import Urgency, urgency
@@ -136,7 +136,7 @@ def _item(one: Trouble, firing: Firing, ways: Ways) -> str:
     facts += [f"{words.counted(group.rebalances_lately, 'rebalance')} lately"] if group.rebalances_lately else []
     alerts = firing.get((cluster, group.group_id), ())
     facts += [f"<b>alert: {', '.join(map(parts.text, alerts))}</b>"] if alerts else []
-    worst = worst_partition(group, one.snapshot.at_ms)
+    worst = worst_partition(group, one.row.judged.status, partition_statuses(group, one.snapshot.at_ms))
     why = f"{parts.text(f'{worst[0].topic}-{worst[0].partition}')}: {parts.sentence(worst[1])}. " if worst else ""
     verb = "watch" if one.urgency is Urgency.STORM else "why"
     helps = parts.sentence(text(command(way_to(cluster, ways), ("groups", verb), (group.group_id,))))

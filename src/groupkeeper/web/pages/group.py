@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import pairwise
+from typing import NamedTuple
 
 from groupkeeper.client.admin.types import GroupType, TopicPartition
 from groupkeeper.live.history import GroupSample, Noted
 from groupkeeper.live.model import ClusterSnapshot, GroupView, Wait
-from groupkeeper.live.verdicts import judge_status, missing_facts, partition_statuses, worst_partition
+from groupkeeper.live.verdicts import Judged, judge_status, missing_facts, partition_statuses, worst_partition
 from groupkeeper.operations.causes.facts import Fact, KnownCauses, facts_of
 from groupkeeper.operations.groups import AnyMember
 from groupkeeper.operations.lag import LagStatus, LagSum, PartitionLag
@@ -68,11 +69,12 @@ def group_page(
     when = (
         f'<p class="soft">{parts.measured(snapshot, now_ms)}</p>' if snapshot.is_up else parts.as_of(snapshot, now_ms)
     )
-    facts = f"{parts.problems(group.problems)}{_facts(group, snapshot.known.at_ms)}"
-    causes = _causes(snapshot.known, group)
+    verdict = _Verdict.of(group, snapshot.known.at_ms)
+    facts = f"{parts.problems(group.problems)}{_facts(group, verdict, snapshot.known.at_ms)}"
+    causes = _causes(snapshot.known, group, verdict)
     front = f"{when}{parts.old(snapshot, facts)}{scope.topics_chosen(snapshot.known)}"
     front += _why(snapshot, group, causes, ways) if snapshot.is_up else ""
-    numbers = f"<h2>Partitions</h2>{_partitions(snapshot.known, group, causes)}{_who(group)}"
+    numbers = f"<h2>Partitions</h2>{_partitions(snapshot.known, group, verdict, causes)}{_who(group)}"
     body = (
         f"{note}<h2>Lag</h2>{_lag(snapshot.known, group, samples)}{_progress(snapshot.cluster, samples)}"
         f"{parts.old(snapshot, numbers)}<h2>Events of the last 24 hours</h2>{_events(changes)}{made}"
@@ -80,6 +82,19 @@ def group_page(
     ranges = '<div data-ranges=""></div>'
     body = f"{parts.live('state', front)}{change}{ranges}{parts.live('rest', body)}"
     return parts.page(group.group_id, body, parts.way_to(snapshot.cluster), viewer, follows=snapshot.cluster)
+
+
+class _Verdict(NamedTuple):
+    """How a group and its partitions are doing, and the one that the group has its status from."""
+
+    judged: Judged
+    statuses: Mapping[TopicPartition, tuple[Status, str]]
+    worst: tuple[TopicPartition, str] | None
+
+    @classmethod
+    def of(cls, group: GroupView, at_ms: int) -> _Verdict:
+        judged, statuses = judge_status(group, at_ms), partition_statuses(group, at_ms)
+        return cls(judged, statuses, worst_partition(group, judged.status, statuses))
 
 
 def _who(group: GroupView) -> str:
@@ -91,8 +106,8 @@ def _who(group: GroupView) -> str:
     )
 
 
-def _facts(group: GroupView, at_ms: int) -> str:
-    judged, worst, missing = judge_status(group, at_ms), worst_partition(group, at_ms), missing_facts(group, at_ms)
+def _facts(group: GroupView, verdict: _Verdict, at_ms: int) -> str:
+    judged, worst, missing = verdict.judged, verdict.worst, missing_facts(group, at_ms)
     described, wait = group.description, group.wait
     pairs = [
         ("status", parts.status(judged.status)),
@@ -130,15 +145,15 @@ def _facts(group: GroupView, at_ms: int) -> str:
     return f'<div class="card">{parts.numbers(pairs)}{notes}</div>'
 
 
-def _causes(snapshot: ClusterSnapshot, group: GroupView) -> list[Fact]:
+def _causes(snapshot: ClusterSnapshot, group: GroupView, verdict: _Verdict) -> list[Fact]:
     """Why it does not move, as `groupkeeper groups why` says it, from what the polls know; none where it moves."""
-    if group.description is None or judge_status(group, snapshot.at_ms).status in (Status.OK, Status.ABANDONED):
+    if group.description is None or verdict.judged.status in (Status.OK, Status.ABANDONED):
         return []
     rows: list[PartitionLag] = []
     held: dict[TopicPartition, None] = {}
     rates: dict[TopicPartition, Rate] = {}
     done: dict[TopicPartition, None] = {}
-    statuses = partition_statuses(group, snapshot.at_ms)
+    statuses = verdict.statuses
     for row, wait in zip(group.rows, group.waits, strict=True):
         place = TopicPartition(row.topic, row.partition)
         rows.append(row if wait.held_at is None else row._replace(last_stable_offset=wait.held_at))
@@ -223,7 +238,7 @@ def _thinned(samples: Sequence[GroupSample]) -> Iterable[GroupSample]:
         yield max(samples[start : start + size], key=lambda each: each.lag or 0)
 
 
-def _partitions(snapshot: ClusterSnapshot, group: GroupView, causes: Sequence[Fact]) -> str:
+def _partitions(snapshot: ClusterSnapshot, group: GroupView, verdict: _Verdict, causes: Sequence[Fact]) -> str:
     """Marks the one that is the reason: that of the first cause, where it is of one."""
     if snapshot.is_partial:
         return _nothing("They are not in the history, from which these numbers come.")
@@ -245,8 +260,7 @@ def _partitions(snapshot: ClusterSnapshot, group: GroupView, causes: Sequence[Fa
         *map(parts.head, ("member", "problem")),
     ]
     rows = []
-    statuses = partition_statuses(group, snapshot.at_ms)
-    worst = worst_partition(group, snapshot.at_ms)
+    statuses, worst = verdict.statuses, verdict.worst
     marked = causes[0].place if causes and causes[0].place is not None else worst and worst[0]
     for row, wait in _worst_first(group, statuses)[:_MOST_ROWS]:
         place = TopicPartition(row.topic, row.partition)
