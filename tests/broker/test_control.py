@@ -56,10 +56,26 @@ async def test_nodes_stop_and_leaders_move_over_http(start: Callable[..., Awaita
     assert placement.leader == 1
     with pytest.raises(ConnectionError):
         await Wire.open(nodes[1]["address"])
+    host, own = nodes[1]["address"].rsplit(":", 1)
+    with pytest.raises(OSError, match="in use"):
+        socket.create_server((host, int(own)))  # reuses addresses
     assert (await control("/nodes/2/start"))[0] == 200
     assert await control("/nodes/2/start") == (400, "node 2 runs already")
-    assert await control("/nodes/x/start") == (400, "invalid literal for int() with base 10: 'x'")
+    assert await control("/nodes/x/start") == (400, "nodes and partitions are numbers, not 'x'")
     assert await control("/topics/u/0/leader/1") == (400, "there is no partition u-0")
     assert await control("/nodes/2/pause") == (404, "there is no POST /nodes/2/pause")
     assert (await control("/nodes/3/stop", Origin="http://elsewhere"))[0] == 403
     assert broker.topics.placements.running == {1, 2, 3}
+
+
+async def test_a_node_whose_port_was_taken_says_so_over_http(start: Callable[..., Awaitable[Broker]]) -> None:
+    port = free_port()
+    broker = await start(brokers=3, properties={"groupkeeper.control.port": port})
+    with socket.socket() as other:
+        front = broker.fronts[2]
+        await front.go_down()
+        address = front.address
+        await front.close()
+        other.bind(("127.0.0.1", int(address.rsplit(":", 1)[1])))
+        status, message = await asyncio.to_thread(ask, port, "/nodes/2/kill")
+    assert (status, message) == (409, f"cannot listen on {address}: Address already in use")

@@ -22,6 +22,13 @@ class _Refused(Exception):
         self.status = status
 
 
+def _number(text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise ValueError(f"nodes and partitions are numbers, not {text!r}") from None
+
+
 class ControlEndpoint:
     """Answers one request on each connection; a change has happened when it is answered.
 
@@ -74,25 +81,27 @@ class ControlEndpoint:
             return refused.status, json.dumps({"error": str(refused)})
         except (ValueError, KafkaError) as error:
             return HTTPStatus.BAD_REQUEST, json.dumps({"error": str(error)})
+        except OSError as error:  # of a port
+            return HTTPStatus.CONFLICT, json.dumps({"error": error.strerror or str(error)})
         return HTTPStatus.OK, json.dumps(self._nodes())
 
     def _change(self, path: list[str]) -> Awaitable[None]:
         cluster = self._cluster
         match path:
             case ["nodes", node, "stop"]:
-                return cluster.stop_node(int(node))
+                return cluster.stop_node(_number(node))
             case ["nodes", node, "kill"]:
-                return cluster.kill_node(int(node))
+                return cluster.kill_node(_number(node))
             case ["nodes", node, "start"]:
-                return cluster.start_node(int(node))
+                return cluster.start_node(_number(node))
             case ["topics", topic, partition, "leader", node]:
-                return cluster.move_leader(topic, int(partition), int(node))
+                return cluster.move_leader(topic, _number(partition), _number(node))
             case ["topics", topic, partition, "isr", nodes]:
-                return cluster.set_in_sync(topic, int(partition), [int(node) for node in nodes.split(",")])
+                return cluster.set_in_sync(topic, _number(partition), [_number(node) for node in nodes.split(",")])
             case ["groups", group_id, "coordinator", node]:
-                return cluster.move_coordinator(group_id, int(node))
+                return cluster.move_coordinator(group_id, _number(node))
             case ["transactions", transactional_id, "coordinator", node]:
-                return cluster.move_transaction_coordinator(transactional_id, int(node))
+                return cluster.move_transaction_coordinator(transactional_id, _number(node))
         raise _Refused(HTTPStatus.NOT_FOUND, f"there is no POST /{'/'.join(path)}")
 
     def _nodes(self) -> list[dict[str, object]]:

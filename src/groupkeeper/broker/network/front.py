@@ -53,12 +53,14 @@ class Front:
         """Takes the ports. Raises OSError."""
         for listener in listeners:
             port = listener.port + self._shift if listener.port else 0
-            try:
-                port = self.server.bind(listener._replace(port=port))
-            except OSError as error:
-                where = host_and_port(listener.host or "*", port)
-                raise OSError(error.errno, f"cannot listen on {where}: {error.strerror or error}") from None
-            self._bound[listener.name] = listener._replace(port=port)
+            self._bound[listener.name] = listener._replace(port=self._bind(listener._replace(port=port)))
+
+    def _bind(self, listener: Listener) -> int:
+        try:
+            return self.server.bind(listener)
+        except OSError as error:
+            where = host_and_port(listener.host or "*", listener.port)
+            raise OSError(error.errno, f"cannot listen on {where}: {error.strerror or error}") from None
 
     async def listen(self) -> None:
         """Lets clients connect. Raises OSError, `InvalidSetting`."""
@@ -85,4 +87,4 @@ class Front:
         await self.server.close()
         self.server = Server(self._broker, self._respond, self.node_id)
         for listener in self._bound.values():
-            self.server.bind(listener)
+            self._bind(listener)

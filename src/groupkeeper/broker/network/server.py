@@ -96,6 +96,7 @@ class Server:
             limits.check(listener.name)
         timeout_s = config.groupkeeper_authentication_timeout_ms / 1000
         for listener, one in self._bound:
+            one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             one.listen(config.socket_listen_backlog_size)
             protocol = partial(Connection, self, listener)
             has_tls = listener.protocol.endswith("SSL")
@@ -409,6 +410,8 @@ def _bind(host: str, port: int) -> list[socket.socket]:
                 opened.remove(one)
                 one.close()
                 continue
+            # Until it listens, another one that reuses addresses could listen there.
+            one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 0)
             one.setblocking(False)
     except BaseException:
         for one in opened:
