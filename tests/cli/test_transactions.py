@@ -113,7 +113,11 @@ def test_one_that_no_coordinator_has_hangs_when_it_is_old(run: Run, servers: str
 
     change = run(family=("history",))[1]["changes"][-1]
     assert (change["kind"], change["result"], change["partitions"]) == ("abort-transaction", "applied", 1)
-    assert change["names"] == f"producer {STRAY} in hangs-0"
+    name = f"producer {STRAY} in hangs-0"
+    assert (change["names"], change["groups"]) == (name, 0)
+    assert change not in run("--group", "*", family=("history",))[1]["changes"]
+    (place,) = run(change["id"], family=("history",))[1]["changes"]
+    assert (place["group"], place["transaction"], place["topic"]) == (None, name, "hangs")
     status, undone = run(change["id"], "--execute", family=("undo",))
     assert (status, undone["problems"][0]["error"]) == (1, "OPERATION_REFUSED")
     assert "cannot be taken back" in undone["problems"][0]["message"]

@@ -14,7 +14,7 @@ from groupkeeper.client.admin.types import GroupType
 from groupkeeper.live.model import ClusterSnapshot, GroupView
 from groupkeeper.operations.plans import document
 from groupkeeper.operations.plans.journal import JournalUnreadable
-from groupkeeper.operations.plans.model import Kind
+from groupkeeper.operations.plans.model import Subject
 from groupkeeper.shell import way_to
 from groupkeeper.web.access.people import Access, Person
 from groupkeeper.web.access.roles import Role
@@ -194,7 +194,7 @@ class Changes:
         desk, person, form = await self._posted(request)
         change_id = first(form, "change")
         recorded = await desk.recorded(change_id)
-        if recorded is None:
+        if recorded is None or not self._known_record().is_seen(person, recorded.head, tuple(recorded.groups)):
             raise ChangeRefused(404, "The journal has no such change.")
         cluster = first(form, "cluster")
         self._may_change(person, cluster, tuple(recorded.groups), desk.undo_command(cluster, change_id))
@@ -220,7 +220,7 @@ class Changes:
         if recorded is None or not record.is_seen(person, recorded.head, tuple(recorded.groups)):
             raise ChangeRefused(404, "The journal has no such change.")
         cluster = record.cluster(recorded.head)
-        is_final = recorded.head.kind == Kind.ABORT_TRANSACTION
+        is_final = recorded.head.subject is Subject.TRANSACTION
         may = cluster is not None and not is_final and self._is_allowed(person, cluster, tuple(recorded.groups))
         unseen = self._unseen(tuple(recorded.groups)) if may else ""
         command: Sequence[str] = ()

@@ -24,7 +24,7 @@ from groupkeeper.operations.plans.journal import (
     Pair,
     default_path,
 )
-from groupkeeper.operations.plans.model import Change, GroupPlan, Plan
+from groupkeeper.operations.plans.model import Change, GroupPlan, Kind, Plan, Subject
 from groupkeeper.operations.plans.recording import Recorder, judged, without_secrets
 from groupkeeper.operations.selection import Names
 from groupkeeper.protocol.errors import RequestTimedOut, UnknownMemberId
@@ -190,6 +190,24 @@ def test_changes_of_one_group(journal: Journal) -> None:
     assert len(journal.summaries(Names(["h"]))[0]) == 2
     assert len(journal.summaries(Names(["g*", "[h]"]))[0]) == 2
     assert journal.summaries(Names(["i"]))[0] == []
+
+
+@pytest.mark.parametrize("is_early", [False, True])
+def test_a_transaction_is_no_group(journal: Journal, is_early: bool) -> None:
+    """Early journals called the transaction a group."""
+    recorder = Recorder(journal, (), None)
+    plan = Plan(None, (GroupPlan("g", {PLACE: Change(None, None)}),), Kind.ABORT_TRANSACTION)
+    recorder.begin(plan, "")
+    text = journal.path.read_text()
+    assert ('"transaction":"g"' in text, '"group"' in text) == (True, False)
+    if is_early:
+        journal.path.write_text(text.replace('"transaction":', '"group":'))
+    (summary,), broken = journal.summaries()
+    assert (summary.head.subject, summary.names, summary.groups, broken) == (Subject.TRANSACTION, ("g",), (), 0)
+    assert journal.summaries(Names(["g"]))[0] == []
+    recorded = journal.load(recorder.id)
+    assert recorded is not None
+    assert (recorded.head.subject, list(recorded.groups)) == (Subject.TRANSACTION, ["g"])
 
 
 def _write(path: str, name: str, count: int) -> None:

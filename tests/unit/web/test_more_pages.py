@@ -19,7 +19,8 @@ from groupkeeper.client.admin.streams_types import (
 )
 from groupkeeper.client.admin.types import GroupState, GroupType, OffsetAndMetadata, TopicPartition
 from groupkeeper.live.model import ClusterSnapshot, GroupView, Wait
-from groupkeeper.operations.plans.journal import ApplyResult, Head, Journal, Lost
+from groupkeeper.operations.plans.journal import ApplyResult, Head, Journal, Lost, Summary
+from groupkeeper.operations.plans.model import Subject
 from groupkeeper.web.access.people import Person
 from groupkeeper.web.access.roles import Rights, grants_of
 from groupkeeper.web.changes.record import ChangeRecord
@@ -92,6 +93,28 @@ async def test_of_the_journal_one_sees_what_one_may_see_of_groups(tmp_path: Path
     assert await record.changes(person) == []  # which cluster it was isn't known yet
     record.know([snapshot()])
     assert [each.head.id for each in await record.changes(person)] == ["id-0"]
+
+
+async def test_an_abort_is_of_no_group_and_seen_by_who_sees_the_whole_cluster(tmp_path: Path) -> None:
+    """Also where the transactional id is called like a group that one may see."""
+    record = ChangeRecord(Journal(tmp_path / "journal.jsonl"))
+    head = Head("id", NOW_MS, "cluster-id", "abort-transaction", "u", "h", (), subject=Subject.TRANSACTION)
+    record.journal.begin(head, [("orders", {TopicPartition("orders", 0): (None, None)})])
+    record.know([snapshot()])
+
+    async def seen(**grant: object) -> list[Summary]:
+        role = {"users": ["u"], "may": "view", **grant}
+        return await record.changes(Person("u", Rights(tuple(grants_of({"role": [role]})))))
+
+    assert await seen(clusters=["prod"], groups=["orders"]) == []
+    assert await seen(clusters=["another"]) == []
+    (change,) = await seen(clusters=["prod"])
+    assert "0 changes" in Page(journal_page(record, [change], {"group": "orders"}, SOMEBODY)).text
+    assert " orders " in Page(journal_page(record, [change], {}, SOMEBODY)).text
+    recorded = await record.load("id")
+    assert recorded is not None
+    page = Page(change_made_page(record, recorded, SOMEBODY, may_undo=False)).text
+    assert ("transactions 1" in page, "groups 1" in page) == (True, False)
 
 
 async def test_a_journal_is_read_again_when_it_has_changed(tmp_path: Path) -> None:

@@ -166,7 +166,7 @@ def _changes() -> list[tuple[str, str]]:
         summaries = [] if where is None else where.summaries()[0]
     except JournalUnreadable:
         return []
-    found = [(one.head.id, f"{one.head.kind} of {', '.join(one.groups)}") for one in reversed(summaries)]
+    found = [(one.head.id, f"{one.head.kind} of {', '.join(one.names)}") for one in reversed(summaries)]
     return [(change_id, meaning if meaning.isprintable() else "") for change_id, meaning in found]
 
 

@@ -113,9 +113,7 @@ def _one(options: Namespace, recorded: Recorded) -> int:
     if recorded.result is ApplyResult.UNFINISHED:
         remarks.append(UNFINISHED.format(id=head.id))
     remarks += _lacking(recorded)
-    wanted = Names(options.group)
-    groups = ((key, pairs) for key, pairs in recorded.groups.items() if wanted.matches(key))
-    rows = list(recorded_rows(groups, recorded.lost))
+    rows = list(recorded_rows(recorded, Names(options.group)))
     return print_report(options, RECORDED, Page(rows, (), remarks))
 
 

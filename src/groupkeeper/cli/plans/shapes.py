@@ -7,8 +7,9 @@ from collections.abc import Iterable, Sequence
 
 from groupkeeper.cli.framework.reports import CLUSTER, Column, Row, Shape
 from groupkeeper.client.admin.types import OffsetAndMetadata, TopicPartition
-from groupkeeper.operations.plans.journal import Lost, Pair, Summary
-from groupkeeper.operations.plans.model import Change, GroupPlan
+from groupkeeper.operations.plans.journal import Recorded, Summary
+from groupkeeper.operations.plans.model import Change, GroupPlan, Subject
+from groupkeeper.operations.selection import Names
 from groupkeeper.operations.times import utc_text
 
 _NAMED_GROUPS = 3
@@ -69,7 +70,7 @@ HISTORY = Shape(
         Column("kind", "`reset`, `undo`, `delete-offsets`, ..."),
         Column("groups", "how many"),
         Column("partitions", "of all groups together", goes=3),
-        Column("names", "the first groups"),
+        Column("names", "of the first groups, or of the transaction"),
         Column("result", "`applied`, `partly`, `refused`, or `unfinished`: no outcome is known"),
         Column("undone_by", "the id of the change that took it back; null: none did", goes=1),
         Column("command", "how it was made, without secrets", in_table=False),
@@ -81,7 +82,9 @@ RECORDED = Shape(
     "recorded",
     "changes",
     [
-        *_PLACE,
+        Column("group", "the group's id; null: it is of a transaction"),
+        Column("transaction", "the name of the aborted transaction; null: it is of a group", goes=1),
+        *_PLACE[1:],
         Column("before", "what was committed before; null: nothing"),
         Column("after", "what was to be committed; null: nothing"),
         Column("error", "why that failed; null: no failure is known"),
@@ -159,8 +162,8 @@ def already_rows(planned: Iterable[GroupPlan], places: Sequence[tuple[str, Topic
 def history_row(summary: Summary) -> Row:
     """A change as a row of HISTORY."""
     head = summary.head
-    names = ", ".join(summary.groups[:_NAMED_GROUPS])
-    more = summary.group_count - _NAMED_GROUPS
+    names = ", ".join(summary.names[:_NAMED_GROUPS])
+    more = len(summary.names) - _NAMED_GROUPS
     return {
         "id": head.id,
         "time": utc_text(head.time_ms),
@@ -179,14 +182,18 @@ def history_row(summary: Summary) -> Row:
     }
 
 
-def recorded_rows(groups: Iterable[tuple[str, dict[TopicPartition, Pair]]], lost: Iterable[Lost]) -> Iterable[Row]:
-    """A change with everything in it, as rows of RECORDED."""
-    errors = {(one.group_id, one.topic, one.partition): one.error for one in lost}
-    for group_id, pairs in groups:
+def recorded_rows(recorded: Recorded, only: Names) -> Iterable[Row]:
+    """A change with everything in it, as rows of RECORDED. ``only``: of these groups."""
+    errors = {(one.group_id, one.topic, one.partition): one.error for one in recorded.lost}
+    is_group = recorded.head.subject is Subject.GROUP
+    for group_id, pairs in recorded.groups.items():
+        if only and not (is_group and only.matches(group_id)):
+            continue
         for place, (before, after) in pairs.items():
             error = errors.get((group_id, *place), errors.get((group_id, None, None)))
             yield {
-                "group": group_id,
+                "group": group_id if is_group else None,
+                "transaction": None if is_group else group_id,
                 "topic": place.topic,
                 "partition": place.partition,
                 "before": _offset(before),

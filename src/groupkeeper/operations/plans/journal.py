@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 from groupkeeper.base_error import GroupkeeperError
 from groupkeeper.client.admin.types import OffsetAndMetadata, TopicPartition
 from groupkeeper.operations.errors import OperationRefused
+from groupkeeper.operations.plans.model import Kind, Subject
 from groupkeeper.operations.selection import Names
 from groupkeeper.operations.times import parse_iso_datetime, utc_text
 
@@ -53,7 +54,7 @@ class ApplyResult(StrEnum):
 class Head(NamedTuple):
     """The fields that all lines of a change share. ``undoes``: the id of the change that this one undoes.
     ``principal``: the author's principal at the brokers, "" if unknown; ``user``: the author's user name on the
-    machine, or at the server ``through`` which it was made, "" for none.
+    machine, or at the server ``through`` which it was made, "" for none. ``subject``: what it has the names of.
     """
 
     id: str
@@ -66,6 +67,7 @@ class Head(NamedTuple):
     undoes: str | None = None
     principal: str = ""
     through: str = ""
+    subject: Subject = Subject.GROUP
 
 
 class Lost(NamedTuple):
@@ -79,17 +81,23 @@ class Lost(NamedTuple):
 
 
 class Summary(NamedTuple):
-    """A change as a list of changes shows it. ``undone_by``: a later change's id.
+    """A change as a list of changes shows it. ``names``: of its groups, or of its transaction. ``undone_by``: a later
+    change's id.
 
     ``moves``: whether something was to become different; offsets may also be recommitted unchanged.
     """
 
     head: Head
     partition_count: int
-    groups: tuple[str, ...]
+    names: tuple[str, ...]
     result: ApplyResult
     undone_by: str | None
     moves: bool = True
+
+    @property
+    def groups(self) -> tuple[str, ...]:
+        """Its groups; none where it is of a transaction."""
+        return self.names if self.head.subject is Subject.GROUP else ()
 
     @property
     def group_count(self) -> int:
@@ -97,8 +105,8 @@ class Summary(NamedTuple):
 
 
 class Recorded(NamedTuple):
-    """A change with everything in it. ``broken``: lines that name the change and make no sense, so that a part of it
-    may be missing here.
+    """A change with everything in it. ``groups``: by name of the group, or of the transaction. ``broken``: lines that
+    name the change and make no sense, so that a part of it may be missing here.
     """
 
     head: Head
@@ -130,7 +138,7 @@ class Journal:
             **({"principal": head.principal} if head.principal else {}),
             **({"through": head.through} if head.through else {}),
         }
-        self._append({**front, "group": group_id, "offsets": _offsets_json(pairs)} for group_id, pairs in groups)
+        self._append({**front, head.subject: group_id, "offsets": _offsets_json(pairs)} for group_id, pairs in groups)
 
     def end(self, change_id: str, time_ms: int, groups: int, result: ApplyResult, lost: Iterable[Lost] = ()) -> None:
         """Write the outcome of a number of groups. Raises JournalUnwritable."""
@@ -151,7 +159,8 @@ class Journal:
             else:
                 count = found.setdefault(line.head.id, _Count(line.head))
                 count.add(line.group_id, line.offsets)
-                if groups is None or groups.matches(line.group_id):
+                is_group = line.head.subject is Subject.GROUP
+                if groups is None or not groups or (is_group and groups.matches(line.group_id)):
                     wanted.add(line.head.id)
         kept = [count for change_id, count in found.items() if change_id in wanted]
         undone = {
@@ -314,8 +323,8 @@ class _Count:
         return self._outcomes.result(len(self._groups))
 
     def summary(self, undone_by: str | None) -> Summary:
-        groups = tuple(self._groups)
-        return Summary(self.head, self._partitions, groups, self.result, undone_by, self._moves)
+        names = tuple(self._groups)
+        return Summary(self.head, self._partitions, names, self.result, undone_by, self._moves)
 
 
 def maker_of(head: Head) -> str:
@@ -367,7 +376,9 @@ def _parsed(text: bytes) -> _Begun | _Ended | None:
     try:
         line = json.loads(text)
         if line["v"] == VERSION and line["event"] == "change":
-            return _Begun(_head(line), _text(line["group"]), _checked(line["offsets"]))
+            head = _head(line)
+            name = line.get(head.subject, line.get(Subject.GROUP))  # early journals called all of them groups
+            return _Begun(head, _text(name), _checked(line["offsets"]))
         if line["v"] == VERSION and line["event"] == "outcome":
             lost = tuple(map(_lost, line["lost"]))
             return _Ended(_text(line["id"]), _number(line["groups"]), ApplyResult(line["result"]), lost)
@@ -388,6 +399,7 @@ def _head(line: Any) -> Head:
         _text_or_none(line.get("undoes")),
         _text(line.get("principal", "")),
         _text(line.get("through", "")),
+        Subject.TRANSACTION if line["kind"] == Kind.ABORT_TRANSACTION else Subject.GROUP,
     )
 
 

@@ -130,6 +130,13 @@ class TopicFacts(NamedTuple):
     partitions: int | None
 
 
+class Subject(StrEnum):
+    """What has the offsets of a change: groups, or a transaction, by its id or its producer."""
+
+    GROUP = "group"
+    TRANSACTION = "transaction"
+
+
 class Kind(StrEnum):
     """What a plan is for."""
 
@@ -144,6 +151,10 @@ class Kind(StrEnum):
     SHARE_DELETE = "share-delete-offsets"
     SHARE_DELETE_GROUPS = "share-delete-groups"
     ABORT_TRANSACTION = "abort-transaction"
+
+    @property
+    def subject(self) -> Subject:
+        return Subject.TRANSACTION if self is Kind.ABORT_TRANSACTION else Subject.GROUP
 
 
 class Plan(NamedTuple):

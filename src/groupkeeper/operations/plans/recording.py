@@ -90,6 +90,7 @@ class Recorder:
             plan.undoes,
             principal,
             self._through,
+            plan.kind.subject,
         )
         try:
             self.journal.begin(head, ((group.group_id, _pairs(group)) for group in plan.groups))

@@ -8,7 +8,7 @@ from groupkeeper.operations.errors import OperationRefused
 from groupkeeper.operations.plans.guard import PlanVerdict, judge, refuse_other_cluster
 from groupkeeper.operations.plans.journal import Recorded
 from groupkeeper.operations.plans.making import Otherwise
-from groupkeeper.operations.plans.model import Change, GroupPlan, Kind, Plan, is_same
+from groupkeeper.operations.plans.model import Change, GroupPlan, Kind, Plan, Subject, is_same
 from groupkeeper.operations.plans.world import look_at_groups, look_at_logs
 
 
@@ -28,7 +28,7 @@ async def make_undo(
     log now: FAIL leaves them to the guard, EXACT commits them. Raises WrongCluster, and OperationRefused for a change
     that nothing takes back.
     """
-    if recorded.head.kind == Kind.ABORT_TRANSACTION:
+    if recorded.head.subject is Subject.TRANSACTION:
         raise OperationRefused(f"{recorded.head.id} aborted a transaction, and an abort cannot be taken back")
     refused = {(one.group_id, one.topic, one.partition) for one in recorded.lost}
     group_ids = list(recorded.groups)

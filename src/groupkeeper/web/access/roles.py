@@ -90,6 +90,10 @@ class Rights(NamedTuple):
         """Whether there is nothing here that may not be seen."""
         return self.grants is None or any(not grant.clusters and not grant.groups for grant in self.grants)
 
+    def sees_whole(self, cluster: str) -> bool:
+        """Whether there is nothing of a cluster that may not be seen."""
+        return self.grants is None or any(grant.clusters.matches(cluster) and not grant.groups for grant in self.grants)
+
     def sees(self, cluster: str) -> bool:
         """Whether groups of a cluster may be seen."""
         return self.grants is None or any(grant.clusters.matches(cluster) for grant in self.grants)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from groupkeeper.live.model import ClusterSnapshot
 from groupkeeper.operations.plans.journal import Head, Journal, JournalUnreadable, Recorded, Summary
+from groupkeeper.operations.plans.model import Subject
 from groupkeeper.web.access.people import Person
 from groupkeeper.web.access.roles import Role
 
@@ -43,14 +44,16 @@ class ChangeRecord:
     async def changes(self, person: Person) -> list[Summary]:
         """The changes that a user may see, the latest first: the user may see all of their groups."""
         await self._refresh()
-        return [each for each in reversed(self._changes) if self.is_seen(person, each.head, each.groups)]
+        return [each for each in reversed(self._changes) if self.is_seen(person, each.head, each.names)]
 
-    def is_seen(self, person: Person, head: Head, group_ids: Sequence[str]) -> bool:
-        """Whether a user may see a change."""
+    def is_seen(self, person: Person, head: Head, names: Sequence[str]) -> bool:
+        """Whether a user may see a change; that of a transaction, which no role names, who sees all of its cluster."""
         if person.rights.sees_all:
             return True
         cluster = self.cluster(head)
-        return cluster is not None and all(person.rights.may(Role.VIEW, cluster, each) for each in group_ids)
+        if cluster is None or head.subject is Subject.TRANSACTION:
+            return cluster is not None and person.rights.sees_whole(cluster)
+        return all(person.rights.may(Role.VIEW, cluster, each) for each in names)
 
     async def load(self, change_id: str) -> Recorded | None:
         """A change with everything in it. Raises JournalUnreadable."""

@@ -50,7 +50,7 @@ def journal_page(
 def changes_table(record: ChangeRecord, changes: Sequence[Summary]) -> str:
     """Changes as a table."""
     heads = [
-        *map(parts.head, ("when", "what", "groups", "cluster", "by", "result", "undone by")),
+        *map(parts.head, ("when", "what", "names", "cluster", "by", "result", "undone by")),
         parts.head("partitions", "n"),
     ]
     return parts.table(heads, (_change_cells(record, each) for each in changes[:ROWS]), "changes")
@@ -58,8 +58,8 @@ def changes_table(record: ChangeRecord, changes: Sequence[Summary]) -> str:
 
 def _change_cells(record: ChangeRecord, change: Summary) -> Sequence[PageCell]:
     head = change.head
-    more = len(change.groups) - _MOST_NAMES
-    names = ", ".join(map(parts.text, change.groups[:_MOST_NAMES]))
+    more = len(change.names) - _MOST_NAMES
+    names = ", ".join(map(parts.text, change.names[:_MOST_NAMES]))
     undone = "" if change.undone_by is None else _link_to(change.undone_by)
     return (
         PageCell(f'<a href="{parts.url("/journal/change", id=head.id)}">{parts.moment(head.time_ms)}</a>', "t"),
@@ -109,7 +109,7 @@ def change_made_page(
         ("what", parts.text(head.kind)),
         ("when", parts.moment(head.time_ms)),
         ("cluster", parts.text(cluster or head.cluster_id)),
-        ("groups", words.number(len(recorded.groups))),
+        (f"{head.subject}s", words.number(len(recorded.groups))),
     ]
     undo = ""
     if unseen:
@@ -147,7 +147,7 @@ def _places(recorded: Recorded) -> str:
         for place, (before, after) in pairs.items()
     ]
     heads = [
-        *map(parts.head, ("group", "topic")),
+        *map(parts.head, (recorded.head.subject, "topic")),
         *(parts.head(name, "n") for name in ("partition", "before", "after")),
         parts.head("problem"),
     ]
