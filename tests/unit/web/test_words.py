@@ -24,8 +24,8 @@ from groupkeeper.web.pages.plan import plan_page
 from groupkeeper.web.pages.topics import topic_page, topics_of, topics_page
 
 PLAIN = frozenset(
-    "after before brokers by change changelogs client cluster compared group groups host kind made member members names "
-    "partition partitions problem process reads status topic type what when why".split()
+    "after before brokers by change changelogs client cluster compared group groups host kind made member members "
+    "names partition partitions problem process reads status topic type what when why".split()
 )
 """What needs no explanation beside a name or a number."""
 
