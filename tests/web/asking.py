@@ -54,6 +54,10 @@ class Browser:
         kind = {"content_type": "application/x-www-form-urlencoded"}
         return await self._follow("POST", path, urlencode(form, doseq=True).encode(), {**kind, **headers})
 
+    async def send(self, path: str, body: bytes, **headers: str) -> Answer:
+        """A body of any kind."""
+        return await self._follow("POST", path, body, headers)
+
     async def log_in(self, token: str) -> Answer:
         return await self.post("/login", {"token": token, "target": "/"})
 

@@ -6,44 +6,34 @@ import asyncio
 import json
 import re
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from urllib.parse import urlencode
 
 import pytest
 from confluent_kafka import Consumer
-from tests.live.stage import NOW_MS, ORDERS, arrange, collector, commit
+from fastapi import FastAPI
+from starlette.routing import Mount, Route
+from tests.live.stage import NOW_MS, ORDERS, arrange, commit
 from tests.unit.live.views import row, snapshot, view
 from tests.web.asking import Answer, Browser
+from tests.web.site import ALICE, BOB, EVE, GRANTS, TOKENS, Site, apply, site_of
 
 from groupkeeper.broker.authorizer import Operation, ResourceType, RuleAuthorizer
 from groupkeeper.cli.main import main
 from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import NewTopic, TopicPartition
 from groupkeeper.live.archive import Archive
-from groupkeeper.live.model import ClusterSnapshot, Wait
-from groupkeeper.live.polling import Wanted
-from groupkeeper.operations.plans.journal import ApplyResult, Journal
-from groupkeeper.operations.selection import ALL, Choice, Names
-from groupkeeper.shell import way_of_servers
+from groupkeeper.live.model import Wait
+from groupkeeper.operations.plans.journal import ApplyResult
+from groupkeeper.operations.selection import Choice, Names
 from groupkeeper.testing.background import BackgroundBroker
-from groupkeeper.web.access.people import Access, PageTokens, Proxy, networks_of
+from groupkeeper.web.access.people import Access, Proxy, networks_of
 from groupkeeper.web.access.roles import Roles, grants_of
 from groupkeeper.web.app import Site as Served
 from groupkeeper.web.app import application
-from groupkeeper.web.changes.desk import Desk
-from groupkeeper.web.changes.record import ChangeRecord
 from groupkeeper.web.exporter import Choices, Exporter
-
-ALICE, BOB, EVE = (f"token-of-{name}-0123456789" for name in ("alice", "bob", "eve"))
-TIMEOUT_MS = 3000
-TOKENS = PageTokens({ALICE: "alice", BOB: "bob", EVE: "eve"})
-GRANTS = [
-    {"users": ["alice"], "may": "change"},
-    {"users": ["bob"], "may": "view", "groups": ["b*"]},
-    {"users": ["bob"], "may": "change", "clusters": ["prod"], "groups": ["billing"]},
-]
 
 
 @pytest.fixture
@@ -51,62 +41,6 @@ def broker() -> Iterator[BackgroundBroker]:
     with BackgroundBroker(properties={"group.initial.rebalance.delay.ms": "0"}) as broker:
         arrange(broker.bootstrap_servers)
         yield broker
-
-
-class Site:
-    """The application on the cluster prod and others, each polled once."""
-
-    def __init__(
-        self, clusters: Mapping[str, str], access: Access, journal: Journal, *, changes: bool, watched: Choice
-    ) -> None:
-        self.servers = clusters["prod"]
-        self.journal = journal
-        self.watched = {name: collector(servers, Wanted(watched)) for name, servers in clusters.items()}
-        self.told: list[str] = []
-        openers = {name: partial(Admin, servers, default_timeout_ms=TIMEOUT_MS) for name, servers in clusters.items()}
-        ways = {name: way_of_servers(servers) for name, servers in clusters.items()}
-        desk = Desk(openers, journal, self.told.append, watched, ways) if changes else None
-        self.exporter = Exporter(Choices(), lambda: iter(()))
-        self.served = Served(self.exporter, self.snapshots, Archive(None), access, desk, ChangeRecord(journal))
-        self.app = application(self.served)
-
-    def snapshots(self) -> list[ClusterSnapshot]:
-        return [watched.snapshot._replace(cluster=name) for name, watched in self.watched.items()]
-
-    async def poll(self) -> None:
-        for watched in self.watched.values():
-            self.exporter.take(await watched.poll())
-            await watched.close()
-
-    async def of(self, token: str) -> Browser:
-        browser = Browser(self.app)
-        assert (await browser.log_in(token)).status == 200
-        return browser
-
-    async def plan(self, browser: Browser, group: str = "search", **fields: str | list[str]) -> Answer:
-        seal = await browser.seal(f"/change?cluster=prod&group={group}")
-        return await browser.post("/plan", {"seal": seal, "cluster": "prod", "group": group, **fields})
-
-    async def committed(self, group: str) -> Mapping[str, int]:
-        async with Admin(self.servers) as admin:
-            found = (await admin.list_consumer_group_offsets({group: None})).result(group).done
-        return {f"{place.topic}-{place.partition}": one.offset for place, one in found.items() if one is not None}
-
-
-async def site_of(
-    broker: BackgroundBroker,
-    folder: Path,
-    access: Access | None = None,
-    *,
-    changes: bool = True,
-    more: Mapping[str, BackgroundBroker] = {},
-    watched: Choice = ALL,
-) -> Site:
-    access = access or Access(Roles(None, changes=changes), TOKENS, None, is_open=False)
-    servers = {name: each.bootstrap_servers for name, each in {"prod": broker, **more}.items()}
-    site = Site(servers, access, Journal(folder / "journal.jsonl"), changes=changes, watched=watched)
-    await site.poll()
-    return site
 
 
 async def test_the_first_page_has_the_alerts_that_fire_now() -> None:
@@ -120,10 +54,6 @@ async def test_the_first_page_has_the_alerts_that_fire_now() -> None:
     assert "alert:" not in (await browser.get("/")).words
     alerts["prod", "late"] = ["behind"]
     assert "alert: behind" in (await browser.get("/")).words
-
-
-async def apply(browser: Browser, page: Answer) -> Answer:
-    return await browser.post("/plan/apply", {"seal": page.field("seal"), "id": page.parameter("id")})
 
 
 async def test_a_group_that_is_left_out_is_not_changed(broker: BackgroundBroker, tmp_path: Path) -> None:
@@ -370,6 +300,34 @@ async def test_roles_say_what_is_seen_and_what_is_changed(broker: BackgroundBrok
     assert await site.committed("search") == {"orders-0": 0}
 
 
+def walked(site: Site) -> list[tuple[str, Collection[str]]]:
+    """All routes with their methods, those of the API among them."""
+    found: list[tuple[str, Collection[str]]] = []
+    for route in site.served.routes():
+        if isinstance(route, Mount):
+            assert isinstance(route.app, FastAPI)
+            found += [(route.path + path, [*map(str.upper, own)]) for path, own in route.app.openapi()["paths"].items()]
+        elif isinstance(route, Route):
+            found.append((route.path, route.methods or ()))
+    assert sum(path.startswith("/api/v1/") for path, _ in found) > 12
+    return found
+
+
+async def asked_as_bob(site: Site, path: str, methods: Collection[str], fields: Mapping[str, str]) -> list[Answer]:
+    at = re.sub(r"{\w+}", fields.get("id", "nothing"), path)
+    if not path.startswith("/api/"):
+        bob = await site.of(BOB)
+        if "GET" in methods:
+            return [await bob.get(f"{at}?{urlencode(fields)}")]
+        return [await bob.post(at, {**fields, "seal": await bob.seal("/change?cluster=prod&group=billing")})]
+    bob = Browser(site.app, headers={"authorization": f"Bearer {BOB}"})
+    answers = [await bob.get(f"{at}?{urlencode(fields)}")] if "GET" in methods else []
+    reset = {"to": "latest", "cluster": "prod", "group": fields.get("group", "")}
+    for body in ({}, {"cluster": "prod"}, reset, {"cluster": "prod", "idle": "1s"}) if "POST" in methods else ():
+        answers.append(await bob.send(at, json.dumps(body).encode(), content_type="application/json"))
+    return answers
+
+
 async def test_no_route_tells_of_what_the_viewer_may_not_see(broker: BackgroundBroker, tmp_path: Path) -> None:
     access = Access(Roles(grants_of({"role": GRANTS}), changes=True), TOKENS, None, is_open=False)
     site = await site_of(broker, tmp_path, access)
@@ -392,18 +350,14 @@ async def test_no_route_tells_of_what_the_viewer_may_not_see(broker: BackgroundB
     ]
     hidden = {"hidden-group", "hidden-topic"}
     told, answered = [], 0
-    for route in site.served.routes():
-        for fields in wishes if route.path != "/events" else ():  # which has no end, and names clusters only
-            bob = await site.of(BOB)
-            if "GET" in (route.methods or ()):
-                answer = await bob.get(f"{route.path}?{urlencode(fields)}")
-            else:
-                seal = await bob.seal("/change?cluster=prod&group=billing")
-                answer = await bob.post(route.path, {**fields, "seal": seal})
-            answered += answer.status == 200
-            told += [(route.path, fields, name) for name in hidden - {*fields.values()} if name in answer.text]
+    for path, methods in walked(site):
+        for fields in wishes if path != "/events" else ():  # which has no end, and names clusters only
+            answers = await asked_as_bob(site, path, methods, fields)
+            for answer in answers:
+                answered += answer.status == 200
+                told += [(path, fields, name) for name in hidden - {*fields.values()} if name in answer.text]
     assert told == []
-    assert answered > 20  # so that most routes had something to tell
+    assert answered > 40  # so that most routes had something to tell
 
 
 async def test_a_proxy_says_who_asks_only_where_it_is_trusted(broker: BackgroundBroker, tmp_path: Path) -> None:

@@ -60,6 +60,17 @@ def worst_partition(
     return (found[-1][0], found[-1][1][1]) if found else None
 
 
+def status_row(group: GroupView, now_ms: int, *, is_first_look: bool = False) -> dict[str, str | None]:
+    """The status with its reason under the names of ``--output json``. ``is_first_look``: as in ``missing_facts``."""
+    status = judge_status(group, now_ms).status
+    worst = worst_partition(group, status, partition_statuses(group, now_ms))
+    return {
+        "group_status": status.value,
+        "reason": None if worst is None else f"{worst[0].topic}-{worst[0].partition}: {worst[1]}",
+        "not_judged": missing_facts(group, now_ms, is_first_look=is_first_look),
+    }
+
+
 def missing_facts(group: GroupView, now_ms: int, *, is_first_look: bool = False) -> str | None:
     """Which statuses could not be judged, and why, of any partition where a record may wait; None: all could."""
     still_ms = _still_ms(group, now_ms)

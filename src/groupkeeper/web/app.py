@@ -14,7 +14,7 @@ from importlib import resources
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
-from starlette.routing import Route
+from starlette.routing import BaseRoute, Mount, Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from groupkeeper.live.archive import Archive
@@ -24,7 +24,8 @@ from groupkeeper.pipeline.report.plot_script import PLOT_SCRIPT
 from groupkeeper.shell import NO_WAYS
 from groupkeeper.web.access.people import SESSION_S, Access, cookie_name
 from groupkeeper.web.answers import HEADERS, Chunked, Streamed, html_answer
-from groupkeeper.web.change_routes import Answer, ChangeRefused, Changes, read_form
+from groupkeeper.web.change_routes import Answer, Changes, read_form
+from groupkeeper.web.changes.acting import Acting, ChangeRefused, Snapshots
 from groupkeeper.web.changes.change_request import first
 from groupkeeper.web.changes.desk import Desk
 from groupkeeper.web.changes.record import ChangeRecord
@@ -42,9 +43,6 @@ from groupkeeper.web.pages.search import search_page
 from groupkeeper.web.pages.topics import LONGEST_TEXT, topic_page, topics_of, topics_page
 
 LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "[::1]"})
-
-Snapshots = Callable[[], Sequence[ClusterSnapshot]]
-"""The latest of each cluster, in the order in which they were named."""
 
 FILES = {"grafana-dashboard.json": "application/json", "prometheus-rules.yaml": "application/yaml"}
 """What comes with the package for Prometheus and Grafana, by name with its type."""
@@ -81,9 +79,10 @@ class Site:
         self._ways = NO_WAYS if desk is None else desk.ways
         self._kept: dict[tuple[object, ...], tuple[float, str]] = {}
         self._rows = KeptRows()
-        self._changes = Changes(access, snapshots, desk, record)
+        self._acting = Acting(snapshots, desk, record)
+        self._changes = Changes(access, self._acting)
 
-    def routes(self) -> list[Route]:
+    def routes(self) -> list[BaseRoute]:
         """All routes; most of them require a role."""
         pages = {
             "/": self.fleet,
@@ -111,7 +110,18 @@ class Site:
                 Route(path, self._for_known(answer), methods=[method])
                 for method, path, answer in self._changes.answers()
             ),
+            self._api(),
         ]
+
+    def _api(self) -> BaseRoute:
+        """What programs ask, where its library is installed."""
+        try:
+            from groupkeeper.web.api.reading import Reading
+            from groupkeeper.web.api.routes import PREFIX, api_of
+        except ImportError as missing:
+            reason = f"The API needs {missing.name}: pip install '.[api]' in a checkout brings it.\n"
+            return Route("/api/{path:path}", lambda _: PlainTextResponse(reason, 501, HEADERS))
+        return Mount(PREFIX, api_of(Reading(self._acting, self._rows.rows_of, self._firing), self._access))
 
     def forget(self, cluster: str) -> None:
         """What was made of a cluster's snapshot: there is a newer one."""
@@ -290,7 +300,7 @@ class Site:
         if snapshot is None:
             return self._nowhere(request, "There is no such cluster here.")
         if not snapshot.is_up:  # a table without rows would say that there are no groups
-            return PlainTextResponse(f"{_why_down(snapshot)}\n", 503, HEADERS)
+            return PlainTextResponse(f"{scope.why_down(snapshot)}\n", 503, HEADERS)
         text = groups_csv(snapshot, Wish.of(request.query_params), self._rows.rows_of)
         headers = {**HEADERS, "Content-Type": "text/csv; charset=utf-8"}
         headers["Content-Disposition"] = 'attachment; filename="groups.csv"'
@@ -352,13 +362,8 @@ class Site:
         """What is not there; ``snapshot``: of the cluster that would tell, which may be away."""
         status = 404
         if snapshot is not None and not snapshot.known.is_up:
-            reason, status = _why_down(snapshot), 503
+            reason, status = scope.why_down(snapshot), 503
         return html_answer(parts.refusal_page(reason, status, self._viewer(request)), status)
-
-
-def _why_down(snapshot: ClusterSnapshot) -> str:
-    reasons = "; ".join(dict.fromkeys(each.message for each in snapshot.problems))
-    return f"{snapshot.cluster} cannot be reached now{': ' * bool(reasons)}{reasons}"
 
 
 def application(site: Site, hosts: frozenset[str] | None = None) -> ASGIApp:

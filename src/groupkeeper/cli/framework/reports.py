@@ -7,12 +7,11 @@ from typing import NamedTuple
 
 from groupkeeper.operations.problems import Problem as Problem
 from groupkeeper.operations.problems import problem_of as problem_of
+from groupkeeper.operations.reporting.group_rows import Row as Row
+from groupkeeper.operations.reporting.group_rows import Value as Value
 
 Places = Mapping[str, Sequence[int]]
 """Partitions by topic."""
-
-Value = str | int | bool | None | Sequence[Mapping[str, str | int]]
-Row = Mapping[str, Value]
 
 
 class Column(NamedTuple):

@@ -19,14 +19,12 @@ from groupkeeper.cli.framework.group_arguments import (
     selected,
     with_suggestions,
 )
-from groupkeeper.cli.framework.reports import CLUSTER, Page, Problem, Row, Shape, problem_of
+from groupkeeper.cli.framework.reports import Page, Problem, Row, Shape, problem_of
 from groupkeeper.cli.framework.several_clusters import run_reports
 from groupkeeper.cli.groups import statuses
 from groupkeeper.cli.groups.shapes import GROUP_SUMS, MEMBERS, OFFSETS, STATES, TOPIC_SUMS, TOPOLOGY
 from groupkeeper.cli.groups.topology import topology_pages
 from groupkeeper.cli.groups.trends import COLUMNS, NO_TREND, FirstLook
-from groupkeeper.client.addresses import Address
-from groupkeeper.client.admin.types import MemberDescription, TopicPartition
 from groupkeeper.operations.groups import AnyGroup, AnyMember, describe_any
 from groupkeeper.operations.lag import (
     GroupsLag,
@@ -38,6 +36,7 @@ from groupkeeper.operations.lag import (
     sum_by_group,
     sum_by_topic,
 )
+from groupkeeper.operations.reporting.group_rows import is_unread, lag_row, member_row, state_row, sum_row
 from groupkeeper.operations.share_groups import DeadLetterQueue, dead_letter_queues
 from groupkeeper.operations.topics import HIDDEN, describe_topics, hides_topics
 from groupkeeper.rules.words import counted
@@ -316,12 +315,12 @@ def _lag_rows(
         return _NOTHING_MORE if earlier is None else {**statuses.NO_STATUS, **earlier.trend_of(some)}
 
     if options.sum is None and earlier is None:  # as nearly always, of a million rows, too
-        return [_lag_row(row, _NOTHING_MORE) for row in rows if _is_much(row, options)]
+        return [lag_row(row, _NOTHING_MORE) for row in rows if _is_much(row, options)]
     if options.sum is None:
-        return [_lag_row(row, trend([row])) for row in rows if _is_much(row, options)]
+        return [lag_row(row, trend([row])) for row in rows if _is_much(row, options)]
     sums = [sum_by_group(group_id, rows)] if options.sum == "group" else sum_by_topic(group_id, rows)
     return [
-        {**_sum_row(each), **trend([row for row in rows if each.topic in (None, row.topic)])}
+        {**sum_row(each), **trend([row for row in rows if each.topic in (None, row.topic)])}
         for each in sums
         if _is_much(each, options)
     ]
@@ -332,46 +331,6 @@ def _is_much(row: PartitionLag | LagSum, options: Namespace) -> bool:
 
 
 _NOTHING_MORE: Row = {**statuses.NO_STATUS, **NO_TREND}
-
-
-def _lag_row(row: PartitionLag, more: Row) -> Row:
-    commit, member = row.committed, row.member
-    return {
-        "group": row.group_id,
-        "topic": row.topic,
-        "partition": row.partition,
-        "committed_offset": commit.offset if commit else None,
-        "log_start_offset": row.log_start_offset,
-        "log_end_offset": row.log_end_offset,
-        "last_stable_offset": row.last_stable_offset,
-        "lag": row.lag,
-        "done_ahead": row.done_ahead,
-        "lost": row.lost,
-        "status": row.status.value,
-        "member_id": member.member_id if member else None,
-        "client_id": member.client_id if member else None,
-        "host": member.host if member else None,
-        "leader_epoch": commit.leader_epoch if commit else None,
-        "metadata": commit.metadata if commit else None,
-        "readable": row.readable,
-        **more,
-    }
-
-
-def _sum_row(sums: LagSum) -> Row:
-    row: dict[str, str | int | None] = {"group": sums.group_id}
-    if sums.topic is not None:
-        row["topic"] = sums.topic
-    return row | {
-        "partitions": sums.partitions,
-        "uncommitted_partitions": sums.uncommitted_partitions,
-        "unknown": sums.unknown,
-        "lag": sums.lag,
-        "max_lag": sums.max_lag,
-        "lost": sums.lost,
-        "uncommitted": sums.uncommitted,
-        "readable": sums.readable,
-    }
 
 
 async def _descriptions(session: ClusterSession) -> AsyncIterator[tuple[list[AnyGroup], Page]]:
@@ -393,7 +352,7 @@ async def _state_pages(session: ClusterSession) -> AsyncIterator[Page]:
     judged = await statuses.statuses_of(session)
     async for groups, page in _descriptions(session):
         queues = await dead_letter_queues(session.admin, groups)
-        rows = judged.beside(_state_row(group, queues.get(group.group_id)) for group in groups)
+        rows = judged.beside(state_row(one, queues.get(one.group_id), statuses.NO_STATUS) for one in groups)
         yield page._replace(rows=rows, remarks=[*page.remarks, *_of_queues(queues)])
 
 
@@ -405,7 +364,7 @@ async def _member_pages(session: ClusterSession) -> AsyncIterator[Page]:
         unread += [group.group_id for group in groups if any(map(is_unread, group.members))]
         idle += [group.group_id for group in groups if not group.members]
         rows = [
-            _member_row(group.group_id, member)
+            member_row(group.group_id, member)
             for group in groups
             for member in _in_order(group.members)
             if not topics or any(topics.matches(topic) for topic, _ in member.assignment)
@@ -416,57 +375,12 @@ async def _member_pages(session: ClusterSession) -> AsyncIterator[Page]:
     yield Page(remarks=[*_counted(idle, "has no members", "have no members"), *remarks])
 
 
-def is_unread(member: AnyMember) -> bool:
-    """Whether the member's client wrote its assignment in a form that cannot be read."""
-    return isinstance(member, MemberDescription) and not member.is_assignment_readable
-
-
 def _in_order(members: Iterable[AnyMember]) -> list[AnyMember]:
     return sorted(members, key=lambda member: (member.client_id, member.member_id))
 
 
 def _of_queues(queues: Mapping[str, DeadLetterQueue]) -> list[str]:
     return [f"the dead-letter queue of share group {group_id} is {queue}" for group_id, queue in sorted(queues.items())]
-
-
-def _state_row(group: AnyGroup, queue: DeadLetterQueue | None) -> Row:
-    return {
-        "group": group.group_id,
-        "type": str(group.group_type),
-        "state": str(group.group_state),
-        "members": len(group.members),
-        "assignor": group.partition_assignor or None,
-        "coordinator": str(Address(group.coordinator.host, group.coordinator.port)),
-        "group_epoch": group.group_epoch,
-        "target_epoch": group.target_assignment_epoch,
-        **statuses.NO_STATUS,
-        CLUSTER.name: None,
-        "dead_letter_queue": queue and (queue.topic or None),
-        "dead_letters": queue and queue.records,
-    }
-
-
-def _member_row(group_id: str, member: AnyMember) -> Row:
-    # What share groups don't have: static members, targets and members of an older protocol.
-    own = member if isinstance(member, MemberDescription) else None
-    target = own.target_assignment if own else None
-    return {
-        "group": group_id,
-        "member_id": member.member_id,
-        "instance_id": own.instance_id if own else None,
-        "client_id": member.client_id,
-        "host": member.host,
-        "epoch": member.member_epoch,
-        "partitions": None if is_unread(member) else len(member.assignment),
-        "assignment": None if is_unread(member) else _places(member.assignment),
-        "target_assignment": None if target is None else _places(target),
-        "rack_id": member.rack_id,
-        "upgraded": own.upgraded if own else None,
-    }
-
-
-def _places(partitions: Iterable[TopicPartition]) -> list[dict[str, str | int]]:
-    return [{"topic": topic, "partition": partition} for topic, partition in sorted(partitions)]
 
 
 DESCRIBE_EXAMPLES = """\

@@ -20,7 +20,6 @@ from groupkeeper.cli.framework.journalling import own_recorder, way_back
 from groupkeeper.cli.framework.reports import Page, Problem
 from groupkeeper.cli.groups.shapes import NEW_OFFSETS
 from groupkeeper.cli.plans.scenario import add_scenario, check_scope, only_group, plans_of, scenario_of
-from groupkeeper.cli.plans.shapes import reset_row
 from groupkeeper.cli.plans.writing import add_scope, note_absent, topics_of, with_topics
 from groupkeeper.client.admin.types import TopicPartition
 from groupkeeper.operations import plan_csv
@@ -31,6 +30,7 @@ from groupkeeper.operations.plans.guard import check
 from groupkeeper.operations.plans.making import Made, PlanTopics, Request, aim, make_reset
 from groupkeeper.operations.plans.model import GroupPlan, Note, NoteKind, PlanTrouble
 from groupkeeper.operations.plans.telling import consequences, trouble_problem
+from groupkeeper.operations.reporting.plan_rows import reset_row
 from groupkeeper.protocol.errors import GroupAuthorizationFailed
 from groupkeeper.rules.words import counted
 

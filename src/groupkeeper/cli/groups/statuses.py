@@ -57,14 +57,7 @@ async def statuses_of(session: ClusterSession) -> Statuses:
 
 def judged(snapshot: ClusterSnapshot) -> Statuses:
     """The groups of a poll."""
-    from groupkeeper.live.verdicts import judge_status, missing_facts, partition_statuses, worst_partition
+    from groupkeeper.live.verdicts import status_row
 
     at_ms = snapshot.at_ms
-    found: dict[str, Row] = {}
-    for group in snapshot.groups.values():
-        status = judge_status(group, at_ms).status
-        worst = worst_partition(group, status, partition_statuses(group, at_ms))
-        why = None if worst is None else f"{worst[0].topic}-{worst[0].partition}: {worst[1]}"
-        values = (status.value, why, missing_facts(group, at_ms, is_first_look=True))
-        found[group.group_id] = dict(zip(COLUMNS, values, strict=True))
-    return Statuses(found)
+    return Statuses({key: status_row(group, at_ms, is_first_look=True) for key, group in snapshot.groups.items()})

@@ -16,7 +16,6 @@ from groupkeeper.cli.framework.output import complain
 from groupkeeper.cli.framework.reports import Page, Row
 from groupkeeper.cli.framework.terminal import is_terminal
 from groupkeeper.cli.framework.typed import words_of
-from groupkeeper.cli.plans.shapes import already_rows, outcome_rows
 from groupkeeper.cli.plans.writing import ROWS_PER_PAGE
 from groupkeeper.client.errors import ClientError
 from groupkeeper.operations.errors import GroupIsActive, StalePlan
@@ -26,6 +25,7 @@ from groupkeeper.operations.plans.journal import JournalUnwritable
 from groupkeeper.operations.plans.model import Plan
 from groupkeeper.operations.plans.recording import UNANSWERED, Recorder
 from groupkeeper.operations.plans.telling import trouble_problem
+from groupkeeper.operations.reporting.plan_rows import already_rows, outcome_rows
 from groupkeeper.rules.words import counted
 
 _MEMBERS_FIRST = "stop the members first, or add --wait TIME to wait until they have left"

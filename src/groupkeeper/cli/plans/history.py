@@ -22,7 +22,7 @@ from groupkeeper.cli.framework.reports import Page, problem_of
 from groupkeeper.cli.framework.several_clusters import run_reports
 from groupkeeper.cli.framework.typed import words_of
 from groupkeeper.cli.plans.applying import add_applying, apply_pages, compared, foreseen, rows_of
-from groupkeeper.cli.plans.shapes import HISTORY, OUTCOMES, RECORDED, history_row, recorded_rows
+from groupkeeper.cli.plans.shapes import HISTORY, OUTCOMES, RECORDED
 from groupkeeper.client.errors import ClientError
 from groupkeeper.operations.plans.journal import ApplyResult, Journal, JournalUnreadable, Recorded, Summary, maker_of
 from groupkeeper.operations.plans.making import Otherwise
@@ -30,6 +30,7 @@ from groupkeeper.operations.plans.model import Kind
 from groupkeeper.operations.plans.recording import cluster_id_of, without_secrets
 from groupkeeper.operations.plans.telling import consequences
 from groupkeeper.operations.plans.undoing import make_undo
+from groupkeeper.operations.reporting.plan_rows import history_row, recorded_rows
 from groupkeeper.operations.selection import Names
 from groupkeeper.operations.share_changes import ShareAdmin, is_of_share_groups
 from groupkeeper.operations.times import utc_text

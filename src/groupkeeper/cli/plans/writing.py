@@ -13,7 +13,6 @@ from groupkeeper.cli.framework.files import Unsaved, check_writable, save
 from groupkeeper.cli.framework.group_arguments import names_of, suggested
 from groupkeeper.cli.framework.reports import Page, Problem, problem_of
 from groupkeeper.cli.framework.typed import as_typed, follow_up
-from groupkeeper.cli.plans.shapes import change_rows
 from groupkeeper.client.admin.types import TopicPartition
 from groupkeeper.client.errors import ClientError
 from groupkeeper.operations.plans import document, official
@@ -21,6 +20,7 @@ from groupkeeper.operations.plans.making import ALL_COMMITTED, Made, Otherwise, 
 from groupkeeper.operations.plans.model import Kind, Plan
 from groupkeeper.operations.plans.telling import consequences, trouble_problem
 from groupkeeper.operations.plans.world import will_be_made
+from groupkeeper.operations.reporting.plan_rows import change_rows
 from groupkeeper.operations.reset import Scenario, parse_topic_argument
 from groupkeeper.operations.selection import BadGroupPattern, Names
 from groupkeeper.operations.share_changes import SHARE_KINDS

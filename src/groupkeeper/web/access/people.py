@@ -144,21 +144,21 @@ class Access:
         """A cluster has a new snapshot."""
         self._roles.views.forget()
 
-    def person(self, request: Request) -> Person | None:
-        """The user, None: the request may not see anything."""
-        name, session = self._name(request)
+    def person(self, request: Request, *, has_session: bool = True) -> Person | None:
+        """The user, None: the request may not see anything. ``has_session`` False: cookies do not count."""
+        name, session = self._name(request, has_session=has_session)
         if name is not None:
             return Person(name, self._roles.of(name), session)
         return Person("", self._roles.only_seeing(), is_known=False) if self.is_open else None
 
-    def _name(self, request: Request) -> tuple[str | None, str]:
+    def _name(self, request: Request, *, has_session: bool) -> tuple[str | None, str]:
         scheme, _, token = request.headers.get("authorization", "").partition(" ")
         if scheme.lower() == "bearer" and self._tokens is not None:
             owner = self._tokens.owner(token.strip())
             return (None if owner is None else owner.name), ""
         if self._proxy is not None and (name := self._proxy.user(request)) is not None:
             return name, ""
-        session = request.cookies.get(cookie_name(request), "")
+        session = request.cookies.get(cookie_name(request), "") if has_session else ""
         begun = self._sessions.get(session)
         return (begun[0].name, session) if begun is not None and time.monotonic() < begun[1] else (None, "")
 

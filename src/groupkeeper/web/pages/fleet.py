@@ -14,7 +14,7 @@ from groupkeeper.rules.status import RANKS, Status
 from groupkeeper.rules.urgency import Urgency, urgency
 from groupkeeper.shell import NO_WAYS, Ways, command, text, way_to
 from groupkeeper.web.pages import parts, scope
-from groupkeeper.web.pages.judged import Judge, JudgedGroup, rows_of
+from groupkeeper.web.pages.judged import Judge, JudgedGroup, rows_of, sums_of
 from groupkeeper.web.pages.parts import ANONYMOUS, Viewer
 
 _MOST_URGENT = 12
@@ -187,10 +187,7 @@ def _of_poll(snapshot: ClusterSnapshot) -> list[tuple[str, str]]:
 
 def _numbers(snapshot: ClusterSnapshot, judge: Judge) -> str:
     groups = snapshot.groups.values()
-    lags = [group.lag.lag for group in groups if group.lag.lag is not None]
-    waits = [group.wait.lag_ms for group in groups if group.wait.lag_ms is not None]
-    margins = [group.wait.margin_ms for group in groups if group.wait.margin_ms is not None]
-    members = [group.members for group in groups if group.members is not None]
+    sums = sums_of(snapshot)
     statuses = Counter(row.judged.status.value for row in judge(snapshot))
     legend = "".join(
         f'<li><a href="{parts.url("/cluster", cluster=snapshot.cluster, status=each)}">{parts.status(each)}</a> '
@@ -198,15 +195,14 @@ def _numbers(snapshot: ClusterSnapshot, judge: Judge) -> str:
         for each in reversed(Status)
         if statuses[each]
     )
-    lost = sum(group.lag.lost or 0 for group in groups)
     open_starts = sum(group.lag.open_starts for group in groups)
     pairs = [
         ("groups", words.number(len(snapshot.groups))),
-        ("members", words.number(sum(members))),
-        ("lag, all groups", parts.records(sum(lags) if lags else None)),
-        *([("lost", parts.records(lost))] if lost else []),
-        ("longest time lag", words.duration(max(waits, default=None))),
-        ("shortest retention margin", parts.duration(min(margins, default=None))),
+        ("members", words.number(sums.members)),
+        ("lag, all groups", parts.records(sums.lag)),
+        *([("lost", parts.records(sums.lost))] if sums.lost else []),
+        ("longest time lag", words.duration(sums.time_lag_ms)),
+        ("shortest retention margin", parts.duration(sums.margin_ms)),
     ]
     if not snapshot.is_partial:
         pairs += _of_poll(snapshot)

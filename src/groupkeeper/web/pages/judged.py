@@ -54,3 +54,28 @@ class KeptRows:
     def forget(self, cluster: str) -> None:
         """There is a newer snapshot."""
         self._kept = {key: kept for key, kept in self._kept.items() if key[0] != cluster}
+
+
+class ClusterSums(NamedTuple):
+    """The groups of a snapshot together, as far as they are known. ``lag`` None: of no group; ``time_lag_ms``: the
+    longest; ``margin_ms``: the shortest; None: nothing waits, or it isn't known.
+    """
+
+    members: int
+    lag: int | None
+    lost: int
+    time_lag_ms: int | None
+    margin_ms: int | None
+
+
+def sums_of(snapshot: ClusterSnapshot) -> ClusterSums:
+    """The sums of a snapshot."""
+    groups = snapshot.groups.values()
+    lags = [group.lag.lag for group in groups if group.lag.lag is not None]
+    return ClusterSums(
+        sum(group.members or 0 for group in groups),
+        sum(lags) if lags else None,
+        sum(group.lag.lost or 0 for group in groups),
+        max((group.wait.lag_ms for group in groups if group.wait.lag_ms is not None), default=None),
+        min((group.wait.margin_ms for group in groups if group.wait.margin_ms is not None), default=None),
+    )

@@ -34,13 +34,22 @@ def plan_page(entry: DeskEntry, viewer: Viewer, *, may_change: bool) -> str:
     crumbs = parts.way_to(entry.cluster)
     if len(groups) == 1:
         crumbs.append((of, parts.url("/group", cluster=entry.cluster, group=of)))
-    problems = [trouble_problem(each, _DEEDS.get(entry.plan.kind, Deed.COMMIT)) for each in _troubles(entry)]
-    remarks = [*consequences(entry.plan.groups, is_share=entry.is_of_share_groups), *entry.remarks]
+    problems, remarks = problems_of(entry), remarks_of(entry)
     body = (
         f"{_verdict(entry, problems)}{_problems(problems)}{_facts(entry)}"
         f"{_list(remarks)}{_actions(entry, viewer, may_change=may_change)}<h2>Partitions</h2>{_table(entry)}"
     )
     return parts.page(f"Plan: {_TITLES.get(entry.plan.kind, str(entry.plan.kind))} {of}", body, crumbs, viewer)
+
+
+def problems_of(entry: DeskEntry) -> list[Problem]:
+    """What keeps parts of a plan from being made or done."""
+    return [trouble_problem(each, _DEEDS.get(entry.plan.kind, Deed.COMMIT)) for each in _troubles(entry)]
+
+
+def remarks_of(entry: DeskEntry) -> list[str]:
+    """What a plan means, and what was noteworthy in making and doing it."""
+    return [*consequences(entry.plan.groups, is_share=entry.is_of_share_groups), *entry.remarks]
 
 
 def _troubles(entry: DeskEntry) -> Sequence[PlanTrouble]:
@@ -50,11 +59,12 @@ def _troubles(entry: DeskEntry) -> Sequence[PlanTrouble]:
 
 
 def _verdict(entry: DeskEntry, problems: Sequence[Problem]) -> str:
-    tone, text = _outcome(entry, problems)
+    tone, text = outcome_of(entry, problems)
     return f'<p class="verdict {tone}" role="status">{parts.sentence(text)}</p>'
 
 
-def _outcome(entry: DeskEntry, problems: Sequence[Problem]) -> tuple[str, str]:
+def outcome_of(entry: DeskEntry, problems: Sequence[Problem]) -> tuple[str, str]:
+    """How a plan stands: good, bad or none, and a sentence."""
     applied = entry.applied
     if entry.stage is DeskStage.APPLYING:
         return "none", "The plan is being applied. Load the page again to see the outcome."
@@ -153,7 +163,7 @@ def _table(entry: DeskEntry) -> str:
         *(parts.head(name, "n") for name in ("log start", "log end")),
         *map(parts.head, (*(["certainty"] if translated else []), "why", "result")),
     ]
-    results = _results(entry)
+    results = results_of(entry)
     rows = [
         [
             *([PageCell(parts.text(group.group_id), "name")] if several else []),
@@ -170,7 +180,7 @@ def _table(entry: DeskEntry) -> str:
     return more + parts.table(heads, rows[:_MOST_ROWS], "partitions")
 
 
-def _results(entry: DeskEntry) -> dict[tuple[str, TopicPartition], str]:
+def results_of(entry: DeskEntry) -> dict[tuple[str, TopicPartition], str]:
     """The outcome for each partition, or its state before the plan is applied."""
     applied = entry.applied
     already = entry.verdict.already if applied is None else applied.already

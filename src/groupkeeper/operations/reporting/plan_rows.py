@@ -1,0 +1,133 @@
+"""Plans, what became of them, and the changes of the journal as rows."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable, Sequence
+
+from groupkeeper.client.admin.types import OffsetAndMetadata, TopicPartition
+from groupkeeper.operations.plans.journal import Recorded, Summary
+from groupkeeper.operations.plans.model import Change, GroupPlan, Subject
+from groupkeeper.operations.reporting.group_rows import Row
+from groupkeeper.operations.selection import Names
+from groupkeeper.operations.times import utc_text
+
+_NAMED_GROUPS = 3
+
+
+def change_rows(groups: Iterable[GroupPlan]) -> Iterable[Row]:
+    """A plan as rows of CHANGES."""
+    for group in groups:
+        for place, change in group.changes.items():
+            yield {
+                "group": group.group_id,
+                "topic": place.topic,
+                "partition": place.partition,
+                "before": _offset(change.before),
+                "after": _offset(change.after),
+                **_meaning(change),
+                "log_start_offset": change.log_start_offset,
+                "log_end_offset": change.log_end_offset,
+                "state": group.state,
+                "certainty": change.certainty or None,
+                "why": change.why,
+            }
+
+
+def reset_row(group: GroupPlan, place: TopicPartition, note: str | None, result: str) -> Row:
+    """A row of NEW_OFFSETS."""
+    change = group.changes[place]
+    return {
+        "group": group.group_id,
+        "topic": place.topic,
+        "partition": place.partition,
+        "committed_offset": _offset(change.before),
+        "new_offset": _offset(change.after),
+        "note": note,
+        **_meaning(change),
+        "result": result,
+    }
+
+
+def _meaning(change: Change) -> Row:
+    """How much a change skips and reads again, and the times that it leads from and to."""
+    return {
+        "skipped": change.skipped,
+        "replayed": change.replayed,
+        "before_time": _time(change.before_ms),
+        "after_time": _time(change.after_ms),
+    }
+
+
+def outcome_rows(groups: Iterable[GroupPlan]) -> Iterable[Row]:
+    """Changes that were made, as rows of OUTCOMES."""
+    for group in groups:
+        for place, change in group.changes.items():
+            offsets = {"before": _offset(change.before), "after": _offset(change.after)}
+            yield {
+                "group": group.group_id,
+                "topic": place.topic,
+                "partition": place.partition,
+                **offsets,
+                "result": "applied",
+            }
+
+
+def already_rows(planned: Iterable[GroupPlan], places: Sequence[tuple[str, TopicPartition]]) -> Iterable[Row]:
+    """Places that were as planned before, as rows of OUTCOMES."""
+    changes = {group.group_id: group.changes for group in planned}
+    for group_id, place in places:
+        now = _offset(changes[group_id][place].after)
+        row: Row = {"group": group_id, "topic": place.topic, "partition": place.partition}
+        yield {**row, "before": now, "after": now, "result": "already"}
+
+
+def history_row(summary: Summary) -> Row:
+    """A change as a row of HISTORY."""
+    head = summary.head
+    names = ", ".join(summary.names[:_NAMED_GROUPS])
+    more = len(summary.names) - _NAMED_GROUPS
+    return {
+        "id": head.id,
+        "time": utc_text(head.time_ms),
+        "user": head.user,
+        "host": head.host,
+        "principal": head.principal or None,
+        "cluster_id": head.cluster_id,
+        "kind": head.kind,
+        "groups": summary.group_count,
+        "partitions": summary.partition_count,
+        "names": f"{names} and {more} more" if more > 0 else names,
+        "result": str(summary.result),
+        "undone_by": summary.undone_by,
+        "command": shlex.join(head.command),
+        "cluster": None,
+    }
+
+
+def recorded_rows(recorded: Recorded, only: Names) -> Iterable[Row]:
+    """A change with everything in it, as rows of RECORDED. ``only``: of these groups."""
+    errors = {(one.group_id, one.topic, one.partition): one.error for one in recorded.lost}
+    is_group = recorded.head.subject is Subject.GROUP
+    for group_id, pairs in recorded.groups.items():
+        if only and not (is_group and only.matches(group_id)):
+            continue
+        for place, (before, after) in pairs.items():
+            error = errors.get((group_id, *place), errors.get((group_id, None, None)))
+            yield {
+                "group": group_id if is_group else None,
+                "transaction": None if is_group else group_id,
+                "topic": place.topic,
+                "partition": place.partition,
+                "before": _offset(before),
+                "after": _offset(after),
+                "error": error,
+            }
+
+
+def _offset(commit: OffsetAndMetadata | None) -> int | None:
+    return None if commit is None else commit.offset
+
+
+def _time(time_ms: int | None) -> str | None:
+    return None if time_ms is None else utc_text(time_ms)

@@ -1,0 +1,49 @@
+"""Pages of lists: what follows a cursor. A cursor is the key of the last row before it, so a list that changes
+meanwhile neither repeats nor skips the rows that stay.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from bisect import bisect_right
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, TypeVar
+
+from groupkeeper.web.changes.acting import ChangeRefused
+
+MOST = 1000
+USUAL = 100
+
+T = TypeVar("T")
+Key = tuple[str | int, ...]
+
+
+class Wanted(NamedTuple):
+    """A page of at most ``limit`` rows. ``cursor`` None: the first one."""
+
+    limit: int = USUAL
+    cursor: str | None = None
+
+    def of(self, rows: Sequence[T], key: Callable[[T], Key]) -> tuple[Sequence[T], str | None]:
+        """The rows, and the cursor of the page after them, None where there is none. ``rows``: in the order of their
+        keys. Raises ChangeRefused.
+        """
+        try:
+            start = 0 if self.cursor is None else bisect_right(rows, _read(self.cursor), key=key)
+        except (ValueError, TypeError):
+            raise ChangeRefused(400, f"cursor: {self.cursor!r} is none of this list.") from None
+        end = start + self.limit
+        return rows[start:end], _written(key(rows[end - 1])) if end < len(rows) else None
+
+
+def _written(key: Key) -> str:
+    return base64.urlsafe_b64encode(json.dumps(key).encode()).decode()
+
+
+def _read(cursor: str) -> Key:
+    """Raises ValueError."""
+    found = json.loads(base64.urlsafe_b64decode(cursor.encode("ascii")))
+    if not isinstance(found, list):
+        raise ValueError
+    return tuple(found)

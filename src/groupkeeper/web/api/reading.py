@@ -1,0 +1,292 @@
+"""What persons may see, as documents: from the snapshots, as pages are made."""
+
+from __future__ import annotations
+
+import shlex
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from groupkeeper.client.admin.types import TopicPartition
+from groupkeeper.live.model import ClusterSnapshot, GroupView
+from groupkeeper.live.verdicts import partition_statuses, status_row
+from groupkeeper.operations.groups import AnyMember
+from groupkeeper.operations.lag import PartitionLag
+from groupkeeper.operations.plans.journal import Summary
+from groupkeeper.operations.plans.model import GroupPlan
+from groupkeeper.operations.problems import Problem
+from groupkeeper.operations.reporting.group_rows import Row, lag_row, member_row, state_row, sum_row
+from groupkeeper.operations.reporting.plan_rows import change_rows, history_row, recorded_rows
+from groupkeeper.operations.selection import Names
+from groupkeeper.operations.times import utc_text
+from groupkeeper.web.access.people import Person
+from groupkeeper.web.access.roles import Role
+from groupkeeper.web.api import documents as d
+from groupkeeper.web.api.paging import Key, Wanted
+from groupkeeper.web.changes.acting import Acting, ChangeRefused, Concern
+from groupkeeper.web.changes.desk import DeskEntry
+from groupkeeper.web.pages import scope
+from groupkeeper.web.pages.cluster import Wish, chosen
+from groupkeeper.web.pages.fleet import Firing
+from groupkeeper.web.pages.judged import Judge, JudgedGroup, sums_of
+from groupkeeper.web.pages.plan import outcome_of, problems_of, remarks_of, results_of
+from groupkeeper.web.pages.topics import topics_of
+
+_MOST_PLACES = 200
+_MOST_PROBLEMS = 50
+_MOST_NAMES = 20
+
+
+class Reading(NamedTuple):
+    """``judge``: of pages; ``firing``: the alerts. All methods raise ChangeRefused."""
+
+    acting: Acting
+    judge: Judge
+    firing: Callable[[], Firing]
+
+    def clusters(self, person: Person) -> d.Clusters:
+        return d.Clusters(clusters=[self._cluster_row(each) for each in self.acting.clusters(person)])
+
+    def _cluster_row(self, snapshot: ClusterSnapshot) -> d.ClusterRow:
+        known = snapshot.known
+        sums = sums_of(known)
+        return d.ClusterRow(
+            cluster=snapshot.cluster,
+            cluster_id=known.cluster_id,
+            state="up" if snapshot.is_up else "down" if snapshot.polls.done else "not polled yet",
+            measured=None if known.measured_ms is None else utc_text(known.measured_ms),
+            groups=len(known.groups),
+            left_out=len(known.scope.left_out),
+            statuses=Counter(row.judged.status.value for row in self.judge(known)),
+            members=sums.members,
+            lag=sums.lag,
+            lost=sums.lost,
+            time_lag_ms=sums.time_lag_ms,
+            retention_margin_ms=sums.margin_ms,
+            problems=problem_rows(snapshot.problems),
+        )
+
+    def groups(self, person: Person, cluster: str, wish: Wish, page: Wanted) -> d.Groups:
+        snapshot = self._known(person, cluster)
+        rows = chosen(self.judge(snapshot.known), wish._replace(sort="group", order="up"))
+        found, after = page.of(rows, lambda row: (row.group.group_id,))
+        firing = self.firing()
+        shown = [d.GroupRow(**_group_row(snapshot.known, row, firing)) for row in found]
+        return d.Groups(groups=shown, **_measured(snapshot), next=after)
+
+    def group(self, person: Person, cluster: str, group_id: str) -> d.Group:
+        snapshot, group = self._group(person, cluster, group_id)
+        row = next(each for each in self.judge(snapshot.known) if each.group.group_id == group_id)
+        own = {} if group.description is None else state_row(group.description, group.dead_letters)
+        fields = {**own, **_group_row(snapshot.known, row, self.firing())}
+        return d.Group(**fields, **_measured(snapshot))
+
+    def offsets(self, person: Person, cluster: str, group_id: str, page: Wanted) -> d.Offsets:
+        snapshot, group = self._group(person, cluster, group_id)
+        statuses = partition_statuses(group, snapshot.known.at_ms)
+
+        def offset_row(number: int) -> d.OffsetRow:
+            row, wait = group.rows[number], group.waits[number]
+            status, why = statuses.get(TopicPartition(row.topic, row.partition), ("ok", None))
+            more = {"time_lag_ms": wait.lag_ms, "retention_margin_ms": wait.margin_ms,
+                    "partition_status": str(status), "partition_reason": why or None}  # fmt: skip
+            return d.OffsetRow(**_fields(lag_row(row, more)))
+
+        numbers, after = page.of(range(len(group.rows)), lambda number: _place(group.rows[number]))
+        return d.Offsets(offsets=[offset_row(number) for number in numbers], **_measured(snapshot), next=after)
+
+    def members(self, person: Person, cluster: str, group_id: str, page: Wanted) -> d.Members:
+        snapshot, group = self._group(person, cluster, group_id)
+        members: list[AnyMember] = [] if group.description is None else [*group.description.members]
+        members.sort(key=_member)
+        found, after = page.of(members, _member)
+        rows = [_cut(member_row(group_id, member)) for member in found]
+        return d.Members(members=[d.MemberRow(**row) for row in rows], **_measured(snapshot), next=after)
+
+    def topics(self, person: Person, cluster: str, text: str, page: Wanted) -> d.Topics:
+        snapshot = self._known(person, cluster)
+        found, after = page.of(topics_of(snapshot.known, text.lower()), lambda topic: (topic.name,))
+        rows = [
+            d.TopicRow(
+                topic=each.name,
+                partitions=each.partitions,
+                groups=len(each.readers),
+                active_groups=each.active,
+                lag=each.lag,
+                time_lag_ms=each.lag_ms,
+                retention_margin_ms=each.margin_ms,
+                lost=each.lost,
+            )
+            for each in found
+        ]
+        return d.Topics(topics=rows, **_measured(snapshot), next=after)
+
+    def alerts(self, person: Person, page: Wanted) -> d.Alerts:
+        rights = person.rights
+        keys = sorted(
+            (cluster, group, rule)
+            for (cluster, group), rules in self.firing().items()
+            if (rights.may(Role.VIEW, cluster, group) if group else rights.sees(cluster))
+            for rule in rules
+        )
+        found, after = page.of(keys, lambda key: key)
+        rows = [d.AlertRow(rule=rule, cluster=cluster, group=group or None) for cluster, group, rule in found]
+        return d.Alerts(alerts=rows, next=after)
+
+    async def history(self, person: Person, group_id: str, page: Wanted) -> d.History:
+        record = self.acting.journal()
+        changes = [each for each in await record.changes(person) if not group_id or group_id in each.groups]
+        found, after = page.of(sorted(changes, key=_latest_first), _latest_first)
+        rows = [d.HistoryRow(**_fields(history_row(each)) | {"cluster": record.cluster(each.head)}) for each in found]
+        return d.History(changes=rows, problem=record.problem or None, next=after)
+
+    async def change(self, person: Person, change_id: str, page: Wanted) -> d.Recorded:
+        recorded = await self.acting.change(person, change_id)
+        head = recorded.head
+        rows = sorted(recorded_rows(recorded, Names(())), key=_row_place)
+        found, after = page.of(rows, _row_place)
+        return d.Recorded(
+            id=head.id,
+            time=utc_text(head.time_ms),
+            user=head.user,
+            kind=head.kind,
+            result=str(recorded.result),
+            undoes=head.undoes,
+            command=shlex.join(head.command),
+            cluster=self.acting.journal().cluster(head),
+            undo_on=self.acting.where_to_undo(person, recorded),
+            changes=[d.RecordedRow(**_fields(row)) for row in found],
+            next=after,
+        )
+
+    def plans(self, person: Person, page: Wanted) -> d.Plans:
+        entries = sorted(self.acting.entries(person), key=_latest_plan)
+        found, after = page.of(entries, _latest_plan)
+        return d.Plans(plans=[d.PlanHead(**_plan_head(each)) for each in found], next=after)
+
+    def plan(self, entry: DeskEntry, page: Wanted) -> d.Plan:
+        """A plan that the person may see."""
+        places = sorted(
+            ((group.group_id, place, group) for group in entry.plan.groups for place in group.changes),
+            key=_planned_place,
+        )
+        found, after = page.of(places, _planned_place)
+        results = results_of(entry)
+        rows = [
+            _fields(row) | {"result": results.get((group_id, place)) or None}
+            for group_id, place, group in found
+            for row in change_rows([_of_one(group, place)])
+        ]
+        return d.Plan(
+            **_plan_head(entry),
+            command=shlex.join(entry.plan.command),
+            remarks=remarks_of(entry),
+            problems=problem_rows(problems_of(entry)),
+            changes=[d.PlannedRow(**row) for row in rows],
+            next=after,
+        )
+
+    def _known(self, person: Person, cluster: str) -> ClusterSnapshot:
+        """A cluster of which something is known."""
+        snapshot = self.acting.cluster(person, cluster)
+        if not snapshot.known.is_up:
+            raise ChangeRefused(503, scope.why_down(snapshot), Concern.CLUSTER)
+        return snapshot
+
+    def _group(self, person: Person, cluster: str, group_id: str) -> tuple[ClusterSnapshot, GroupView]:
+        snapshot = self._known(person, cluster)
+        group = snapshot.known.groups.get(group_id)
+        if group is None:
+            is_left_out = group_id in snapshot.known.scope.left_out
+            reason = scope.is_left_out(group_id) if is_left_out else f"There is no group {group_id!r} in {cluster} now."
+            raise ChangeRefused(404, reason, Concern.GROUP)
+        return snapshot, group
+
+
+def _group_row(snapshot: ClusterSnapshot, row: JudgedGroup, firing: Firing) -> dict[str, Any]:
+    group = row.group
+    return {
+        **sum_row(group.lag),
+        **status_row(group, snapshot.at_ms),
+        "cluster": snapshot.cluster,
+        "group": group.group_id,
+        "type": None if group.group_type is None else str(group.group_type),
+        "state": None if group.group_state is None else str(group.group_state),
+        "members": group.members,
+        "lag_change_per_s": group.lag_change_per_s,
+        "catch_up_ms": row.catch_up_ms,
+        "time_lag_ms": group.wait.lag_ms,
+        "retention_margin_ms": group.wait.margin_ms,
+        "commits_still_ms": row.judged.still_ms,
+        "rebalances": group.rebalances,
+        "unread": sorted(group.unread)[:_MOST_NAMES],
+        "alerts": list(firing.get((snapshot.cluster, group.group_id), ()))[:_MOST_NAMES],
+        "problems": problem_rows(group.problems),
+    }
+
+
+def _plan_head(entry: DeskEntry) -> dict[str, Any]:
+    return {
+        "id": entry.id,
+        "cluster": entry.cluster,
+        "kind": str(entry.plan.kind),
+        "made_by": entry.made_by,
+        "made": utc_text(entry.plan.made_ms),
+        "compared": utc_text(entry.compared_ms),
+        "stage": entry.stage.value,
+        "can_be_applied": entry.can_be_applied,
+        "groups": len(entry.group_ids),
+        "names": list(entry.group_ids[:_MOST_NAMES]),
+        "verdict": outcome_of(entry, problems_of(entry))[1],
+        "change_id": entry.change_id or None,
+        "applied_by": entry.applied_by or None,
+    }
+
+
+def _measured(snapshot: ClusterSnapshot) -> dict[str, Any]:
+    return {"measured": utc_text(snapshot.known.at_ms), "is_old": not snapshot.is_up}
+
+
+def problem_rows(problems: Sequence[Problem]) -> list[d.ProblemRow]:
+    """The first of them."""
+    return [
+        d.ProblemRow(**{**each._asdict(), "acl": each.acl and d.Acl(**each.acl._asdict())})
+        for each in problems[:_MOST_PROBLEMS]
+    ]
+
+
+def _fields(row: Row) -> dict[str, Any]:
+    return dict(row)
+
+
+def _cut(row: Row) -> dict[str, Any]:
+    """A member whose assignments are no longer than an answer may be."""
+    return {key: value[:_MOST_PLACES] if isinstance(value, list) else value for key, value in row.items()}
+
+
+def _place(row: PartitionLag) -> Key:
+    return row.topic, row.partition
+
+
+def _member(member: AnyMember) -> Key:
+    return (member.member_id,)
+
+
+def _row_place(row: Row) -> Key:
+    return str(row["group"] or row["transaction"]), str(row["topic"]), int(str(row["partition"]))
+
+
+def _planned_place(each: tuple[str, TopicPartition, GroupPlan]) -> Key:
+    return each[0], *each[1]
+
+
+def _of_one(group: GroupPlan, place: TopicPartition) -> GroupPlan:
+    return group._replace(changes={place: group.changes[place]})
+
+
+def _latest_first(change: Summary) -> Key:
+    return -change.head.time_ms, change.head.id
+
+
+def _latest_plan(entry: DeskEntry) -> Key:
+    return -entry.plan.made_ms, entry.id

@@ -1,0 +1,217 @@
+"""What a person may look at, plan, apply and undo: the same for pages, the HTTP API and MCP."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Sequence
+from enum import StrEnum
+
+from groupkeeper.client.admin.types import GroupType
+from groupkeeper.live.model import ClusterSnapshot, GroupView
+from groupkeeper.operations.plans.journal import Recorded
+from groupkeeper.operations.plans.model import Subject
+from groupkeeper.web.access.people import Person
+from groupkeeper.web.access.roles import Role
+from groupkeeper.web.changes.change_request import Form, Target, change_request_of, first, swept_of
+from groupkeeper.web.changes.desk import Desk, DeskEntry
+from groupkeeper.web.changes.record import ChangeRecord
+
+OPTIONS = "--group, --except-group"
+"""The options of the server that leave out groups."""
+
+Snapshots = Callable[[], Sequence[ClusterSnapshot]]
+"""The latest of each cluster, in the order in which they were named."""
+
+
+class Concern(StrEnum):
+    """What a refusal is about."""
+
+    CLUSTER = "cluster"
+    GROUP = "group"
+    TOPIC = "topic"
+    PLAN = "plan"
+    CHANGE = "change"
+    JOURNAL = "journal"
+    SERVER = "server"
+    LOGIN = "login"
+    ROLE = "role"
+    REQUEST = "request"
+
+
+class ChangeRefused(Exception):
+    """The request is refused. ``status``: that of HTTP. ``reason``: a sentence."""
+
+    def __init__(self, status: int, reason: str, about: Concern = Concern.REQUEST) -> None:
+        super().__init__(reason)
+        self.status = status
+        self.reason = reason
+        self.about = about
+
+
+class Acting:
+    """``desk`` None: nothing can be changed here. ``record`` None: there is no journal."""
+
+    def __init__(self, snapshots: Snapshots, desk: Desk | None, record: ChangeRecord | None) -> None:
+        self.desk = desk
+        self.record = record
+        self._snapshots = snapshots
+
+    def clusters(self, person: Person) -> list[ClusterSnapshot]:
+        """As much of the clusters as the person may see."""
+        return [seen for each in self._snapshots() if (seen := person.rights.seen(each)) is not None]
+
+    def cluster(self, person: Person, name: str) -> ClusterSnapshot:
+        """One of them. Raises ChangeRefused."""
+        for snapshot in self.clusters(person):
+            if snapshot.cluster == name:
+                return snapshot
+        raise ChangeRefused(404, f"There is no cluster {name!r} here.", Concern.CLUSTER)
+
+    def group(self, person: Person, cluster: str, group_id: str) -> tuple[ClusterSnapshot, GroupView]:
+        """A group as it is now, with its cluster. Raises ChangeRefused."""
+        snapshot = self.cluster(person, cluster)
+        if group_id not in snapshot.groups:
+            reason = f"There is no group {group_id!r} now, or its cluster cannot be reached."
+            raise ChangeRefused(404, reason, Concern.GROUP)
+        return snapshot, snapshot.groups[group_id]
+
+    def entry(self, person: Person, entry_id: str) -> DeskEntry:
+        """A plan that the person may see. Raises ChangeRefused."""
+        entry = None if self.desk is None else self.desk.entry(entry_id)
+        if entry is None or not self._sees(person, entry):
+            raise ChangeRefused(404, "There is no such plan (any more).", Concern.PLAN)
+        return entry
+
+    def entries(self, person: Person) -> list[DeskEntry]:
+        """The plans that the person may see, the latest first."""
+        return [] if self.desk is None else [each for each in self.desk.entries() if self._sees(person, each)]
+
+    def why_nothing(self, person: Person) -> str:
+        """Why the person can plan no change at all, "" when that is possible."""
+        if self.desk is None:
+            return "This server is read-only: it was started without --allow-changes."
+        return "" if person.is_known else "Log in to change something."
+
+    def why_not(self, person: Person, cluster: str, group_id: str) -> str:
+        """Why the person cannot plan a change of a group, "" when that is possible."""
+        if why := self.why_nothing(person):
+            return why
+        if not person.rights.may(Role.CHANGE, cluster, group_id):
+            return f"{person.name} has no role that may change this group (change, in the file of --roles)."
+        return ""
+
+    def may(self, person: Person, cluster: str, group_ids: Sequence[str]) -> bool:
+        """Whether a change of these groups is allowed by the roles."""
+        return person.is_known and all(person.rights.may(Role.CHANGE, cluster, group_id) for group_id in group_ids)
+
+    def unseen(self, group_ids: Sequence[str]) -> str:
+        """A group that is not watched here; "" when all are."""
+        return "" if self.desk is None else next((key for key in group_ids if not self.desk.watched.matches(key)), "")
+
+    async def plan(self, person: Person, form: Form) -> DeskEntry:
+        """Plan what a form requests. Nothing is changed. Raises ChangeRefused, BadForm, NotDone."""
+        desk = self._open_desk(person)
+        snapshot, group = self.group(person, first(form, "cluster"), first(form, "group"))
+        is_share = group.group_type is GroupType.SHARE
+        wanted = change_request_of(form, snapshot.cluster, group.group_id, desk.ways, is_share=is_share)
+        target = wanted.target or Target(snapshot.cluster, group.group_id)
+        self.cluster(person, target.cluster)
+        self._check(person, target.cluster, (target.group_id,), wanted.command)
+        return await desk.make(snapshot.cluster, wanted, person)
+
+    async def sweep(self, person: Person, form: Form) -> DeskEntry:
+        """Plan the sweep that a form requests. Raises as ``plan``."""
+        desk = self._open_desk(person)
+        snapshot = self.cluster(person, first(form, "cluster"))
+        swept = swept_of(form)
+        group_ids = [
+            group_id
+            for group_id, group in snapshot.groups.items()
+            if swept.groups.matches(group_id)
+            and group.group_type is not GroupType.SHARE
+            and person.rights.may(Role.CHANGE, snapshot.cluster, group_id)
+        ]
+        if not group_ids:
+            raise ChangeRefused(400, "There is no such group that you may change.", Concern.GROUP)
+        return await desk.sweep(snapshot.cluster, swept, group_ids, person)
+
+    async def compare(self, person: Person, entry_id: str) -> DeskEntry:
+        """See how a plan fits now. Raises as ``plan``."""
+        desk = self._open_desk(person)
+        entry = self.entry(person, entry_id)
+        self._check(person, entry.cluster, entry.group_ids)
+        await desk.compare(entry)
+        return entry
+
+    async def apply(self, person: Person, entry_id: str, confirmed: str = "") -> DeskEntry:
+        """Apply a plan, if it fits. ``confirmed``: the number of its groups, if it has several. Raises as ``plan``."""
+        desk = self._open_desk(person)
+        entry = self.entry(person, entry_id)
+        self._check(person, entry.cluster, entry.group_ids)
+        if len(entry.group_ids) > 1 and confirmed != str(len(entry.group_ids)):
+            raise ChangeRefused(
+                400, f"Nothing was changed: type the number of groups, {len(entry.group_ids)}, to confirm."
+            )
+        if entry.made.is_refused or not (entry.plan.groups or entry.is_deletion_of_group):
+            raise ChangeRefused(409, "Nothing was changed: the plan has nothing that can be done.", Concern.PLAN)
+        await desk.apply(entry, person)
+        return entry
+
+    async def undo(self, person: Person, cluster: str, change_id: str) -> DeskEntry:
+        """Plan what takes a change of the journal back. Raises as ``plan``."""
+        desk = self._open_desk(person)
+        recorded = await desk.recorded(change_id)
+        if recorded is None or not self.journal().is_seen(person, recorded.head, tuple(recorded.groups)):
+            raise ChangeRefused(404, "The journal has no such change.", Concern.CHANGE)
+        self._check(person, cluster, tuple(recorded.groups), desk.undo_command(cluster, change_id))
+        if cluster not in (each.cluster for each in self._snapshots()):
+            raise ChangeRefused(404, f"There is no cluster {cluster!r} here.", Concern.CLUSTER)
+        return await desk.undo(cluster, change_id, recorded, person)
+
+    def journal(self) -> ChangeRecord:
+        """The journal. Raises ChangeRefused."""
+        if self.record is None:
+            raise ChangeRefused(404, "This server has no journal: it is turned off.", Concern.JOURNAL)
+        self.record.know(self._snapshots())
+        return self.record
+
+    async def change(self, person: Person, change_id: str) -> Recorded:
+        """A change of the journal. Raises ChangeRefused, JournalUnreadable."""
+        record = self.journal()
+        recorded = await record.load(change_id)
+        if recorded is None or not record.is_seen(person, recorded.head, tuple(recorded.groups)):
+            raise ChangeRefused(404, "The journal has no such change.", Concern.CHANGE)
+        return recorded
+
+    def where_to_undo(self, person: Person, recorded: Recorded) -> str | None:
+        """The cluster on which the person may take a change back; None: that is not possible."""
+        cluster = self.journal().cluster(recorded.head)
+        is_final = recorded.head.subject is Subject.TRANSACTION
+        is_allowed = cluster is not None and not is_final and self.may(person, cluster, tuple(recorded.groups))
+        return cluster if is_allowed else None
+
+    def _open_desk(self, person: Person) -> Desk:
+        if self.desk is None:
+            raise ChangeRefused(403, self.why_nothing(person), Concern.SERVER)
+        if not person.is_known:
+            raise ChangeRefused(403, "Nothing was changed: log in first.", Concern.LOGIN)
+        return self.desk
+
+    @staticmethod
+    def _sees(person: Person, entry: DeskEntry) -> bool:
+        """A plan without groups may still name some in its problems."""
+        may = all(person.rights.may(Role.VIEW, entry.cluster, group_id) for group_id in entry.group_ids)
+        return may and (bool(entry.group_ids) or entry.made_by == person.name)
+
+    def _check(self, person: Person, cluster: str, group_ids: Sequence[str], command: Sequence[str] = ()) -> None:
+        """Raises ChangeRefused. ``command``: what does it in a shell."""
+        if not self.may(person, cluster, group_ids):
+            reason = f"Nothing was changed: {person.name} has no role that may change all of these groups."
+            raise ChangeRefused(403, reason, Concern.ROLE)
+        if unseen := self.unseen(group_ids):
+            raise ChangeRefused(
+                403,
+                f"Nothing was changed: this server leaves out {unseen} ({OPTIONS}), so it neither shows nor "
+                f"changes it. As a command: {shlex.join(command)}",
+                Concern.SERVER,
+            )
