@@ -300,6 +300,7 @@ async def test_without_the_library_it_says_what_is_missing(
     assert (await alice.get("/cluster?cluster=prod")).status == 200
 
 
+@pytest.mark.timeout(120)
 @pytest.mark.skipif(not all(map(shutil.which, ("bash", "curl", "jq"))), reason="needs bash, curl and jq")
 def test_the_examples_of_the_guide_run(broker: BackgroundBroker, tmp_path: Path) -> None:
     (tmp_path / "tokens").write_text(f"alice {ALICE}\n")
