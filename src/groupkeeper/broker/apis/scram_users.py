@@ -8,13 +8,7 @@ from groupkeeper.broker.apis._access import own_message, require_cluster
 from groupkeeper.broker.authorizer import Operation
 from groupkeeper.broker.features import METADATA_VERSION, SCRAM_SINCE, feature_level
 from groupkeeper.broker.network.long_requests import in_turns
-from groupkeeper.broker.security.scram import (
-    HASH_BY_MECHANISM,
-    MAX_ITERATIONS,
-    MIN_ITERATIONS,
-    Credential,
-    credential_of,
-)
+from groupkeeper.broker.security.scram import MAX_ITERATIONS, Credential, credential_of
 from groupkeeper.protocol.errors import (
     DuplicateResource,
     KafkaError,
@@ -39,6 +33,7 @@ from groupkeeper.protocol.messages.describe_user_scram_credentials_response impo
     DescribeUserScramCredentialsResponse,
     DescribeUserScramCredentialsResult,
 )
+from groupkeeper.security.scram import HASH_BY_MECHANISM, MIN_ITERATIONS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

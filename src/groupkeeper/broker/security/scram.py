@@ -8,18 +8,23 @@ from __future__ import annotations
 import base64
 import hashlib
 import hmac
-import os
 import re
 from collections.abc import Callable
 from typing import NamedTuple
 
 from groupkeeper.broker.security.conversation import LoginFailed, require_same
 from groupkeeper.broker.security.identity import Identity
+from groupkeeper.security.scram import (
+    HASH_BY_MECHANISM,
+    MIN_ITERATIONS,
+    keys_of,
+    new_salt,
+    salted_password,
+    signature,
+    xored,
+)
 
-HASH_BY_MECHANISM = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
-MIN_ITERATIONS = 4096
 MAX_ITERATIONS = 16384
-_SALT_BYTES = 24
 
 _NAME = r"(?:[\x01-+\--<>-\x7f]|=2C|=3D)+"
 _BASE64 = r"(?:[A-Za-z0-9/+]{4})*(?:[A-Za-z0-9/+]{3}=|[A-Za-z0-9/+]{2}==)?"
@@ -51,23 +56,15 @@ class Login(NamedTuple):
     identity: Identity
 
 
-def salted_password(mechanism: str, password: str, salt: bytes, iterations: int) -> bytes:
-    """The salted password. This is slow on purpose: it takes some milliseconds."""
-    return hashlib.pbkdf2_hmac(HASH_BY_MECHANISM[mechanism], password.encode(), salt, iterations)
-
-
 def credential_of(mechanism: str, salted: bytes, salt: bytes, iterations: int) -> Credential:
     """The stored credential of a salted password."""
-    kind = HASH_BY_MECHANISM[mechanism]
-    client_key = hmac.digest(salted, b"Client Key", kind)
-    return Credential(
-        salt, hashlib.new(kind, client_key).digest(), hmac.digest(salted, b"Server Key", kind), iterations
-    )
+    keys = keys_of(mechanism, salted)
+    return Credential(salt, keys.stored_key, keys.server_key, iterations)
 
 
 def new_credential(mechanism: str, password: str, iterations: int = MIN_ITERATIONS) -> Credential:
     """A credential with a new salt."""
-    salt = os.urandom(_SALT_BYTES)
+    salt = new_salt()
     return credential_of(mechanism, salted_password(mechanism, password, salt, iterations), salt, iterations)
 
 
@@ -78,18 +75,13 @@ def is_of(credential: Credential, mechanism: str, password: str) -> bool:
     return hmac.compare_digest(fresh.stored_key, credential.stored_key)
 
 
-def new_nonce() -> str:
-    """144 random bits, printable and without commas."""
-    return base64.urlsafe_b64encode(os.urandom(18)).decode()
-
-
 class Scram:
     """A login with SCRAM: client and broker prove to each other that they have the password."""
 
     def __init__(self, mechanism: str, look_up: Callable[[str, bool], Login | None], nonce: str) -> None:
         """`look_up` finds a user by name or, with True, a delegation token by its id."""
         self.identity: Identity | None = None
-        self._hash = HASH_BY_MECHANISM[mechanism]
+        self._mechanism = mechanism
         self._look_up = look_up
         self._nonce = nonce
         self._login: Login | None = None
@@ -129,15 +121,16 @@ class Scram:
             raise LoginFailed("the final SCRAM message is bound to another channel than the first")
         credential = login.credential
         signed = f"{self._signed_so_far},{match['signed']}".encode()
-        signature = hmac.digest(credential.stored_key, signed, self._hash)
+        signed_by_client = signature(self._mechanism, credential.stored_key, signed)
         proof = base64.b64decode(match["proof"])
-        if len(proof) != len(signature):
+        if len(proof) != len(signed_by_client):
             raise LoginFailed("the SCRAM proof has the wrong length")
-        client_key = bytes(a ^ b for a, b in zip(proof, signature, strict=True))
-        if not hmac.compare_digest(hashlib.new(self._hash, client_key).digest(), credential.stored_key):
+        client_key = xored(proof, signed_by_client)
+        stored_key = hashlib.new(HASH_BY_MECHANISM[self._mechanism], client_key).digest()
+        if not hmac.compare_digest(stored_key, credential.stored_key):
             raise LoginFailed("the SCRAM proof is wrong")
         self.identity = login.identity
-        return b"v=" + base64.b64encode(hmac.digest(credential.server_key, signed, self._hash))
+        return b"v=" + base64.b64encode(signature(self._mechanism, credential.server_key, signed))
 
 
 def _matched(pattern: re.Pattern[str], message: bytes, which: str) -> re.Match[str]:

@@ -8,9 +8,10 @@ from groupkeeper.broker.security.credentials import ScramCredentials
 from groupkeeper.broker.security.identity import ANONYMOUS, Identity
 from groupkeeper.broker.security.properties import ListenerProperties
 from groupkeeper.broker.security.sasl import ListenerSasl
-from groupkeeper.broker.security.scram import HASH_BY_MECHANISM, Login
+from groupkeeper.broker.security.scram import Login
 from groupkeeper.broker.security.tokens import DelegationTokens
 from groupkeeper.broker.settings.config import Config
+from groupkeeper.security.scram import HASH_BY_MECHANISM
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

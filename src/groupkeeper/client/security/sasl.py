@@ -18,8 +18,9 @@ from groupkeeper.client.errors import (
     IllegalArgument,
     UnsupportedSecurity,
 )
-from groupkeeper.client.security import scram, tokens
+from groupkeeper.client.security import tokens
 from groupkeeper.client.security.mechanisms import Conversation, MechanismFailed, OAuthBearer, Plain
+from groupkeeper.client.security.scram import Scram
 from groupkeeper.client.security.tls import reads_credentials
 from groupkeeper.client.security.transport import Security
 from groupkeeper.client.versions import version_of
@@ -30,6 +31,7 @@ from groupkeeper.protocol.messages.sasl_handshake_request import SaslHandshakeRe
 from groupkeeper.protocol.messages.sasl_handshake_response import SaslHandshakeResponse
 from groupkeeper.protocol.primitives import RootMessage
 from groupkeeper.security.jaas import NAME, LoginModule, parse_jaas
+from groupkeeper.security.scram import new_nonce
 
 A = TypeVar("A", bound=RootMessage)
 
@@ -189,7 +191,7 @@ def _by_password(mechanism: str, module: LoginModule) -> Begin:
     async def begin_scram() -> Conversation:
         by_token = module.options.get("tokenauth", "").lower() == "true"
         extensions = (("tokenauth", "true"),) if by_token else ()
-        return scram.Scram(mechanism, username, password, scram.new_nonce(), extensions)
+        return Scram(mechanism, username, password, new_nonce(), extensions)
 
     return begin_plain if mechanism == "PLAIN" else begin_scram
 

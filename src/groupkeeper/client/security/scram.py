@@ -7,27 +7,15 @@ from __future__ import annotations
 
 import base64
 import binascii
-import hashlib
 import hmac
 
 from groupkeeper.client.security.mechanisms import MechanismFailed
-
-HASHES = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
-
-MIN_ITERATIONS = 4096
-"""Kafka's clients accept no less."""
+from groupkeeper.security.scram import MIN_ITERATIONS, keys_of, salted_password, signature, xored
 
 MAX_ITERATIONS = 1_000_000
 """More than this would only cost CPU time. Kafka itself stores 16,384 at most."""
 
 _NO_CHANNEL_BINDING = "n,,"
-
-
-def new_nonce() -> str:
-    """A nonce of 144 random bits, printable and without commas."""
-    import secrets
-
-    return secrets.token_urlsafe(18)
 
 
 class Scram:
@@ -36,12 +24,12 @@ class Scram:
     ``extensions`` follow the nonce of the first message: Kafka's ``tokenauth=true`` for delegation tokens (KIP-48).
     """
 
-    __slots__ = ("_bare", "_extensions", "_hash", "_nonce", "_password", "_server_signature", "_username")
+    __slots__ = ("_bare", "_extensions", "_mechanism", "_nonce", "_password", "_server_signature", "_username")
 
     def __init__(
         self, mechanism: str, username: str, password: str, nonce: str, extensions: tuple[tuple[str, str], ...] = ()
     ) -> None:
-        self._hash = HASHES[mechanism]
+        self._mechanism = mechanism
         self._username = username
         self._password = password
         self._nonce = nonce
@@ -68,16 +56,12 @@ class Scram:
             raise MechanismFailed("the broker's SCRAM nonce does not continue the client's: the reply is not genuine")
         salt = _decoded(fields.get("s", ""))
         iterations = _iterations(fields.get("i", ""))
-        salted = hashlib.pbkdf2_hmac(self._hash, self._password.encode(), salt, iterations)
-        client_key = hmac.digest(salted, b"Client Key", self._hash)
+        keys = keys_of(self._mechanism, salted_password(self._mechanism, self._password, salt, iterations))
         channel = base64.b64encode(_NO_CHANNEL_BINDING.encode()).decode()
         final = f"c={channel},r={nonce}"
         signed = f"{self._bare},{challenge.decode()},{final}".encode()
-        stored_key = hashlib.new(self._hash, client_key).digest()
-        signature = hmac.digest(stored_key, signed, self._hash)
-        proof = bytes(a ^ b for a, b in zip(client_key, signature, strict=True))
-        server_key = hmac.digest(salted, b"Server Key", self._hash)
-        self._server_signature = hmac.digest(server_key, signed, self._hash)
+        proof = xored(keys.client_key, signature(self._mechanism, keys.stored_key, signed))
+        self._server_signature = signature(self._mechanism, keys.server_key, signed)
         return f"{final},p={base64.b64encode(proof).decode()}".encode()
 
     def _verify(self, challenge: bytes, expected: bytes) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import secrets
 from collections.abc import Iterable, Mapping
 
 from groupkeeper.client.admin.resources.access_types import ScramCredential, ScramMechanism, ScramPassword, ScramRemoval
@@ -12,16 +10,15 @@ from groupkeeper.client.admin.types import Batch, Failure
 from groupkeeper.client.batch import batch_of, failure_of
 from groupkeeper.client.cluster import Cluster
 from groupkeeper.client.errors import IllegalArgument
-from groupkeeper.client.security.scram import HASHES
 from groupkeeper.protocol.errors import error_for
 from groupkeeper.protocol.messages.alter_user_scram_credentials_request import (
     AlterUserScramCredentialsRequest,
     ScramCredentialDeletion,
     ScramCredentialUpsertion,
 )
+from groupkeeper.security.scram import new_salt, salted_password
 
 _MECHANISMS = dict(enumerate(ScramMechanism))
-_SALT_BYTES = 24
 
 
 async def describe_scram_users(
@@ -91,10 +88,10 @@ def _alteration(changes: Mapping[str, ScramPassword | ScramRemoval]) -> AlterUse
         if isinstance(change, ScramRemoval):
             deletions.append(ScramCredentialDeletion(user, code))
             continue
-        salt = secrets.token_bytes(_SALT_BYTES) if change.salt is None else change.salt
+        salt = new_salt() if change.salt is None else change.salt
         if change.iterations < 1:
             raise IllegalArgument(f"{user}: a password is hashed at least once, not {change.iterations} times")
-        salted = hashlib.pbkdf2_hmac(HASHES[change.mechanism], change.password.encode(), salt, change.iterations)
+        salted = salted_password(change.mechanism, change.password, salt, change.iterations)
         upsertions.append(ScramCredentialUpsertion(user, code, change.iterations, salt, salted))
     return AlterUserScramCredentialsRequest(deletions, upsertions)
 
