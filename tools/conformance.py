@@ -279,7 +279,6 @@ def take_kafka_results(run: Run, title: str, out: Path) -> None:
     if not (out / "results.txt").exists():
         return
     without_code = unlinked(out)
-    is_newest = f"with {NEWEST}:" in title
     for line in (out / "results.txt").read_text().splitlines():
         found = re.match(r"(PASS|FAIL|ABORT) (\S+#\S+)", line)
         if not found:
@@ -287,7 +286,7 @@ def take_kafka_results(run: Run, title: str, out: Path) -> None:
         group = run.group(title)
         case = found[2].rpartition(".")[2]
         group.verdicts[case] = {"PASS": "passed", "FAIL": "failed", "ABORT": "skipped"}[found[1]]
-        says_nothing = found[2] in without_code or (is_newest and OF_ITS_RELEASE.search(case))
+        says_nothing = found[2] in without_code or OF_ITS_RELEASE.search(case)
         if found[1] == "FAIL" and (says_nothing or (run.build == "pypy" and NEEDS_RE2.search(case))):
             group.verdicts[case] = "skipped"
         elif found[1] == "FAIL":
