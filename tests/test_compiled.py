@@ -17,7 +17,9 @@ ROOT = Path(__file__).resolve().parent.parent
 SOURCES = ROOT / "src"
 OPEN_CLASS = "allow_interpreted_subclasses=True"
 NO_NATIVE_CLASS = "native_class=False"
-TAKERS = frozenset("all any dict extend frozenset join list max min next set sorted sum tuple update".split())
+TAKERS = frozenset(
+    "all any bytes dict extend fromkeys frozenset join list max min next set sorted sum tuple update".split()
+)
 EXCEPTIONS = {name for name, one in vars(builtins).items() if isinstance(one, type) and issubclass(one, BaseException)}
 ABSTRACT = set(collections.abc.__all__)
 MESSAGES = frozenset(["Message", "RootMessage"])
@@ -66,6 +68,11 @@ def test_no_slice_ends_at_a_negative_number() -> None:
         if node.lower is not None and isinstance(node.upper, ast.UnaryOp) and isinstance(node.upper.op, ast.USub)
     ]
     assert found == []
+
+
+def test_no_slice_is_a_value() -> None:
+    """Bytes refuse it where they are compiled."""
+    assert [place for place, call in nodes(ast.Call) if ast.unparse(call.func) == "slice"] == []
 
 
 def test_generator_expressions_are_for_what_takes_all_at_once() -> None:

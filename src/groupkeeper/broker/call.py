@@ -62,3 +62,18 @@ class Call:
         self.security_protocol = security_protocol
         self.received_ms = received_ms
         self.node = node
+
+    def __copy__(self) -> Call:  # what `copy` does by itself fails where this is compiled
+        return Call(
+            self.api_key,
+            self.api_version,
+            self.correlation_id,
+            self.client_id,
+            self.message,
+            self.client_host,
+            self.listener,
+            self.identity,
+            self.security_protocol,
+            self.received_ms,
+            self.node,
+        )

@@ -5,9 +5,11 @@ version.
 import sys
 import typing
 from collections.abc import Iterator, Sequence
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.broker.network.test_abuse import annotations
 
 from groupkeeper.broker.api_table import TABLE
 from groupkeeper.protocol.errors import UnknownServerError
@@ -42,7 +44,8 @@ VALUES = {
 
 def filled(kind: type[Message], topic_id: bytes) -> Any:
     """One of each: in a list one element, in a text the name."""
-    hints = typing.get_type_hints(kind.__init__, vars(sys.modules[kind.__module__]), {"Sequence": Sequence})
+    typed = SimpleNamespace(__annotations__=annotations(kind))
+    hints = typing.get_type_hints(typed, vars(sys.modules[kind.__module__]), {"Sequence": Sequence})
     fields: dict[str, object] = {"topic_id": topic_id} | VALUES
     for name, hint in hints.items():
         hint = next((one for one in typing.get_args(hint) if type(None) in typing.get_args(hint)), hint)

@@ -124,8 +124,8 @@ def _has_transactional(request: ProduceRequest) -> bool:
 
 def _room_for(request: ProduceRequest) -> int:
     """How many bytes all large batches of the request may have, decompressed."""
-    parts = (part for topic in request.topic_data for part in topic.partition_data)
-    return MAX_DECOMPRESSED + _USUAL_RATIO * sum(len(part.records or b"") for part in parts)
+    size = sum(len(part.records or b"") for topic in request.topic_data for part in topic.partition_data)
+    return MAX_DECOMPRESSED + _USUAL_RATIO * size
 
 
 def refuse(call: Call, error: KafkaError) -> RootMessage:

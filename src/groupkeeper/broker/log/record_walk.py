@@ -161,13 +161,13 @@ def _times_of_run(body: Content, start: int, size: int, place: int, most: int) -
 def _offsets_from(place: int, width: int) -> tuple[bytes, ...]:
     """Each byte of the varints, of `width` bytes, of this and the following offset deltas; none for other widths."""
     at = place % len(_LOW)
-    span = slice(at, at + _LONGEST_RUN)
+    end = at + _LONGEST_RUN
     if width == 1:
         return (_EVEN[place:],)
     if width == 2:
         return _LOW[place : place + _LONGEST_RUN], _HIGH[place : place + _LONGEST_RUN]
-    low = _LOW[span]
-    return (low, _MIDDLE[span], bytes((place >> 13,)) * len(low)) if width == 3 and place >> 20 == 0 else (b"",)
+    low = _LOW[at:end]
+    return (low, _MIDDLE[at:end], bytes((place >> 13,)) * len(low)) if width == 3 and place >> 20 == 0 else (b"",)
 
 
 def _bounds(times: bytes) -> tuple[int, int]:

@@ -14,7 +14,7 @@ from groupkeeper.protocol.errors import FetchSessionIdNotFound, FetchSessionTopi
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
     from groupkeeper.protocol.messages.fetch_request import FetchPartition, FetchRequest
     from groupkeeper.protocol.messages.fetch_response import PartitionData
@@ -223,8 +223,8 @@ class FetchSessions:
         del self._sessions[victim.session_id]
         return True
 
-    def _old(self, now_ms: int) -> Iterator[FetchSession]:
-        return (one for one in self._sessions.values() if now_ms - one.created_ms > _EVICTABLE_AFTER_MS)
+    def _old(self, now_ms: int) -> list[FetchSession]:
+        return [one for one in self._sessions.values() if now_ms - one.created_ms > _EVICTABLE_AFTER_MS]
 
     def _new_id(self) -> int:
         while True:

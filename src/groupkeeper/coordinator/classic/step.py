@@ -249,7 +249,7 @@ def member_list(step: Step) -> list[JoinGroupResponseMember]:
 def fail_syncs(step: Step, error_code: int) -> None:
     """Answers every parked SyncGroup with an error and clears the assignments."""
     assert isinstance(step.rebalance, Syncing)
-    step.roster = step.roster.with_members(replace(member, assignment=b"") for member in step.roster.members.values())
+    step.roster = step.roster.with_members([replace(one, assignment=b"") for one in step.roster.members.values()])
     for member_id, calls in step.rebalance.waiting.items():
         step.release(calls, SyncGroupResponse(error_code=error_code))
         # The member's session timer was off while its SyncGroup was parked.
@@ -261,7 +261,7 @@ def complete_sync_phase(step: Step, assignments: dict[str, bytes]) -> None:
     """Stores the leader's assignment, turns Stable and answers every parked SyncGroup."""
     assert isinstance(step.rebalance, Syncing)
     step.roster = step.roster.with_members(
-        replace(member, assignment=assignments.get(member.member_id, b"")) for member in step.roster.members.values()
+        [replace(one, assignment=assignments.get(one.member_id, b"")) for one in step.roster.members.values()]
     )
     step.records.append(group_record(step.group_id, step.roster))
     for member_id, calls in step.rebalance.waiting.items():

@@ -49,7 +49,7 @@ class Meter(Enum):
     STREAMS_GROUP_REBALANCE = "streams-group-rebalance"
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, init=False)
 class Call:
     """A request with the context that the coordinator cannot know by itself."""
 
@@ -63,6 +63,24 @@ class Call:
     """Random and unique text from which a new member id may be made; only requests to join use it."""
     regex_trouble: str | None = None
     """Why the request's regular expression is not valid, in the words of its parser; None when it is."""
+
+    def __init__(  # a generated one is not compiled
+        self,
+        call_id: int,
+        request: Message,
+        version: int,
+        client_id: str = "",
+        client_host: str = "",
+        fresh_id: str = "",
+        regex_trouble: str | None = None,
+    ) -> None:
+        self.call_id = call_id
+        self.request = request
+        self.version = version
+        self.client_id = client_id
+        self.client_host = client_host
+        self.fresh_id = fresh_id
+        self.regex_trouble = regex_trouble
 
 
 class Parked(Enum):
@@ -106,7 +124,7 @@ class Work:
         raise NotImplementedError
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, init=False)
 class Result:
     """The outcome of one operation; the module's docstring says how to carry it out."""
 
@@ -122,3 +140,25 @@ class Result:
     timers: tuple[Arm | Disarm, ...] = ()
     marks: tuple[tuple[Meter, int], ...] = ()
     lookups: tuple[RegexLookup | Work, ...] = ()
+
+    def __init__(
+        self,
+        response: Message | Parked | None = None,
+        records: tuple[Record, ...] = (),
+        is_atomic: bool = True,
+        transaction: ProducerEpoch | None = None,
+        soft: tuple[SoftChange, ...] = (),
+        released: tuple[Released, ...] = (),
+        timers: tuple[Arm | Disarm, ...] = (),
+        marks: tuple[tuple[Meter, int], ...] = (),
+        lookups: tuple[RegexLookup | Work, ...] = (),
+    ) -> None:
+        self.response = response
+        self.records = records
+        self.is_atomic = is_atomic
+        self.transaction = transaction
+        self.soft = soft
+        self.released = released
+        self.timers = timers
+        self.marks = marks
+        self.lookups = lookups

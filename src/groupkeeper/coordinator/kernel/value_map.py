@@ -62,6 +62,11 @@ class ValueMap(Mapping[K, V]):
             raise KeyError(key)
         return value
 
+    def __contains__(self, key: object) -> bool:
+        if key in self._changes:
+            return self._changes[key] is not _GONE
+        return key in self._shared
+
     def __len__(self) -> int:
         return self._size
 
