@@ -157,15 +157,25 @@ def refusal_page(text: str, status: int, viewer: Viewer = ANONYMOUS) -> str:
     )
 
 
-def login_page(text: str, target: str, *, changes: bool) -> str:
-    """A form for a token. ``target``: where it leads to then. ``changes``: see ``Viewer``."""
+def login_page(text: str, target: str, issuer: str = "", *, has_tokens: bool = True, changes: bool) -> str:
+    """A form for a token, and the way to a provider of logins. ``target``: where it leads to then. ``issuer`` "":
+    there is no such provider. ``changes``: see ``Viewer``.
+    """
     why = f'<p class="verdict bad" role="alert">{sentence(text)}</p>' if text else ""
+    elsewhere = (
+        f'<p><a href="{url("/login/oidc", target=target)}">Log in at {sentence(issuer)}</a></p>' if issuer else ""
+    )
     form = (
         f'<form method="post" action="/login"><input type="hidden" name="target" value="{escape(target)}"/>'
         '<label>token<input type="password" name="token" autocomplete="current-password" required autofocus/></label>'
         '<button type="submit">Log in</button></form>'
     )
-    return page("Log in", why + form, viewer=Viewer(changes=changes))
+    return page("Log in", why + elsewhere + form * has_tokens, viewer=Viewer(changes=changes))
+
+
+def logged_in_page(target: str, viewer: Viewer) -> str:
+    """A page that leads on to another."""
+    return page("Logged in", f'<p><a href="{escape(target)}">Go on</a></p>', viewer=viewer)
 
 
 def note(text: str) -> str:
