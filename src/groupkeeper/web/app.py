@@ -41,6 +41,7 @@ from groupkeeper.web.pages.fleet import Firing, fleet_page
 from groupkeeper.web.pages.glossary import glossary_page
 from groupkeeper.web.pages.group import group_page
 from groupkeeper.web.pages.judged import KeptRows
+from groupkeeper.web.pages.partitions import order_of, partitions_csv
 from groupkeeper.web.pages.parts import Viewer
 from groupkeeper.web.pages.search import search_page
 from groupkeeper.web.pages.topics import LONGEST_TEXT, topic_page, topics_of, topics_page
@@ -95,6 +96,7 @@ class Site:
             "/cluster": self.cluster,
             "/groups.csv": self.csv,
             "/group": self.group,
+            "/partitions.csv": self.partitions,
             "/topics": self.topics,
             "/topic": self.topic,
             "/search": self.search,
@@ -335,10 +337,9 @@ class Site:
         if not snapshot.is_up:  # a table without rows would say that there are no groups
             return PlainTextResponse(f"{scope.why_down(snapshot)}\n", 503, HEADERS)
         text = groups_csv(snapshot, Wish.of(request.query_params), self._rows.rows_of)
-        headers = {**HEADERS, "Content-Type": "text/csv; charset=utf-8"}
-        headers["Content-Disposition"] = 'attachment; filename="groups.csv"'
-        headers["X-Groups-Left-Out"] = str(len(snapshot.scope.left_out))
-        return Chunked(text.encode("utf-8", "replace"), headers=headers)
+        answer = _csv("groups.csv", text)
+        answer.headers["X-Groups-Left-Out"] = str(len(snapshot.scope.left_out))
+        return answer
 
     async def group(self, request: Request) -> Response:
         snapshot = self._asked_for(request)
@@ -357,7 +358,15 @@ class Site:
             past, note = ([], []), parts.note("The history cannot be read now, so the past is missing here.")
         made = await self._changes.made_table(viewer, snapshot.cluster, group.group_id)
         ways = self._ways if viewer.changes else NO_WAYS
-        return html_answer(group_page(snapshot, group, *past, now_ms, viewer, made=made, note=note, ways=ways))
+        return html_answer(group_page(snapshot, group, *past, now_ms, viewer, made=made, note=note, ways=ways,
+                                      order=order_of(request.query_params)))  # fmt: skip
+
+    async def partitions(self, request: Request) -> Response:
+        snapshot = self._asked_for(request)
+        group = None if snapshot is None else snapshot.groups.get(request.query_params.get("group", ""))
+        if snapshot is None or group is None:
+            return self._nowhere(request, "There is no such group now.", snapshot)
+        return _csv("partitions.csv", partitions_csv(snapshot, group, order_of(request.query_params)))
 
     async def topics(self, request: Request) -> Response:
         snapshot = self._asked_for(request)
@@ -420,6 +429,12 @@ def application(site: Site, hosts: frozenset[str] | None = None) -> ASGIApp:
             await routed(scope, receive, send)
 
     return guarded
+
+
+def _csv(name: str, text: str) -> Response:
+    headers = {**HEADERS, "Content-Type": "text/csv; charset=utf-8"}
+    headers["Content-Disposition"] = f'attachment; filename="{name}"'
+    return Chunked(text.encode("utf-8", "replace"), headers=headers)
 
 
 def _own(target: str) -> str:

@@ -399,3 +399,13 @@ def duration(ms: int | None, *, is_least: bool = False, is_estimated: bool = Fal
         return "—"
     sign = "−" if ms < 0 else "≥ " if is_least else "~ " if is_estimated else ""
     return sign + words.duration(abs(ms))
+
+
+def seconds(ms: int | None) -> float | None:
+    """A time for CSV."""
+    return None if ms is None else ms / 1000
+
+
+def plain(name: str) -> str:
+    """A name for CSV that a spreadsheet doesn't take for a formula."""
+    return f"'{name}" if name[:1] in ("=", "+", "-", "@", "\t", "\r") else name
