@@ -158,12 +158,14 @@ class _Life:
         out: Logged | None = None
         was: set[str] = set()
         for one in self.records:
+            if out is not None and out.time_ms != one.time_ms and shows(one):
+                out = None
             if not is_level(one.name):
                 continue
             if one.value is None:
                 out, was = one, roster if one.name == "GroupMetadata" else set()
             else:
-                if out is not None and out.name != one.name and out.time_ms == one.time_ms:
+                if out is not None and out.name != one.name:
                     self.moves_in.add(one.offset)
                     self.moves_out.add(out.offset)
                     self.moved[one.time_ms] |= was if one.name != "GroupMetadata" else _roster(one)
@@ -235,14 +237,14 @@ class _Life:
 
     def _is_second_epoch_of_new(self, one: Logged, number: int) -> bool:
         """Since Kafka 4.3 the first epoch in the log is 2, written with the member that came."""
-        steps = (
-            each.time_ms
-            for each in self.records
-            if each.offset <= one.offset
-            and (is_level(each.name) or each.name.endswith(("GroupMemberMetadata", "TargetAssignmentMetadata")))
-        )
+        steps = (each.time_ms for each in self.records if each.offset <= one.offset and shows(each))
         is_alone = self._count(one) == 1 and min(steps) == one.time_ms
         return type_of(one.name) != "classic" and number == 2 and is_alone
+
+
+def shows(one: Logged) -> bool:
+    """Whether it may show an event."""
+    return is_level(one.name) or one.name.endswith(("GroupMemberMetadata", "TargetAssignmentMetadata"))
 
 
 def _roster(one: Logged | None) -> set[str]:

@@ -157,6 +157,16 @@ def test_a_group_that_migrates_is_neither_deleted_nor_left() -> None:
     ]  # fmt: skip
 
 
+def test_a_clock_that_goes_back_makes_no_migration() -> None:
+    """The group was deleted; something was written later before the next group came, at the same time by the clock."""
+    trace = Trace()
+    trace.group(0, 1, ["a"])
+    trace.record(10, "GroupMetadata", gone=True)
+    trace.record(11, "ConsumerGroupMemberMetadata", member_id="b", client_id="app")
+    trace.record(10, "ConsumerGroupMetadata", group_epoch=1)
+    assert events(trace)[-3:] == [("deleted", "", 0), ("joined", "b", 1), ("created", "", 1)]
+
+
 def causes(trace: Trace, retentions: Retentions = MappingProxyType({})) -> list[str]:
     found = with_causes(trace.commits(), trace.group_records(), retentions)
     assert found.schema == COMMITS.arrow

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import os
 import random
 from collections import defaultdict
@@ -120,9 +119,8 @@ def cuts_of(records: list[reference.Logged], rng: random.Random) -> list[int]:
     """Offsets up to which refreshes come, the last one beyond the end. What is written at once, when a group gets
     another type, is read at once.
     """
-    places = [
-        after.offset for before, after in itertools.pairwise(records) if before.time_ms != after.time_ms
-    ]  # fmt: skip
+    times = [one.time_ms for one in records]
+    places = [after.offset for place, after in enumerate(records) if place and not {*times[:place]} & {*times[place:]}]
     chosen = sorted(rng.choice(places) if places else 0 for _ in range(TIMES))
     return [*chosen, 2**40]
 

@@ -170,6 +170,8 @@ def _moves(records: Sequence[_Record]) -> _Moves:
     last: dict[str, _Record] = {}
     gone: tuple[_Record, Sequence[str | None]] | None = None
     for one in records:
+        if gone is not None and gone[0].time != one.time:  # clocks go back: a later time may be the same again
+            gone = None
         if KIND_OF[one.name] is not RecordKind.GROUP:
             continue
         then = last.get(one.name)
@@ -177,7 +179,7 @@ def _moves(records: Sequence[_Record]) -> _Moves:
         if one.is_gone:
             gone = one, then.ids if then is not None else ()
             continue
-        if gone is not None and gone[0].time == one.time is not None and gone[0].group_type != one.group_type:
+        if gone is not None and one.time is not None and gone[0].group_type != one.group_type:
             found.into.add(one.log_offset)
             found.out.add(gone[0].log_offset)
             found.members[one.time].update(one.ids if one.group_type == "classic" else gone[1])
