@@ -16,6 +16,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.dataset as pads
 from pyspark.sql import DataFrame
 
 from groupkeeper.pipeline.errors import SourceError
@@ -106,17 +107,25 @@ def _together(output: Output, wanted: Wanted, path: str, found: Iterable[_Files]
     return output.of_tasks(wanted.table, path, [each.files for each in own if each.files is not None])
 
 
-class _Share(NamedTuple):
-    """Rows (relations.Rows) of which a task loads those of its groups."""
+class Once:
+    """Rows of files, of which a task loads those of its groups, each column once (relations.Loaded)."""
 
-    rows: Rows
-    share: int
-    shares: int
+    def __init__(self, rows: pads.Dataset | pa.Table, share: int, shares: int) -> None:
+        self._rows = rows
+        self._share, self._shares = share, shares
+        self._columns: dict[str, pa.ChunkedArray] = {}
+        self._chosen: pa.Array | None = None
 
     def load(self, names: Sequence[str] | None) -> pa.Table:
-        needed = None if names is None else list(dict.fromkeys([*names, "group_id"]))
-        own = rows_of_share(loaded(self.rows, needed), self.share, self.shares)
-        return own if names is None else own.select(list(names))
+        names = self._rows.schema.names if names is None else names
+        if lacking := [name for name in names if name not in self._columns]:
+            is_first = self._chosen is None and self._shares > 1
+            found = loaded(self._rows, list(dict.fromkeys([*lacking, *(["group_id"] if is_first else [])])))
+            if is_first:
+                self._chosen = pa.array(_share_of(found["group_id"].combine_chunks(), self._shares) == self._share)
+            found = found if self._chosen is None else found.filter(self._chosen)
+            self._columns |= {name: found[name] for name in found.column_names}
+        return pa.table({name: self._columns[name] for name in names})
 
 
 def rows_of_share(rows: pa.Table, share: int, shares: int) -> pa.Table:
@@ -143,7 +152,7 @@ def _of_files(
     given: dict[str, Rows] = {}
     for name, (table, own) in files.items():
         rows = rows_in(folder, table, own)
-        given[name] = rows if shares == 1 or "group_id" not in table.names else _Share(rows, share, shares)
+        given[name] = Once(rows, share, shares if "group_id" in table.names else 1)
     try:
         return [_file(writer, name, made) for name, made in make(share, given)]
     except OSError as error:  # another machine may see the files

@@ -217,7 +217,7 @@ class Output:
         if self._local is not None and isinstance(rows, pa.Table):
             write(self._local / path, rows)
         else:
-            frame = self._sent(rows, table) if isinstance(rows, pa.Table) else rows
+            frame = self.sent(rows, table) if isinstance(rows, pa.Table) else rows
             if frame.columns != table.names:
                 raise AssertionError(f"{table.name}: columns {frame.columns}")
             frame.write.options(**_PLAIN).parquet(self.url(path))
@@ -288,7 +288,8 @@ class Output:
             return self.frame_of(table, files).toArrow()
         return rows_in(self._local, table, files)
 
-    def _sent(self, rows: pa.Table, table: Table) -> DataFrame:
+    def sent(self, rows: pa.Table, table: Table) -> DataFrame:
+        """Rows of this process."""
         return self.spark.createDataFrame(rows if len(rows) else [], table.ddl)
 
     def _parquet(self, path: str) -> list[str]:
@@ -451,7 +452,7 @@ class Output:
         return f"{self.staging}/{uuid.uuid4().hex}-{table.name.replace('/', '-')}"
 
 
-def rows_in(folder: Path, table: Table, files: Sequence[str]) -> Rows:
+def rows_in(folder: Path, table: Table, files: Sequence[str]) -> pads.Dataset | pa.Table:
     """The rows of files below a folder of this machine."""
     if not files:
         return table.arrow.empty_table()
