@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -102,8 +101,13 @@ class Refreshes:
     def now(self, table: Table) -> pa.Table:
         return self._now[table.name]
 
-    def made(self, tables: Iterable[Table]) -> dict[Table, pa.Table]:
-        return {table: self._now[table.name] for table in tables if table.name in self._now}
+    failed = ()
+
+    def count(self, table: Table) -> int:
+        return len(self.now(table))
+
+    def frame(self, table: Table) -> DataFrame:
+        return self._frame(table, self.now(table))
 
     def _frame(self, table: Table, rows: pa.Table) -> DataFrame:
         return self.spark.createDataFrame(rows if len(rows) else [], table.ddl)

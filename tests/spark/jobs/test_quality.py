@@ -26,7 +26,7 @@ from groupkeeper.pipeline.jobs import history, shares, task
 from groupkeeper.pipeline.jobs.snapshot import snapshot
 from groupkeeper.pipeline.jobs.steps import STEPS, Given, Sources
 from groupkeeper.pipeline.kafka.options import parse_options
-from groupkeeper.pipeline.present.quality import Check, Offsets, checks_of_offsets, checks_of_tables
+from groupkeeper.pipeline.present.quality import Check, Offsets, checks_of_offsets, checks_of_tables, counts_of
 from groupkeeper.pipeline.storage.ledger import SCHEMA
 from groupkeeper.pipeline.tables import CURRENT_OFFSETS, LAG, STATUS
 
@@ -232,7 +232,7 @@ def test_tables_that_do_not_go_together_fail() -> None:
     row = {"cluster": "c", "group_id": "g", "topic": "t", "partition": None}
     offsets = pa.Table.from_pylist([row], CURRENT_OFFSETS.arrow)
     lag = pa.Table.from_pylist([row, row], LAG.arrow)
-    found = results(checks_of_tables({CURRENT_OFFSETS: offsets, LAG: lag}), wanted="failed")
+    found = results(checks_of_tables([counts_of({CURRENT_OFFSETS: offsets, LAG: lag})], {}), wanted="failed")
     assert {key: check.found for key, check in found.items()} == {("lag", "keys"): 1, ("lag", "counts"): 1}
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -20,14 +20,23 @@ from groupkeeper.broker.authorizer import RuleAuthorizer
 from groupkeeper.cli.main import main
 from groupkeeper.client.admin.types import TopicPartition
 from groupkeeper.pipeline.errors import SourceError
-from groupkeeper.pipeline.jobs import history, refresh, shares
+from groupkeeper.pipeline.jobs import history, refresh, shares, steps
 from groupkeeper.pipeline.jobs.shares import Build, Built, build
 from groupkeeper.pipeline.jobs.snapshot import snapshot
 from groupkeeper.pipeline.jobs.steps import STEPS, Job
-from groupkeeper.pipeline.relations import loaded
+from groupkeeper.pipeline.relations import Rows, loaded
 from groupkeeper.pipeline.storage.output import Output, Staged
-from groupkeeper.pipeline.tables import COMMITS, GROUP_RECORDS
-from groupkeeper.pipeline.tables.state import CARRIED, LAST_COMMITS, OFFSETS_READ, READERS
+from groupkeeper.pipeline.tables import COMMITS, GROUP_RECORDS, Table
+from groupkeeper.pipeline.tables.state import (
+    CARRIED,
+    COUNTS_OF_LAG,
+    COUNTS_OF_OFFSETS,
+    LAST_COMMITS,
+    OFFSETS_READ,
+    READERS,
+    WAITING,
+    WANTED,
+)
 from groupkeeper.testing.background import BackgroundBroker
 
 PATIENCE_S = 60
@@ -40,11 +49,23 @@ def places(tables: Path, cluster: str | None = None) -> list[tuple[str, int, int
     return sorted(each for each in found if cluster in (None, each[0]))
 
 
+def columns_of(tables: Path, name: str, *columns: str) -> list[str]:
+    """The rows of a table, with these columns."""
+    rows = pq.read_table(tables / name, columns=list(columns)).to_pylist()
+    for row in rows:
+        row["records"] = sorted(map(repr, row.get("records") or []))
+    return sorted(map(repr, rows))
+
+
 def carried_names() -> list[str]:
     return sorted(table.name.rpartition("/")[2] for table in CARRIED)
 
 
 REFRESH = tuple(job.value for job in Job if job is not Job.ASKED)
+
+
+OF_SHARES = {each.name for each in (READERS, OFFSETS_READ, WANTED, WAITING, COUNTS_OF_OFFSETS, COUNTS_OF_LAG)}
+"""Tables with rows for each share of the groups."""
 
 
 def jobs(spark: SparkSession) -> Counter[str]:
@@ -90,7 +111,7 @@ def test_many_tasks_build_what_one_builds(spark: SparkSession, tmp_path: Path, m
         texts = {}
         for name, each in found.items():
             assert isinstance(each, Staged), each
-            if name not in (READERS.name, OFFSETS_READ.name):  # which have rows for each share
+            if name not in OF_SHARES:
                 texts[name] = sorted(map(repr, loaded(output.rows(each.table, each.all_files)).to_pylist()))
         return texts
 
@@ -115,6 +136,44 @@ def test_many_tasks_build_what_one_builds(spark: SparkSession, tmp_path: Path, m
                 commit(servers, f"g{number}", {(topic, 0): offset + number % 3})
             assert not snapshot(spark, options, str(tmp_path / "tables")).problems
     assert {"lag", "status", "rewinds", "current_offsets", "members", "edges"} <= set(compared)
+
+
+@pytest.mark.long
+def test_the_driver_holds_no_offsets(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It loads rows of partitions, topics and checks. Where offsets are many, tasks ask for the records at them: the
+    rows are the same.
+    """
+    in_driver: dict[str, int] = {}
+    rows = Output.rows
+
+    def seen(output: Output, table: Table, files: Sequence[str]) -> Rows:
+        found = rows(output, table, files)
+        in_driver[table.name] = max(in_driver.get(table.name, 0), len(loaded(found)))
+        return found
+
+    monkeypatch.setattr(Output, "rows", seen)
+    with BackgroundBroker(properties={"offsets.topic.num.partitions": "2"}) as broker:
+        servers = broker.bootstrap_servers
+        topic = new_topic(servers)
+        producer = Producer({"bootstrap.servers": servers})
+        for number in range(9):
+            producer.produce(topic, str(number), partition=0)
+        producer.flush(PATIENCE_S)
+        for number in range(12):
+            commit(servers, f"g{number}", {(topic, 0): number % 4, (topic, 1): 0})
+        made = []
+        for few in (steps.FEW, 1):
+            monkeypatch.setattr(steps, "FEW", few)
+            in_driver.clear()
+            tables = tmp_path / str(few)
+            assert not snapshot(spark, {"kafka.bootstrap.servers": servers, "cluster": "c"}, str(tables)).problems
+            made.append([
+                columns_of(tables, "log_offsets", "topic", "partition", "log_end_offset", "records", "problem"),
+                columns_of(tables, "lag", "group_id", "partition", "committed_offset", "lag", "lag_basis"),
+                columns_of(tables, "quality", "table_name", "check_name", "result", "found", "detail"),
+            ])  # fmt: skip
+    assert made[0] == made[1]
+    assert in_driver == {READERS.name: 1, WAITING.name: 0, "topics": 0, "quality": in_driver["quality"]}
 
 
 @pytest.mark.long

@@ -23,9 +23,10 @@ from tests.spark.transforms.traces import (
     seconds_of,
     table_of,
 )
+from tests.spark.transforms.traces import there as as_frame
 
 from groupkeeper.pipeline.present.groups import groups
-from groupkeeper.pipeline.present.lag import lag, to_estimate
+from groupkeeper.pipeline.present.lag import lag
 from groupkeeper.pipeline.present.members import latest_records, members
 from groupkeeper.pipeline.present.stale import StaleLimits, stale
 from groupkeeper.pipeline.tables import (
@@ -39,7 +40,8 @@ from groupkeeper.pipeline.tables import (
     MEMBERS,
     STALE,
 )
-from groupkeeper.pipeline.transforms.estimates import estimated
+from groupkeeper.pipeline.tables.state import WANTED
+from groupkeeper.pipeline.transforms.estimates import estimated, untimed, untimed_by_tasks
 from groupkeeper.pipeline.transforms.record_kinds import RecordKind
 
 
@@ -179,7 +181,10 @@ def test_lag(spark: SparkSession) -> None:
     for seconds, offset in ((5, 8), (10, 20), (60, 30)):  # another group had read record 10 at 10
         trace.commit(seconds, offset, partition=len(cases) - 1, group_id="other")
     known = current_offsets(trace.commits()), table_of(LOG_OFFSETS, rows)
-    asked = by_sql(spark, to_estimate, *known)
+    wanted = known[0].select(WANTED.names)
+    asked = by_sql(spark, untimed, wanted, known[1])
+    by_tasks = untimed_by_tasks(as_frame(spark, wanted), as_frame(spark, known[1]))
+    assert sorted(map(repr, by_tasks.collect())) == sorted(map(repr, asked.collect()))
     found = by_sql(spark, lag, *known, estimated(asked, frame(spark, COMMITS, trace.commit_rows)))
     assert found.columns == LAG.names
     problems = {row.log_end_offset: row.problem for row in found.where("problem IS NOT NULL").collect()}

@@ -30,11 +30,12 @@ from groupkeeper.pipeline.decode.arrow import Origin, decode, places_of
 from groupkeeper.pipeline.decode.history import commits, group_records
 from groupkeeper.pipeline.decode.records import read_record_sets
 from groupkeeper.pipeline.present.groups import groups
-from groupkeeper.pipeline.present.lag import lag, to_estimate
+from groupkeeper.pipeline.present.lag import lag
 from groupkeeper.pipeline.present.members import members
 from groupkeeper.pipeline.storage.lake import OPEN
 from groupkeeper.pipeline.tables import DECODED, LOG_OFFSETS, RATES, REJECTS
-from groupkeeper.pipeline.transforms.estimates import estimated
+from groupkeeper.pipeline.tables.state import WANTED
+from groupkeeper.pipeline.transforms.estimates import estimated, untimed
 from groupkeeper.pipeline.transforms.offsets_as_of import offsets_as_of
 from groupkeeper.pipeline.transforms.offsets_read import all_read, offsets_read
 from groupkeeper.pipeline.transforms.rates import rates, rates_of_groups
@@ -227,7 +228,7 @@ def test_lag(fleet: Fleet, spark: SparkSession) -> None:
         for cluster, own in logs.items() for (topic, partition), log in own.items()
     ]  # fmt: skip
     known = current_offsets(fleet.commits), table_of(LOG_OFFSETS, rows)
-    asked = by_sql(spark, to_estimate, *known)
+    asked = by_sql(spark, untimed, known[0].select(WANTED.names), known[1])
     table = by_sql(spark, lag, *known, estimated(asked, spark.createDataFrame(fleet.commits)))
     found = [
         (row.cluster, ((row.group_id, row.topic, row.partition), (

@@ -23,6 +23,7 @@ from groupkeeper.pipeline.present.quality import (
     Offsets,
     checks_of_offsets,
     checks_of_tables,
+    counts_of,
 )
 from groupkeeper.pipeline.relations import Array, Groups, is_known, keys, loaded, numbers, taken
 from groupkeeper.pipeline.storage.ledger import SCHEMA
@@ -102,7 +103,8 @@ def _checked(directory: str, options: ReadOptions | None, max_age_ms: int | None
         of_logs = [compared.get((each.cluster, each.check_name), each) for each in of_logs]
     checks += of_logs
     there = [table for table in TABLES if table not in (*_HISTORY, *_BY_DESIGN) and stored.has(table)]
-    checks += checks_of_tables({table: stored.dataset(table) for table in there})
+    rows = {table: stored.dataset(table) for table in there}
+    checks += checks_of_tables([counts_of(rows)], rows)
     checks += _of_history(stored)
     if max_age_ms is not None:
         checks += _ages(stored, max_age_ms)

@@ -1,4 +1,4 @@
-"""tables.LOG_OFFSETS: the ends of logs at the instant, and the records at committed offsets, which tasks look up."""
+"""tables.LOG_OFFSETS: the ends of logs at the instant, and the records at committed offsets."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.functions import arrow_udf
 
@@ -16,15 +16,13 @@ from groupkeeper.client.admin.types import TopicPartition
 from groupkeeper.pipeline.kafka.instants import Instants, LogEnds
 from groupkeeper.pipeline.kafka.measuring import LogMeasure, Row, cluster_of, measure
 from groupkeeper.pipeline.kafka.options import ReadOptions
-from groupkeeper.pipeline.present.members import assigned
 from groupkeeper.pipeline.relations import Rows, keys, loaded, matches, numbers, together, unnested
 from groupkeeper.pipeline.tables import CURRENT_OFFSETS, LOG_OFFSETS
 from groupkeeper.pipeline.tables.schema import ddl_of
+from groupkeeper.pipeline.tables.state import WANTED
 
-_FEW = 10_000
-"""Up to this many partitions are looked up by this process; more are distributed over tasks."""
-
-_PER_TASK = 2_000
+FEW = 10_000
+"""Up to this many offsets are looked up by this process; more are by tasks, of which each gets about as many."""
 
 _FOUND = pa.struct([(column.name, column.type) for column in LOG_OFFSETS.columns if column.name not in LOG_OFFSETS.key])
 
@@ -35,6 +33,21 @@ class Clusters(NamedTuple):
     options: ReadOptions
     instants: Instants
     failed: Mapping[str, str]
+    known_names: pa.Table | None = None
+    """What `names` gives where the instants have no logs."""
+
+    @property
+    def names(self) -> pa.Table:
+        """The names of topics by their ids."""
+        if self.known_names is not None:
+            return self.known_names
+        found = {
+            (cluster, log.topic_id, place.topic)
+            for cluster, instant in self.instants.items()
+            for place, log in instant.logs.items()
+            if isinstance(log, LogEnds)
+        }
+        return pa.Table.from_pylist([dict(zip(_NAMES.names, each, strict=True)) for each in found], _NAMES)
 
     def why_unmeasured(self, name: str) -> str:
         """Why a cluster has no instant."""
@@ -52,33 +65,34 @@ class Place(NamedTuple):
 _NAMES = pa.schema([("cluster", pa.string()), ("topic_id", pa.string()), ("topic", pa.string())])
 
 
-def log_offsets(spark: SparkSession, current_offsets: Rows, members: Rows, clusters: Clusters) -> pa.Table | DataFrame:
-    """Of the partitions of rows of tables.CURRENT_OFFSETS, and of those assigned in rows of tables.MEMBERS.
+def log_offsets(wanted: Rows, clusters: Clusters) -> pa.Table:
+    """The rows for those of tables.state.WANTED."""
+    rows = loaded(wanted, WANTED.names).group_by(list(LOG_OFFSETS.key)).aggregate([("committed_offset", "distinct")])
+    few = rows.rename_columns({"committed_offset_distinct": "wanted"}).to_pylist()
+    found = _ask(
+        clusters, [Place(row["cluster"], TopicPartition(row["topic"], row["partition"]), row["wanted"]) for row in few]
+    )
+    return pa.Table.from_pylist([{**row, **each} for row, each in zip(few, found, strict=True)], LOG_OFFSETS.arrow)
 
-    Every use of the DataFrame may query the clusters again: write it, or cache it.
-    """
-    wanted = _wanted(current_offsets, assigned(members, _names(clusters.instants)))
-    if len(wanted) <= _FEW:  # done before a worker of Spark's would have started
-        few = wanted.to_pylist()
-        found = _ask(
-            clusters,
-            [Place(row["cluster"], TopicPartition(row["topic"], row["partition"]), row["wanted"]) for row in few],
-        )
-        rows = [{**row, **each} for row, each in zip(few, found, strict=True)]
-        return pa.Table.from_pylist(rows, LOG_OFFSETS.arrow)
+
+def log_offsets_by_tasks(wanted: DataFrame, clusters: Clusters, tasks: int) -> DataFrame:
+    """The same, by so many tasks. Every use of the DataFrame may query the clusters again: write it, or cache it."""
     measured = arrow_udf(_asking(clusters), ddl_of(_FOUND)).asNondeterministic()  # type: ignore[call-overload]
     names = [F.col(name) for name in LOG_OFFSETS.key]
     return (
-        spark.createDataFrame(wanted)
-        .repartition(len(wanted) // _PER_TASK)
+        wanted.repartition(tasks, *names)
+        .groupBy(*names)
+        .agg(F.collect_set("committed_offset").alias("wanted"))
         .select(*names, measured(*names, F.col("wanted")).alias("found"))
         .select(*names, "found.*")
         .select(*LOG_OFFSETS.names)
     )
 
 
-def _wanted(current_offsets: Rows, assigned_topics: pa.Table) -> pa.Table:
-    """The partitions, and the offsets of interest of each (`wanted`)."""
+def wanted_of(current_offsets: Rows, assigned_topics: pa.Table) -> pa.Table:
+    """What is to be asked of the partitions of rows of tables.CURRENT_OFFSETS, and of those that members are assigned
+    (present.members.assigned): rows of tables.state.WANTED.
+    """
     committed = loaded(current_offsets, [*CURRENT_OFFSETS.key, "committed_offset"])
     theirs = unnested(assigned_topics, "partitions")
     theirs = theirs.rename_columns({"partitions": "partition"})
@@ -87,20 +101,7 @@ def _wanted(current_offsets: Rows, assigned_topics: pa.Table) -> pa.Table:
     is_lacking = (matches(own, known) < 0) & numbers(pc.not_equal(theirs["group_type"], "share"))
     theirs = theirs.append_column("committed_offset", pa.array(np.where(is_lacking, -1, 0), mask=~is_lacking))
     whole = together(committed, theirs)
-    whole = whole.filter(whole["topic"].is_valid())
-    found = whole.group_by(list(LOG_OFFSETS.key)).aggregate([("committed_offset", "distinct")])
-    return found.rename_columns({"committed_offset_distinct": "wanted"})
-
-
-def _names(instants: Instants) -> pa.Table:
-    """The names of topics by their ids."""
-    found = {
-        (cluster, log.topic_id, place.topic)
-        for cluster, instant in instants.items()
-        for place, log in instant.logs.items()
-        if isinstance(log, LogEnds)
-    }
-    return pa.Table.from_pylist([dict(zip(_NAMES.names, each, strict=True)) for each in found], _NAMES)
+    return whole.filter(whole["topic"].is_valid()).group_by(WANTED.names).aggregate([]).select(WANTED.names)
 
 
 def _asking(clusters: Clusters) -> Callable[[pa.Array, pa.Array, pa.Array, pa.Array], pa.Array]:

@@ -8,30 +8,40 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from groupkeeper.pipeline.owners import OwnerRule, owner_of
-from groupkeeper.pipeline.relations import Rows, filled, keys, loaded, matches, taken, together
+from groupkeeper.pipeline.relations import Rows, filled, keys, loaded, matches, taken
 from groupkeeper.pipeline.tables import OWNERS
 
 _GROUP = ("cluster", "group_id")
 _TOPIC = ("cluster", "topic")
 
 
-def owners(groups: Rows, topics: Rows, lag: Rows, rules: Sequence[OwnerRule]) -> pa.Table:
+def owners_of_groups(groups: Rows, topics: Rows, lag: Rows, rules: Sequence[OwnerRule]) -> pa.Table:
     """Rows of tables.OWNERS, from rows of the tables with the arguments' names."""
-    sizes = loaded(topics, [*_TOPIC, "log_bytes", "records", "records_per_s"])
-    records = pc.if_else(pc.equal(sizes["records"], 0), None, sizes["records"])
-    size = pc.divide(*(each.cast(pa.float64(), safe=False) for each in (sizes["log_bytes"], records)))
+    sizes, size = _sizes(topics)
     read = _read(loaded(lag, [*_GROUP, "topic", "consumed_per_s"]), sizes, size)
     known = loaded(groups, _GROUP)
     own = taken(read, matches(*keys(_GROUP, known, read)))
-    rows = together(
-        _rates("group", known["cluster"], known["group_id"], own["records_per_s_sum"], own["bytes_per_s_sum"]),
-        _rates(
-            "topic", sizes["cluster"], sizes["topic"], sizes["records_per_s"],
-            pc.multiply(sizes["records_per_s"], size),
-        ),
-    )  # fmt: skip
-    names = zip(rows["kind"].to_pylist(), rows["name"].to_pylist(), strict=True)
-    matching = [owner_of(rules, kind, name) for kind, name in names]
+    return _owned("group", rules, *known.columns, own["records_per_s_sum"], own["bytes_per_s_sum"])
+
+
+def owners_of_topics(topics: Rows, rules: Sequence[OwnerRule]) -> pa.Table:
+    """The same of topics."""
+    sizes, size = _sizes(topics)
+    rate = sizes["records_per_s"]
+    return _owned("topic", rules, sizes["cluster"], sizes["topic"], rate, pc.multiply(rate, size))
+
+
+def _sizes(topics: Rows) -> tuple[pa.Table, pa.ChunkedArray]:
+    """The topics, and the bytes of a record of each; null: not known."""
+    sizes = loaded(topics, [*_TOPIC, "log_bytes", "records", "records_per_s"])
+    records = pc.if_else(pc.equal(sizes["records"], 0), None, sizes["records"])
+    return sizes, pc.divide(*(each.cast(pa.float64(), safe=False) for each in (sizes["log_bytes"], records)))
+
+
+def _owned(kind: str, rules: Sequence[OwnerRule], *columns: pa.ChunkedArray) -> pa.Table:
+    rows = pa.table(columns, ["cluster", "name", "records_per_s", "bytes_per_s"])
+    rows = rows.append_column("kind", pa.repeat(kind, len(rows)))
+    matching = [owner_of(rules, kind, name) for name in rows["name"].to_pylist()]
     told = {
         name: pa.array([None if rule is None else getattr(rule, name) for rule in matching], pa.string())
         for name in ("owner", "pattern")
@@ -45,8 +55,3 @@ def _read(lag: pa.Table, topics: pa.Table, size: pa.ChunkedArray) -> pa.Table:
     bytes_per_s = pc.multiply(rate, taken(size, matches(*keys(_TOPIC, lag, topics))))
     rows = lag.select(_GROUP).append_column("records_per_s", rate).append_column("bytes_per_s", bytes_per_s)
     return rows.group_by(list(_GROUP)).aggregate([("records_per_s", "sum"), ("bytes_per_s", "sum")])
-
-
-def _rates(kind: str, *columns: pa.ChunkedArray) -> pa.Table:
-    rows = pa.table(columns, ["cluster", "name", "records_per_s", "bytes_per_s"])
-    return rows.append_column("kind", pa.repeat(kind, len(rows)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from typing import TypeAlias
@@ -64,6 +64,7 @@ class Frames:
         self.read_to = {name: _cut(offsets, instants.get(name)) for name, offsets in known.items()}
         self.spark = output.spark
         self._output = output
+        self._counts: dict[Table, int] = {}
         self._built: dict[str, Future[Mapping[str, _Found]]] = {}
         self._asked: dict[str, Future[Mapping[str, _Found]]] = {}
 
@@ -108,8 +109,18 @@ class Frames:
         found = self.found(table)
         return self._output.rows(table, found.all_files) if isinstance(found, Staged) else found
 
-    def made(self, tables: Iterable[Table]) -> dict[Table, Rows]:
-        raise AssertionError("only tasks read all tables")
+    @property
+    def failed(self) -> Collection[str]:
+        raise AssertionError("only tasks check tables")
+
+    def count(self, table: Table) -> int:
+        if table not in self._counts:  # Spark counts at a URL
+            self._counts[table] = self._output.count_staged(self.written(table))
+        return self._counts[table]
+
+    def frame(self, table: Table) -> DataFrame:
+        found = self.found(table)
+        return self._output.frame(found) if isinstance(found, Staged) else self._output.sent(found, table)
 
     def inputs(self, job: Job, found: Mapping[str, _Found]) -> dict[str, Input]:
         """What tasks of the job read, by the names that they know (task.name_of). `found`: the tables of earlier

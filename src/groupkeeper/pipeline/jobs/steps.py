@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
@@ -13,8 +13,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from groupkeeper.pipeline.jobs.freshness import freshness
-from groupkeeper.pipeline.jobs.log_offsets import Clusters, log_offsets
-from groupkeeper.pipeline.jobs.owners import owners
+from groupkeeper.pipeline.jobs.log_offsets import FEW, Clusters, log_offsets, log_offsets_by_tasks, wanted_of
+from groupkeeper.pipeline.jobs.owners import owners_of_groups, owners_of_topics
 from groupkeeper.pipeline.jobs.queries import Queries
 from groupkeeper.pipeline.jobs.share_offsets import share_offsets
 from groupkeeper.pipeline.jobs.topics import topics
@@ -25,11 +25,11 @@ from groupkeeper.pipeline.owners import OwnerRule
 from groupkeeper.pipeline.present.changes import read_changes
 from groupkeeper.pipeline.present.edges import edges
 from groupkeeper.pipeline.present.groups import groups
-from groupkeeper.pipeline.present.lag import lag, to_estimate
-from groupkeeper.pipeline.present.members import members
+from groupkeeper.pipeline.present.lag import lag, waiting
+from groupkeeper.pipeline.present.members import assigned, members
 from groupkeeper.pipeline.present.moved import jumps_ahead, last_moves, recent_rewinds, rewinds
 from groupkeeper.pipeline.present.offsets import readers, standing_offsets
-from groupkeeper.pipeline.present.quality import Offsets, checks_of_offsets, checks_of_tables, quality_rows
+from groupkeeper.pipeline.present.quality import Offsets, checks_of_offsets, checks_of_tables, counts_of, quality_rows
 from groupkeeper.pipeline.present.stale import StaleLimits, stale
 from groupkeeper.pipeline.present.status import status
 from groupkeeper.pipeline.present.trends import lag_history, log_ends
@@ -63,6 +63,8 @@ from groupkeeper.pipeline.tables import (
     Table,
 )
 from groupkeeper.pipeline.tables.state import (
+    COUNTS_OF_LAG,
+    COUNTS_OF_OFFSETS,
     ESTIMATES,
     GROUP_FACTS,
     GROUP_RATES,
@@ -72,12 +74,15 @@ from groupkeeper.pipeline.tables.state import (
     NEW_MOVES,
     NEW_REJECTS,
     OFFSETS_READ,
+    OWNED_GROUPS,
     PACES,
     READERS,
     RECENT_REWINDS,
     SPANS,
+    WAITING,
+    WANTED,
 )
-from groupkeeper.pipeline.transforms.estimates import estimated
+from groupkeeper.pipeline.transforms.estimates import UNTIMED, estimated, untimed, untimed_by_tasks
 from groupkeeper.pipeline.transforms.group_events import group_events
 from groupkeeper.pipeline.transforms.group_facts import group_facts
 from groupkeeper.pipeline.transforms.latest import last_commits, last_records
@@ -140,7 +145,7 @@ class Given(NamedTuple):
         """What steps need that don't ask clusters: no addresses, no secrets, no ends of logs."""
         options = self.clusters.options._replace(clusters=(), privacy=None)
         instants = {name: each._replace(logs={}, stable={}) for name, each in self.clusters.instants.items()}
-        clusters = self.clusters._replace(options=options, instants=instants)
+        clusters = self.clusters._replace(options=options, instants=instants, known_names=self.clusters.names)
         return self._replace(clusters=clusters, journals=(), note=_silent, at_ms=self.now_ms)
 
 
@@ -159,8 +164,9 @@ class Sources(Protocol):
     def now(self, table: Table) -> Rows:
         """The table of an earlier step. Raises the error that made that step fail."""
 
-    def made(self, tables: Iterable[Table]) -> dict[Table, Rows]:
-        """The same for many tables; tables that could not be built are left out."""
+    @property
+    def failed(self) -> Collection[str]:
+        """Names of tables that could not be built."""
 
 
 class Driver(Sources, Protocol):
@@ -168,6 +174,12 @@ class Driver(Sources, Protocol):
 
     @property
     def spark(self) -> SparkSession: ...
+
+    def count(self, table: Table) -> int:
+        """The number of rows of the table of an earlier step, however many they are."""
+
+    def frame(self, table: Table) -> DataFrame:
+        """These rows, which tasks read."""
 
     def past(self, table: Table) -> DataFrame:
         """All rows of COMMITS, for facts that follow neither from a record nor from carried rows."""
@@ -210,6 +222,12 @@ class Inputs(NamedTuple):
     now: Sequence[Table] = ()
 
 
+def _log_offsets(tables: Driver, given: Given) -> Made:
+    if (count := tables.count(WANTED)) <= FEW:
+        return log_offsets(tables.now(WANTED), given.clusters)
+    return log_offsets_by_tasks(tables.frame(WANTED), given.clusters, 1 + count // FEW)
+
+
 def _rates(tables: Sources, _: Given) -> pa.Table:
     return rates(loaded(tables.now(GROUP_RATES)), tables.then(RATES), OPEN)
 
@@ -228,11 +246,16 @@ def _recent_rewinds(tables: Sources, given: Given) -> Made:
 
 def _estimates(tables: Driver, _: Given) -> Made:
     of = tables.now
-    unmeasured = to_estimate(of(CURRENT_OFFSETS), of(LOG_OFFSETS), of(FRESHNESS))
-    if not len(unmeasured):
+    if tables.count(WANTED) <= FEW:
+        found = untimed(of(WANTED), of(LOG_OFFSETS))
+        topics = found["topic"].unique().to_pylist()
+        rows = tables.spark.createDataFrame(found, UNTIMED.ddl) if topics else None
+    else:
+        rows = untimed_by_tasks(tables.frame(WANTED), tables.frame(LOG_OFFSETS))
+        topics = [row.topic for row in rows.select("topic").distinct().collect()]
+    if rows is None or not topics:
         return empty(ESTIMATES.arrow)
-    commits = tables.past(COMMITS).where(F.col("topic").isin(unmeasured["topic"].unique().to_pylist()))
-    return estimated(tables.spark.createDataFrame(unmeasured), commits)
+    return estimated(rows, tables.past(COMMITS).where(F.col("topic").isin(topics)))
 
 
 def _lag(tables: Sources, given: Given) -> Made:
@@ -275,9 +298,16 @@ def _edges(tables: Sources, _: Given) -> Made:
 def _quality(tables: Sources, given: Given) -> Made:
     read = all_read(loaded(tables.now(OFFSETS_READ)))
     offsets = [Offsets(*row.values()) for row in read.to_pylist()]
-    rows = tables.made(_CHECKED)
-    found = [*checks_of_offsets(offsets, given.made_to, given.read_to), *checks_of_tables(rows)]
-    return quality_rows(found, given.now_ms)
+    here = _checked(tables, Job.ASKED, Job.CLUSTERS)
+    counts = [tables.now(each) for each in (COUNTS_OF_OFFSETS, COUNTS_OF_LAG) if each.name not in tables.failed]
+    checks = checks_of_tables([*map(loaded, counts), counts_of(here)], here, tables.failed)
+    return quality_rows([*checks_of_offsets(offsets, given.made_to, given.read_to), *checks], given.now_ms)
+
+
+def _checked(tables: Sources, *jobs: Job) -> dict[Table, Rows]:
+    """The tables of which all rows are there, of those that these jobs have built."""
+    whole = (step.table for step in STEPS if step.job in jobs and not step.adds and step.table in TABLES)
+    return {table: tables.now(table) for table in whole if table is not QUALITY and table.name not in tables.failed}
 
 
 def rows_of(made: Made) -> pa.Table:
@@ -332,10 +362,13 @@ STEPS = (
         NEW_REJECTS, Job.OFFSETS, lambda of, given: rejects_in(of.new(GROUP_RECORDS), given.now_ms), is_published=False
     ),
     Step(
-        LOG_OFFSETS,
-        Job.ASKED,
-        lambda of, given: log_offsets(of.spark, of.now(CURRENT_OFFSETS), of.now(MEMBERS), given.clusters),
+        WANTED,
+        Job.OFFSETS,
+        lambda of, given: wanted_of(of.now(CURRENT_OFFSETS), assigned(of.now(MEMBERS), given.clusters.names)),
+        is_published=False,
     ),
+    Step(COUNTS_OF_OFFSETS, Job.OFFSETS, lambda of, _: counts_of(_checked(of, Job.OFFSETS)), is_published=False),
+    Step(LOG_OFFSETS, Job.ASKED, _log_offsets),
     Step(TOPICS, Job.ASKED, lambda of, given: topics(of.now(READERS), given.clusters, of.then(TOPICS), given.note)),
     Step(ESTIMATES, Job.ASKED, _estimates, is_published=False),
     Step(EDGES, Job.LAG, _edges),
@@ -345,21 +378,26 @@ STEPS = (
     Step(RECENT_REWINDS, Job.LAG, _recent_rewinds),
     Step(STALE, Job.LAG, _stale),
     Step(STATUS, Job.LAG, _status),
-    Step(TRANSACTIONS, Job.ASKED, lambda of, given: transactions(of.now(LAG), given.clusters)),
+    Step(WAITING, Job.LAG, lambda of, _: waiting(of.now(LAG)), is_published=False),
+    Step(
+        OWNED_GROUPS,
+        Job.LAG,
+        lambda of, given: owners_of_groups(of.now(GROUPS), of.now(TOPICS), of.now(LAG), given.owners),
+        is_published=False,
+    ),
+    Step(COUNTS_OF_LAG, Job.LAG, lambda of, _: counts_of(_checked(of, Job.LAG)), is_published=False),
+    Step(TRANSACTIONS, Job.ASKED, lambda of, given: transactions(of.now(WAITING), given.clusters)),
     Step(REJECTS, Job.CLUSTERS, lambda of, _: rejects(loaded(of.now(NEW_REJECTS)), of.before(REJECTS))),
     Step(RATES, Job.CLUSTERS, _rates, adds=True),
     Step(LOG_ENDS, Job.CLUSTERS, _log_ends, adds=True),
-    Step(OWNERS, Job.CLUSTERS, lambda of, given: owners(of.now(GROUPS), of.now(TOPICS), of.now(LAG), given.owners)),
+    Step(
+        OWNERS,
+        Job.CLUSTERS,
+        lambda of, given: together(loaded(of.now(OWNED_GROUPS)), owners_of_topics(of.now(TOPICS), given.owners)),
+    ),
     Step(QUALITY, Job.CLUSTERS, _quality),
 )
 """In an order in which each has what it needs; a new table is a line here."""
-
-_CHECKED = tuple(
-    step.table
-    for step in STEPS
-    if step.is_published and not step.adds and step.table in TABLES and step.table is not QUALITY
-)
-"""Those of which all rows are there."""
 
 INPUTS = {
     Job.OFFSETS: Inputs(
@@ -373,6 +411,9 @@ INPUTS = {
         ),
     ),
     Job.CLUSTERS: Inputs(
-        then=(RATES, LOG_ENDS), before=(REJECTS,), now=(NEW_REJECTS, GROUP_RATES, OFFSETS_READ, *_CHECKED, LOG_OFFSETS)
+        then=(RATES, LOG_ENDS), before=(REJECTS,), now=(
+            NEW_REJECTS, GROUP_RATES, OFFSETS_READ, OWNED_GROUPS, COUNTS_OF_OFFSETS, COUNTS_OF_LAG,
+            *(step.table for step in STEPS if step.job is Job.ASKED and step.is_published),
+        ),
     ),
 }  # fmt: skip

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import pyarrow as pa
@@ -84,9 +84,6 @@ class _Tables:
             asked = self._work.asked.get(name)
             self.kept[name] = self._rows[name_of("now", table)] if asked is None else self._own(asked)
         return self.kept[name]
-
-    def made(self, tables: Iterable[Table]) -> dict[Table, Rows]:
-        return {table: self.now(table) for table in tables if table.name not in self.failed}
 
     def queries(self) -> Queries:
         """Those of this share."""

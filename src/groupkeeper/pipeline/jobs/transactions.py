@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from groupkeeper.operations.transactions import OpenTransaction
 from groupkeeper.pipeline.jobs.log_offsets import Clusters
@@ -16,13 +16,11 @@ from groupkeeper.pipeline.kafka.transactions import ask_transactions
 from groupkeeper.pipeline.relations import Rows, loaded
 from groupkeeper.pipeline.tables import TRANSACTIONS
 
-_PLACE = ["cluster", "topic", "partition"]
+_PLACE = ("cluster", "topic", "partition")
 
 
-def transactions(lag: Rows, clusters: Clusters) -> pa.Table:
-    """The open transactions of the measured clusters; rows of tables.LAG show which groups have read up to the last
-    stable offset.
-    """
+def transactions(waiting: Rows, clusters: Clusters) -> pa.Table:
+    """The open transactions of the measured clusters; `waiting`: rows of tables.state.WAITING."""
     requests = [
         (name, cluster, instant)
         for name, instant in clusters.instants.items()
@@ -32,18 +30,12 @@ def transactions(lag: Rows, clusters: Clusters) -> pa.Table:
     rows = [
         row for (name, _, instant), found in zip(requests, answers, strict=True) for row in _rows(name, instant, found)
     ]
-    waiting = _waiting(lag) if rows else {}
+    groups: Counter[tuple[Any, ...]] = Counter()
+    for row in loaded(waiting).to_pylist() if rows else ():
+        groups[tuple(row[name] for name in _PLACE)] += row["groups"]
     for row in rows:
-        row["groups"] = waiting.get(tuple(row[name] for name in _PLACE), 0)
+        row["groups"] = groups[tuple(row[name] for name in _PLACE)]
     return pa.Table.from_pylist(rows, TRANSACTIONS.arrow)
-
-
-def _waiting(lag: Rows) -> dict[tuple[Any, ...], int]:
-    """By partition the number of groups that have read up to the last stable offset, and not further."""
-    rows = loaded(lag, [*_PLACE, "group_id", "lag", "committed_lag"])
-    rows = rows.filter(pc.and_(pc.greater(rows["lag"], 0), pc.equal(rows["committed_lag"], 0)))
-    found = rows.group_by(_PLACE).aggregate([("group_id", "count_distinct")])
-    return {tuple(row[name] for name in _PLACE): row["group_id_count_distinct"] for row in found.to_pylist()}
 
 
 def _rows(name: str, instant: Instant, found: list[OpenTransaction]) -> Iterator[dict[str, Any]]:

@@ -9,10 +9,20 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from groupkeeper.pipeline.present.trends import with_trend
-from groupkeeper.pipeline.relations import Array, Rows, keys, loaded, matches, ms_between, numbers, taken, together
+from groupkeeper.pipeline.relations import (
+    Array,
+    Rows,
+    is_known,
+    keys,
+    loaded,
+    matches,
+    ms_between,
+    numbers,
+    taken,
+    together,
+)
 from groupkeeper.pipeline.tables import FRESHNESS, LAG, LOG_OFFSETS, TOPICS
-from groupkeeper.pipeline.tables.state import ESTIMATES
-from groupkeeper.pipeline.transforms.estimates import ASKED
+from groupkeeper.pipeline.tables.state import ESTIMATES, WAITING
 
 BEYOND = "the committed offset is past the end of the log"
 """A problem of tables.LAG: `lag` is 0 there, but what a consumer reads depends on its `auto.offset.reset`."""
@@ -75,15 +85,6 @@ def _oldest(own: pa.Table, records: pa.ChunkedArray, at: Array) -> pa.Table:
     return taken(rows, matches(*keys(wanted.column_names, wanted, rows.select(["offset"]).add_column(0, "log", log))))
 
 
-def to_estimate(current_offsets: Rows, log_offsets: Rows, freshness: Rows | None = None) -> pa.Table:
-    """The offsets whose time no record shows: rows of estimates.ASKED."""
-    found = _measured(current_offsets, log_offsets, freshness)
-    rows = found.own.select(LAG.key).append_column("at", found.own["committed_offset"])
-    for name in ("log_end_offset", "measured_time"):
-        rows = rows.append_column(name, found.log[name])
-    return rows.filter(pc.and_kleene(pc.invert(found.is_exact), pc.greater(found.lag, 0))).cast(ASKED)
-
-
 def lag(
     current_offsets: Rows, log_offsets: Rows, estimates: Rows | None = None, freshness: Rows | None = None, *,
     then: Rows | None = None, topics_then: Rows | None = None, jumps: Rows | None = None,
@@ -97,12 +98,23 @@ def lag(
     """
     found = _measured(current_offsets, log_offsets, freshness)
     known = loaded(ESTIMATES.arrow.empty_table() if estimates is None else estimates)
-    estimated = taken(known, matches(*keys(LAG.key, found.own, known)))["estimated_time"]
+    at = np.where(is_known(found.not_read), -1, matches(*keys(ESTIMATES.key, found.own, known)))
+    estimated = taken(known, at)["estimated_time"]
     moved = [] if jumps is None else [loaded(jumps, LAG.key)]
     if topics_then is not None:
         moved.append(found.own.select(LAG.key).filter(_is_other_topic(found, loaded(topics_then, TOPICS.names))))
     jumped = together(LAG.arrow.empty_table().select(LAG.key), *moved)
     return with_trend(_timed(found, estimated), LAG.arrow.empty_table() if then is None else then, jumped)
+
+
+def waiting(lag: Rows) -> pa.Table:
+    """By partition the number of these groups that have read up to the last stable offset, and not further: rows of
+    tables.state.WAITING.
+    """
+    rows = loaded(lag, [*WAITING.key, "group_id", "lag", "committed_lag"])
+    rows = rows.filter(pc.and_(pc.greater(rows["lag"], 0), pc.equal(rows["committed_lag"], 0)))
+    found = rows.group_by(list(WAITING.key)).aggregate([("group_id", "count_distinct")])
+    return found.select([*WAITING.key, "group_id_count_distinct"]).rename_columns(WAITING.names)
 
 
 def _is_other_topic(found: _MeasuredLag, then: pa.Table) -> pa.Array:

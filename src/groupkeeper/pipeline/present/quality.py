@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Container, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -10,7 +11,8 @@ import numpy as np
 import pyarrow as pa
 
 from groupkeeper.pipeline.relations import Groups, Rows, is_known, keys, loaded, taken
-from groupkeeper.pipeline.tables import CURRENT_OFFSETS, FRESHNESS, LAG, QUALITY, REJECTS, STATUS, Table
+from groupkeeper.pipeline.tables import CURRENT_OFFSETS, FRESHNESS, LAG, QUALITY, REJECTS, STATUS, TABLES, Table
+from groupkeeper.pipeline.tables.state import COUNTS_OF_LAG
 from groupkeeper.rules.words import counted
 
 OK, FAILED, UNKNOWN = "ok", "failed", "unknown"
@@ -82,20 +84,40 @@ def checks_of_offsets(
     return checks
 
 
-def checks_of_tables(rows: Mapping[Table, Rows]) -> list[Check]:
-    """Checks of whole tables that belong together."""
-    counts = _counts(rows)
-    checks = [_keys(table, doubled) for table, (_, doubled) in counts.items()]
-    if CURRENT_OFFSETS in counts:
-        offsets, _ = counts[CURRENT_OFFSETS]
+def counts_of(rows: Mapping[Table, Rows]) -> pa.Table:
+    """Counts of these rows, which are all those of some groups: rows of tables.state.COUNTS_OF_LAG."""
+    found = []
+    for table, own in rows.items():
+        (key,) = keys(table.key, loaded(own, table.key))
+        judged = int(is_known(loaded(own, ("topic",))["topic"]).sum()) if "topic" in table.names else None
+        found.append((table.name, len(key), len(key) - len(np.unique(key)), judged))
+    return pa.Table.from_pylist(
+        [dict(zip(COUNTS_OF_LAG.names, each, strict=True)) for each in found], COUNTS_OF_LAG.arrow
+    )
+
+
+def checks_of_tables(
+    counts: Iterable[pa.Table], rows: Mapping[Table, Rows], failed: Container[str] = ()
+) -> list[Check]:
+    """Checks of whole tables that belong together, by all counts of their rows (counts_of), except those of tables that
+    have failed; `rows`: REJECTS and FRESHNESS, where they are there.
+    """
+    by_name: dict[str, Counter[str]] = {}
+    for each in counts:
+        for row in each.to_pylist():
+            name = row.pop("table_name")
+            by_name.setdefault(name, Counter()).update({column: found or 0 for column, found in row.items()})
+    known = {table: by_name[table.name] for table in TABLES if table.name in by_name and table.name not in failed}
+    checks = [_keys(table, own["doubled"]) for table, own in known.items()]
+    if CURRENT_OFFSETS in known:
         for table in (LAG, STATUS):
-            if table in counts:
-                number = _judged(rows[table]) if table is STATUS else counts[table][0]
-                checks.append(_as_many(table, number, CURRENT_OFFSETS, offsets))
+            if table in known:
+                number = known[table]["judged" if table is STATUS else "rows"]
+                checks.append(_as_many(table, number, CURRENT_OFFSETS, known[CURRENT_OFFSETS]["rows"]))
     if REJECTS in rows:
         found = _firsts(loaded(rows[REJECTS], ("cluster", "log_partition", "log_offset", "reason")))
         checks += _per_cluster(REJECTS, "rejects", found, "record", "not decoded, the first")
-        if not counts[REJECTS][0]:
+        if not len(found):
             checks.append(Check(None, REJECTS.name, "rejects", OK, 0, "every record could be decoded"))
     if FRESHNESS in rows:
         behind = loaded(rows[FRESHNESS], ("cluster", "problem")).group_by("cluster")
@@ -120,15 +142,6 @@ def quality_rows(checks: Iterable[Check], now_ms: int) -> pa.Table:
     return pa.Table.from_pylist(rows, QUALITY.arrow)
 
 
-def _counts(rows: Mapping[Table, Rows]) -> dict[Table, tuple[int, int]]:
-    """The number of rows of tables, and of rows with a duplicate key."""
-    found = {}
-    for table, own in rows.items():
-        (key,) = keys(table.key, loaded(own, table.key))
-        found[table] = len(key), len(key) - len(np.unique(key))
-    return found
-
-
 def _keys(table: Table, doubled: int) -> Check:
     key = ", ".join(table.key)
     detail = (
@@ -140,10 +153,6 @@ def _keys(table: Table, doubled: int) -> Check:
 def _as_many(table: Table, number: int, other: Table, wanted: int) -> Check:
     detail = f"{number} of its rows are of an offset, {wanted} are in {other.name}"
     return Check(None, table.name, "counts", OK if number == wanted else FAILED, abs(number - wanted), detail)
-
-
-def _judged(rows: Rows) -> int:
-    return int(is_known(loaded(rows, ("topic",))["topic"]).sum())
 
 
 def _per_cluster(table: Table, name: str, found: pa.Table, noun: str, lack: str) -> list[Check]:

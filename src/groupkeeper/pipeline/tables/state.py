@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from groupkeeper.pipeline.tables.context import EDGES
+from groupkeeper.pipeline.tables.context import EDGES, OWNERS
 from groupkeeper.pipeline.tables.derived import RATES, REWINDS
 from groupkeeper.pipeline.tables.log import COMMITS, GROUP_RECORDS, PLACE
 from groupkeeper.pipeline.tables.schema import TIME, Column, Table
@@ -123,6 +123,47 @@ READERS = Table(
 )
 """Only for the steps of one refresh; each share of the groups has rows of its own."""
 
+WANTED = Table(
+    "_groupkeeper/wanted",
+    "committed offset of a partition",
+    (*_BY_COMMITTED[:1], *_BY_COMMITTED[2:], "committed_offset"),
+    (
+        *_GROUP[:1],
+        *_PARTITION,
+        Column("committed_offset", pa.int64(), "-1: none; null: only the ends of the log are wanted"),
+    ),
+)
+"""Only for the steps of one refresh; each share of the groups has rows of its own."""
+
+WAITING = Table(
+    "_groupkeeper/waiting",
+    "partition in which groups wait for a transaction",
+    ("cluster", "topic", "partition"),
+    (*_GROUP[:1], *_PARTITION, Column("groups", pa.int64(), "how many have read up to its last stable offset")),
+)
+"""Only for the steps of one refresh; each share of the groups has rows of its own."""
+
+OWNED_GROUPS = Table("_groupkeeper/owned_groups", "group", OWNERS.key, OWNERS.columns)
+"""Only for the steps of one refresh."""
+
+
+def _counts(name: str) -> Table:
+    """Only for the steps of one refresh; each share of the groups has rows of its own."""
+    return Table(
+        f"_groupkeeper/{name}",
+        "table",
+        ("table_name",),
+        (
+            Column("table_name", pa.string(), "the table"),
+            Column("rows", pa.int64(), "number of rows"),
+            Column("doubled", pa.int64(), "how many of them have the key of another"),
+            Column("judged", pa.int64(), "how many of them are of a topic; null: the table has none"),
+        ),
+    )
+
+
+COUNTS_OF_OFFSETS, COUNTS_OF_LAG = _counts("counts_of_offsets"), _counts("counts_of_lag")
+
 SPANS = Table(
     "_groupkeeper/spans",
     "client that reads a topic in a group, as new rows of history show",
@@ -154,8 +195,8 @@ OFFSETS_READ = Table(
 ESTIMATES = Table(
     "_groupkeeper/estimates",
     "committed offset whose time no record shows",
-    _BY_COMMITTED,
-    (*_GROUP, *_PARTITION, Column("estimated_time", TIME, "by the commits around it; null: there are none")),
+    WANTED.key,
+    (*WANTED.columns, Column("estimated_time", TIME, "by the commits around it; null: there are none")),
 )
 """Only for the steps of one refresh."""
 

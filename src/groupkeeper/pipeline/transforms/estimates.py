@@ -4,26 +4,57 @@ history, so Spark does it.
 
 from __future__ import annotations
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from groupkeeper.pipeline.tables import LAG, LOG_OFFSETS
-from groupkeeper.pipeline.tables.schema import TIME
+from groupkeeper.pipeline.relations import Rows, keys, loaded, matches, numbers, taken, unnested
+from groupkeeper.pipeline.tables import LOG_OFFSETS, Table
+from groupkeeper.pipeline.tables.state import ESTIMATES, WANTED
 from groupkeeper.pipeline.transforms.times import ms_between
 
 _PARTITION = list(LOG_OFFSETS.key)
-_KEY = list(LAG.key)
-_OWN = [pa.field(name, LAG.arrow.field(name).type) for name in _KEY]
+_END = ("log_end_offset", "measured_time")
 
-ASKED = pa.schema(
-    [*_OWN, pa.field("at", pa.int64()), pa.field("log_end_offset", pa.int64()), pa.field("measured_time", TIME)]
-)
-"""Committed offsets (`at`), and where their logs ended, when."""
+UNTIMED = Table(
+    "untimed", "committed offset before records of unknown time", WANTED.key,
+    (*WANTED.columns, *(each for each in LOG_OFFSETS.columns if each.name in _END)),
+)  # fmt: skip
+
+
+def untimed(wanted: Rows, log_offsets: Rows) -> pa.Table:
+    """Those of rows of tables.state.WANTED that have records after them whose time none in rows of tables.LOG_OFFSETS
+    shows: rows of UNTIMED, the same one maybe several times.
+    """
+    own = loaded(wanted, WANTED.names)
+    own = own.filter(own["committed_offset"].is_valid())
+    logs = loaded(log_offsets, [*_PARTITION, *_END, "records"])
+    records = unnested(logs.select([*_PARTITION, "records"]), "records")
+    offset, is_there, time = (pc.struct_field(records["records"], name) for name in ("offset", "is_there", "time"))
+    told = records.drop_columns(["records"]).append_column("committed_offset", offset)
+    told = told.filter(pc.or_(pc.is_valid(time), pc.fill_null(pc.invert(is_there), False)))
+    is_told = matches(*keys(WANTED.names, own, told)) >= 0
+    log = taken(logs.select(_END), matches(*keys(_PARTITION, own, logs)))
+    waits = numbers(log["log_end_offset"], -1) > np.maximum(numbers(own["committed_offset"]), 0)
+    for name in _END:
+        own = own.append_column(name, log[name])
+    return own.filter(pa.array(waits & ~is_told)).cast(UNTIMED.arrow)
+
+
+def untimed_by_tasks(wanted: DataFrame, log_offsets: DataFrame) -> DataFrame:
+    """The same, by tasks."""
+
+    def found(own: pa.Table, logs: pa.Table) -> pa.Table:
+        return untimed(own.cast(WANTED.arrow), logs.cast(LOG_OFFSETS.arrow))
+
+    rows = wanted.groupBy(*_PARTITION).cogroup(log_offsets.groupBy(*_PARTITION))
+    return rows.applyInArrow(found, UNTIMED.ddl)
 
 
 def estimated(partitions: DataFrame, commits: DataFrame) -> DataFrame:
-    """Rows of tables.state.ESTIMATES for rows of ASKED, interpolated between commits of any group for the partition
+    """Rows of tables.state.ESTIMATES for rows of UNTIMED, interpolated between commits of any group for the partition
     (rows of tables.COMMITS): a commit of an offset shows that the records before it existed.
 
     Commits and requests are sorted together: a join would make a row for each pair of them in a partition.
@@ -38,7 +69,9 @@ def estimated(partitions: DataFrame, commits: DataFrame) -> DataFrame:
     )
     order = "PARTITION BY `cluster`, `topic`, `partition` ORDER BY `at`, `point` IS NULL"
     around = (
-        partitions.unionByName(points, allowMissingColumns=True)
+        partitions.distinct()
+        .withColumnRenamed("committed_offset", "at")
+        .unionByName(points, allowMissingColumns=True)
         .withColumn("low", F.expr(f"last(`point`) IGNORE NULLS OVER ({order} ROWS UNBOUNDED PRECEDING)"))
         .withColumn("high", F.expr(f"lead(`point`) IGNORE NULLS OVER ({order})"))
         .where("point IS NULL")
@@ -48,4 +81,5 @@ def estimated(partitions: DataFrame, commits: DataFrame) -> DataFrame:
     share = (at - low) / (high - low)
     between = F.unix_millis("low.point_time") + (share * ms_between(F.col("low.point_time"), F.col("high.point_time")))
     estimate = F.timestamp_millis(F.least(between.cast("bigint"), F.unix_millis("high.point_time")))
-    return around.withColumn("high", F.coalesce("high", end)).select(*_KEY, estimate.alias("estimated_time"))
+    found = around.withColumn("high", F.coalesce("high", end)).withColumn("estimated_time", estimate)
+    return found.withColumnRenamed("at", "committed_offset").select(*ESTIMATES.names)

@@ -13,7 +13,7 @@ from groupkeeper.client.admin.types import TopicPartition
 from groupkeeper.pipeline.errors import SourceError
 from groupkeeper.pipeline.governance.quality import _ages
 from groupkeeper.pipeline.jobs.freshness import freshness
-from groupkeeper.pipeline.jobs.log_offsets import Clusters, _names, _wanted
+from groupkeeper.pipeline.jobs.log_offsets import Clusters, wanted_of
 from groupkeeper.pipeline.jobs.reading import same_clusters, why_unread
 from groupkeeper.pipeline.kafka.instants import ClusterIdentity, Instant, LogEnds
 from groupkeeper.pipeline.kafka.options import parse_options
@@ -40,21 +40,24 @@ def test_assigned_partitions_are_asked_for_too() -> None:
         {"topic": None, "topic_id": "U", "partitions": [5]},
         {"topic": None, "topic_id": "gone", "partitions": [7]},
     ]
-    names = {"cluster": "c", "group_id": "g"}
+    key = {"cluster": "c", "group_id": "g"}
     committed = rows_of(
-        CURRENT_OFFSETS, [{**names, "topic": "t", "partition": 0, "committed_offset": at} for at in (3, 4)]
+        CURRENT_OFFSETS, [{**key, "topic": "t", "partition": 0, "committed_offset": at} for at in (3, 4)]
     )
     members = rows_of(
         MEMBERS,
-        [{**names, "member_id": "m", "group_type": kind, "assigned": partitions} for kind in ("share", "classic")],
+        [{**key, "member_id": "m", "group_type": kind, "assigned": partitions} for kind in ("share", "classic")],
     )
 
-    def wanted(members: pa.Table) -> dict[tuple[str, int], list[int]]:
-        found = _wanted(committed, assigned(members, _names({"c": instant}))).to_pylist()
-        return {(row["topic"], row["partition"]): sorted(row["wanted"]) for row in found}
+    names = Clusters(OPTIONS, {"c": instant}, {}).names
 
-    assert wanted(members) == {("t", 0): [3, 4], ("t", 1): [-1], ("u", 5): [-1]}
-    assert wanted(members.slice(0, 1)) == {("t", 0): [3, 4], ("t", 1): [], ("u", 5): []}  # of a share group
+    def wanted(members: pa.Table) -> set[tuple[Any, ...]]:
+        return {tuple(row.values())[1:] for row in wanted_of(committed, assigned(members, names)).to_pylist()}
+
+    own = {("t", 0, 3), ("t", 0, 4)}
+    only_ends = {("t", 0, None), ("t", 1, None), ("u", 5, None)}
+    assert wanted(members) == {*own, ("t", 1, -1), ("u", 5, -1), *only_ends}
+    assert wanted(members.slice(0, 1)) == {*own, *only_ends}  # of a share group
 
 
 def test_freshness_has_the_reason() -> None:
