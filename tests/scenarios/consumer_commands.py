@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from tests.scenarios import texts
-from tests.scenarios.consumer_texts import topic_id, topic_name
+from tests.scenarios.group_records import topic_id, topic_name
 
 from groupkeeper.broker.coordination.topics_view import match_topics, regex_trouble
 from groupkeeper.coordinator.kernel.topics_image import TopicShape, TopicsImage

@@ -8,7 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from tests.scenarios import share_texts, texts
+from tests.scenarios import texts
+from tests.scenarios.group_answers import work_text
+from tests.scenarios.group_records import topic_name
 
 from groupkeeper.coordinator.kernel.topics_image import TopicsImage
 from groupkeeper.protocol.errors import BY_CODE
@@ -87,12 +89,12 @@ def work(runner: Runner, arguments: Arguments) -> None:
     asked = shell.share_work[0]
     failure = arguments.take_optional("fail")
     failing = arguments.take_words()
-    runner.say(f"work: {share_texts.work_text(asked)}")
+    runner.say(f"work: {work_text(asked)}")
     errors = {}
     if failure is not None:
         error = next(one for one in BY_CODE.values() if one.name == failure)
         for key in asked.share_partitions():
-            if not failing or f"{share_texts.topic_name(key.topic_id)}/{key.partition}" in failing:
+            if not failing or f"{topic_name(key.topic_id)}/{key.partition}" in failing:
                 errors[key] = error()
     shell.finish_share_work(errors)
 

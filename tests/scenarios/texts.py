@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from tests.scenarios import consumer_texts, share_texts, streams_texts
+from tests.scenarios import group_answers, group_records
 
 from groupkeeper.coordinator.kernel.result import Record
 from groupkeeper.coordinator.kernel.timers import (
@@ -30,8 +30,6 @@ from groupkeeper.protocol.consumer_protocol import (
 from groupkeeper.protocol.errors import error_for
 from groupkeeper.protocol.messages import consumer_protocol_assignment as assignment_module
 from groupkeeper.protocol.messages import join_group_request, offset_commit_request
-from groupkeeper.protocol.messages.consumer_group_describe_response import ConsumerGroupDescribeResponse
-from groupkeeper.protocol.messages.consumer_group_heartbeat_response import ConsumerGroupHeartbeatResponse
 from groupkeeper.protocol.messages.describe_groups_response import DescribedGroup, DescribeGroupsResponse
 from groupkeeper.protocol.messages.group_metadata_key import GroupMetadataKey
 from groupkeeper.protocol.messages.group_metadata_value import GroupMetadataValue
@@ -187,10 +185,8 @@ def record_text(record: Record, start_ms: int) -> str:
     """One line for one record; times are relative to the scenario's start."""
     key = record.key
     sign = "-" if isinstance(record, Tombstone) else "+"
-    for of in (consumer_texts.record_text, share_texts.record_text, streams_texts.record_text):
-        text = of(record)
-        if text is not None:
-            return text
+    if (text := group_records.record_text(record)) is not None:
+        return text
     if isinstance(key, OffsetCommitKey):
         name = f"offset {key.group or repr('')} {key.topic}/{key.partition}"
     elif isinstance(key, GroupMetadataKey):
@@ -280,15 +276,8 @@ def answer_lines(who: str, response: Message) -> list[str]:
             return [line for group in response.groups for line in _describe_lines(group)]
         case ListGroupsResponse():
             return _list_lines(response)
-        case ConsumerGroupHeartbeatResponse():
-            return [f"beat {who}: {consumer_texts.heartbeat_text(response, error_text(response.error_code))}"]
-        case ConsumerGroupDescribeResponse():
-            lines = [consumer_texts.group_lines(one, error_text(one.error_code)) for one in response.groups]
-            return [line for group in lines for line in group]
         case _:
-            told = share_texts.answer_lines(who, response, error_text)
-            told = told or streams_texts.answer_lines(who, response, error_text)
-            return told or [_other_text(who, response)]
+            return group_answers.answer_lines(who, response, error_text) or [_other_text(who, response)]
 
 
 def _join_text(response: JoinGroupResponse) -> str:

@@ -1,0 +1,120 @@
+"""Answers about consumer, share and streams groups, and what share groups ask of the share coordinator, as text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from tests.scenarios.group_records import partitions_text, tasks_text, topic_name
+
+from groupkeeper.coordinator.kernel.result import Work
+from groupkeeper.coordinator.share.work import DeleteShares, InitializeShares
+from groupkeeper.coordinator.share_state.state import SharePartitionKey
+from groupkeeper.protocol.messages import consumer_group_describe_response as consumer
+from groupkeeper.protocol.messages import share_group_describe_response as share
+from groupkeeper.protocol.messages import streams_group_describe_response as streams
+from groupkeeper.protocol.messages.alter_share_group_offsets_response import AlterShareGroupOffsetsResponse
+from groupkeeper.protocol.messages.consumer_group_heartbeat_response import ConsumerGroupHeartbeatResponse
+from groupkeeper.protocol.messages.delete_share_group_offsets_response import DeleteShareGroupOffsetsResponse
+from groupkeeper.protocol.messages.share_group_heartbeat_response import ShareGroupHeartbeatResponse
+from groupkeeper.protocol.messages.streams_group_heartbeat_response import StreamsGroupHeartbeatResponse
+from groupkeeper.protocol.primitives import Message
+
+
+def answer_lines(who: str, response: Message, error_name: Any) -> list[str] | None:
+    """The lines of an answer about such groups; None for others."""
+    match response:
+        case ConsumerGroupHeartbeatResponse() | ShareGroupHeartbeatResponse() | StreamsGroupHeartbeatResponse():
+            name = type(response).__name__.partition("Group")[0].lower().replace("consumer", "beat")
+            if response.error_code:
+                return [f"{name} {who}: {error_name(response.error_code)} {response.error_message}"]
+            return [f"{name} {who}: epoch={response.member_epoch}{_told(response)}"]
+        case (
+            consumer.ConsumerGroupDescribeResponse()
+            | share.ShareGroupDescribeResponse()
+            | streams.StreamsGroupDescribeResponse()
+        ):
+            return [line for group in response.groups for line in _group_lines(group, error_name)]
+        case AlterShareGroupOffsetsResponse() | DeleteShareGroupOffsetsResponse():
+            name = "share-alter" if isinstance(response, AlterShareGroupOffsetsResponse) else "share-delete"
+            if response.error_code:
+                return [f"{name} {who}: {error_name(response.error_code)} {response.error_message}"]
+            return [f"{name} {who}: {', '.join(_outcomes(response, error_name)) or 'nothing'}"]
+    return None
+
+
+def _told(
+    response: ConsumerGroupHeartbeatResponse | ShareGroupHeartbeatResponse | StreamsGroupHeartbeatResponse,
+) -> str:
+    """What a member is told beside its epoch: its partitions or tasks if they come with it."""
+    if not isinstance(response, StreamsGroupHeartbeatResponse):
+        return "" if response.assignment is None else f" {partitions_text(response.assignment.topic_partitions)}"
+    text = "" if response.active_tasks is None else f" {tasks_text(response)}"
+    for endpoint in response.partitions_by_user_endpoint or ():
+        reads = [f"{one.topic}/{index}" for one in endpoint.active_partitions for index in one.partitions]
+        text += f" {endpoint.user_endpoint.host}:{endpoint.user_endpoint.port}={','.join(reads) or 'nothing'}"
+    return text + "".join(f" [{one.status_detail}]" for one in response.status or ())
+
+
+def _group_lines(
+    group: consumer.DescribedGroup | share.DescribedGroup | streams.DescribedGroup, error_name: Any
+) -> list[str]:
+    """A described group and its members, by id."""
+    if group.error_code:
+        return [f"group {group.group_id}: {error_name(group.error_code)} {group.error_message}"]
+    head = f"group {group.group_id}: {group.group_state} epoch={group.group_epoch}"
+    head += f" assignment-epoch={group.assignment_epoch}"
+    if isinstance(group, streams.DescribedGroup):
+        lines = [head, *_subtopology_lines(group.topology)]
+    else:
+        lines = [f"{head} {group.assignor_name}"]
+    members: Sequence[consumer.Member | share.Member | streams.Member] = group.members
+    return lines + [f"  {_member_text(one)}" for one in sorted(members, key=lambda one: one.member_id)]
+
+
+def _subtopology_lines(topology: streams.Topology | None) -> Iterable[str]:
+    for one in () if topology is None else topology.subtopologies or ():
+        internal = (*one.repartition_source_topics, *one.state_changelog_topics)
+        topics = [*one.source_topics, *(f"{topic.name}={topic.partitions}" for topic in internal)]
+        yield f"  subtopology {one.subtopology_id}: {' '.join(topics)}"
+
+
+def _member_text(member: consumer.Member | share.Member | streams.Member) -> str:
+    if isinstance(member, streams.Member):
+        has, shall = tasks_text(member.assignment), tasks_text(member.target_assignment)
+        return f"{member.member_id} epoch={member.member_epoch} {has}; target {shall}"
+    has = partitions_text(member.assignment.topic_partitions)
+    if isinstance(member, share.Member):
+        return f"{member.member_id} epoch={member.member_epoch} {has}"
+    static = "" if member.instance_id is None else f"({member.instance_id})"
+    shall = partitions_text(member.target_assignment.topic_partitions)
+    kind = " classic" if member.member_type == 0 else ""
+    return f"{member.member_id}{static} epoch={member.member_epoch} {has} -> {shall}{kind}"
+
+
+def _outcomes(
+    response: AlterShareGroupOffsetsResponse | DeleteShareGroupOffsetsResponse, error_name: Any
+) -> Iterable[str]:
+    if isinstance(response, DeleteShareGroupOffsetsResponse):
+        yield from (f"{topic.topic_name} {error_name(topic.error_code)}" for topic in response.responses)
+        return
+    for altered in response.responses:
+        for one in altered.partitions:
+            yield f"{altered.topic_name}/{one.partition_index} {error_name(one.error_code)}"
+
+
+def work_text(work: Work) -> str:
+    """What is asked of the share coordinator."""
+    if isinstance(work, InitializeShares):
+        offsets = (
+            f"{topic_name(topic_id)}/{partition}={offset}"
+            for topic_id, partitions in work.start_offsets.items()
+            for partition, offset in partitions.items()
+        )
+        return f"initialize {work.group_id} state-epoch={work.state_epoch} {' '.join(offsets)}"
+    assert isinstance(work, DeleteShares)
+    return f"forget {' '.join(map(_share_partition_text, work.share_partitions()))}".rstrip()
+
+
+def _share_partition_text(key: SharePartitionKey) -> str:
+    return f"{key.group_id}:{topic_name(key.topic_id)}/{key.partition}"
