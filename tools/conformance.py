@@ -26,6 +26,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import product
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -100,6 +101,21 @@ UNLISTED_TESTS = (
     )),
     "org.apache.kafka.server.log.LogAppendTimeTest", "org.apache.kafka.server.config.DynamicConfigTest",
 )  # fmt: skip
+# Those with several nodes. What each leaves out is in several_nodes/excluded.txt.
+SEVERAL_NODES = (
+    f"{_CLIENTS}ClientRebootstrapTest",
+    *(f"{_CLIENTS}admin.{name}" for name in (
+        "AutoTopicCreationTest", "DeleteTopicTest", "DescribeProducersWithBrokerIdTest", "ListOffsetsIntegrationTest",
+        "RackAwareAutoTopicCreationTest",
+    )),
+    *(f"{_CLIENTS}consumer.{name}" for name in ("ConsumerBounceTest", "ConsumerIntegrationTest")),
+    *(f"{_CLIENTS}producer.{name}" for name in ("ProducerFailureHandlingTest", "ProducerSendWhileDeletionTest")),
+    *(f"org.apache.kafka.server.{name}" for name in ("MetadataRequestTest", "UncleanLeaderElectionTest")),
+    *(f"{_TOOLS}{name}" for name in (
+        "LeaderElectionCommandTest", "TopicCommandTest", "consumer.group.DescribeConsumerGroupTest",
+        "consumer.group.ResetConsumerGroupOffsetTest", "reassign.ReassignPartitionsCommandTest",
+    )),
+)  # fmt: skip
 # Of three consumers the third must join with the first two, which send heartbeats every 3 s and must join again within
 # 1 s. Kafka is still making its offsets topic when the third comes. Our broker has it at once, and waits only 10 ms.
 MORE_OPTIONS = {f"{_CLIENTS}consumer.PlaintextConsumerPollTest": " --property group.initial.rebalance.delay.ms=200"}
@@ -109,6 +125,8 @@ command of the second one is made of parts of its own clients.
 """
 NEEDS_RE2 = re.compile("Re2J|RegularExpression")
 """Tests that fail with a broker on PyPy, for which RE2 is not made; they are told as skipped."""
+NEWEST_TESTS = "4.3.1"
+"""The last release that has published its tests."""
 # The classes whose every test is quick: the subset of --quick.
 QUICK_TESTS = TESTS[:6]
 
@@ -252,6 +270,9 @@ def kafka_tests(run: Run, kit: Path) -> None:
     newer = [sys.executable, str(ROOT / "tools" / "newer_clients.py"), str(script), NEWEST]
     for name in () if run.is_quick else classes:
         kafka_test(run, newer, name, f"kafka-tests with {NEWEST}: {name}")
+    several = [sys.executable, str(ROOT / "tools" / "several_nodes.py"), str(script)]
+    for release, name in product(() if run.is_quick else (NEWEST_TESTS, NEWEST), SEVERAL_NODES):
+        kafka_test(run, [*several, release], name, f"kafka-tests of several nodes with {release}: {name}")
 
 
 def kafka_test(run: Run, command: Sequence[str], name: str, title: str) -> None:

@@ -24,6 +24,7 @@ from groupkeeper.protocol.errors import (
     NotLeaderOrFollower,
     OffsetOutOfRange,
     PreferredLeaderNotAvailable,
+    ReplicaNotAvailable,
     UnknownLeaderEpoch,
 )
 from groupkeeper.protocol.messages.create_partitions_request import (
@@ -46,7 +47,7 @@ from groupkeeper.protocol.messages.init_producer_id_request import InitProducerI
 from groupkeeper.protocol.messages.init_producer_id_response import InitProducerIdResponse
 from groupkeeper.protocol.messages.list_groups_request import ListGroupsRequest
 from groupkeeper.protocol.messages.list_groups_response import ListGroupsResponse
-from groupkeeper.protocol.messages.metadata_request import MetadataRequest
+from groupkeeper.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
 from groupkeeper.protocol.messages.metadata_response import MetadataResponse
 from groupkeeper.protocol.messages.offset_for_leader_epoch_request import (
     OffsetForLeaderEpochRequest,
@@ -91,6 +92,16 @@ async def test_more_replicas_than_nodes_are_refused(nodes: Nodes) -> None:
     assert await nodes.create("t", factor=3) == 0
     part = await nodes.partition("t")
     assert (list(part.replica_nodes), list(part.isr_nodes), list(part.offline_replicas)) == ([1, 3, 2], [1, 3], [2])
+
+
+async def test_the_oldest_metadata_has_only_replicas_that_run(nodes: Nodes) -> None:
+    await nodes.create("t", [1, 2, 3])
+    await nodes.broker.stop_node(3)
+    request = MetadataRequest([MetadataRequestTopic(name="t")])
+    (part,) = (await (await nodes(1)).call(request, 0, MetadataResponse)).topics[0].partitions
+    assert (part.error_code, list(part.replica_nodes)) == (ReplicaNotAvailable.code, [1, 2])
+    (part,) = (await (await nodes(1)).call(request, 1, MetadataResponse)).topics[0].partitions
+    assert (part.error_code, list(part.replica_nodes)) == (0, [1, 2, 3])
 
 
 async def test_the_wrong_node_names_the_leader(nodes: Nodes) -> None:

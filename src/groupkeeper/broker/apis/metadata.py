@@ -18,6 +18,7 @@ from groupkeeper.protocol.errors import (
     InvalidRequest,
     KafkaError,
     LeaderNotAvailable,
+    ReplicaNotAvailable,
     TopicAuthorizationFailed,
     UnknownTopicId,
     UnknownTopicOrPartition,
@@ -142,5 +143,11 @@ def _describe(broker: Broker, call: Call, request: MetadataRequest, topic: Topic
         )
         for log in topic.partitions
     ]
+    if call.api_version == 0:  # these clients expect that every replica can be reached
+        for part in partitions:
+            reached = [node for node in part.replica_nodes if node in running]
+            if len(reached) < len(part.replica_nodes) and not part.error_code:
+                part.error_code = ReplicaNotAvailable.code
+            part.replica_nodes, part.isr_nodes = reached, [node for node in part.isr_nodes if node in running]
     operations = topic_operations(broker, call, topic.name, wanted=request.include_topic_authorized_operations)
     return MetadataResponseTopic(0, topic.name, topic.topic_id, topic.is_internal, partitions, operations)
