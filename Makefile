@@ -116,9 +116,9 @@ lock: $(VENV)/.lock ## Resolve requirements/*.txt again (hashes, every Python >=
 	  case $$name in \
 	    lock|browser|compile|spark*|moto|site-tools) from="requirements/$$name.in" ;; \
 	    pypy) from="pyproject.toml --extra security requirements/pypy.in" ;; \
-	    serve) from="pyproject.toml --extra api --extra mcp --extra security --extra serve requirements/build.in" ;; \
+	    serve) from="pyproject.toml --extra api --extra mcp --extra oidc --extra security --extra serve requirements/build.in" ;; \
 	    demo) from="pyproject.toml --extra demo --extra serve --extra spark requirements/build.in" ;; \
-	    dev) from="pyproject.toml --extra api --extra demo --extra mcp --extra metrics --extra security --extra serve \
+	    dev) from="pyproject.toml --extra api --extra demo --extra mcp --extra metrics --extra oidc --extra security --extra serve \
 	      --extra spark \
 	      requirements/build.in requirements/dev.in" ;; \
 	  esac; \

@@ -267,9 +267,9 @@ def test_wrong_usage_is_said_before_anything_is_asked(tmp_path: Path) -> None:
         (["--trusted-proxy", "10.0.0.1"], "--user-header is missing"),
         (["--trusted-proxy", "10.0.0.1/8", "--user-header", "X-User"], "argument --trusted-proxy: "),
         (["--user-header", "X: y"], "is not the name of a header"),
-        (["--roles", "roles.toml"], "users have names only with --token-file or --user-header"),
+        (["--roles", "roles.toml"], "users have names only with --token-file, --oidc or --user-header"),
         (["--token-file", "nowhere"], "argument --token-file: cannot read 'nowhere': No such file"),
-        (["--host", "0.0.0.0", "--allow-changes"], "add --token-file or --user-header"),
+        (["--host", "0.0.0.0", "--allow-changes"], "add --token-file, --oidc or --user-header"),
     ],
 )
 def test_what_does_not_go_together(words: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -16,6 +16,7 @@ from groupkeeper.shell import Ways
 
 if TYPE_CHECKING:
     from groupkeeper.cli.framework.commands import ArgumentParser
+    from groupkeeper.web.access.oidc import OidcLogin
     from groupkeeper.web.access.people import Access, PageTokens
     from groupkeeper.web.access.roles import Roles
     from groupkeeper.web.changes.desk import Desk
@@ -26,7 +27,7 @@ _TOKEN_BYTES = 24
 
 class PageAccess(NamedTuple):
     """``desk`` None: nothing can be changed. ``record`` None: there is no journal. ``token``: one that was made for
-    this run, "" for none. ``files``: those of users and roles.
+    this run, "" for none. ``files``: those of users and roles. ``oidc`` None: no provider of logins.
     """
 
     access: Access
@@ -34,6 +35,7 @@ class PageAccess(NamedTuple):
     record: ChangeRecord | None
     token: str
     files: Sequence[ServedFile]
+    oidc: OidcLogin | None
 
 
 def add_access(command: ArgumentParser) -> None:
@@ -49,6 +51,11 @@ def add_access(command: ArgumentParser) -> None:
         metavar="FILE",
         help="a file with a name and a token in each row: only clients with one of these tokens may read; default: "
         "every client may read, and for --allow-changes a token is created at each start",
+    )
+    who.add_argument(
+        "--oidc",
+        metavar="FILE",
+        help="a provider of logins by OpenID Connect (docs/serve.md): only users who log in there may read",
     )
     who.add_argument(
         "--user-header",
@@ -101,8 +108,9 @@ def admission_of(
     except ValueError as problem:
         raise UsageMistake(f"argument --trusted-proxy: {problem}") from None
     proxy = None if options.user_header is None else Proxy(options.user_header, networks)
-    is_open = options.token_file is None and proxy is None
-    access = Access(_roles(options), tokens, proxy, is_open=is_open)
+    oidc = _oidc(options)
+    is_open = options.token_file is None and proxy is None and oidc is None
+    access = Access(_roles(options), tokens, proxy, is_open=is_open, has_oidc=oidc is not None)
     desk = None
     if options.allow_changes and kept is not None:
         desk = Desk(openers, kept, tell, choice_of(options, "group"), ways)
@@ -114,19 +122,19 @@ def admission_of(
             else ()
         ),
     ]
-    return PageAccess(access, desk, None if kept is None else ChangeRecord(kept), token, files)
+    return PageAccess(access, desk, None if kept is None else ChangeRecord(kept), token, files, oidc)
 
 
 def _check(options: Namespace, *, is_local: bool) -> None:
     if bool(options.user_header) != bool(options.trusted_proxy):
         missing = "--trusted-proxy" if options.user_header else "--user-header"
         raise UsageMistake(f"arguments --user-header and --trusted-proxy go together: {missing} is missing")
-    is_known = options.token_file is not None or options.user_header is not None
+    is_known = any(each is not None for each in (options.token_file, options.user_header, options.oidc))
     if options.roles is not None and not is_known:
-        raise UsageMistake("argument --roles: users have names only with --token-file or --user-header")
+        raise UsageMistake("argument --roles: users have names only with --token-file, --oidc or --user-header")
     if options.allow_changes and not is_known and not is_local:
         raise UsageMistake(
-            "argument --allow-changes: other machines can reach the server: add --token-file or --user-header"
+            "argument --allow-changes: other machines can reach the server: add --token-file, --oidc or --user-header"
         )
 
 
@@ -137,7 +145,7 @@ def _tokens(options: Namespace) -> tuple[PageTokens | None, str]:
 
     if options.token_file is not None:
         return _tokens_of(options), ""
-    if options.user_header is not None or not options.allow_changes:
+    if options.user_header is not None or options.oidc is not None or not options.allow_changes:
         return None, ""
     token = secrets.token_urlsafe(_TOKEN_BYTES)
     return PageTokens({token: user() or "somebody"}), token
@@ -154,3 +162,17 @@ def _roles(options: Namespace) -> Roles:
 
     grants = None if options.roles is None else read_file("--roles", options.roles, read_grants)
     return Roles(grants, changes=options.allow_changes)
+
+
+def _oidc(options: Namespace) -> OidcLogin | None:
+    from groupkeeper.web.access.oidc import OidcLogin, read_oidc
+
+    if options.oidc is None:
+        return None
+    settings = read_file("--oidc", options.oidc, read_oidc)
+    try:
+        return OidcLogin(settings)
+    except ImportError as missing:
+        raise UsageMistake(
+            f"argument --oidc: it needs {missing.name}: pip install '.[oidc]' in a checkout brings it"
+        ) from None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -11,7 +10,17 @@ from typing import Any, NamedTuple
 
 from groupkeeper.client.admin.types import GroupState
 from groupkeeper.live.limits import GroupLimits
-from groupkeeper.live.toml_tables import BadTable, TomlTable, as_names, as_tables, as_text, as_texts, read_toml
+from groupkeeper.live.toml_tables import (
+    BadTable,
+    TomlTable,
+    as_names,
+    as_tables,
+    as_text,
+    as_texts,
+    given_secret,
+    read_toml,
+    secret_of,
+)
 from groupkeeper.live.waits import SHORT_MS
 from groupkeeper.operations.selection import Choice, Names
 from groupkeeper.operations.times import BadDuration, parse_length
@@ -184,48 +193,20 @@ def _webhook(table: TomlTable, name: str, folder: Path) -> Webhook:
     template = table.take("template", _template, Template.JSON)
     is_pagerduty, is_mail = template is Template.PAGERDUTY, template is Template.MAIL
     keys = ("url", "key") if is_pagerduty else ("url",)
-    given = {key: _given(table, key) for key in keys}
+    given = {key: given_secret(table, key) for key in keys}
     sender = table.take("from", as_text) if is_mail else ""
     recipients = tuple(table.take("mail_to", as_texts)) if is_mail else ()
     repeat_ms = table.take("repeat", _repeat_ms, _REPEAT_MS[template])
     table.end()
     if is_pagerduty:
         given["url"] = given["url"] or {"url": _PAGERDUTY}
-    url, *key = (_secret(table.where, key, given[key], folder) for key in keys)
+    url, *key = (secret_of(table.where, key, given[key], folder) for key in keys)
     if not url.startswith(_SCHEMES[template]):  # which may be a secret
         raise BadTable(f"{table.where}: url gives no {' or '.join(_SCHEMES[template])} address")
     for each in (sender, *recipients) if is_mail else ():
         if "@" not in each or not each.isprintable() or "," in each:
             raise BadTable(f"{table.where}: {each!r} is no address of mail")
     return Webhook(name, url, template, repeat_ms or None, "".join(key), sender, recipients)
-
-
-def _ways(key: str) -> tuple[str, str, str]:
-    """A secret is given itself, or by a file or a variable that has it."""
-    return key, f"{key}_file", f"{key}_variable"
-
-
-def _given(table: TomlTable, key: str) -> dict[str, str]:
-    return {way: value for way in _ways(key) if (value := table.take(way, as_text, None)) is not None}
-
-
-def _secret(where: str, key: str, given: Mapping[str, str], folder: Path) -> str:
-    if len(given) != 1:
-        raise BadTable(f"{where}: expected one of {', '.join(_ways(key))}")
-    ((way, value),) = given.items()
-    if way == key:
-        return value
-    if way == f"{key}_variable":
-        text = os.environ.get(value, "").strip()
-    else:
-        try:
-            text = (folder / value).read_text("utf-8").strip()
-        except (OSError, UnicodeDecodeError) as problem:
-            why = problem.strerror if isinstance(problem, OSError) else "it is no text in UTF-8"
-            raise BadTable(f"{where}: cannot read {value!r}: {why}") from None
-    if not text:
-        raise BadTable(f"{where}: {way} {value!r} gives nothing")
-    return text
 
 
 def _tables_by_name(value: Any) -> Mapping[str, Mapping[str, Any]]:

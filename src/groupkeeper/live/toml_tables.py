@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from difflib import get_close_matches
+from pathlib import Path
 from typing import Any, TypeVar
 
 from groupkeeper.operations.selection import BadGroupPattern, Names
@@ -83,3 +85,33 @@ def as_tables(value: Any) -> Sequence[Mapping[str, Any]]:
     if not isinstance(value, list) or not all(isinstance(each, dict) for each in value):
         raise ValueError("expected tables in double brackets")
     return value
+
+
+def _ways(key: str) -> tuple[str, str, str]:
+    """A secret is given itself, or by a file or a variable that has it."""
+    return key, f"{key}_file", f"{key}_variable"
+
+
+def given_secret(table: TomlTable, key: str) -> dict[str, str]:
+    """How a secret is given, for ``secret_of``; empty: it is not."""
+    return {way: value for way in _ways(key) if (value := table.take(way, as_text, None)) is not None}
+
+
+def secret_of(where: str, key: str, given: Mapping[str, str], folder: Path) -> str:
+    """The text of a secret; files are relative to the folder. Raises BadTable, whose text never has it."""
+    if len(given) != 1:
+        raise BadTable(f"{where}: expected one of {', '.join(_ways(key))}")
+    ((way, value),) = given.items()
+    if way == key:
+        return value
+    if way == f"{key}_variable":
+        text = os.environ.get(value, "").strip()
+    else:
+        try:
+            text = (folder / value).read_text("utf-8").strip()
+        except (OSError, UnicodeDecodeError) as problem:
+            why = problem.strerror if isinstance(problem, OSError) else "it is no text in UTF-8"
+            raise BadTable(f"{where}: cannot read {value!r}: {why}") from None
+    if not text:
+        raise BadTable(f"{where}: {way} {value!r} gives nothing")
+    return text

@@ -10,6 +10,8 @@ import asyncio
 import time
 from collections.abc import Callable, Hashable, Sequence
 from importlib import resources
+from typing import Literal
+from urllib.parse import quote
 
 from starlette.applications import Starlette
 from starlette.requests import Request
@@ -22,6 +24,7 @@ from groupkeeper.live.history import HistoryFailed
 from groupkeeper.live.model import ClusterSnapshot
 from groupkeeper.pipeline.report.plot_script import PLOT_SCRIPT
 from groupkeeper.shell import NO_WAYS
+from groupkeeper.web.access.oidc import BEGUN_S, DONE, LoginFailed, OidcLogin
 from groupkeeper.web.access.people import SESSION_S, Access, cookie_name
 from groupkeeper.web.answers import HEADERS, Chunked, Streamed, html_answer
 from groupkeeper.web.change_routes import Answer, Changes, read_form
@@ -38,6 +41,7 @@ from groupkeeper.web.pages.fleet import Firing, fleet_page
 from groupkeeper.web.pages.glossary import glossary_page
 from groupkeeper.web.pages.group import group_page
 from groupkeeper.web.pages.judged import KeptRows
+from groupkeeper.web.pages.partitions import order_of, partitions_csv
 from groupkeeper.web.pages.parts import Viewer
 from groupkeeper.web.pages.search import search_page
 from groupkeeper.web.pages.topics import LONGEST_TEXT, topic_page, topics_of, topics_page
@@ -50,6 +54,7 @@ FILES = {"grafana-dashboard.json": "application/json", "prometheus-rules.yaml": 
 _KEPT_S = 2.0
 _MOST_KEPT = 64
 
+_OF_ADDRESSES = "/?&=%;+~,:@!$'()*-._"
 _HISTORY_MS = 24 * 3600 * 1000
 
 
@@ -67,12 +72,14 @@ class Site:
         news: News | None = None,
         notes: Callable[[], Sequence[str]] = tuple,
         firing: Callable[[], Firing] = dict,
+        oidc: OidcLogin | None = None,
     ) -> None:
         """``notes``: what whoever sees all should know of the rules; ``firing``: their alerts."""
         self._exporter = exporter
         self._snapshots = snapshots
         self._archive = archive
         self._access = access
+        self._oidc = oidc
         self._news = news or News()
         self._notes = notes
         self._firing = firing
@@ -89,6 +96,7 @@ class Site:
             "/cluster": self.cluster,
             "/groups.csv": self.csv,
             "/group": self.group,
+            "/partitions.csv": self.partitions,
             "/topics": self.topics,
             "/topic": self.topic,
             "/search": self.search,
@@ -105,6 +113,7 @@ class Site:
             Route("/healthz", self.health),
             Route("/readyz", self.readiness),
             Route("/login", self.login, methods=["GET", "POST"]),
+            *((Route("/login/oidc", self.begin_oidc), Route(DONE, self.end_oidc)) if self._oidc else ()),
             Route("/logout", self.logout, methods=["POST"]),
             *(
                 Route(path, self._for_known(answer), methods=[method])
@@ -154,15 +163,41 @@ class Site:
         session = self._access.log_in(first(form, "token").strip())
         if session is None:
             return html_answer(self._login_page("This server does not know the token.", target), 403)
-        is_own = target.startswith("/") and not target.startswith(("//", "/\\")) and target.isprintable()
-        answer = RedirectResponse(target if is_own else "/", 303, HEADERS)
-        secure = request.headers.get("x-forwarded-proto", request.url.scheme) == "https"
-        name = cookie_name(request)
-        answer.set_cookie(name, session, max_age=SESSION_S, httponly=True, samesite="strict", secure=secure)
+        answer = RedirectResponse(_own(target), 303, HEADERS)
+        _set_cookie(answer, request, cookie_name(request), session, SESSION_S)
+        return answer
+
+    async def begin_oidc(self, request: Request) -> Response:
+        """To the provider, which sends the browser back to ``end_oidc``."""
+        assert self._oidc is not None
+        target = _own(request.query_params.get("target", "/"))
+        try:
+            url, cookie = await self._oidc.begin(request, target)
+        except LoginFailed as failed:
+            return html_answer(self._login_page(f"{failed}.", target), 503)
+        answer = RedirectResponse(url, 303, HEADERS)
+        _set_cookie(answer, request, f"{cookie_name(request)}-login", cookie, BEGUN_S, from_elsewhere=True)
+        return answer
+
+    async def end_oidc(self, request: Request) -> Response:
+        assert self._oidc is not None
+        try:
+            user = await self._oidc.end(request, request.cookies.get(f"{cookie_name(request)}-login", ""))
+        except LoginFailed as failed:
+            return html_answer(self._login_page(f"{failed}.", "/"), 403)
+        # A redirect would still be of the other site, and the browser would keep the session's cookie back.
+        refresh = {"Refresh": f"0;url={quote(user.target, safe=_OF_ADDRESSES)}"}
+        answer = html_answer(parts.logged_in_page(user.target, self._nobody()), more=refresh)
+        session = self._access.begin(user.name, user.teams)
+        _set_cookie(answer, request, cookie_name(request), session, SESSION_S)
+        answer.delete_cookie(f"{cookie_name(request)}-login")
         return answer
 
     def _login_page(self, reason: str, target: str) -> str:
-        return parts.login_page(reason, target, changes=self._access.changes)
+        issuer = "" if self._oidc is None else self._oidc.issuer
+        return parts.login_page(
+            reason, target, issuer, has_tokens=self._access.has_tokens, changes=self._access.changes
+        )
 
     def _nobody(self) -> Viewer:
         """The viewer of a page that says nothing of clusters."""
@@ -302,10 +337,9 @@ class Site:
         if not snapshot.is_up:  # a table without rows would say that there are no groups
             return PlainTextResponse(f"{scope.why_down(snapshot)}\n", 503, HEADERS)
         text = groups_csv(snapshot, Wish.of(request.query_params), self._rows.rows_of)
-        headers = {**HEADERS, "Content-Type": "text/csv; charset=utf-8"}
-        headers["Content-Disposition"] = 'attachment; filename="groups.csv"'
-        headers["X-Groups-Left-Out"] = str(len(snapshot.scope.left_out))
-        return Chunked(text.encode("utf-8", "replace"), headers=headers)
+        answer = _csv("groups.csv", text)
+        answer.headers["X-Groups-Left-Out"] = str(len(snapshot.scope.left_out))
+        return answer
 
     async def group(self, request: Request) -> Response:
         snapshot = self._asked_for(request)
@@ -324,7 +358,15 @@ class Site:
             past, note = ([], []), parts.note("The history cannot be read now, so the past is missing here.")
         made = await self._changes.made_table(viewer, snapshot.cluster, group.group_id)
         ways = self._ways if viewer.changes else NO_WAYS
-        return html_answer(group_page(snapshot, group, *past, now_ms, viewer, made=made, note=note, ways=ways))
+        return html_answer(group_page(snapshot, group, *past, now_ms, viewer, made=made, note=note, ways=ways,
+                                      order=order_of(request.query_params)))  # fmt: skip
+
+    async def partitions(self, request: Request) -> Response:
+        snapshot = self._asked_for(request)
+        group = None if snapshot is None else snapshot.groups.get(request.query_params.get("group", ""))
+        if snapshot is None or group is None:
+            return self._nowhere(request, "There is no such group now.", snapshot)
+        return _csv("partitions.csv", partitions_csv(snapshot, group, order_of(request.query_params)))
 
     async def topics(self, request: Request) -> Response:
         snapshot = self._asked_for(request)
@@ -387,6 +429,29 @@ def application(site: Site, hosts: frozenset[str] | None = None) -> ASGIApp:
             await routed(scope, receive, send)
 
     return guarded
+
+
+def _csv(name: str, text: str) -> Response:
+    headers = {**HEADERS, "Content-Type": "text/csv; charset=utf-8"}
+    headers["Content-Disposition"] = f'attachment; filename="{name}"'
+    return Chunked(text.encode("utf-8", "replace"), headers=headers)
+
+
+def _own(target: str) -> str:
+    """Where a login leads to: to no other site."""
+    is_own = target.startswith("/") and not target.startswith(("//", "/\\")) and target.isprintable()
+    return target if is_own else "/"
+
+
+def _set_cookie(
+    answer: Response, request: Request, name: str, value: str, age_s: int, *, from_elsewhere: bool = False
+) -> None:
+    """No script reads it, and it is sent over TLS where this request was. ``from_elsewhere``: also with a request that
+    a page of another site leads to.
+    """
+    secure = request.headers.get("x-forwarded-proto", request.url.scheme) == "https"
+    same_site: Literal["lax", "strict"] = "lax" if from_elsewhere else "strict"
+    answer.set_cookie(name, value, max_age=age_s, httponly=True, samesite=same_site, secure=secure)
 
 
 def _now_ms() -> int:

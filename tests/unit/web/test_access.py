@@ -105,7 +105,7 @@ def test_two_hundred_pages_of_users_with_some_rights_cost_one_look_at_the_groups
     ("text", "said"),
     [
         ("", r"there is no \[\[role\]\]"),
-        ('[[role]]\nmay = "view"', "role 1: users is missing"),
+        ('[[role]]\nmay = "view"', "role 1: expected users or teams"),
         ('[[role]]\nusers = []\nmay = "view"', 'role 1: users: expected names; "\\*" stands for all'),
         ('[[role]]\nusers = ["a"]\nmay = "admin"', "role 1: may: expected one of view, change"),
         ('[[role]]\nusers = ["a"]\nmay = "view"\ngroups = []', "role 1: groups: expected names"),

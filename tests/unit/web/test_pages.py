@@ -20,6 +20,7 @@ from groupkeeper.web.pages import parts
 from groupkeeper.web.pages.cluster import Wish, cluster_page, groups_csv
 from groupkeeper.web.pages.fleet import fleet_page
 from groupkeeper.web.pages.group import group_page
+from groupkeeper.web.pages.partitions import order_of, partitions_csv
 from groupkeeper.web.pages.topics import topic_page, topics_of, topics_page
 
 NOW_MS = 1_700_000_000_000
@@ -155,6 +156,35 @@ def test_a_group_that_stands_still_tells_why_and_by_which_partition() -> None:
     assert text.count("the reason") == 1
     moving = view("g", [row("t", 0, 90)], [Wait(1000)], reader, progress_ms=NOW_MS)
     assert "Why it does not move" not in Page(group_page(snapshot(moving), moving, [], [], NOW_MS)).text
+
+
+def test_partitions_are_sorted_and_saved_as_wished() -> None:
+    rows = [row("=t", 0, 90), row("t", 1, None), row("t", 2, 10), row("t", 3, 100)]
+    group = view("g", rows, [Wait(1000), Wait(None), Wait(9 * 60_000), NOTHING_WAITS], progress_ms=NOW_MS)
+    group = group._replace(stood={TopicPartition("t", 2): Stood(10, NOW_MS - 90_000)})
+    shown = snapshot(group, at_ms=NOW_MS)
+
+    def saved(**wish: str) -> list[dict[str, str]]:
+        return list(csv.DictReader(io.StringIO(partitions_csv(shown, group, order_of(wish)))))
+
+    for wish, partitions in (
+        ({}, "2103"),
+        ({"sort": "partition"}, "0123"),
+        ({"sort": "lag"}, "2031"),  # what isn't known comes last
+        ({"sort": "lag", "order": "up"}, "3021"),
+        ({"sort": "nonsense", "order": "<b>"}, "2103"),
+    ):
+        assert "".join(each["partition"] for each in saved(**wish)) == partitions, wish
+        page = group_page(shown, group, [], [], NOW_MS, order=order_of(wish))
+        text = Page(page).text[Page(page).text.index("Partitions") :]
+        at = [text.index(f"t {each} ") for each in partitions]
+        assert at == sorted(at), wish
+        saves = f"/partitions.csv?cluster=prod&group=g&sort={order_of(wish).sort}"
+        assert any(link.startswith(saves) for link in Page(page).links)
+    by_place = {each["partition"]: each for each in saved()}
+    assert by_place["0"]["topic"] == "'=t"  # no formula
+    assert (by_place["2"]["time_lag_s"], by_place["2"]["commits_still_s"]) == ("540.0", "90.0")
+    assert by_place["1"]["committed_offset"] == ""
 
 
 def test_a_group_that_moves_has_no_causes() -> None:

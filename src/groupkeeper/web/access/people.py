@@ -99,7 +99,7 @@ class Proxy(NamedTuple):
         if len(given) != 1 or request.client is None or not self._trusts(request.client.host):
             return None
         name = given[0].encode("latin-1").decode("utf-8", "replace").strip()
-        return name if 0 < len(name) <= _LONGEST_NAME and name.isprintable() and "\ufffd" not in name else None
+        return name if is_name(name) else None
 
     def _trusts(self, host: str) -> bool:
         try:
@@ -110,25 +110,47 @@ class Proxy(NamedTuple):
         return any((mapped or address) in network for network in self.networks)
 
 
+def is_name(text: str) -> bool:
+    """Whether a user can be called so."""
+    return 0 < len(text) <= _LONGEST_NAME and text.isprintable() and "\ufffd" not in text
+
+
 def networks_of(texts: Sequence[str]) -> list[IPv4Network | IPv6Network]:
     """Addresses and networks. Raises ValueError."""
     return [ip_network(text) for text in texts]
 
 
+class _Session(NamedTuple):
+    """``began_with``: the token's owner; None: another login. ``until_s``: on the monotonic clock."""
+
+    name: str
+    teams: tuple[str, ...]
+    began_with: TokenOwner | None
+    until_s: float
+
+
 class Access:
-    """Finds the user of a request. Without ``tokens`` and ``proxy`` no user is known. ``is_open``: every client may
-    see all."""
+    """Finds the user of a request. Without ``tokens``, ``proxy`` and ``has_oidc`` no user is known. ``is_open``: every
+    client may see all.
+    """
 
     def __init__(
-        self, roles: Roles, tokens: PageTokens | None = None, proxy: Proxy | None = None, *, is_open: bool
+        self,
+        roles: Roles,
+        tokens: PageTokens | None = None,
+        proxy: Proxy | None = None,
+        *,
+        is_open: bool,
+        has_oidc: bool = False,
     ) -> None:
-        self.has_login = tokens is not None
+        self.has_tokens = tokens is not None
+        self.has_login = self.has_tokens or has_oidc
         self.is_open = is_open
         self.changes = roles.changes
         self._roles = roles
         self._tokens = tokens
         self._proxy = proxy
-        self._sessions: dict[str, tuple[TokenOwner, float]] = {}
+        self._sessions: dict[str, _Session] = {}
         self._key = secrets.token_bytes(32)
 
     def take_roles(self, roles: Roles) -> None:
@@ -138,7 +160,8 @@ class Access:
     def take_tokens(self, tokens: PageTokens) -> None:
         """Other tokens from now on. Sessions that began with one that is gone end."""
         self._tokens = tokens
-        self._sessions = {key: session for key, session in self._sessions.items() if session[0] in tokens.owners}
+        known = {None, *tokens.owners}
+        self._sessions = {key: session for key, session in self._sessions.items() if session.began_with in known}
 
     def forget_views(self) -> None:
         """A cluster has a new snapshot."""
@@ -148,7 +171,8 @@ class Access:
         """The user, None: the request may not see anything. ``has_session`` False: cookies do not count."""
         name, session = self._name(request, has_session=has_session)
         if name is not None:
-            return Person(name, self._roles.of(name), session)
+            teams = self._sessions[session].teams if session else ()
+            return Person(name, self._roles.of(name, teams), session)
         return Person("", self._roles.only_seeing(), is_known=False) if self.is_open else None
 
     def _name(self, request: Request, *, has_session: bool) -> tuple[str | None, str]:
@@ -160,17 +184,19 @@ class Access:
             return name, ""
         session = request.cookies.get(cookie_name(request), "") if has_session else ""
         begun = self._sessions.get(session)
-        return (begun[0].name, session) if begun is not None and time.monotonic() < begun[1] else (None, "")
+        return (begun.name, session) if begun is not None and time.monotonic() < begun.until_s else (None, "")
 
     def log_in(self, token: str) -> str | None:
         """A new session of a token's owner, None when it is none."""
         owner = None if self._tokens is None else self._tokens.owner(token)
-        if owner is None:
-            return None
+        return None if owner is None else self.begin(owner.name, began_with=owner)
+
+    def begin(self, name: str, teams: tuple[str, ...] = (), *, began_with: TokenOwner | None = None) -> str:
+        """A new session of a user who has logged in."""
         if len(self._sessions) >= _MOST_SESSIONS:
             del self._sessions[next(iter(self._sessions))]
         session = secrets.token_urlsafe(32)
-        self._sessions[session] = (owner, time.monotonic() + SESSION_S)
+        self._sessions[session] = _Session(name, teams, began_with, time.monotonic() + SESSION_S)
         return session
 
     def log_out(self, person: Person) -> None:

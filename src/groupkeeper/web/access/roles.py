@@ -22,12 +22,18 @@ class Role(StrEnum):
 
 
 class Grant(NamedTuple):
-    """A role of some users, for some groups of some clusters."""
+    """A role of some users, by their names or teams, for some groups of some clusters. None: nobody by that."""
 
-    users: Names
+    users: Names | None
     role: Role
     clusters: Names
     groups: Choice
+    teams: Names | None = None
+
+    def is_of(self, user: str, teams: Sequence[str]) -> bool:
+        """Whether a user has it."""
+        is_named = self.users is not None and self.users.matches(user)
+        return is_named or (self.teams is not None and any(map(self.teams.matches, teams)))
 
     def is_for(self, cluster: str, group_id: str, role: Role) -> bool:
         """Whether it lets do that."""
@@ -118,11 +124,11 @@ class Roles:
         self.views = Views()
         self._grants = grants
 
-    def of(self, user: str) -> Rights:
-        """What a user may do."""
+    def of(self, user: str, teams: Sequence[str] = ()) -> Rights:
+        """What a user may do. ``teams``: the groups of users that the provider of the login names."""
         if self._grants is None:
             return Rights(None, self.changes)
-        return Rights(tuple(grant for grant in self._grants if grant.users.matches(user)), self.changes, self.views)
+        return Rights(tuple(grant for grant in self._grants if grant.is_of(user, teams)), self.changes, self.views)
 
     def only_seeing(self) -> Rights:
         """The rights of an unknown user, where every client may see everything."""
@@ -148,12 +154,15 @@ def grants_of(document: Mapping[str, Any]) -> list[Grant]:
 
 def _grant(table: TomlTable) -> Grant:
     grant = Grant(
-        table.take("users", _some),
+        table.take("users", _some, None),
         table.take("may", _role),
         table.take("clusters", _some, _EVERY),
         Choice(table.take("groups", _some, _EVERY), table.take("except_groups", _some, _EVERY)),
+        table.take("teams", _some, None),
     )
     table.end()
+    if grant.users is None and grant.teams is None:
+        raise BadTable(f"{table.where}: expected users or teams")
     return grant
 
 

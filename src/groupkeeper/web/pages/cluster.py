@@ -14,7 +14,7 @@ from groupkeeper.rules.status import RANKS, Status
 from groupkeeper.web.pages import parts, scope
 from groupkeeper.web.pages.judged import Judge, JudgedGroup, rows_of
 from groupkeeper.web.pages.listing import Order, ordered
-from groupkeeper.web.pages.parts import ANONYMOUS, PageCell, PageColumn, Viewer
+from groupkeeper.web.pages.parts import ANONYMOUS, PageCell, PageColumn, Viewer, plain, seconds
 
 _KEYS: Mapping[str, Callable[[JudgedGroup], float | str | None]] = {
     "status": lambda row: RANKS[row.judged.status],
@@ -202,20 +202,11 @@ def groups_csv(snapshot: ClusterSnapshot, wish: Wish, judge: Judge = rows_of) ->
     for group, judged in chosen(judge(snapshot), wish):
         wait, problem = group.wait, group.problems[0] if group.problems else None
         rows.append(
-            [_plain(snapshot.cluster), _plain(group.group_id), judged.status, group.group_type or "",
-             group.group_state or "", group.lag.lag, _seconds(wait.lag_ms), group.lag_change_per_s,
-             _seconds(wait.margin_ms), group.members, group.rebalances, _seconds(judged.still_ms),
+            [plain(snapshot.cluster), plain(group.group_id), judged.status, group.group_type or "",
+             group.group_state or "", group.lag.lag, seconds(wait.lag_ms), group.lag_change_per_s,
+             seconds(wait.margin_ms), group.members, group.rebalances, seconds(judged.still_ms),
              "" if problem is None else problem.error,
              group.lag.uncommitted_partitions, group.lag.uncommitted if group.lag.uncommitted_partitions else None,
              group.lag.lost, group.lag.readable]
         )  # fmt: skip
     return csv_text(rows)
-
-
-def _seconds(ms: int | None) -> float | None:
-    return None if ms is None else ms / 1000
-
-
-def _plain(name: str) -> str:
-    """A name that a spreadsheet doesn't take for a formula."""
-    return f"'{name}" if name[:1] in ("=", "+", "-", "@", "\t", "\r") else name

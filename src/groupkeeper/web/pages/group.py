@@ -7,20 +7,21 @@ from datetime import UTC, datetime
 from itertools import pairwise
 from typing import NamedTuple
 
-from groupkeeper.client.admin.types import GroupType, TopicPartition
+from groupkeeper.client.admin.types import TopicPartition
 from groupkeeper.live.history import GroupSample, Noted
-from groupkeeper.live.model import ClusterSnapshot, GroupView, Wait
+from groupkeeper.live.model import ClusterSnapshot, GroupView
 from groupkeeper.live.verdicts import Judged, judge_status, missing_facts, partition_statuses, worst_partition
 from groupkeeper.operations.causes.facts import Fact, KnownCauses, facts_of
-from groupkeeper.operations.groups import AnyMember
-from groupkeeper.operations.lag import LagStatus, LagSum, PartitionLag
+from groupkeeper.operations.lag import LagSum, PartitionLag
 from groupkeeper.operations.watch import What
 from groupkeeper.pipeline.report import plots, words
 from groupkeeper.pipeline.report.model import Activity, LagLine
 from groupkeeper.rules.causes import Cause, Rate
-from groupkeeper.rules.status import RANKS, Status
+from groupkeeper.rules.status import Status
 from groupkeeper.shell import NO_WAYS, Ways, command, text, way_to
 from groupkeeper.web.pages import parts, scope, streams
+from groupkeeper.web.pages.listing import Order
+from groupkeeper.web.pages.partitions import BY_STATUS, WELL, partitions_table
 from groupkeeper.web.pages.parts import ANONYMOUS, PageCell, Viewer
 
 _MOST_ROWS = 2000
@@ -29,7 +30,6 @@ _MOST_POINTS = 500
 _MOST_BARS = 60
 _MINUTE_MS = 60_000
 _MOST_PLACES = 40
-_WELL = (Status.OK, "")
 
 EVENTS: Mapping[str, str] = {
     What.TYPE: "group type",
@@ -60,9 +60,10 @@ def group_page(
     made: str = "",
     note: str = "",
     ways: Ways = NO_WAYS,
+    order: Order = BY_STATUS,
 ) -> str:
     """The whole page. ``group``: as it is known last. ``made``: a table of what the journal has of it; ``note``: about
-    the server itself; ``ways``: for commands.
+    the server itself; ``ways``: for commands; ``order``: of the partitions.
     """
     link = parts.url("/change", cluster=snapshot.cluster, group=group.group_id)
     change = f'<p class="actions"><a href="{link}">Reset, delete …</a></p>' if snapshot.is_up else ""
@@ -74,7 +75,9 @@ def group_page(
     causes = _causes(snapshot.known, group, verdict)
     front = f"{when}{parts.old(snapshot, facts)}{scope.topics_chosen(snapshot.known)}"
     front += _why(snapshot, group, causes, ways) if snapshot.is_up else ""
-    numbers = f"<h2>Partitions</h2>{_partitions(snapshot.known, group, verdict, causes)}{_who(group)}"
+    marked = causes[0].place if causes and causes[0].place is not None else verdict.worst and verdict.worst[0]
+    table = partitions_table(snapshot, group, verdict.statuses, marked, order)
+    numbers = f"<h2>Partitions</h2>{table}{_who(group)}"
     body = (
         f"{note}<h2>Lag</h2>{_lag(snapshot.known, group, samples)}{_progress(snapshot.cluster, samples)}"
         f"{parts.old(snapshot, numbers)}<h2>Events of the last 24 hours</h2>{_events(changes)}{made}"
@@ -161,7 +164,7 @@ def _causes(snapshot: ClusterSnapshot, group: GroupView, verdict: _Verdict) -> l
             held[place] = None
         elif not wait.is_waiting and wait.lag_ms is not None:
             done[place] = None
-        if statuses.get(place, _WELL)[0] is Status.STOPPED:
+        if statuses.get(place, WELL)[0] is Status.STOPPED:
             rates[place] = Rate(0, 0)
     well = {place for place, (status, _) in statuses.items() if status is Status.OK}
     known = KnownCauses(group.description, rows, snapshot.at_ms, held, rates, nexts=done, well=well)
@@ -236,89 +239,6 @@ def _thinned(samples: Sequence[GroupSample]) -> Iterable[GroupSample]:
     size = -(-len(samples) // _MOST_POINTS) or 1
     for start in range(0, len(samples), size):
         yield max(samples[start : start + size], key=lambda each: each.lag or 0)
-
-
-def _partitions(snapshot: ClusterSnapshot, group: GroupView, verdict: _Verdict, causes: Sequence[Fact]) -> str:
-    """Marks the one that is the reason: that of the first cause, where it is of one."""
-    if snapshot.is_partial:
-        return _nothing("They are not in the history, from which these numbers come.")
-    if not group.rows:
-        return _nothing("It has no committed offsets, or you may not see their topics.")
-    is_share = group.group_type is GroupType.SHARE
-    offset = "start offset" if is_share else "committed offset"
-    lost = ("lost", "readable") if group.lag.lost else ()
-    heads = [
-        parts.head("topic"),
-        parts.head("partition", "n"),
-        parts.head("status"),
-        parts.head("offset status"),
-        *(
-            parts.head(name, "n")
-            for name in (offset, "log start", "log end", "lag", *lost, "time lag", "retention margin", "commit age")
-        ),
-        *([parts.head("done ahead", "n")] if is_share else []),
-        *map(parts.head, ("member", "problem")),
-    ]
-    rows = []
-    statuses, worst = verdict.statuses, verdict.worst
-    marked = causes[0].place if causes and causes[0].place is not None else worst and worst[0]
-    for row, wait in _worst_first(group, statuses)[:_MOST_ROWS]:
-        place = TopicPartition(row.topic, row.partition)
-        stood = group.stood.get(place)
-        topic = parts.url("/topic", cluster=snapshot.cluster, topic=row.topic)
-        failed = row.failure is not None and row.status is not LagStatus.DELETED
-        rows.append(
-            (
-                PageCell(f'<a href="{topic}">{parts.text(row.topic)}</a>', "name"),
-                PageCell(str(row.partition), "n"),
-                PageCell(parts.status(statuses.get(place, _WELL)[0]) + " <b>the reason</b>" * (place == marked)),
-                PageCell(row.status.value.replace("_", " "), "t"),
-                PageCell("none" if row.committed is None else words.number(row.committed.offset), "n"),
-                parts.number(row.log_start_offset),
-                parts.number(row.log_end_offset),
-                PageCell(_waiting(row, words.number(row.lag)), "n"),
-                *(parts.number(each) for each in ((row.lost, row.readable) if lost else ())),
-                PageCell(_waiting(row, parts.duration(wait.lag_ms, is_estimated=wait.is_estimated)), "n"),
-                PageCell(_waiting(row, parts.duration(wait.margin_ms)), "n"),
-                PageCell("—" if stood is None else words.duration(max(0, snapshot.at_ms - stood.since_ms)), "n"),
-                *([parts.number(row.done_ahead)] if is_share else []),
-                PageCell(_member_name(row.member), "name"),
-                PageCell(parts.text(f"{type(row.failure).__name__}: {row.failure}") if failed else "", "why"),
-            )
-        )
-    left = len(group.rows) - _MOST_ROWS
-    more = f'<p class="note">The first {_MOST_ROWS:,} of {len(group.rows):,}.</p>' if left > 0 else ""
-    return _without_commit(group, offset) + more + parts.table(heads, rows, "partitions")
-
-
-def _worst_first(
-    group: GroupView, statuses: Mapping[TopicPartition, tuple[Status, str]]
-) -> list[tuple[PartitionLag, Wait]]:
-    def rank(one: tuple[PartitionLag, Wait]) -> tuple[int, int]:
-        row, wait = one
-        status = statuses.get(TopicPartition(row.topic, row.partition), _WELL)[0]
-        return -RANKS[status], -(wait.lag_ms or 0) if status is not Status.OK else 0
-
-    return sorted(zip(group.rows, group.waits, strict=True), key=rank)
-
-
-def _waiting(row: PartitionLag, shown: str) -> str:
-    return parts.UNKNOWN if row.has_open_start else shown
-
-
-def _without_commit(group: GroupView, offset: str) -> str:
-    if not group.lag.open_starts:
-        return ""
-    setting = "share.auto.offset.reset" if group.group_type is GroupType.SHARE else "auto.offset.reset"
-    caption = parts.without_commit(group.lag).replace("committed offset", offset)
-    return (
-        f'<p class="note">{caption}. How many of these records wait is unknown: it depends on '
-        f"<code>{setting}</code> of the group's clients.</p>"
-    )
-
-
-def _member_name(member: AnyMember | None) -> str:
-    return "—" if member is None else f"{parts.text(member.client_id)} {parts.text(member.host)}"
 
 
 def _members(group: GroupView) -> str:

@@ -157,15 +157,25 @@ def refusal_page(text: str, status: int, viewer: Viewer = ANONYMOUS) -> str:
     )
 
 
-def login_page(text: str, target: str, *, changes: bool) -> str:
-    """A form for a token. ``target``: where it leads to then. ``changes``: see ``Viewer``."""
+def login_page(text: str, target: str, issuer: str = "", *, has_tokens: bool = True, changes: bool) -> str:
+    """A form for a token, and the way to a provider of logins. ``target``: where it leads to then. ``issuer`` "":
+    there is no such provider. ``changes``: see ``Viewer``.
+    """
     why = f'<p class="verdict bad" role="alert">{sentence(text)}</p>' if text else ""
+    elsewhere = (
+        f'<p><a href="{url("/login/oidc", target=target)}">Log in at {sentence(issuer)}</a></p>' if issuer else ""
+    )
     form = (
         f'<form method="post" action="/login"><input type="hidden" name="target" value="{escape(target)}"/>'
         '<label>token<input type="password" name="token" autocomplete="current-password" required autofocus/></label>'
         '<button type="submit">Log in</button></form>'
     )
-    return page("Log in", why + form, viewer=Viewer(changes=changes))
+    return page("Log in", why + elsewhere + form * has_tokens, viewer=Viewer(changes=changes))
+
+
+def logged_in_page(target: str, viewer: Viewer) -> str:
+    """A page that leads on to another."""
+    return page("Logged in", f'<p><a href="{escape(target)}">Go on</a></p>', viewer=viewer)
 
 
 def note(text: str) -> str:
@@ -389,3 +399,13 @@ def duration(ms: int | None, *, is_least: bool = False, is_estimated: bool = Fal
         return "—"
     sign = "−" if ms < 0 else "≥ " if is_least else "~ " if is_estimated else ""
     return sign + words.duration(abs(ms))
+
+
+def seconds(ms: int | None) -> float | None:
+    """A time for CSV."""
+    return None if ms is None else ms / 1000
+
+
+def plain(name: str) -> str:
+    """A name for CSV that a spreadsheet doesn't take for a formula."""
+    return f"'{name}" if name[:1] in ("=", "+", "-", "@", "\t", "\r") else name

@@ -50,10 +50,10 @@ def differences(told: Told, change: Change) -> Iterator[str]:
     """What is wrong there."""
     moved = {place: pair for place, pair in change.offsets.items() if pair[0] != pair[1]}
     wanted = {"what": change.kind, "by": change.user, "result": "applied", "cluster": change.cluster,
-              "undone by": change.undone_by, "groups": change.group}  # fmt: skip
+              "undone by": change.undone_by, "names": change.group}  # fmt: skip
     for name, value in wanted.items():
         shown = told.row.get(name)
-        if name == "groups" and (len(value) > LONGEST_NAME or not value.isprintable()):
+        if name == "names" and (len(value) > LONGEST_NAME or not value.isprintable()):
             continue
         if shown != value:
             yield f"journal: {name} of {change.id} is {shown!r}, truth {value!r}"

@@ -1,0 +1,222 @@
+"""Login by OpenID Connect, with a provider that signs what it is told to."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import threading
+import time
+from base64 import urlsafe_b64encode
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, urlencode, urlsplit
+
+import pytest
+from joserfc import jwt
+from joserfc.jwk import OctKey, RSAKey
+from tests.web.asking import Answer, Browser
+
+from groupkeeper.live.archive import Archive
+from groupkeeper.live.toml_tables import BadTable
+from groupkeeper.web.access.oidc import DONE, OidcLogin, OidcSettings, read_oidc
+from groupkeeper.web.access.people import Access, PageTokens
+from groupkeeper.web.access.roles import Roles, grants_of
+from groupkeeper.web.app import Site, application
+from groupkeeper.web.exporter import Choices, Exporter
+
+CLIENT, SECRET, TOKEN = "groupkeeper", "secret-of-the-client", "token-of-somebody-0123456789"
+KEY = RSAKey.generate_key(2048, {"kid": "now"})
+
+
+class Provider:
+    """``asked``: the parameters of the last request for a login; ``claims`` and ``key`` are what a token has."""
+
+    def __init__(self) -> None:
+        self.address = ""
+        self.metadata: dict[str, Any] = {}
+        self.claims: dict[str, Any] = {}
+        self.algorithm, self.key = "RS256", KEY
+        self.asked: dict[str, str] = {}
+
+    def token_for(self, form: dict[str, str]) -> dict[str, Any]:
+        verifier = hashlib.sha256(form["code_verifier"].encode()).digest()
+        assert urlsafe_b64encode(verifier).decode().rstrip("=") == self.asked["code_challenge"]
+        now = int(time.time())
+        claims = {
+            "iss": self.address,
+            "sub": "1",
+            "aud": CLIENT,
+            "iat": now,
+            "exp": now + 60,
+            "nonce": self.asked["nonce"],
+        }
+        header = {"alg": self.algorithm, "kid": "now"}
+        id_token = jwt.encode(header, {**claims, **self.claims}, self.key, algorithms=[self.algorithm])
+        return {"access_token": "a", "token_type": "Bearer", "id_token": id_token}
+
+
+@pytest.fixture
+def provider() -> Iterator[Provider]:
+    provider = Provider()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self._send(KEY_SET if self.path == "/jwks" else provider.metadata)
+
+        def do_POST(self) -> None:
+            content = self.rfile.read(int(self.headers["Content-Length"])).decode()
+            form = {name: values[0] for name, values in parse_qs(content).items()}
+            self._send(provider.token_for(form))
+
+        def _send(self, document: Any) -> None:
+            content = json.dumps(document).encode()
+            self.send_response(200)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(content)))
+            self.end_headers()
+            self.wfile.write(content)
+
+        def log_message(self, *_: Any) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        provider.address = f"http://127.0.0.1:{server.server_port}"
+        provider.metadata = {
+            "issuer": provider.address,
+            "authorization_endpoint": f"{provider.address}/authorize",
+            "token_endpoint": f"{provider.address}/token",
+            "jwks_uri": f"{provider.address}/jwks",
+            "id_token_signing_alg_values_supported": ["RS256", "HS256", "none"],
+        }
+        yield provider
+        server.shutdown()
+        thread.join()
+
+
+KEY_SET = {"keys": [KEY.as_dict(private=False)]}
+GRANTS = [{"teams": ["kafka-*"], "may": "view"}, {"users": ["bob"], "may": "view", "groups": ["b*"]}]
+
+
+@pytest.fixture
+def browser(provider: Provider) -> Browser:
+    settings = OidcSettings(
+        provider.address, CLIENT, SECRET, "openid", "preferred_username", "groups", "https://gk.example"
+    )
+    access = Access(
+        Roles(grants_of({"role": GRANTS}), changes=False), PageTokens({TOKEN: "bob"}), is_open=False, has_oidc=True
+    )
+    site = Site(Exporter(Choices(), lambda: iter(())), list, Archive(None), access, oidc=OidcLogin(settings))
+    return Browser(application(site))
+
+
+async def log_in(browser: Browser, provider: Provider, target: str = "/topics?cluster=a b", **changed: str) -> Answer:
+    """As a user would who is sent to the provider and back."""
+    begun = await browser._ask("GET", f"/login/oidc?{urlencode({'target': target})}", b"", {})
+    assert begun.status == 303
+    url = urlsplit(begun.headers["location"])
+    provider.asked = {name: values[0] for name, values in parse_qs(url.query).items()}
+    assert provider.asked["redirect_uri"] == f"https://gk.example{DONE}"
+    back = {"code": "c", "state": provider.asked["state"], **changed}
+    return await browser.get(f"{DONE}?{urlencode(back)}")
+
+
+async def test_a_user_logs_in_with_the_rights_of_a_team(browser: Browser, provider: Provider) -> None:
+    page = await browser.get("/journal?group=x")
+    assert (page.status, "/login/oidc?target=%2Fjournal%3Fgroup%3Dx" in page.text) == (401, True)
+    provider.claims = {"preferred_username": "alice", "groups": ["kafka-ops", "x"]}
+    done = await log_in(browser, provider)
+    assert (done.status, done.headers["refresh"]) == (200, "0;url=/topics?cluster=a%20b")
+    assert "alice" in (await browser.get("/")).words
+    assert (await browser.get("/metrics")).status == 200  # the role of kafka-* sees all
+    await browser.post("/logout", {"seal": await browser.seal("/")})
+    assert (await browser.get("/")).status == 401
+
+
+async def test_teams_are_needed_where_roles_name_them(browser: Browser, provider: Provider) -> None:
+    provider.claims = {"preferred_username": "alice", "groups": "others"}
+    await log_in(browser, provider)
+    assert "Your roles give you access to no group" in (await browser.get("/")).words
+    assert (await browser.get("/metrics")).status == 403
+
+
+@pytest.mark.parametrize(
+    ("claims", "said"),
+    [
+        ({"aud": "another-client"}, "aud"),
+        ({"aud": ["another-client", CLIENT], "azp": "another-client"}, "azp"),
+        ({"iss": "https://elsewhere.example"}, "iss"),
+        ({"nonce": "of-another-login"}, "nonce"),
+        ({"exp": 1, "iat": 0}, "expired"),
+        ({"preferred_username": ""}, "no name of the user"),
+        ({"preferred_username": "a\nb"}, "no name of the user"),
+        ({"preferred_username": ["root"]}, "no name of the user"),
+    ],
+)
+async def test_a_token_that_is_not_for_us(browser: Browser, provider: Provider, claims: Any, said: str) -> None:
+    provider.claims = {"preferred_username": "alice", "groups": ["kafka-ops"], **claims}
+    refused = await log_in(browser, provider)
+    assert (refused.status, said in refused.words) == (403, True), refused.words
+    assert (await browser.get("/")).status == 401
+
+
+async def test_only_the_provider_signs(browser: Browser, provider: Provider) -> None:
+    provider.claims = {"preferred_username": "alice", "groups": ["kafka-ops"]}
+    forged = OctKey.import_key(SECRET, {"kid": "now"})
+    for algorithm, key in (("RS256", RSAKey.generate_key(2048, {"kid": "now"})), ("HS256", forged)):
+        provider.algorithm, provider.key = algorithm, key  # type: ignore[assignment]
+        assert (await log_in(browser, provider)).status == 403
+    assert (await browser.get("/")).status == 401
+
+
+async def test_a_login_is_of_the_browser_that_began_it_and_once(browser: Browser, provider: Provider) -> None:
+    provider.claims = {"preferred_username": "alice", "groups": ["kafka-ops"]}
+    assert (await log_in(browser, provider, state="another")).status == 403
+    assert (await log_in(browser, provider, error="access_denied")).status == 403
+    assert (await log_in(browser, provider)).status == 200
+    again = await browser.get(f"{DONE}?code=c&state={provider.asked['state']}")
+    assert (again.status, "did not begin in this browser" in again.words) == (403, True)
+
+
+@pytest.mark.parametrize("target", ["//evil.example/", "https://evil.example/", "/\\evil.example"])
+async def test_it_leads_to_no_other_site(browser: Browser, provider: Provider, target: str) -> None:
+    provider.claims = {"preferred_username": "alice"}
+    assert (await log_in(browser, provider, target)).headers["refresh"] == "0;url=/"
+
+
+async def test_a_provider_that_is_not_there_or_is_another(browser: Browser, provider: Provider) -> None:
+    provider.metadata["issuer"] = "https://elsewhere.example"
+    refused = await browser.get("/login/oidc")
+    assert (refused.status, "says that it is https://elsewhere.example" in refused.words) == (503, True)
+    settings = OidcSettings("http://127.0.0.1:1", CLIENT, "", "openid", "sub", "groups", "")
+    access = Access(Roles(None, changes=False), is_open=False, has_oidc=True)
+    site = Site(Exporter(Choices(), lambda: iter(())), list, Archive(None), access, oidc=OidcLogin(settings))
+    away = await Browser(application(site)).get("/login/oidc")
+    assert (away.status, "cannot be asked" in away.words, 'name="token"' in away.text) == (503, True, False)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('issuer = "https://i"', "client_id is missing"),
+        ('issuer = "http://i.example"\nclient_id = "c"', "over http anybody could log in"),
+        ('issuer = "i"\nclient_id = "c"', "issuer: expected an https:// address"),
+        ('issuer = "https://i"\nclient_id = "c"\nscope = "profile"', "scope: openid is missing"),
+        ('issuer = "https://i"\nclient_id = "c"\nclient_secret_variable = "NOT_SET"', "gives nothing"),
+    ],
+)
+def test_a_file_that_makes_no_sense(tmp_path: Path, text: str, said: str) -> None:
+    (tmp_path / "oidc.toml").write_text(text)
+    with pytest.raises(BadTable, match=said):
+        read_oidc(str(tmp_path / "oidc.toml"))
+
+
+def test_the_example_of_the_guide(tmp_path: Path) -> None:
+    guide = (Path(__file__).parents[2] / "docs/serve.md").read_text()
+    (example,) = (part.split("```")[0] for part in guide.split("```toml\n") if part.startswith("issuer"))
+    (tmp_path / "client-secret").write_text("secret\n")
+    (tmp_path / "oidc.toml").write_text(example)
+    assert read_oidc(str(tmp_path / "oidc.toml")).client_secret == "secret"
