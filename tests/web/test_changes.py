@@ -24,8 +24,10 @@ from groupkeeper.broker.authorizer import Operation, ResourceType, RuleAuthorize
 from groupkeeper.cli.main import main
 from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import NewTopic, TopicPartition
+from groupkeeper.live.alerts import FiringAlert, Key
 from groupkeeper.live.archive import Archive
 from groupkeeper.live.model import Wait
+from groupkeeper.live.rules import Silence
 from groupkeeper.operations.plans.journal import ApplyResult
 from groupkeeper.operations.selection import Choice, Names
 from groupkeeper.testing.background import BackgroundBroker
@@ -34,6 +36,7 @@ from groupkeeper.web.access.roles import Roles, grants_of
 from groupkeeper.web.app import Site as Served
 from groupkeeper.web.app import application
 from groupkeeper.web.exporter import Choices, Exporter
+from groupkeeper.web.pages.alerts import AlertsNow
 
 
 @pytest.fixture
@@ -46,14 +49,31 @@ def broker() -> Iterator[BackgroundBroker]:
 async def test_the_first_page_has_the_alerts_that_fire_now() -> None:
     """Rules judge a poll after it has ended: a page that was made in between is not shown again."""
     late = view("late", [row("orders", 0, 40)], [Wait(3_600_000)])
-    alerts: dict[tuple[str, str], list[str]] = {}
+    alerts: list[FiringAlert] = []
     access = Access(Roles(None, changes=False), None, None, is_open=True)
     exporter = Exporter(Choices(), lambda: iter(()))
-    served = Served(exporter, lambda: [snapshot(late)], Archive(None), access, firing=lambda: alerts)
+    served = Served(exporter, lambda: [snapshot(late)], Archive(None), access, alerts=lambda: AlertsNow(alerts))
     browser = Browser(application(served))
     assert "alert:" not in (await browser.get("/")).words
-    alerts["prod", "late"] = ["behind"]
+    alerts.append(FiringAlert(Key("behind", "prod", "late"), "warning", "", 0, ("lag 40, limit 1",), False))
     assert "alert: behind" in (await browser.get("/")).words
+    assert "warning behind prod late 1970-01-01" in (await browser.get("/alerts")).words
+
+
+async def test_alerts_and_silences_are_shown_to_those_who_may_see_their_groups() -> None:
+    keys = [Key("a rule", "prod", "billing"), Key("a rule", "prod", "search"), Key("down", "prod", "")]
+    firing = [FiringAlert(key, "critical", "a team", 0, ("<i>worse</i>",), key.group == "search") for key in keys]
+    silence = Silence(Names(()), Names(["prod"]), Names(["sea*"]), 0, None, "a reload")
+    access = Access(Roles(grants_of({"role": GRANTS}), changes=False), TOKENS, None, is_open=False)
+    now = AlertsNow(firing, [silence, silence._replace(until_ms=1), silence._replace(from_ms=4 * 10**12)])
+    site = Served(Exporter(Choices(), lambda: iter(())), list, Archive(None), access, alerts=lambda: now)
+    page = await Browser(application(site), headers={"authorization": f"Bearer {ALICE}"}).get("/alerts")
+    assert re.findall(r"critical (?:a rule|down) prod (\S+)", page.words) == ["billing", "search", "—"]
+    assert ("silenced" in page.words, "sent" in page.words, "<i>" in page.text) == (True, True, False)
+    assert re.findall(r"(holds|over|to come) all prod sea\*", page.words) == ["holds", "over", "to come"]
+    page = await Browser(application(site), headers={"authorization": f"Bearer {BOB}"}).get("/alerts")
+    assert re.findall(r"critical (?:a rule|down) prod (\S+)", page.words) == ["billing", "—"]
+    assert ("search" in page.words, "sea*" in page.words) == (False, False)
 
 
 async def test_a_group_that_is_left_out_is_not_changed(broker: BackgroundBroker, tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from groupkeeper.live.webhooks import title
 from groupkeeper.shell import Ways
 from groupkeeper.web.exporter import plain
 from groupkeeper.web.exposition import Sample, labels
+from groupkeeper.web.pages.alerts import AlertsNow
 
 _LOG = logging.getLogger("groupkeeper.serve")
 
@@ -120,12 +121,9 @@ class ServeWatch:
         """What of the rules has no effect."""
         return [f"Rule {rule!r}: {why}." for rule, why in self._unused]
 
-    def firing(self) -> dict[tuple[str, str], list[str]]:
-        """By cluster and group the rules with firing alerts."""
-        found: dict[tuple[str, str], list[str]] = {}
-        for (rule, cluster, group), _ in self._alerts.firing():
-            found.setdefault((cluster, group), []).append(rule)
-        return found
+    def alerts(self) -> AlertsNow:
+        """The alerts that fire, and the silences."""
+        return AlertsNow(self._alerts.firing(time.time_ns() // 1_000_000), self._alerts.silences)
 
     def _note(self, what: str, problem: str | None, good: str) -> None:
         if what not in self._said or self._said[what] != problem:
@@ -137,7 +135,7 @@ class ServeWatch:
         if self._archive.is_kept:
             yield plain("groupkeeper_history_up", int(self._archive.problem is None))
             yield plain("groupkeeper_history_failed_polls_total", self._archive.failed)
-        for (rule, cluster, group), severity in self._alerts.firing():
+        for (rule, cluster, group), severity, *_ in self._alerts.firing(0):
             own = labels(rule=rule, severity=severity, cluster=cluster, group=group)
             yield "groupkeeper_alert_firing", f"groupkeeper_alert_firing{own}}} 1\n"
         for rule, cluster, count in self._alerts.judged():

@@ -18,7 +18,7 @@ from typing import NamedTuple
 from groupkeeper.client.admin.types import GroupType
 from groupkeeper.live.limits import LimitFinding, judge_group
 from groupkeeper.live.model import ClusterSnapshot, GroupView
-from groupkeeper.live.rules import AlertRule, Rules
+from groupkeeper.live.rules import AlertRule, Rules, Silence
 from groupkeeper.operations.selection import Names
 from groupkeeper.rules.limits import TIMES, Measure, Verdict
 from groupkeeper.rules.words import length
@@ -56,6 +56,19 @@ class Notice(NamedTuple):
     command: str
     to: tuple[str, ...]
     is_repeat: bool = False
+
+
+class FiringAlert(NamedTuple):
+    """An alert that fires. ``since_ms``: when the limit was broken first; ``texts``: the exceeded limits;
+    ``is_silenced``: no notice of it is sent now.
+    """
+
+    key: Key
+    severity: str
+    owner: str
+    since_ms: int
+    texts: tuple[str, ...]
+    is_silenced: bool
 
 
 class _Alert:
@@ -122,10 +135,20 @@ class Alerts:
             ]
         )
 
-    def firing(self) -> Iterator[tuple[Key, str]]:
-        """The alerts that fire, with their severities."""
-        severity = {rule.name: rule.severity for rule in self._rules.rules}
-        return ((key, severity[key.rule]) for key, each in self._alerts.items() if each.fired_ms is not None)
+    def firing(self, now_ms: int) -> list[FiringAlert]:
+        """The alerts that fire, in the order in which they began."""
+        rules = {rule.name: rule for rule in self._rules.rules}
+        found = [
+            FiringAlert(key, rules[key.rule].severity, rules[key.rule].owner, each.since_ms, each.texts,
+                        self._is_silenced(key, now_ms))
+            for key, each in self._alerts.items() if each.fired_ms is not None
+        ]  # fmt: skip
+        return sorted(found, key=lambda each: (each.since_ms, each.key))
+
+    @property
+    def silences(self) -> tuple[Silence, ...]:
+        """Those of the rules, of any time."""
+        return self._rules.silences
 
     def judged(self) -> Iterator[tuple[str, str, int]]:
         """Rule, cluster, and how many of its groups the rule was for at the last poll that succeeded."""
@@ -296,11 +319,10 @@ class Alerts:
 
     def _is_silenced(self, key: Key, now_ms: int) -> bool:
         return any(
-            each.rules.matches(key.rule)
+            each.holds(now_ms)
+            and each.rules.matches(key.rule)
             and each.clusters.matches(key.cluster)
             and each.groups.matches(key.group)
-            and each.from_ms <= now_ms
-            and (each.until_ms is None or now_ms < each.until_ms)
             for each in self._rules.silences
         )
 

@@ -83,6 +83,10 @@ class Silence(NamedTuple):
     until_ms: int | None
     why: str
 
+    def holds(self, now_ms: int) -> bool:
+        """Whether it is for this time."""
+        return self.from_ms <= now_ms and (self.until_ms is None or now_ms < self.until_ms)
+
 
 class Rules(NamedTuple):
     """All of a file."""

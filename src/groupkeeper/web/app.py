@@ -36,8 +36,9 @@ from groupkeeper.web.exporter import Exporter
 from groupkeeper.web.exposition import wanted_format
 from groupkeeper.web.news import News
 from groupkeeper.web.pages import parts, scope
+from groupkeeper.web.pages.alerts import AlertsNow, alerts_page
 from groupkeeper.web.pages.cluster import Wish, cluster_page, groups_csv
-from groupkeeper.web.pages.fleet import Firing, fleet_page
+from groupkeeper.web.pages.fleet import fleet_page
 from groupkeeper.web.pages.glossary import glossary_page
 from groupkeeper.web.pages.group import group_page
 from groupkeeper.web.pages.judged import KeptRows
@@ -71,10 +72,10 @@ class Site:
         record: ChangeRecord | None = None,
         news: News | None = None,
         notes: Callable[[], Sequence[str]] = tuple,
-        firing: Callable[[], Firing] = dict,
+        alerts: Callable[[], AlertsNow] = AlertsNow,
         oidc: OidcLogin | None = None,
     ) -> None:
-        """``notes``: what whoever sees all should know of the rules; ``firing``: their alerts."""
+        """``notes``: what whoever sees all should know of the rules; ``alerts``: of the rules now."""
         self._exporter = exporter
         self._snapshots = snapshots
         self._archive = archive
@@ -82,7 +83,7 @@ class Site:
         self._oidc = oidc
         self._news = news or News()
         self._notes = notes
-        self._firing = firing
+        self._alerts = alerts
         self._ways = NO_WAYS if desk is None else desk.ways
         self._kept: dict[tuple[object, ...], tuple[float, str]] = {}
         self._rows = KeptRows()
@@ -100,6 +101,7 @@ class Site:
             "/topics": self.topics,
             "/topic": self.topic,
             "/search": self.search,
+            "/alerts": self.alerts,
             "/events": self.events,
             "/metrics": self.metrics,
             **{f"/{name}": self.file for name in FILES},
@@ -130,7 +132,7 @@ class Site:
         except ImportError as missing:
             reason = f"The API needs {missing.name}: pip install '.[api]' in a checkout brings it.\n"
             return Route("/api/{path:path}", lambda _: PlainTextResponse(reason, 501, HEADERS))
-        return Mount(PREFIX, api_of(Reading(self._acting, self._rows.rows_of, self._firing), self._access))
+        return Mount(PREFIX, api_of(Reading(self._acting, self._rows.rows_of, self._alerts), self._access))
 
     def forget(self, cluster: str) -> None:
         """What was made of a cluster's snapshot: there is a newer one."""
@@ -299,11 +301,16 @@ class Site:
         note = self._notes_of_rules(viewer) + self._note()
         judge = self._rows.rows_of
         ways = self._ways if viewer.changes else NO_WAYS
-        firing = self._firing()
+        firing = self._alerts().by_group()
         alerts = tuple((place, tuple(names)) for place, names in firing.items())
         return self._shared(
             request, seen, lambda: fleet_page(seen, _now_ms(), viewer, note, judge, firing, ways), note, alerts
         )
+
+    async def alerts(self, request: Request) -> Response:
+        viewer = self._viewer(request)
+        found = self._alerts().seen_by(viewer.person)
+        return html_answer(alerts_page(found, _now_ms(), viewer, self._notes_of_rules(viewer)))
 
     def _notes_of_rules(self, viewer: Viewer) -> str:
         """Names in rules are not for all viewers."""

@@ -75,10 +75,10 @@ def test_alerts_of_rules_that_are_gone_are_forgotten() -> None:
     alerts = Alerts(rules)
     for minute in (0, 6):
         alerts.take(snapshot_of("orders lag=5000 lost=1", minute * MINUTE_MS), minute * MINUTE_MS)
-    assert {key.rule for key, _ in alerts.firing()} == {"behind", "losing"}
+    assert {each.key.rule for each in alerts.firing(0)} == {"behind", "losing"}
     fewer = rules._replace(rules=tuple(rule for rule in rules.rules if rule.name != "losing"), webhooks={})
     again = Alerts(fewer._replace(rules=tuple(rule._replace(to=()) for rule in fewer.rules)), alerts.state())
-    assert [key.rule for key, _ in again.firing()] == ["behind"]
+    assert [each.key.rule for each in again.firing(0)] == ["behind"]
 
 
 def test_no_alert_is_repeated_more_often_than_clusters_are_polled() -> None:
@@ -105,7 +105,7 @@ def test_alerts_of_what_a_rule_is_not_for_any_more_end(edited: str) -> None:
         ("the rule no longer applies to it",),
         ("chat",),
     )
-    assert list(again.firing()) == []
+    assert again.firing(0) == []
 
 
 def test_what_of_rules_matches_nothing_is_told_once_all_clusters_were_polled() -> None:

@@ -221,11 +221,18 @@ class Topics(Measured):
 
 
 class AlertRow(Document):
-    """An alert that fires. ``group`` null: it is of the whole cluster."""
+    """An alert that fires. ``group`` null: it is of the whole cluster. ``since``: when the limit was broken first.
+    ``texts``: the exceeded limits. ``silenced``: no notice of it is sent now.
+    """
 
     rule: str
     cluster: str
     group: str | None
+    severity: str
+    owner: str | None
+    since: str
+    texts: list[str]
+    silenced: bool
 
 
 class Alerts(Document):

@@ -20,14 +20,13 @@ from groupkeeper.operations.reporting.plan_rows import change_rows, history_row,
 from groupkeeper.operations.selection import Names
 from groupkeeper.operations.times import utc_text
 from groupkeeper.web.access.people import Person
-from groupkeeper.web.access.roles import Role
 from groupkeeper.web.api import documents as d
 from groupkeeper.web.api.paging import Key, Wanted
 from groupkeeper.web.changes.acting import Acting, ChangeRefused, Concern
 from groupkeeper.web.changes.desk import DeskEntry
 from groupkeeper.web.pages import scope
+from groupkeeper.web.pages.alerts import AlertsNow, Firing
 from groupkeeper.web.pages.cluster import Wish, chosen
-from groupkeeper.web.pages.fleet import Firing
 from groupkeeper.web.pages.judged import Judge, JudgedGroup, sums_of
 from groupkeeper.web.pages.plan import outcome_of, problems_of, remarks_of, results_of
 from groupkeeper.web.pages.topics import topics_of
@@ -38,11 +37,11 @@ _MOST_NAMES = 20
 
 
 class Reading(NamedTuple):
-    """``judge``: of pages; ``firing``: the alerts. All methods raise ChangeRefused."""
+    """``judge``: of pages; ``now``: the alerts. All methods raise ChangeRefused."""
 
     acting: Acting
     judge: Judge
-    firing: Callable[[], Firing]
+    now: Callable[[], AlertsNow]
 
     def clusters(self, person: Person) -> d.Clusters:
         return d.Clusters(clusters=[self._cluster_row(each) for each in self.acting.clusters(person)])
@@ -70,7 +69,7 @@ class Reading(NamedTuple):
         snapshot = self._known(person, cluster)
         rows = chosen(self.judge(snapshot.known), wish._replace(sort="group", order="up"))
         found, after = page.of(rows, lambda row: (row.group.group_id,))
-        firing = self.firing()
+        firing = self.now().by_group()
         shown = [d.GroupRow(**_group_row(snapshot.known, row, firing)) for row in found]
         return d.Groups(groups=shown, **_measured(snapshot), next=after)
 
@@ -78,7 +77,7 @@ class Reading(NamedTuple):
         snapshot, group = self._group(person, cluster, group_id)
         row = next(each for each in self.judge(snapshot.known) if each.group.group_id == group_id)
         own = {} if group.description is None else state_row(group.description, group.dead_letters)
-        fields = {**own, **_group_row(snapshot.known, row, self.firing())}
+        fields = {**own, **_group_row(snapshot.known, row, self.now().by_group())}
         return d.Group(**fields, **_measured(snapshot))
 
     def offsets(self, person: Person, cluster: str, group_id: str, page: Wanted) -> d.Offsets:
@@ -122,15 +121,20 @@ class Reading(NamedTuple):
         return d.Topics(topics=rows, **_measured(snapshot), next=after)
 
     def alerts(self, person: Person, page: Wanted) -> d.Alerts:
-        rights = person.rights
-        keys = sorted(
-            (cluster, group, rule)
-            for (cluster, group), rules in self.firing().items()
-            if (rights.may(Role.VIEW, cluster, group) if group else rights.sees(cluster))
-            for rule in rules
-        )
-        found, after = page.of(keys, lambda key: key)
-        rows = [d.AlertRow(rule=rule, cluster=cluster, group=group or None) for cluster, group, rule in found]
+        found, after = page.of(self.now().seen_by(person).firing, lambda each: (each.since_ms, *each.key))
+        rows = [
+            d.AlertRow(
+                rule=each.key.rule,
+                cluster=each.key.cluster,
+                group=each.key.group or None,
+                severity=each.severity,
+                owner=each.owner or None,
+                since=utc_text(each.since_ms),
+                texts=list(each.texts),
+                silenced=each.is_silenced,
+            )
+            for each in found
+        ]
         return d.Alerts(alerts=rows, next=after)
 
     async def history(self, person: Person, group_id: str, page: Wanted) -> d.History:

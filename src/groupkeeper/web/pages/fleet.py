@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -14,6 +14,7 @@ from groupkeeper.rules.status import RANKS, Status
 from groupkeeper.rules.urgency import Urgency, urgency
 from groupkeeper.shell import NO_WAYS, Ways, command, text, way_to
 from groupkeeper.web.pages import parts, scope
+from groupkeeper.web.pages.alerts import Firing
 from groupkeeper.web.pages.judged import Judge, JudgedGroup, rows_of, sums_of
 from groupkeeper.web.pages.parts import ANONYMOUS, Viewer
 
@@ -21,9 +22,6 @@ _MOST_URGENT = 12
 _FEW = 3
 _NO_MEMBERS = "no members"
 _URGENCIES = {each: rank for rank, each in enumerate(Urgency)}
-
-Firing = Mapping[tuple[str, str], Sequence[str]]
-"""By cluster and group the names of the rules with firing alerts."""
 
 
 def fleet_page(
@@ -135,7 +133,7 @@ def _item(one: Trouble, firing: Firing, ways: Ways) -> str:
         facts.append(f"records may be removed {parts.within(group.wait.margin_ms)}")
     facts += [f"{words.counted(group.rebalances_lately, 'rebalance')} lately"] if group.rebalances_lately else []
     alerts = firing.get((cluster, group.group_id), ())
-    facts += [f"<b>alert: {', '.join(map(parts.text, alerts))}</b>"] if alerts else []
+    facts += [f'<b><a href="/alerts">alert: {", ".join(map(parts.text, alerts))}</a></b>'] if alerts else []
     worst = worst_partition(group, one.row.judged.status, partition_statuses(group, one.snapshot.at_ms))
     why = f"{parts.text(f'{worst[0].topic}-{worst[0].partition}')}: {parts.sentence(worst[1])}. " if worst else ""
     verb = "watch" if one.urgency is Urgency.STORM else "why"

@@ -119,6 +119,7 @@ class Viewer(NamedTuple):
     def line(self) -> str:
         """Links to other pages, and the user's name: at the top of a page."""
         links = _SEARCH if self.can_search else ""
+        links += '<a href="/alerts">alerts</a> ' if self.can_search else ""
         links += '<a href="/journal">journal</a>' if self.has_journal else ""
         links += ' <a href="/plans">plans</a>' if self.changes and self.name else ""
         links += ' <a href="/login">log in</a>' if self.can_log_in else ""
