@@ -17,7 +17,7 @@ from groupkeeper.client.admin.types import (
 )
 from groupkeeper.client.errors import ClientError
 from groupkeeper.operations.errors import OperationRefused
-from groupkeeper.operations.plans.journal import Journal, Recorded
+from groupkeeper.operations.plans.journal import ChangeJournal, Recorded
 from groupkeeper.operations.plans.model import Change, GroupPlan, Kind, Plan
 from groupkeeper.operations.plans.recording import Begun, Recorder, judged, known_cluster_id
 from groupkeeper.protocol.errors import KafkaError
@@ -28,7 +28,7 @@ Outcome = Batch[TopicPartition, None]
 Offsets = Batch[TopicPartition, OffsetAndMetadata | None]
 
 
-def is_of_share_groups(journal: Journal, recorded: Recorded) -> bool:
+def is_of_share_groups(journal: ChangeJournal, recorded: Recorded) -> bool:
     """Whether a change, or what it takes back, is one of share groups. Raises JournalUnreadable."""
     head = recorded.head
     while head.undoes is not None:

@@ -1,47 +1,77 @@
-"""Which journal commands write to: ``GROUPKEEPER_JOURNAL`` is a file, ``off``, or not set for the platform's place."""
+"""Which journal commands write to: ``GROUPKEEPER_JOURNAL`` is a file, a topic, ``off``, or not set for the platform's
+place.
+"""
 
 from __future__ import annotations
 
 import os
 import sys
 from argparse import Namespace
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from groupkeeper.cli.framework.clusters import UsageMistake, admin_of, cluster_of
 from groupkeeper.cli.framework.typed import follow_up, words_of
-from groupkeeper.operations.plans.journal import Journal, default_path
+from groupkeeper.client.admin import Admin
+from groupkeeper.operations.errors import OperationRefused
+from groupkeeper.operations.plans.journal import ChangeJournal, Journal, default_path
 from groupkeeper.operations.plans.recording import Recorder
+from groupkeeper.operations.plans.topic_journal import PATIENCE_MS, SCHEME, TopicJournal, split
 
 VARIABLE = "GROUPKEEPER_JOURNAL"
 OFF = "off"
 
 
-def journal() -> Journal | None:
-    """The journal of this machine's user, None when it is turned off."""
+def journal() -> ChangeJournal | None:
+    """The journal of this machine's user, or of the team; None when it is turned off."""
     wanted = os.environ.get(VARIABLE, "")
     if wanted == OFF:
         return None
+    if wanted.startswith(SCHEME):
+        return TopicJournal(wanted, lambda: _admin_of(wanted))
     return Journal(Path(wanted).expanduser() if wanted else default_path())
 
 
+def _admin_of(address: str) -> Admin:
+    """A client for the topic at an address. Raises OperationRefused."""
+    where, topic = split(address)
+    if not where or not topic:
+        raise OperationRefused(f"{VARIABLE}: expected {SCHEME}HOST:PORT/TOPIC or {SCHEME}CONTEXT/TOPIC")
+    named = (
+        {"context": None, "bootstrap_server": where} if ":" in where else {"context": where, "bootstrap_server": None}
+    )
+    try:
+        return admin_of(cluster_of(Namespace(**named, command_config=None)), PATIENCE_MS)
+    except UsageMistake as mistake:
+        raise OperationRefused(str(mistake)) from None
+
+
 def own_recorder(options: Namespace, remarks: list[str]) -> Recorder | None:
-    """For commands that only warn when the journal cannot be written, and continue without it."""
+    """For commands that only warn when a file cannot be written, and continue without it."""
 
     def tell(problem: str) -> None:
         remarks.append(f"the change is not journalled, and cannot be undone: {problem}")
 
-    where = journal()
-    return None if where is None else Recorder(where, words_of(options), tell)
+    return _recorder(words_of(options), tell)
 
 
 def recorder(tool: str, on_failure: Callable[[str], None] | None) -> Recorder | None:
     """Journals what this program does, None when that is turned off. ``on_failure``: see Recorder."""
+    return _recorder((tool, *sys.argv[1:]), on_failure)
+
+
+def _recorder(words: Sequence[str], on_failure: Callable[[str], None] | None) -> Recorder | None:
+    """A team's journal is not gone on without, as nobody else would know of the change: OperationRefused is raised."""
     where = journal()
-    return None if where is None else Recorder(where, (tool, *sys.argv[1:]), on_failure)
+
+    def refuse(problem: str) -> None:
+        raise OperationRefused(f"nothing was changed, as the journal cannot be written: {problem}")
+
+    return None if where is None else Recorder(where, words, on_failure if isinstance(where, Journal) else refuse)
 
 
 def drop_in_recorder(tool: str) -> Recorder | None:
-    """For tools that must print what the official ones print: a journal that cannot be written is passed over."""
+    """For tools that must print what the official ones print: a file that cannot be written is passed over."""
     return recorder(tool, lambda problem: None)
 
 

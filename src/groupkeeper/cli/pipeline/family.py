@@ -116,15 +116,22 @@ def add_journals(parser: ArgumentParser) -> None:
     """The argument that names journals of changes."""
     parser.add_argument(
         "--journal", action="append", metavar="PATH", dest="journals", default=[], type=_journal,
-        help="a journal of groupkeeper, or a folder with journals of several hosts (*.jsonl, at any depth), for the "
-        "table rewinds: who moved offsets, and by which command; repeat for several; this user's journal: "
+        help="a journal of groupkeeper (a file, or kafka://HOST:PORT/TOPIC), or a folder with journals of several "
+        "hosts (*.jsonl, at any depth), for the table rewinds: who moved offsets, and by which command; repeat for "
+        "several; this user's journal: "
         "~/.local/state/groupkeeper/journal.jsonl",
     )  # fmt: skip
 
 
 def _journal(path: str) -> str:
+    from groupkeeper.operations.plans.topic_journal import SCHEME
+
     where = Path(path).expanduser()
-    if not where.is_file() and not (where.is_dir() and next(where.rglob("*.jsonl"), None)):
+    if (
+        not path.startswith(SCHEME)
+        and not where.is_file()
+        and not (where.is_dir() and next(where.rglob("*.jsonl"), None))
+    ):
         raise ArgumentTypeError(f"{path!r}: there is no journal, and no folder that has some (*.jsonl)")
     return path
 

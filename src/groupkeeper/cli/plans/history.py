@@ -24,7 +24,14 @@ from groupkeeper.cli.framework.typed import words_of
 from groupkeeper.cli.plans.applying import add_applying, apply_pages, compared, foreseen, rows_of
 from groupkeeper.cli.plans.shapes import HISTORY, OUTCOMES, RECORDED
 from groupkeeper.client.errors import ClientError
-from groupkeeper.operations.plans.journal import ApplyResult, Journal, JournalUnreadable, Recorded, Summary, maker_of
+from groupkeeper.operations.plans.journal import (
+    ApplyResult,
+    ChangeJournal,
+    JournalUnreadable,
+    Recorded,
+    Summary,
+    maker_of,
+)
 from groupkeeper.operations.plans.making import Otherwise
 from groupkeeper.operations.plans.model import Kind
 from groupkeeper.operations.plans.recording import cluster_id_of, without_secrets
@@ -50,7 +57,7 @@ class NoSuchChange(ClientError):
     """The journal doesn't have the change."""
 
 
-def _opened() -> Journal:
+def _opened() -> ChangeJournal:
     """The journal. Raises UsageMistake when it is turned off."""
     where = journal()
     if where is None:
@@ -94,15 +101,15 @@ async def _pages_of_cluster(session: ClusterSession) -> AsyncIterator[Page]:
     yield _page(session.options, where, own, broken)
 
 
-def _list(options: Namespace, where: Journal) -> int:
+def _list(options: Namespace, where: ChangeJournal) -> int:
     return print_report(options, HISTORY, _page(options, where, *where.summaries(Names(options.group))))
 
 
-def _page(options: Namespace, where: Journal, summaries: Sequence[Summary], broken: int) -> Page:
+def _page(options: Namespace, where: ChangeJournal, summaries: Sequence[Summary], broken: int) -> Page:
     whose = f" of group {', '.join(options.group)}" if options.group else ""
-    remarks = [] if summaries else [f"no changes{whose} in {where.path}"]
+    remarks = [] if summaries else [f"no changes{whose} in {where.name}"]
     if broken:
-        remarks.append(f"{where.path}: skipped {counted(broken, 'line')} that cannot be read")
+        remarks.append(f"{where.name}: skipped {counted(broken, 'line')} that cannot be read")
     unfinished = [one.head.id for one in summaries if one.result is ApplyResult.UNFINISHED]
     remarks += [f"{change_id}: {UNFINISHED.format(id=change_id)}" for change_id in unfinished[-1:]]
     return Page([history_row(one) for one in summaries], (), remarks)
@@ -206,17 +213,17 @@ def _chosen(change_id: str | None, cluster_id: str | None) -> Recorded:
         open_to_undo = [one for one in summaries if _is_open(one, cluster_id)]
         if not open_to_undo:
             raise NothingToUndo(
-                f"{where.path} has no change of this cluster that isn't undone; 'groupkeeper history' shows all, and "
+                f"{where.name} has no change of this cluster that isn't undone; 'groupkeeper history' shows all, and "
                 "'groupkeeper undo ID' undoes an undo"
             )
         change_id = open_to_undo[-1].head.id
     return _loaded(where, change_id)
 
 
-def _loaded(where: Journal, change_id: str) -> Recorded:
+def _loaded(where: ChangeJournal, change_id: str) -> Recorded:
     recorded = where.load(change_id)
     if recorded is None:
-        raise NoSuchChange(f"{where.path} has no change {change_id}: see 'groupkeeper history'")
+        raise NoSuchChange(f"{where.name} has no change {change_id}: see 'groupkeeper history'")
     return recorded
 
 

@@ -12,6 +12,7 @@ import contextlib
 import json
 import os
 import sys
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
 from enum import StrEnum
 from operator import itemgetter
@@ -36,6 +37,10 @@ Pair = tuple[OffsetAndMetadata | None, OffsetAndMetadata | None]
 
 class JournalUnwritable(GroupkeeperError):
     """The journal takes no lines. The text names the file and the reason."""
+
+
+class BeingUndone(JournalUnwritable):
+    """Another one undoes the same change. The text says who, and since when."""
 
 
 class JournalUnreadable(OperationRefused):
@@ -116,11 +121,25 @@ class Recorded(NamedTuple):
     broken: int = 0
 
 
-class Journal:
-    """The file at ``path``, which need not exist."""
+class ChangeJournal(ABC):
+    """What is about to be done and what became of it, in lines. A subclass says where they are kept."""
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """For messages."""
+
+    @abstractmethod
+    def stamp(self) -> object:
+        """What differs once there are more lines. Raises JournalUnreadable."""
+
+    @abstractmethod
+    def _append(self, lines: Iterable[Mapping[str, Any]]) -> None:
+        """Adds lines of one change, all or none. Raises JournalUnwritable."""
+
+    @abstractmethod
+    def _texts(self) -> Iterator[bytes]:
+        """All lines so far, in order. Raises JournalUnreadable."""
 
     def begin(self, head: Head, groups: Iterable[tuple[str, Mapping[TopicPartition, Pair]]]) -> None:
         """Write what is about to be done. Raises JournalUnwritable, and then nothing may be done."""
@@ -206,6 +225,37 @@ class Journal:
         every = found.values()
         return [Recorded(head, own, ends.result(len(own)), tuple(ends.lost)) for head, own, ends in every], broken
 
+    def _lines(self, only: str | None = None) -> Iterator[_Begun | _Ended | None]:
+        """The lines in order, None for one that makes no sense. ``only``: those of one change, and those without sense
+        that name it.
+        """
+        mark = None if only is None else json.dumps(only).encode()
+        for text in self._texts():
+            if mark is None or mark in text:
+                line = _parsed(text)
+                if only is None or line is None or line.change_id == only:
+                    yield line
+
+
+class Journal(ChangeJournal):
+    """The file at ``path``, which need not exist."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    @property
+    def name(self) -> str:
+        return str(self.path)
+
+    def stamp(self) -> object:
+        try:
+            found = self.path.stat()
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise JournalUnreadable(f"cannot read the journal {self.path}: {error.strerror or error}") from error
+        return found.st_size, found.st_mtime_ns
+
     def _append(self, lines: Iterable[Mapping[str, Any]]) -> None:
         try:
             is_new = not self.path.exists()
@@ -216,7 +266,7 @@ class Journal:
                 self._mend(file)
                 size = os.fstat(file).st_size
                 try:
-                    for chunk in _chunks(lines):
+                    for chunk in chunks(lines):
                         _write(file, chunk)
                     os.fsync(file)
                 except OSError:
@@ -238,18 +288,10 @@ class Journal:
             if os.read(file, 1) != _NEWLINE:
                 _write(file, _NEWLINE)
 
-    def _lines(self, only: str | None = None) -> Iterator[_Begun | _Ended | None]:
-        """The lines in order, None for one that makes no sense. ``only``: those of one change, and those without sense
-        that name it.
-        """
-        mark = None if only is None else json.dumps(only).encode()
+    def _texts(self) -> Iterator[bytes]:
         try:
             with self.path.open("rb") as file:
-                for text in file:
-                    if mark is None or mark in text:
-                        line = _parsed(text)
-                        if only is None or line is None or line.change_id == only:
-                            yield line
+                yield from file
         except FileNotFoundError:
             return
         except OSError as error:
@@ -445,7 +487,8 @@ def _number(value: Any) -> int:
     return value
 
 
-def _chunks(lines: Iterable[Mapping[str, Any]]) -> Iterator[bytes]:
+def chunks(lines: Iterable[Mapping[str, Any]]) -> Iterator[bytes]:
+    """Lines as they are written, some at a time."""
     encode = json.JSONEncoder(ensure_ascii=True, separators=(",", ":")).encode
     texts: list[str] = []
     for line in lines:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import getpass
 import re
 import secrets
@@ -13,7 +14,7 @@ from typing import NamedTuple, TypeVar
 from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import Batch, Failure, OffsetAndMetadata, TopicPartition
 from groupkeeper.client.errors import CallTimedOut, ClientError, ConnectionFailed
-from groupkeeper.operations.plans.journal import ApplyResult, Head, Journal, JournalUnwritable, Lost, Pair
+from groupkeeper.operations.plans.journal import ApplyResult, ChangeJournal, Head, JournalUnwritable, Lost, Pair
 from groupkeeper.operations.plans.model import Change, GroupPlan, Kind, Plan
 from groupkeeper.operations.problems import error_name
 from groupkeeper.protocol.errors import KafkaError, RequestTimedOut
@@ -52,7 +53,7 @@ class Recorder:
 
     def __init__(
         self,
-        journal: Journal,
+        journal: ChangeJournal,
         command: Sequence[str],
         on_failure: Callable[[str], None] | None,
         *,
@@ -126,7 +127,7 @@ async def commit(
     so far: one for each group, two for one with commits and deletions. Raises JournalUnwritable, and then nothing is
     changed. When it is cancelled, the journal has no outcome: it is not known what the brokers still did.
     """
-    begun = None if recorder is None else recorder.begin(plan, admin.principal)
+    begun = None if recorder is None else await asyncio.to_thread(recorder.begin, plan, admin.principal)
     answers = 0
 
     def count() -> None:
@@ -149,7 +150,7 @@ async def commit(
     )
     _merge(outcome, more)
     if recorder is not None:
-        recorder.end(begun, *judged(outcome))
+        await asyncio.to_thread(recorder.end, begun, *judged(outcome))
     return outcome
 
 

@@ -10,7 +10,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from groupkeeper.operations.plans.journal import ApplyResult, Head, Journal, JournalUnreadable, Recorded
+from groupkeeper.operations.plans.journal import ApplyResult, ChangeJournal, Head, Journal, JournalUnreadable, Recorded
+from groupkeeper.operations.plans.topic_journal import SCHEME, of_servers
 from groupkeeper.pipeline.decode.privacy import Privacy
 from groupkeeper.pipeline.errors import SourceError
 from groupkeeper.pipeline.present.moved import CHANGES
@@ -22,10 +23,14 @@ _MAY_BE_DONE = frozenset({"CALL_TIMED_OUT", "CONNECTION_FAILED", "REQUEST_TIMED_
 _PER_BATCH = 100_000
 
 
-def journal_files(path: str) -> list[Path]:
-    """The journal at `path`, or all journals (*.jsonl) in that folder and below it. Raises SourceError when there are
-    none.
+def journals_of(path: str) -> Sequence[ChangeJournal]:
+    """The journal at `path`, a file or kafka://HOST:PORT/TOPIC, or all journals (*.jsonl) in that folder and below it.
+    Raises SourceError when there are none.
     """
+    return [of_servers(path)] if path.startswith(SCHEME) else [Journal(file) for file in _files(path)]
+
+
+def _files(path: str) -> list[Path]:
     where = Path(path).expanduser()
     if where.is_dir():
         found = sorted(each for each in where.rglob("*.jsonl") if each.is_file())
@@ -47,11 +52,13 @@ def read_changes(
     notes = []
     for path in paths:
         try:
-            for file in journal_files(path):
-                changes, broken = Journal(file).changes()
+            for journal in journals_of(path):
+                changes, broken = journal.changes()
                 found |= {(each.head.id, each.head.host): each for each in changes}
                 if broken:
-                    notes.append(f"{file}: {broken:,} {'lines' if broken > 1 else 'line'} without sense, passed over")
+                    notes.append(
+                        f"{journal.name}: {broken:,} {'lines' if broken > 1 else 'line'} without sense, passed over"
+                    )
         except (SourceError, JournalUnreadable) as problem:
             notes.append(f"{problem}; who moved offsets is not told from there")
     names: dict[str | None, list[str]] = {}

@@ -20,7 +20,13 @@ from groupkeeper.operations.plans.applying import Applied, apply_plan
 from groupkeeper.operations.plans.clones.making import CloneRequest, Source, make_clone
 from groupkeeper.operations.plans.deleting import make_deletion
 from groupkeeper.operations.plans.guard import PlanVerdict, check
-from groupkeeper.operations.plans.journal import Journal, JournalUnreadable, JournalUnwritable, Recorded
+from groupkeeper.operations.plans.journal import (
+    BeingUndone,
+    ChangeJournal,
+    JournalUnreadable,
+    JournalUnwritable,
+    Recorded,
+)
 from groupkeeper.operations.plans.making import ALL_COMMITTED, Made, Otherwise, Request, make_reset, with_times
 from groupkeeper.operations.plans.model import Kind, Plan, PlanTrouble
 from groupkeeper.operations.plans.recording import Recorder
@@ -123,7 +129,7 @@ class Desk:
     def __init__(
         self,
         open_admins: Mapping[str, Callable[[], Admin]],
-        journal: Journal,
+        journal: ChangeJournal,
         tell: Callable[[str], None],
         watched: Choice = ALL,
         ways: Mapping[str, Way] = {},
@@ -242,6 +248,9 @@ class Desk:
         try:
             async with self._applying[entry.cluster]:
                 applied = await self._with(entry.cluster, work)
+        except BeingUndone as problem:
+            entry.stage = DeskStage.PLANNED
+            raise NotDone(f"nothing was changed: {problem}") from None
         except JournalUnwritable as problem:
             entry.stage = DeskStage.PLANNED
             raise NotDone(f"nothing was changed, as the journal cannot be written: {problem}") from None

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Sequence
 
 from groupkeeper.live.model import ClusterSnapshot
-from groupkeeper.operations.plans.journal import Head, Journal, JournalUnreadable, Recorded, Summary
+from groupkeeper.operations.plans.journal import ChangeJournal, Head, JournalUnreadable, Recorded, Summary
 from groupkeeper.operations.plans.model import Subject
 from groupkeeper.web.access.people import Person
 from groupkeeper.web.access.roles import Role
@@ -20,13 +20,13 @@ class ChangeRecord:
         problem: why the file could not be read, "" when it was.
     """
 
-    def __init__(self, journal: Journal) -> None:
+    def __init__(self, journal: ChangeJournal) -> None:
         self.journal = journal
         self.broken = 0
         self.problem = ""
         self._names: dict[str, str] = {}
         self._changes: list[Summary] = []
-        self._read: tuple[int, int] | None = None
+        self._read: object = None
         self._reading = asyncio.Lock()
 
     def know(self, snapshots: Sequence[ClusterSnapshot]) -> None:
@@ -62,17 +62,9 @@ class ChangeRecord:
     async def _refresh(self) -> None:
         async with self._reading:
             try:
-                found = self.journal.path.stat()
-                stamp = (found.st_size, found.st_mtime_ns)
-            except FileNotFoundError:
-                self._changes, self._read, self.broken, self.problem = [], None, 0, ""
-                return
-            except OSError as problem:
-                self.problem = f"{self.journal.path}: {problem.strerror}"
-                return
-            if stamp == self._read:
-                return
-            try:
+                stamp = await asyncio.to_thread(self.journal.stamp)
+                if stamp == self._read and not self.problem:
+                    return
                 self._changes, self.broken = await asyncio.to_thread(self.journal.summaries)
                 self._read, self.problem = stamp, ""
             except JournalUnreadable as problem:

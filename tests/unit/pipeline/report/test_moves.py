@@ -17,7 +17,7 @@ from groupkeeper.client.admin.types import OffsetAndMetadata, TopicPartition
 from groupkeeper.operations.plans.journal import ApplyResult, Head, Journal, Lost
 from groupkeeper.pipeline.decode.privacy import DROP, Privacy
 from groupkeeper.pipeline.errors import SourceError
-from groupkeeper.pipeline.present.changes import journal_files, read_changes
+from groupkeeper.pipeline.present.changes import journals_of, read_changes
 from groupkeeper.pipeline.present.moved import told_by
 from groupkeeper.pipeline.report.moves import made_by, moves_of, sums
 from groupkeeper.pipeline.report.reading import read_report
@@ -117,7 +117,7 @@ def test_journals_that_cannot_be_read_are_said(tmp_path: Path) -> None:
     (row,) = rows.to_pylist()
     assert (row["changed_by"], row["changed_on"], row["command"]) == ("ana", None, "groupkeeper groups reset 'a b'")
     with pytest.raises(SourceError, match="the folder has no journal"):
-        journal_files(str(tmp_path.joinpath("empty").mkdir() or tmp_path / "empty"))
+        journals_of(str(tmp_path.joinpath("empty").mkdir() or tmp_path / "empty"))
 
 
 def test_the_report_folds_an_undo_with_what_it_undid(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,0 +1,41 @@
+"""Append batches to partitions (Produce), acknowledged by all replicas in sync."""
+
+from __future__ import annotations
+
+from groupkeeper.client.admin.log_offsets import of_leaders
+from groupkeeper.client.admin.types import Failure, TopicPartition
+from groupkeeper.client.cluster import Cluster
+from groupkeeper.client.peer import Peer
+from groupkeeper.client.timing import Deadline
+from groupkeeper.protocol.errors import error_for
+from groupkeeper.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
+from groupkeeper.protocol.messages.produce_response import ProduceResponse
+
+_ALL_IN_SYNC = -1
+_LAST_VERSION_WITH_NAMES = 12
+
+
+async def produce(cluster: Cluster, place: TopicPartition, batch: bytes, timeout_ms: int | None = None) -> int:
+    """Append a batch, which may be there twice where an answer was lost. Returns its first offset. Raises KafkaError,
+    ClientError.
+    """
+
+    async def ask(peer: Peer, keys: list[TopicPartition], deadline: Deadline) -> dict[TopicPartition, int | Failure]:
+        data = [TopicProduceData(place.topic, partition_data=[PartitionProduceData(place.partition, batch)])]
+        answer = await peer.ask(
+            ProduceRequest,
+            ProduceResponse,
+            lambda version: ProduceRequest(None, _ALL_IN_SYNC, deadline.timeout_ms, data),
+            deadline,
+            max_version=_LAST_VERSION_WITH_NAMES,
+        )
+        return {
+            TopicPartition(topic.name, each.index): (
+                error_for(each.error_code, each.error_message) if each.error_code else each.base_offset
+            )
+            for topic in answer.responses
+            for each in topic.partition_responses
+        }
+
+    deadline = cluster.deadline("produce", timeout_ms)
+    return (await of_leaders(cluster, deadline, ask, chunk=1).run([place])).result(place)
