@@ -112,7 +112,6 @@ LONG_REQUESTS = [
     (DeleteRecordsRequest([DeleteRecordsTopic("wide", [DeleteRecordsPartition(i, i % 2) for i in MANY])]), 2),
     (FindCoordinatorRequest(coordinator_keys=[f"g{i}" for i in MANY]), 5),
     (DescribeGroupsRequest([f"g{i}" for i in MANY]), 5),
-    (MetadataRequest([MetadataRequestTopic(name=f"none{i}") for i in MANY], allow_auto_topic_creation=False), 9),
     (DescribeConfigsRequest([DescribeConfigsResource(2, f"none{i}") for i in MANY]), 4),
 ]
 
@@ -237,6 +236,8 @@ NAMES = [f"none{i}" for i in MANY]
 IN_TURNS = [
     wide_fetch(),
     wide_transaction(),
+    (MetadataRequest([MetadataRequestTopic(name=name) for name in NAMES], allow_auto_topic_creation=False), 9),
+    (MetadataRequest([MetadataRequestTopic(i.to_bytes(16), None) for i in range(1, PARTITIONS)]), 13),
     (ListGroupsRequest(NAMES), 5),
     (ListGroupsRequest(types_filter=NAMES), 5),
     (ListTransactionsRequest(NAMES), 2),
@@ -255,6 +256,16 @@ async def test_what_cannot_be_done_in_parts_is_done_in_turns(peer: Peer, asked: 
     api = TABLE[asked.API_KEY]
     api.load()
     assert await turns_of(api.handle(peer.broker, Call(api.key, version, 1, "c", asked))) > 2
+
+
+async def test_topics_are_created_for_a_request_only_as_many_as_one_may_create(peer: Peer) -> None:
+    names = [f"none{number}" for number in range(5_001)]  # as Apache Kafka 4.4.0, which creates 5,000
+    topics = [MetadataRequestTopic(name=name) for name in names]
+    answer = await peer.ask(MetadataRequest(topics), 9, MetadataResponse)
+    assert {one.error_code for one in answer.topics} == {UnknownTopicOrPartition.code}
+    assert not set(names) & set(peer.broker.topics.names())
+    await peer.ask(MetadataRequest(topics[:3]), 9, MetadataResponse)
+    assert set(names[:3]) < set(peer.broker.topics.names())
 
 
 async def test_the_refusal_of_a_long_request_is_written_beside_others(peer: Peer) -> None:

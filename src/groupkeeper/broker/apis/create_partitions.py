@@ -10,6 +10,7 @@ from groupkeeper.broker.apis.create_topics import MAX_PARTITIONS, TOO_LARGE, che
 from groupkeeper.broker.authorizer import Operation
 from groupkeeper.broker.broker import Broker
 from groupkeeper.broker.call import Call
+from groupkeeper.broker.network.long_requests import in_turns
 from groupkeeper.broker.quotas.client_quotas import Mutations
 from groupkeeper.protocol.errors import (
     InvalidPartitions,
@@ -37,15 +38,15 @@ async def handle(broker: Broker, call: Call) -> RootMessage:
     results = [_refused(name, InvalidRequest("Duplicate topic name.")) for name in twice]
     mutations = broker.quotas.mutations(call, strict_since=_STRICT_SINCE)
     room = MAX_PARTITIONS
-    for topic in request.topics:
+    async for topic in in_turns(request.topics):
         if occurrences[topic.name] == 1:
             try:
                 require_topic(broker, call, Operation.ALTER, topic.name)
                 room -= _grow(broker, topic, mutations, room, validate_only=request.validate_only)
                 results.append(CreatePartitionsTopicResult(topic.name))
+                await asyncio.sleep(0)
             except KafkaError as error:
                 results.append(_refused(topic.name, error))
-            await asyncio.sleep(0)
     return CreatePartitionsResponse(mutations.throttle_ms, results)
 
 

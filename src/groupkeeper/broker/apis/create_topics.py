@@ -12,6 +12,7 @@ from groupkeeper.broker.apis._groups import may_topic
 from groupkeeper.broker.authorizer import Operation
 from groupkeeper.broker.broker import Broker
 from groupkeeper.broker.call import Call
+from groupkeeper.broker.network.long_requests import in_turns
 from groupkeeper.broker.placement.placements import Placements, Replicas
 from groupkeeper.broker.quotas.client_quotas import Mutations
 from groupkeeper.broker.settings.described import source_of
@@ -50,15 +51,15 @@ async def handle(broker: Broker, call: Call) -> RootMessage:
     _require_moderate([topic for topic in request.topics if occurrences[topic.name] == 1], broker.config.num_partitions)
     mutations = broker.quotas.mutations(call, strict_since=_STRICT_SINCE)
     results = []
-    for topic in request.topics:
+    async for topic in in_turns(request.topics):
         if occurrences[topic.name] == 1:
             try:
                 if not may_cluster(broker, call, Operation.CREATE):
                     require_topic(broker, call, Operation.CREATE, topic.name)
                 results.append(create_topic(broker, call, topic, mutations, request.validate_only))
+                await asyncio.sleep(0)
             except KafkaError as error:
                 results.append(_refused(topic.name, error))
-            await asyncio.sleep(0)
     twice = [name for name, count in occurrences.items() if count > 1]
     results += [_refused(name, InvalidRequest("Duplicate topic name.")) for name in twice]
     return CreateTopicsResponse(mutations.throttle_ms, results)

@@ -10,6 +10,7 @@ from groupkeeper.broker.apis._groups import may_topic
 from groupkeeper.broker.authorizer import Operation
 from groupkeeper.broker.broker import Broker
 from groupkeeper.broker.call import Call
+from groupkeeper.broker.network.long_requests import in_turns
 from groupkeeper.broker.quotas.client_quotas import Mutations
 from groupkeeper.protocol.errors import (
     InvalidRequest,
@@ -34,18 +35,18 @@ async def handle(broker: Broker, call: Call) -> RootMessage:
     if not broker.config.delete_topic_enable:
         raise TopicDeletionDisabled if call.api_version >= 3 else InvalidRequest
     wanted_topics = _wanted(request, call.api_version)
-    names = Counter(wanted.name for wanted in wanted_topics if wanted.name is not None)
-    twice = [name for name, count in names.items() if count > 1]
+    names = Counter(wanted.name for wanted in wanted_topics)
+    twice = [name for name, count in names.items() if count > 1 and name is not None]
     results = [_refused(DeleteTopicState(name), InvalidRequest("Duplicate topic name.")) for name in twice]
     mutations = broker.quotas.mutations(call, strict_since=_STRICT_SINCE)
-    for wanted in wanted_topics:
-        if wanted.name in twice:
+    async for wanted in in_turns(wanted_topics):
+        if wanted.name is not None and names[wanted.name] > 1:
             continue
         try:
             results.append(_delete(broker, call, wanted, mutations))
+            await asyncio.sleep(0)
         except KafkaError as error:
             results.append(_refused(wanted, error))
-        await asyncio.sleep(0)
     return DeleteTopicsResponse(mutations.throttle_ms, results)
 
 

@@ -41,7 +41,9 @@ async def handle(broker: Broker, call: Call) -> RootMessage:
     results = []
     for resource in request.resources:
         try:
-            configs = [_config(one, request) for one in _described(broker, call, resource) if _is_wanted(one, resource)]
+            wanted = frozenset(resource.configuration_keys or ())
+            found = _described(broker, call, resource)
+            configs = [_config(one, request) for one in found if not wanted or one.name in wanted]
             results.append(DescribeConfigsResult(0, "", resource.resource_type, resource.resource_name, configs))
         except KafkaError as error:
             results.append(_refused(resource, error))
@@ -92,10 +94,6 @@ def _of_broker(broker: Broker, node: int, name: str, resource_type: int) -> Iter
         expected = f"{node} but" if is_logger else f"{node} or empty string, but"
         raise InvalidRequest(f"Unexpected broker id, expected {expected} received {name}")
     return () if is_logger else describe_broker(broker.front(node).config)
-
-
-def _is_wanted(setting: DescribedSetting, resource: DescribeConfigsResource) -> bool:
-    return not resource.configuration_keys or setting.name in resource.configuration_keys
 
 
 def _config(setting: DescribedSetting, request: DescribeConfigsRequest) -> DescribeConfigsResourceResult:

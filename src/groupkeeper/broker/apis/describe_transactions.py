@@ -16,9 +16,20 @@ from groupkeeper.protocol.primitives import RootMessage
 async def handle(broker: Broker, call: Call) -> RootMessage:
     request = call.message
     assert isinstance(request, DescribeTransactionsRequest)
-    return DescribeTransactionsResponse(
-        transaction_states=[_describe(broker, call, transactional_id) for transactional_id in request.transactional_ids]
-    )
+    described: dict[str, TransactionState] = {}
+    for transactional_id in request.transactional_ids:
+        if not transactional_id:
+            described[transactional_id] = _failure(transactional_id, InvalidRequest())
+        elif not may_use(broker, call, transactional_id, Operation.DESCRIBE):
+            described[transactional_id] = _failure(transactional_id, TransactionalIdAuthorizationFailed())
+    known = (one for one in dict.fromkeys(request.transactional_ids) if one not in described)
+    for ids in broker.transactions.split_by_shard(known):
+        answer = broker.transactions.ask(ids[0], DescribeTransactionsRequest(ids), call)
+        assert isinstance(answer, DescribeTransactionsResponse)
+        for found in answer.transaction_states:
+            found.topics = [topic for topic in found.topics if may_topic(broker, call, Operation.DESCRIBE, topic.topic)]
+            described[found.transactional_id] = found
+    return DescribeTransactionsResponse(transaction_states=[described[one] for one in request.transactional_ids])
 
 
 def refuse(call: Call, error: KafkaError) -> RootMessage:
@@ -26,26 +37,6 @@ def refuse(call: Call, error: KafkaError) -> RootMessage:
     assert isinstance(request, DescribeTransactionsRequest)
     return DescribeTransactionsResponse(
         transaction_states=[_failure(transactional_id, error) for transactional_id in request.transactional_ids]
-    )
-
-
-def _describe(broker: Broker, call: Call, transactional_id: str) -> TransactionState:
-    if not transactional_id:
-        return _failure(transactional_id, InvalidRequest())
-    if not may_use(broker, call, transactional_id, Operation.DESCRIBE):
-        return _failure(transactional_id, TransactionalIdAuthorizationFailed())
-    answer = broker.transactions.ask(transactional_id, DescribeTransactionsRequest([transactional_id]), call)
-    assert isinstance(answer, DescribeTransactionsResponse)
-    (found,) = answer.transaction_states
-    return TransactionState(
-        found.error_code,
-        transactional_id,
-        found.transaction_state,
-        found.transaction_timeout_ms,
-        found.transaction_start_time_ms,
-        found.producer_id,
-        found.producer_epoch,
-        [topic for topic in found.topics if may_topic(broker, call, Operation.DESCRIBE, topic.topic)],
     )
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 
 from groupkeeper.broker.apis._access import cluster_operations, may_cluster, require_topic, topic_operations
 from groupkeeper.broker.apis._groups import may_topic
+from groupkeeper.broker.apis.create_topics import MAX_PARTITIONS
 from groupkeeper.broker.authorizer import Operation
 from groupkeeper.broker.broker import Broker
 from groupkeeper.broker.call import Call
@@ -78,12 +80,20 @@ async def _topics(broker: Broker, call: Call, request: MetadataRequest) -> list[
     # Each topic once; a request that names any topic by id uses ids only.
     ids = [topic_id for topic_id in dict.fromkeys(topic.topic_id for topic in wanted) if topic_id != ZERO_UUID]
     if ids:
-        answers = [_by_id(broker, call, request, topic_id) for topic_id in ids]
+        answers = [_by_id(broker, call, request, topic_id) async for topic_id in in_turns(ids)]
     else:
-        answers = [
-            _by_name(broker, call, request, name) for name in dict.fromkeys(topic.name or "" for topic in wanted)
-        ]
+        names = list(dict.fromkeys(topic.name or "" for topic in wanted))
+        creates = _creates(broker, request, names)
+        answers = [await _by_name(broker, call, request, name, creates=creates) async for name in in_turns(names)]
     return sorted(answers, key=_rank)
+
+
+def _creates(broker: Broker, request: MetadataRequest, names: Sequence[str]) -> bool:
+    """Whether unknown topics are created: none of too many at a time, as Apache Kafka's controller refuses them all."""
+    if not request.allow_auto_topic_creation:
+        return False
+    most = MAX_PARTITIONS // (1 + broker.config.num_partitions)  # a record for each topic and partition
+    return len(names) <= most or sum(broker.topics.get(name) is None for name in names) <= most
 
 
 def _rank(answer: MetadataResponseTopic) -> int:
@@ -101,7 +111,9 @@ def _by_id(broker: Broker, call: Call, request: MetadataRequest, topic_id: bytes
     return _describe(broker, call, request, topic)
 
 
-def _by_name(broker: Broker, call: Call, request: MetadataRequest, name: str) -> MetadataResponseTopic:
+async def _by_name(
+    broker: Broker, call: Call, request: MetadataRequest, name: str, *, creates: bool
+) -> MetadataResponseTopic:
     if not may_topic(broker, call, Operation.DESCRIBE, name):
         return MetadataResponseTopic(TopicAuthorizationFailed.code, name)
     topic = broker.topics.get(name)
@@ -109,11 +121,12 @@ def _by_name(broker: Broker, call: Call, request: MetadataRequest, name: str) ->
         return _describe(broker, call, request, topic)
     try:
         require_valid_name(name)
-        if not (request.allow_auto_topic_creation and broker.may_create_automatically(name)):
+        if not (creates and broker.may_create_automatically(name)):
             raise UnknownTopicOrPartition
         if not may_cluster(broker, call, Operation.CREATE):
             require_topic(broker, call, Operation.CREATE, name)
         broker.create_automatically(name, broker.quotas.mutations(call, strict_since=0))
+        await asyncio.sleep(0)
         raise UnknownTopicOrPartition  # as in Kafka, once; the next request finds the topic
     except TopicAuthorizationFailed as error:
         return MetadataResponseTopic(error.code, name, is_internal=broker.is_internal(name))

@@ -7,7 +7,6 @@ from logging import getLogger
 
 from groupkeeper.broker.authorizer import Operation, ResourceType
 from groupkeeper.broker.coordination.group_shard import Shard
-from groupkeeper.broker.coordination.partitioning import partition_of_group
 from groupkeeper.broker.coordination.shard_host import ShardHost
 from groupkeeper.broker.coordination.topics_view import TopicsWatch, regex_trouble
 from groupkeeper.broker.meters import GroupMeters
@@ -24,7 +23,7 @@ from groupkeeper.protocol.uuids import uuid_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable
+    from collections.abc import Awaitable, Callable
 
     from groupkeeper.broker.call import Call
     from groupkeeper.broker.log.partition_log import PartitionLog
@@ -125,14 +124,6 @@ class GroupRuntime(ShardHost[Shard]):
         image = self._watch.image
         for shard in self.shards:
             shard.see_topics(image)
-
-    def split_by_shard(self, group_ids: Iterable[str]) -> list[list[str]]:
-        """The group ids, split by coordinator."""
-        count = len(self.shards) or 1
-        parts: dict[int, list[str]] = {}
-        for group_id in group_ids:
-            parts.setdefault(partition_of_group(group_id, count), []).append(group_id)
-        return list(parts.values())
 
     def _new_shard(self, log: PartitionLog) -> Shard:
         codec = self._broker.config.offsets_topic_compression_codec

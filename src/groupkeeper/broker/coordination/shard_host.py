@@ -388,6 +388,14 @@ class ShardHost(Generic[S]):
             raise NotCoordinator
         return shard
 
+    def split_by_shard(self, keys: Iterable[str]) -> list[list[str]]:
+        """The keys, split by coordinator."""
+        count = len(self.shards) or 1
+        parts: dict[int, list[str]] = {}
+        for key in keys:
+            parts.setdefault(partition_of_group(key, count), []).append(key)
+        return list(parts.values())
+
     def shards_on(self, node: int) -> list[S]:
         """The coordinators on a node."""
         return [shard for shard in self.shards if shard.log.placement.leader == node]

@@ -29,7 +29,6 @@ _SPARE_ROOM = 50_000
 
 _ARRAYS = {
     2: "topics.partitions > topics.partitions",
-    3: "topics > topics",
     8: "topics.partitions > topics.partitions",
     9: "groups.topics.partition_indexes > groups.topics.partitions, topics.partition_indexes > topics.partitions",
     10: "coordinator_keys > coordinators",
