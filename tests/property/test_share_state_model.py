@@ -74,9 +74,10 @@ def test_the_log_gives_the_live_state(limit: int, partitions: list[int], operati
             start_offset, added = details
             assert isinstance(start_offset, int)
             assert isinstance(added, tuple)
-            one.write(start_offset=start_offset, added=added)
+            with suppress(FencedLeaderEpoch):  # a leader of before the partition was initialized again
+                one.write(start_offset=start_offset, added=added)
         elif name == "read" and is_known and isinstance(details[0], int):
-            with suppress(FencedLeaderEpoch):  # leaders of before the partition was initialized again are fenced, too
+            with suppress(FencedLeaderEpoch):
                 one.read(details[0])
         elif name == "delete":
             one.delete()

@@ -32,7 +32,7 @@ BUGS = (
     Bug(
         "everybody gets the same assignment",
         "classic.step",
-        "assignment=assignments.get(member.member_id, b",
+        "assignment=assignments.get(one.member_id, b",
         'assignment=next(iter(assignments.values()), b"") or (b',
         ("Ownership",),
     ),

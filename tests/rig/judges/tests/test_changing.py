@@ -54,7 +54,7 @@ def test_a_consumer_begins_at_the_oldest_record_where_the_log_lacks_its_offset()
 
 
 def told() -> Told:
-    row = {"what": "reset", "by": "ann", "result": "applied", "cluster": "c", "undone by": "", "groups": "g",
+    row = {"what": "reset", "by": "ann", "result": "applied", "cluster": "c", "undone by": "", "names": "g",
            "partitions": "2"}  # fmt: skip
     lines = [{"topic": "t", "partition": "0", "before": "1,234", "after": "5"},
              {"topic": "t", "partition": "1", "before": "none", "after": "deleted"}]  # fmt: skip
