@@ -65,8 +65,7 @@ class TopicConfig(SettingsTable):
     ).default_of("log.cleanup.policy")
     flush_ms = long(LONG_MAX, low=0, doc=_OF_SYSTEM).default_of("log.flush.interval.ms")
     follower_replication_throttled_replicas = names(
-        (),
-        doc="Replicas (`PARTITION:NODE`, `*`) added at `follower.replication.throttled.rate` of their node.",
+        (), doc="Replicas (`PARTITION:NODE`, `*`) added at `follower.replication.throttled.rate` of their node."
     )
     compression_lz4_level = whole(9, low=1, high=17, doc=_OWN_LEVEL).default_of("compression.lz4.level")
     segment_bytes = whole(1073741824, low=1048576, doc="Size at which a new segment file is begun.").default_of(
