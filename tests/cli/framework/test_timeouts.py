@@ -69,6 +69,7 @@ WITHOUT_CLUSTER = {
     "pipeline quality": "reads tables first; there are none",
     "pipeline forget": "has tables alone",
     "broker": "is one",
+    "mcp": "asks when a client does",
 }
 GOES_ON = {
     "serve": "tells that the cluster is away, and tries again",

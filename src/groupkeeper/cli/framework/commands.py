@@ -65,6 +65,7 @@ COMMANDS = {
     "completion": Entry("print a shell's completion script", "groupkeeper.cli.framework.completion:COMMAND"),
     "check": Entry("check that groups are within limits, for cron and CI", "groupkeeper.cli.check:COMMAND"),
     "serve": Entry("watch clusters, and serve metrics and pages", "groupkeeper.cli.serve:COMMAND"),
+    "mcp": Entry("offer groups and plans as tools of the Model Context Protocol", "groupkeeper.cli.mcp:COMMAND"),
     "pipeline": Entry(
         "turn the offsets topics into tables and a report, with Spark", "groupkeeper.cli.pipeline.family:FAMILY"
     ),

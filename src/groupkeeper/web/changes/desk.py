@@ -124,6 +124,7 @@ def sweep_command(way: Way, options: Sequence[str], group_ids: Sequence[str]) ->
 class Desk:
     """``open_admins`` make clients that aren't connected yet, by cluster. ``tell`` is called with the cluster of each
     plan that was applied. ``watched``: the groups that the server shows; it changes no others. ``ways``: for commands.
+    ``through``: the program, for the journal.
     """
 
     def __init__(
@@ -133,7 +134,9 @@ class Desk:
         tell: Callable[[str], None],
         watched: Choice = ALL,
         ways: Mapping[str, Way] = {},
+        through: str = THROUGH,
     ) -> None:
+        self._through = through
         self.journal = journal
         self.watched = watched
         self.ways = ways
@@ -234,7 +237,7 @@ class Desk:
         if entry.stage is not DeskStage.PLANNED:
             return
         entry.stage = DeskStage.APPLYING
-        recorder = Recorder(self.journal, entry.plan.command, None, made_by=person.name, through=THROUGH)
+        recorder = Recorder(self.journal, entry.plan.command, None, made_by=person.name, through=self._through)
 
         async def work(admin: Admin) -> Applied | None:
             used = ShareAdmin(admin) if entry.is_of_share_groups else admin

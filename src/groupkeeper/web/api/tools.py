@@ -1,0 +1,275 @@
+"""The tools of ``groupkeeper mcp``: what the HTTP API tells and does, for a model that a person watches.
+
+Tools that read and plan change nothing. A plan is applied when a person confirms it, whom the client asks.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
+from typing import Annotated, Any, NamedTuple, ParamSpec, TypeVar
+
+from mcp.server import MCPServer
+from mcp.server.mcpserver import AcceptedElicitation, Context, Elicit, ElicitationResult, Resolve
+from mcp.server.mcpserver.exceptions import ToolError
+from mcp_types import ToolAnnotations
+from pydantic import Field
+
+from groupkeeper import __version__
+from groupkeeper.client.admin import Admin
+from groupkeeper.client.errors import ClientError
+from groupkeeper.operations.causes.facts import explain
+from groupkeeper.operations.plans.journal import JournalUnreadable
+from groupkeeper.protocol.errors import KafkaError
+from groupkeeper.rules.status import Status
+from groupkeeper.shell import Ways, command, text, way_to
+from groupkeeper.web.access.people import Person
+from groupkeeper.web.api import documents as d
+from groupkeeper.web.api.paging import Wanted
+from groupkeeper.web.api.reading import Reading, problem_rows
+from groupkeeper.web.changes.acting import Acting, ChangeRefused, Concern
+from groupkeeper.web.changes.change_request import BadForm
+from groupkeeper.web.changes.desk import DeskStage, NotDone
+from groupkeeper.web.pages.cluster import Wish
+from groupkeeper.web.pages.plan import outcome_of, problems_of, remarks_of
+
+_MOST = 100
+_MOST_FACTS = 50
+_LONGEST_S = 30
+_HELP = {
+    Concern.CLUSTER: "list_clusters has the clusters.",
+    Concern.GROUP: "list_groups has the groups of a cluster.",
+    Concern.PLAN: "list_plans has the plans; make_plan makes a new one.",
+    Concern.CHANGE: "list_changes has the changes.",
+}
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class Toolbox(NamedTuple):
+    """``person``: who uses a connection; ``look``: polls a cluster, unless that was done just now. ``allows_apply``:
+    whether plans are applied without asking a person.
+    """
+
+    reading: Reading
+    person: Callable[[Any], Person]
+    look: Callable[[str | None], Awaitable[None]]
+    open_admins: Mapping[str, Callable[[], Admin]]
+    ways: Ways
+    allows_apply: bool
+
+    @property
+    def acting(self) -> Acting:
+        return self.reading.acting
+
+
+Asked = Context[Toolbox, Any]
+Limit = Annotated[int, Field(ge=1, le=_MOST, description="The most rows.")]
+Cursor = Annotated[str | None, Field(max_length=4000, description="`next` of the page before.")]
+
+
+class Described(d.Group):
+    """A group with its first partitions and members."""
+
+    offsets: list[d.OffsetRow]
+    offsets_in_all: int
+    assigned_to: list[d.MemberRow]
+
+
+class Cause(d.Document):
+    """As `groups why`."""
+
+    cause: str
+    topic: str | None
+    partition: int | None
+    fact: str
+    command: str
+    offset: int | None
+
+
+class Causes(d.Document):
+    """The first cause is the reason."""
+
+    group: str
+    waiting: int
+    """Records that wait."""
+    facts: list[Cause]
+    problems: list[d.ProblemRow]
+
+
+class Confirmation(d.Document):
+    """What a person answers."""
+
+    apply: bool = Field(description="Apply the plan now")
+
+
+def _told(tool: Callable[P, Awaitable[T]]) -> Callable[P, Awaitable[T]]:
+    """A tool that says what is the matter, and what to do instead."""
+
+    @functools.wraps(tool)
+    async def answered(*arguments: P.args, **named: P.kwargs) -> T:
+        try:
+            return await tool(*arguments, **named)
+        except ChangeRefused as refused:
+            raise ToolError(f"{refused.reason} {_HELP.get(refused.about, '')}".strip()) from None
+        except (BadForm, NotDone, JournalUnreadable, KafkaError, ClientError) as problem:
+            raise ToolError(f"{type(problem).__name__}: {problem}") from None
+
+    return answered
+
+
+def _of(asked: Asked) -> tuple[Toolbox, Person]:
+    toolbox = asked.request_context.lifespan_context
+    return toolbox, toolbox.person(asked.request_context.request)
+
+
+@_told
+async def list_clusters(asked: Asked) -> d.Clusters:
+    """The clusters: how many groups have which status, with the sums of lag."""
+    toolbox, person = _of(asked)
+    await toolbox.look(None)
+    return toolbox.reading.clusters(person)
+
+
+@_told
+async def list_groups(
+    asked: Asked, cluster: str, q: str = "", status: Status | None = None, limit: Limit = 50, cursor: Cursor = None
+) -> d.Groups:
+    """The groups of a cluster by name, with status, reason, lag and trend. `q`: a part of the name."""
+    toolbox, person = _of(asked)
+    await toolbox.look(cluster)
+    return toolbox.reading.groups(person, cluster, Wish(q, status or ""), Wanted(limit, cursor))
+
+
+@_told
+async def describe_group(asked: Asked, cluster: str, group: str, limit: Limit = 20) -> Described:
+    """A group with its first partitions (offsets, lag, status of each) and members."""
+    toolbox, person = _of(asked)
+    await toolbox.look(cluster)
+    reading, page = toolbox.reading, Wanted(limit)
+    found = reading.group(person, cluster, group)
+    members = reading.members(person, cluster, group, page).members
+    offsets = reading.offsets(person, cluster, group, page).offsets
+    return Described(**found.model_dump(), offsets=offsets, offsets_in_all=found.partitions, assigned_to=members)
+
+
+@_told
+async def explain_group(
+    asked: Asked, cluster: str, group: str, interval_s: Annotated[float, Field(ge=0.1, le=_LONGEST_S)] = 10
+) -> Causes:
+    """Why a group does not move: two looks at the cluster, and facts, the reason first, each with a command that
+    helps. Values of records are not told.
+    """
+    toolbox, person = _of(asked)
+    toolbox.reading.acting.group(person, cluster, group)
+    async with toolbox.open_admins[cluster]() as admin:
+        found = await explain(admin, group, interval_s=interval_s)
+    facts = [
+        Cause(
+            cause=str(fact.cause),
+            topic=fact.place and fact.place.topic,
+            partition=fact.place and fact.place.partition,
+            fact=fact.text,
+            command=text(command(way_to(cluster, toolbox.ways), fact.words, fact.names)),
+            offset=fact.offset,
+        )
+        for fact in found.facts[:_MOST_FACTS]
+    ]
+    return Causes(group=group, waiting=found.waiting, facts=facts, problems=problem_rows(found.problems))
+
+
+@_told
+async def make_plan(asked: Asked, wanted: d.PlanRequest, limit: Limit = 50) -> d.Plan:
+    """Plan to reset, clone or delete a group's offsets: before and after of each partition. Nothing is changed."""
+    toolbox, person = _of(asked)
+    await toolbox.look(wanted.cluster)
+    return toolbox.reading.plan(await toolbox.acting.plan(person, wanted.form()), Wanted(limit))
+
+
+@_told
+async def plan_undo(asked: Asked, cluster: str, change_id: str, limit: Limit = 50) -> d.Plan:
+    """Plan what takes a change back; `apply_plan` does it. Nothing is changed."""
+    toolbox, person = _of(asked)
+    await toolbox.look(cluster)
+    return toolbox.reading.plan(await toolbox.acting.undo(person, cluster, change_id), Wanted(limit))
+
+
+@_told
+async def list_plans(asked: Asked, limit: Limit = 20, cursor: Cursor = None) -> d.Plans:
+    """The plans that were made here, the latest first."""
+    toolbox, person = _of(asked)
+    return toolbox.reading.plans(person, Wanted(limit, cursor))
+
+
+@_told
+async def show_plan(asked: Asked, plan_id: str, limit: Limit = 50, cursor: Cursor = None) -> d.Plan:
+    """A plan with its partitions, and its outcome once it was applied."""
+    toolbox, person = _of(asked)
+    return toolbox.reading.plan(toolbox.acting.entry(person, plan_id), Wanted(limit, cursor))
+
+
+@_told
+async def list_changes(asked: Asked, group: str = "", limit: Limit = 20, cursor: Cursor = None) -> d.History:
+    """The journal: changes that were made, the latest first. Their ids are for `plan_undo`."""
+    toolbox, person = _of(asked)
+    await toolbox.look(None)
+    return await toolbox.reading.history(person, group, Wanted(limit, cursor))
+
+
+@_told
+async def _confirmed(asked: Asked, plan_id: str) -> Confirmation | Elicit[Confirmation]:
+    toolbox, person = _of(asked)
+    entry = toolbox.acting.entry(person, plan_id)
+    if toolbox.allows_apply:
+        return Confirmation(apply=True)
+    known = asked.client_capabilities
+    if known is None or known.elicitation is None:
+        raise ToolError(
+            "Nothing was changed: this client cannot ask a person to confirm (elicitation). A person can run "
+            f"{text(entry.plan.command)!r} and apply that plan, or start groupkeeper mcp with --allow-apply."
+        )
+    names = ", ".join(entry.group_ids[:3]) + (" …" if len(entry.group_ids) > 3 else "")
+    changes = sum(len(group.changes) for group in entry.plan.groups)
+    question = f"Apply the plan ({entry.plan.kind}) of {names} on {entry.cluster}: {changes} partitions?"
+    return Elicit(" ".join([question, *remarks_of(entry)]), Confirmation)
+
+
+@_told
+async def apply_plan(
+    asked: Asked, plan_id: str, answer: Annotated[ElicitationResult[Confirmation], Resolve(_confirmed)]
+) -> d.Plan:
+    """Apply a plan, if all of it still fits the cluster, at most once. A person is asked first."""
+    toolbox, person = _of(asked)
+    if not (isinstance(answer, AcceptedElicitation) and answer.data.apply):
+        raise ToolError("Nothing was changed: the person did not confirm. show_plan has the plan, to talk about it.")
+    entry = toolbox.acting.entry(person, plan_id)
+    entry = await toolbox.acting.apply(person, plan_id, str(len(entry.group_ids)))
+    if entry.stage is DeskStage.PLANNED:
+        problems = problems_of(entry)
+        why = "; ".join(f"{each.group}: {each.message}" for each in problems[:5])
+        raise ToolError(f"{outcome_of(entry, problems)[1]} {why} make_plan makes a new plan.")
+    return toolbox.reading.plan(entry, Wanted(50))
+
+
+def server_of(toolbox: Toolbox) -> MCPServer[Toolbox]:
+    """The server, for any transport."""
+
+    @asynccontextmanager
+    async def lifespan(_: MCPServer[Toolbox]) -> AsyncIterator[Toolbox]:
+        yield toolbox
+
+    server = MCPServer[Toolbox](
+        "groupkeeper",
+        version=__version__,
+        instructions="Kafka consumer groups. Look (list_groups), explain (explain_group), plan (make_plan), show the "
+        "plan to the person, then apply_plan. A change is taken back with plan_undo and apply_plan.",
+        lifespan=lifespan,
+        log_level="WARNING",
+    )
+    reading = (list_clusters, list_groups, describe_group, explain_group, list_plans, show_plan, list_changes)
+    for tool in (*reading, make_plan, plan_undo):
+        server.add_tool(tool, annotations=ToolAnnotations(read_only_hint=tool in reading, destructive_hint=False))
+    server.add_tool(apply_plan, annotations=ToolAnnotations(destructive_hint=True, idempotent_hint=True))
+    return server
