@@ -8,7 +8,6 @@ import socket
 import struct
 import sys
 import time
-import weakref
 from collections.abc import Awaitable, Callable
 from importlib import import_module
 from pathlib import Path
@@ -161,14 +160,20 @@ async def test_a_closed_connection_with_a_waiting_request_is_no_garbage(broker: 
     async with asyncio.timeout(20):
         while not any(one.idle_since() == math.inf for one in broker.server.connections):  # noqa: ASYNC110
             await asyncio.sleep(0)
-    closed = [weakref.ref(one) for one in broker.server.connections]
+    gc.collect()
     gc.disable()
+    gc.set_debug(gc.DEBUG_SAVEALL)
     try:
         wire.writer.transport.abort()
         async with asyncio.timeout(20):
-            while any(one() for one in closed):  # noqa: ASYNC110
+            while broker.server.connections:  # noqa: ASYNC110
                 await asyncio.sleep(0)
+        await asyncio.sleep(0.05)
+        gc.collect()
+        assert [one for one in gc.garbage if isinstance(one, Connection)] == []
     finally:
+        gc.set_debug(0)
+        gc.garbage.clear()
         gc.enable()
 
 
