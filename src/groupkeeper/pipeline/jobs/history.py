@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
 
+import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -18,7 +18,7 @@ from groupkeeper.pipeline.kafka.instants import ClusterIdentity
 from groupkeeper.pipeline.kafka.options import ReadOptions
 from groupkeeper.pipeline.kafka.planning import RECORDS_PER_TASK, Range, pack
 from groupkeeper.pipeline.kafka.retention import Retentions
-from groupkeeper.pipeline.kafka.source import write_ranges
+from groupkeeper.pipeline.kafka.source import read_ranges, write_ranges
 from groupkeeper.pipeline.kafka.written import Counts, Written
 from groupkeeper.pipeline.relations import Rows, loaded, together
 from groupkeeper.pipeline.runtime.executors import described, run_tasks
@@ -59,13 +59,28 @@ class Aside(NamedTuple):
         return Staged(table, self.directory, [f"{self.directory}/{name}" for name in names])
 
 
-def read_aside(
-    spark: SparkSession, ranges: Iterable[Range], options: ReadOptions, directory: str, folder: Path
-) -> Aside:
-    """Tasks read the ranges of the log, and write their rows to `folder`, which Output calls `directory`."""
-    tasks = pack(list(ranges), options._replace(max_records_per_task=options.max_records_per_task or RECORDS_PER_TASK))
+def read_aside(output: Output, ranges: Sequence[Range], options: ReadOptions) -> Aside:
+    """Tasks read the ranges of the log, and write their rows to the directory, which is on this machine."""
+    tasks = _packed(ranges, options)
+    directory, folder = output.folder_aside(DECODED)
     work = partial(write_ranges, tasks, options, folder)
-    return Aside(directory, Written.together(run_tasks(spark, "reading the offsets topics", len(tasks), work)))
+    return Aside(directory, Written.together(run_tasks(output.spark, "reading the offsets topics", len(tasks), work)))
+
+
+def read_rows(spark: SparkSession, ranges: Sequence[Range], options: ReadOptions) -> DataFrame:
+    """The same rows where only Spark writes: tasks read them when they are asked for."""
+    tasks = _packed(ranges, options)
+
+    def rows(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                yield from read_ranges(tasks[number], options)
+
+    return spark.range(0, len(tasks), 1, max(1, len(tasks))).mapInArrow(rows, DECODED.ddl)
+
+
+def _packed(ranges: Sequence[Range], options: ReadOptions) -> list[list[Range]]:
+    return pack(ranges, options._replace(max_records_per_task=options.max_records_per_task or RECORDS_PER_TASK))
 
 
 class _New(NamedTuple):

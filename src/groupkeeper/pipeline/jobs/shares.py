@@ -195,7 +195,7 @@ def _packed(name: str, shares: int, has_groups: bool, batches: Iterable[pa.Recor
             parts = tuple(batch.filter(pa.array(own == share)) for share in range(shares))
         for share, part in enumerate(parts):
             if len(part):
-                columns = [pa.array([share], pa.int32()), pa.array([name]), pa.array([_ipc(part)])]
+                columns = [pa.array([share], pa.int32()), pa.array([name]), pa.array([ipc(part)])]
                 yield pa.RecordBatch.from_arrays(columns, names=["share", "input", "rows"])
 
 
@@ -226,10 +226,11 @@ def _rows_of(name: str, found: pa.Table | Exception | _Files) -> Iterator[dict[s
         yield {"name": name, "error": pickle.dumps(found)}
     else:
         for batch in found.to_batches(_BATCH):
-            yield {"name": name, "rows": _ipc(batch)}
+            yield {"name": name, "rows": ipc(batch)}
 
 
-def _ipc(batch: pa.RecordBatch) -> bytes:
+def ipc(batch: pa.RecordBatch) -> bytes:
+    """A batch in Arrow's form for streams."""
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, batch.schema) as stream:
         stream.write_batch(batch)
@@ -257,7 +258,7 @@ def _staged_elsewhere(
                 return error
             with described(output.spark, f"{name}: {description}"):
                 ddl = f"{each.table.ddl}, `{OPEN}` BOOLEAN" if each.adds else each.table.ddl
-                rows = kept.where(kept["name"] == name).select("rows").mapInArrow(_unpacked, ddl)
+                rows = kept.where(kept["name"] == name).select("rows").mapInArrow(unpacked, ddl)
                 return output.stage_parts(rows, each.table, OPEN) if each.adds else output.stage(rows, each.table)
 
         with ThreadPoolExecutor(len(wanted)) as pool:
@@ -266,7 +267,8 @@ def _staged_elsewhere(
         output.files.remove(path)
 
 
-def _unpacked(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def unpacked(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The batches in the column `rows`."""
     for batch in batches:
         for rows in batch["rows"].to_pylist():
             yield from _of_ipc(rows).to_batches()

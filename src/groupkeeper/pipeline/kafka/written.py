@@ -63,6 +63,14 @@ class Written(NamedTuple):
             spans.add(own.spans)
         return Written(tuple(commits), tuple(rest), counts, spans.all)
 
+    @staticmethod
+    def nowhere(batches: Iterable[pa.RecordBatch]) -> Written:
+        """The same without files: only where the rows begin and end."""
+        spans = _Spans()
+        for batch in batches:
+            spans.add(_spans(batch))
+        return Written(spans=spans.all)
+
     @property
     def ends(self) -> dict[str, dict[int, int]]:
         """By cluster and log partition the offset after the last one."""
