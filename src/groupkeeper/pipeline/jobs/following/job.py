@@ -6,7 +6,8 @@ import pickle
 import tempfile
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -92,19 +93,31 @@ def follow(
         )
         refreshing = Refreshing(output, run, checkpoints, owners, journals)
         batches = Batches(output, parsed, run, refreshing, Path(own), stop, (interval_s, refresh_s))
-        batches.order()
-        failures = 0
-        while (failure := _followed(output, batches, run, Path(own), interval_s)) is not None:
-            failures = 1 if batches.taken else failures + 1
-            if failure is batches.error or failures == _TRIES:
-                raise failure
-            run.watch.problem(Problem(None, f"{cause_of(failure) or first_line(failure)}; trying again"))
+        again(partial(_followed, output, batches, run, Path(own), interval_s), batches, run)
         return run.summary
+
+
+def again(followed: Callable[[], Exception | None], batches: Batches, run: Run) -> None:
+    """Runs the query again, after a pause, where it or a batch has failed: a disk may be full for a while. Raises what
+    lets the query fail before any batch.
+    """
+    outage, failures = Outage(), 0
+    while (failure := followed()) is not None:
+        if batches.taken:
+            outage.end()
+        failures = 0 if batches.taken or failure is batches.error else failures + 1
+        if failures == _TRIES:
+            raise failure
+        if outage.is_news(text := f"{cause_of(failure) or first_line(failure)}"):
+            run.watch.problem(Problem(None, f"{text}; trying again"))
+        outage.pause(time.monotonic())
+        batches.stop.wait(outage.retry_at - time.monotonic())
 
 
 def _followed(output: Output, batches: Batches, run: Run, folder: Path, interval_s: float) -> Exception | None:
     """Runs the query until it is stopped, or fails for the reason that is returned."""
-    batches.taken = 0
+    batches.taken, batches.error = 0, None
+    batches.order()
     query = _started(output, batches, folder, interval_s)
     try:
         while query.isActive and batches.error is None and not batches.stop.wait(_LOOK_S):
@@ -149,14 +162,16 @@ class Batches:
         self._folder = folder
         self.stop = stop
         self._refreshing = refreshing
-        self._refresh_s, self._often_s = every_s[1], min(every_s)
+        self._interval_s, self._refresh_s = every_s
+        self._often_s = min(every_s)
         self._measure_at = 0.0
         """When (of time.time) the next tables are due."""
         self._aside: tuple[str, Path] | None = None
         self._outages = tuple(Outage() for _ in options.clusters)
         self._read: set[int] = set()
         """Clusters that have been read up to their end once."""
-        self._late: set[str] = set()
+        self._slow: set[int] = set()
+        """Those of them that hold up a batch by more than half of the interval."""
         self._identities: dict[str, ClusterIdentity] = {}
         self._same: list[str] = []
         self._unread: dict[str, str] = {}
@@ -171,12 +186,16 @@ class Batches:
         now = time.monotonic()
         numbers = [number for number, each in enumerate(self._outages) if each.retry_at <= now]
         if self._output.is_here:
+            if self._aside is not None:
+                self._output.files.remove(self._aside[0])
             self._aside = self._output.folder_aside(DECODED)
         ledger = self._output.ledger
         orders = Orders(
             options=self.options,
             numbers=numbers,
             away=frozenset(number for number in numbers if self._outages[number].is_away),
+            slow=frozenset(self._slow),
+            patience_s=min(PATIENCE_S, max(1.0, self._interval_s / 2)),
             measure_at=self._measure_at,
             alive=self._alive,
             next_offsets=ledger.next_offsets,
@@ -258,8 +277,6 @@ class Batches:
             decoded = decoded.where(decoded["cluster"].isin(kept))
         reached = {each.reading.name: each.reached for each in read if each.reached}
         if not reached:
-            if self._aside is not None:
-                self._output.files.remove(self._aside[0])
             return
         appended = append(self._output, decoded, self.retentions, reached, self._identities)
         self._run.append(appended.rows)
@@ -284,12 +301,13 @@ class Batches:
             self._run.watch.note(f"cluster {name} is read again")
         if self.failed.pop(name, None) is not None or (is_to_end and number not in self._read):
             self._measure_at = 0.0  # the tables do not show it yet
+        if number in self._read and read.is_slow and number not in self._slow:
+            self._run.watch.note(f"cluster {name} is slow: it is read only for each refresh of the tables")
+            self._slow.add(number)
+        elif is_to_end and not read.is_slow:
+            self._slow.discard(number)
         if is_to_end:
             self._read.add(number)
-            self._late.discard(name)
-        elif number in self._read and name not in self._late:
-            self._run.watch.note(f"cluster {name} is read slowly: its tables are behind, others do not wait for it")
-            self._late.add(name)
 
     def _fail(self, number: int, why: Failed) -> None:
         """Retries the cluster after a pause."""
@@ -310,6 +328,7 @@ class _Read(NamedTuple):
     reached: Mapping[int, int]
     is_whole: bool
     failed: Failed | None
+    is_slow: bool
 
 
 def _read(answer: Answer, receipts: Sequence[Receipt]) -> list[_Read]:
@@ -324,7 +343,8 @@ def _read(answer: Answer, receipts: Sequence[Receipt]) -> list[_Read]:
             reached = {each.partition: each.end for each in reading.ranges}
         elif len(own) == 1 and not own[0].part.is_shared:
             reached = dict(own[0].reached)
-        found.append(_Read(reading, [each.written for each in own if reached], reached, is_whole, failed))
+        found.append(_Read(reading, [each.written for each in own if reached], reached, is_whole, failed,
+                           any(each.is_slow for each in own)))  # fmt: skip
     return found
 
 

@@ -66,6 +66,10 @@ class Orders(NamedTuple):
     """The clusters to ask, by their numbers in the options."""
     away: frozenset[int]
     """Those of them that did not answer before: they are not waited for."""
+    slow: frozenset[int]
+    """Those that hold up a batch: asked only where all logs are measured."""
+    patience_s: float
+    """So long a task reads a cluster, except for the fetch that is under way then."""
     measure_at: float
     """The time (of time.time) from which on all logs are measured for the next tables."""
     alive: Mapping[int, Mapping[str, Sequence[int]]]
@@ -118,12 +122,15 @@ class Receipt(NamedTuple):
     reached: Mapping[int, int]
     is_whole: bool
     failed: Failed | None = None
+    is_slow: bool = False
+    """It took longer than a task is to read a cluster."""
 
 
 class _Tasks(NamedTuple):
     parts: Sequence[Part]
     options: ReadOptions
     folder: Path | None
+    patience_s: float
 
 
 def write_orders(folder: Path, orders: Orders) -> None:
@@ -195,14 +202,15 @@ class _Reader(DataSourceStreamReader):
         (self._folder / _SIZE).write_text(str(sum(each.size for each in answer.readings)))
         options = named(orders.options, answer.plan.ranges)
         tasks = tasks_of(answer.readings, options) or [[]]
-        return [InputPartition(packed(_Tasks(parts, options, orders.folder))) for parts in tasks]
+        return [InputPartition(packed(_Tasks(parts, options, orders.folder, orders.patience_s))) for parts in tasks]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         tasks: _Tasks = pickle.loads(partition.value)
         if not tasks.parts:
             return
         with ThreadPoolExecutor(len(tasks.parts)) as pool:  # a cluster that hangs holds up no other
-            for receipt, rows in pool.map(partial(read_part, options=tasks.options, folder=tasks.folder), tasks.parts):
+            work = partial(read_part, options=tasks.options, folder=tasks.folder, patience_s=tasks.patience_s)
+            for receipt, rows in pool.map(work, tasks.parts):
                 for each in rows:
                     yield _row(False, ipc(each))
                 yield _row(True, packed(receipt))
@@ -227,6 +235,8 @@ class Planner:
     def answer(self, orders: Orders) -> Answer:
         """What the clusters have that the tables lack."""
         is_measured = time.time() >= orders.measure_at
+        if not is_measured:
+            orders = orders._replace(numbers=[number for number in orders.numbers if number not in orders.slow])
         self._ask(orders, is_measured)
         planned: dict[int, Planned] = {}
         errors: dict[int, SourceError] = {}
@@ -326,13 +336,14 @@ def tasks_of(left: Sequence[Reading], options: ReadOptions) -> list[list[Part]]:
 
 
 def read_part(
-    part: Part, *, options: ReadOptions, folder: Path | None, clock: Callable[[], float] = time.monotonic
-) -> tuple[Receipt, list[pa.RecordBatch]]:
+    part: Part, *, options: ReadOptions, folder: Path | None, patience_s: float = PATIENCE_S,
+    clock: Callable[[], float] = time.monotonic,
+) -> tuple[Receipt, list[pa.RecordBatch]]:  # fmt: skip
     """Reads a cluster as far as it comes in time: a slow one goes on in the next batch. A part of a large cluster is
     read to its end.
     """
     reading = part.reading
-    rows = _Rows(reading.ranges, options, None if part.is_shared else clock() + PATIENCE_S, clock)
+    rows = _Rows(reading.ranges, options, None if part.is_shared else clock() + patience_s, clock)
     kept: list[pa.RecordBatch] = []
     if folder is None:
         kept = list(rows)
@@ -344,7 +355,8 @@ def read_part(
     reached = {each.partition: each.end if rows.is_whole else each.start for each in reading.ranges}
     if not rows.is_whole:
         reached |= written.ends.get(reading.name, {})
-    return Receipt(part, written, reached, rows.is_whole, rows.failed), kept
+    is_whole = reached == {each.partition: each.end for each in reading.ranges}
+    return Receipt(part, written, reached, is_whole, rows.failed, rows.is_slow), kept
 
 
 class _Rows:
@@ -355,6 +367,7 @@ class _Rows:
     ) -> None:
         self._ranges, self._options, self._deadline, self._clock = ranges, options, deadline, clock
         self.is_whole = False
+        self.is_slow = False
         self.failed: Failed | None = None
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
@@ -362,7 +375,8 @@ class _Rows:
             with contextlib.closing(read_ranges(self._ranges, self._options)) as rows:  # type: ignore[type-var]
                 for batch in rows:
                     yield batch
-                    if self._deadline is not None and self._clock() >= self._deadline:
+                    self.is_slow = self._deadline is not None and self._clock() >= self._deadline
+                    if self.is_slow:
                         return
             self.is_whole = True
         except SourceError as error:

@@ -138,12 +138,37 @@ def test_a_cluster_that_is_late_is_named_once() -> None:
     found = Clusters()
     for cut in (frozenset([1]), frozenset[int]()):  # a long first read is not late
         found.note(receipt(0), receipt(1), cut=cut)
+    slow = receipt(1)._replace(is_slow=True)
     for _ in range(2):
-        found.note(receipt(0), receipt(1, 40))
-    assert found.said.notes == ["cluster b is read slowly: its tables are behind, others do not wait for it"]
+        found.note(receipt(0), slow)
+    assert found.said.notes == ["cluster b is slow: it is read only for each refresh of the tables"]
+    assert found._slow == {1}
     found.note(receipt(0), receipt(1))
-    found.note(receipt(0), receipt(1, 40))
+    assert found._slow == set()
+    found.note(receipt(0), slow)
     assert len(found.said.notes) == 2
+
+
+def test_what_fails_is_told_once_and_tried_again() -> None:
+    """A full disk; and processes of Spark that do not start, which are given up in the end."""
+    found = Clusters()
+    found.stop.set()  # so that there are no pauses
+    full = OSError("No space left on device")
+    tries: list[Exception | None] = [full, full, full, full, None]
+
+    def followed() -> Exception | None:
+        found.error = tries.pop(0)
+        return found.error
+
+    job.again(followed, found, Run(found.said))
+    assert (tries, found.said.problems) == ([], ["No space left on device; trying again"])
+
+    found.error = None
+    late = SourceError("Python worker failed to connect back.")
+    starts: list[Exception] = [late] * 5
+    with pytest.raises(SourceError, match="failed to connect back"):
+        job.again(starts.pop, found, Run(found.said))
+    assert (len(starts), len(found.said.problems)) == (2, 2)
 
 
 def test_tables_are_due_at_once_when_a_cluster_is_read_that_they_do_not_show() -> None:

@@ -63,7 +63,7 @@ def options_of(*servers: str, **properties: str) -> ReadOptions:
 
 def orders(options: ReadOptions, known: NextOffsets | None = None, **more: object) -> Orders:
     numbers = range(len(options.clusters))
-    found = Orders(options, numbers, frozenset(), 0.0, {}, known or {}, {}, frozenset(), None)
+    found = Orders(options, numbers, frozenset(), frozenset(), 5.0, 0.0, {}, known or {}, {}, frozenset(), None)
     return found._replace(**more)  # type: ignore[arg-type]
 
 
@@ -93,6 +93,21 @@ def test_all_logs_are_measured_only_for_tables(broker: BackgroundBroker) -> None
         answer = planner.answer(orders(options, measure_at=measure_at))
         topics.append((answer.is_measured, {key.topic for key in answer.plan.instants["c0"].logs}))
     assert topics == [(False, {TOPIC}), (True, {TOPIC, "orders"})]
+
+
+def test_a_slow_cluster_is_asked_only_for_tables(broker: BackgroundBroker) -> None:
+    options, planner = options_of(broker.bootstrap_servers), Planner()
+    found = [
+        [each.name for each in planner.answer(orders(options, slow=frozenset([0]), measure_at=measure_at)).readings]
+        for measure_at in (time.time() + 3600, 0.0)
+    ]
+    assert found == [[], ["c0"]]
+
+
+def test_a_read_that_takes_long_is_slow_though_it_is_whole(broker: BackgroundBroker) -> None:
+    options, planner = options_of(broker.bootstrap_servers), Planner()
+    ((receipt, _),) = read(planner.answer(orders(options)), options, clock=iter(range(0, 100, 5)).__next__)
+    assert (receipt.is_whole, receipt.is_slow) == (True, True)
 
 
 def test_a_cluster_that_says_nothing_is_waited_for_once(broker: BackgroundBroker) -> None:
@@ -198,6 +213,8 @@ def test_rows_are_packed_as_arrow(broker: BackgroundBroker) -> None:
     """Where tasks cannot write: receipts and rows are told apart."""
     options = options_of(broker.bootstrap_servers)
     answer = Planner().answer(orders(options))
-    tasks = source._Tasks([Part(each, False) for each in answer.readings], named(options, answer.plan.ranges), None)
+    tasks = source._Tasks(
+        [Part(each, False) for each in answer.readings], named(options, answer.plan.ranges), None, 5.0
+    )
     found = pa.Table.from_batches(source._Reader(Path()).read(InputPartition(packed(tasks))))
     assert found["is_receipt"].to_pylist() == [False, True]
