@@ -151,6 +151,7 @@ async def test_clients_with_many_requests_share_a_turn(broker: Broker, connect: 
     assert sorted(waits)[2] < 0.06
 
 
+@pytest.mark.skipif(not hasattr(gc, "set_debug"), reason="PyPy counts no references: all that is not used is garbage")
 async def test_a_closed_connection_with_a_waiting_request_is_no_garbage(broker: Broker, connect: Connect) -> None:
     broker.topics.create("t", 1)
     wire = await connect(broker)
