@@ -203,6 +203,19 @@ def test_mail_of_one_alert_is_one_thread() -> None:
     assert NOTICE.command in got
 
 
+def test_a_name_makes_no_header_of_mail() -> None:
+    notice = NOTICE._replace(key=NOTICE.key._replace(group="=?utf-8?q?x=0D=0ABcc:_evil@x.org?="))
+    _, message = request_of(notice, hook(Template.MAIL)._replace(sender="a@b", recipients=("c@d",)))
+    again = message_from_string(message.as_string(), policy=default)
+    assert (again["Bcc"], "evil" in again["Subject"], "\n" in again["Subject"]) == (None, True, False)
+
+
+@pytest.mark.parametrize("host", ["mail..example", "x" * 64 + ".example", "bot:p%C3%A4ss@127.0.0.1:1"])
+def test_mail_to_an_address_that_cannot_be_is_a_failure(host: str) -> None:
+    mail = hook(Template.MAIL)._replace(url=f"smtp://{host}", sender="a@b", recipients=("c@d",))
+    assert post(*request_of(NOTICE, mail)) is not None
+
+
 @pytest.mark.parametrize(
     ("replies", "user", "expected"),
     [

@@ -6,6 +6,7 @@ import contextlib
 import smtplib
 import ssl
 from collections.abc import Mapping
+from email.errors import MessageError
 from email.message import EmailMessage
 from urllib.parse import unquote, urlsplit
 
@@ -41,7 +42,9 @@ def send_mail(url: str, message: EmailMessage) -> Failure | None:
         return _refused(error.recipients)
     except smtplib.SMTPResponseException as error:
         return _of_status(error.smtp_code)
-    except (smtplib.SMTPException, OSError) as error:
+    except ValueError as error:  # a host, a password or an address that SMTP cannot carry
+        return Failure("bad address", f"it cannot be sent by SMTP: {type(error).__name__}", is_final=True)
+    except (smtplib.SMTPException, MessageError, OSError) as error:
         text = error.strerror if isinstance(error, OSError) and error.strerror else type(error).__name__
         return Failure("not reached", f"not reached: {text}", may_be_taken=is_sent)
     if refused:  # some of the recipients: the others would get it twice

@@ -129,7 +129,8 @@ def _mail(notice: Notice, webhook: Webhook) -> EmailMessage:
     message = EmailMessage()
     message["From"], message["To"] = webhook.sender, ", ".join(webhook.recipients)
     subject = title(notice) + (" (still)" if notice.is_repeat else "")
-    message["Subject"] = "".join(each if each.isprintable() else "\ufffd" for each in subject)
+    # A group's name may look like an encoded header, which some versions of Python decode, with ends of lines in it.
+    message["Subject"] = "".join(each if each.isprintable() else "\ufffd" for each in subject).replace("=?", "=\ufffd")
     message["Date"] = format_datetime(datetime.fromtimestamp(notice.at_ms / 1000, UTC))
     thread = hashlib.sha256("\0".join((*notice.key, str(notice.since_ms))).encode("utf-8", "surrogatepass")).hexdigest()
     message["References"] = f"<{thread[:32]}@groupkeeper>"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -68,9 +69,9 @@ async def delete_offsets(
     try:
         deleted = await admin.delete_consumer_group_offsets(group_id, wanted, timeout_ms=timeout_ms)
     except (KafkaError, ClientError) as refusal:
-        _end(recorder, begun, Batch({}, {group_id: refusal}))
+        await _end(recorder, begun, Batch({}, {group_id: refusal}))
         return DeletedOffsets(dict.fromkeys(wanted, refusal), dict(described.failed), refusal)
-    _end(recorder, begun, Batch({group_id: deleted}))
+    await _end(recorder, begun, Batch({group_id: deleted}))
     return DeletedOffsets({tp: deleted.failed.get(tp) for tp in wanted}, dict(described.failed))
 
 
@@ -109,9 +110,9 @@ async def delete_any_groups(
     try:
         deleted = await admin.delete_consumer_groups(group_ids, timeout_ms=timeout_ms)
     except (KafkaError, ClientError) as refusal:
-        _end(recorder, begun, Batch({}, dict.fromkeys(group_ids, refusal)))
+        await _end(recorder, begun, Batch({}, dict.fromkeys(group_ids, refusal)))
         raise
-    _end(recorder, begun, Batch({group_id: Batch() for group_id in deleted.done}, deleted.failed))
+    await _end(recorder, begun, Batch({group_id: Batch() for group_id in deleted.done}, deleted.failed))
     return deleted
 
 
@@ -145,9 +146,9 @@ async def _begin(
     if not any(commit for offsets in committed.values() for commit in offsets.values()):
         return None
     plan = deletions(committed, await known_cluster_id(admin, timeout_ms=timeout_ms), kind)
-    return recorder.begin(plan, admin.principal)
+    return await asyncio.to_thread(recorder.begin, plan, admin.principal)
 
 
-def _end(recorder: Recorder | None, begun: Begun | None, outcome: Batch[str, Outcome]) -> None:
+async def _end(recorder: Recorder | None, begun: Begun | None, outcome: Batch[str, Outcome]) -> None:
     if recorder is not None:
-        recorder.end(begun, *judged(outcome))
+        await asyncio.to_thread(recorder.end, begun, *judged(outcome))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterable, Mapping
 
 from groupkeeper.client.admin import Admin
@@ -167,7 +168,8 @@ class ShareDeletion:
                 self._places[group_id] = list(changes)
         if plans:
             cluster_id = await known_cluster_id(self._admin, timeout_ms=self._timeout_ms)
-            self._begun = self._recorder.begin(Plan(cluster_id, tuple(plans), self._kind), self._admin.principal)
+            plan = Plan(cluster_id, tuple(plans), self._kind)
+            self._begun = await asyncio.to_thread(self._recorder.begin, plan, self._admin.principal)
 
     def end(self, failed: Mapping[str, Failure], topics: Mapping[str, Failure] = {}) -> None:
         """Write down what became of it: groups that failed as a whole, and topics that did."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
@@ -289,7 +290,7 @@ async def abort(admin: Admin, planned: Abort, recorder: Recorder | None) -> Abor
     plan = Plan(
         cluster_id, (GroupPlan(now.name, dict.fromkeys(now.places, Change(None, None))),), Kind.ABORT_TRANSACTION
     )
-    begun = None if recorder is None else recorder.begin(plan, admin.principal)
+    begun = None if recorder is None else await asyncio.to_thread(recorder.begin, plan, admin.principal)
     try:
         if now.transactional_id is not None:
             (await admin.fence_producers([now.transactional_id])).result(now.transactional_id)
@@ -299,8 +300,9 @@ async def abort(admin: Admin, planned: Abort, recorder: Recorder | None) -> Abor
     except (ClientError, KafkaError) as failure:
         if recorder is not None:
             result = ApplyResult.PARTLY if isinstance(failure, UNANSWERED) else ApplyResult.REFUSED
-            recorder.end(begun, result, [Lost(now.name, None, None, error_name(failure), str(failure))])
+            lost = [Lost(now.name, None, None, error_name(failure), str(failure))]
+            await asyncio.to_thread(recorder.end, begun, result, lost)
         raise
     if recorder is not None:
-        recorder.end(begun, ApplyResult.APPLIED)
+        await asyncio.to_thread(recorder.end, begun, ApplyResult.APPLIED)
     return now

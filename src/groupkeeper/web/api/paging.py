@@ -43,7 +43,10 @@ def _written(key: Key) -> str:
 
 def _read(cursor: str) -> Key:
     """Raises ValueError."""
-    found = json.loads(base64.urlsafe_b64decode(cursor.encode("ascii")))
+    try:
+        found = json.loads(base64.urlsafe_b64decode(cursor.encode("ascii")))
+    except RecursionError:
+        raise ValueError from None
     if not isinstance(found, list):
         raise ValueError
     return tuple(found)
