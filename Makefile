@@ -7,8 +7,8 @@ CONFORMANCE_KIT ?= ../shared/conformance
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 PYTEST := -m pytest -n auto --dist loadgroup --no-loadscope-reorder
 QUICK_TESTS := $(filter-out tests/unit/__%, $(filter-out tests/unit/pipeline, $(wildcard tests/unit/*))) tests/scenarios tests/rules
-# PYPY_TESTS run on PyPy: their imports are there. PYPY_CLIENTS run on CPython, with a broker on PyPy.
-PYPY_TESTS := $(addprefix tests/, unit/broker unit/coordinator unit/protocol unit/security $(addprefix broker/, log network settings \
+# PYPY_TESTS run on PyPy: their imports are there, and none measures turns in milliseconds, as those of broker/network do. PYPY_CLIENTS run on CPython, with a broker on PyPy.
+PYPY_TESTS := $(addprefix tests/, unit/broker unit/coordinator unit/protocol unit/security $(addprefix broker/, log settings \
   test_cluster_apis.py test_memory.py test_share_fetch.py test_topics.py test_transactions.py))
 PYPY_CLIENTS := $(wildcard tests/conformance/broker/test_clients_*.py) $(addprefix tests/conformance/broker/, \
   shares test_consumer_protocol.py test_durability.py test_pypy.py test_transactions.py)

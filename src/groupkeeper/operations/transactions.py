@@ -261,7 +261,7 @@ async def plan_of_hanging(
             f"the transaction in {where} has a coordinator, which ends it: abort it by its transactional id, "
             f"{one.transactional_id}"
         )
-    if not is_forced:
+    if not is_forced or found.silent:  # one that did not reply may have it
         raise MayStillEnd(
             f"the transaction of {one.name} in {where} may still end by itself: {_doubt(one, found.silent, now_ms)}"
         )
