@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import socket
 import subprocess
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
@@ -109,6 +108,12 @@ async def test_a_group_is_listed_explained_planned_and_not_changed_unless_allowe
     assert {row["through"] for row in journal if row["event"] == "change"} == {"groupkeeper mcp"}
 
 
+async def test_a_group_is_explained_though_nothing_was_asked_before(broker: BackgroundBroker, tmp_path: Path) -> None:
+    async with connected(broker, tmp_path) as client:
+        why = await ask(client, "explain_group", cluster="prod", group="search", interval_s=0.1)
+        assert why["waiting"] == 8
+
+
 async def test_a_person_confirms_or_does_not(broker: BackgroundBroker, tmp_path: Path) -> None:
     questions: list[str] = []
     replies = [
@@ -138,28 +143,38 @@ async def test_a_person_confirms_or_does_not(broker: BackgroundBroker, tmp_path:
 @contextmanager
 def serving_http(broker: BackgroundBroker, folder: Path) -> Iterator[str]:
     (folder / "tokens").write_text(f"alice {ALICE}\n")
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = str(free.getsockname()[1])
-    words = [COMMAND, "mcp", "--bootstrap-server", f"prod={broker.bootstrap_servers}", "--http-port", port]
+    words = [COMMAND, "mcp", "--bootstrap-server", f"prod={broker.bootstrap_servers}", "--http-port", "0"]
     process = subprocess.Popen([*words, "--token-file", str(folder / "tokens")], stderr=subprocess.PIPE, text=True)
     try:
         assert process.stderr is not None
-        assert "serving tools" in process.stderr.readline()
-        yield f"http://127.0.0.1:{port}/mcp"
+        told, _, url = process.stderr.readline().strip().rpartition(" ")
+        assert told == "serving tools at"
+        yield url
     finally:
         process.kill()
         process.communicate()
 
 
 async def test_http_needs_a_token(broker: BackgroundBroker, tmp_path: Path) -> None:
-    transport = httpx2.AsyncHTTPTransport(retries=5)  # it listens a moment after it has said so
     with serving_http(broker, tmp_path) as url:
-        async with httpx2.AsyncClient(
-            headers={"Authorization": f"Bearer {ALICE}"}, timeout=20, transport=transport
-        ) as known:
+        async with httpx2.AsyncClient(headers={"Authorization": f"Bearer {ALICE}"}, timeout=20) as known:
             async with Client(streamable_http_client(url, http_client=known)) as client:
                 plan = await ask(client, "make_plan", wanted=RESET)
                 assert plan["made_by"] == "alice"
                 assert "cannot ask a person" in await refused(client, "apply_plan", plan_id=plan["id"])
-            for headers in ({"Authorization": "Bearer nothing-that-is-known"}, {"Authorization": ""}):
+            for headers in (
+                {"Authorization": "Bearer nothing-that-is-known"},
+                {"Authorization": "", "Cookie": "groupkeeper=1", "X-Forwarded-User": "alice"},
+            ):
                 assert (await known.post(url, json={}, headers=headers)).status_code == 401
+
+
+def test_a_port_that_is_taken_or_none_is_said(broker: BackgroundBroker, tmp_path: Path) -> None:
+    (tmp_path / "tokens").write_text(f"alice {ALICE}\n")
+    words = [COMMAND, "mcp", "--bootstrap-server", broker.bootstrap_servers, "--token-file", str(tmp_path / "tokens")]
+    taken = broker.bootstrap_servers.rpartition(":")[2]
+    for port, status, why in ((taken, 1, "give another --http-port"), ("65536", 2, "expected a port from 0 to 65535")):
+        ended = subprocess.run([*words, "--http-port", port], capture_output=True, text=True, timeout=60, check=False)
+        assert (ended.returncode, why in ended.stderr) == (status, True), ended.stderr
+        assert "Traceback" not in ended.stderr
+        assert "serving" not in ended.stderr

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import socket
 import time
 from argparse import Namespace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from groupkeeper.cli.framework import values
 from groupkeeper.cli.framework.clusters import UsageMistake, admin_of
 from groupkeeper.cli.framework.commands import Command
 from groupkeeper.cli.framework.journalling import OFF, VARIABLE, journal
@@ -26,6 +29,7 @@ if TYPE_CHECKING:
     from groupkeeper.web.api.tools import Toolbox
 
 _TIMEOUT_MS = 10_000
+_HOST = "127.0.0.1"
 _FRESH_S = 10.0
 """For so long a poll is as good as a new one."""
 
@@ -40,10 +44,10 @@ def _add_arguments(command: ArgumentParser) -> None:
     )
     command.add_argument(
         "--http-port",
-        type=int,
+        type=values.port,
         metavar="N",
-        help="serve streamable HTTP at http://127.0.0.1:N/mcp, for clients with a token; default: standard input and "
-        "output",
+        help="serve streamable HTTP at http://127.0.0.1:N/mcp, for clients with a token; 0: any free port; default: "
+        "standard input and output",
     )
     command.add_argument("--token-file", metavar="FILE", help="for --http-port: a name and a token in each row")
 
@@ -90,14 +94,20 @@ def _run(options: Namespace) -> int:
     except UsageMistake as mistake:
         options.refuse(str(mistake))
         raise
+    try:
+        listening = None if access is None else socket.create_server((_HOST, options.http_port))
+    except OSError as problem:
+        why = os.strerror(problem.errno or 0)
+        complain(f"error: cannot listen at {_HOST}:{options.http_port}: {why}; give another --http-port\n")
+        return 1
 
     async def run() -> None:
         server = server_of(toolbox)
         try:
-            if access is None:
+            if access is None or listening is None:
                 await server.run_stdio_async()
             else:
-                await _serve(server.streamable_http_app(), access, options.http_port)
+                await _serve(server.streamable_http_app(), access, listening)
         finally:
             await looks.close()
 
@@ -152,7 +162,7 @@ def _access(options: Namespace) -> Access | None:
     return Access(Roles(None, changes=True), tokens, is_open=False)
 
 
-async def _serve(app: Any, access: Access, port: int) -> None:
+async def _serve(app: Any, access: Access, listening: socket.socket) -> None:
     import uvicorn
     from starlette.requests import Request
     from starlette.responses import PlainTextResponse
@@ -164,8 +174,8 @@ async def _serve(app: Any, access: Access, port: int) -> None:
         else:
             await app(scope, receive, send)
 
-    complain(f"serving tools at http://127.0.0.1:{port}/mcp\n")
-    await uvicorn.Server(uvicorn.Config(known, port=port, log_level="warning", server_header=False)).serve()
+    complain(f"serving tools at http://{_HOST}:{listening.getsockname()[1]}/mcp\n")
+    await uvicorn.Server(uvicorn.Config(known, log_level="warning", server_header=False)).serve([listening])
 
 
 COMMAND = Command(

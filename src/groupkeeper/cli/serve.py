@@ -78,7 +78,7 @@ def _add_served(command: ArgumentParser) -> None:
     served = command.add_argument_group("what is served")
     served.add_argument("--host", default="127.0.0.1", help="address to listen at; default: 127.0.0.1")
     served.add_argument(
-        "--port", type=_port, default=8080, metavar="N", help="port to listen on; 0: any free port; default: 8080"
+        "--port", type=values.port, default=8080, metavar="N", help="port to listen on; 0: any free port; default: 8080"
     )
     served.add_argument(
         "--allowed-host",
@@ -144,12 +144,6 @@ def _rules(options: Namespace) -> Rules:
     """Raises UsageMistake."""
     rules = Rules((), (), {}) if options.rules is None else read_file("--rules", options.rules, read_rules)
     return rules.with_polls(options.interval)
-
-
-def _port(text: str) -> int:
-    if not (text.isascii() and text.isdecimal() and int(text) < 65536):
-        raise ArgumentTypeError(f"{text!r}: expected a port from 0 to 65535")
-    return int(text)
 
 
 def _metric_names(text: str) -> list[str]:

@@ -256,3 +256,10 @@ def count(text: str) -> int:
     if not (text.isascii() and text.isdecimal() and int(text) > 0):
         raise ArgumentTypeError(f"{text!r}: expected a number, at least 1")
     return int(text)
+
+
+def port(text: str) -> int:
+    """A port to listen on; 0: any free port."""
+    if not (text.isascii() and text.isdecimal() and int(text) < 65536):
+        raise ArgumentTypeError(f"{text!r}: expected a port from 0 to 65535")
+    return int(text)

@@ -163,6 +163,7 @@ async def explain_group(
     helps. Values of records are not told.
     """
     toolbox, person = _of(asked)
+    await toolbox.look(cluster)
     toolbox.reading.acting.group(person, cluster, group)
     async with toolbox.open_admins[cluster]() as admin:
         found = await explain(admin, group, interval_s=interval_s)
