@@ -204,8 +204,8 @@ def _lag(snapshot: ClusterSnapshot, group: GroupView, samples: Sequence[GroupSam
         points.append((_time(snapshot.measured_ms), group.lag.lag))
     if len(points) < 2:
         if group.lag.lag is not None:
-            return _nothing("There is no history of the group's lag yet.")
-        return _nothing(
+            return parts.nothing("There is no history of the group's lag yet.")
+        return parts.nothing(
             "Nothing is committed, so the lag is not known."
             if group.lag.uncommitted_partitions
             else "It is not known now."
@@ -243,9 +243,9 @@ def _thinned(samples: Sequence[GroupSample]) -> Iterable[GroupSample]:
 
 def _members(group: GroupView) -> str:
     if group.description is None:
-        return _nothing("Its members are not known now.")
+        return parts.nothing("Its members are not known now.")
     if not group.description.members:
-        return _nothing("The group has no members.")
+        return parts.nothing("The group has no members.")
     heads = [parts.head(name) for name in ("member", "client", "host")]
     heads += [parts.head("member epoch", "n"), parts.head("assignment"), parts.head("target assignment")]
     rows = []
@@ -276,7 +276,7 @@ def _places(places: Sequence[TopicPartition]) -> str:
 
 def _events(changes: Sequence[Noted]) -> str:
     if not changes:
-        return _nothing("No change of a member, assignment or state was seen.")
+        return parts.nothing("No change of a member, assignment or state was seen.")
     rows = [
         (
             PageCell(parts.moment(each.at_ms), "t"),
@@ -298,10 +298,6 @@ def _value(what: str, noted: str | None) -> str:
     if what == What.UPGRADED:
         return _PROTOCOLS.get(noted or "", "—")
     return "nothing" if noted == "" else parts.text(noted)
-
-
-def _nothing(caption: str) -> str:
-    return f'<p class="soft">{caption}</p>'
 
 
 def _time(ms: int) -> datetime:

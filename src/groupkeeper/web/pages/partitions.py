@@ -81,9 +81,9 @@ def partitions_table(
     """``marked``: the partition that is the reason why the group does not move."""
     known = snapshot.known
     if known.is_partial:
-        return _nothing("They are not in the history, from which these numbers come.")
+        return parts.nothing("They are not in the history, from which these numbers come.")
     if not group.rows:
-        return _nothing("It has no committed offsets, or you may not see their topics.")
+        return parts.nothing("It has no committed offsets, or you may not see their topics.")
 
     def link(other: Mapping[str, str | int]) -> str:
         own: dict[str, str | int] = {**order.parameters, **other}
@@ -191,7 +191,3 @@ def _without_commit(group: GroupView) -> str:
 
 def _member_name(member: AnyMember | None) -> str:
     return "—" if member is None else f"{parts.text(member.client_id)} {parts.text(member.host)}"
-
-
-def _nothing(caption: str) -> str:
-    return f'<p class="soft">{caption}</p>'

@@ -410,3 +410,8 @@ def seconds(ms: int | None) -> float | None:
 def plain(name: str) -> str:
     """A name for CSV that a spreadsheet doesn't take for a formula."""
     return f"'{name}" if name[:1] in ("=", "+", "-", "@", "\t", "\r") else name
+
+
+def nothing(caption: str) -> str:
+    """Why there is nothing to show."""
+    return f'<p class="soft">{caption}</p>'
