@@ -342,8 +342,9 @@ async def test_answers_that_nobody_reads_are_bounded(broker: Broker, connect: Co
 
 async def test_a_flood_of_requests_lets_others_have_their_turn(broker: Broker, connect: Connect) -> None:
     flooding, other = await connect(broker), await connect(broker)
-    for _ in range(3_000):
-        flooding.send(MetadataRequest([]), 12)
+    request = MetadataRequest([MetadataRequestTopic(name=f"none-{each}") for each in range(200)], False)
+    for _ in range(1_000):
+        flooding.send(request, 12)
     other.send(MetadataRequest([]), 12)
     await other.receive(MetadataResponse, 12)
     assert any(connection._frames for connection in broker.server.connections)
