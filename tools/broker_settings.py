@@ -91,7 +91,9 @@ def of_broker() -> Iterator[Setting[object]]:
 def document() -> str:
     of_idle_topics = {one.broker_name for one in TopicConfig.settings() if not one.has_effect}
     idle = [one for one in of_broker() if not one.has_effect or one.name in of_idle_topics]
-    lines = [INTRODUCTION, "## Settings of the broker itself", *table(one for one in of_broker() if one not in idle)]
+    without_effect = {one.name for one in idle}
+    lines = [INTRODUCTION, "## Settings of the broker itself"]
+    lines += table(one for one in of_broker() if one.name not in without_effect)
     lines += [TOPICS.rstrip("\n"), *table(one for one in TopicConfig.settings() if one.has_effect)]
     lines += [GROUPS.rstrip("\n"), *table(one for one in GroupConfig.settings() if one.has_effect)]
     lines += [IDLE.rstrip("\n"), "", names("Of the broker", idle)]

@@ -4,11 +4,17 @@ from pathlib import Path
 
 from tools import broker_metrics, broker_settings, grafana_dashboard, serve_metrics, sync_admin
 
+from groupkeeper.broker.settings.table import ACCEPTED
+
 ROOT = Path(__file__).resolve().parents[2]
 
 
 def test_every_setting_of_the_broker_is_documented() -> None:
     assert (ROOT / "docs/broker-settings.md").read_text() == broker_settings.document(), "run `make docs`"
+
+
+def test_a_setting_without_effect_is_documented_as_a_name_only() -> None:
+    assert not [line for line in broker_settings.document().splitlines() if f"| {ACCEPTED}" in line]
 
 
 def test_every_metric_of_the_broker_is_documented() -> None:
