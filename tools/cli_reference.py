@@ -256,7 +256,7 @@ def document() -> str:
     parts += _shapes(frozenset(columns))
     commands = list(_leaves(parser()))
     shared = _shared_rows(commands)
-    parts.append(_shared(commands, shared))
+    parts.append(_shared(shared))
     parts += [_command(command, shared) for command in commands]
     return "\n".join(parts)
 
@@ -328,26 +328,34 @@ def _rows(command: ArgumentParser) -> dict[str, str]:
     return {name: f"| `{name}` | {_cell(action.help or '')} |" for name, action in own.items()}
 
 
-def _shared_rows(commands: Sequence[ArgumentParser]) -> set[str]:
-    """Of each option the row that most commands have, if they are `SHARED` or more."""
+def _shared_rows(commands: Sequence[ArgumentParser]) -> dict[str, str]:
+    """The rows that `SHARED` commands or more have, with their option's name. Where several are of one option, those
+    but the most common one have a number, too: ``--context`` (2).
+    """
     counts: dict[str, Counter[str]] = defaultdict(Counter)
     for command in commands:
         for name, row in _rows(command).items():
-            counts[name.split(" ")[0]][row] += 1
-    most = (rows.most_common(1)[0] for rows in counts.values())
-    return {row for row, count in most if count >= SHARED}
+            counts[name.split(" ")[0].rstrip(",")][row] += 1
+    shared: dict[str, str] = {}
+    for name, of_option in counts.items():
+        rows = [row for row, count in of_option.most_common() if count >= SHARED]
+        shared |= {row: f"`{name}`" + (f" ({number})" if number > 1 else "") for number, row in enumerate(rows, 1)}
+    return shared
 
 
-def _shared(commands: Sequence[ArgumentParser], shared: Set[str]) -> str:
-    rows = {row: None for command in commands for row in _rows(command).values() if row in shared}
+def _shared(shared: Mapping[str, str]) -> str:
+    rows = [row.replace("` |", f"`{name[name.index('`', 1) + 1 :]} |", 1) for row, name in shared.items()]
     sets = ". ".join(f"*{name}* stands for {', '.join(f'`{option}`' for option in SETS[name])}" for name in SETS)
-    return f"### Shared options\n\nEvery command has `--debug`. {sets}.\n\n{_table('argument', sorted(rows))}"
+    text = (
+        f"Every command has `--debug`. {sets}. A number tells options apart that mean something else in some commands."
+    )
+    return f"### Shared options\n\n{text}\n\n{_table('argument', sorted(rows))}"
 
 
-def _command(command: ArgumentParser, shared: Set[str]) -> str:
-    rows = _rows(command)
-    own = [row for row in rows.values() if row not in shared]
-    others = [name.split(" ")[0].rstrip(",") for name, row in rows.items() if row in shared and name != "--debug"]
+def _command(command: ArgumentParser, shared: Mapping[str, str]) -> str:
+    rows = _rows(command).values()
+    own = [row for row in rows if row not in shared]
+    others = [shared[row] for row in rows if row in shared and shared[row] != "`--debug`"]
     parts = [f"### {command.prog}\n", f"{command.description or ''}\n"]
     if own:
         parts.append(_table("argument", own))
@@ -357,9 +365,10 @@ def _command(command: ArgumentParser, shared: Set[str]) -> str:
 
 
 def _by_sets(names: Sequence[str]) -> list[str]:
-    whole = [name for name, options in SETS.items() if set(options) <= set(names)]
-    named = {option for name in whole for option in SETS[name]}
-    return [*(f"`{name}`" for name in names if name not in named), *(f"*{name}*" for name in whole)]
+    sets = {name: {f"`{option}`" for option in options} for name, options in SETS.items()}
+    whole = [name for name, options in sets.items() if options <= set(names)]
+    named = {option for name in whole for option in sets[name]}
+    return [*(name for name in names if name not in named), *(f"*{name}*" for name in whole)]
 
 
 def _is_own(action: Action) -> bool:

@@ -106,21 +106,7 @@ def add_cluster(command: ArgumentParser, *, may_be_several: bool = False) -> Non
         metavar="HOST:PORT[,...]",
         help="brokers to connect to first; default: those of the context",
     )
-    default = (
-        f"default: ${context_files.VARIABLE}, else the one in use (groupkeeper context use), unless --bootstrap-server "
-        "is given"
-    )
-    if may_be_several:
-        where.add_argument(
-            "--context",
-            action="append",
-            default=[],
-            metavar="NAME",
-            help=f"the cluster saved under this name, or a glob such as '*' for all that match; repeat for several; "
-            f"{default}",
-        )
-    else:
-        where.add_argument("--context", metavar="NAME", help=f"the cluster saved under this name; {default}")
+    add_context(where, may_be_several=may_be_several)
     where.add_argument(
         "--command-config",
         type=values.properties,
@@ -130,6 +116,19 @@ def add_cluster(command: ArgumentParser, *, may_be_several: bool = False) -> Non
     add_property(where)
     add_timeout(where)
     add_output(command)
+
+
+def add_context(where: argparse._ArgumentGroup, *, may_be_several: bool) -> None:
+    """Adds ``--context``: one, or a list."""
+    default = (
+        f"default: ${context_files.VARIABLE}, else the one in use (groupkeeper context use), unless --bootstrap-server "
+        "is given"
+    )
+    if may_be_several:
+        meaning = "a cluster saved under this name, or a glob such as '*' for all that match; repeat for several"
+        where.add_argument("--context", action="append", default=[], metavar="NAME", help=f"{meaning}; {default}")
+    else:
+        where.add_argument("--context", metavar="NAME", help=f"the cluster saved under this name; {default}")
 
 
 def add_timeout(where: argparse._ArgumentGroup, otherwise_ms: int = TIMEOUT_MS) -> None:

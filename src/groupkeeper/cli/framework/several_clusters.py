@@ -14,6 +14,7 @@ from groupkeeper.cli.framework.clusters import (
     Cluster,
     ClusterReport,
     UsageMistake,
+    add_context,
     add_property,
     add_timeout,
     check,
@@ -52,14 +53,7 @@ class Named(NamedTuple):
 def add_clusters(command: ArgumentParser, *, timeout_ms: int = TIMEOUT_MS) -> None:
     """Adds the options that select clusters."""
     where = command.add_argument_group("clusters")
-    where.add_argument(
-        "--context",
-        action="append",
-        default=[],
-        metavar="NAME",
-        help="a cluster saved under this name, or a glob such as '*' for all that match; repeat for several; default: "
-        f"${context_files.VARIABLE}, else the one in use (groupkeeper context use), unless --bootstrap-server is given",
-    )
+    add_context(where, may_be_several=True)
     where.add_argument(
         "--bootstrap-server",
         action="append",
