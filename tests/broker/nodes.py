@@ -5,6 +5,7 @@ from __future__ import annotations
 from tests.broker.conftest import Wire
 
 from groupkeeper.broker import Broker
+from groupkeeper.broker.network.server import Server
 from groupkeeper.protocol.errors import CoordinatorNotAvailable
 from groupkeeper.protocol.messages.create_topics_request import (
     CreatableReplicaAssignment,
@@ -36,13 +37,14 @@ class Nodes:
 
     def __init__(self, broker: Broker) -> None:
         self.broker = broker
-        self._wires: dict[int, Wire] = {}
+        self._wires: dict[Server, Wire] = {}
 
     async def __call__(self, node: int) -> Wire:
-        """The connection to a node."""
-        if node not in self._wires:
-            self._wires[node] = await self.connect(node)
-        return self._wires[node]
+        """The connection to a node, since it runs."""
+        server = self.broker.fronts[node].server
+        if server not in self._wires:
+            self._wires[server] = await self.connect(node)
+        return self._wires[server]
 
     async def connect(self, node: int) -> Wire:
         at = self.broker.endpoint("PLAINTEXT", node)
@@ -77,9 +79,6 @@ class Nodes:
         wire = await self(node)
         answer = await wire.call(OffsetCommitRequest("g", topics=topics), 9, OffsetCommitResponse)
         return answer.topics[0].partitions[0].error_code
-
-    async def forget(self, node: int) -> None:
-        await self._wires.pop(node).close()
 
 
 def batch(*values: bytes) -> bytes:

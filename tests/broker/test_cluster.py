@@ -219,7 +219,6 @@ async def test_a_node_that_goes_down_and_comes_back(nodes: Nodes, way: str) -> N
         await nodes.broker.stop_node(2)
 
     await nodes.broker.start_node(2)
-    await nodes.forget(2)
     assert nodes.broker.endpoint("PLAINTEXT", 2).port == port
     part = await nodes.partition("t")
     assert (part.leader_id, list(part.isr_nodes), list(part.offline_replicas)) == (3, [2, 3], [])
@@ -261,7 +260,6 @@ async def test_replicas_that_return_before_the_leader_are_in_sync_with_it(nodes:
         await nodes.broker.kill_node(node)
     for node in (1, 2, 3):
         await nodes.broker.start_node(node)
-    await nodes.forget(1)
     part = await nodes.partition("t")
     assert (part.leader_id, list(part.isr_nodes)) == (3, [1, 2, 3])
     assert code_of(await produce(await nodes(3), "t", b"a")) == 0
@@ -356,7 +354,6 @@ async def test_the_preferred_leader_is_elected(nodes: Nodes) -> None:
     await nodes.broker.kill_node(1)
     assert await elect(wire, "t") == [("t", [(0, PreferredLeaderNotAvailable.code)])]
     await nodes.broker.start_node(1)
-    await nodes.forget(1)
     assert (await nodes.partition("t")).leader_id == 2
     assert await elect(wire, None) == [("t", [(0, 0)])]
     part = await nodes.partition("t")

@@ -316,7 +316,7 @@ class Broker(Cluster):
         """Binds the ports first, so that a port in use leaves nothing behind."""
         self.fronts = {}
         self._one_at_a_time = Lock()
-        self._moving_since = {}
+        self._moving_since, self._killed = {}, set()
         opened.callback(self.stop_timer)
         for number, (node, rack) in enumerate(self._racks.items()):
             self.fronts[node] = front = Front(self, self._carry_out, node, rack, number * len(self._listeners))

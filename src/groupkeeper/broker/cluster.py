@@ -9,15 +9,18 @@ from __future__ import annotations
 from asyncio import Future, Lock, TimerHandle, ensure_future, get_running_loop
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from logging import getLogger
+from types import MappingProxyType
 from typing import Any
 
 from groupkeeper.broker.coordination.runtime import GroupRuntime
 from groupkeeper.broker.coordination.shard_host import ShardHost
 from groupkeeper.broker.coordination.transactions import TransactionRuntime
+from groupkeeper.broker.features import has_eligible_replicas
 from groupkeeper.broker.log.partition_log import PartitionLog
 from groupkeeper.broker.network.front import Front
 from groupkeeper.broker.network.listeners import Endpoint
 from groupkeeper.broker.node import Node
+from groupkeeper.broker.placement.change import Terms, changed
 from groupkeeper.broker.placement.placement import NO_LEADER, Placement
 from groupkeeper.broker.shares.state import ShareStateRuntime
 from groupkeeper.protocol.errors import (
@@ -29,6 +32,8 @@ from groupkeeper.protocol.errors import (
 )
 
 _log = getLogger("groupkeeper.broker")
+
+_RETRY_S = 10
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # a broker without share groups starts without them
@@ -45,6 +50,7 @@ class Cluster(Node):
     fronts: dict[int, Front]
     _one_at_a_time: Lock
     _moving_since: dict[PartitionLog, float]
+    _killed: set[int]
     _timer: TimerHandle | None = None
     _task: Future[None] | None = None
     groups: GroupRuntime
@@ -81,15 +87,23 @@ class Cluster(Node):
         """
         async with self._one_at_a_time:
             self._require(node, runs=True)
-            await self._leave(node)
+            self._leave(node)
+            await self._load()
             await self.fronts[node].go_down()
 
     async def kill_node(self, node: int) -> None:
-        """The same, but its connections break first, and nothing that waits is answered."""
+        """The same, but its connections break first, and nothing that waits is answered. When it is back it is no
+        eligible leader replica any more; to say that of a stopped node, kill it.
+        """
         async with self._one_at_a_time:
+            if node in self.fronts and node not in self.topics.placements.running:
+                self._killed.add(node)
+                return
             self._require(node, runs=True)
             await self.fronts[node].go_down()
-            await self._leave(node)
+            self._killed.add(node)
+            self._leave(node)
+            await self._load()
 
     async def start_node(self, node: int) -> None:
         """Starts a stopped node on the same ports. Its replicas are in sync at once; leaders stay where they are, but
@@ -102,33 +116,26 @@ class Cluster(Node):
 
     async def _return(self, node: int) -> None:
         self.topics.placements.running.add(node)
-        changes = {}
-        for log in self.topics.logs():
-            at = log.placement
-            if node not in at.replicas:
-                continue
-            if at.leader == NO_LEADER:
-                if node not in at.isr and not log.config.unclean_leader_election_enable:
-                    continue
-                at = at.led_by(node, log.log_end_offset, [node])
-            changes[log] = self._joined(log, at, self.topics.placements.running if at.leader == node else [node])
-        await self._change(changes)
+        if node in self._killed:
+            self._killed.discard(node)
+            seen = [log for log in self.topics.logs() if node in (*log.placement.isr, *log.placement.eligible)]
+            self._apply({log: log.placement for log in seen}, unclean=[node])
+        here = [log for log in self.topics.logs() if node in log.placement.replicas]
+        self._apply({log: log.placement for log in here if log.placement.leader == NO_LEADER})
+        self._join({log: [node] for log in here})
+        await self._load()
 
-    def _joined(self, log: PartitionLog, at: Placement, nodes: Iterable[int] = ()) -> Placement:
-        """The placement once these replicas, and those that a reassignment adds, are in sync, if they run and may
-        follow. That ends the reassignment.
-        """
-        running, end = self.topics.placements.running, log.log_end_offset
-        held_up = {one for one in at.adding if self._is_throttled(log, one)}
-        joining = running.intersection(at.replicas, {*nodes, *at.adding}) - held_up
-        at = at.with_isr(sorted(joining.union(at.isr)), end)
-        if not at.is_moving or not set(at.adding) <= set(at.isr) or set(at.isr) <= set(at.removing):
-            return at
-        moved = at.moved(end)
-        if at.removing:
-            leader = self._electable([moved.leader, *moved.replicas], moved.isr)
-            moved = moved.led_by(leader, end, moved.isr)
-        return moved
+    def _join(self, joining: Mapping[PartitionLog, Iterable[int]]) -> None:
+        """Replicas are in sync with their leader, and those that a reassignment adds, unless they are held up."""
+        targets = {}
+        for log, nodes in joining.items():
+            at = log.placement
+            if at.leader == NO_LEADER:
+                continue
+            held_up = {one for one in at.adding if self._is_throttled(log, one)}
+            may = self.topics.placements.running.intersection(at.replicas, {*nodes, *at.adding}) - held_up
+            targets[log] = at.with_isr(sorted(may.union(at.isr)))
+        self._apply(targets)
 
     def _is_throttled(self, log: PartitionLog, node: int) -> bool:
         """Whether a replica that is added has not yet got the log, as fast as it may; then `go_on` runs when it has."""
@@ -145,51 +152,33 @@ class Cluster(Node):
 
     def _run_on(self) -> None:
         self._timer = None
-        self._task = ensure_future(self.go_on())
+        self._task = ensure_future(self._go_on_later())
+
+    async def _go_on_later(self) -> None:
+        try:
+            await self.go_on()
+        except KafkaError as error:
+            _log.error("cannot go on with reassignments, the next try is in %d s: %s", _RETRY_S, error)
+            self._timer = get_running_loop().call_later(_RETRY_S, self._run_on)
 
     def stop_timer(self) -> None:
         """No reassignment goes on by itself any more."""
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
+        for one in (self._timer, self._task):
+            if one is not None:
+                one.cancel()
+        self._timer = self._task = None
 
     async def go_on(self) -> None:
         """Does what waited for other settings: unclean elections, and reassignments that were throttled."""
-        changes = {}
-        for log in self.topics.logs() if len(self.fronts) > 1 else ():
-            at = log.placement
-            if at.leader == NO_LEADER and log.config.unclean_leader_election_enable:
-                changes[log] = self._with_leader(log, at.isr, is_unclean=True)
-            elif at.leader != NO_LEADER and at.adding:
-                changes[log] = self._joined(log, at)
-        await self._change(changes)
+        logs = list(self.topics.logs()) if len(self.fronts) > 1 else []
+        self._apply({log: log.placement for log in logs if log.placement.leader == NO_LEADER})
+        self._join({log: () for log in logs if log.placement.adding})
+        await self._load()
 
-    async def _leave(self, node: int) -> None:
+    def _leave(self, node: int) -> None:
         self.topics.placements.running.discard(node)
-        changes = {}
-        for log in self.topics.logs():
-            at = log.placement
-            if node not in at.isr:
-                continue
-            isr = [one for one in at.isr if one != node] or list(at.isr)
-            if at.leader != node:
-                changes[log] = at.with_isr(isr, log.log_end_offset)
-                continue
-            changes[log] = self._with_leader(log, isr, is_unclean=log.config.unclean_leader_election_enable)
-        await self._change(changes)
-
-    def _with_leader(self, log: PartitionLog, isr: Sequence[int], *, is_unclean: bool) -> Placement:
-        """The placement under the first of these replicas that runs; unclean: if there is none, under any."""
-        replicas = log.placement.replicas
-        leader = self._electable(replicas, isr)
-        if leader == NO_LEADER and is_unclean:
-            leader = self._electable(replicas, replicas)
-            isr = isr if leader == NO_LEADER else [one for one in replicas if one in self.topics.placements.running]
-        return log.placement.led_by(leader, log.log_end_offset, isr)
-
-    def _electable(self, replicas: Sequence[int], among: Sequence[int]) -> int:
-        running = self.topics.placements.running
-        return next((one for one in replicas if one in among and one in running), NO_LEADER)
+        here = [log for log in self.topics.logs() if node in log.placement.isr]
+        self._apply({log: log.placement.with_isr([one for one in log.placement.isr if one != node]) for log in here})
 
     def _require(self, node: int, *, runs: bool) -> None:
         if len(self.fronts) == 1:
@@ -207,10 +196,10 @@ class Cluster(Node):
         """
         log = self._log(topic, partition)
         at = log.placement
-        if self._electable([node], at.isr) == NO_LEADER:
+        if node not in at.isr or node not in self.topics.placements.running:
             raise ValueError(f"node {node} cannot lead {topic}-{partition}: in sync are {list(at.isr)}")
-        if at.leader != node:
-            await self._change({log: at.led_by(node, log.log_end_offset, at.isr)})
+        self._apply({log: at}, wanted={log: node})
+        await self._load()
 
     async def move_coordinator(self, group_id: str, node: int) -> None:
         """Moves the coordinator of a group: the leader of its partition of `__consumer_offsets`."""
@@ -230,7 +219,8 @@ class Cluster(Node):
                 f"{sorted(nodes)} cannot be in sync for {topic}-{partition}: give running replicas of "
                 f"{list(at.replicas)}, the leader {at.leader} among them"
             )
-        await self._change({log: at.with_isr(isr, log.log_end_offset)})
+        self._apply({log: at.with_isr(isr)})
+        await self._load()
 
     async def elect_leaders(
         self, logs: Iterable[PartitionLog], *, is_unclean: bool
@@ -239,31 +229,31 @@ class Cluster(Node):
         Returns what came of it.
         """
         errors: dict[PartitionLog, KafkaError | None] = {}
-        changes = {}
+        targets = {}
         for log in logs:
             at = log.placement
             if at.leader != NO_LEADER if is_unclean else at.leader == at.replicas[0]:
                 errors[log] = ElectionNotNeeded()
-                continue
-            isr = at.isr if is_unclean or at.replicas[0] in at.isr else ()
-            new = self._with_leader(log, isr, is_unclean=is_unclean)
-            errors[log] = None
-            if new.leader == NO_LEADER or (new.leader != at.replicas[0] and not is_unclean):
-                errors[log] = EligibleLeadersNotAvailable() if is_unclean else PreferredLeaderNotAvailable()
             else:
-                changes[log] = new
-        await self._change(changes)
-        return errors
+                errors[log] = EligibleLeadersNotAvailable() if is_unclean else PreferredLeaderNotAvailable()
+                targets[log] = at
+        wanted = {} if is_unclean else {log: at.replicas[0] for log, at in targets.items()}
+        elected = self._apply(targets, wanted=wanted, is_unclean=is_unclean)
+        await self._load()
+        return errors | dict.fromkeys(elected)
 
-    async def reassign(self, targets: Mapping[PartitionLog, Sequence[int]]) -> None:
-        """Gives partitions other replicas. That ends once all that are added are in sync: at once if they run."""
-        changes = {}
-        for log, target in targets.items():
-            at = log.placement.towards(target, log.log_end_offset)
-            if at.leader != log.placement.leader:
-                at = at.led_by(self._electable(at.replicas, at.isr), log.log_end_offset, at.isr)
-            changes[log] = at if at.leader == NO_LEADER else self._joined(log, at)
-        await self._change(changes)
+    async def reassign(self, targets: Mapping[PartitionLog, Sequence[int] | None]) -> None:
+        """Gives partitions other replicas; None takes back the reassignment in progress. It ends once all that are
+        added are in sync: at once if they run. Raises `KafkaStorageError`.
+        """
+        self._apply(
+            {
+                log: log.placement.reverted() if replicas is None else log.placement.towards(replicas)
+                for log, replicas in targets.items()
+            }
+        )
+        self._join({log: () for log in targets if log.placement.adding})
+        await self._load()
 
     def _log(self, topic: str, partition: int) -> PartitionLog:
         log = self.topics.partition(topic, partition)
@@ -271,27 +261,64 @@ class Cluster(Node):
             raise UnknownTopicOrPartition(f"there is no partition {topic}-{partition}")
         return log
 
-    async def _change(self, changes: Mapping[PartitionLog, Placement]) -> None:
-        """Changes placements; coordinators that move are loaded when it returns. Raises `KafkaStorageError`."""
-        if not changes:
-            return
-        for log, new in changes.items():
+    # ------------------------------------------------------------------ what follows
+
+    def _apply(
+        self,
+        targets: Mapping[PartitionLog, Placement],
+        *,
+        wanted: Mapping[PartitionLog, int] = MappingProxyType({}),
+        is_unclean: bool | None = None,
+        unclean: Collection[int] = (),
+    ) -> Collection[PartitionLog]:
+        """Gives partitions their targets' replicas and those in sync, and the leaders that follow; returns those that
+        changed. `wanted` are leaders, if they may lead. `is_unclean`: None as the topic's setting says. Raises
+        `KafkaStorageError`; then nothing has changed.
+        """
+        running, has_eligible = self.topics.placements.running, has_eligible_replicas(self.config)
+        changes: dict[PartitionLog, Placement] = {}
+        ends, moved, joining = {}, [], {}
+        for log, target in targets.items():
+            at, config = log.placement, log.config
+            may = config.unclean_leader_election_enable if is_unclean is None else is_unclean
+            least = config.min_insync_replicas
+            terms = Terms(log.log_end_offset, running, least, has_eligible, may, wanted.get(log, NO_LEADER), unclean)
+            new = changed(at, target, terms)
+            if new.is_same(at):
+                continue
+            changes[log] = new
+            ends[log] = at.end_at(new.leader, log.log_end_offset)
+            if new.epoch != at.epoch:
+                moved.append(log)
+            if new.leader != NO_LEADER and (at.leader == NO_LEADER or new.leader not in at.isr):
+                joining[log] = new.replicas  # they follow it
             if not new.is_moving:
                 self._moving_since.pop(log, None)
-        moved = [log for log, new in changes.items() if new.epoch != log.placement.epoch]
-        self.topics.placements.change({(log.topic_id, log.index): new for log, new in changes.items()})
-        hosts: dict[str, ShardHost[Any]] = {
-            host.topic_name: host for host in (self.groups, self.transactions, self.share_states)
-        }
+        if changes:
+            self.topics.placements.change({(log.topic_id, log.index): new for log, new in changes.items()})
         for log in moved:
-            end = log.placement.epochs[-1][1]
-            if end < log.log_end_offset:
-                _log.warning("%r: its leader %d has no records from offset %d on", log, log.placement.leader, end)
-                log.truncate(end)
-            log.tell_waiters(None)
-            if self._share_sessions is not None:
-                self._share_sessions.partitions.drop_partition(log.topic_id, log.index)
-            if log.topic in hosts:
-                hosts[log.topic].move(log.index)
-        for host in hosts.values():
+            self._move(log, ends[log])
+        if joining:
+            self._join(joining)
+        return changes
+
+    def _move(self, log: PartitionLog, end_offset: int) -> None:
+        """Tells who has to do with a partition that it has another leader, whose log ends at this offset."""
+        if end_offset < log.log_end_offset:
+            _log.warning("%r: its leader %d has no records from offset %d on", log, log.placement.leader, end_offset)
+            log.truncate(end_offset)
+        log.tell_waiters(None)
+        if self._share_sessions is not None:
+            self._share_sessions.partitions.drop_partition(log.topic_id, log.index)
+        for host in self._hosts:
+            if host.topic_name == log.topic:
+                host.move(log.index)
+
+    @property
+    def _hosts(self) -> tuple[ShardHost[Any], ...]:
+        return self.groups, self.transactions, self.share_states
+
+    async def _load(self) -> None:
+        """Waits for coordinators that moved."""
+        for host in self._hosts:
             await host.wait_until_loaded()

@@ -13,6 +13,7 @@ import org.apache.kafka.common.test.api.Type;
 import org.apache.kafka.server.authorizer.Authorizer;
 import org.apache.kafka.server.common.Feature;
 import org.apache.kafka.server.fault.FaultHandlerException;
+import org.apache.kafka.storage.internals.checkpoint.CleanShutdownFileHandler;
 
 import java.io.IOException;
 import java.io.UncheckedIOException;
@@ -22,6 +23,7 @@ import java.net.ServerSocket;
 import java.net.Socket;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
+import java.nio.file.Path;
 import java.util.Collection;
 import java.util.HashMap;
 import java.util.List;
@@ -181,13 +183,32 @@ public class ExternalClusterInstance implements ClusterInstance {
         if (!running.remove(node)) return;
         if (config.numBrokers() == 1) process.terminate();
         else control("/nodes/" + node + "/stop");
+        try {
+            Files.createDirectories(ofStops(node));
+            Files.writeString(stopped(node), "");
+        } catch (IOException e) {
+            throw new UncheckedIOException(e);
+        }
+    }
+
+    /** What a node leaves when it stops in an orderly way; a test that takes it away wants a node that was killed. */
+    private Path stopped(int node) {
+        return ofStops(node).resolve(CleanShutdownFileHandler.CLEAN_SHUTDOWN_FILE_NAME);
+    }
+
+    Path ofStops(int node) {
+        return process.dir.resolve("stops-" + node);
     }
 
     @Override
     public void startBroker(int node) {
         if (!running.add(node)) return;
-        if (config.numBrokers() == 1) process.launch();
-        else control("/nodes/" + node + "/start");
+        if (config.numBrokers() == 1) {
+            process.launch();
+            return;
+        }
+        if (!Files.exists(stopped(node))) control("/nodes/" + node + "/kill");
+        control("/nodes/" + node + "/start");
     }
 
     void control(String path) {

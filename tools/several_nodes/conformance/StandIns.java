@@ -81,7 +81,7 @@ final class StandIns {
         LogManager logs = of(LogManager.class, Map.of(
             "getLog", a -> scala.Option.apply(hasReplica(cluster, node, (TopicPartition) a[0]) ? log(Map.of()) : null),
             "getLog$default$2", __ -> false,
-            "liveLogDirs", __ -> scala.collection.immutable.List$.MODULE$.empty()
+            "liveLogDirs", __ -> scala.jdk.javaapi.CollectionConverters.asScala(List.of(cluster.ofStops(node).toFile())).toSeq()
         ));
         ReplicaManager replicas = of(ReplicaManager.class, Map.of(
             "metadataCache", __ -> metadata,

@@ -14,6 +14,7 @@ from groupkeeper.broker.log.topics import METADATA_TOPIC
 from groupkeeper.protocol.errors import (
     BrokerIdNotRegistered,
     ElectionNotNeeded,
+    InvalidReplicaAssignment,
     InvalidReplicationFactor,
     KafkaError,
     LogDirNotFound,
@@ -158,7 +159,7 @@ async def _reassign(broker: Broker, request: AlterPartitionReassignmentsRequest)
             error: KafkaError | None = None
             try:
                 log = _log_to_move(broker, topic.name, part, may_resize=may_resize)
-                targets[log] = log.placement.original if part.replicas is None else part.replicas
+                targets[log] = part.replicas
             except KafkaError as refusal:
                 error = refusal
             message = None if error is None or error.message == error.text else error.message
@@ -179,8 +180,14 @@ def _log_to_move(broker: Broker, name: str, part: ReassignablePartition, *, may_
     if log is None:
         raise UnknownTopicOrPartition(f"Unable to find partition {name}:{part.partition_index}.")
     if part.replicas is None:
-        if not log.placement.is_moving:
+        at = log.placement
+        if not at.is_moving:
             raise NoReassignmentInProgress
+        if set(at.isr).isdisjoint(at.original) and not log.config.unclean_leader_election_enable:
+            raise InvalidReplicaAssignment(
+                f"Unable to revert partition assignment for {name}:{log.index} because it would require an unclean "
+                "leader election."
+            )
         return log
     check_assignment(broker.topics.placements, part.replicas)
     before, wanted = len(log.placement.original), len(part.replicas)

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 
 from groupkeeper.broker.apis._access import topic_operations
 from groupkeeper.broker.apis._groups import may_topic
-from groupkeeper.broker.apis.metadata import eligible_of
 from groupkeeper.broker.authorizer import NOT_REQUESTED, Operation
 from groupkeeper.broker.broker import Broker
 from groupkeeper.broker.call import Call
 from groupkeeper.broker.log.topic_names import require_valid_name
 from groupkeeper.broker.log.topics import Topic
 from groupkeeper.broker.network.long_requests import in_turns
+from groupkeeper.broker.placement.placement import NO_LEADER
 from groupkeeper.protocol.errors import (
     InvalidRequest,
     InvalidTopicException,
@@ -94,10 +94,10 @@ def _describe(
                 (at := log.placement).leader,
                 at.epoch,
                 at.replicas,
-                () if (eligible := eligible_of(broker, at)) else at.isr,
+                at.isr,
                 # Null would mean "unknown", which Kafka's own tools cannot digest.
-                eligible_leader_replicas=eligible,
-                last_known_elr=eligible,
+                eligible_leader_replicas=at.eligible,
+                last_known_elr=() if at.last_leader == NO_LEADER else [at.last_leader],
                 offline_replicas=[node for node in at.replicas if node not in running],
             )
             for log in topic.partitions[first:last]

@@ -11,11 +11,10 @@ from groupkeeper.broker.apis.create_topics import MAX_PARTITIONS
 from groupkeeper.broker.authorizer import Operation
 from groupkeeper.broker.broker import Broker
 from groupkeeper.broker.call import Call
-from groupkeeper.broker.features import has_eligible_replicas
 from groupkeeper.broker.log.topic_names import require_valid_name
 from groupkeeper.broker.log.topics import Topic
 from groupkeeper.broker.network.long_requests import in_turns
-from groupkeeper.broker.placement.placement import NO_LEADER, Placement
+from groupkeeper.broker.placement.placement import NO_LEADER
 from groupkeeper.protocol.errors import (
     InvalidRequest,
     KafkaError,
@@ -137,11 +136,6 @@ async def _by_name(
         )
 
 
-def eligible_of(broker: Broker, at: Placement) -> Sequence[int]:
-    """The replicas that were in sync last, and may lead an offline partition when they return (KIP-966)."""
-    return at.isr if at.leader == NO_LEADER and has_eligible_replicas(broker.config) else ()
-
-
 def _describe(broker: Broker, call: Call, request: MetadataRequest, topic: Topic) -> MetadataResponseTopic:
     running = broker.topics.placements.running
     partitions = [
@@ -151,7 +145,7 @@ def _describe(broker: Broker, call: Call, request: MetadataRequest, topic: Topic
             at.leader,
             at.epoch,
             at.replicas,
-            () if eligible_of(broker, at) else at.isr,
+            at.isr,
             [node for node in at.replicas if node not in running],
         )
         for log in topic.partitions

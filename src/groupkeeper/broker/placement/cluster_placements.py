@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence, Set
 from itertools import zip_longest
 from typing import Any
 
-from groupkeeper.broker.placement.placement import NO_LEADER, Placement
+from groupkeeper.broker.placement.change import Terms, changed
+from groupkeeper.broker.placement.placement import Placement
 from groupkeeper.broker.placement.placements import JOURNAL, Key, Placements, Replicas
 from groupkeeper.broker.settings.table import InvalidSetting
 from groupkeeper.broker.storage.directory import StorageDirectory
@@ -33,13 +34,9 @@ class ClusterPlacements(Placements):
         known = {key: one for key, one in self._by_partition.items() if key[0] in topic_ids}
         self._by_partition = known
         for one in known.values():  # all nodes run now
-            leader = one.isr[0] if one.leader == NO_LEADER else one.leader
-            if leader != one.leader:
-                one.take(one.led_by(leader, one.epochs[-1][1], one.replicas))
-            one.isr = sorted(one.replicas)
-            if one.is_moving:
-                target, moved = one.target, one.moved(0)
-                one.take(moved if one.leader in target else moved.led_by(target[0], one.epochs[-1][1], target))
+            terms = Terms(one.epochs[-1][1], self.nodes, 1, has_eligible=False, is_unclean=True)
+            one.take(changed(one, one, terms))
+            one.take(changed(one, one.with_isr(sorted(one.replicas)), terms))
         self._journal.begin([{"nodes": list(self.nodes)}, *([_entry(known)] if known else [])])
 
     def of(self, topic_id: bytes, index: int) -> Placement:
@@ -95,7 +92,7 @@ class ClusterPlacements(Placements):
 def _entry(placements: Mapping[Key, Placement]) -> dict[str, Any]:
     rows = []
     for (topic_id, index), one in placements.items():
-        row = [topic_id.hex(), index, list(one.replicas), list(one.isr), one.leader, one.epoch]
+        row = [topic_id.hex(), index, list(one.replicas), [*one.isr, *one.eligible], one.leader, one.epoch]
         moving = [list(one.adding), list(one.removing)] if one.is_moving else []
         rows.append([*row, [list(epoch) for epoch in one.epochs], *moving])
     return {"placed": rows}

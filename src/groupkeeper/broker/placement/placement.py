@@ -13,6 +13,7 @@ NO_LEADER = -1
 Epochs = Sequence[tuple[int, int]]
 """Each epoch of leaders, with the offset of its first record."""
 _UNDEFINED = (-1, -1)
+_TOLD = ("leader", "epoch", "replicas", "isr", "adding", "removing", "eligible", "last_leader")
 
 
 class Placement:
@@ -20,11 +21,24 @@ class Placement:
 
     Attributes:
         replicas: node ids, the preferred leader first. isr: those in sync. leader: −1 for none. epoch: the leader's.
-        epochs: all epochs so far. ends: of replicas out of sync, the offset up to which they have the log.
+        epochs: all epochs so far. ends: of replicas that don't have the whole log, the offset up to which they have it.
         adding, removing: those of the replicas that a reassignment adds and takes away; empty when there is none.
+        eligible: those out of sync that may lead when none is in sync, because they have all that is committed
+        (KIP-966). last_leader: who led before there was no leader; else −1.
     """
 
-    __slots__ = ("adding", "ends", "epoch", "epochs", "isr", "leader", "removing", "replicas")
+    __slots__ = (
+        "adding",
+        "eligible",
+        "ends",
+        "epoch",
+        "epochs",
+        "isr",
+        "last_leader",
+        "leader",
+        "removing",
+        "replicas",
+    )
 
     def __init__(
         self,
@@ -45,25 +59,39 @@ class Placement:
         self.ends = ends
         self.adding = adding
         self.removing = removing
+        self.eligible: Sequence[int] = ()
+        self.last_leader = NO_LEADER
 
     def take(self, other: Placement) -> None:
         """Becomes the same as another one."""
         for name in self.__slots__:
             setattr(self, name, getattr(other, name))
 
-    def led_by(self, leader: int, end_offset: int, isr: Sequence[int]) -> Placement:
-        """The same in another leader's epoch, in which the log goes on at this offset, or at the end of what a leader
-        that was not in sync has of it.
+    def is_same(self, other: Placement) -> bool:
+        """Whether nothing differs that clients are told of."""
+        return all(getattr(self, name) == getattr(other, name) for name in _TOLD)
+
+    def becomes(self, leader: int, replicas: Sequence[int], isr: Sequence[int], end_offset: int) -> Placement:
+        """The same with other nodes, without a reassignment. The log ends at this offset; another leader goes on where
+        its own log ends. The epoch grows with another leader, and when a replica is taken away.
         """
-        end = min(end_offset, self.ends.get(leader, end_offset))
-        new = self.with_isr(isr, end)
-        new.leader, new.epoch = leader, self.epoch + 1
-        new.epochs = [*(one for one in self.epochs if one[1] < end), (new.epoch, end)]
+        end = self.end_at(leader, end_offset)
+        ends = {one: min(self._end_of(one, end_offset), end) for one in replicas if self._lacks(one, isr, leader)}
+        new = Placement(replicas, isr, leader, self.epoch, self.epochs, ends)
+        if leader != self.leader or not set(self.replicas) <= set(replicas):
+            new.epoch += 1
+            new.epochs = [*(one for one in self.epochs if one[1] < end), (new.epoch, end)]
         return new
 
-    def with_isr(self, isr: Sequence[int], end_offset: int) -> Placement:
-        """The same with other replicas in sync; those that leave them have the log up to this offset."""
-        return self._with(self.replicas, isr, end_offset, self.adding, self.removing)
+    def end_at(self, leader: int, end_offset: int) -> int:
+        """Where a log that ends at this offset ends under another leader."""
+        return min(end_offset, self.ends.get(leader, end_offset))
+
+    def _end_of(self, node: int, end_offset: int) -> int:
+        return self.ends.get(node, end_offset) if node in self.replicas else 0
+
+    def _lacks(self, node: int, isr: Sequence[int], leader: int) -> bool:
+        return node not in isr or (node != leader and node in self.isr and node in self.ends)
 
     # ------------------------------------------------------------------ other replicas
 
@@ -77,31 +105,27 @@ class Placement:
         """The replicas without a reassignment that is in progress."""
         return [node for node in self.replicas if node not in self.adding]
 
-    @property
-    def target(self) -> list[int]:
-        """The replicas once it is done."""
-        return [node for node in self.replicas if node not in self.removing]
-
-    def towards(self, target: Sequence[int], end_offset: int) -> Placement:
-        """The same with a reassignment to other replicas; −1 as the leader if that was one that is not added any more.
-        The log ends at this offset.
+    def towards(self, target: Sequence[int]) -> Placement:
+        """The same with a reassignment to other replicas. One in progress goes on adding and removing, if the new one
+        adds or removes nothing; so does Kafka, which then never ends it.
         """
-        adding = [node for node in target if node not in self.original]
-        removing = [node for node in self.original if node not in target]
-        return self._with([*target, *removing], self.isr, end_offset, adding, removing)
+        adding = [node for node in target if node not in self.replicas] or self.adding
+        removing = [node for node in self.replicas if node not in target]
+        return self._as([*target, *removing], self.isr, adding, removing or self.removing)
 
-    def moved(self, end_offset: int) -> Placement:
-        """The same at the end of the reassignment."""
-        return self._with(self.target, self.isr, end_offset, (), ())
+    def reverted(self) -> Placement:
+        """The same without the reassignment that is in progress."""
+        left = self.original
+        return self._as(left, [node for node in self.isr if node in left] or left[:1])
 
-    def _with(
-        self, replicas: Sequence[int], isr: Sequence[int], end: int, adding: Sequence[int], removing: Sequence[int]
+    def with_isr(self, isr: Sequence[int]) -> Placement:
+        """The same with other replicas in sync."""
+        return self._as(self.replicas, isr, self.adding, self.removing)
+
+    def _as(
+        self, replicas: Sequence[int], isr: Sequence[int], adding: Sequence[int] = (), removing: Sequence[int] = ()
     ) -> Placement:
-        had = {node: self.ends.get(node, end) for node in self.replicas}
-        ends = {node: min(had.get(node, 0), end) for node in replicas if node not in isr}
-        isr = [node for node in isr if node in replicas]
-        leader = self.leader if self.leader in replicas else NO_LEADER
-        return Placement(replicas, isr, leader, self.epoch, self.epochs, ends, adding, removing)
+        return Placement(replicas, isr, self.leader, self.epoch, self.epochs, self.ends, adding, removing)
 
     # ------------------------------------------------------------------ what a node may serve
 

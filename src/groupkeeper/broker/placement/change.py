@@ -1,0 +1,75 @@
+"""What becomes of a placement: other replicas, or replicas in sync, then the leader and the eligible replicas that
+follow from them, by the rules of Apache Kafka's controller (4.4.0 PartitionChangeBuilder).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+
+from groupkeeper.broker.placement.placement import NO_LEADER, Placement
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """Under which a partition has a leader.
+
+    Attributes:
+        end_offset: the end of the log. running: the nodes that may lead. min_in_sync: `min.insync.replicas`.
+        has_eligible: whether there are eligible leader replicas (KIP-966). is_unclean: whether a replica may lead that
+        is neither in sync nor eligible, if there is no other. wanted: the leader if it may lead; −1: the present one.
+        unclean: nodes that have come back from a kill, and so are not eligible.
+    """
+
+    end_offset: int
+    running: Collection[int]
+    min_in_sync: int
+    has_eligible: bool
+    is_unclean: bool = False
+    wanted: int = NO_LEADER
+    unclean: Collection[int] = ()
+
+
+def changed(at: Placement, target: Placement, terms: Terms) -> Placement:
+    """The placement after one whose replicas, those in sync, and reassignment shall be those of the target."""
+    if target.is_moving:
+        target = _without_the_removed(target)
+    replicas, isr = target.replicas, list(target.isr)
+    eligible: list[int] = []
+    if terms.has_eligible and len(isr) < min(terms.min_in_sync, len(replicas)):
+        eligible = sorted({*at.isr, *at.eligible}.intersection(replicas).difference(isr, terms.unclean))
+    candidates = isr or eligible
+    leader = _first([terms.wanted, at.leader, *replicas], lambda one: one in candidates and one in terms.running)
+    if leader == NO_LEADER:
+        leader = _unclean_leader(at, replicas, terms, is_empty=not candidates)
+        if leader != NO_LEADER:
+            isr, eligible = [leader], []
+    elif leader in eligible:
+        isr = [leader]
+        eligible.remove(leader)
+    if not isr and not terms.has_eligible:
+        isr = [one for one in at.isr if one in replicas]  # the last one stays
+    new = at.becomes(leader, replicas, isr, terms.end_offset)
+    new.adding, new.removing, new.eligible = target.adding, target.removing, eligible
+    if leader == NO_LEADER and terms.has_eligible:
+        new.last_leader = at.leader if at.last_leader == NO_LEADER else at.last_leader
+    return new
+
+
+def _without_the_removed(target: Placement) -> Placement:
+    """The end of the reassignment, if all replicas that it adds are in sync."""
+    left = [one for one in target.isr if one not in target.removing]
+    if not left or not set(target.adding) <= set(left):
+        return target
+    return Placement([one for one in target.replicas if one not in target.removing], left, target.leader)
+
+
+def _unclean_leader(at: Placement, replicas: Sequence[int], terms: Terms, *, is_empty: bool) -> int:
+    """`is_empty`: no replica is in sync or eligible; then the last leader may lead."""
+    if terms.has_eligible and is_empty and at.last_leader in terms.running:
+        return at.last_leader
+    return _first(replicas if terms.is_unclean else (), lambda one: one in terms.running)
+
+
+def _first(nodes: Sequence[int], may: Callable[[int], bool]) -> int:
+    return next(filter(may, nodes), NO_LEADER)
