@@ -24,8 +24,9 @@ from groupkeeper.client.security.transport import Security
 from groupkeeper.client.settings import Settings
 from groupkeeper.operations.plans import document
 from groupkeeper.operations.plans.applying import apply_plan
+from groupkeeper.operations.plans.changes import ApplyResult
 from groupkeeper.operations.plans.deleting import make_deletion
-from groupkeeper.operations.plans.journal import ApplyResult, Journal
+from groupkeeper.operations.plans.journal import Journal
 from groupkeeper.operations.plans.making import Made, Otherwise, PlanTopics, Policies, Request, make_reset
 from groupkeeper.operations.plans.recording import Recorder
 from groupkeeper.operations.plans.undoing import make_undo

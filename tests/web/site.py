@@ -13,7 +13,7 @@ from groupkeeper.client.admin import Admin
 from groupkeeper.live.archive import Archive
 from groupkeeper.live.model import ClusterSnapshot
 from groupkeeper.live.polling import Wanted
-from groupkeeper.operations.plans.journal import Journal
+from groupkeeper.operations.plans.journal import ChangeJournal, Journal
 from groupkeeper.operations.selection import ALL, Choice
 from groupkeeper.shell import way_of_servers
 from groupkeeper.testing.background import BackgroundBroker
@@ -39,7 +39,7 @@ class Site:
     """The application on the cluster prod and others, each polled once."""
 
     def __init__(
-        self, clusters: Mapping[str, str], access: Access, journal: Journal, *, changes: bool, watched: Choice
+        self, clusters: Mapping[str, str], access: Access, journal: ChangeJournal, *, changes: bool, watched: Choice
     ) -> None:
         self.servers = clusters["prod"]
         self.journal = journal
@@ -49,7 +49,8 @@ class Site:
         ways = {name: way_of_servers(servers) for name, servers in clusters.items()}
         desk = Desk(openers, journal, self.told.append, watched, ways) if changes else None
         self.exporter = Exporter(Choices(), lambda: iter(()))
-        self.served = Served(self.exporter, self.snapshots, Archive(None), access, desk, ChangeRecord(journal))
+        self.record = ChangeRecord(journal)
+        self.served = Served(self.exporter, self.snapshots, Archive(None), access, desk, self.record)
         self.app = application(self.served)
 
     def snapshots(self) -> list[ClusterSnapshot]:
@@ -83,11 +84,15 @@ async def site_of(
     changes: bool = True,
     more: Mapping[str, BackgroundBroker] = {},
     watched: Choice = ALL,
+    journal: ChangeJournal | None = None,
+    reads_journal: bool = True,
 ) -> Site:
     access = access or Access(Roles(None, changes=changes), TOKENS, None, is_open=False)
     servers = {name: each.bootstrap_servers for name, each in {"prod": broker, **more}.items()}
-    site = Site(servers, access, Journal(folder / "journal.jsonl"), changes=changes, watched=watched)
+    site = Site(servers, access, journal or Journal(folder / "journal.jsonl"), changes=changes, watched=watched)
     await site.poll()
+    if reads_journal:
+        await site.record.refresh()
     return site
 
 

@@ -28,7 +28,7 @@ from groupkeeper.live.alerts import FiringAlert, Key
 from groupkeeper.live.archive import Archive
 from groupkeeper.live.model import Wait
 from groupkeeper.live.rules import Silence
-from groupkeeper.operations.plans.journal import ApplyResult
+from groupkeeper.operations.plans.changes import ApplyResult
 from groupkeeper.operations.selection import Choice, Names
 from groupkeeper.testing.background import BackgroundBroker
 from groupkeeper.web.access.people import Access, Proxy, networks_of

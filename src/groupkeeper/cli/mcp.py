@@ -110,6 +110,7 @@ def _run(options: Namespace) -> int:
                 await _serve(server.streamable_http_app(), access, listening)
         finally:
             await looks.close()
+            await toolbox.acting.journal().journal.close()
 
     asyncio.run(run())
     return 0

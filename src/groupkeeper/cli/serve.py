@@ -212,7 +212,9 @@ def _run(options: Namespace) -> int:
         _announce(list(clusters), listening, admission)
         app = application(site, _hosts(options, listening))
         try:
-            await serve(collectors, app, listening, stop, told, news.run(), files.run(), *watch.beside())
+            reading = () if admission.record is None else (admission.record.run(),)
+            beside = (news.run(), files.run(), *reading, *watch.beside())
+            await serve(collectors, app, listening, stop, told, *beside)
         finally:
             await watch.keep()
 

@@ -18,7 +18,8 @@ from groupkeeper.client.admin.types import (
 )
 from groupkeeper.client.errors import ClientError
 from groupkeeper.operations.errors import OperationRefused
-from groupkeeper.operations.plans.journal import ChangeJournal, Recorded
+from groupkeeper.operations.plans.changes import Recorded
+from groupkeeper.operations.plans.journal import ChangeJournal
 from groupkeeper.operations.plans.model import Change, GroupPlan, Kind, Plan
 from groupkeeper.operations.plans.recording import Begun, Recorder, judged, known_cluster_id
 from groupkeeper.protocol.errors import KafkaError
@@ -171,7 +172,7 @@ class ShareDeletion:
             plan = Plan(cluster_id, tuple(plans), self._kind)
             self._begun = await asyncio.to_thread(self._recorder.begin, plan, self._admin.principal)
 
-    def end(self, failed: Mapping[str, Failure], topics: Mapping[str, Failure] = {}) -> None:
+    async def end(self, failed: Mapping[str, Failure], topics: Mapping[str, Failure] = {}) -> None:
         """Write down what became of it: groups that failed as a whole, and topics that did."""
         if self._recorder is None or self._begun is None:
             return
@@ -182,4 +183,4 @@ class ShareDeletion:
                 continue
             lost = {tp: why for tp in some if (why := topics.get(tp.topic)) is not None}
             outcome.done[group_id] = Batch({tp: None for tp in some if tp not in lost}, lost)
-        self._recorder.end(self._begun, *judged(outcome))
+        await asyncio.to_thread(self._recorder.end, self._begun, *judged(outcome))

@@ -11,7 +11,7 @@ from groupkeeper.client.admin.resources.types import ProducerState, TransactionD
 from groupkeeper.client.admin.types import Batch, Failure, OffsetSpec, TopicPartition
 from groupkeeper.client.errors import ClientError
 from groupkeeper.operations.errors import OperationRefused
-from groupkeeper.operations.plans.journal import ApplyResult, Lost
+from groupkeeper.operations.plans.changes import ApplyResult, Lost
 from groupkeeper.operations.plans.model import Change, GroupPlan, Kind, Plan
 from groupkeeper.operations.plans.recording import UNANSWERED, Recorder, known_cluster_id
 from groupkeeper.operations.problems import error_name

@@ -244,7 +244,9 @@ class Site:
         lines = "".join(f"{each.cluster}: {state_of(each)}\n" for each in found) if sees_all else ""
         if lines and self._archive.problem is not None:
             lines += f"the history cannot be written: {self._archive.problem}\n"
-        lines += "".join(f"{each}\n" for each in self._notes()) if lines else ""
+        record = self._acting.record
+        problem = [record.problem] if record is not None and record.problem else []
+        lines += "".join(f"{each}\n" for each in (*problem, *self._notes())) if lines else ""
         return PlainTextResponse(lines or f"{'' if is_ready else 'not '}ready\n", 200 if is_ready else 503, HEADERS)
 
     async def file(self, request: Request) -> Response:

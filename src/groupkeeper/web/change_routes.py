@@ -158,20 +158,19 @@ class Changes:
         return html_answer(change_made_page(record, recorded, viewer, may_undo=may, unseen=unseen, command=command))
 
     async def made_table(self, viewer: Viewer, cluster: str, group_id: str) -> str:
-        """What the journal has of a group, for its page; "" when that is nothing."""
+        """What the journal has of a group, for its page, and why that may not be all; "" when that is nothing."""
         if self._acting.record is None:
             return ""
         record = self._acting.journal()
-        changes = [
-            each
-            for each in await record.changes(_known(viewer))
-            if group_id in each.groups and record.cluster(each.head) == cluster
-        ]
+        made = await record.changes(_known(viewer), group_id)
+        changes = [each for each in made if record.cluster(each.head) == cluster]
+        told = record.said_to(_known(viewer))
+        problem = parts.note(told) if told else ""
         if not changes:
-            return ""
+            return problem
         table = changes_table(record, changes[:_MOST_MADE])
         link = parts.url("/journal", group=group_id)
-        return f'<h2>Resets and deletions</h2>{table}<p class="note"><a href="{link}">all changes</a></p>'
+        return f'<h2>Resets and deletions</h2>{problem}{table}<p class="note"><a href="{link}">all changes</a></p>'
 
     async def _posted(self, request: Request) -> tuple[Person, Form]:
         """The sender and the fields of a form. Raises ChangeRefused unless it is from one of the sender's own pages."""

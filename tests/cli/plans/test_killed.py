@@ -22,7 +22,8 @@ from groupkeeper.cli.main import main
 from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import NewTopic, OffsetAndMetadata, TopicPartition
 from groupkeeper.operations.plans import document, recording
-from groupkeeper.operations.plans.journal import ApplyResult, Journal
+from groupkeeper.operations.plans.changes import ApplyResult
+from groupkeeper.operations.plans.journal import Journal
 from groupkeeper.operations.plans.model import Change, GroupPlan, Plan, TopicFacts
 from groupkeeper.testing.background import BackgroundBroker
 

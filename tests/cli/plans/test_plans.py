@@ -20,7 +20,8 @@ from groupkeeper.client.admin.types import ALL, NewTopic, OffsetAndMetadata, Off
 from groupkeeper.operations.errors import GroupIsActive
 from groupkeeper.operations.plans import document, recording
 from groupkeeper.operations.plans.applying import apply_plan, wait_until_inactive
-from groupkeeper.operations.plans.journal import ApplyResult, Journal
+from groupkeeper.operations.plans.changes import ApplyResult
+from groupkeeper.operations.plans.journal import Journal
 from groupkeeper.operations.plans.model import Change, GroupPlan, Plan
 from groupkeeper.operations.times import utc_text
 from groupkeeper.testing.background import BackgroundBroker

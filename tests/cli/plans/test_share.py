@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,8 @@ from groupkeeper.cli.main import main
 from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import OffsetAndMetadata, TopicPartition
 from groupkeeper.operations.plans import document
-from groupkeeper.operations.plans.journal import ApplyResult, Journal
+from groupkeeper.operations.plans.changes import ApplyResult
+from groupkeeper.operations.plans.journal import Journal
 from groupkeeper.operations.plans.model import Change, GroupPlan, Plan
 from groupkeeper.testing.background import BackgroundBroker
 
@@ -115,6 +116,21 @@ def test_a_cluster_that_does_not_tell_its_id_in_time_is_journalled_without(
         assert starts(servers) in ({}, dict.fromkeys(ORDERS, 0))
     (summary,), _ = journal.summaries()
     assert (summary.head.cluster_id, summary.result) == (None, ApplyResult.APPLIED)
+
+
+def test_nothing_is_written_on_the_event_loop(servers: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    written = []
+
+    class Watched(Journal):
+        def _append(self, lines: Iterable[Mapping[str, Any]]) -> None:
+            with pytest.raises(RuntimeError, match="no running event loop"):
+                asyncio.get_running_loop()
+            written.append(list(lines))
+
+    monkeypatch.setattr("groupkeeper.cli.framework.journalling.Journal", Watched)
+    words = ["--bootstrap-server", servers, "--group", "idle", "--delete-offsets", "--topic", "orders"]
+    assert kafka_share_groups.main(words) == 0
+    assert [lines[0]["event"] for lines in written] == ["change", "outcome"]
 
 
 def test_what_moved_since_is_not_undone(servers: str, journal: Journal, capsys: pytest.CaptureFixture[str]) -> None:

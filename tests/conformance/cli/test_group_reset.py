@@ -24,7 +24,8 @@ from groupkeeper.client.opening import open_connection
 from groupkeeper.client.security.transport import Security
 from groupkeeper.client.settings import Settings
 from groupkeeper.operations import group_reset
-from groupkeeper.operations.plans.journal import ApplyResult, Journal
+from groupkeeper.operations.plans.changes import ApplyResult
+from groupkeeper.operations.plans.journal import Journal
 from groupkeeper.operations.plans.kip122 import ResetPlan
 from groupkeeper.operations.times import utc_text
 from groupkeeper.protocol.errors import UnknownMemberId

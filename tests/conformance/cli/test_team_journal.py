@@ -1,15 +1,46 @@
-"""Two machines share a journal in a topic of Apache Kafka, and of the broker here."""
+"""Two machines share a journal in a topic of Apache Kafka, and of the broker here; also with logins and ACLs."""
 
 from __future__ import annotations
 
+import asyncio
+from pathlib import Path
+
 import pytest
-from tests.conformance.brokers import RunningBroker
-from tests.team_journal import check_two_machines
+from tests.conformance.brokers import PROPERTIES, RunningBroker
+from tests.team_journal import JOURNAL_ACLS, MODULE, Login, Scene, as_user, check_missing_acls, check_two_machines
+from tools.apache_kafka import ApacheKafka
 
 pytestmark = [pytest.mark.conformance, pytest.mark.timeout(180)]
 
+USERS = ("anna", "bob", *(one.lower() for one in JOURNAL_ACLS))
+SETTINGS = {
+    "sasl.enabled.mechanisms": "PLAIN",
+    "listener.name.sasl.plain.sasl.jaas.config": " ".join([MODULE, *(f'user_{one}="{one}-secret"' for one in USERS)])
+    + ";",
+    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+    "super.users": "User:ANONYMOUS",
+}
+
 
 def test_one_machine_is_killed_and_the_other_takes_the_change_back(
-    broker: RunningBroker, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    broker: RunningBroker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    check_two_machines(broker.bootstrap_servers, 1, monkeypatch, capsys)
+    anybody = Login(broker.bootstrap_servers)
+    scene = Scene(anybody)
+    asyncio.run(scene.set_up())
+    check_two_machines(scene, anybody, anybody, 1, tmp_path, monkeypatch, capsys)
+
+
+@pytest.mark.usefixtures("apache_jars")
+def test_two_users_with_the_acls_that_are_documented(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with ApacheKafka({**PROPERTIES, **SETTINGS}, listeners={"SASL": "SASL_PLAINTEXT"}) as kafka:
+        root = Login(kafka.bootstrap_servers)
+        logins = {name: as_user(kafka.address("SASL"), name) for name in USERS}
+        scene = Scene(root)
+        asyncio.run(scene.set_up())
+        asyncio.run(scene.allow("anna", JOURNAL_ACLS))
+        asyncio.run(scene.allow("bob", ["READ", "WRITE", "DESCRIBE_CONFIGS"]))
+        check_two_machines(scene, logins.pop("anna"), logins.pop("bob"), 1, tmp_path, monkeypatch, capsys)
+        check_missing_acls(Scene(root), logins)

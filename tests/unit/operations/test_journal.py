@@ -14,16 +14,8 @@ import pytest
 
 from groupkeeper.client.admin.types import Batch, OffsetAndMetadata, TopicPartition
 from groupkeeper.client.errors import CallTimedOut
-from groupkeeper.operations.plans.journal import (
-    ApplyResult,
-    Head,
-    Journal,
-    JournalUnreadable,
-    JournalUnwritable,
-    Lost,
-    Pair,
-    default_path,
-)
+from groupkeeper.operations.plans.changes import ApplyResult, Head, Lost, Pair
+from groupkeeper.operations.plans.journal import Journal, JournalUnreadable, JournalUnwritable, default_path
 from groupkeeper.operations.plans.model import Change, GroupPlan, Kind, Plan, Subject
 from groupkeeper.operations.plans.recording import Recorder, judged, without_secrets
 from groupkeeper.operations.selection import Names
@@ -297,8 +289,10 @@ def test_a_recorder_goes_on_without_a_journal_or_stops(tmp_path: Path) -> None:
     lenient = Recorder(nowhere, ["tool"], told.append)
     assert (lenient.begin(plan, "User:alice"), lenient.begin(plan, ""), len(told)) == (None, None, 1)
     lenient.end(None, ApplyResult.APPLIED)
+    strict = Recorder(nowhere, ["tool"], None)
     with pytest.raises(JournalUnwritable):
-        Recorder(nowhere, ["tool"], None).begin(plan, "User:alice")
+        strict.begin(plan, "User:alice")
+    assert strict.id == ""  # nothing was done
 
 
 def test_an_outcome_that_cannot_be_written_is_no_failure_of_the_change(journal: Journal) -> None:

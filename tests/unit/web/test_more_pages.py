@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from pathlib import Path
 
 from tests.unit.live.views import NODE, described, member, row, snapshot, view
@@ -19,7 +20,8 @@ from groupkeeper.client.admin.streams_types import (
 )
 from groupkeeper.client.admin.types import GroupState, GroupType, OffsetAndMetadata, TopicPartition
 from groupkeeper.live.model import ClusterSnapshot, GroupView, Wait
-from groupkeeper.operations.plans.journal import ApplyResult, Head, Journal, Lost, Summary
+from groupkeeper.operations.plans.changes import ApplyResult, Head, Lost, Summary
+from groupkeeper.operations.plans.journal import Journal
 from groupkeeper.operations.plans.model import Subject
 from groupkeeper.web.access.people import Person
 from groupkeeper.web.access.roles import Rights, grants_of
@@ -72,6 +74,7 @@ async def test_the_journal(tmp_path: Path) -> None:
     record = ChangeRecord(journal_of(tmp_path))
     record.know([read()])
     assert SOMEBODY.person is not None
+    await record.refresh()
     changes = await record.changes(SOMEBODY.person)
     page = Page(journal_page(record, changes, {}, SOMEBODY))
     assert "4 changes" in page.text
@@ -90,6 +93,7 @@ async def test_of_the_journal_one_sees_what_one_may_see_of_groups(tmp_path: Path
     record = ChangeRecord(journal_of(tmp_path))
     role = {"users": ["u"], "may": "view", "clusters": ["prod"], "groups": ["orders"]}
     person = Person("u", Rights(tuple(grants_of({"role": [role]}))))
+    await record.refresh()
     assert await record.changes(person) == []  # which cluster it was isn't known yet
     record.know([snapshot()])
     assert [each.head.id for each in await record.changes(person)] == ["id-0"]
@@ -101,6 +105,7 @@ async def test_an_abort_is_of_no_group_and_seen_by_who_sees_the_whole_cluster(tm
     head = Head("id", NOW_MS, "cluster-id", "abort-transaction", "u", "h", (), subject=Subject.TRANSACTION)
     record.journal.begin(head, [("orders", {TopicPartition("orders", 0): (None, None)})])
     record.know([snapshot()])
+    await record.refresh()
 
     async def seen(**grant: object) -> list[Summary]:
         role = {"users": ["u"], "may": "view", **grant}
@@ -120,14 +125,16 @@ async def test_an_abort_is_of_no_group_and_seen_by_who_sees_the_whole_cluster(tm
 async def test_a_journal_is_read_again_when_it_has_changed(tmp_path: Path) -> None:
     record = ChangeRecord(Journal(tmp_path / "journal.jsonl"))
     assert SOMEBODY.person is not None
+    await record.refresh()
     assert await record.changes(SOMEBODY.person) == []
     journal_of(tmp_path)
-    both = await asyncio.gather(*(record.changes(SOMEBODY.person) for _ in range(2)))
-    assert [len(each) for each in both] == [4, 4]
+    await asyncio.gather(record.refresh(), record.refresh())
+    assert len(await record.changes(SOMEBODY.person)) == 4
     record.journal.path.unlink()
     record.journal.path.mkdir()
-    await record.changes(SOMEBODY.person)
-    assert "cannot read the journal" in Page(journal_page(record, [], {}, SOMEBODY)).text
+    await record.refresh()
+    assert re.search("not read since 20.*cannot read the journal", Page(journal_page(record, [], {}, SOMEBODY)).text)
+    assert len(await record.changes(SOMEBODY.person)) == 4
 
 
 def test_the_plans_that_are_held() -> None:

@@ -49,6 +49,7 @@ def terms() -> list[str]:
 
 async def pages(folder: Path) -> list[str]:
     record = ChangeRecord(journal_of(folder))
+    await record.refresh()
     record.know([read()])
     assert SOMEBODY.person is not None
     recorded = await record.load("id-1")

@@ -96,7 +96,7 @@ class ShareGroups(GroupTool):
         outcome: Batch[str, None] = Batch()
         if wanted:
             outcome = await or_failed(self.admin.delete_share_groups(wanted, timeout_ms=self.timeout_ms), wanted)
-        change.end(outcome.failed)
+        await change.end(outcome.failed)
         failed |= {group_id: java.described(why) for group_id, why in outcome.failed.items()}
         in_order = {group_id: failed[group_id] for group_id in java.group_order(failed)}
         say(groups_text.deleted_groups(java.hash_order(outcome.done, java.string_hash), in_order, kind="share"))
@@ -109,7 +109,7 @@ class ShareGroups(GroupTool):
         await change.begin([group_id], topics)
         deleting = self.admin.delete_share_group_offsets(group_id, topics, timeout_ms=self.timeout_ms)
         failures = (await or_failed(deleting, topics)).failed
-        change.end({}, failures)
+        await change.end({}, failures)
         say(_verdict(next((failures[topic] for topic in topics if topic in failures), None)))
         outcomes = {
             topic: java.lookup_message(failures[topic], "deleteShareGroupOffsets") if topic in failures else None

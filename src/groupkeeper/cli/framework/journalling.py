@@ -61,7 +61,7 @@ def recorder(tool: str, on_failure: Callable[[str], None] | None) -> Recorder | 
 
 
 def _recorder(words: Sequence[str], on_failure: Callable[[str], None] | None) -> Recorder | None:
-    """A team's journal is not gone on without, as nobody else would know of the change: OperationRefused is raised."""
+    """Without a team's journal nobody else would know of the change, so nothing is changed: OperationRefused."""
     where = journal()
 
     def refuse(problem: str) -> None:

@@ -21,7 +21,7 @@ from groupkeeper.client.errors import ClientError
 from groupkeeper.operations.errors import GroupIsActive, StalePlan
 from groupkeeper.operations.plans.applying import Applied, apply_plan, wait_until_inactive
 from groupkeeper.operations.plans.guard import PlanVerdict, check
-from groupkeeper.operations.plans.journal import BeingUndone, JournalUnwritable
+from groupkeeper.operations.plans.journal import JournalUnwritable
 from groupkeeper.operations.plans.model import Plan
 from groupkeeper.operations.plans.recording import UNANSWERED, Recorder
 from groupkeeper.operations.plans.telling import trouble_problem
@@ -105,8 +105,6 @@ async def apply_pages(session: ClusterSession, plan: Plan, verdict: PlanVerdict)
             applied = await apply_plan(
                 session.admin, plan, recorder, verdict=verdict, skips_refused=options.skip_refused, tell=tell
             )
-        except BeingUndone as problem:
-            raise NotJournalled(f"nothing was changed: {problem}") from None
         except JournalUnwritable as problem:
             raise NotJournalled(
                 f"nothing was changed, as the journal cannot be written: {problem}; set {VARIABLE} to another file, "

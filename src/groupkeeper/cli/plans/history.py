@@ -24,14 +24,8 @@ from groupkeeper.cli.framework.typed import words_of
 from groupkeeper.cli.plans.applying import add_applying, apply_pages, compared, foreseen, rows_of
 from groupkeeper.cli.plans.shapes import HISTORY, OUTCOMES, RECORDED
 from groupkeeper.client.errors import ClientError
-from groupkeeper.operations.plans.journal import (
-    ApplyResult,
-    ChangeJournal,
-    JournalUnreadable,
-    Recorded,
-    Summary,
-    maker_of,
-)
+from groupkeeper.operations.plans.changes import ApplyResult, Recorded, Summary, maker_of
+from groupkeeper.operations.plans.journal import ChangeJournal, JournalUnreadable
 from groupkeeper.operations.plans.making import Otherwise
 from groupkeeper.operations.plans.model import Kind
 from groupkeeper.operations.plans.recording import cluster_id_of, without_secrets

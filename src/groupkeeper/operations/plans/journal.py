@@ -8,117 +8,58 @@ number of ``groups``. A change that lacks the outcome of some groups was interru
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
-import json
 import os
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping
-from enum import StrEnum
-from operator import itemgetter
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Protocol
 
 from groupkeeper.base_error import GroupkeeperError
-from groupkeeper.client.admin.types import OffsetAndMetadata, TopicPartition
+from groupkeeper.client.admin.types import TopicPartition
 from groupkeeper.operations.errors import OperationRefused
-from groupkeeper.operations.plans.model import Kind, Subject
+from groupkeeper.operations.plans.changes import (
+    NOWHERE,
+    VERSION,
+    ApplyResult,
+    Begun,
+    Head,
+    Known,
+    Loading,
+    Lost,
+    Pair,
+    Recorded,
+    Span,
+    Summary,
+    chunks,
+    offsets_json,
+    parsed,
+)
 from groupkeeper.operations.selection import Names
-from groupkeeper.operations.times import parse_iso_datetime, utc_text
+from groupkeeper.operations.times import utc_text
 
-VERSION = 1
 _NEWLINE = b"\n"
 _NAME = ("groupkeeper", "journal.jsonl")
-_LINES_PER_WRITE = 1000
-
-Pair = tuple[OffsetAndMetadata | None, OffsetAndMetadata | None]
-"""Committed before and after; None: nothing."""
 
 
 class JournalUnwritable(GroupkeeperError):
     """The journal takes no lines. The text names the file and the reason."""
 
 
-class BeingUndone(JournalUnwritable):
-    """Another one undoes the same change. The text says who, and since when."""
+class BeingUndone(OperationRefused):
+    """Somebody else undoes the same change: nothing was changed. The text says so, who it is, and since when."""
 
 
 class JournalUnreadable(OperationRefused):
     """The journal cannot be opened. The text names the file and the reason."""
 
 
-class ApplyResult(StrEnum):
-    """What is known of a change."""
+class Take(Protocol):
+    """Gets a line, and where the journal has it."""
 
-    APPLIED = "applied"
-    PARTLY = "partly"
-    REFUSED = "refused"
-    UNFINISHED = "unfinished"
-
-
-class Head(NamedTuple):
-    """The fields that all lines of a change share. ``undoes``: the id of the change that this one undoes.
-    ``principal``: the author's principal at the brokers, "" if unknown; ``user``: the author's user name on the
-    machine, or at the server ``through`` which it was made, "" for none. ``subject``: what it has the names of.
-    """
-
-    id: str
-    time_ms: int
-    cluster_id: str | None
-    kind: str
-    user: str
-    host: str
-    command: tuple[str, ...]
-    undoes: str | None = None
-    principal: str = ""
-    through: str = ""
-    subject: Subject = Subject.GROUP
-
-
-class Lost(NamedTuple):
-    """A group or partition whose change failed, or has an unknown outcome. ``topic`` None: the whole group."""
-
-    group_id: str
-    topic: str | None
-    partition: int | None
-    error: str
-    message: str
-
-
-class Summary(NamedTuple):
-    """A change as a list of changes shows it. ``names``: of its groups, or of its transaction. ``undone_by``: a later
-    change's id.
-
-    ``moves``: whether something was to become different; offsets may also be recommitted unchanged.
-    """
-
-    head: Head
-    partition_count: int
-    names: tuple[str, ...]
-    result: ApplyResult
-    undone_by: str | None
-    moves: bool = True
-
-    @property
-    def groups(self) -> tuple[str, ...]:
-        """Its groups; none where it is of a transaction."""
-        return self.names if self.head.subject is Subject.GROUP else ()
-
-    @property
-    def group_count(self) -> int:
-        return len(self.groups)
-
-
-class Recorded(NamedTuple):
-    """A change with everything in it. ``groups``: by name of the group, or of the transaction. ``broken``: lines that
-    name the change and make no sense, so that a part of it may be missing here.
-    """
-
-    head: Head
-    groups: dict[str, dict[TopicPartition, Pair]]
-    result: ApplyResult
-    lost: tuple[Lost, ...]
-    broken: int = 0
+    def __call__(self, text: bytes, span: Span = NOWHERE, /) -> None: ...
 
 
 class ChangeJournal(ABC):
@@ -130,16 +71,35 @@ class ChangeJournal(ABC):
         """For messages."""
 
     @abstractmethod
-    def stamp(self) -> object:
-        """What differs once there are more lines. Raises JournalUnreadable."""
-
-    @abstractmethod
     def _append(self, lines: Iterable[Mapping[str, Any]]) -> None:
         """Adds lines of one change, all or none. Raises JournalUnwritable."""
 
     @abstractmethod
-    def _texts(self) -> Iterator[bytes]:
-        """All lines so far, in order. Raises JournalUnreadable."""
+    def _visit(self, take: Take, only: str | None = None) -> None:
+        """Give ``take`` all lines so far, in order; ``only``: at least those of a change. Raises JournalUnreadable."""
+
+    @abstractmethod
+    async def catch_up(self, known: Known) -> bool:
+        """Add to ``known`` what is new since the last call with it; whether there was something. Raises
+        JournalUnreadable, and may then be called again.
+        """
+
+    async def loaded(self, change_id: str, known: Known) -> Recorded | None:
+        """The same as ``load``, for a program on a loop that goes on reading the journal with ``catch_up``."""
+        return await asyncio.to_thread(self.load, change_id)
+
+    async def close(self) -> None:
+        """End the connection that ``catch_up`` has opened, if there is one."""
+        return
+
+    @property
+    def claim_ms(self) -> int | None:
+        """For how long after its last sign an undo keeps others from undoing the same change; None: it never does."""
+        return None
+
+    def keep_claim(self, change_id: str) -> None:
+        """Give such a sign. Raises JournalUnwritable."""
+        return
 
     def begin(self, head: Head, groups: Iterable[tuple[str, Mapping[TopicPartition, Pair]]]) -> None:
         """Write what is about to be done. Raises JournalUnwritable, and then nothing may be done."""
@@ -157,7 +117,7 @@ class ChangeJournal(ABC):
             **({"principal": head.principal} if head.principal else {}),
             **({"through": head.through} if head.through else {}),
         }
-        self._append({**front, head.subject: group_id, "offsets": _offsets_json(pairs)} for group_id, pairs in groups)
+        self._append({**front, head.subject: group_id, "offsets": offsets_json(pairs)} for group_id, pairs in groups)
 
     def end(self, change_id: str, time_ms: int, groups: int, result: ApplyResult, lost: Iterable[Lost] = ()) -> None:
         """Write the outcome of a number of groups. Raises JournalUnwritable."""
@@ -166,75 +126,33 @@ class ChangeJournal(ABC):
 
     def summaries(self, groups: Names | None = None) -> tuple[list[Summary], int]:
         """All changes or those of groups, oldest first, and how many lines make no sense. Raises JournalUnreadable."""
-        found: dict[str, _Count] = {}
-        wanted: set[str] = set()
-        broken = 0
-        for line in self._lines():
-            if line is None:
-                broken += 1
-            elif isinstance(line, _Ended):
-                if line.id in found:
-                    found[line.id].ended(line)
-            else:
-                count = found.setdefault(line.head.id, _Count(line.head))
-                count.add(line.group_id, line.offsets)
-                is_group = line.head.subject is Subject.GROUP
-                if groups is None or not groups or (is_group and groups.matches(line.group_id)):
-                    wanted.add(line.head.id)
-        kept = [count for change_id, count in found.items() if change_id in wanted]
-        undone = {
-            count.head.undoes: change_id
-            for change_id, count in found.items()
-            if count.head.undoes is not None and count.result is ApplyResult.APPLIED
-        }
-        return [count.summary(undone.get(count.head.id)) for count in kept], broken
+        known = Known()
+        self._visit(known.take)
+        return known.summaries(groups), known.broken
 
     def load(self, change_id: str) -> Recorded | None:
         """One change, None when the journal doesn't have it. Raises JournalUnreadable."""
-        head: Head | None = None
-        groups: dict[str, dict[TopicPartition, Pair]] = {}
-        outcomes = _Outcomes()
-        broken = 0
-        for line in self._lines(change_id):
-            if line is None:
-                broken += 1
-            elif isinstance(line, _Ended):
-                outcomes.add(line)
-            else:
-                head = head or line.head
-                groups[line.group_id] = _pairs(line.offsets)
-        if head is None:
-            return None
-        return Recorded(head, groups, outcomes.result(len(groups)), tuple(outcomes.lost), broken)
+        loading = Loading(change_id)
+        self._visit(loading.take, change_id)
+        return loading.recorded()
 
     def changes(self) -> tuple[list[Recorded], int]:
         """All changes with everything in them, oldest first, and how many lines make no sense. Raises
         JournalUnreadable.
         """
-        found: dict[str, tuple[Head, dict[str, dict[TopicPartition, Pair]], _Outcomes]] = {}
+        found: dict[str, Loading] = {}
         broken = 0
-        for line in self._lines():
+
+        def take(text: bytes, span: Span = NOWHERE) -> None:
+            nonlocal broken
+            line = parsed(text)
             if line is None:
                 broken += 1
-            elif isinstance(line, _Ended):
-                if line.id in found:
-                    found[line.id][2].add(line)
-            else:
-                _, groups, _ = found.setdefault(line.head.id, (line.head, {}, _Outcomes()))
-                groups[line.group_id] = _pairs(line.offsets)
-        every = found.values()
-        return [Recorded(head, own, ends.result(len(own)), tuple(ends.lost)) for head, own, ends in every], broken
+            elif isinstance(line, Begun) or line.id in found:
+                found.setdefault(line.change_id, Loading(line.change_id)).add(line)
 
-    def _lines(self, only: str | None = None) -> Iterator[_Begun | _Ended | None]:
-        """The lines in order, None for one that makes no sense. ``only``: those of one change, and those without sense
-        that name it.
-        """
-        mark = None if only is None else json.dumps(only).encode()
-        for text in self._texts():
-            if mark is None or mark in text:
-                line = _parsed(text)
-                if only is None or line is None or line.change_id == only:
-                    yield line
+        self._visit(take)
+        return [one for each in found.values() if (one := each.recorded()) is not None], broken
 
 
 class Journal(ChangeJournal):
@@ -247,7 +165,21 @@ class Journal(ChangeJournal):
     def name(self) -> str:
         return str(self.path)
 
-    def stamp(self) -> object:
+    async def catch_up(self, known: Known) -> bool:
+        return await asyncio.to_thread(self._catch_up, known)
+
+    def _catch_up(self, known: Known) -> bool:
+        """A file that has changed is read again: it may have been cleared or replaced."""
+        stamp = self._stamp()
+        if stamp == known.mark:
+            return False
+        known.clear()
+        self._visit(known.take)
+        known.mark = stamp
+        return True
+
+    def _stamp(self) -> object:
+        """What differs once there are more lines."""
         try:
             found = self.path.stat()
         except FileNotFoundError:
@@ -288,91 +220,15 @@ class Journal(ChangeJournal):
             if os.read(file, 1) != _NEWLINE:
                 _write(file, _NEWLINE)
 
-    def _texts(self) -> Iterator[bytes]:
+    def _visit(self, take: Take, only: str | None = None) -> None:
         try:
             with self.path.open("rb") as file:
-                yield from file
+                for text in file:
+                    take(text)
         except FileNotFoundError:
             return
         except OSError as error:
             raise JournalUnreadable(f"cannot read the journal {self.path}: {error.strerror or error}") from error
-
-
-class _Begun(NamedTuple):
-    """A line of what was about to be done to a group."""
-
-    head: Head
-    group_id: str
-    offsets: list[Any]
-
-    @property
-    def change_id(self) -> str:
-        return self.head.id
-
-
-class _Ended(NamedTuple):
-    """A line with the outcome of a number of groups."""
-
-    id: str
-    groups: int
-    result: ApplyResult
-    lost: tuple[Lost, ...]
-
-    @property
-    def change_id(self) -> str:
-        return self.id
-
-
-class _Outcomes:
-    """The outcome of a change's groups, as far as it is known."""
-
-    def __init__(self) -> None:
-        self.lost: list[Lost] = []
-        self._groups = 0
-        self._results: set[ApplyResult] = set()
-
-    def add(self, line: _Ended) -> None:
-        self._groups += line.groups
-        self._results.add(line.result)
-        self.lost += line.lost
-
-    def result(self, groups: int) -> ApplyResult:
-        if self._groups < groups:
-            return ApplyResult.UNFINISHED
-        return next(iter(self._results)) if len(self._results) == 1 else ApplyResult.PARTLY
-
-
-class _Count:
-    """A change while the journal is being read."""
-
-    def __init__(self, head: Head) -> None:
-        self.head = head
-        self._outcomes = _Outcomes()
-        self._groups: list[str] = []
-        self._partitions = 0
-        self._moves = False
-
-    def add(self, group_id: str, offsets: list[Any]) -> None:
-        self._groups.append(group_id)
-        self._partitions += len(offsets)
-        self._moves = self._moves or any(before != after for _, _, before, after in offsets)
-
-    def ended(self, line: _Ended) -> None:
-        self._outcomes.add(line)
-
-    @property
-    def result(self) -> ApplyResult:
-        return self._outcomes.result(len(self._groups))
-
-    def summary(self, undone_by: str | None) -> Summary:
-        names = tuple(self._groups)
-        return Summary(self.head, self._partitions, names, self.result, undone_by, self._moves)
-
-
-def maker_of(head: Head) -> str:
-    """The author of a change, the program, the machine, and the principal."""
-    through = f" through {head.through}" * bool(head.through)
-    return f"{head.user}{through} on {head.host}" + f" as {head.principal}" * bool(head.principal)
 
 
 def default_path() -> Path:
@@ -389,115 +245,6 @@ def default_path() -> Path:
         return Path(os.devnull, "no home directory", *_NAME)
     folder = "Library/Application Support" if sys.platform == "darwin" else ".local/state"
     return Path(home, folder, *_NAME)
-
-
-def _offsets_json(pairs: Mapping[TopicPartition, Pair]) -> list[Any]:
-    return [
-        [tp.topic, tp.partition, _commit_json(before), _commit_json(after)]
-        for tp, (before, after) in sorted(pairs.items(), key=itemgetter(0))
-    ]
-
-
-def _commit_json(commit: OffsetAndMetadata | None) -> list[Any] | None:
-    return None if commit is None else [*commit]
-
-
-def _pairs(rows: list[Any]) -> dict[TopicPartition, Pair]:
-    return {TopicPartition(row[0], row[1]): (_commit(row[2]), _commit(row[3])) for row in rows}
-
-
-def _commit(fields: list[Any] | None) -> OffsetAndMetadata | None:
-    return None if fields is None else OffsetAndMetadata(*fields)
-
-
-def _parsed(text: bytes) -> _Begun | _Ended | None:
-    """The content of a line, None when it is invalid: incomplete, edited, or of a later version.
-
-    Unknown fields are ignored.
-    """
-    try:
-        line = json.loads(text)
-        if line["v"] == VERSION and line["event"] == "change":
-            head = _head(line)
-            name = line.get(head.subject, line.get(Subject.GROUP))  # early journals called all of them groups
-            return _Begun(head, _text(name), _checked(line["offsets"]))
-        if line["v"] == VERSION and line["event"] == "outcome":
-            lost = tuple(map(_lost, line["lost"]))
-            return _Ended(_text(line["id"]), _number(line["groups"]), ApplyResult(line["result"]), lost)
-    except (KeyError, TypeError, ValueError, RecursionError):
-        return None
-    return None
-
-
-def _head(line: Any) -> Head:
-    return Head(
-        _text(line["id"]),
-        parse_iso_datetime(_text(line["time"])),
-        _text_or_none(line["cluster_id"]),
-        _text(line["kind"]),
-        _text(line["user"]),
-        _text(line["host"]),
-        tuple(map(_text, line["command"])),
-        _text_or_none(line.get("undoes")),
-        _text(line.get("principal", "")),
-        _text(line.get("through", "")),
-        Subject.TRANSACTION if line["kind"] == Kind.ABORT_TRANSACTION else Subject.GROUP,
-    )
-
-
-def _lost(one: Any) -> Lost:
-    partition = one["partition"]
-    return Lost(
-        _text(one["group_id"]),
-        _text_or_none(one["topic"]),
-        None if partition is None else _number(partition),
-        _text(one["error"]),
-        _text(one["message"]),
-    )
-
-
-def _checked(rows: Any) -> list[Any]:
-    """The places of a change as they are in the line. Raises TypeError and ValueError where they aren't such."""
-    for topic, partition, before, after in rows:
-        _text(topic)
-        _number(partition)
-        for commit in (before, after):
-            if commit is not None:
-                offset, epoch, metadata = commit
-                _number(offset)
-                _text(metadata)
-                if epoch is not None:
-                    _number(epoch)
-    return list(rows)
-
-
-def _text(value: Any) -> str:
-    if not isinstance(value, str):
-        raise TypeError
-    return value
-
-
-def _text_or_none(value: Any) -> str | None:
-    return None if value is None else _text(value)
-
-
-def _number(value: Any) -> int:
-    if type(value) is not int:  # true is an int, too
-        raise TypeError
-    return value
-
-
-def chunks(lines: Iterable[Mapping[str, Any]]) -> Iterator[bytes]:
-    """Lines as they are written, some at a time."""
-    encode = json.JSONEncoder(ensure_ascii=True, separators=(",", ":")).encode
-    texts: list[str] = []
-    for line in lines:
-        texts.append(encode(line))
-        if len(texts) == _LINES_PER_WRITE:
-            yield ("\n".join(texts) + "\n").encode()
-            texts.clear()
-    if texts:
-        yield ("\n".join(texts) + "\n").encode()
 
 
 def _write(file: int, text: bytes) -> None:

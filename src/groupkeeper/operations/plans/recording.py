@@ -8,13 +8,15 @@ import re
 import secrets
 import socket
 import time
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
 from typing import NamedTuple, TypeVar
 
 from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import Batch, Failure, OffsetAndMetadata, TopicPartition
 from groupkeeper.client.errors import CallTimedOut, ClientError, ConnectionFailed
-from groupkeeper.operations.plans.journal import ApplyResult, ChangeJournal, Head, JournalUnwritable, Lost, Pair
+from groupkeeper.operations.plans.changes import ApplyResult, Head, Lost, Pair
+from groupkeeper.operations.plans.journal import ChangeJournal, JournalUnwritable
 from groupkeeper.operations.plans.model import Change, GroupPlan, Kind, Plan
 from groupkeeper.operations.problems import error_name
 from groupkeeper.protocol.errors import KafkaError, RequestTimedOut
@@ -30,6 +32,7 @@ UNANSWERED = (CallTimedOut, ConnectionFailed, RequestTimedOut)
 """Failures after which it is unknown whether the brokers made the change."""
 
 _GROUPS_PER_CALL = 1000
+_SIGNS_PER_CLAIM = 5
 
 
 class Begun(NamedTuple):
@@ -67,15 +70,18 @@ class Recorder:
         self._through = through
         self._on_failure = on_failure
         self._is_off = False
+        self._has_begun = False
         self._id = ""
 
     @property
     def id(self) -> str:
-        """The id of the change in the journal, "" when nothing is written there."""
-        return "" if self._is_off else self._id
+        """The id of the change in the journal, "" before its beginning is written, and when nothing is written."""
+        return self._id if self._has_begun and not self._is_off else ""
 
     def begin(self, plan: Plan, principal: str) -> Begun | None:
-        """Write down what is about to be done, and its author; None when the journal cannot be written."""
+        """Write down what is about to be done, and its author; None when the journal cannot be written. Raises
+        BeingUndone.
+        """
         if self._is_off:
             return None
         now_ms = time.time_ns() // 10**6
@@ -101,6 +107,7 @@ class Recorder:
             self._is_off = True
             self._on_failure(str(problem))
             return None
+        self._has_begun = True
         return Begun(head.id, len(plan.groups))
 
     def end(self, begun: Begun | None, result: ApplyResult, lost: Iterable[Lost] = ()) -> None:
@@ -111,6 +118,29 @@ class Recorder:
             self.journal.end(begun.id, time.time_ns() // 10**6, begun.groups, result, lost)
         except JournalUnwritable as problem:
             self.failure = str(problem)
+
+
+@asynccontextmanager
+async def _claimed(recorder: Recorder | None, begun: Begun | None, plan: Plan) -> AsyncIterator[None]:
+    """Keeps others from undoing the same change for as long as it takes."""
+    claim_ms = None if recorder is None or plan.undoes is None else recorder.journal.claim_ms
+    if recorder is None or begun is None or claim_ms is None:
+        yield
+        return
+    journal, pause_s = recorder.journal, claim_ms / 1000 / _SIGNS_PER_CLAIM
+
+    async def renew() -> None:
+        while True:
+            await asyncio.sleep(pause_s)
+            with suppress(JournalUnwritable):  # the next one may be written in time
+                await asyncio.to_thread(journal.keep_claim, begun.id)
+
+    renewing = asyncio.create_task(renew())
+    try:
+        yield
+    finally:
+        renewing.cancel()
+        await asyncio.gather(renewing, return_exceptions=True)
 
 
 async def commit(
@@ -137,18 +167,19 @@ async def commit(
             tell(answers)
 
     offsets = {group.group_id: wanted for group in plan.groups if (wanted := group.offsets)}
-    outcome = await _answered(
-        offsets, lambda some: admin.alter_offsets_of_groups(some, tell=count, timeout_ms=timeout_ms)
-    )
-    deleted = {
-        group.group_id: unwanted
-        for group in plan.groups
-        if group.group_id not in outcome.failed and (unwanted := group.deleted)
-    }
-    more = await _answered(
-        deleted, lambda some: admin.delete_offsets_of_groups(some, tell=count, timeout_ms=timeout_ms)
-    )
-    _merge(outcome, more)
+    async with _claimed(recorder, begun, plan):
+        outcome = await _answered(
+            offsets, lambda some: admin.alter_offsets_of_groups(some, tell=count, timeout_ms=timeout_ms)
+        )
+        deleted = {
+            group.group_id: unwanted
+            for group in plan.groups
+            if group.group_id not in outcome.failed and (unwanted := group.deleted)
+        }
+        more = await _answered(
+            deleted, lambda some: admin.delete_offsets_of_groups(some, tell=count, timeout_ms=timeout_ms)
+        )
+        _merge(outcome, more)
     if recorder is not None:
         await asyncio.to_thread(recorder.end, begun, *judged(outcome))
     return outcome

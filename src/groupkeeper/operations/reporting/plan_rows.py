@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Iterable, Sequence
 
 from groupkeeper.client.admin.types import OffsetAndMetadata, TopicPartition
-from groupkeeper.operations.plans.journal import Recorded, Summary
+from groupkeeper.operations.plans.changes import Recorded, Summary
 from groupkeeper.operations.plans.model import Change, GroupPlan, Subject
 from groupkeeper.operations.reporting.group_rows import Row
 from groupkeeper.operations.selection import Names

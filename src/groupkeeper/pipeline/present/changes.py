@@ -10,7 +10,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from groupkeeper.operations.plans.journal import ApplyResult, ChangeJournal, Head, Journal, JournalUnreadable, Recorded
+from groupkeeper.operations.plans.changes import ApplyResult, Head, Recorded
+from groupkeeper.operations.plans.journal import ChangeJournal, Journal, JournalUnreadable
 from groupkeeper.operations.plans.topic_journal import SCHEME, of_servers
 from groupkeeper.pipeline.decode.privacy import Privacy
 from groupkeeper.pipeline.errors import SourceError

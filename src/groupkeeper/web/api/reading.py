@@ -12,7 +12,7 @@ from groupkeeper.live.model import ClusterSnapshot, GroupView
 from groupkeeper.live.verdicts import partition_statuses, status_row
 from groupkeeper.operations.groups import AnyMember
 from groupkeeper.operations.lag import PartitionLag
-from groupkeeper.operations.plans.journal import Summary
+from groupkeeper.operations.plans.changes import Summary
 from groupkeeper.operations.plans.model import GroupPlan
 from groupkeeper.operations.problems import Problem
 from groupkeeper.operations.reporting.group_rows import Row, lag_row, member_row, state_row, sum_row
@@ -139,10 +139,10 @@ class Reading(NamedTuple):
 
     async def history(self, person: Person, group_id: str, page: Wanted) -> d.History:
         record = self.acting.journal()
-        changes = [each for each in await record.changes(person) if not group_id or group_id in each.groups]
+        changes = await record.changes(person, group_id)
         found, after = page.of(sorted(changes, key=_latest_first), _latest_first)
         rows = [d.HistoryRow(**_fields(history_row(each)) | {"cluster": record.cluster(each.head)}) for each in found]
-        return d.History(changes=rows, problem=record.problem or None, next=after)
+        return d.History(changes=rows, problem=record.said_to(person) or None, next=after)
 
     async def change(self, person: Person, change_id: str, page: Wanted) -> d.Recorded:
         recorded = await self.acting.change(person, change_id)

@@ -37,6 +37,7 @@ from groupkeeper.web.pages.plan import outcome_of, problems_of, remarks_of
 _MOST = 100
 _MOST_FACTS = 50
 _LONGEST_S = 30
+_JOURNAL_S = 3.0
 _HELP = {
     Concern.CLUSTER: "list_clusters has the clusters.",
     Concern.GROUP: "list_groups has the groups of a cluster.",
@@ -216,6 +217,7 @@ async def list_changes(asked: Asked, group: str = "", limit: Limit = 20, cursor:
     """The journal: changes that were made, the latest first. Their ids are for `plan_undo`."""
     toolbox, person = _of(asked)
     await toolbox.look(None)
+    await toolbox.acting.journal().refresh(_JOURNAL_S)
     return await toolbox.reading.history(person, group, Wanted(limit, cursor))
 
 

@@ -8,7 +8,7 @@ from enum import StrEnum
 
 from groupkeeper.client.admin.types import GroupType
 from groupkeeper.live.model import ClusterSnapshot, GroupView
-from groupkeeper.operations.plans.journal import Recorded
+from groupkeeper.operations.plans.changes import Recorded
 from groupkeeper.operations.plans.model import Subject
 from groupkeeper.web.access.people import Person
 from groupkeeper.web.access.roles import Role
@@ -18,6 +18,9 @@ from groupkeeper.web.changes.record import ChangeRecord
 
 OPTIONS = "--group, --except-group"
 """The options of the server that leave out groups."""
+
+_PATIENCE_S = 1.0
+"""For a change that was just made to be read back from the journal; pages show it a little later otherwise."""
 
 Snapshots = Callable[[], Sequence[ClusterSnapshot]]
 """The latest of each cluster, in the order in which they were named."""
@@ -154,7 +157,11 @@ class Acting:
             )
         if entry.made.is_refused or not (entry.plan.groups or entry.is_deletion_of_group):
             raise ChangeRefused(409, "Nothing was changed: the plan has nothing that can be done.", Concern.PLAN)
-        await desk.apply(entry, person)
+        try:
+            await desk.apply(entry, person)
+        finally:
+            if self.record is not None:
+                await self.record.refresh(_PATIENCE_S)
         return entry
 
     async def undo(self, person: Person, cluster: str, change_id: str) -> DeskEntry:

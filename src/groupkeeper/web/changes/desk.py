@@ -17,16 +17,11 @@ from groupkeeper.client.admin import Admin
 from groupkeeper.client.errors import ClientError
 from groupkeeper.operations.delete import delete_compared, look_at_deletion
 from groupkeeper.operations.plans.applying import Applied, apply_plan
+from groupkeeper.operations.plans.changes import Recorded
 from groupkeeper.operations.plans.clones.making import CloneRequest, Source, make_clone
 from groupkeeper.operations.plans.deleting import make_deletion
 from groupkeeper.operations.plans.guard import PlanVerdict, check
-from groupkeeper.operations.plans.journal import (
-    BeingUndone,
-    ChangeJournal,
-    JournalUnreadable,
-    JournalUnwritable,
-    Recorded,
-)
+from groupkeeper.operations.plans.journal import BeingUndone, ChangeJournal, JournalUnreadable, JournalUnwritable
 from groupkeeper.operations.plans.making import ALL_COMMITTED, Made, Otherwise, Request, make_reset, with_times
 from groupkeeper.operations.plans.model import Kind, Plan, PlanTrouble
 from groupkeeper.operations.plans.recording import Recorder
@@ -251,9 +246,6 @@ class Desk:
         try:
             async with self._applying[entry.cluster]:
                 applied = await self._with(entry.cluster, work)
-        except BeingUndone as problem:
-            entry.stage = DeskStage.PLANNED
-            raise NotDone(f"nothing was changed: {problem}") from None
         except JournalUnwritable as problem:
             entry.stage = DeskStage.PLANNED
             raise NotDone(f"nothing was changed, as the journal cannot be written: {problem}") from None
@@ -289,6 +281,8 @@ class Desk:
         try:
             async with self._open_admins[cluster]() as admin:
                 return await work(admin)
+        except BeingUndone as refused:
+            raise NotDone(str(refused)) from None
         except (KafkaError, ClientError) as failure:
             raise NotDone(f"{type(failure).__name__}: {failure}") from failure
 

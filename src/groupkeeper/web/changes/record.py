@@ -1,33 +1,55 @@
-"""The journal as pages show it: read when it has changed, and filtered by the rights of the viewer."""
+"""The journal as pages show it: read in the background, and filtered by the rights of the viewer."""
 
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Sequence
 
 from groupkeeper.live.model import ClusterSnapshot
-from groupkeeper.operations.plans.journal import ChangeJournal, Head, JournalUnreadable, Recorded, Summary
+from groupkeeper.operations.plans.changes import MOST_CHANGES, MOST_NAMES, Head, Known, Recorded, Summary
+from groupkeeper.operations.plans.journal import ChangeJournal, JournalUnreadable
 from groupkeeper.operations.plans.model import Subject
+from groupkeeper.operations.times import utc_text
 from groupkeeper.web.access.people import Person
 from groupkeeper.web.access.roles import Role
 
+_EVERY_S = 2.0
+_SLOWEST_S = 60.0
+_PATIENCE_S = 3.0
+
 
 class ChangeRecord:
-    """All changes of a journal. Clusters have the names that the server uses.
+    """The latest changes of a journal. Clusters have the names that the server uses.
 
     Attributes:
-        broken: number of unreadable lines in the file.
-        problem: why the file could not be read, "" when it was.
+        broken: number of unreadable lines in the journal.
+        left_out: number of older changes, which are not kept.
     """
 
     def __init__(self, journal: ChangeJournal) -> None:
         self.journal = journal
         self.broken = 0
-        self.problem = ""
+        self.left_out = 0
         self._names: dict[str, str] = {}
         self._changes: list[Summary] = []
-        self._read: object = None
-        self._reading = asyncio.Lock()
+        self._known = Known(MOST_CHANGES, MOST_NAMES)
+        self._failure = ""
+        self._read_ms: int | None = None
+        self._reading: asyncio.Task[None] | None = None
+
+    @property
+    def problem(self) -> str:
+        """Why this may not be all that the journal has, "" when it was just read."""
+        if self._failure:
+            since = "" if self._read_ms is None else f" since {utc_text(self._read_ms)}"
+            return f"journal: not read{since}: {self._failure}"
+        return "journal: not read yet" if self._read_ms is None else ""
+
+    def said_to(self, person: Person) -> str:
+        """The same; the reason, which names a path or brokers, is only for who sees all."""
+        is_short = self._failure and not person.rights.sees_all
+        return self.problem.removesuffix(f": {self._failure}") if is_short else self.problem
 
     def know(self, snapshots: Sequence[ClusterSnapshot]) -> None:
         """Store the names of clusters by id: a cluster that is down reports no id."""
@@ -41,10 +63,17 @@ class ChangeRecord:
         """The server's name of a change's cluster, None: it isn't watched, or not known."""
         return None if head.cluster_id is None else self._names.get(head.cluster_id)
 
-    async def changes(self, person: Person) -> list[Summary]:
-        """The changes that a user may see, the latest first: the user may see all of their groups."""
-        await self._refresh()
-        return [each for each in reversed(self._changes) if self.is_seen(person, each.head, each.names)]
+    async def changes(self, person: Person, group_id: str = "") -> list[Summary]:
+        """The changes, or those of a group, that a user may see, the latest first: the user may see all of their
+        groups. The journal is not read for it.
+        """
+
+        def seen() -> list[Summary]:
+            found = (each for each in reversed(changes) if not group_id or group_id in each.groups)
+            return [each for each in found if self.is_seen(person, each.head, each.names)]
+
+        changes = self._changes
+        return await asyncio.to_thread(seen)
 
     def is_seen(self, person: Person, head: Head, names: Sequence[str]) -> bool:
         """Whether a user may see a change; that of a transaction, which no role names, who sees all of its cluster."""
@@ -56,16 +85,39 @@ class ChangeRecord:
         return all(person.rights.may(Role.VIEW, cluster, each) for each in names)
 
     async def load(self, change_id: str) -> Recorded | None:
-        """A change with everything in it. Raises JournalUnreadable."""
-        return await asyncio.to_thread(self.journal.load, change_id)
+        """A change with everything in it. Raises JournalUnreadable, at once where the journal cannot be read now."""
+        if self._failure:
+            raise JournalUnreadable(self.problem)
+        try:
+            async with asyncio.timeout(_PATIENCE_S):
+                return await self.journal.loaded(change_id, self._known)
+        except TimeoutError:
+            raise JournalUnreadable(f"journal: {self.journal.name}: no answer in {_PATIENCE_S:g} s") from None
 
-    async def _refresh(self) -> None:
-        async with self._reading:
-            try:
-                stamp = await asyncio.to_thread(self.journal.stamp)
-                if stamp == self._read and not self.problem:
-                    return
-                self._changes, self.broken = await asyncio.to_thread(self.journal.summaries)
-                self._read, self.problem = stamp, ""
-            except JournalUnreadable as problem:
-                self.problem = str(problem)
+    async def run(self) -> None:
+        """Read what is new, again and again: less often while that fails."""
+        pause_s = _EVERY_S
+        try:
+            while True:
+                await self.refresh()
+                pause_s = min(2 * pause_s, _SLOWEST_S) if self._failure else _EVERY_S
+                await asyncio.sleep(pause_s)
+        finally:
+            await self.journal.close()
+
+    async def refresh(self, patience_s: float | None = None) -> None:
+        """Read what is new now; ``patience_s``: wait for it so long at most."""
+        if self._reading is None or self._reading.done():
+            self._reading = asyncio.create_task(self._read())
+        await asyncio.wait([self._reading], timeout=patience_s)
+
+    async def _read(self) -> None:
+        try:
+            is_new = await self.journal.catch_up(self._known)
+        except JournalUnreadable as problem:
+            self._failure = str(problem)
+            return
+        if is_new:
+            self._changes = await asyncio.to_thread(self._known.summaries)
+            self.broken, self.left_out = self._known.broken, self._known.left_out
+        self._failure, self._read_ms = "", time.time_ns() // 10**6

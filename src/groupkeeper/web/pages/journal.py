@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Mapping, Sequence
 from html import escape
 
-from groupkeeper.operations.plans.journal import ApplyResult, Recorded, Summary, maker_of
+from groupkeeper.operations.plans.changes import ApplyResult, Recorded, Summary, maker_of
 from groupkeeper.pipeline.report import words
 from groupkeeper.web.changes.desk import DeskEntry, DeskStage
 from groupkeeper.web.changes.record import ChangeRecord
@@ -36,11 +36,15 @@ def journal_page(
         f'<form method="get" action="/journal"><label>group<input type="search" name="group" value="{escape(group)}"/>'
         '</label><button type="submit">Show</button></form>'
     )
-    problem = f'<p class="verdict bad">{parts.sentence(record.problem)}</p>' if record.problem else ""
-    broken = f" {words.counted(record.broken, 'line')} of the file cannot be read." if record.broken else ""
+    told = "" if viewer.person is None else record.said_to(viewer.person)
+    problem = f'<p class="verdict bad">{parts.sentence(told)}</p>' if told else ""
+    broken = f" {words.counted(record.broken, 'line')} of it cannot be read." if record.broken else ""
+    older = ""
+    if record.left_out:
+        older = f" {words.counted(record.left_out, 'older change')} not shown: the command groupkeeper history has all."
     summary = (
-        f"{words.counted(len(wanted), 'change')} made from the machine of this server, by commands and from pages, "
-        f"the latest first.{broken}"
+        f"{words.counted(len(wanted), 'change')} in the journal, by commands and from pages, the latest first."
+        f"{older}{broken}"
     )
     table = changes_table(record, order.cut(wanted)) if wanted else ""
     body = f'{problem}{form}<p class="soft">{summary}</p>{table}{order.turning(len(wanted), link)}'

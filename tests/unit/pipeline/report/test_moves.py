@@ -14,7 +14,8 @@ from tests.fleet_tables import NOW, fleet, write
 
 from groupkeeper.cli.main import main
 from groupkeeper.client.admin.types import OffsetAndMetadata, TopicPartition
-from groupkeeper.operations.plans.journal import ApplyResult, Head, Journal, Lost
+from groupkeeper.operations.plans.changes import ApplyResult, Head, Lost
+from groupkeeper.operations.plans.journal import Journal
 from groupkeeper.pipeline.decode.privacy import DROP, Privacy
 from groupkeeper.pipeline.errors import SourceError
 from groupkeeper.pipeline.present.changes import journals_of, read_changes

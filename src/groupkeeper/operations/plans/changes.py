@@ -1,0 +1,394 @@
+"""The changes of a journal: what its lines say, as much of it as a list or one change needs, and how they are written.
+
+Where lines are kept, and in which order they are written, is in ``journal``.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from enum import StrEnum
+from operator import itemgetter
+from typing import Any, NamedTuple
+
+from groupkeeper.client.admin.types import OffsetAndMetadata, TopicPartition
+from groupkeeper.operations.plans.model import Kind, Subject
+from groupkeeper.operations.selection import Names
+from groupkeeper.operations.times import parse_iso_datetime
+
+VERSION = 1
+_LINES_PER_WRITE = 1000
+
+MOST_CHANGES = 10_000
+MOST_NAMES = 200_000
+"""What a server keeps of a journal: so many of the latest changes, with so many names of groups together."""
+
+Pair = tuple[OffsetAndMetadata | None, OffsetAndMetadata | None]
+"""Committed before and after; None: nothing."""
+
+Span = tuple[int, int]
+"""A journal's first offset of something, and the one after its last."""
+
+NOWHERE: Span = (0, 0)
+"""Of a journal without offsets."""
+
+
+class ApplyResult(StrEnum):
+    """What is known of a change."""
+
+    APPLIED = "applied"
+    PARTLY = "partly"
+    REFUSED = "refused"
+    UNFINISHED = "unfinished"
+
+
+class Head(NamedTuple):
+    """The fields that all lines of a change share. ``undoes``: the id of the change that this one undoes.
+    ``principal``: the author's principal at the brokers, "" if unknown; ``user``: the author's user name on the
+    machine, or at the server ``through`` which it was made, "" for none. ``subject``: what it has the names of.
+    """
+
+    id: str
+    time_ms: int
+    cluster_id: str | None
+    kind: str
+    user: str
+    host: str
+    command: tuple[str, ...]
+    undoes: str | None = None
+    principal: str = ""
+    through: str = ""
+    subject: Subject = Subject.GROUP
+
+
+class Lost(NamedTuple):
+    """A group or partition whose change failed, or has an unknown outcome. ``topic`` None: the whole group."""
+
+    group_id: str
+    topic: str | None
+    partition: int | None
+    error: str
+    message: str
+
+
+class Summary(NamedTuple):
+    """A change as a list of changes shows it. ``names``: of its groups, or of its transaction. ``undone_by``: a later
+    change's id.
+
+    ``moves``: whether something was to become different; offsets may also be recommitted unchanged.
+    """
+
+    head: Head
+    partition_count: int
+    names: tuple[str, ...]
+    result: ApplyResult
+    undone_by: str | None
+    moves: bool = True
+
+    @property
+    def groups(self) -> tuple[str, ...]:
+        """Its groups; none where it is of a transaction."""
+        return self.names if self.head.subject is Subject.GROUP else ()
+
+    @property
+    def group_count(self) -> int:
+        return len(self.groups)
+
+
+class Recorded(NamedTuple):
+    """A change with everything in it. ``groups``: by name of the group, or of the transaction. ``broken``: lines that
+    name the change and make no sense, so that a part of it may be missing here.
+    """
+
+    head: Head
+    groups: dict[str, dict[TopicPartition, Pair]]
+    result: ApplyResult
+    lost: tuple[Lost, ...]
+    broken: int = 0
+
+
+def maker_of(head: Head) -> str:
+    """The author of a change, the program, the machine, and the principal."""
+    through = f" through {head.through}" * bool(head.through)
+    return f"{head.user}{through} on {head.host}" + f" as {head.principal}" * bool(head.principal)
+
+
+class Known:
+    """The changes of a journal that were read so far, without their offsets. ``most_changes`` and ``most_names`` (of
+    groups, of all changes together): older changes are left out; None: none is.
+
+    Attributes:
+        broken: number of lines that make no sense.
+        left_out: number of changes that were left out.
+        mark: how far the journal was read: its own matter.
+    """
+
+    def __init__(self, most_changes: int | None = None, most_names: int | None = None) -> None:
+        self._most_changes = most_changes
+        self._most_names = most_names
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget everything: the journal is another one."""
+        self.broken = self.left_out = self._names = 0
+        self.mark: object = None
+        self._found: dict[str, _Count] = {}
+
+    def take(self, text: bytes, span: Span = NOWHERE) -> None:
+        """Add a line. ``span``: where it is in the journal."""
+        line = parsed(text)
+        if line is None:
+            self.broken += 1
+        elif isinstance(line, Begun):
+            self._found.setdefault(line.head.id, _Count(line.head, span)).add(line, span)
+            self._names += 1
+            self._leave_out()
+        elif line.id in self._found:
+            self._found[line.id].ended(line, span)
+
+    def _leave_out(self) -> None:
+        while len(self._found) > 1 and (
+            (self._most_changes is not None and len(self._found) > self._most_changes)
+            or (self._most_names is not None and self._names > self._most_names)
+        ):
+            oldest = self._found.pop(next(iter(self._found)))
+            self._names -= len(oldest.names)
+            self.left_out += 1
+
+    def span(self, change_id: str) -> Span | None:
+        """Where the journal has the lines of a change; None: that is not known."""
+        return self._found[change_id].span if change_id in self._found else None
+
+    def summaries(self, groups: Names | None = None) -> list[Summary]:
+        """All changes or those of groups, oldest first."""
+        undone = {
+            count.head.undoes: change_id
+            for change_id, count in self._found.items()
+            if count.head.undoes is not None and count.result is ApplyResult.APPLIED
+        }
+        return [
+            count.summary(undone.get(change_id))
+            for change_id, count in self._found.items()
+            if not groups or (count.head.subject is Subject.GROUP and any(map(groups.matches, count.names)))
+        ]
+
+
+class Loading:
+    """One change while its lines are read."""
+
+    def __init__(self, change_id: str) -> None:
+        self._id = change_id
+        self._mark = json.dumps(change_id).encode()
+        self._head: Head | None = None
+        self._groups: dict[str, dict[TopicPartition, Pair]] = {}
+        self._outcomes = _Outcomes()
+        self._broken = 0
+
+    def take(self, text: bytes, span: Span = NOWHERE) -> None:
+        """Add a line, if it is one of the change."""
+        if self._mark in text:
+            line = parsed(text)
+            if line is None:
+                self._broken += 1
+            elif line.change_id == self._id:
+                self.add(line)
+
+    def add(self, line: Begun | Ended) -> None:
+        if isinstance(line, Ended):
+            self._outcomes.add(line)
+        else:
+            self._head = self._head or line.head
+            self._groups[line.group_id] = _pairs(line.offsets)
+
+    def recorded(self) -> Recorded | None:
+        """The change, None when there was no line that begins it."""
+        if self._head is None:
+            return None
+        result = self._outcomes.result(len(self._groups))
+        return Recorded(self._head, self._groups, result, tuple(self._outcomes.lost), self._broken)
+
+
+class Begun(NamedTuple):
+    """A line of what was about to be done to a group."""
+
+    head: Head
+    group_id: str
+    offsets: list[Any]
+
+    @property
+    def change_id(self) -> str:
+        return self.head.id
+
+
+class Ended(NamedTuple):
+    """A line with the outcome of a number of groups."""
+
+    id: str
+    groups: int
+    result: ApplyResult
+    lost: tuple[Lost, ...]
+
+    @property
+    def change_id(self) -> str:
+        return self.id
+
+
+class _Outcomes:
+    """The outcome of a change's groups, as far as it is known."""
+
+    def __init__(self) -> None:
+        self.lost: list[Lost] = []
+        self._groups = 0
+        self._results: set[ApplyResult] = set()
+
+    def add(self, line: Ended, *, keeps_lost: bool = True) -> None:
+        self._groups += line.groups
+        self._results.add(line.result)
+        if keeps_lost:
+            self.lost += line.lost
+
+    def result(self, groups: int) -> ApplyResult:
+        if self._groups < groups:
+            return ApplyResult.UNFINISHED
+        return next(iter(self._results)) if len(self._results) == 1 else ApplyResult.PARTLY
+
+
+class _Count:
+    """A change of which only a summary is kept."""
+
+    def __init__(self, head: Head, span: Span) -> None:
+        self.head = head
+        self.span = span
+        self.names: list[str] = []
+        self._outcomes = _Outcomes()
+        self._partitions = 0
+        self._moves = False
+
+    def add(self, line: Begun, span: Span) -> None:
+        self.names.append(line.group_id)
+        self._partitions += len(line.offsets)
+        self._moves = self._moves or any(before != after for _, _, before, after in line.offsets)
+        self._reach(span)
+
+    def ended(self, line: Ended, span: Span) -> None:
+        self._outcomes.add(line, keeps_lost=False)
+        self._reach(span)
+
+    def _reach(self, span: Span) -> None:
+        self.span = (min(self.span[0], span[0]), max(self.span[1], span[1]))
+
+    @property
+    def result(self) -> ApplyResult:
+        return self._outcomes.result(len(self.names))
+
+    def summary(self, undone_by: str | None) -> Summary:
+        return Summary(self.head, self._partitions, tuple(self.names), self.result, undone_by, self._moves)
+
+
+def offsets_json(pairs: Mapping[TopicPartition, Pair]) -> list[Any]:
+    return [
+        [tp.topic, tp.partition, _commit_json(before), _commit_json(after)]
+        for tp, (before, after) in sorted(pairs.items(), key=itemgetter(0))
+    ]
+
+
+def _commit_json(commit: OffsetAndMetadata | None) -> list[Any] | None:
+    return None if commit is None else [*commit]
+
+
+def _pairs(rows: list[Any]) -> dict[TopicPartition, Pair]:
+    return {TopicPartition(row[0], row[1]): (_commit(row[2]), _commit(row[3])) for row in rows}
+
+
+def _commit(fields: list[Any] | None) -> OffsetAndMetadata | None:
+    return None if fields is None else OffsetAndMetadata(*fields)
+
+
+def parsed(text: bytes) -> Begun | Ended | None:
+    """The content of a line, None when it is invalid: incomplete, edited, or of a later version.
+
+    Unknown fields are ignored.
+    """
+    try:
+        line = json.loads(text)
+        if line["v"] == VERSION and line["event"] == "change":
+            head = _head(line)
+            name = line.get(head.subject, line.get(Subject.GROUP))  # early journals called all of them groups
+            return Begun(head, _text(name), _checked(line["offsets"]))
+        if line["v"] == VERSION and line["event"] == "outcome":
+            lost = tuple(map(_lost, line["lost"]))
+            return Ended(_text(line["id"]), _number(line["groups"]), ApplyResult(line["result"]), lost)
+    except (KeyError, TypeError, ValueError, RecursionError):
+        return None
+    return None
+
+
+def _head(line: Any) -> Head:
+    return Head(
+        _text(line["id"]),
+        parse_iso_datetime(_text(line["time"])),
+        _text_or_none(line["cluster_id"]),
+        _text(line["kind"]),
+        _text(line["user"]),
+        _text(line["host"]),
+        tuple(map(_text, line["command"])),
+        _text_or_none(line.get("undoes")),
+        _text(line.get("principal", "")),
+        _text(line.get("through", "")),
+        Subject.TRANSACTION if line["kind"] == Kind.ABORT_TRANSACTION else Subject.GROUP,
+    )
+
+
+def _lost(one: Any) -> Lost:
+    partition = one["partition"]
+    return Lost(
+        _text(one["group_id"]),
+        _text_or_none(one["topic"]),
+        None if partition is None else _number(partition),
+        _text(one["error"]),
+        _text(one["message"]),
+    )
+
+
+def _checked(rows: Any) -> list[Any]:
+    """The places of a change as they are in the line. Raises TypeError and ValueError where they aren't such."""
+    for topic, partition, before, after in rows:
+        _text(topic)
+        _number(partition)
+        for commit in (before, after):
+            if commit is not None:
+                offset, epoch, metadata = commit
+                _number(offset)
+                _text(metadata)
+                if epoch is not None:
+                    _number(epoch)
+    return list(rows)
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError
+    return value
+
+
+def _text_or_none(value: Any) -> str | None:
+    return None if value is None else _text(value)
+
+
+def _number(value: Any) -> int:
+    if type(value) is not int:  # true is an int, too
+        raise TypeError
+    return value
+
+
+def chunks(lines: Iterable[Mapping[str, Any]]) -> Iterator[bytes]:
+    """Lines as they are written, some at a time."""
+    encode = json.JSONEncoder(ensure_ascii=True, separators=(",", ":")).encode
+    texts: list[str] = []
+    for line in lines:
+        texts.append(encode(line))
+        if len(texts) == _LINES_PER_WRITE:
+            yield ("\n".join(texts) + "\n").encode()
+            texts.clear()
+    if texts:
+        yield ("\n".join(texts) + "\n").encode()
