@@ -110,7 +110,9 @@ SEVERAL_NODES = (
     )),
     *(f"{_CLIENTS}consumer.{name}" for name in ("ConsumerBounceTest", "ConsumerIntegrationTest")),
     *(f"{_CLIENTS}producer.{name}" for name in ("ProducerFailureHandlingTest", "ProducerSendWhileDeletionTest")),
-    *(f"org.apache.kafka.server.{name}" for name in ("MetadataRequestTest", "UncleanLeaderElectionTest")),
+    *(f"org.apache.kafka.server.{name}" for name in (
+        "EligibleLeaderReplicasIntegrationTest", "MetadataRequestTest", "UncleanLeaderElectionTest",
+    )),
     *(f"{_TOOLS}{name}" for name in (
         "LeaderElectionCommandTest", "TopicCommandTest", "consumer.group.DescribeConsumerGroupTest",
         "consumer.group.ResetConsumerGroupOffsetTest", "reassign.ReassignPartitionsCommandTest",

@@ -85,11 +85,11 @@ def batch(*values: bytes) -> bytes:
     return write_batch([Record(None, value, timestamp=1) for value in values])
 
 
-async def produce(wire: Wire, topic: str, *values: bytes, acks: int = -1, version: int = 11) -> ProduceResponse:
-    parts = [PartitionProduceData(0, batch(*values))]
-    return await wire.call(
-        ProduceRequest(None, acks, 1000, [TopicProduceData(topic, partition_data=parts)]), version, ProduceResponse
-    )
+async def produce(
+    wire: Wire, topic: str, *values: bytes, acks: int = -1, version: int = 11, timeout_ms: int = 1000
+) -> ProduceResponse:
+    topics = [TopicProduceData(topic, partition_data=[PartitionProduceData(0, batch(*values))])]
+    return await wire.call(ProduceRequest(None, acks, timeout_ms, topics), version, ProduceResponse)
 
 
 def code_of(response: ProduceResponse) -> int:

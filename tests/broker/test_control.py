@@ -42,17 +42,17 @@ async def test_nodes_stop_and_leaders_move_over_http(start: Callable[..., Awaita
 
     status, nodes = await control("/nodes", method="GET")
     assert status == 200
-    assert [(one["id"], one["rack"], one["is_running"]) for one in nodes] == [
-        (1, "a", True),
-        (2, "b", True),
-        (3, "c", True),
+    assert [(one["id"], one["rack"], one["state"]) for one in nodes] == [
+        (1, "a", "running"),
+        (2, "b", "running"),
+        (3, "c", "running"),
     ]
     assert ",".join(one["address"] for one in nodes) == broker.bootstrap_servers
     assert (await control("/topics/t/0/leader/2"))[0] == 200
     assert (await control("/topics/t/0/isr/1,2"))[0] == 200
     assert (placement.leader, list(placement.isr)) == (2, [1, 2])
     status, nodes = await control("/nodes/2/kill")
-    assert [one["is_running"] for one in nodes] == [True, False, True]
+    assert [one["state"] for one in nodes] == ["running", "down", "running"]
     assert placement.leader == 1
     with pytest.raises(ConnectionError):
         await Wire.open(nodes[1]["address"])
@@ -63,7 +63,13 @@ async def test_nodes_stop_and_leaders_move_over_http(start: Callable[..., Awaita
     assert await control("/nodes/2/start") == (400, "node 2 runs already")
     assert await control("/nodes/x/start") == (400, "nodes and partitions are numbers, not 'x'")
     assert await control("/topics/u/0/leader/1") == (400, "there is no partition u-0")
-    assert await control("/nodes/2/pause") == (404, "there is no POST /nodes/2/pause")
+    for way, state in [("pause", "paused"), ("cut-off", "cut off"), ("hide", "hidden"), ("slow/5", "slow")]:
+        status, nodes = await control(f"/nodes/2/{way}")
+        assert (status, nodes[1]["state"]) == (200, state)
+        assert await control("/nodes/2/pause") == (400, f"node 2 is {state} already")
+        assert (await control("/nodes/2/resume"))[1][1]["state"] == "running"
+    assert await control("/nodes/2/resume") == (400, "node 2 is neither paused, cut off, hidden nor slow")
+    assert await control("/nodes/2/push") == (404, "there is no POST /nodes/2/push")
     assert (await control("/nodes/3/stop", Origin="http://elsewhere"))[0] == 403
     assert broker.topics.placements.running == {1, 2, 3}
 

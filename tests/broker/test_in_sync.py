@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
-from tests.broker.conftest import Start
-from tests.broker.nodes import Nodes
+import asyncio
 
+import pytest
+from tests.broker.conftest import Start
+from tests.broker.nodes import Nodes, code_of, produce
+
+from groupkeeper.protocol.errors import NotEnoughReplicas, NotLeaderOrFollower, RequestTimedOut
 from groupkeeper.protocol.messages.describe_topic_partitions_request import DescribeTopicPartitionsRequest, TopicRequest
 from groupkeeper.protocol.messages.describe_topic_partitions_response import DescribeTopicPartitionsResponse
+from groupkeeper.protocol.messages.incremental_alter_configs_request import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
+from groupkeeper.protocol.messages.incremental_alter_configs_response import IncrementalAlterConfigsResponse
+from groupkeeper.protocol.messages.metadata_request import MetadataRequest
+from groupkeeper.protocol.messages.metadata_response import MetadataResponse
 
 
 async def placed(nodes: Nodes, topic: str = "t") -> tuple[int, int, list[int], list[int], list[int]]:
@@ -65,3 +77,134 @@ async def test_without_eligible_replicas_the_last_one_stays_in_sync(start: Start
     assert (await placed(nodes))[0] == -1
     await broker.start_node(2)
     assert await placed(nodes) == (2, 2, [2, 3], [], [])
+
+
+async def end(nodes: Nodes, node: int, topic: str = "t") -> int:
+    """The high watermark."""
+    return (await (await nodes(node)).list_offset(topic, -1)).offset
+
+
+async def test_what_a_replica_in_sync_lacks_is_not_committed(nodes: Nodes) -> None:
+    await nodes.create("t", [1, 2, 3], min_insync_replicas="2")
+    leader = await nodes(1)
+    assert code_of(await produce(leader, "t", b"a")) == 0
+    await nodes.broker.pause_node(3)
+    answer = await produce(leader, "t", b"b", timeout_ms=50)
+    (part,) = answer.responses[0].partition_responses
+    assert (part.error_code, part.base_offset) == (RequestTimedOut.code, 1)
+    assert code_of(await produce(leader, "t", b"c", acks=1)) == 0
+    assert await end(nodes, 1) == 1
+    fetched = await leader.fetch("t", 1, max_wait_ms=20)
+    assert (fetched.high_watermark, fetched.last_stable_offset, fetched.records) == (1, 1, b"")
+    assert (await placed(nodes))[2] == [1, 2, 3]
+    waiting = asyncio.ensure_future(produce(await nodes.connect(1), "t", b"d", timeout_ms=60_000))
+    reading = asyncio.ensure_future((await nodes.connect(1)).fetch("t", 1, max_wait_ms=60_000))
+    log = nodes.broker.topics.partition("t", 0)
+    assert log is not None
+    while len(log._waiters) < 2:  # noqa: ASYNC110 no event tells of it
+        await asyncio.sleep(0.001)
+    assert not waiting.done()
+    await nodes.broker.resume_node(3)
+    assert code_of(await waiting) == 0
+    assert (await reading).high_watermark == 4
+    assert await end(nodes, 1) == 4
+
+
+async def test_a_suspended_node_is_missed_and_what_waits_for_it_goes_on(start: Start) -> None:
+    broker = await start(brokers=3, properties={"broker.session.timeout.ms": 200})
+    nodes = Nodes(broker)
+    await nodes.create("t", [3, 2, 1], min_insync_replicas="2")
+    await nodes.create("u", [1, 3], min_insync_replicas="2")
+    leader = await nodes(3)
+    await broker.pause_node(3)
+    waiting = asyncio.ensure_future(produce(leader, "t", b"lost"))
+    assert code_of(await produce(await nodes(1), "u", b"a", timeout_ms=20)) == RequestTimedOut.code
+    async with asyncio.timeout(20):
+        while (await placed(nodes))[0] != 2:
+            pass
+    assert await placed(nodes) == (2, 1, [2, 1], [], [])
+    assert code_of(await produce(await nodes(2), "t", b"b")) == 0
+    assert await placed(nodes, "u") == (1, 0, [1], [3], [])
+    assert code_of(await produce(await nodes(1), "u", b"b")) == NotEnoughReplicas.code
+    assert await end(nodes, 1, "u") == 0
+    assert broker.state_of(3) == "paused"
+    assert not waiting.done()
+    await broker.resume_node(3)
+    assert code_of(await waiting) == NotLeaderOrFollower.code
+    assert await placed(nodes) == (2, 1, [1, 2, 3], [], [])
+    assert await end(nodes, 1, "u") == 1
+
+
+async def test_a_leader_that_is_cut_off_loses_what_only_it_has(start: Start) -> None:
+    broker = await start(brokers=3, properties={"broker.session.timeout.ms": 200})
+    nodes = Nodes(broker)
+    await nodes.create("t", [1, 2, 3])
+    assert code_of(await produce(await nodes(1), "t", b"a")) == 0
+    await broker.cut_off_node(1)
+    assert code_of(await produce(await nodes(1), "t", b"b", acks=1)) == 0
+    waiting = asyncio.ensure_future(produce(await nodes(1), "t", b"c", timeout_ms=60_000))
+    assert code_of(await waiting) == NotLeaderOrFollower.code
+    assert await end(nodes, 2) == 1
+    assert (await produce(await nodes(2), "t", b"d")).responses[0].partition_responses[0].base_offset == 1
+    await broker.resume_node(1)
+    assert await placed(nodes) == (2, 1, [1, 2, 3], [], [])
+
+
+async def test_a_replica_that_lags_for_too_long_is_not_in_sync(start: Start) -> None:
+    broker = await start(brokers=3, properties={"replica.lag.time.max.ms": 100})
+    nodes = Nodes(broker)
+    await nodes.create("t", [1, 2])
+    await nodes.create("u", [1, 2])
+    await broker.cut_off_node(2)
+    assert code_of(await produce(await nodes(1), "t", b"a", timeout_ms=60_000)) == 0
+    assert await placed(nodes) == (1, 0, [1], [], [])
+    assert await placed(nodes, "u") == (1, 0, [1, 2], [], [])
+    follower = await nodes(2)
+    assert (await follower.fetch("t", 0)).high_watermark == 0
+
+
+async def test_a_slow_node_gets_records_late(nodes: Nodes) -> None:
+    await nodes.create("t", [1, 2])
+    await nodes.broker.slow_node(2, 30)
+    loop = asyncio.get_running_loop()
+    began = loop.time()
+    for _ in range(3):
+        assert code_of(await produce(await nodes(1), "t", b"a")) == 0
+    assert loop.time() - began > 0.06
+    began = loop.time()
+    await (await nodes(2)).call(MetadataRequest([]), 12, MetadataResponse)
+    assert loop.time() - began > 0.02
+    assert await placed(nodes) == (1, 0, [1, 2], [], [])
+
+
+async def test_a_node_that_is_hidden_from_clients_goes_on_leading(nodes: Nodes) -> None:
+    await nodes.create("t", [2, 3])
+    await nodes(2)
+    await nodes.broker.hide_node(2)
+    with pytest.raises(ConnectionError):
+        await nodes(2)
+    assert await placed(nodes) == (2, 0, [2, 3], [], [])
+    await nodes.broker.resume_node(2)
+    assert code_of(await produce(await nodes(2), "t", b"a")) == 0
+
+
+async def test_nothing_is_committed_while_too_few_are_in_sync(nodes: Nodes) -> None:
+    await nodes.create("t", [1, 2, 3], min_insync_replicas="2")
+    for node in (2, 3):
+        await nodes.broker.stop_node(node)
+    assert code_of(await produce(await nodes(1), "t", b"a", acks=1)) == 0
+    assert await end(nodes, 1) == 0
+    config = AlterableConfig("min.insync.replicas", 0, "1")
+    request = IncrementalAlterConfigsRequest([AlterConfigsResource(2, "t", [config])])
+    await (await nodes(1)).call(request, 1, IncrementalAlterConfigsResponse)
+    assert await end(nodes, 1) == 1
+
+
+async def test_a_new_topic_knows_of_nodes_that_are_not_well(nodes: Nodes) -> None:
+    await nodes.broker.cut_off_node(2)
+    await nodes.broker.stop_node(3)
+    await nodes.create("t", [1, 2])
+    await nodes.create("u", [1, 3], min_insync_replicas="2")
+    for topic in ("t", "u"):
+        assert code_of(await produce(await nodes(1), topic, b"a", acks=1)) == 0
+        assert await end(nodes, 1, topic) == 0

@@ -9,7 +9,6 @@ from contextlib import AsyncExitStack
 from logging import getLogger
 
 from groupkeeper.broker.authorizer import STANDARD_AUTHORIZER, Authorizer
-from groupkeeper.broker.cluster import Cluster
 from groupkeeper.broker.coordination.runtime import OFFSETS_TOPIC, GroupRuntime
 from groupkeeper.broker.coordination.transactions import TRANSACTIONS_TOPIC, TransactionRuntime
 from groupkeeper.broker.features import FeatureLevels
@@ -18,6 +17,7 @@ from groupkeeper.broker.log.topics import INTERNAL_TOPICS, Topics
 from groupkeeper.broker.network.front import Front
 from groupkeeper.broker.network.listeners import Endpoint, given_port, listeners_of
 from groupkeeper.broker.network.server import Server
+from groupkeeper.broker.outages import Outages
 from groupkeeper.broker.placement.placements import JOURNAL, Placements
 from groupkeeper.broker.quotas.client_quotas import ClientQuotas
 from groupkeeper.broker.settings.client_metrics import ClientMetrics
@@ -58,7 +58,7 @@ _log = getLogger("groupkeeper.broker")
 _RACK_AWARE = "RackAwareReplicaSelector"
 
 
-class Broker(Cluster):
+class Broker(Outages):
     """A Kafka broker inside this process, or several that are one cluster.
 
         async with Broker(properties={"num.partitions": "3"}) as broker:
@@ -180,6 +180,9 @@ class Broker(Cluster):
             self.topics = Topics(self._directory, self.config, self.files, self._placements())
             opened.callback(self.topics.close, is_for_good=self._is_temporary)
             self.topics.load()
+            if len(self.fronts) > 1:
+                self.topics.on_created(self._topic_created)
+                self.topics.on_changed(self._topic_created)
             self.share_states = ShareStateRuntime(self)
             opened.push_async_callback(self.share_states.stop)
             await self.share_states.start()
@@ -316,8 +319,9 @@ class Broker(Cluster):
         """Binds the ports first, so that a port in use leaves nothing behind."""
         self.fronts = {}
         self._one_at_a_time = Lock()
-        self._moving_since, self._killed = {}, set()
+        self._moving_since, self._killed, self._outages = {}, set(), {}
         opened.callback(self.stop_timer)
+        opened.callback(self._end_outages)
         for number, (node, rack) in enumerate(self._racks.items()):
             self.fronts[node] = front = Front(self, self._carry_out, node, rack, number * len(self._listeners))
             opened.push_async_callback(front.close)

@@ -6,7 +6,7 @@ a call returns, what it says has happened.
 
 from __future__ import annotations
 
-from asyncio import Future, Lock, TimerHandle, ensure_future, get_running_loop
+from asyncio import Lock, TimerHandle, get_running_loop
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from logging import getLogger
 from types import MappingProxyType
@@ -33,7 +33,8 @@ from groupkeeper.protocol.errors import (
 
 _log = getLogger("groupkeeper.broker")
 
-_RETRY_S = 10
+RETRY_S = 10
+"""Until what the cluster does by itself is tried again, after it could not be written down."""
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # a broker without share groups starts without them
@@ -52,7 +53,6 @@ class Cluster(Node):
     _moving_since: dict[PartitionLog, float]
     _killed: set[int]
     _timer: TimerHandle | None = None
-    _task: Future[None] | None = None
     groups: GroupRuntime
     share_states: ShareStateRuntime
     transactions: TransactionRuntime
@@ -87,6 +87,7 @@ class Cluster(Node):
         """
         async with self._one_at_a_time:
             self._require(node, runs=True)
+            self._forget_outage(node)
             self._leave(node)
             await self._load()
             await self.fronts[node].go_down()
@@ -96,12 +97,10 @@ class Cluster(Node):
         eligible leader replica any more; to say that of a stopped node, kill it.
         """
         async with self._one_at_a_time:
-            if node in self.fronts and node not in self.topics.placements.running:
-                self._killed.add(node)
-                return
-            self._require(node, runs=True)
-            await self.fronts[node].go_down()
+            self._require_known(node)
             self._killed.add(node)
+            self._forget_outage(node)
+            await self.fronts[node].go_down()
             self._leave(node)
             await self._load()
 
@@ -122,7 +121,7 @@ class Cluster(Node):
             self._apply({log: log.placement for log in seen}, unclean=[node])
         here = [log for log in self.topics.logs() if node in log.placement.replicas]
         self._apply({log: log.placement for log in here if log.placement.leader == NO_LEADER})
-        self._join({log: [node] for log in here})
+        self._join({log: log.placement.replicas if log.placement.leader == node else [node] for log in here})
         await self._load()
 
     def _join(self, joining: Mapping[PartitionLog, Iterable[int]]) -> None:
@@ -133,9 +132,14 @@ class Cluster(Node):
             if at.leader == NO_LEADER:
                 continue
             held_up = {one for one in at.adding if self._is_throttled(log, one)}
-            may = self.topics.placements.running.intersection(at.replicas, {*nodes, *at.adding}) - held_up
+            wanted = self.topics.placements.running.intersection(at.replicas, {*nodes, *at.adding}) - held_up
+            may = {one for one in wanted if self._may_follow(one, at.leader)}
             targets[log] = at.with_isr(sorted(may.union(at.isr)))
         self._apply(targets)
+
+    def _may_follow(self, node: int, leader: int) -> bool:
+        """Whether a replica gets what its leader appends."""
+        return True
 
     def _is_throttled(self, log: PartitionLog, node: int) -> bool:
         """Whether a replica that is added has not yet got the log, as fast as it may; then `go_on` runs when it has."""
@@ -152,27 +156,28 @@ class Cluster(Node):
 
     def _run_on(self) -> None:
         self._timer = None
-        self._task = ensure_future(self._go_on_later())
-
-    async def _go_on_later(self) -> None:
         try:
-            await self.go_on()
+            self._go_on()
         except KafkaError as error:
-            _log.error("cannot go on with reassignments, the next try is in %d s: %s", _RETRY_S, error)
-            self._timer = get_running_loop().call_later(_RETRY_S, self._run_on)
+            _log.error("cannot go on with reassignments, the next try is in %d s: %s", RETRY_S, error)
+            self._timer = get_running_loop().call_later(RETRY_S, self._run_on)
 
     def stop_timer(self) -> None:
         """No reassignment goes on by itself any more."""
-        for one in (self._timer, self._task):
-            if one is not None:
-                one.cancel()
-        self._timer = self._task = None
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _go_on(self) -> None:
+        logs = list(self.topics.logs()) if len(self.fronts) > 1 else []
+        self._apply({log: log.placement for log in logs})
+        self._join({log: () for log in logs if log.placement.adding})
 
     async def go_on(self) -> None:
-        """Does what waited for other settings: unclean elections, and reassignments that were throttled."""
-        logs = list(self.topics.logs()) if len(self.fronts) > 1 else []
-        self._apply({log: log.placement for log in logs if log.placement.leader == NO_LEADER})
-        self._join({log: () for log in logs if log.placement.adding})
+        """Does what waited for other settings: unclean elections, reassignments that were throttled, and the high
+        watermark where fewer replicas must be in sync now.
+        """
+        self._go_on()
         await self._load()
 
     def _leave(self, node: int) -> None:
@@ -180,12 +185,22 @@ class Cluster(Node):
         here = [log for log in self.topics.logs() if node in log.placement.isr]
         self._apply({log: log.placement.with_isr([one for one in log.placement.isr if one != node]) for log in here})
 
-    def _require(self, node: int, *, runs: bool) -> None:
+    def state_of(self, node: int) -> str:
+        """running or down."""
+        return "running" if node in self.topics.placements.running else "down"
+
+    def _forget_outage(self, node: int) -> None:
+        raise NotImplementedError
+
+    def _require_known(self, node: int) -> None:
         if len(self.fronts) == 1:
             raise ValueError("this broker is the only one: give brokers=3")
         if node not in self.fronts:
             raise ValueError(f"there is no node {node}: the nodes are {', '.join(map(str, self.fronts))}")
-        if (node in self.topics.placements.running) != runs:
+
+    def _require(self, node: int, *, runs: bool) -> None:
+        self._require_known(node)
+        if (self.state_of(node) != "down") != runs:
             raise ValueError(f"node {node} {'is stopped already' if runs else 'runs already'}")
 
     # ------------------------------------------------------------------ leaders
@@ -277,17 +292,21 @@ class Cluster(Node):
         """
         running, has_eligible = self.topics.placements.running, has_eligible_replicas(self.config)
         changes: dict[PartitionLog, Placement] = {}
-        ends, moved, joining = {}, [], {}
+        ends, moved, joining, held = {}, [], {}, []
         for log, target in targets.items():
             at, config = log.placement, log.config
             may = config.unclean_leader_election_enable if is_unclean is None else is_unclean
             least = config.min_insync_replicas
             terms = Terms(log.log_end_offset, running, least, has_eligible, may, wanted.get(log, NO_LEADER), unclean)
             new = changed(at, target, terms)
+            ends[log] = at.end_at(new.leader, log.log_end_offset)
+            new.hold(self._may_follow, ends[log], log.high_watermark, least)
+            if new.limit != at.limit or at.limit is not None:
+                held.append(log)
             if new.is_same(at):
+                at.ends, at.limit = new.ends, new.limit
                 continue
             changes[log] = new
-            ends[log] = at.end_at(new.leader, log.log_end_offset)
             if new.epoch != at.epoch:
                 moved.append(log)
             if new.leader != NO_LEADER and (at.leader == NO_LEADER or new.leader not in at.isr):
@@ -298,6 +317,8 @@ class Cluster(Node):
             self.topics.placements.change({(log.topic_id, log.index): new for log, new in changes.items()})
         for log in moved:
             self._move(log, ends[log])
+        for log in held:
+            log.tell_waiters(None)
         if joining:
             self._join(joining)
         return changes

@@ -8,12 +8,23 @@ from collections.abc import Awaitable
 from http import HTTPStatus
 from urllib.parse import unquote
 
-from groupkeeper.broker.cluster import Cluster
+from groupkeeper.broker.outages import Outages
 from groupkeeper.protocol.errors import KafkaError
 
 _HOST = "127.0.0.1"
 _PATIENCE_S = 30.0
 _LONGEST_HEAD = 1 << 14
+
+
+_CHANGES_OF_NODES = {
+    "stop": Outages.stop_node,
+    "kill": Outages.kill_node,
+    "start": Outages.start_node,
+    "pause": Outages.pause_node,
+    "cut-off": Outages.cut_off_node,
+    "hide": Outages.hide_node,
+    "resume": Outages.resume_node,
+}
 
 
 class _Refused(Exception):
@@ -36,7 +47,7 @@ class ControlEndpoint:
         port: where it listens.
     """
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: Outages) -> None:
         self._cluster = cluster
         self._server: asyncio.Server | None = None
 
@@ -88,12 +99,10 @@ class ControlEndpoint:
     def _change(self, path: list[str]) -> Awaitable[None]:
         cluster = self._cluster
         match path:
-            case ["nodes", node, "stop"]:
-                return cluster.stop_node(_number(node))
-            case ["nodes", node, "kill"]:
-                return cluster.kill_node(_number(node))
-            case ["nodes", node, "start"]:
-                return cluster.start_node(_number(node))
+            case ["nodes", node, what] if what in _CHANGES_OF_NODES:
+                return _CHANGES_OF_NODES[what](cluster, _number(node))
+            case ["nodes", node, "slow", delay_ms]:
+                return cluster.slow_node(_number(node), _number(delay_ms))
             case ["topics", topic, partition, "leader", node]:
                 return cluster.move_leader(topic, _number(partition), _number(node))
             case ["topics", topic, partition, "isr", nodes]:
@@ -105,8 +114,7 @@ class ControlEndpoint:
         raise _Refused(HTTPStatus.NOT_FOUND, f"there is no POST /{'/'.join(path)}")
 
     def _nodes(self) -> list[dict[str, object]]:
-        running = self._cluster.topics.placements.running
         return [
-            {"id": node, "address": front.address, "rack": front.rack, "is_running": node in running}
+            {"id": node, "address": front.address, "rack": front.rack, "state": self._cluster.state_of(node)}
             for node, front in self._cluster.fronts.items()
         ]

@@ -47,7 +47,7 @@ class Node:
     @property
     def controller_id(self) -> int:
         """The node that clients take for the controller."""
-        return min(self.topics.placements.running)
+        return min(self.topics.placements.running, default=-1)
 
     def now_ms(self) -> int:
         """Milliseconds since the epoch."""

@@ -114,6 +114,21 @@ class BackgroundBroker:
     def start_node(self, node: int) -> None:
         self._carry_out(self._broker.start_node(node))
 
+    def pause_node(self, node: int) -> None:
+        self._carry_out(self._broker.pause_node(node))
+
+    def cut_off_node(self, node: int) -> None:
+        self._carry_out(self._broker.cut_off_node(node))
+
+    def hide_node(self, node: int) -> None:
+        self._carry_out(self._broker.hide_node(node))
+
+    def slow_node(self, node: int, delay_ms: float) -> None:
+        self._carry_out(self._broker.slow_node(node, delay_ms))
+
+    def resume_node(self, node: int) -> None:
+        self._carry_out(self._broker.resume_node(node))
+
     def move_leader(self, topic: str, partition: int, node: int) -> None:
         self._carry_out(self._broker.move_leader(topic, partition, node))
 

@@ -222,7 +222,12 @@ class _Reading:
         require(self._call.node, part.current_leader_epoch)
 
     def _end_offset(self, log: PartitionLog) -> int:
-        return log.last_stable_offset if self._committed else log.high_watermark
+        return self._here(log, log.last_stable_offset if self._committed else log.high_watermark)
+
+    def _here(self, log: PartitionLog, offset: int) -> int:
+        """The offset, or the end of what this node has."""
+        ends = log.placement.ends
+        return min(offset, ends.get(self._call.node, offset)) if ends else offset
 
     def _read(self, log: PartitionLog, part: FetchPartition) -> PartitionData:
         try:
@@ -243,8 +248,8 @@ class _Reading:
             raise NotLeaderOrFollower  # no other broker has replicas
         answer = PartitionData(
             partition_index=part.partition,
-            high_watermark=log.high_watermark,
-            last_stable_offset=log.last_stable_offset,
+            high_watermark=self._here(log, log.high_watermark),
+            last_stable_offset=self._here(log, log.last_stable_offset),
             log_start_offset=log.log_start_offset,
             aborted_transactions=[] if self._committed else None,
         )

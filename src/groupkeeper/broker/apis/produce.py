@@ -6,6 +6,7 @@ import asyncio
 from time import perf_counter
 
 from groupkeeper.broker.apis._access import require_topic
+from groupkeeper.broker.apis._committed import Uncommitted, committed
 from groupkeeper.broker.apis._transactions import may_use, writer_error
 from groupkeeper.broker.authorizer import Operation
 from groupkeeper.broker.broker import Broker
@@ -66,16 +67,12 @@ class _NotInTransaction(InvalidTxnState):
 async def handle(broker: Broker, call: Call) -> RootMessage | None:
     request = call.message
     assert isinstance(request, ProduceRequest)
-    if request.acks not in (0, 1, -1):
-        raise InvalidRequiredAcks
-    if _has_transactional(request):  # then the whole request depends on it
-        transactional_id = request.transactional_id
-        if transactional_id is None or not may_use(broker, call, transactional_id):
-            raise TransactionalIdAuthorizationFailed
+    _require_allowed(broker, call, request)
     room: int | None = None
     turn_end = perf_counter() + _TURN_S
     answers = []
     leaders: list[int] = []
+    waiting: list[Uncommitted] = []
     for wanted in request.topic_data:
         parts = []
         by_id = call.api_version >= _TOPIC_IDS_SINCE
@@ -91,12 +88,18 @@ async def handle(broker: Broker, call: Call) -> RootMessage | None:
                     room = _room_for(request) if room is None else room
                     await broker.topics.long_reads.run(produced.read_all, min(room, MAX_DECOMPRESSED))
                     room -= len(produced.content)
-                parts.append(_append(broker, call, produced, part.index, request.acks))
+                answer = _append(broker, call, produced, part.index, request.acks)
+                parts.append(answer)
+                if request.acks == -1 and produced.log.placement.limit is not None:
+                    waiting.append(Uncommitted(answer, produced))
             except KafkaError as error:
                 parts.append(_refused(part.index, error, log, call.api_version))
                 if log is not None and isinstance(error, NotLeaderOrFollower):
                     leaders.append(log.placement.leader)
         answers.append(TopicProduceResponse(wanted.name, wanted.topic_id, parts))
+    if waiting:
+        await committed(waiting, request.timeout_ms)
+        leaders += [one.told_leader(call.api_version >= _LEADERS_SINCE) for one in waiting if one.has_moved]
     if leaders:
         return _with_leaders(broker, call, answers, leaders)
     return None if request.acks == 0 else ProduceResponse(answers)
@@ -112,6 +115,15 @@ def _with_leaders(
         raise CloseConnection(f"a Produce request without acknowledgement failed: {NotLeaderOrFollower.name}")
     endpoints = broker.endpoints(call.listener, leaders) if call.api_version >= _LEADERS_SINCE else ()
     return ProduceResponse(answers, 0, [NodeEndpoint(*one) for one in endpoints])
+
+
+def _require_allowed(broker: Broker, call: Call, request: ProduceRequest) -> None:
+    if request.acks not in (0, 1, -1):
+        raise InvalidRequiredAcks
+    if _has_transactional(request):  # then the whole request depends on it
+        transactional_id = request.transactional_id
+        if transactional_id is None or not may_use(broker, call, transactional_id):
+            raise TransactionalIdAuthorizationFailed
 
 
 def _has_transactional(request: ProduceRequest) -> bool:

@@ -109,14 +109,16 @@ class PartitionLog:
 
     @property
     def high_watermark(self) -> int:
-        """Offset after the last record that may be read: with one replica, the log end."""
-        return self.log_end_offset
+        """Offset after the last record that may be read: all replicas in sync have it. With one that is the log end."""
+        limit = self.placement.limit
+        return self.log_end_offset if limit is None else limit
 
     @property
     def last_stable_offset(self) -> int:
         """Offset up to which every transaction is decided: without open ones, the high watermark."""
         first_open = self.producers.first_open_offset
-        return self.log_end_offset if first_open is None else max(first_open, self.log_start_offset)
+        end = self.high_watermark
+        return end if first_open is None or first_open > end else max(first_open, self.log_start_offset)
 
     @property
     def size(self) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from operator import itemgetter
 from types import MappingProxyType
 
@@ -24,7 +24,8 @@ class Placement:
         epochs: all epochs so far. ends: of replicas that don't have the whole log, the offset up to which they have it.
         adding, removing: those of the replicas that a reassignment adds and takes away; empty when there is none.
         eligible: those out of sync that may lead when none is in sync, because they have all that is committed
-        (KIP-966). last_leader: who led before there was no leader; else −1.
+        (KIP-966). last_leader: who led before there was no leader; else −1. limit: the high watermark where it is not
+        the end of the log, because a replica in sync lags, or too few are in sync.
     """
 
     __slots__ = (
@@ -36,6 +37,7 @@ class Placement:
         "isr",
         "last_leader",
         "leader",
+        "limit",
         "removing",
         "replicas",
     )
@@ -61,6 +63,7 @@ class Placement:
         self.removing = removing
         self.eligible: Sequence[int] = ()
         self.last_leader = NO_LEADER
+        self.limit: int | None = None
 
     def take(self, other: Placement) -> None:
         """Becomes the same as another one."""
@@ -86,6 +89,21 @@ class Placement:
     def end_at(self, leader: int, end_offset: int) -> int:
         """Where a log that ends at this offset ends under another leader."""
         return min(end_offset, self.ends.get(leader, end_offset))
+
+    def hold(self, may_follow: Callable[[int, int], bool], end_offset: int, high_watermark: int, wanted: int) -> None:
+        """Sets how far the replicas have a log that ends at an offset, and so the high watermark, which was at another
+        one: it follows the last replica in sync, and not while there are fewer than the wanted ones. `may_follow` says
+        of a replica and a leader whether the first gets what the other appends.
+        """
+        others = [one for one in self.isr if one != self.leader]
+        lagging = {one: self.ends.get(one, end_offset) for one in others if not may_follow(one, self.leader)}
+        self.ends = {**{one: end for one, end in self.ends.items() if one not in self.isr}, **lagging}
+        if len(self.isr) < wanted and len(self.isr) < len(self.replicas):
+            self.limit = min(high_watermark, end_offset)
+        elif lagging:
+            self.limit = min(max(high_watermark, min(lagging.values())), end_offset)
+        else:
+            self.limit = None
 
     def _end_of(self, node: int, end_offset: int) -> int:
         return self.ends.get(node, end_offset) if node in self.replicas else 0

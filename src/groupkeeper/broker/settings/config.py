@@ -52,6 +52,12 @@ class Config(GroupSettings):
         doc="org.apache.kafka.common.replica.RackAwareReplicaSelector: consumers read from a replica in their rack; "
         "else from the leader."
     )
+    broker_session_timeout_ms = whole(
+        9000, low=1, doc="Of several nodes: when others lead in place of a suspended one."
+    )
+    replica_lag_time_max_ms = whole(
+        30000, low=1, doc="Of several nodes: when a replica that lags is not in sync any more."
+    )
     listeners = names(
         ("PLAINTEXT://127.0.0.1:9092",),
         doc="Where to listen: NAME://host:port; port 0 takes a free one, no host all addresses.",

@@ -1,0 +1,69 @@
+"""Waiting until all replicas in sync have what was appended, as `acks=all` asks for."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+
+from groupkeeper.broker.log.produced import Produced
+from groupkeeper.broker.log.waiter import Waiter
+from groupkeeper.protocol.errors import NotLeaderOrFollower, RequestTimedOut
+from groupkeeper.protocol.messages.produce_response import LeaderIdAndEpoch, PartitionProduceResponse
+
+_ANY_NUMBER = 1 << 62
+
+
+class Uncommitted:
+    """A batch that was appended, perhaps not to all replicas in sync.
+
+    Attributes:
+        log: the log.
+    """
+
+    def __init__(self, answer: PartitionProduceResponse, produced: Produced) -> None:
+        self.log = produced.log
+        self._answer = answer
+        self._end_offset = answer.base_offset + produced.header.next_offset - produced.header.base_offset
+        self._epoch = self.log.placement.epoch
+
+    @property
+    def has_moved(self) -> bool:
+        """Whether another leader decides now."""
+        return self.log.placement.epoch != self._epoch
+
+    @property
+    def is_decided(self) -> bool:
+        """Whether it is committed, or has moved."""
+        return self.log.high_watermark >= self._end_offset or self.has_moved
+
+    def time_out(self) -> None:
+        """Puts the error into the answer."""
+        self._answer.error_code = RequestTimedOut.code
+
+    def told_leader(self, may_tell: bool) -> int:
+        """Puts the error into the answer; returns the leader, which versions that may tell it tell."""
+        at = self.log.placement
+        self._answer.error_code = NotLeaderOrFollower.code
+        if may_tell:
+            self._answer.current_leader = LeaderIdAndEpoch(at.leader, at.epoch)
+        return at.leader
+
+
+async def committed(batches: Iterable[Uncommitted], timeout_ms: int) -> None:
+    """Waits until all batches are committed or have moved; after this time the others have an error: REQUEST_TIMED_OUT,
+    also where fewer replicas than `min.insync.replicas` are left (Kafka 4.4.0).
+    """
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + timeout_ms / 1000
+    for batch in batches:
+        while not batch.is_decided and loop.time() < deadline:
+            waiter = Waiter(_ANY_NUMBER)  # appends decide nothing
+            timer = loop.call_at(deadline, waiter.wake)
+            batch.log.add_waiter(waiter)
+            try:
+                await waiter.woken
+            finally:
+                timer.cancel()
+                batch.log.remove_waiter(waiter)
+        if not batch.is_decided:
+            batch.time_out()

@@ -1,0 +1,177 @@
+"""Nodes of a cluster that run, but not well: suspended, slow, or cut off from the other nodes or from clients.
+
+Such a node is still in sync until the others notice: so it holds the high watermark (docs/design/cluster.md).
+"""
+
+from __future__ import annotations
+
+from asyncio import TimerHandle, get_running_loop
+from collections.abc import Callable
+from logging import getLogger
+from typing import TYPE_CHECKING
+
+from groupkeeper.broker.cluster import RETRY_S, Cluster
+from groupkeeper.broker.log.topics import Topic
+from groupkeeper.broker.placement.placement import NO_LEADER
+from groupkeeper.protocol.errors import KafkaError
+
+if TYPE_CHECKING:
+    from groupkeeper.broker.faults import Fault, Faults
+
+_log = getLogger("groupkeeper.broker")
+
+
+class _Outage:
+    """What is wrong with one node.
+
+    Attributes:
+        kind: a word for people. lags: whether its replicas get nothing at present. since_s: when they had all, on the
+        loop's clock. is_silent: whether the controller does not hear of it. fault: what its requests meet.
+    """
+
+    def __init__(self, kind: str, since_s: float, fault: Fault | None, *, lags: bool, is_silent: bool) -> None:
+        self.kind = kind
+        self.since_s = since_s
+        self.fault = fault
+        self.lags = lags
+        self.is_silent = is_silent
+        self.timer: TimerHandle | None = None
+
+    def end(self) -> None:
+        if self.timer is not None:
+            self.timer.cancel()
+        if self.fault is not None:
+            self.fault.remove()
+
+
+class Outages(Cluster):
+    """The part of a `Broker` that has to do with nodes that are not well."""
+
+    _outages: dict[int, _Outage]
+
+    @property
+    def faults(self) -> Faults:
+        """Faults on purpose: docs/testing.md."""
+        raise NotImplementedError
+
+    async def pause_node(self, node: int) -> None:
+        """Suspends a node: it takes requests and answers none, and its replicas get nothing. After
+        `broker.session.timeout.ms` others lead in its place.
+        """
+        async with self._one_at_a_time:
+            self._begin(node, "paused", self.faults.hold(None, node=node), is_silent=True)
+
+    async def cut_off_node(self, node: int) -> None:
+        """Cuts a node off from the others: clients reach it, but its replicas get nothing, and those of its own
+        leaders neither. After `broker.session.timeout.ms` others lead in its place.
+        """
+        async with self._one_at_a_time:
+            self._begin(node, "cut off", None, is_silent=True)
+
+    async def hide_node(self, node: int) -> None:
+        """Cuts a node off from clients: its connections break, and its port refuses them. It goes on leading."""
+        async with self._one_at_a_time:
+            self._begin(node, "hidden", None, lags=False)
+            await self.fronts[node].go_down()
+
+    async def slow_node(self, node: int, delay_ms: float) -> None:
+        """A node whose answers are late by this, and whose replicas get records only once in this time."""
+        async with self._one_at_a_time:
+            self._begin(node, "slow", self.faults.delay(None, delay_ms, node=node))
+            self._again(node, delay_ms / 1000, self._catch_up)
+
+    async def resume_node(self, node: int) -> None:
+        """Ends what `pause_node`, `cut_off_node`, `hide_node` or `slow_node` began. Its replicas are in sync then."""
+        async with self._one_at_a_time:
+            self._require_known(node)
+            outage = self._outages.get(node)
+            if outage is None:
+                raise ValueError(f"node {node} is neither paused, cut off, hidden nor slow")
+            self._forget_outage(node)
+            if not outage.lags:
+                await self.fronts[node].listen()
+            await self._return(node)
+
+    def state_of(self, node: int) -> str:
+        """running, down, paused, cut off, hidden or slow."""
+        outage = self._outages.get(node)
+        return outage.kind if outage is not None else super().state_of(node)
+
+    # ------------------------------------------------------------------ what follows
+
+    def _begin(self, node: int, kind: str, fault: Fault | None, *, lags: bool = True, is_silent: bool = False) -> None:
+        try:
+            self._require(node, runs=True)
+            if node in self._outages:
+                raise ValueError(f"node {node} is {self._outages[node].kind} already")
+        except ValueError:
+            if fault is not None:
+                fault.remove()
+            raise
+        now_s = get_running_loop().time()
+        self._outages[node] = _Outage(kind, now_s, fault, lags=lags, is_silent=is_silent)
+        if lags:
+            self._apply({log: log.placement for log in self.topics.logs() if node in log.placement.replicas})
+        if is_silent:
+            config = self.config
+            least_ms = min(config.broker_session_timeout_ms, config.replica_lag_time_max_ms / 2)
+            self._again(node, least_ms / 1000, self._notice)
+
+    def _may_follow(self, node: int, leader: int) -> bool:
+        return not any(one.lags for name, one in self._outages.items() if name in (node, leader))
+
+    def _topic_created(self, topic: Topic) -> None:
+        self._apply({log: log.placement for log in topic.partitions})
+
+    def _again(self, node: int, delay_s: float, act: Callable[[int, _Outage], None]) -> None:
+        outage = self._outages[node]
+
+        def run() -> None:
+            wait_s = delay_s
+            try:
+                act(node, outage)
+            except KafkaError as error:
+                _log.error("cannot change who is in sync, the next try is in %d s: %s", RETRY_S, error)
+                wait_s = RETRY_S
+            outage.timer = get_running_loop().call_later(wait_s, run)
+
+        outage.timer = get_running_loop().call_later(delay_s, run)
+
+    def _notice(self, node: int, outage: _Outage) -> None:
+        """The controller has not heard of the node for too long, or it lags for too long behind leaders."""
+        silent_ms = (get_running_loop().time() - outage.since_s) * 1000
+        if silent_ms >= self.config.broker_session_timeout_ms and node in self.topics.placements.running:
+            self._leave(node)
+        elif silent_ms >= self.config.replica_lag_time_max_ms:
+            self._shrink(node)
+
+    def _catch_up(self, node: int, outage: _Outage) -> None:
+        """The replicas of a slow node get what they lack; if that is too long ago, they had left those in sync."""
+        now_s = get_running_loop().time()
+        if (now_s - outage.since_s) * 1000 >= self.config.replica_lag_time_max_ms:
+            self._shrink(node)
+        outage.since_s, outage.lags = now_s, False
+        here = [log for log in self.topics.logs() if node in log.placement.replicas]
+        self._join({log: log.placement.replicas if log.placement.leader == node else [node] for log in here})
+        outage.lags = True
+        self._apply({log: log.placement for log in here})
+
+    def _shrink(self, node: int) -> None:
+        """Leaders that the controller hears of take a node out of the replicas in sync where it lacks records."""
+        targets = {}
+        for log in self.topics.logs():
+            at = log.placement
+            leader = self._outages.get(at.leader)
+            lacks = node in at.isr and at.ends.get(node, log.log_end_offset) < log.log_end_offset
+            if lacks and at.leader != NO_LEADER and (leader is None or not leader.is_silent):
+                targets[log] = at.with_isr([one for one in at.isr if one != node])
+        self._apply(targets)
+
+    def _forget_outage(self, node: int) -> None:
+        outage = self._outages.pop(node, None)
+        if outage is not None:
+            outage.end()
+
+    def _end_outages(self) -> None:
+        for node in list(self._outages):
+            self._forget_outage(node)
