@@ -50,7 +50,7 @@ class Site:
         desk = Desk(openers, journal, self.told.append, watched, ways) if changes else None
         self.exporter = Exporter(Choices(), lambda: iter(()))
         self.record = ChangeRecord(journal)
-        self.served = Served(self.exporter, self.snapshots, Archive(None), access, desk, self.record)
+        self.served = Served(self.exporter, self.snapshots, Archive(None), access, desk, self.record, ways=ways)
         self.app = application(self.served)
 
     def snapshots(self) -> list[ClusterSnapshot]:

@@ -204,7 +204,7 @@ def _run(options: Namespace) -> int:
     news = News()
     files = ServedFiles([*_files_of_rules(options, watch, collectors), *admission.files])
     site = Site(exporter, lambda: [each.snapshot for each in collectors], archive, *admission[:3], news,
-                lambda: [*files.notes(), *watch.notes()], watch.alerts, admission.oidc)  # fmt: skip
+                lambda: [*files.notes(), *watch.notes()], watch.alerts, admission.oidc, ways)  # fmt: skip
     told = _told(site, news, watch, exporter, min(_PAGES_FIRST_S, 0.1 * schedule.interval_s))
 
     async def run() -> None:

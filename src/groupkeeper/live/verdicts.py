@@ -11,7 +11,17 @@ from typing import NamedTuple
 from groupkeeper.client.admin.types import TopicPartition
 from groupkeeper.live.model import GroupView
 from groupkeeper.operations.lag import LagStatus, PartitionLag
-from groupkeeper.rules.status import RANKS, Facts, Status, are_well, group_status, not_judged, partition_status, reason
+from groupkeeper.rules.status import (
+    RANKS,
+    Facts,
+    Status,
+    are_well,
+    group_status,
+    not_judged,
+    partition_status,
+    reason,
+    stands_ms,
+)
 
 
 class Judged(NamedTuple):
@@ -58,6 +68,15 @@ def worst_partition(
     waits = {TopicPartition(row.topic, row.partition): wait for row, wait in zip(group.rows, group.waits, strict=True)}
     found.sort(key=lambda each: waits[each[0]].lag_ms or 0)
     return (found[-1][0], found[-1][1][1]) if found else None
+
+
+def since_ms(group: GroupView, place: TopicPartition, now_ms: int) -> int | None:
+    """Since when a partition has been as its status says; None: not known, or the status begins at no time."""
+    for row, facts, status in _of_partitions(group, _still_ms(group, now_ms), now_ms):
+        if row is not None and place == (row.topic, row.partition):
+            stood_ms = stands_ms(facts, status)
+            return None if stood_ms is None else now_ms - stood_ms
+    return None
 
 
 def status_row(group: GroupView, now_ms: int, *, is_first_look: bool = False) -> dict[str, str | None]:

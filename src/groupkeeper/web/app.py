@@ -23,7 +23,7 @@ from groupkeeper.live.archive import Archive
 from groupkeeper.live.history import HistoryFailed
 from groupkeeper.live.model import ClusterSnapshot
 from groupkeeper.pipeline.report.plot_script import PLOT_SCRIPT
-from groupkeeper.shell import NO_WAYS
+from groupkeeper.shell import NO_WAYS, Ways
 from groupkeeper.web.access.oidc import BEGUN_S, DONE, LoginFailed, OidcLogin
 from groupkeeper.web.access.people import SESSION_S, Access, cookie_name
 from groupkeeper.web.answers import HEADERS, Chunked, Streamed, html_answer
@@ -74,8 +74,11 @@ class Site:
         notes: Callable[[], Sequence[str]] = tuple,
         alerts: Callable[[], AlertsNow] = AlertsNow,
         oidc: OidcLogin | None = None,
+        ways: Ways = NO_WAYS,
     ) -> None:
-        """``notes``: what whoever sees all should know of the rules; ``alerts``: of the rules now."""
+        """``notes``: what whoever sees all should know of the rules; ``alerts``: of the rules now; ``ways``: for
+        commands.
+        """
         self._exporter = exporter
         self._snapshots = snapshots
         self._archive = archive
@@ -84,7 +87,7 @@ class Site:
         self._news = news or News()
         self._notes = notes
         self._alerts = alerts
-        self._ways = NO_WAYS if desk is None else desk.ways
+        self._ways = ways
         self._kept: dict[tuple[object, ...], tuple[float, str]] = {}
         self._rows = KeptRows()
         self._acting = Acting(snapshots, desk, record)
@@ -302,7 +305,7 @@ class Site:
         seen = viewer.seen(self._snapshots())
         note = self._notes_of_rules(viewer) + self._note()
         judge = self._rows.rows_of
-        ways = self._ways if viewer.changes else NO_WAYS
+        ways = self._ways_for(viewer)
         firing = self._alerts().by_group()
         alerts = tuple((place, tuple(names)) for place, names in firing.items())
         return self._shared(
@@ -316,8 +319,11 @@ class Site:
 
     def _notes_of_rules(self, viewer: Viewer) -> str:
         """Names in rules are not for all viewers."""
-        sees_all = viewer.person is not None and viewer.person.rights.sees_all
-        return "".join(map(parts.note, self._notes())) if sees_all else ""
+        return "".join(map(parts.note, self._notes())) if viewer.sees_all else ""
+
+    def _ways_for(self, viewer: Viewer) -> Ways:
+        """They name brokers and a file of this machine: only for who sees all, or where changes need them."""
+        return self._ways if viewer.changes or viewer.sees_all else NO_WAYS
 
     def _note(self) -> str:
         """What viewers should know of the server itself. The reason names a path, which is not for all of them."""
@@ -366,7 +372,7 @@ class Site:
         except HistoryFailed:
             past, note = ([], []), parts.note("The history cannot be read now, so the past is missing here.")
         made = await self._changes.made_table(viewer, snapshot.cluster, group.group_id)
-        ways = self._ways if viewer.changes else NO_WAYS
+        ways = self._ways_for(viewer)
         return html_answer(group_page(snapshot, group, *past, now_ms, viewer, made=made, note=note, ways=ways,
                                       order=order_of(request.query_params)))  # fmt: skip
 

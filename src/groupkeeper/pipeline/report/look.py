@@ -56,12 +56,6 @@ summary{cursor:pointer;color:var(--accent)}
 h4{font-size:14px;margin:14px 0 6px}
 .fold>summary{margin:40px 0 10px;color:inherit;list-style-position:outside}
 .fold>summary h2{display:inline;margin:0}
-.urgent{margin:14px 0 0;padding:0;list-style:none}
-.urgent li{display:grid;grid-template-columns:104px minmax(0,1fr) auto;gap:2px 14px;padding:9px 18px;
-border-top:1px solid var(--line)}
-.urgent li:first-child{border-top:0}
-.urgent .why{grid-column:2/4;min-width:0;color:var(--soft);font-size:14px}
-.urgent .value{text-align:right;font-variant-numeric:tabular-nums}
 .where{display:block;font-weight:400;font-size:12.5px}
 .stack{display:block;width:100%;height:14px;margin:16px 0 8px;border-radius:4px}
 .legend{display:flex;flex-wrap:wrap;gap:4px 18px;margin:0;padding:0;list-style:none;font-size:14px}
@@ -143,9 +137,7 @@ font-variant-numeric:tabular-nums}
 border:1px solid var(--line);border-radius:6px}
 footer{margin-top:40px;font-size:13px;color:var(--soft);overflow-wrap:anywhere}
 @media (max-width:600px){.scale{min-height:36px;align-content:end}
-main{padding:16px 12px 40px}.card{padding:12px 14px}.fold>summary{margin-top:26px}
-.urgent li{grid-template-columns:minmax(0,1fr) auto}.urgent .name,.urgent .why{grid-column:1/3}
-.urgent .value{grid-column:2;grid-row:1}}
+main{padding:16px 12px 40px}.card{padding:12px 14px}.fold>summary{margin-top:26px}}
 @media print{@page{margin:12mm}:root{color-scheme:light}body{background:#fff;font-size:12px}main{padding:0}
 nav,.filter,.ranges,.values{display:none}details::details-content{content-visibility:visible;height:auto}
 .card,.finding li,figure,tr{break-inside:avoid}.group,.finding{break-inside:auto}h2,h3,h4,summary{break-after:avoid}

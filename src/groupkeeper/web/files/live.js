@@ -12,18 +12,24 @@
     if (said.textContent !== text) said.textContent = text;
   };
 
-  // What had the focus, and how far tables were scrolled, by where they are in their part.
+  const focusable = "a,summary,[tabindex]";
+
+  // What had the focus, what was opened, and how far tables were scrolled, by where they are in their part.
   const place = (part) => {
     const focused = part.contains(document.activeElement) ? document.activeElement : null;
-    const all = [...part.querySelectorAll("a,[tabindex]")];
+    const all = [...part.querySelectorAll(focusable)];
+    const opened = [...part.querySelectorAll("details")].map((each) => each.open);
     const scrolled = [...part.querySelectorAll(".wide")].map((each) => [each.scrollLeft, each.scrollTop]);
     const same = (each) => focused.id ? each.id === focused.id : each.href === focused.href && each.textContent === focused.textContent;
     return () => {
       part.querySelectorAll(".wide").forEach((each, at) => {
         if (scrolled[at]) [each.scrollLeft, each.scrollTop] = scrolled[at];
       });
+      part.querySelectorAll("details").forEach((each, at) => {
+        each.open = opened[at] ?? each.open;
+      });
       if (!focused) return;
-      const now = [...part.querySelectorAll("a,[tabindex]")];
+      const now = [...part.querySelectorAll(focusable)];
       const found = now.find(same) || now[all.indexOf(focused)];
       if (found) found.focus({ preventScroll: true });
     };

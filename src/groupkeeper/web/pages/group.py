@@ -5,24 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import pairwise
-from typing import NamedTuple
 
 from groupkeeper.client.admin.types import TopicPartition
 from groupkeeper.live.history import GroupSample, Noted
 from groupkeeper.live.model import ClusterSnapshot, GroupView
-from groupkeeper.live.verdicts import Judged, judge_status, missing_facts, partition_statuses, worst_partition
-from groupkeeper.operations.causes.facts import Fact, KnownCauses, facts_of
-from groupkeeper.operations.lag import LagSum, PartitionLag
+from groupkeeper.live.verdicts import missing_facts
+from groupkeeper.operations.causes.facts import Fact
+from groupkeeper.operations.lag import LagSum
 from groupkeeper.operations.watch import What
 from groupkeeper.pipeline.report import plots, words
 from groupkeeper.pipeline.report.model import Activity, LagLine
-from groupkeeper.rules.causes import Cause, Rate
-from groupkeeper.rules.status import Status
 from groupkeeper.shell import NO_WAYS, Ways, command, text, way_to
 from groupkeeper.web.pages import parts, scope, streams
 from groupkeeper.web.pages.listing import Order
-from groupkeeper.web.pages.partitions import BY_STATUS, WELL, partitions_table
+from groupkeeper.web.pages.partitions import BY_STATUS, partitions_table
 from groupkeeper.web.pages.parts import ANONYMOUS, PageCell, Viewer
+from groupkeeper.web.pages.verdict import Verdict, causes_of
 
 _MOST_ROWS = 2000
 _MOST_EVENTS = 200
@@ -70,9 +68,9 @@ def group_page(
     when = (
         f'<p class="soft">{parts.measured(snapshot, now_ms)}</p>' if snapshot.is_up else parts.as_of(snapshot, now_ms)
     )
-    verdict = _Verdict.of(group, snapshot.known.at_ms)
+    verdict = Verdict.of(group, snapshot.known.at_ms)
     facts = f"{parts.problems(group.problems)}{_facts(group, verdict, snapshot.known.at_ms)}"
-    causes = _causes(snapshot.known, group, verdict)
+    causes = causes_of(snapshot.known, group, verdict)
     front = f"{when}{parts.old(snapshot, facts)}{scope.topics_chosen(snapshot.known)}"
     front += _why(snapshot, group, causes, ways) if snapshot.is_up else ""
     marked = causes[0].place if causes and causes[0].place is not None else verdict.worst and verdict.worst[0]
@@ -87,19 +85,6 @@ def group_page(
     return parts.page(group.group_id, body, parts.way_to(snapshot.cluster), viewer, follows=snapshot.cluster)
 
 
-class _Verdict(NamedTuple):
-    """How a group and its partitions are doing, and the one that the group has its status from."""
-
-    judged: Judged
-    statuses: Mapping[TopicPartition, tuple[Status, str]]
-    worst: tuple[TopicPartition, str] | None
-
-    @classmethod
-    def of(cls, group: GroupView, at_ms: int) -> _Verdict:
-        judged, statuses = judge_status(group, at_ms), partition_statuses(group, at_ms)
-        return cls(judged, statuses, worst_partition(group, judged.status, statuses))
-
-
 def _who(group: GroupView) -> str:
     if group.streams is None:
         return f"<h2>Members</h2>{_members(group)}"
@@ -109,7 +94,7 @@ def _who(group: GroupView) -> str:
     )
 
 
-def _facts(group: GroupView, verdict: _Verdict, at_ms: int) -> str:
+def _facts(group: GroupView, verdict: Verdict, at_ms: int) -> str:
     judged, worst, missing = verdict.judged, verdict.worst, missing_facts(group, at_ms)
     described, wait = group.description, group.wait
     pairs = [
@@ -146,30 +131,6 @@ def _facts(group: GroupView, verdict: _Verdict, at_ms: int) -> str:
     why = "" if worst is None else f"{parts.text(f'{worst[0].topic}-{worst[0].partition}')}: {parts.sentence(worst[1])}"
     notes = "".join(f'<p class="note">{each}.</p>' for each in (why, parts.unread(group)) if each)
     return f'<div class="card">{parts.numbers(pairs)}{notes}</div>'
-
-
-def _causes(snapshot: ClusterSnapshot, group: GroupView, verdict: _Verdict) -> list[Fact]:
-    """Why it does not move, as `groupkeeper groups why` says it, from what the polls know; none where it moves."""
-    if group.description is None or verdict.judged.status in (Status.OK, Status.ABANDONED):
-        return []
-    rows: list[PartitionLag] = []
-    held: dict[TopicPartition, None] = {}
-    rates: dict[TopicPartition, Rate] = {}
-    done: dict[TopicPartition, None] = {}
-    statuses = verdict.statuses
-    for row, wait in zip(group.rows, group.waits, strict=True):
-        place = TopicPartition(row.topic, row.partition)
-        rows.append(row if wait.held_at is None else row._replace(last_stable_offset=wait.held_at))
-        if wait.held_at is not None:
-            held[place] = None
-        elif not wait.is_waiting and wait.lag_ms is not None:
-            done[place] = None
-        if statuses.get(place, WELL)[0] is Status.STOPPED:
-            rates[place] = Rate(0, 0)
-    well = {place for place, (status, _) in statuses.items() if status is Status.OK}
-    known = KnownCauses(group.description, rows, snapshot.at_ms, held, rates, nexts=done, well=well)
-    found = facts_of(group.group_id, known)
-    return [] if found and found[0].cause is Cause.UNREAD else found
 
 
 def _why(snapshot: ClusterSnapshot, group: GroupView, found: Sequence[Fact], ways: Ways) -> str:

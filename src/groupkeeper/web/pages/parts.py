@@ -56,12 +56,39 @@ fieldset{border:1px solid var(--line);border-radius:6px;margin:0 0 12px;padding:
 .actions form{margin:0}
 .top{display:flex;flex-wrap:wrap;gap:4px 16px;justify-content:space-between}
 .who{margin:0 0 14px;align-items:center;color:var(--soft);overflow-wrap:anywhere}
+.who form[role=search]{display:flex;flex-wrap:nowrap;gap:6px;margin:0;min-width:0;align-items:stretch}
+.who input{min-width:0;width:20ch}
 code{overflow-wrap:anywhere}
+.needs code,details code,li>code{user-select:all}
+.needs{margin:0;padding:0;list-style:none;background:var(--card);border:1px solid var(--line);border-radius:8px}
+.needs>li{display:grid;grid-template-columns:104px minmax(0,1.15fr) minmax(0,1fr);gap:4px 18px;padding:9px 18px;
+border-top:1px solid var(--line)}
+.needs>li:first-child{border-top:0}
+.needs p{margin:0;overflow-wrap:anywhere}
+.needs .because{margin-top:2px}
+.needs .next{grid-column:2/4;font-size:13px}
+.needs code{font-size:12.5px}
+.judged .soft{display:block;font-size:12.5px}
+.about .name{font-weight:600;font-size:16px}
+.alert{margin-left:8px;padding:1px 8px;border:1px solid var(--stopped);border-radius:10px;color:var(--stopped);
+font-size:12.5px;font-weight:600;text-decoration:none;white-space:nowrap}
+.figures{display:grid;grid-template-columns:6fr 10fr 9fr 9fr 11fr;gap:4px 12px;margin:0;padding:0;list-style:none;
+align-content:start;font-size:14px;font-variant-numeric:tabular-nums}
+.figures span{display:block;font-size:12.5px;color:var(--soft)}
+.figures b{font-weight:600}
+#live-fleet h2{font-size:16px;margin:18px 0 6px}
+details.card{margin-top:14px}
+details.card>p,details.card>ul{margin:10px 0}
 .prose{max-width:76ch}
 .words{display:grid;grid-template-columns:minmax(0,22ch) minmax(0,76ch);gap:8px 20px;margin:0 0 12px}
 .words dt{font-weight:600}
 .words dd{margin:0}
-@media(max-width:599px){.words{display:block}.words dd{margin:0 0 10px}}
+@media(max-width:1100px){.needs>li{grid-template-columns:104px minmax(0,1fr)}
+.figures,.needs .next{grid-column:2}}
+@media(max-width:599px){.needs>li{display:block;padding:11px 14px}
+.figures{grid-template-columns:repeat(3,minmax(0,1fr));gap:4px 8px;margin:6px 0;
+font-size:13px}.wide .name{min-width:12ch}.judged .soft{display:inline;margin-left:8px}
+.words{display:block}.words dd{margin:0 0 10px}}
 .skip:focus{left:8px;top:8px;background:var(--card);padding:6px 10px}
 """
 )
@@ -98,6 +125,11 @@ class Viewer(NamedTuple):
     def can_log_in(self) -> bool:
         """Whether there is a login, and they aren't known yet."""
         return self.has_login and not self.name
+
+    @property
+    def sees_all(self) -> bool:
+        """Whether they may see all groups of all clusters."""
+        return self.person is not None and self.person.rights.sees_all
 
     def sees(self, cluster: str) -> bool:
         """Whether they may see groups of a cluster."""

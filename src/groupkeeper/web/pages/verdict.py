@@ -1,0 +1,52 @@
+"""Why a group has its status: the partition that decides, and the causes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from groupkeeper.client.admin.types import TopicPartition
+from groupkeeper.live.model import ClusterSnapshot, GroupView
+from groupkeeper.live.verdicts import Judged, judge_status, partition_statuses, worst_partition
+from groupkeeper.operations.causes.facts import Fact, KnownCauses, facts_of
+from groupkeeper.operations.lag import PartitionLag
+from groupkeeper.rules.causes import Cause, Rate
+from groupkeeper.rules.status import Status
+from groupkeeper.web.pages.partitions import WELL
+
+
+class Verdict(NamedTuple):
+    """How a group and its partitions are doing, and the one that the group has its status from."""
+
+    judged: Judged
+    statuses: Mapping[TopicPartition, tuple[Status, str]]
+    worst: tuple[TopicPartition, str] | None
+
+    @classmethod
+    def of(cls, group: GroupView, at_ms: int) -> Verdict:
+        judged, statuses = judge_status(group, at_ms), partition_statuses(group, at_ms)
+        return cls(judged, statuses, worst_partition(group, judged.status, statuses))
+
+
+def causes_of(snapshot: ClusterSnapshot, group: GroupView, verdict: Verdict) -> list[Fact]:
+    """Why it does not move, as `groupkeeper groups why` says it, from what the polls know; none where it moves."""
+    if group.description is None or verdict.judged.status in (Status.OK, Status.ABANDONED):
+        return []
+    rows: list[PartitionLag] = []
+    held: dict[TopicPartition, None] = {}
+    rates: dict[TopicPartition, Rate] = {}
+    done: dict[TopicPartition, None] = {}
+    statuses = verdict.statuses
+    for row, wait in zip(group.rows, group.waits, strict=True):
+        place = TopicPartition(row.topic, row.partition)
+        rows.append(row if wait.held_at is None else row._replace(last_stable_offset=wait.held_at))
+        if wait.held_at is not None:
+            held[place] = None
+        elif not wait.is_waiting and wait.lag_ms is not None:
+            done[place] = None
+        if statuses.get(place, WELL)[0] is Status.STOPPED:
+            rates[place] = Rate(0, 0)
+    well = {place for place, (status, _) in statuses.items() if status is Status.OK}
+    known = KnownCauses(group.description, rows, snapshot.at_ms, held, rates, nexts=done, well=well)
+    found = facts_of(group.group_id, known)
+    return [] if found and found[0].cause is Cause.UNREAD else found

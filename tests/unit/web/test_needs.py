@@ -1,0 +1,139 @@
+"""The groups that need someone, as the first page shows them."""
+
+from __future__ import annotations
+
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+from tests.unit.live.views import described, member, row, snapshot, view
+from tests.unit.web.test_pages import EVIL, NOW_MS, Page
+
+from groupkeeper.client.admin.types import TopicPartition
+from groupkeeper.live.model import GroupView, Stood, Wait
+from groupkeeper.operations.problems import Problem
+from groupkeeper.shell import way_of_servers
+from groupkeeper.web.pages.fleet import fleet_page
+from groupkeeper.web.pages.parts import Viewer
+
+MINUTE_MS = 60_000
+LONG_AGO_MS = NOW_MS - 33 * MINUTE_MS
+STOOD = {TopicPartition("t", 0): Stood(40, LONG_AGO_MS)}
+DAYS = Wait(9 * 86_400_000, margin_ms=86_400_000)
+
+
+def live(name: str, wait: Wait, **more: object) -> GroupView:
+    reader = described("live", member("reader", TopicPartition("t", 0)))
+    group = view(name, [row("t", 0, 40)], [wait], reader, progress_ms=NOW_MS - 1000)
+    return group._replace(**more)  # type: ignore[arg-type]
+
+
+def dead(name: str, wait: Wait = DAYS, start: int = 0) -> GroupView:
+    return view(name, [row("t", 0, 40, start=start)], [wait], progress_ms=LONG_AGO_MS)._replace(is_old=True)
+
+
+def shown_of(page: Page) -> list[str]:
+    return [parse_qs(urlsplit(link).query)["group"][0] for link in page.links if link.startswith("/group?")]
+
+
+def at_night() -> list[GroupView]:
+    """A group in each kind of trouble."""
+    reader = described("report", member("reporter", TopicPartition("t", 0)))
+    return [
+        *(dead(f"console-consumer-{number}") for number in range(20)),
+        dead("export", start=50),
+        dead("audit-archive", Wait(20 * MINUTE_MS, margin_ms=2 * MINUTE_MS)),
+        live("calm", Wait(1000)),
+        live("enricher", Wait(20 * MINUTE_MS, margin_ms=86_400_000), lag_change_per_s=48.0),
+        live("mender", Wait(9 * MINUTE_MS), lag_change_per_s=-2.0),
+        live("indexer", Wait(0), rebalances_lately=73),
+        live("settlement", Wait(33 * MINUTE_MS), stood=STOOD, progress_ms=NOW_MS),
+        view("report", [row("t", 0, None)], [Wait(None)], reader)._replace(committed=None),
+    ]
+
+
+def test_what_can_still_be_saved_comes_first_and_the_dead_are_one_row() -> None:
+    firing = {("prod", "enricher"): ["behind"]}
+    html = fleet_page([snapshot(*at_night(), at_ms=NOW_MS)], NOW_MS, firing=firing)
+    page = Page(html)
+    assert shown_of(page)[:7] == ["audit-archive", "settlement", "enricher", "mender", "indexer", "report", "export"]
+    assert set(shown_of(page)[7:]) == {f"console-consumer-{number}" for number in range(20)}
+    assert "6 of 28 groups need attention." in page.text
+    where = "--bootstrap-server HOST:PORT"
+    expiring = (
+        "Unread records are about to be removed 1 stopped since 21:53 audit-archive prod The next record of t-0 may be "
+        "removed in 2 min; the group has no members. members none records to read 60 trend — time lag 20 min may be "
+        f"removed in 2 min groupkeeper groups why {where} audit-archive"
+    )
+    standing = (
+        "Stand still or lose records, with members 1 stopped since 21:40 settlement prod t-0: offset 40 does not "
+        f"move, and 60 records wait. members 1 records to read 60 trend — time lag 33 min may be removed — groupkeeper "
+        f"groups why {where} settlement"
+    )
+    behind = (
+        "Fall behind 2 lagging since 21:58 enricher prod alert: behind Each second 48 more records are written than "
+        "read. t-0: the next record has waited for 20 min. members 1 records to read 60 trend grows 48/s time lag 20 "
+        f"min may be removed in 1 d groupkeeper groups offsets --trend 10s {where} enricher"
+    )
+    for said in (
+        expiring,
+        standing,
+        behind,
+        "mender prod It catches up in 30 s if it goes on like this. t-0: the next record has waited for 9 min. members",
+        "Rebalance all the time 1 unstable indexer prod 73 rebalances in the last 10 minutes",
+        f"groupkeeper groups watch {where} indexer",
+        "Others that are not well 1 unknown report prod t-0: nothing is committed, and the log has 100 records",
+        f"groupkeeper groups members {where} report",
+        "21 groups without members: sweep export (10 records lost), 20 of kafka-console-consumer",
+        f"prod 21 groupkeeper plan sweep --idle 1d {where} 'console-consumer-*' group",
+    ):
+        assert said in page.text, (said, page.text)
+    assert 'id="left"' in html
+    assert "/change" not in html
+
+
+def test_no_group_of_business_is_swept_with_what_is_left_of_consoles() -> None:
+    html = fleet_page([snapshot(*(dead(f"job-[{number}]") for number in range(5)), at_ms=NOW_MS)], NOW_MS)
+    text = Page(html).text
+    assert "5 groups without members: sweep job-[0], job-[1], job-[2], 2 more" in text
+    assert "--bootstrap-server HOST:PORT 'job-[[]0]' 'job-[[]1]' 'job-[[]2]'" in text
+    assert "No group of 5 is known to need attention." in text
+
+
+def test_a_partition_that_stands_still_is_told_before_the_patience_of_its_group_ends() -> None:
+    group = live(
+        "g",
+        Wait(7 * MINUTE_MS),
+        lag_change_per_s=2.0,
+        stood={TopicPartition("t", 0): Stood(40, NOW_MS - 7 * MINUTE_MS)},
+    )
+    text = Page(fleet_page([snapshot(group, at_ms=NOW_MS)], NOW_MS)).text
+    assert "has waited for 7 min. The committed offset has not moved for 7 min. members 1" in text
+    assert "Each second" not in text
+
+
+def test_of_a_cluster_that_is_down_the_last_known_groups_stay() -> None:
+    down = snapshot(at_ms=None, problems=(Problem("CALL_TIMED_OUT", "no answer"),))
+    down = down._replace(last=snapshot(*at_night(), at_ms=NOW_MS))
+    page = Page(fleet_page([down], NOW_MS + 3_600_000))
+    assert "1 cluster cannot be reached: prod; 6 of 28 groups need attention." in page.text
+    assert "audit-archive prod, last known 1 h ago The next record of t-0" in page.text
+
+
+def test_more_than_fit_are_counted_with_links_to_them() -> None:
+    groups = [live(f"g-{number:02}", Wait(20 * MINUTE_MS)) for number in range(15)]
+    page = Page(fleet_page([snapshot(*groups, at_ms=NOW_MS)], NOW_MS))
+    assert "Fall behind 15" in page.text
+    assert "and 3 more: prod lagging 3" in page.text
+    assert "/cluster?cluster=prod&status=lagging" in page.links
+    assert len(shown_of(page)) == 12
+
+
+@pytest.mark.parametrize("make", [live, dead])
+def test_names_are_names_there(make: object) -> None:
+    group = live(EVIL, Wait(20 * MINUTE_MS)) if make is live else dead(EVIL)
+    shown = snapshot(group, cluster=EVIL, at_ms=NOW_MS)
+    ways = {EVIL: way_of_servers("kafka-1:9092", "/etc/a file")}
+    html = fleet_page([shown], NOW_MS, Viewer(changes=True), firing={(EVIL, EVIL): [EVIL]}, ways=ways)
+    assert shown_of(Page(html)) == [EVIL]
+    assert "--bootstrap-server kafka-1:9092 --command-config '/etc/a file'" in Page(html).text
+    assert any(link.startswith(("/change?", "/sweep?")) for link in Page(html).links)
