@@ -110,3 +110,46 @@ def test_a_page_is_brought_up_to_date_where_it_stands(browser: Browser) -> None:
             with serving(*where, "--interval", "1h", "--port", str(served.port)):
                 expect(lag).to_have_text(["0", "5", "1"])
                 expect(page.locator("#live")).to_have_text("live")
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+def test_nothing_on_the_first_page_covers_anything_else(served: Served, browser: Browser, width: int) -> None:
+    with opened(browser, width=width) as (page, _, _):
+        page.goto(f"http://{served.address}/")
+        expect(page.locator(".needs .name")).to_have_text(["search"])
+        page.locator("#left summary").click()
+        covered = page.evaluate("""() => {
+            const seen = [...document.querySelectorAll("main *")].filter((each) =>
+                !each.closest("table,svg,select")
+                && [...each.childNodes].some((one) => one.nodeType === 3 && one.data.trim()));
+            const boxes = seen.flatMap((each) => [...each.getClientRects()].map((box) => [each, box]));
+            const meet = (one, two) => one.left < two.right - 1 && two.left < one.right - 1
+                && one.top < two.bottom - 4 && two.top < one.bottom - 4;
+            return boxes.flatMap(([one, box], at) => boxes.slice(at + 1)
+                .filter(([two, other]) => !one.contains(two) && !two.contains(one) && meet(box, other))
+                .map(([two]) => `${one.textContent} / ${two.textContent}`));
+        }""")
+        assert covered == []
+        page.locator(".needs code").first.click()
+        assert page.evaluate("getSelection().toString()").startswith("groupkeeper groups why --bootstrap-server 127")
+
+
+def test_what_was_opened_stays_open_and_keeps_the_focus(browser: Browser) -> None:
+    async def commits(servers: str, offset: int) -> None:
+        async with Admin(servers) as admin:
+            await commit(admin, "search", "orders", offset)
+
+    with BackgroundBroker() as broker:
+        aside(lambda: arrange(broker.bootstrap_servers))
+        where = ("--bootstrap-server", f"prod={broker.bootstrap_servers}", "--interval", "500ms")
+        with serving(*where) as served, opened(browser) as (page, _, _):
+            served.until_ready()
+            page.goto(f"http://{served.address}/")
+            expect(page.locator("#live")).to_have_text("live")
+            page.locator("#left summary").focus()
+            page.keyboard.press("Enter")
+            expect(page.locator("#left table")).to_be_visible()
+            aside(lambda: asyncio.run(commits(broker.bootstrap_servers, 8)))
+            expect(page.locator(".needs")).to_have_count(0)  # the row of search is gone
+            assert page.evaluate("document.getElementById('left').open")
+            assert page.evaluate("document.activeElement.tagName") == "SUMMARY"
