@@ -30,6 +30,7 @@ from groupkeeper.live.model import Wait
 from groupkeeper.live.rules import Silence
 from groupkeeper.operations.plans.changes import ApplyResult
 from groupkeeper.operations.selection import Choice, Names
+from groupkeeper.shell import way_of_servers
 from groupkeeper.testing.background import BackgroundBroker
 from groupkeeper.web.access.people import Access, Proxy, networks_of
 from groupkeeper.web.access.roles import Roles, grants_of
@@ -58,6 +59,20 @@ async def test_the_first_page_has_the_alerts_that_fire_now() -> None:
     alerts.append(FiringAlert(Key("behind", "prod", "late"), "warning", "", 0, ("lag 40, limit 1",), False))
     assert "alert: behind" in (await browser.get("/")).words
     assert "warning behind prod late 1970-01-01" in (await browser.get("/alerts")).words
+
+
+async def test_commands_name_brokers_and_files_only_to_who_sees_all() -> None:
+    access = Access(Roles(grants_of({"role": GRANTS}), changes=False), TOKENS, None, is_open=False)
+    groups = [view(name, [row("orders", 0, 40)], [Wait(3_600_000)]) for name in ("billing", "search")]
+    ways = {"prod": way_of_servers("kafka-1:9092", "/etc/client.properties")}
+    exporter = Exporter(Choices(), lambda: iter(()))
+    site = Served(exporter, lambda: [snapshot(*groups)], Archive(None), access, ways=ways)
+    for token, is_there in ((ALICE, True), (BOB, False)):
+        browser = Browser(application(site), headers={"authorization": f"Bearer {token}"})
+        for path in ("/", "/group?cluster=prod&group=billing"):
+            words = (await browser.get(path)).words
+            assert ("kafka-1" in words, "client.properties" in words) == (is_there, is_there), (path, token)
+            assert ("groupkeeper groups why --bootstrap-server HOST:PORT billing" in words) is not is_there
 
 
 async def test_alerts_and_silences_are_shown_to_those_who_may_see_their_groups() -> None:

@@ -13,6 +13,7 @@ from groupkeeper.live.model import ClusterSnapshot
 from groupkeeper.live.verdicts import since_ms
 from groupkeeper.operations.selection import Names
 from groupkeeper.pipeline.report import words
+from groupkeeper.rules.progress import Trend
 from groupkeeper.rules.status import LAGGING_MS, RANKS, Status
 from groupkeeper.rules.urgency import Urgency, urgency
 from groupkeeper.shell import Ways, command, text, way_to
@@ -156,7 +157,7 @@ def _trend(row: JudgedGroup) -> str:
     if change is None:
         return "—"
     if abs(change) < _STEADY_PER_S:
-        return "steady"
+        return Trend.STEADY.value
     if change > 0:
         return f"grows {words.rate(change)}"
     return f"shrinks {words.rate(-change)}"
