@@ -49,7 +49,7 @@ def test_tables_that_are_too_wide_for_a_phone_show_that_and_scroll_by_keyboard(
     served: Served, browser: Browser
 ) -> None:
     with opened(browser, width=390) as (page, _, _):
-        for path in PATHS[1:3]:
+        for path in PATHS[2:3]:
             page.goto(f"http://{served.address}{path}")
             hidden = """() => [...document.querySelectorAll("*")].filter((each) =>
                 each.scrollWidth > each.clientWidth && getComputedStyle(each).overflowX === "auto")
@@ -67,6 +67,18 @@ def test_tables_that_are_too_wide_for_a_phone_show_that_and_scroll_by_keyboard(
                 const look = () => document.activeElement.scrollLeft > 0 ? done() : requestAnimationFrame(look);
                 look();
             })""")
+
+
+def test_on_a_phone_each_group_of_a_list_is_a_card_that_names_its_figures(served: Served, browser: Browser) -> None:
+    with opened(browser, width=390) as (page, _, _):
+        for path in ("/cluster?cluster=prod", "/search?q=s"):
+            page.goto(f"http://{served.address}{path}")
+            assert page.locator("[role=group]").evaluate("(each) => each.scrollWidth <= each.clientWidth"), path
+            cell = page.locator("tbody td.n").first
+            assert cell.evaluate("(each) => getComputedStyle(each, '::before').content") == '"lag"'
+        page.goto(f"http://{served.address}/cluster?cluster=prod")
+        page.locator("th a", has_text="members").click()
+        expect(page.locator("th[aria-sort]")).to_have_text("members ▼")
 
 
 def test_one_gets_from_the_fleet_to_a_group_and_the_list_is_sorted_by_links(served: Served, browser: Browser) -> None:

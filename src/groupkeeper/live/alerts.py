@@ -60,7 +60,7 @@ class Notice(NamedTuple):
 
 class FiringAlert(NamedTuple):
     """An alert that fires. ``since_ms``: when the limit was broken first; ``texts``: the exceeded limits;
-    ``is_silenced``: no notice of it is sent now.
+    ``is_silenced``: no notice of it is sent now. ``to``: names of webhooks, none where notices go nowhere.
     """
 
     key: Key
@@ -69,6 +69,7 @@ class FiringAlert(NamedTuple):
     since_ms: int
     texts: tuple[str, ...]
     is_silenced: bool
+    to: tuple[str, ...] = ()
 
 
 class _Alert:
@@ -140,7 +141,7 @@ class Alerts:
         rules = {rule.name: rule for rule in self._rules.rules}
         found = [
             FiringAlert(key, rules[key.rule].severity, rules[key.rule].owner, each.since_ms, each.texts,
-                        self._is_silenced(key, now_ms))
+                        self._is_silenced(key, now_ms), rules[key.rule].to)
             for key, each in self._alerts.items() if each.fired_ms is not None
         ]  # fmt: skip
         return sorted(found, key=lambda each: (each.since_ms, each.key))

@@ -42,6 +42,7 @@ from groupkeeper.web.pages.fleet import fleet_page
 from groupkeeper.web.pages.glossary import glossary_page
 from groupkeeper.web.pages.group import group_page
 from groupkeeper.web.pages.judged import KeptRows
+from groupkeeper.web.pages.needs import urgency_of
 from groupkeeper.web.pages.partitions import order_of, partitions_csv
 from groupkeeper.web.pages.parts import Viewer
 from groupkeeper.web.pages.search import search_page
@@ -91,7 +92,7 @@ class Site:
         self._kept: dict[tuple[object, ...], tuple[float, str]] = {}
         self._rows = KeptRows()
         self._acting = Acting(snapshots, desk, record)
-        self._changes = Changes(access, self._acting)
+        self._changes = Changes(access, self._acting, self._ways_for)
 
     def routes(self) -> list[BaseRoute]:
         """All routes; most of them require a role."""
@@ -315,7 +316,10 @@ class Site:
     async def alerts(self, request: Request) -> Response:
         viewer = self._viewer(request)
         found = self._alerts().seen_by(viewer.person)
-        return html_answer(alerts_page(found, _now_ms(), viewer, self._notes_of_rules(viewer)))
+        judge = self._rows.rows_of
+        seen = [each for each in viewer.seen(self._snapshots()) if found.firing]
+        urgencies = {(one.cluster, row.group.group_id): urgency_of(row) for one in seen for row in judge(one.known)}
+        return html_answer(alerts_page(found, _now_ms(), viewer, self._notes_of_rules(viewer), urgencies))
 
     def _notes_of_rules(self, viewer: Viewer) -> str:
         """Names in rules are not for all viewers."""

@@ -11,7 +11,7 @@ from starlette.responses import RedirectResponse, Response
 
 from groupkeeper.operations.plans import document
 from groupkeeper.operations.plans.journal import JournalUnreadable
-from groupkeeper.shell import way_to
+from groupkeeper.shell import Ways, way_to
 from groupkeeper.web.access.people import Access, Person
 from groupkeeper.web.answers import HEADERS, html_answer
 from groupkeeper.web.changes.acting import Acting, ChangeRefused
@@ -34,9 +34,11 @@ Answer = Callable[[Request], Awaitable[Response]]
 class Changes:
     """The routes. Where nothing can be changed, pages show that."""
 
-    def __init__(self, access: Access, acting: Acting) -> None:
+    def __init__(self, access: Access, acting: Acting, ways_for: Callable[[Viewer], Ways]) -> None:
+        """``ways_for``: what commands may name for a viewer."""
         self._access = access
         self._acting = acting
+        self._ways_for = ways_for
 
     def answers(self) -> list[tuple[str, str, Answer]]:
         """All of them, with their methods and paths."""
@@ -93,7 +95,7 @@ class Changes:
         clusters = [each.cluster for each in acting.clusters(person)]
         why_not = acting.why_not(person, snapshot.cluster, group.group_id)
         is_chosen = acting.desk is not None and bool(acting.desk.watched)
-        way = way_to(snapshot.cluster, {} if acting.desk is None else acting.desk.ways)
+        way = way_to(snapshot.cluster, self._ways_for(viewer))
         return html_answer(change_page(snapshot, group, viewer, why_not, clusters, way, is_chosen=is_chosen))
 
     async def make(self, request: Request) -> Response:

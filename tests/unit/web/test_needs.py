@@ -12,8 +12,11 @@ from groupkeeper.client.admin.types import TopicPartition
 from groupkeeper.live.model import GroupView, Stood, Wait
 from groupkeeper.operations.problems import Problem
 from groupkeeper.shell import way_of_servers
+from groupkeeper.web.pages.change import change_page
+from groupkeeper.web.pages.cluster import Wish, cluster_page
 from groupkeeper.web.pages.fleet import fleet_page
 from groupkeeper.web.pages.parts import Viewer
+from groupkeeper.web.pages.search import search_page
 
 MINUTE_MS = 60_000
 LONG_AGO_MS = NOW_MS - 33 * MINUTE_MS
@@ -137,3 +140,21 @@ def test_names_are_names_there(make: object) -> None:
     assert shown_of(Page(html)) == [EVIL]
     assert "--bootstrap-server kafka-1:9092 --command-config '/etc/a file'" in Page(html).text
     assert any(link.startswith(("/change?", "/sweep?")) for link in Page(html).links)
+
+
+def test_lists_and_the_search_begin_with_what_can_still_be_saved() -> None:
+    shown = snapshot(*at_night(), at_ms=NOW_MS)
+    for html in (cluster_page(shown, Wish(), NOW_MS), search_page([shown], "e")):
+        names = shown_of(Page(html))
+        assert names[:4] == ["audit-archive", "settlement", "enricher", "mender"]
+        assert (
+            names.index("indexer") < names.index("report") < names.index("export") < names.index("console-consumer-0")
+        )
+
+
+@pytest.mark.parametrize(("changes", "is_there"), [(False, True), (True, False)])
+def test_a_server_that_changes_nothing_names_the_commands(changes: bool, is_there: bool) -> None:
+    group, way = live(EVIL, Wait(1000)), way_of_servers("kafka-1:9092")
+    html = change_page(snapshot(group), group, Viewer(changes=changes), "no", ["prod"], way)
+    said = "groupkeeper plan reset --all-topics --to-earliest --bootstrap-server kafka-1:9092 '<script>"
+    assert (said in Page(html).text) is is_there

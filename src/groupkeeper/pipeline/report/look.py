@@ -128,7 +128,7 @@ th[aria-sort=descending] button::after{content:" \\25BC"}
 .wide .t{font-variant-numeric:tabular-nums}
 .name{overflow-wrap:anywhere}
 .wide .name{min-width:18ch}
-.why{min-width:25ch}
+.why:where(:not(:empty)){min-width:25ch}
 .why code{display:block;font-size:12.5px;margin:2px 0}
 .places{margin:2px 0 0;padding:0;list-style:none;color:var(--soft);font-size:13px;overflow-wrap:anywhere;
 font-variant-numeric:tabular-nums}

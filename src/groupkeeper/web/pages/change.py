@@ -36,7 +36,8 @@ def change_page(
     ]
     title = f"Change {group.group_id}"
     if why_not:
-        return parts.page(title, _why(why_not, viewer), crumbs, viewer)
+        body = _why(why_not, viewer) + ("" if viewer.changes else _commands(group, way))
+        return parts.page(title, body, crumbs, viewer)
     front = (
         '<p class="soft">A form makes a plan: the committed offset before and after, partition by partition. Nothing '
         f"is changed before you apply it.</p>{_activity(group)}"
@@ -51,6 +52,19 @@ def change_page(
 def _why(why_not: str, viewer: Viewer) -> str:
     login = ' <a href="/login">Log in</a>' if viewer.can_log_in else ""
     return f'<p class="verdict none">{parts.sentence(why_not)}{login}</p>'
+
+
+def _commands(group: GroupView, way: Way) -> str:
+    """What makes the same plans, where this server makes none."""
+    if group.group_type not in (GroupType.CLASSIC, GroupType.CONSUMER):
+        return ""
+    everything, one = ("--all-topics",), ("--topic", "TOPIC:PARTITION")
+    choices = ((*everything, "--to-earliest"), (*everything, "--to-latest"), (*one, "--shift-by", "1"))
+    commands = (text(command(way, ("plan", "reset", *choice), (group.group_id,))) for choice in choices)
+    items = "".join(f"<li><code>{parts.sentence(each)}</code></li>" for each in commands)
+    return (
+        f"<p>These commands plan a reset. Nothing is changed before <code>groupkeeper apply</code>.</p><ul>{items}</ul>"
+    )
 
 
 def sweep_page(cluster: str, viewer: Viewer, why_not: str) -> str:

@@ -14,10 +14,11 @@ from groupkeeper.rules.status import RANKS, Status
 from groupkeeper.web.pages import parts, scope
 from groupkeeper.web.pages.judged import Judge, JudgedGroup, rows_of
 from groupkeeper.web.pages.listing import Order, ordered
+from groupkeeper.web.pages.needs import need_rank
 from groupkeeper.web.pages.parts import ANONYMOUS, PageCell, PageColumn, Viewer, plain, seconds
 
 _KEYS: Mapping[str, Callable[[JudgedGroup], float | str | None]] = {
-    "status": lambda row: RANKS[row.judged.status],
+    "status": lambda row: need_rank(row) + RANKS[row.judged.status] / len(RANKS),
     "group": lambda row: row.group.group_id,
     "type": lambda row: row.group.group_type or "",
     "state": lambda row: row.group.group_state or "",
@@ -45,6 +46,8 @@ COLUMNS = (
     PageColumn("commit age", "n", "still"),
     PageColumn("problem"),
 )
+TITLES = ["" if column.title in ("status", "group", "problem") else column.title for column in COLUMNS]
+"""On cards."""
 _ASCENDING_FIRST = ("group", "type", "state", "margin")
 
 
@@ -130,6 +133,7 @@ def cluster_page(
         [order.head(column, link) for column in COLUMNS],
         (cells(snapshot.cluster, row) for row in order.cut(rows)),
         "groups",
+        TITLES,
     )
     topics_link = parts.url("/topics", cluster=snapshot.cluster)
     links = f'<a href="{topics_link}">topics</a>'

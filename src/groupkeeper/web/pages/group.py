@@ -9,7 +9,7 @@ from itertools import pairwise
 from groupkeeper.client.admin.types import TopicPartition
 from groupkeeper.live.history import GroupSample, Noted
 from groupkeeper.live.model import ClusterSnapshot, GroupView
-from groupkeeper.live.verdicts import missing_facts
+from groupkeeper.live.verdicts import missing_facts, since_ms
 from groupkeeper.operations.causes.facts import Fact
 from groupkeeper.operations.lag import LagSum
 from groupkeeper.operations.watch import What
@@ -96,10 +96,11 @@ def _who(group: GroupView) -> str:
 
 def _facts(group: GroupView, verdict: Verdict, at_ms: int) -> str:
     judged, worst, missing = verdict.judged, verdict.worst, missing_facts(group, at_ms)
+    began_ms = None if worst is None else since_ms(group, worst[0], at_ms)
     described, wait = group.description, group.wait
     pairs = [
         ("status", parts.status(judged.status)),
-        *([("not judged", parts.text(missing))] if missing else []),
+        *([("since", parts.since(began_ms, at_ms))] if began_ms is not None else []),
         ("type", group.group_type or "—"),
         ("state", group.group_state or "—"),
         ("members", words.number(group.members)),
@@ -109,6 +110,7 @@ def _facts(group: GroupView, verdict: Verdict, at_ms: int) -> str:
             if group.lag.lost
             else []
         ),
+        ("lag change", parts.per_s(group.lag_change_per_s)),
         ("time lag", parts.time_lag(group.lag, wait)),
         ("retention margin", parts.duration(wait.margin_ms)),
         ("commit age", words.duration(judged.still_ms)),
@@ -129,8 +131,10 @@ def _facts(group: GroupView, verdict: Verdict, at_ms: int) -> str:
         pairs.append(("active, standby, warm-up tasks", " / ".join(map(words.number, tasks))))
         pairs.append(("topology epoch", words.number(group.streams.topology_epoch)))
     why = "" if worst is None else f"{parts.text(f'{worst[0].topic}-{worst[0].partition}')}: {parts.sentence(worst[1])}"
-    notes = "".join(f'<p class="note">{each}.</p>' for each in (why, parts.unread(group)) if each)
-    return f'<div class="card">{parts.numbers(pairs)}{notes}</div>'
+    because = f'<p class="because">{why}.</p>' if why else ""
+    missing = f"Not judged: {parts.sentence(missing)}" if missing else ""
+    notes = "".join(f'<p class="note">{each}.</p>' for each in (parts.unread(group), missing) if each)
+    return f'<div class="card">{because}{parts.numbers(pairs)}{notes}</div>'
 
 
 def _why(snapshot: ClusterSnapshot, group: GroupView, found: Sequence[Fact], ways: Ways) -> str:

@@ -26,7 +26,6 @@ from groupkeeper.web.pages.verdict import Verdict, causes_of
 _MOST_SHOWN = 12
 _MOST_LEFT = 200
 _FEW = 3
-_DAY_MS = 24 * 3600 * 1000
 _STEADY_PER_S = 0.05
 _RANKS = {each: rank for rank, each in enumerate(Urgency)}
 _GENERATED = re.compile(r"console-consumer-\d{1,5}")
@@ -68,6 +67,11 @@ def urgency_of(row: JudgedGroup) -> Urgency:
     never = bool(group.lag.open_starts) and group.committed is None
     status, margin_ms = row.judged.status, group.wait.margin_ms
     return urgency(status, group.members, margin_ms, is_old=group.is_old, never_commits=never)
+
+
+def need_rank(row: JudgedGroup) -> int:
+    """The higher, the more can still be saved."""
+    return len(_RANKS) - _RANKS[urgency_of(row)]
 
 
 def needs_of(snapshots: Iterable[ClusterSnapshot], judge: Judge) -> list[Need]:
@@ -132,8 +136,7 @@ def _since(one: Need, verdict: Verdict, now_ms: int) -> str:
     began_ms = verdict.worst and since_ms(one.row.group, verdict.worst[0], one.snapshot.known.at_ms)
     if began_ms is None:
         return ""
-    day, _, clock = parts.moment(began_ms).partition(" ")
-    return f'<span class="soft">since {clock[:5] if now_ms - began_ms < _DAY_MS else day}</span>'
+    return f'<span class="soft">since {parts.since(began_ms, now_ms)}</span>'
 
 
 def _figures(row: JudgedGroup) -> str:
@@ -221,7 +224,8 @@ def _left(left: Sequence[Need], viewer: Viewer, ways: Ways) -> str:
     heads = [parts.head(name, kind) for name, kind in
              (("group", ""), ("cluster", ""), ("lag", "n"), ("time lag", "n"), ("commit age", "n"))]  # fmt: skip
     rows = [*named, *(one for one in left if _GENERATED.fullmatch(one.name))]
-    table = parts.table(heads, map(_cells, rows[:_MOST_LEFT]), "groups without members")
+    titles = ("", "", "lag", "time lag", "commit age")
+    table = parts.table(heads, map(_cells, rows[:_MOST_LEFT]), "groups without members", titles)
     more = f'<p class="note">The first {_MOST_LEFT} of {len(left):,}.</p>' if len(left) > _MOST_LEFT else ""
     return (
         f'<details id="left" class="card"><summary><b>{words.counted(len(left), "group")} without members: sweep</b> '

@@ -38,6 +38,9 @@ th a:hover{text-decoration:underline}
 .old{border-left:4px dashed var(--unknown);padding-left:12px}
 .who button{padding:2px 8px}
 .numbers dd{white-space:normal;overflow-wrap:anywhere}
+.card>.because{margin-bottom:14px}
+.card>.numbers+.note{margin:14px 0 0}
+.card>.note:last-child{margin-bottom:0}
 .numbers small{font-size:14px;font-weight:400}
 .crumbs{margin:0 0 14px;font-size:14px}
 .problems{margin:0 0 12px;padding:0 0 0 18px}
@@ -55,7 +58,7 @@ fieldset{border:1px solid var(--line);border-radius:6px;margin:0 0 12px;padding:
 .actions{display:flex;flex-wrap:wrap;gap:8px 16px;align-items:end;margin:14px 0 0}
 .actions form{margin:0}
 .top{display:flex;flex-wrap:wrap;gap:4px 16px;justify-content:space-between}
-.who{margin:0 0 14px;align-items:center;color:var(--soft);overflow-wrap:anywhere}
+.who{margin:0 0 14px auto;align-items:center;color:var(--soft);overflow-wrap:anywhere}
 .who form[role=search]{display:flex;flex-wrap:nowrap;gap:6px;margin:0;min-width:0;align-items:stretch}
 .who input{min-width:0;width:20ch}
 code{overflow-wrap:anywhere}
@@ -64,6 +67,7 @@ code{overflow-wrap:anywhere}
 .needs>li{display:grid;grid-template-columns:104px minmax(0,1.15fr) minmax(0,1fr);gap:4px 18px;padding:9px 18px;
 border-top:1px solid var(--line)}
 .needs>li:first-child{border-top:0}
+.wide .label{min-width:9ch;overflow-wrap:anywhere}
 .needs p{margin:0;overflow-wrap:anywhere}
 .needs .because{margin-top:2px}
 .needs .next{grid-column:2/4;font-size:13px}
@@ -88,6 +92,18 @@ details.card>p,details.card>ul{margin:10px 0}
 @media(max-width:599px){.needs>li{display:block;padding:11px 14px}
 .figures{grid-template-columns:repeat(3,minmax(0,1fr));gap:4px 8px;margin:6px 0;
 font-size:13px}.wide .name{min-width:12ch}.judged .soft{display:inline;margin-left:8px}
+.stack-up thead tr,.stack-up tbody tr{display:grid;grid-template-columns:repeat(3,minmax(0,1fr));gap:4px 8px;
+padding:9px 12px;border-bottom:1px solid var(--line)}
+.stack-up thead tr{display:flex;flex-wrap:wrap;gap:2px 14px}
+.stack-up thead tr:not(:has(a)),.stack-up th:not(:has(a)){display:none}
+.who{margin-left:0}
+.stack-up tr:last-child{border-bottom:0}
+.stack-up th,.stack-up td,.stack-up td.n{padding:0;border:0;text-align:left}
+.stack-up td{font-size:13px}
+.stack-up .name,.stack-up .why{grid-column:1/-1;min-width:0;font-size:15px}
+.stack-up .name{order:-1}
+.stack-up td::before{content:attr(data-label);display:block;font-size:12.5px;color:var(--soft)}
+.stack-up td:empty,.stack-up td[data-label=""]::before{display:none}
 .words{display:block}.words dd{margin:0 0 10px}}
 .skip:focus{left:8px;top:8px;background:var(--card);padding:6px 10px}
 """
@@ -259,6 +275,12 @@ def moment(ms: int | None) -> str:
     return words.moment(None if ms is None else datetime.fromtimestamp(ms / 1000, UTC))
 
 
+def since(ms: int, now_ms: int) -> str:
+    """A point in time, in short: of the last day only the hours and minutes."""
+    day, _, clock = moment(ms).partition(" ")
+    return clock[:5] if now_ms - ms < _DAY_MS else day
+
+
 def ago(ms: int, now_ms: int) -> str:
     """How long before now."""
     return f"{words.duration(max(0, now_ms - ms))} ago"
@@ -348,11 +370,18 @@ class PageCell(NamedTuple):
     kind: str = ""
 
 
-def table(heads: Sequence[str], rows: Iterable[Sequence[PageCell]], caption: str) -> str:
-    """``heads`` are safe cells of the first row."""
-    body = "\n".join("<tr>" + "".join(_cell(cell) for cell in row) + "</tr>" for row in rows)
+def table(heads: Sequence[str], rows: Iterable[Sequence[PageCell]], caption: str, titles: Sequence[str] = ()) -> str:
+    """``heads`` are safe cells of the first row. ``titles``: of the columns, "" where the content tells; with them each
+    row is a card of its own on a phone.
+    """
+    labels = [f' data-label="{escape(title)}"' for title in titles]
+    if labels:
+        body = "\n".join(f"<tr>{''.join(map(_cell, row, labels))}</tr>" for row in rows)
+    else:
+        body = "\n".join(f"<tr>{''.join(map(_cell, row))}</tr>" for row in rows)
+    kind = ' class="stack-up"' if labels else ""
     return (
-        f'<div class="wide" tabindex="0" role="group" aria-label="{escape(caption)}"><table>'
+        f'<div class="wide" tabindex="0" role="group" aria-label="{escape(caption)}"><table{kind}>'
         f"<thead><tr>{''.join(heads)}</tr></thead><tbody>{body}</tbody></table></div>"
     )
 
@@ -362,8 +391,8 @@ def head(title: str, kind: str = "") -> str:
     return f'<th scope="col"{class_of(kind)}>{title}</th>'
 
 
-def _cell(cell: PageCell) -> str:
-    return f"<td{class_of(cell.kind)}>{cell.html}</td>"
+def _cell(cell: PageCell, label: str = "") -> str:
+    return f"<td{class_of(cell.kind)}{label}>{cell.html}</td>"
 
 
 def records(value: int | None) -> str:
