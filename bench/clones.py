@@ -18,7 +18,7 @@ from bench.plans import TOOL, broker, cpu_s
 from groupkeeper.client.addresses import parse_bootstrap_servers
 from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import NewTopic, OffsetAndMetadata, TopicPartition
-from groupkeeper.client.opening import open_connection
+from groupkeeper.client.opener import open_connection
 from groupkeeper.client.security.transport import Security
 from groupkeeper.client.settings import Settings
 from groupkeeper.operations.plans.document import read

@@ -13,8 +13,8 @@ from confluent_kafka.admin import OffsetSpec as End
 
 from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import OffsetAndMetadata, TopicPartition
-from groupkeeper.operations.plans.clones.making import CloneRequest, Source, make_clone
-from groupkeeper.operations.plans.making import ALL_COMMITTED, Made, Policies
+from groupkeeper.operations.plans.builder import ALL_COMMITTED, Made, Policies
+from groupkeeper.operations.plans.clones.builder import CloneRequest, Source, make_clone
 from groupkeeper.operations.plans.model import Change
 
 FIRST_MS = 1_700_000_000_000

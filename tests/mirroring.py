@@ -16,9 +16,9 @@ from tools.mirror_maker import MirrorMaker
 
 from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import OffsetAndMetadata, TopicPartition
-from groupkeeper.operations.plans.clones.making import CloneRequest, Source, make_clone
+from groupkeeper.operations.plans.builder import ALL_COMMITTED, Made, Policies
+from groupkeeper.operations.plans.clones.builder import CloneRequest, Source, make_clone
 from groupkeeper.operations.plans.clones.mirror_maker import mirror_of, names_of
-from groupkeeper.operations.plans.making import ALL_COMMITTED, Made, Policies
 from groupkeeper.operations.plans.model import Change
 
 PLAIN, LEDGER, CUT, COMPACTED, STAMPED, BEATS = TOPICS = ("plain", "ledger", "cut", "compacted", "stamped", "beats")

@@ -15,8 +15,8 @@ from tests.broker.conftest import Wire
 
 from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import OffsetAndMetadata, OffsetSpec, TopicPartition
-from groupkeeper.operations.plans.clones.making import CloneRequest, Source, make_clone
-from groupkeeper.operations.plans.making import ALL_COMMITTED, Made, PlanTopics, Policies, Request, make_reset
+from groupkeeper.operations.plans.builder import ALL_COMMITTED, Made, PlanTopics, Policies, Request, make_reset
+from groupkeeper.operations.plans.clones.builder import CloneRequest, Source, make_clone
 from groupkeeper.operations.plans.model import Change
 from groupkeeper.operations.reset import ToTime
 from groupkeeper.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData

@@ -6,10 +6,10 @@ Usage: python tools/broker_settings.py      (`make docs`; a test compares)
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from groupkeeper.broker.settings.catalog import broker_setting
 from groupkeeper.broker.settings.config import Config
 from groupkeeper.broker.settings.group_overrides import GroupConfig
 from groupkeeper.broker.settings.kafka import KEPT_AS_TEXT
-from groupkeeper.broker.settings.listing import broker_setting
 from groupkeeper.broker.settings.table import INT_MAX, LONG_MAX, Setting
 from groupkeeper.broker.settings.topic import TopicConfig
 

@@ -20,7 +20,7 @@ from groupkeeper.client.addresses import parse_bootstrap_servers
 from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import Batch, NewTopic, OffsetAndMetadata, TopicPartition
 from groupkeeper.client.connection import Connection
-from groupkeeper.client.opening import open_connection
+from groupkeeper.client.opener import open_connection
 from groupkeeper.client.security.transport import Security
 from groupkeeper.client.settings import Settings
 from groupkeeper.protocol.consumer_protocol import encode_assignment, encode_subscription

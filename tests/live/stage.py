@@ -11,9 +11,9 @@ from tests.times_and_transactions import producer_of, send
 from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import NewTopic, OffsetAndMetadata, TopicPartition
 from groupkeeper.live.archive import Archive
+from groupkeeper.live.cluster_poll import Wanted
 from groupkeeper.live.collector import Collector, Schedule
 from groupkeeper.live.history import History
-from groupkeeper.live.polling import Wanted
 
 HOUR_MS = 3_600_000
 NOW_MS = time.time_ns() // 1_000_000

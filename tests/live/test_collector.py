@@ -18,10 +18,10 @@ from groupkeeper.broker.authorizer import Operation, ResourceType, RuleAuthorize
 from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import GroupState, GroupType, NewTopic
 from groupkeeper.live import collector as live_collector
+from groupkeeper.live.cluster_poll import Wanted
 from groupkeeper.live.collector import Collector
 from groupkeeper.live.history import BOUNDS, History
 from groupkeeper.live.model import ClusterSnapshot, GroupView, Scope, WaitSum
-from groupkeeper.live.polling import Wanted
 from groupkeeper.live.verdicts import judge_status
 from groupkeeper.operations import lag
 from groupkeeper.operations.selection import Choice, Names

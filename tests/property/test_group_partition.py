@@ -7,7 +7,7 @@ from struct import unpack
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from groupkeeper.broker.coordination.partitioning import partition_of_group
+from groupkeeper.broker.coordination.offsets_partition import partition_of_group
 
 
 @given(group_id=st.text(), count=st.integers(1, 1_000))

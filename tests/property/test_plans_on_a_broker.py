@@ -19,15 +19,15 @@ from groupkeeper.client.addresses import parse_bootstrap_servers
 from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import NewTopic, OffsetAndMetadata, OffsetSpec, TopicPartition
 from groupkeeper.client.connection import Connection
-from groupkeeper.client.opening import open_connection
+from groupkeeper.client.opener import open_connection
 from groupkeeper.client.security.transport import Security
 from groupkeeper.client.settings import Settings
 from groupkeeper.operations.plans import document
 from groupkeeper.operations.plans.applying import apply_plan
+from groupkeeper.operations.plans.builder import Made, Otherwise, PlanTopics, Policies, Request, make_reset
 from groupkeeper.operations.plans.changes import ApplyResult
-from groupkeeper.operations.plans.deleting import make_deletion
+from groupkeeper.operations.plans.deletions import make_deletion
 from groupkeeper.operations.plans.journal import Journal
-from groupkeeper.operations.plans.making import Made, Otherwise, PlanTopics, Policies, Request, make_reset
 from groupkeeper.operations.plans.recording import Recorder
 from groupkeeper.operations.plans.undoing import make_undo
 from groupkeeper.operations.reset import Scenario, ShiftBy, ToEarliest, ToLatest, ToOffset, ToTime

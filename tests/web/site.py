@@ -11,8 +11,8 @@ from tests.web.asking import Answer, Browser
 
 from groupkeeper.client.admin import Admin
 from groupkeeper.live.archive import Archive
+from groupkeeper.live.cluster_poll import Wanted
 from groupkeeper.live.model import ClusterSnapshot
-from groupkeeper.live.polling import Wanted
 from groupkeeper.operations.plans.journal import ChangeJournal, Journal
 from groupkeeper.operations.selection import ALL, Choice
 from groupkeeper.shell import way_of_servers

@@ -22,8 +22,8 @@ from tests.web.serving import Served, serving
 from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import TopicPartition
 from groupkeeper.live.archive import Archive
+from groupkeeper.live.cluster_poll import Polled
 from groupkeeper.live.history import History
-from groupkeeper.live.polling import Polled
 from groupkeeper.testing.background import BackgroundBroker
 from groupkeeper.web.access.people import Access
 from groupkeeper.web.access.roles import Roles

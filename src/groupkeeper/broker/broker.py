@@ -20,11 +20,11 @@ from groupkeeper.broker.network.server import Server
 from groupkeeper.broker.outages import Outages
 from groupkeeper.broker.placement.placements import JOURNAL, Placements
 from groupkeeper.broker.quotas.client_quotas import ClientQuotas
+from groupkeeper.broker.settings.catalog import unknown_text
 from groupkeeper.broker.settings.client_metrics import ClientMetrics
 from groupkeeper.broker.settings.config import Config
 from groupkeeper.broker.settings.dynamic import DynamicConfig
 from groupkeeper.broker.settings.group_overrides import GroupConfigs
-from groupkeeper.broker.settings.listing import unknown_text
 from groupkeeper.broker.settings.names import is_plug_in
 from groupkeeper.broker.settings.table import InvalidSetting, property_text
 from groupkeeper.broker.shares.state import SHARE_STATE_TOPIC, ShareStateRuntime

@@ -11,9 +11,9 @@ from groupkeeper.cli.framework.commands import ArgumentParser, Command
 from groupkeeper.cli.framework.group_arguments import add_groups, add_topics, names_of
 from groupkeeper.cli.framework.reports import CLUSTER, Column, Page, Problem, Row, Shape, problem_of
 from groupkeeper.cli.framework.several_clusters import add_clusters, run_reports
+from groupkeeper.live.cluster_poll import Wanted, look
 from groupkeeper.live.limits import GroupLimits, LimitFinding, Value, judge, read_part
 from groupkeeper.live.model import ClusterSnapshot, GroupView, Wait
-from groupkeeper.live.polling import Wanted, look
 from groupkeeper.operations.lag import PartitionLag
 from groupkeeper.operations.selection import Choice, Names
 from groupkeeper.operations.topics import HIDDEN

@@ -19,8 +19,8 @@ from groupkeeper.cli.framework.several_clusters import add_choices, add_clusters
 from groupkeeper.cli.framework.typed import way_of
 from groupkeeper.cli.serve_files import read_file
 from groupkeeper.live.archive import Archive
+from groupkeeper.live.cluster_poll import Wanted
 from groupkeeper.live.collector import Collector, Schedule
-from groupkeeper.live.polling import Wanted
 from groupkeeper.operations.plans.recording import user
 
 if TYPE_CHECKING:

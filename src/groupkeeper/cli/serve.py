@@ -24,10 +24,10 @@ from groupkeeper.cli.serve_watch import KEPT, ServeWatch
 from groupkeeper.client.addresses import Address
 from groupkeeper.client.admin import Admin
 from groupkeeper.live.archive import Archive
+from groupkeeper.live.cluster_poll import Wanted
 from groupkeeper.live.collector import Collector, Schedule, Told
 from groupkeeper.live.history import BOUNDS, Bounds, History, HistoryFailed, default_path
 from groupkeeper.live.model import ClusterSnapshot
-from groupkeeper.live.polling import Wanted
 from groupkeeper.live.rules import Rules, read_rules
 from groupkeeper.shell import Ways
 from groupkeeper.web.exporter import OTHERS, OWN, Choices, Exporter

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from typing import TypeVar
 
 from groupkeeper.client.addresses import Address
+from groupkeeper.client.deadlines import Backoff, Deadline
 from groupkeeper.client.errors import (
     AuthenticationFailed,
     CallTimedOut,
@@ -20,7 +21,6 @@ from groupkeeper.client.errors import (
 from groupkeeper.client.peer import Peer
 from groupkeeper.client.security.transport import Security
 from groupkeeper.client.settings import Settings
-from groupkeeper.client.timing import Backoff, Deadline
 from groupkeeper.client.topology import Node
 from groupkeeper.client.versions import ANY_VERSION
 from groupkeeper.protocol.messages.metadata_request import MetadataRequest

@@ -9,6 +9,7 @@ from typing import TypeVar
 
 from groupkeeper.client.addresses import Address
 from groupkeeper.client.connection import Connection
+from groupkeeper.client.deadlines import Deadline
 from groupkeeper.client.errors import (
     AuthenticationFailed,
     CallTimedOut,
@@ -19,10 +20,9 @@ from groupkeeper.client.errors import (
     UnexpectedAnswer,
     copy_of,
 )
-from groupkeeper.client.opening import DIAGNOSIS_S, open_connection
+from groupkeeper.client.opener import DIAGNOSIS_S, open_connection
 from groupkeeper.client.security.transport import Security
 from groupkeeper.client.settings import Settings
-from groupkeeper.client.timing import Deadline
 from groupkeeper.client.topology import Node
 from groupkeeper.client.versions import ANY_VERSION, ask_versions, version_of
 from groupkeeper.protocol.messages.api_versions_request import ApiVersionsRequest

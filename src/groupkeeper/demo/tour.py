@@ -7,7 +7,7 @@ from groupkeeper.demo import traffic
 from groupkeeper.demo.queue import work_off_a_queue
 from groupkeeper.demo.stage import Terminal, TourFailed, emphasised, running_broker, say
 from groupkeeper.demo.tables import make_tables
-from groupkeeper.demo.watching import watch_groups
+from groupkeeper.demo.watch import watch_groups
 
 __all__ = ["TourFailed", "run"]
 

@@ -8,10 +8,10 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
-from groupkeeper.live.following import KnownGroup
+from groupkeeper.live.cluster_poll import Polled
 from groupkeeper.live.history import GroupSample, History, HistoryFailed, Noted
 from groupkeeper.live.model import ClusterSnapshot, not_polled
-from groupkeeper.live.polling import Polled
+from groupkeeper.live.standings import KnownGroup
 
 T = TypeVar("T")
 

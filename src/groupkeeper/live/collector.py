@@ -11,9 +11,9 @@ from typing import NamedTuple
 from groupkeeper.client.admin import Admin
 from groupkeeper.client.errors import ClientError
 from groupkeeper.live.archive import Archive
-from groupkeeper.live.following import Following
+from groupkeeper.live.cluster_poll import Polled, Unlisted, Wanted, poll, unreached
 from groupkeeper.live.model import ClusterSnapshot, Polls, Replaced, not_polled
-from groupkeeper.live.polling import Polled, Unlisted, Wanted, poll, unreached
+from groupkeeper.live.standings import Following
 from groupkeeper.live.waits import Waits
 from groupkeeper.protocol.errors import KafkaError
 

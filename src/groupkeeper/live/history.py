@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from groupkeeper.client.admin.types import GroupState
-from groupkeeper.live.following import KnownGroup, Pauses
 from groupkeeper.live.model import ClusterSnapshot, GroupView, Polls, Replaced, WaitSum, not_polled
+from groupkeeper.live.standings import KnownGroup, Pauses
 from groupkeeper.operations.lag import LagSum
 from groupkeeper.operations.watch import WatchedChange
 

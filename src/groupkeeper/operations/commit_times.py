@@ -70,7 +70,7 @@ async def commit_times(admin: Admin, group_ids: Collection[str], *, timeout_ms: 
 
 
 def _place(group_id: str, count: int) -> TopicPartition:
-    from groupkeeper.broker.coordination.partitioning import partition_of_group
+    from groupkeeper.broker.coordination.offsets_partition import partition_of_group
 
     return TopicPartition(OFFSETS_TOPIC, partition_of_group(group_id, count))
 

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from threading import Event
 
 from groupkeeper.broker.broker import Broker
-from groupkeeper.broker.settings.listing import unknown_text
+from groupkeeper.broker.settings.catalog import unknown_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

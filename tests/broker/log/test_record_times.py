@@ -11,7 +11,7 @@ from groupkeeper.broker import Broker
 from groupkeeper.client.addresses import parse_bootstrap_servers
 from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import NewTopic, OffsetSpec, Position, TopicPartition
-from groupkeeper.client.opening import open_connection
+from groupkeeper.client.opener import open_connection
 from groupkeeper.client.security.transport import Security
 from groupkeeper.client.settings import Settings
 from groupkeeper.protocol.errors import OffsetOutOfRange, UnknownTopicOrPartition

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from tests.cli.stages import INACTIVE, SETTINGS, put_back, set_up
 
-from groupkeeper.cli.framework import executing
+from groupkeeper.cli.framework import execution
 from groupkeeper.cli.main import main
 from groupkeeper.testing.background import BackgroundBroker
 
@@ -101,8 +101,8 @@ def test_at_a_terminal_it_is_asked_for_below_the_rows(
     async def answer() -> str:
         return typed
 
-    monkeypatch.setattr(executing, "can_ask", lambda: True)
-    monkeypatch.setattr(executing, "_typed", answer)
+    monkeypatch.setattr(execution, "can_ask", lambda: True)
+    monkeypatch.setattr(execution, "_typed", answer)
     assert main(RESET) == status
     output, errors = capsys.readouterr()
     assert "would be applied" in errors.partition("Context prod is protected. Type its name")[0]

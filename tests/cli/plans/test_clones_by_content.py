@@ -14,12 +14,12 @@ from tests.copies import FIRST_MS, Item, Writer, checked, cloned, cut, end_of, i
 from groupkeeper.cli.main import main
 from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import Failure, OffsetAndMetadata, Position, TopicPartition
-from groupkeeper.operations.plans.clones import reading
-from groupkeeper.operations.plans.clones.settling import Hints, settle
-from groupkeeper.operations.plans.clones.timing import Sides
-from groupkeeper.operations.plans.clones.translating import Ends, Translated
+from groupkeeper.operations.plans.clones import record_reader
+from groupkeeper.operations.plans.clones.record_times import Sides
+from groupkeeper.operations.plans.clones.search_order import Hints, settle
+from groupkeeper.operations.plans.clones.translator import Ends, Translated
 from groupkeeper.operations.plans.document import read
-from groupkeeper.operations.plans.walking import walk
+from groupkeeper.operations.plans.log_walk import walk
 from groupkeeper.testing.background import BackgroundBroker
 
 
@@ -196,7 +196,7 @@ def test_many_places_of_a_partition_are_few_reads(two: Two, monkeypatch: pytest.
         calls.append(args)
         return await walk(*args, **more)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(reading, "walk", counted)
+    monkeypatch.setattr(record_reader, "walk", counted)
     offsets = [*range(3, 1_500, 7), *range(1_500, 6_000, 300), 6_000]
     here, there = asyncio.run(found_at(two, offsets))
     assert {at: one.offset for at, one in here.items()} == {at: at + 1 for at in offsets}

@@ -15,10 +15,10 @@ from tests.mirroring import Judged, log_of
 
 from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import Position, TopicPartition
-from groupkeeper.operations.plans.clones.settling import Hints, settle
-from groupkeeper.operations.plans.clones.syncing import Pair
-from groupkeeper.operations.plans.clones.timing import Sides
-from groupkeeper.operations.plans.clones.translating import Ends, Translated
+from groupkeeper.operations.plans.clones.mirror_syncs import Pair
+from groupkeeper.operations.plans.clones.record_times import Sides
+from groupkeeper.operations.plans.clones.search_order import Hints, settle
+from groupkeeper.operations.plans.clones.translator import Ends, Translated
 from groupkeeper.operations.plans.world import look_at_logs
 from groupkeeper.testing.background import BackgroundBroker
 

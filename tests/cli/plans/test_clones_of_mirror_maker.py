@@ -12,7 +12,7 @@ from confluent_kafka import Producer
 from tests.copies import FIRST_MS, Item, cut, items, made_of, make_topic, write
 
 from groupkeeper.client.admin.types import TopicPartition
-from groupkeeper.operations.plans.making import Made
+from groupkeeper.operations.plans.builder import Made
 from groupkeeper.operations.plans.model import Change
 from groupkeeper.testing.background import BackgroundBroker
 

@@ -11,8 +11,8 @@ from tests.unit.broker.peer import Peer
 from groupkeeper.broker import Broker
 from groupkeeper.client.admin import Admin
 from groupkeeper.coordinator.offsets.expiry import expire_offsets
-from groupkeeper.operations.plans.making import ALL_COMMITTED
-from groupkeeper.operations.plans.sweeping import Criteria, make_sweep
+from groupkeeper.operations.plans.builder import ALL_COMMITTED
+from groupkeeper.operations.plans.sweeps import Criteria, make_sweep
 from groupkeeper.protocol.consumer_protocol import ConsumerProtocolSubscription, encode_subscription
 from groupkeeper.protocol.errors import NONE
 from groupkeeper.protocol.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest

@@ -20,8 +20,8 @@ from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import ALL, NewTopic, OffsetAndMetadata, TopicPartition
 from groupkeeper.operations.commit_times import commit_times
 from groupkeeper.operations.plans import document
-from groupkeeper.operations.plans.making import ALL_COMMITTED
-from groupkeeper.operations.plans.sweeping import Criteria, make_sweep
+from groupkeeper.operations.plans.builder import ALL_COMMITTED
+from groupkeeper.operations.plans.sweeps import Criteria, make_sweep
 from groupkeeper.operations.times import utc_text
 from groupkeeper.testing.background import BackgroundBroker
 

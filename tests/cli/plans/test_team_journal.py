@@ -16,7 +16,7 @@ from tests.team_journal import JOURNAL_ACLS, Login, Scene, as_user, check_missin
 from groupkeeper.cli.dropin import kafka_consumer_groups
 from groupkeeper.cli.main import main
 from groupkeeper.client.admin import Admin
-from groupkeeper.client.admin.producing import produce
+from groupkeeper.client.admin.producer import produce
 from groupkeeper.client.admin.types import NewTopic, OffsetAndMetadata, TopicPartition
 from groupkeeper.operations.plans.changes import NOWHERE, ApplyResult, Head, Known, Pair
 from groupkeeper.operations.plans.journal import BeingUndone, JournalUnreadable, JournalUnwritable

@@ -20,7 +20,7 @@ from groupkeeper.cli.dropin.kafka_consumer_group_reset import main
 from groupkeeper.client.addresses import parse_bootstrap_servers
 from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import OffsetAndMetadata, TopicPartition
-from groupkeeper.client.opening import open_connection
+from groupkeeper.client.opener import open_connection
 from groupkeeper.client.security.transport import Security
 from groupkeeper.client.settings import Settings
 from groupkeeper.operations import group_reset

@@ -30,8 +30,8 @@ from groupkeeper.client.admin.types import (
     OffsetSpec,
     TopicPartition,
 )
+from groupkeeper.client.deadlines import Deadline
 from groupkeeper.client.errors import UnsupportedVersion
-from groupkeeper.client.timing import Deadline
 from groupkeeper.protocol.errors import GroupIdNotFound
 from groupkeeper.protocol.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
 from groupkeeper.protocol.messages.consumer_group_heartbeat_response import ConsumerGroupHeartbeatResponse

@@ -16,8 +16,8 @@ from tools.apache_kafka import ApacheKafka
 
 from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import OffsetAndMetadata, Position, TopicPartition
-from groupkeeper.operations.plans.clones.making import CloneRequest, Source, make_clone
-from groupkeeper.operations.plans.making import ALL_COMMITTED, Policies
+from groupkeeper.operations.plans.builder import ALL_COMMITTED, Policies
+from groupkeeper.operations.plans.clones.builder import CloneRequest, Source, make_clone
 from groupkeeper.pipeline.kafka.measuring import LogMeasure, measure
 from groupkeeper.pipeline.kafka.options import parse_options
 from groupkeeper.pipeline.kafka.planning import plan

@@ -16,7 +16,7 @@ from tests.apache_kafka import require as require_apache_kafka
 from tests.spark.kafka.test_source import PATIENCE_S, ask, commit, new_topic
 from tools.apache_kafka import ApacheKafka
 
-from groupkeeper.broker.coordination.partitioning import partition_of_group
+from groupkeeper.broker.coordination.offsets_partition import partition_of_group
 from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import TopicPartition
 from groupkeeper.pipeline.jobs.following.job import follow

@@ -9,11 +9,11 @@ from zlib import crc32
 
 import pytest
 
+from groupkeeper.broker.settings.catalog import listed_names
 from groupkeeper.broker.settings.config import Config
 from groupkeeper.broker.settings.group_overrides import GroupConfig
 from groupkeeper.broker.settings.group_settings import BOUNDED, declarations
 from groupkeeper.broker.settings.kafka import KEPT_AS_TEXT
-from groupkeeper.broker.settings.listing import listed_names
 from groupkeeper.broker.settings.table import ACCEPTED
 from groupkeeper.broker.settings.topic import TopicConfig
 from groupkeeper.coordinator.kernel.settings import Settings

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from groupkeeper import coordinator
-from groupkeeper.broker.coordination.partitioning import partition_of_group
+from groupkeeper.broker.coordination.offsets_partition import partition_of_group
 from groupkeeper.broker.coordination.shard_log import map_log_error
 from groupkeeper.broker.coordination.timers import TimerTable
 from groupkeeper.broker.meters import Rate, Timing

@@ -9,6 +9,7 @@ from tests.unit.client.scripted_broker import HangUp, ScriptedBroker, Silence, i
 
 from groupkeeper.client.addresses import Address
 from groupkeeper.client.connection import Connection
+from groupkeeper.client.deadlines import Deadline
 from groupkeeper.client.errors import (
     AnswerTooLarge,
     AuthenticationFailed,
@@ -20,11 +21,10 @@ from groupkeeper.client.errors import (
     UnresolvableName,
     UnsupportedVersion,
 )
-from groupkeeper.client.opening import open_connection
+from groupkeeper.client.opener import open_connection
 from groupkeeper.client.peer import Peer
 from groupkeeper.client.security.transport import Security
 from groupkeeper.client.settings import Settings
-from groupkeeper.client.timing import Deadline
 from groupkeeper.protocol.messages.api_versions_response import ApiVersionsResponse
 from groupkeeper.protocol.messages.list_groups_request import ListGroupsRequest
 from groupkeeper.protocol.messages.list_groups_response import ListedGroup, ListGroupsResponse

@@ -6,7 +6,7 @@ import pytest
 from tests.unit.live.views import described, member, row
 
 from groupkeeper.client.admin.types import ConsumerGroupDescription, GroupState, TopicPartition
-from groupkeeper.live.following import Following, KnownGroup, Pauses
+from groupkeeper.live.standings import Following, KnownGroup, Pauses
 from groupkeeper.operations.lag import GroupsLag, LagStatus, PartitionLag
 from groupkeeper.operations.watch import What
 from groupkeeper.protocol.errors import GroupAuthorizationFailed, LeaderNotAvailable

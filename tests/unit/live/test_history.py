@@ -11,9 +11,9 @@ import pytest
 from tests.unit.live.views import member, row, snapshot, view
 
 from groupkeeper.client.admin.types import GroupState, TopicPartition
-from groupkeeper.live.following import KnownGroup
 from groupkeeper.live.history import BOUNDS, Bounds, History, HistoryFailed
 from groupkeeper.live.model import Polls, Replaced, Wait, not_polled
+from groupkeeper.live.standings import KnownGroup
 from groupkeeper.operations.problems import Problem
 from groupkeeper.operations.watch import WatchedChange, What
 

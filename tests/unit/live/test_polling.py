@@ -12,9 +12,9 @@ from tests.unit.operations.test_lag import committed, described
 
 from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import GroupState
-from groupkeeper.live.following import Following
+from groupkeeper.live.cluster_poll import Polled, Unlisted, Wanted, poll
 from groupkeeper.live.model import Polls
-from groupkeeper.live.polling import Polled, Unlisted, Wanted, poll
+from groupkeeper.live.standings import Following
 from groupkeeper.live.waits import Waits
 from groupkeeper.operations.lag import lag_at_an_instant
 from groupkeeper.protocol.errors import CoordinatorNotAvailable

@@ -14,9 +14,9 @@ from groupkeeper.client.admin.types import (
     OffsetAndMetadata,
     TopicPartition,
 )
-from groupkeeper.live.following import GroupStanding
+from groupkeeper.live.cluster_poll import topic_views
 from groupkeeper.live.model import NOTHING_WAITS, ClusterSnapshot, GroupView, Polls, Wait, WaitSum
-from groupkeeper.live.polling import topic_views
+from groupkeeper.live.standings import GroupStanding
 from groupkeeper.live.waits import longest
 from groupkeeper.operations.lag import LagStatus, PartitionLag, judge, sum_by_group
 from groupkeeper.operations.problems import Problem

@@ -8,8 +8,8 @@ from tests.unit.web.test_pages import EVIL, NOW_MS, Page
 from groupkeeper.client.admin.types import GroupState, GroupType, OffsetAndMetadata, TopicPartition
 from groupkeeper.live.model import GroupView
 from groupkeeper.operations.errors import GroupIsActive, StalePlan
+from groupkeeper.operations.plans.builder import Made
 from groupkeeper.operations.plans.guard import PlanVerdict
-from groupkeeper.operations.plans.making import Made
 from groupkeeper.operations.plans.model import Change, GroupPlan, Kind, Plan, PlanTrouble
 from groupkeeper.shell import way_of_servers
 from groupkeeper.web.access.people import Person

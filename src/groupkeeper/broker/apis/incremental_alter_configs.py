@@ -5,7 +5,7 @@ from __future__ import annotations
 from groupkeeper.broker.apis._configs import BROKER, CLIENT_METRICS, alter_each, find_resource
 from groupkeeper.broker.broker import Broker
 from groupkeeper.broker.call import Call
-from groupkeeper.broker.settings.listing import broker_setting
+from groupkeeper.broker.settings.catalog import broker_setting
 from groupkeeper.broker.settings.table import SettingsTable
 from groupkeeper.protocol.errors import InvalidConfig, InvalidRequest, KafkaError, UnknownServerError
 from groupkeeper.protocol.messages.incremental_alter_configs_request import (

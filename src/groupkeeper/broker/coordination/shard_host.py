@@ -13,7 +13,7 @@ from logging import getLogger
 from time import perf_counter_ns
 from typing import Any, ClassVar, Generic, TypeVar
 
-from groupkeeper.broker.coordination.partitioning import partition_of_group
+from groupkeeper.broker.coordination.offsets_partition import partition_of_group
 from groupkeeper.broker.coordination.shard_log import append_pairs, map_log_error
 from groupkeeper.broker.placement.placement import NO_LEADER
 from groupkeeper.native import mypyc_attr

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Iterable, Sequence
 
 from groupkeeper.cli.framework.clusters import ClusterReport, ClusterSession, UsageMistake, add_cluster, run_report
 from groupkeeper.cli.framework.commands import ArgumentParser, Command
-from groupkeeper.cli.framework.executing import add_creating, add_executing, check_confirmed, not_yet, show_first
+from groupkeeper.cli.framework.execution import add_creating, add_executing, check_confirmed, not_yet, show_first
 from groupkeeper.cli.framework.group_arguments import (
     add_filters,
     add_groups,
@@ -19,17 +19,17 @@ from groupkeeper.cli.framework.group_arguments import (
 from groupkeeper.cli.framework.journalling import own_recorder, way_back
 from groupkeeper.cli.framework.reports import Page, Problem
 from groupkeeper.cli.groups.shapes import NEW_OFFSETS
+from groupkeeper.cli.plans.plan_options import add_scope, note_absent, topics_of, with_topics
 from groupkeeper.cli.plans.scenario import add_scenario, check_scope, only_group, plans_of, scenario_of
-from groupkeeper.cli.plans.writing import add_scope, note_absent, topics_of, with_topics
 from groupkeeper.client.admin.types import TopicPartition
 from groupkeeper.operations import plan_csv
 from groupkeeper.operations import reset as resets
 from groupkeeper.operations.errors import GroupIsActive
 from groupkeeper.operations.plans.applying import Applied, apply_plan
+from groupkeeper.operations.plans.builder import Made, PlanTopics, Request, aim, make_reset
+from groupkeeper.operations.plans.consequences import consequences, trouble_problem
 from groupkeeper.operations.plans.guard import check
-from groupkeeper.operations.plans.making import Made, PlanTopics, Request, aim, make_reset
 from groupkeeper.operations.plans.model import GroupPlan, Note, NoteKind, PlanTrouble
-from groupkeeper.operations.plans.telling import consequences, trouble_problem
 from groupkeeper.operations.reporting.plan_rows import reset_row
 from groupkeeper.protocol.errors import GroupAuthorizationFailed
 from groupkeeper.rules.words import counted

@@ -48,7 +48,7 @@ async def statuses_of(session: ClusterSession) -> Statuses:
     options = session.options
     if not options.with_status:
         return Statuses()
-    from groupkeeper.live.polling import Wanted, look
+    from groupkeeper.live.cluster_poll import Wanted, look
 
     topics = names_of(options, "topic") if hasattr(options, "topic") else Names(())
     wanted = Wanted(Choice(names_of(options, "groups"), Names(())), Choice(topics, Names(())))

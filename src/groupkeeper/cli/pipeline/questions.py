@@ -17,7 +17,7 @@ from urllib.parse import quote
 from groupkeeper.cli.framework import values
 from groupkeeper.cli.framework.clusters import is_pattern
 from groupkeeper.cli.framework.commands import Command
-from groupkeeper.cli.framework.executing import words_to_apply
+from groupkeeper.cli.framework.execution import words_to_apply
 from groupkeeper.cli.framework.files import Unsaved, check_writable, save
 from groupkeeper.cli.framework.typed import as_typed
 from groupkeeper.cli.pipeline.family import add_clusters, add_output, add_spark, run_job
@@ -123,7 +123,7 @@ def _save(options: Namespace, source: dict[str, str], then: Then, run: Run, scre
     """Raises SourceError for a file that cannot be written."""
     from groupkeeper.cli.framework.render import explained
     from groupkeeper.operations.plans import document
-    from groupkeeper.operations.plans.telling import trouble_problem
+    from groupkeeper.operations.plans.consequences import trouble_problem
     from groupkeeper.pipeline.errors import SourceError
     from groupkeeper.pipeline.jobs.restoring import kip122_plans
     from groupkeeper.pipeline.jobs.watch import Problem
@@ -164,7 +164,7 @@ def _save(options: Namespace, source: dict[str, str], then: Then, run: Run, scre
 
 def _outside(group: GroupPlan) -> str:
     """Of the offsets that the logs do not have: how many, and one of them."""
-    from groupkeeper.operations.plans.making import because
+    from groupkeeper.operations.plans.builder import because
     from groupkeeper.rules.words import counted
 
     one = group.notes[0]

@@ -9,7 +9,7 @@ from functools import partial
 from groupkeeper.cli.framework import values
 from groupkeeper.cli.framework.clusters import ClusterReport, ClusterSession, UsageMistake, add_cluster, run_report
 from groupkeeper.cli.framework.commands import ArgumentParser, Command
-from groupkeeper.cli.framework.executing import add_creating, can_ask, check_confirmed, show_first
+from groupkeeper.cli.framework.execution import add_creating, can_ask, check_confirmed, show_first
 from groupkeeper.cli.framework.reports import Page
 from groupkeeper.cli.plans.applying import (
     add_applying,
@@ -20,12 +20,12 @@ from groupkeeper.cli.plans.applying import (
     left_to_change,
     rows_of,
 )
+from groupkeeper.cli.plans.plan_options import STANDARD_OUTPUT, connection_of
 from groupkeeper.cli.plans.shapes import OUTCOMES
-from groupkeeper.cli.plans.writing import STANDARD_OUTPUT, connection_of
 from groupkeeper.operations.plans import document, official
+from groupkeeper.operations.plans.consequences import consequences
 from groupkeeper.operations.plans.document import BadPlanFile
 from groupkeeper.operations.plans.model import Plan
-from groupkeeper.operations.plans.telling import consequences
 from groupkeeper.operations.share_changes import SHARE_KINDS, ShareAdmin
 
 

@@ -21,13 +21,21 @@ from groupkeeper.cli.framework.clusters import (
 from groupkeeper.cli.framework.commands import ArgumentParser, Command
 from groupkeeper.cli.framework.reports import Page, problem_of
 from groupkeeper.cli.framework.typed import words_of
+from groupkeeper.cli.plans.plan_options import (
+    add_policies,
+    add_saving,
+    add_scope,
+    is_plain,
+    policies_of,
+    shown,
+    topics_of,
+)
 from groupkeeper.cli.plans.shapes import CHANGES
-from groupkeeper.cli.plans.writing import add_policies, add_saving, add_scope, is_plain, policies_of, shown, topics_of
 from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import GroupType
-from groupkeeper.operations.plans.clones.making import CloneRequest, Source, make_clone
-from groupkeeper.operations.plans.clones.settling import Hints
-from groupkeeper.operations.plans.making import ALL_COMMITTED
+from groupkeeper.operations.plans.builder import ALL_COMMITTED
+from groupkeeper.operations.plans.clones.builder import CloneRequest, Source, make_clone
+from groupkeeper.operations.plans.clones.search_order import Hints
 from groupkeeper.operations.plans.model import Kind
 from groupkeeper.operations.plans.recording import without_secrets
 from groupkeeper.operations.selection import BadGroupPattern, Names, of_new_types, select_groups

@@ -8,14 +8,22 @@ from collections.abc import AsyncIterator
 
 from groupkeeper.cli.framework.clusters import ClusterReport, ClusterSession, add_cluster, run_report
 from groupkeeper.cli.framework.commands import ArgumentParser, Command
-from groupkeeper.cli.framework.executing import add_creating
+from groupkeeper.cli.framework.execution import add_creating
 from groupkeeper.cli.framework.group_arguments import add_filters, add_groups, names_of, passed_over, selected
 from groupkeeper.cli.framework.reports import Page
 from groupkeeper.cli.framework.typed import words_of
+from groupkeeper.cli.plans.plan_options import (
+    add_policies,
+    add_saving,
+    add_scope,
+    is_plain,
+    policies_of,
+    shown,
+    topics_of,
+)
 from groupkeeper.cli.plans.scenario import add_scenario, check_scope, plans_of, scenario_of
 from groupkeeper.cli.plans.shapes import CHANGES
-from groupkeeper.cli.plans.writing import add_policies, add_saving, add_scope, is_plain, policies_of, shown, topics_of
-from groupkeeper.operations.plans.making import Request, make_reset
+from groupkeeper.operations.plans.builder import Request, make_reset
 from groupkeeper.operations.plans.recording import without_secrets
 from groupkeeper.rules.words import counted
 

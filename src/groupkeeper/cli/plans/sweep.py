@@ -12,12 +12,12 @@ from groupkeeper.cli.framework.commands import ArgumentParser, Command
 from groupkeeper.cli.framework.group_arguments import add_filters, add_groups, names_of, selected
 from groupkeeper.cli.framework.reports import Page
 from groupkeeper.cli.framework.typed import words_of
+from groupkeeper.cli.plans.plan_options import add_saving, add_scope, is_plain, shown, topics_of
 from groupkeeper.cli.plans.shapes import CHANGES
-from groupkeeper.cli.plans.writing import add_saving, add_scope, is_plain, shown, topics_of
-from groupkeeper.operations.plans.deleting import make_deletion
-from groupkeeper.operations.plans.making import ALL_COMMITTED
+from groupkeeper.operations.plans.builder import ALL_COMMITTED
+from groupkeeper.operations.plans.deletions import make_deletion
 from groupkeeper.operations.plans.recording import without_secrets
-from groupkeeper.operations.plans.sweeping import RETENTION, Criteria, make_sweep
+from groupkeeper.operations.plans.sweeps import RETENTION, Criteria, make_sweep
 from groupkeeper.rules.words import counted
 
 

@@ -9,7 +9,7 @@ FAMILY = Family(
         "lag": Entry("show how far queries have read, by their checkpoints", "groupkeeper.cli.spark.lag:LAG"),
         "starting-offsets": Entry(
             "print where a query is to start: at a group's offsets, a checkpoint's, or a time",
-            "groupkeeper.cli.spark.starting:STARTING_OFFSETS",
+            "groupkeeper.cli.spark.starting_offsets:STARTING_OFFSETS",
         ),
     },
     "Queries of Spark Structured Streaming commit to no group: their offsets are in checkpoints. Spark is not needed "

@@ -17,7 +17,7 @@ from groupkeeper.client.security.choice import security_of
 from groupkeeper.client.settings import Settings
 
 if TYPE_CHECKING:
-    from groupkeeper.client.admin.log_reading import Take
+    from groupkeeper.client.admin.log_reader import Take
     from groupkeeper.client.admin.streams_types import StreamsGroupDescription
     from groupkeeper.client.admin.types import (
         ClassicGroupDescription,
@@ -140,12 +140,12 @@ class Admin(ResourceCalls, AccessCalls):
         are type Share. A broker that fails is in ``failed`` of the result: UnsupportedVersion when it is too old for a
         filter. A state that is a plain text is sent as it is: brokers know NotReady as ``not_ready`` only.
         """
-        from groupkeeper.client.admin import listing
+        from groupkeeper.client.admin import group_list
 
         several(states, "states"), several(types, "types")
         if protocol_types is not None:
             several(protocol_types, "protocol_types")
-        return await listing.list_groups(self._cluster, states, types, protocol_types, timeout_ms)
+        return await group_list.list_groups(self._cluster, states, types, protocol_types, timeout_ms)
 
     async def describe_classic_groups(
         self, group_ids: Iterable[str], *, include_authorized_operations: bool = False, timeout_ms: int | None = None
@@ -154,9 +154,9 @@ class Admin(ResourceCalls, AccessCalls):
 
         A group that doesn't exist fails with GroupIdNotFound, or is described as Dead by a broker before 4.0.
         """
-        from groupkeeper.client.admin import describing
+        from groupkeeper.client.admin import group_descriptions
 
-        return await describing.describe_classic_groups(
+        return await group_descriptions.describe_classic_groups(
             self._cluster, several(group_ids, "group_ids"), include_authorized_operations, timeout_ms
         )
 
@@ -168,9 +168,9 @@ class Admin(ResourceCalls, AccessCalls):
         Fails per group: GroupIdNotFound (the first answer's message), IllegalArgument for a classic group of another
         protocol type, GroupAuthorizationFailed, TopicAuthorizationFailed.
         """
-        from groupkeeper.client.admin import describing
+        from groupkeeper.client.admin import group_descriptions
 
-        return await describing.describe_consumer_groups(
+        return await group_descriptions.describe_consumer_groups(
             self._cluster, several(group_ids, "group_ids"), include_authorized_operations, timeout_ms
         )
 
@@ -290,7 +290,7 @@ class Admin(ResourceCalls, AccessCalls):
         LeaderNotAvailable … ``timeout_ms`` is for each request: many positions in large batches take many.
         """
         from groupkeeper.client.admin import record_times
-        from groupkeeper.client.admin.log_fetching import Isolation
+        from groupkeeper.client.admin.log_fetch import Isolation
 
         isolation = Isolation.COMMITTED if read_committed else Isolation.UNCOMMITTED
         return await record_times.first_records(self._cluster, several(positions, "positions"), isolation, timeout_ms)
@@ -321,9 +321,9 @@ class Admin(ResourceCalls, AccessCalls):
         ``max_bytes``: of a piece, where no batch is larger; default: 1 MiB. Fails per partition, as
         ``record_timestamps``. ``timeout_ms`` is for each piece.
         """
-        from groupkeeper.client.admin import log_reading
+        from groupkeeper.client.admin import log_reader
 
-        return await log_reading.read_logs(self._cluster, mapped(ranges, "ranges"), take, max_bytes, timeout_ms)
+        return await log_reader.read_logs(self._cluster, mapped(ranges, "ranges"), take, max_bytes, timeout_ms)
 
     async def delete_consumer_groups(
         self, group_ids: Iterable[str], *, timeout_ms: int | None = None

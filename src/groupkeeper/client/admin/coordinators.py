@@ -7,10 +7,10 @@ from typing import NamedTuple
 
 from groupkeeper.client.admin.types import Batch, Failure, Node
 from groupkeeper.client.cluster import Cluster
+from groupkeeper.client.deadlines import Deadline
 from groupkeeper.client.errors import UnsupportedBatching
 from groupkeeper.client.peer import Peer
-from groupkeeper.client.routing import COORDINATOR_RETRIES, Ask, Locate, Located, Retries, Routed, V, one_by_one
-from groupkeeper.client.timing import Deadline
+from groupkeeper.client.router import COORDINATOR_RETRIES, Ask, Locate, Located, Retries, Routed, V, one_by_one
 from groupkeeper.protocol.errors import (
     GroupAuthorizationFailed,
     KafkaError,

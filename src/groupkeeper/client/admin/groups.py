@@ -8,10 +8,10 @@ from groupkeeper.client.admin.coordinators import of_one_group, routed
 from groupkeeper.client.admin.types import All, Batch, Failure, MemberToRemove
 from groupkeeper.client.batch import batch_of, failure_of
 from groupkeeper.client.cluster import Cluster
+from groupkeeper.client.deadlines import Deadline
 from groupkeeper.client.errors import UnsupportedVersion
 from groupkeeper.client.peer import Peer
-from groupkeeper.client.routing import one_by_one
-from groupkeeper.client.timing import Deadline
+from groupkeeper.client.router import one_by_one
 from groupkeeper.protocol.errors import error_for
 from groupkeeper.protocol.messages.leave_group_request import LeaveGroupRequest, MemberIdentity
 from groupkeeper.protocol.messages.leave_group_response import LeaveGroupResponse
@@ -62,7 +62,7 @@ async def remove_members(
 
 
 async def _all_members(cluster: Cluster, group_id: str, deadline: Deadline) -> list[MemberToRemove]:
-    from groupkeeper.client.admin.describing import describe_consumer_groups, member_identities
+    from groupkeeper.client.admin.group_descriptions import describe_consumer_groups, member_identities
 
     left_ms = int(deadline.left_s() * 1000)
     description = (await describe_consumer_groups(cluster, [group_id], False, left_ms)).result(group_id)

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 
 from groupkeeper.client.admin.types import Batch, Failure, ListedOffset, OffsetSpec, TopicPartition
 from groupkeeper.client.cluster import Cluster
+from groupkeeper.client.deadlines import Deadline
 from groupkeeper.client.errors import UnsupportedVersion
 from groupkeeper.client.peer import Peer
-from groupkeeper.client.routing import Ask, Located, Retries, Routed, V
-from groupkeeper.client.timing import Deadline
+from groupkeeper.client.router import Ask, Located, Retries, Routed, V
 from groupkeeper.protocol.errors import LeaderNotAvailable, UnknownTopicOrPartition, error_for
 from groupkeeper.protocol.messages.list_offsets_request import (
     ListOffsetsPartition,

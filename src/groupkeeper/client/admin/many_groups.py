@@ -8,9 +8,9 @@ from groupkeeper.client.admin.coordinators import locating
 from groupkeeper.client.admin.offsets import COMMIT_RETRIES, commit_offsets, delete_offsets
 from groupkeeper.client.admin.types import Batch, Failure, OffsetAndMetadata, TopicPartition
 from groupkeeper.client.cluster import Cluster
+from groupkeeper.client.deadlines import Deadline
 from groupkeeper.client.peer import Peer
-from groupkeeper.client.routing import COORDINATOR_RETRIES, Retries, Routed, one_by_one
-from groupkeeper.client.timing import Deadline
+from groupkeeper.client.router import COORDINATOR_RETRIES, Retries, Routed, one_by_one
 
 _GROUPS_PER_CHUNK = 200
 """Groups whose requests share their retries: few tasks, and still several chunks under way at each broker."""

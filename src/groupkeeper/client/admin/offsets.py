@@ -9,10 +9,10 @@ from groupkeeper.client.admin.coordinators import of_one_group, routed
 from groupkeeper.client.admin.types import Batch, CommittedOffsets, Failure, OffsetAndMetadata, TopicPartition
 from groupkeeper.client.batch import batch_of, failure_of
 from groupkeeper.client.cluster import Cluster
+from groupkeeper.client.deadlines import Deadline
 from groupkeeper.client.errors import MissingResult, UnsupportedBatching, UnsupportedVersion
 from groupkeeper.client.peer import Peer
-from groupkeeper.client.routing import COORDINATOR_RETRIES, one_by_one
-from groupkeeper.client.timing import Deadline
+from groupkeeper.client.router import COORDINATOR_RETRIES, one_by_one
 from groupkeeper.protocol.errors import error_for
 from groupkeeper.protocol.messages.offset_fetch_request import (
     OffsetFetchRequest,

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable
 
-from groupkeeper.client.admin.log_fetching import FetchedBatches, Isolation, LogFetch, Read
+from groupkeeper.client.admin.log_fetch import FetchedBatches, Isolation, LogFetch, Read
 from groupkeeper.client.admin.log_offsets import LEADER_RETRIES, gives_up, locate_leaders
 from groupkeeper.client.admin.types import Batch, Failure, FirstRecord, Position, TopicPartition
 from groupkeeper.client.cluster import Cluster
+from groupkeeper.client.deadlines import Deadline
 from groupkeeper.client.errors import CallTimedOut, ConnectionFailed, UnexpectedAnswer
 from groupkeeper.client.peer import Peer
-from groupkeeper.client.routing import Located, Routed
-from groupkeeper.client.timing import Deadline
+from groupkeeper.client.router import Located, Routed
 from groupkeeper.protocol.errors import OffsetOutOfRange
 from groupkeeper.protocol.record_batch import CorruptRecord, iter_headers, read_records
 

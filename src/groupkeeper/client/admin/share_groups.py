@@ -19,9 +19,9 @@ from groupkeeper.client.admin.types import (
 )
 from groupkeeper.client.batch import batch_of, failure_of
 from groupkeeper.client.cluster import Cluster
+from groupkeeper.client.deadlines import Deadline
 from groupkeeper.client.errors import MissingResult
 from groupkeeper.client.peer import Peer
-from groupkeeper.client.timing import Deadline
 from groupkeeper.protocol.errors import error_for
 from groupkeeper.protocol.messages.alter_share_group_offsets_request import (
     AlterShareGroupOffsetsRequest,

@@ -18,9 +18,9 @@ from groupkeeper.client.admin.streams_types import (
 )
 from groupkeeper.client.admin.types import Batch, Failure, GroupState, Node, operation_names
 from groupkeeper.client.cluster import Cluster
+from groupkeeper.client.deadlines import Deadline
 from groupkeeper.client.errors import UnsupportedVersion
 from groupkeeper.client.peer import Peer
-from groupkeeper.client.timing import Deadline
 from groupkeeper.protocol.errors import error_for
 from groupkeeper.protocol.messages.streams_group_describe_request import StreamsGroupDescribeRequest
 from groupkeeper.protocol.messages.streams_group_describe_response import (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from groupkeeper.client.admin.resources.asking import NOT_CONTROLLER, ask_controller, broker_timeout_ms
+from groupkeeper.client.admin.resources.controller import NOT_CONTROLLER, ask_controller, broker_timeout_ms
 from groupkeeper.client.admin.types import (
     Batch,
     ClusterDescription,
@@ -19,8 +19,8 @@ from groupkeeper.client.admin.types import (
 )
 from groupkeeper.client.batch import batch_of
 from groupkeeper.client.cluster import Cluster
+from groupkeeper.client.deadlines import Deadline
 from groupkeeper.client.errors import UnsupportedVersion
-from groupkeeper.client.timing import Deadline
 from groupkeeper.protocol.errors import TopicAlreadyExists, UnknownTopicOrPartition, error_for
 from groupkeeper.protocol.messages.metadata_response import (
     MetadataResponse,

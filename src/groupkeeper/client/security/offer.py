@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from groupkeeper.client.addresses import Address
 from groupkeeper.client.errors import ClientError
-from groupkeeper.client.opening import DIAGNOSIS_S, open_connection
+from groupkeeper.client.opener import DIAGNOSIS_S, open_connection
 from groupkeeper.client.security.transport import Security
 from groupkeeper.client.settings import Settings
 from groupkeeper.protocol.errors import UnsupportedSaslMechanism

@@ -21,7 +21,7 @@ from groupkeeper.client.admin.types import (
     TopicPartition,
 )
 from groupkeeper.operations.errors import TimeUnknown
-from groupkeeper.operations.plans.walking import MOST_BYTES, Kept, Search, Tour, walk
+from groupkeeper.operations.plans.log_walk import MOST_BYTES, Kept, Search, Tour, walk
 from groupkeeper.operations.times import utc_text
 from groupkeeper.operations.topics import listed, offsets_of
 

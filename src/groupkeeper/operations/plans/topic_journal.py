@@ -17,7 +17,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple, TypeVar
 
 from groupkeeper.client.admin import Admin
-from groupkeeper.client.admin.producing import produce
+from groupkeeper.client.admin.producer import produce
 from groupkeeper.client.admin.types import NewTopic, OffsetSpec, TopicDescription, TopicPartition
 from groupkeeper.client.errors import ClientError, UnexpectedAnswer
 from groupkeeper.operations.errors import OperationRefused

@@ -5,9 +5,9 @@ from __future__ import annotations
 from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import TopicPartition
 from groupkeeper.operations.errors import OperationRefused
+from groupkeeper.operations.plans.builder import Otherwise
 from groupkeeper.operations.plans.changes import Recorded
 from groupkeeper.operations.plans.guard import PlanVerdict, judge, refuse_other_cluster
-from groupkeeper.operations.plans.making import Otherwise
 from groupkeeper.operations.plans.model import Change, GroupPlan, Kind, Plan, Subject, is_same
 from groupkeeper.operations.plans.world import look_at_groups, look_at_logs
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import OffsetAndMetadata, TopicPartition
 from groupkeeper.operations.plans import kip122
-from groupkeeper.operations.plans.making import Made, PlanTopics, Policies, Request, make_reset
+from groupkeeper.operations.plans.builder import Made, PlanTopics, Policies, Request, make_reset
 from groupkeeper.operations.plans.model import Change, GroupPlan
 from groupkeeper.operations.topics import describe_topics
 from groupkeeper.protocol.uuids import uuid_text

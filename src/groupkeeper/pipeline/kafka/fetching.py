@@ -9,15 +9,15 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from groupkeeper.client.addresses import parse_bootstrap_servers
-from groupkeeper.client.admin.log_fetching import EMPTY_ANSWERS
+from groupkeeper.client.admin.log_fetch import EMPTY_ANSWERS
 from groupkeeper.client.admin.log_offsets import LEADER_RETRIES, locate_leaders
 from groupkeeper.client.admin.types import TopicPartition
 from groupkeeper.client.cluster import Cluster
+from groupkeeper.client.deadlines import Backoff, Deadline
 from groupkeeper.client.errors import CallTimedOut, ClientError, ConnectionFailed, IllegalArgument
 from groupkeeper.client.peer import Peer
 from groupkeeper.client.security.choice import security_of
 from groupkeeper.client.settings import Settings
-from groupkeeper.client.timing import Backoff, Deadline
 from groupkeeper.pipeline.decode.batches import AbortedRange, Batches, CorruptBatch, RecordSet, read_batches
 from groupkeeper.pipeline.errors import SourceError
 from groupkeeper.pipeline.kafka.options import ClusterOptions, ReadOptions

@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 from groupkeeper.client.admin.types import TopicPartition
 from groupkeeper.operations.errors import BadTopicArgument
-from groupkeeper.operations.plans.making import ALL_COMMITTED, Otherwise, PlanTopics, Policies
-from groupkeeper.operations.plans.sweeping import Criteria
+from groupkeeper.operations.plans.builder import ALL_COMMITTED, Otherwise, PlanTopics, Policies
+from groupkeeper.operations.plans.sweeps import Criteria
 from groupkeeper.operations.reset import (
     Scenario,
     ShiftBy,

@@ -10,7 +10,7 @@ from itertools import groupby
 from tests.differential.coordinator.log import PARTITIONS, Line, LogTail
 from tests.differential.wire import Connection, Pool
 
-from groupkeeper.broker.coordination.partitioning import partition_of_group
+from groupkeeper.broker.coordination.offsets_partition import partition_of_group
 from groupkeeper.protocol.consumer_protocol import decode_assignment
 from groupkeeper.protocol.errors import NONE
 from groupkeeper.protocol.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest

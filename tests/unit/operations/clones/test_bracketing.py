@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from groupkeeper.operations.plans.clones.syncing import Pair, between
-from groupkeeper.operations.plans.clones.translating import Certainty, Ends, Translated
+from groupkeeper.operations.plans.clones.mirror_syncs import Pair, between
+from groupkeeper.operations.plans.clones.translator import Certainty, Ends, Translated
 
 THERE = Ends(100, 1_000)
 

@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 import pytest
 
-from groupkeeper.operations.plans.clones.matching import Match, Trace, match
-from groupkeeper.operations.plans.walking import Kept
+from groupkeeper.operations.plans.clones.matcher import Match, Trace, match
+from groupkeeper.operations.plans.log_walk import Kept
 
 
 class One(NamedTuple):

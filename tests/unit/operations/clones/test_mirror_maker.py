@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from groupkeeper.operations.plans.clones.mirror_maker import names_of
-from groupkeeper.operations.plans.clones.syncing import Again, Pair, Syncs, SyncWay
-from groupkeeper.operations.plans.clones.translating import Ends
+from groupkeeper.operations.plans.clones.mirror_syncs import Again, Pair, Syncs, SyncWay
+from groupkeeper.operations.plans.clones.translator import Ends
 
 
 @pytest.mark.parametrize("separator", [".", "_", "--"])

@@ -13,12 +13,12 @@ import pytest
 from tests.unit.operations.clones.test_settling import PLACE, Log, kept
 
 from groupkeeper.client.admin.types import Position
-from groupkeeper.operations.plans.clones.matching import Trace
-from groupkeeper.operations.plans.clones.sampling import Sampler
-from groupkeeper.operations.plans.clones.syncing import Pair
-from groupkeeper.operations.plans.clones.timing import Sides
-from groupkeeper.operations.plans.clones.translating import Ends, Translated
-from groupkeeper.operations.plans.walking import Kept
+from groupkeeper.operations.plans.clones.matcher import Trace
+from groupkeeper.operations.plans.clones.mirror_syncs import Pair
+from groupkeeper.operations.plans.clones.record_times import Sides
+from groupkeeper.operations.plans.clones.sampler import Sampler
+from groupkeeper.operations.plans.clones.translator import Ends, Translated
+from groupkeeper.operations.plans.log_walk import Kept
 
 SEEDS = 150
 

@@ -11,13 +11,13 @@ from struct import pack
 import pytest
 
 from groupkeeper.client.admin.types import Position, TopicPartition
-from groupkeeper.operations.plans.clones.matching import Trace
-from groupkeeper.operations.plans.clones.reading import CONTEXT, look_of
-from groupkeeper.operations.plans.clones.settling import Hints, _Settler
-from groupkeeper.operations.plans.clones.syncing import Pair, Syncs
-from groupkeeper.operations.plans.clones.timing import Sides
-from groupkeeper.operations.plans.clones.translating import Ends, Translated
-from groupkeeper.operations.plans.walking import Kept
+from groupkeeper.operations.plans.clones.matcher import Trace
+from groupkeeper.operations.plans.clones.mirror_syncs import Pair, Syncs
+from groupkeeper.operations.plans.clones.record_reader import CONTEXT, look_of
+from groupkeeper.operations.plans.clones.record_times import Sides
+from groupkeeper.operations.plans.clones.search_order import Hints, _Settler
+from groupkeeper.operations.plans.clones.translator import Ends, Translated
+from groupkeeper.operations.plans.log_walk import Kept
 from groupkeeper.protocol.record import Record
 
 PLACE = TopicPartition("t", 0)

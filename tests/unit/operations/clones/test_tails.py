@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from groupkeeper.operations.plans.clones.again import Tail, tail_of
-from groupkeeper.operations.plans.clones.matching import Trace
-from groupkeeper.operations.plans.walking import Kept
+from groupkeeper.operations.plans.clones.matcher import Trace
+from groupkeeper.operations.plans.log_walk import Kept
 
 
 def trace(*numbers: int, begin: int = 0, later_ms: int = 0, aborted: frozenset[int] = frozenset()) -> Trace:

@@ -10,8 +10,8 @@ import pytest
 
 from groupkeeper.client.admin.types import FirstRecord, ListedOffset
 from groupkeeper.operations.plans.by_time import NOTHING_THERE
-from groupkeeper.operations.plans.clones.translating import Ends, Lookups, Part, TranslationFacts, translate
-from groupkeeper.operations.plans.walking import Kept
+from groupkeeper.operations.plans.clones.translator import Ends, Lookups, Part, TranslationFacts, translate
+from groupkeeper.operations.plans.log_walk import Kept
 
 MARKER = -1
 """In place of the number of a record."""

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import islice
 from typing import Generic, TypeVar
 
-from groupkeeper.client.admin.resources.asking import ask_broker
+from groupkeeper.client.admin.resources.controller import ask_broker
 from groupkeeper.client.admin.resources.types import (
     Config,
     ConfigResource,
@@ -20,8 +20,8 @@ from groupkeeper.client.admin.resources.types import (
 from groupkeeper.client.admin.types import Batch, Failure
 from groupkeeper.client.batch import batch_of, failure_of
 from groupkeeper.client.cluster import Cluster
+from groupkeeper.client.deadlines import Deadline
 from groupkeeper.client.errors import ClientError, IllegalArgument, MissingResult
-from groupkeeper.client.timing import Deadline
 from groupkeeper.protocol.errors import KafkaError, error_for
 from groupkeeper.protocol.messages.describe_configs_request import DescribeConfigsRequest, DescribeConfigsResource
 from groupkeeper.protocol.messages.describe_configs_response import (

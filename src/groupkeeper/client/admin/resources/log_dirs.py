@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from groupkeeper.client.admin.resources.asking import ask_broker, ask_every_broker
+from groupkeeper.client.admin.resources.controller import ask_broker, ask_every_broker
 from groupkeeper.client.admin.resources.types import LogDir, Replica
 from groupkeeper.client.admin.types import Batch, Failure, TopicPartition
 from groupkeeper.client.batch import batch_of, failure_of

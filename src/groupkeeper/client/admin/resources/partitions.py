@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from groupkeeper.client.admin.log_offsets import of_leaders
-from groupkeeper.client.admin.resources.asking import NOT_CONTROLLER, ask_controller, broker_timeout_ms
+from groupkeeper.client.admin.resources.controller import NOT_CONTROLLER, ask_controller, broker_timeout_ms
 from groupkeeper.client.admin.resources.types import NewPartitions
 from groupkeeper.client.admin.types import Batch, Failure, TopicPartition
 from groupkeeper.client.batch import batch_of, failure_of
 from groupkeeper.client.cluster import Cluster
+from groupkeeper.client.deadlines import Deadline
 from groupkeeper.client.errors import IllegalArgument
 from groupkeeper.client.peer import Peer
-from groupkeeper.client.timing import Deadline
 from groupkeeper.protocol.errors import error_for
 
 _PARTITIONS_PER_REQUEST = 5000

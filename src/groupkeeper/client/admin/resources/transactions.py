@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from groupkeeper.client.admin.coordinators import TRANSACTIONS, coordinator_at, routed
 from groupkeeper.client.admin.log_offsets import of_leaders
-from groupkeeper.client.admin.resources.asking import ask_every_broker
+from groupkeeper.client.admin.resources.controller import ask_every_broker
 from groupkeeper.client.admin.resources.types import (
     FencedProducer,
     ProducerState,
@@ -18,10 +18,10 @@ from groupkeeper.client.admin.resources.types import (
 from groupkeeper.client.admin.types import Batch, Failure, TopicPartition
 from groupkeeper.client.batch import failure_of
 from groupkeeper.client.cluster import Cluster
+from groupkeeper.client.deadlines import Deadline
 from groupkeeper.client.errors import IllegalArgument, UnsupportedVersion
 from groupkeeper.client.peer import Peer
-from groupkeeper.client.routing import COORDINATOR_RETRIES, Retries, one_by_one
-from groupkeeper.client.timing import Deadline
+from groupkeeper.client.router import COORDINATOR_RETRIES, Retries, one_by_one
 from groupkeeper.protocol.errors import error_for
 
 _IDS_PER_REQUEST = 500

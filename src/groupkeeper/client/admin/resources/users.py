@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from groupkeeper.client.admin.resources.access_types import ScramCredential, ScramMechanism, ScramPassword, ScramRemoval
-from groupkeeper.client.admin.resources.asking import NOT_CONTROLLER, ask_controller
+from groupkeeper.client.admin.resources.controller import NOT_CONTROLLER, ask_controller
 from groupkeeper.client.admin.types import Batch, Failure
 from groupkeeper.client.batch import batch_of, failure_of
 from groupkeeper.client.cluster import Cluster

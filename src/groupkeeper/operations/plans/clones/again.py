@@ -9,12 +9,12 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from groupkeeper.client.admin.types import Position, TopicPartition
-from groupkeeper.operations.plans.clones.matching import ENOUGH, Trace
-from groupkeeper.operations.plans.clones.reading import Reader
-from groupkeeper.operations.plans.clones.syncing import Pair
-from groupkeeper.operations.plans.clones.timing import Sides
-from groupkeeper.operations.plans.clones.translating import EXACT, Certainty, Ends, Translated
-from groupkeeper.operations.plans.walking import Kept
+from groupkeeper.operations.plans.clones.matcher import ENOUGH, Trace
+from groupkeeper.operations.plans.clones.mirror_syncs import Pair
+from groupkeeper.operations.plans.clones.record_reader import Reader
+from groupkeeper.operations.plans.clones.record_times import Sides
+from groupkeeper.operations.plans.clones.translator import EXACT, Certainty, Ends, Translated
+from groupkeeper.operations.plans.log_walk import Kept
 
 
 class Tail(NamedTuple):

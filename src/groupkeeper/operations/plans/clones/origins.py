@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from groupkeeper.operations.plans.clones.matching import ENOUGH, Match, Trace
-from groupkeeper.operations.plans.walking import Kept
+from groupkeeper.operations.plans.clones.matcher import ENOUGH, Match, Trace
+from groupkeeper.operations.plans.log_walk import Kept
 
 
 class HeaderSearch(NamedTuple):

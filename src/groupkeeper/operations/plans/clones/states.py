@@ -10,7 +10,7 @@ from typing import NamedTuple
 from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import TopicPartition
 from groupkeeper.operations.errors import StateElsewhere
-from groupkeeper.operations.plans.clones.translating import Translated
+from groupkeeper.operations.plans.clones.translator import Translated
 from groupkeeper.operations.topics import describe_topics
 
 

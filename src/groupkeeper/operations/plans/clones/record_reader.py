@@ -11,9 +11,9 @@ from struct import pack
 from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import Position, TopicPartition
 from groupkeeper.client.errors import ClientError
-from groupkeeper.operations.plans.clones.matching import Trace
-from groupkeeper.operations.plans.clones.translating import Ends
-from groupkeeper.operations.plans.walking import Kept, Look, Tour, walk
+from groupkeeper.operations.plans.clones.matcher import Trace
+from groupkeeper.operations.plans.clones.translator import Ends
+from groupkeeper.operations.plans.log_walk import Kept, Look, Tour, walk
 from groupkeeper.protocol.errors import KafkaError
 from groupkeeper.protocol.record import Record
 

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from groupkeeper.client.admin.types import FirstRecord, ListedOffset
 from groupkeeper.operations.plans.by_time import NOTHING_THERE
-from groupkeeper.operations.plans.walking import Kept
+from groupkeeper.operations.plans.log_walk import Kept
 from groupkeeper.operations.times import utc_text
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from groupkeeper.cli.framework import values
 from groupkeeper.cli.framework.clusters import ClusterSession, UsageMistake, cluster_of
 from groupkeeper.cli.framework.commands import ArgumentParser, similar
-from groupkeeper.cli.framework.executing import words_to_apply
+from groupkeeper.cli.framework.execution import words_to_apply
 from groupkeeper.cli.framework.files import Unsaved, check_writable, save
 from groupkeeper.cli.framework.group_arguments import names_of, suggested
 from groupkeeper.cli.framework.reports import Page, Problem, problem_of
@@ -16,9 +16,9 @@ from groupkeeper.cli.framework.typed import as_typed, follow_up
 from groupkeeper.client.admin.types import TopicPartition
 from groupkeeper.client.errors import ClientError
 from groupkeeper.operations.plans import document, official
-from groupkeeper.operations.plans.making import ALL_COMMITTED, Made, Otherwise, PlanTopics, Policies
+from groupkeeper.operations.plans.builder import ALL_COMMITTED, Made, Otherwise, PlanTopics, Policies
+from groupkeeper.operations.plans.consequences import consequences, trouble_problem
 from groupkeeper.operations.plans.model import Kind, Plan
-from groupkeeper.operations.plans.telling import consequences, trouble_problem
 from groupkeeper.operations.plans.world import will_be_made
 from groupkeeper.operations.reporting.plan_rows import change_rows
 from groupkeeper.operations.reset import Scenario, parse_topic_argument

@@ -13,9 +13,9 @@ from enum import IntEnum
 from typing import NamedTuple
 
 from groupkeeper.client.admin.types import Failure, TopicPartition
+from groupkeeper.client.deadlines import Backoff, Deadline
 from groupkeeper.client.errors import UnexpectedAnswer
 from groupkeeper.client.peer import Peer
-from groupkeeper.client.timing import Backoff, Deadline
 from groupkeeper.protocol.errors import OffsetNotAvailable, error_for
 from groupkeeper.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
 from groupkeeper.protocol.messages.fetch_response import FetchResponse, PartitionData

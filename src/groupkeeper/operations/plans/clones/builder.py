@@ -8,14 +8,14 @@ from typing import NamedTuple
 from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import Failure, OffsetAndMetadata, Position, TopicPartition
 from groupkeeper.operations.errors import NoSuchTime, OutOfRange, PartitionsDiffer, SeveralCopies, TimeUnknown
+from groupkeeper.operations.plans.builder import ALL_COMMITTED, Made, Otherwise, PlanTopics, Policies, with_times
 from groupkeeper.operations.plans.clones.mirror_maker import RemoteNames, mirror_of, names_of
-from groupkeeper.operations.plans.clones.settling import Hints, Settled, settle
+from groupkeeper.operations.plans.clones.mirror_syncs import Pair
+from groupkeeper.operations.plans.clones.record_times import Sides
+from groupkeeper.operations.plans.clones.search_order import Hints, Settled, settle
 from groupkeeper.operations.plans.clones.states import Shares, States, delivered_again, look_at_shares, look_at_states
-from groupkeeper.operations.plans.clones.syncing import Pair
-from groupkeeper.operations.plans.clones.timing import Sides
-from groupkeeper.operations.plans.clones.translating import Certainty, Ends, Translated
-from groupkeeper.operations.plans.deleting import chosen, lacking, nothing
-from groupkeeper.operations.plans.making import ALL_COMMITTED, Made, Otherwise, PlanTopics, Policies, with_times
+from groupkeeper.operations.plans.clones.translator import Certainty, Ends, Translated
+from groupkeeper.operations.plans.deletions import chosen, lacking, nothing
 from groupkeeper.operations.plans.model import Change, GroupPlan, Kind, Plan, PlanTrouble
 from groupkeeper.operations.plans.recording import cluster_id_of
 from groupkeeper.operations.plans.world import Groups, Logs, look_at_groups, look_at_logs, will_be_made

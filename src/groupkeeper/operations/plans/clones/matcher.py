@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Hashable, Sequence
 from typing import NamedTuple
 
-from groupkeeper.operations.plans.walking import Kept
+from groupkeeper.operations.plans.log_walk import Kept
 
 _PLENTY = 48
 """This many equal records in a row mark one place, even where each of them is also elsewhere."""

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from groupkeeper.client.admin.log_fetching import FetchedBatches, LogFetch, Read
+from groupkeeper.client.admin.log_fetch import FetchedBatches, LogFetch, Read
 from groupkeeper.client.admin.log_offsets import of_leaders
 from groupkeeper.client.admin.types import Batch, Failure, TopicPartition
 from groupkeeper.client.cluster import Cluster
+from groupkeeper.client.deadlines import Deadline
 from groupkeeper.client.errors import CallTimedOut, ConnectionFailed, UnexpectedAnswer
 from groupkeeper.client.peer import Peer
-from groupkeeper.client.timing import Deadline
 from groupkeeper.protocol.errors import OffsetOutOfRange
 
 _BYTES_PER_PARTITION = 1024 * 1024

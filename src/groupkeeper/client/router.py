@@ -12,6 +12,7 @@ from typing import Generic, NamedTuple, TypeVar
 
 from groupkeeper.client.batch import Batch, Failure
 from groupkeeper.client.cluster import Cluster
+from groupkeeper.client.deadlines import Backoff, Deadline
 from groupkeeper.client.errors import (
     AnswerTooLarge,
     CallTimedOut,
@@ -21,7 +22,6 @@ from groupkeeper.client.errors import (
     Unrepresentable,
 )
 from groupkeeper.client.peer import Peer
-from groupkeeper.client.timing import Backoff, Deadline
 from groupkeeper.protocol.errors import KafkaError
 
 K = TypeVar("K", bound=Hashable)

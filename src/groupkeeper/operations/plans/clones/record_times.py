@@ -10,7 +10,7 @@ from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import Failure, FirstRecord, Position, TopicPartition
 from groupkeeper.operations.errors import TimeUnknown
 from groupkeeper.operations.plans.by_time import Since, committed_before, committed_from, first_since, toured
-from groupkeeper.operations.plans.clones.translating import Ends, Lookups, Part, TranslationFacts
+from groupkeeper.operations.plans.clones.translator import Ends, Lookups, Part, TranslationFacts
 from groupkeeper.operations.plans.world import last_records
 from groupkeeper.protocol.errors import TopicAuthorizationFailed
 

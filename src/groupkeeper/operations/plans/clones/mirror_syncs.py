@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from operator import attrgetter
 from typing import NamedTuple
 
-from groupkeeper.operations.plans.clones.matching import Match, Trace, match
-from groupkeeper.operations.plans.clones.translating import Certainty, Ends, Translated
+from groupkeeper.operations.plans.clones.matcher import Match, Trace, match
+from groupkeeper.operations.plans.clones.translator import Certainty, Ends, Translated
 
 
 class Pair(NamedTuple):

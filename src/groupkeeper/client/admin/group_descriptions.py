@@ -19,9 +19,9 @@ from groupkeeper.client.admin.types import (
     operation_names,
 )
 from groupkeeper.client.cluster import Cluster
+from groupkeeper.client.deadlines import Deadline
 from groupkeeper.client.errors import IllegalArgument, UnsupportedVersion
 from groupkeeper.client.peer import Peer
-from groupkeeper.client.timing import Deadline
 from groupkeeper.protocol import consumer_protocol
 from groupkeeper.protocol.codec import MalformedMessage
 from groupkeeper.protocol.errors import GroupIdNotFound, error_for

@@ -8,8 +8,8 @@ from typing import TypeVar
 
 from groupkeeper.client.batch import Failure
 from groupkeeper.client.cluster import Cluster
+from groupkeeper.client.deadlines import Deadline
 from groupkeeper.client.errors import BrokersNotFound, CallTimedOut, ClientError, ConnectionFailed, IllegalArgument
-from groupkeeper.client.timing import Deadline
 from groupkeeper.client.topology import Node
 from groupkeeper.protocol.errors import KafkaError, NotController, error_for
 from groupkeeper.protocol.framing import api_name

@@ -10,11 +10,8 @@ from typing import NamedTuple
 from groupkeeper.client.admin.types import Failure, Position, TopicPartition
 from groupkeeper.operations.errors import TimeUnknown
 from groupkeeper.operations.plans.clones.again import CopiedAgain
-from groupkeeper.operations.plans.clones.matching import Match, Stretch, Trace, are_equal, are_unlike, match
-from groupkeeper.operations.plans.clones.origins import HeaderSearch, is_in_order, match_origins, narrowed, nearest
-from groupkeeper.operations.plans.clones.reading import CONTEXT, Reader, look_of
-from groupkeeper.operations.plans.clones.sampling import Sampler
-from groupkeeper.operations.plans.clones.syncing import (
+from groupkeeper.operations.plans.clones.matcher import Match, Stretch, Trace, are_equal, are_unlike, match
+from groupkeeper.operations.plans.clones.mirror_syncs import (
     Looked,
     Pair,
     Syncs,
@@ -25,8 +22,11 @@ from groupkeeper.operations.plans.clones.syncing import (
     is_exactly_once,
     may_be_again,
 )
-from groupkeeper.operations.plans.clones.timing import Sides, facts_of
-from groupkeeper.operations.plans.clones.translating import EXACT, Certainty, Ends, Translated, translate
+from groupkeeper.operations.plans.clones.origins import HeaderSearch, is_in_order, match_origins, narrowed, nearest
+from groupkeeper.operations.plans.clones.record_reader import CONTEXT, Reader, look_of
+from groupkeeper.operations.plans.clones.record_times import Sides, facts_of
+from groupkeeper.operations.plans.clones.sampler import Sampler
+from groupkeeper.operations.plans.clones.translator import EXACT, Certainty, Ends, Translated, translate
 
 
 class Hints(NamedTuple):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from groupkeeper.client.admin.resources.asking import ask_every_broker
+from groupkeeper.client.admin.resources.controller import ask_every_broker
 from groupkeeper.client.admin.types import GroupListing, GroupListings, GroupState, GroupType, Node
 from groupkeeper.client.cluster import Cluster
 from groupkeeper.client.errors import UnsupportedVersion

@@ -15,8 +15,8 @@ from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import Failure, GroupListing, GroupState
 from groupkeeper.client.errors import CallTimedOut
 from groupkeeper.live.errand import Errand
-from groupkeeper.live.following import Following, GroupStanding
 from groupkeeper.live.model import ClusterSnapshot, GroupView, Polls, Scope, TopicView, Wait
+from groupkeeper.live.standings import Following, GroupStanding
 from groupkeeper.live.waits import SHORT_MS, Waits, longest
 from groupkeeper.operations.groups import AnyGroup, unread_topics
 from groupkeeper.operations.lag import (

@@ -7,10 +7,10 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 
-from groupkeeper.operations.plans.clones.matching import ENOUGH
-from groupkeeper.operations.plans.clones.syncing import Pair
-from groupkeeper.operations.plans.clones.translating import Ends
-from groupkeeper.operations.plans.walking import Kept
+from groupkeeper.operations.plans.clones.matcher import ENOUGH
+from groupkeeper.operations.plans.clones.mirror_syncs import Pair
+from groupkeeper.operations.plans.clones.translator import Ends
+from groupkeeper.operations.plans.log_walk import Kept
 
 
 class Seen:

@@ -7,13 +7,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from groupkeeper.client.admin.types import Position, TopicPartition
-from groupkeeper.operations.plans.clones.matching import Trace, match_without_times
-from groupkeeper.operations.plans.clones.reading import CONTEXT, Reader
-from groupkeeper.operations.plans.clones.searching import Anchors, Seen, outwards, same_records
-from groupkeeper.operations.plans.clones.syncing import Pair
-from groupkeeper.operations.plans.clones.timing import Sides
-from groupkeeper.operations.plans.clones.translating import Certainty, Ends, Translated
-from groupkeeper.operations.plans.walking import Kept
+from groupkeeper.operations.plans.clones.anchors import Anchors, Seen, outwards, same_records
+from groupkeeper.operations.plans.clones.matcher import Trace, match_without_times
+from groupkeeper.operations.plans.clones.mirror_syncs import Pair
+from groupkeeper.operations.plans.clones.record_reader import CONTEXT, Reader
+from groupkeeper.operations.plans.clones.record_times import Sides
+from groupkeeper.operations.plans.clones.translator import Certainty, Ends, Translated
+from groupkeeper.operations.plans.log_walk import Kept
 
 _REACH = 2 * CONTEXT
 """Offsets in a sample on each side of its place."""

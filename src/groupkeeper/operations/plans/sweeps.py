@@ -17,8 +17,8 @@ from groupkeeper.client.admin.types import (
     TopicPartition,
 )
 from groupkeeper.operations.commit_times import OFFSETS_TOPIC, CommitTime, CommitTimes, commit_times
-from groupkeeper.operations.plans.deleting import NO_PARTITIONS, chosen
-from groupkeeper.operations.plans.making import Made, PlanTopics
+from groupkeeper.operations.plans.builder import Made, PlanTopics
+from groupkeeper.operations.plans.deletions import NO_PARTITIONS, chosen
 from groupkeeper.operations.plans.model import Change, GroupPlan, Kind, Plan, PlanTrouble, TopicFacts
 from groupkeeper.operations.plans.recording import cluster_id_of
 from groupkeeper.operations.plans.world import (

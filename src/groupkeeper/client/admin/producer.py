@@ -5,8 +5,8 @@ from __future__ import annotations
 from groupkeeper.client.admin.log_offsets import of_leaders
 from groupkeeper.client.admin.types import Failure, TopicPartition
 from groupkeeper.client.cluster import Cluster
+from groupkeeper.client.deadlines import Deadline
 from groupkeeper.client.peer import Peer
-from groupkeeper.client.timing import Deadline
 from groupkeeper.protocol.errors import error_for
 from groupkeeper.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
 from groupkeeper.protocol.messages.produce_response import ProduceResponse
