@@ -189,7 +189,8 @@ class Peer:
         except TimeoutError:
             await self._leave(opening)
             reason = "not connected yet: it may be out of reach, or want TLS"
-            raise deadline.timed_out(ConnectionFailed(f"{self.address}: {reason}")) from None
+            cause = ConnectionFailed(f"{self.address}: {reason}")
+            raise deadline.timed_out(cause) from cause
         except ClientError as failure:
             raise copy_of(failure) from failure.__cause__
         except asyncio.CancelledError:

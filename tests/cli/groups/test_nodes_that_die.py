@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
+from tests.web.serving import serving
 
 from groupkeeper.cli.main import main
 from groupkeeper.testing.background import BackgroundBroker
@@ -34,6 +36,13 @@ def cluster() -> Iterator[BackgroundBroker]:
         yield broker
 
 
+def leader_of(cluster: BackgroundBroker, node: int) -> int:
+    """The partition that a node leads."""
+    parts = AdminClient({"bootstrap.servers": cluster.bootstrap_servers}).list_topics("orders", 20).topics["orders"]
+    (found,) = (index for index, part in parts.partitions.items() if part.leader == node)
+    return found
+
+
 def shown(servers: str, capsys: pytest.CaptureFixture[str]) -> tuple[int, dict[int, dict[str, Any]]]:
     status = main(["groups", "offsets", "billing", "--bootstrap-server", servers, "--output", "json"])
     rows = json.loads(capsys.readouterr().out)["offsets"]
@@ -46,9 +55,7 @@ def test_offsets_of_what_can_be_reached(
 ) -> None:
     status, rows = shown(cluster.bootstrap_servers, capsys)
     assert (status, [rows[index]["lag"] for index in range(2)]) == (0, [1, 1])
-    admin = AdminClient({"bootstrap.servers": cluster.bootstrap_servers})
-    parts = admin.list_topics("orders", 20).topics["orders"].partitions
-    (gone,) = (index for index, part in parts.items() if part.leader == down)
+    gone = leader_of(cluster, down)
     cluster.kill_node(down)
     status, rows = shown(cluster.bootstrap_servers, capsys)
     assert rows[1 - gone]["lag"] == 1
@@ -56,3 +63,40 @@ def test_offsets_of_what_can_be_reached(
     cluster.start_node(down)
     status, rows = shown(cluster.bootstrap_servers, capsys)
     assert (status, [rows[index]["lag"] for index in range(2)]) == (0, [1, 1])
+
+
+@pytest.mark.parametrize(("way", "why"), [("hide_node", "connection refused"), ("pause_node", "not connected yet")])
+def test_a_node_that_leads_and_is_out_of_reach_is_named_once(
+    cluster: BackgroundBroker, capsys: pytest.CaptureFixture[str], way: str, why: str
+) -> None:
+    gone = leader_of(cluster, 2)
+    cluster.move_coordinator("billing", 1)
+    getattr(cluster, way)(2)
+    where = ["--bootstrap-server", cluster.bootstrap_servers, "--timeout", "1s"]
+    assert main(["groups", "list", *where]) == 1
+    output, errors = capsys.readouterr()
+    assert "billing" in output
+    (line,) = errors.splitlines()
+    assert line.startswith("error: broker 2: listGroups timed out after 1000 ms (last: 127.0.0.1:")
+    assert (line.count("timed out"), line.count(why)) == (1, 1)
+    assert main(["groups", "offsets", "billing", *where]) == 1
+    output, errors = capsys.readouterr()
+    lags = {line.split()[2]: line.split()[5] for line in output.splitlines() if line.startswith("billing")}
+    assert lags == {str(gone): "-", str(1 - gone): "1"}
+    assert f"error: orders-{gone}: listOffsets timed out after 1000 ms" in errors
+    cluster.resume_node(2)
+    assert main(["groups", "list", *where]) == 0
+
+
+@pytest.mark.parametrize(("way", "error"), [("kill_node", "LEADER_NOT_AVAILABLE"), ("hide_node", "CALL_TIMED_OUT")])
+def test_serve_shows_what_can_be_reached_and_names_the_rest(cluster: BackgroundBroker, way: str, error: str) -> None:
+    cluster.move_coordinator("billing", 1)
+    lag = 'groupkeeper_group_lag{cluster="default",group="billing",topic="orders"} '
+    problem = re.compile(f'groupkeeper_(cluster|group)_problem{{.*error="{error}".*}} 1\n')
+    with serving("--bootstrap-server", cluster.bootstrap_servers, "--interval", "100ms", "--timeout", "1s") as served:
+        served.until(lambda text: f"{lag}2\n" in text)
+        getattr(cluster, way)(2)
+        served.until(lambda text: f"{lag}1\n" in text and problem.search(text) is not None)
+        assert "billing" in served.get("/api/v1/groups?cluster=default").text
+        (cluster.start_node if way == "kill_node" else cluster.resume_node)(2)
+        served.until(lambda text: f"{lag}2\n" in text and problem.search(text) is None)
