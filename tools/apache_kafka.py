@@ -347,14 +347,14 @@ class ApacheKafka:
             settings[key] = "1"
         return settings | self._properties
 
-    def another_node(self) -> ApacheKafka:
-        """Node 2 of this cluster, a broker that is no controller; it is started and stopped by itself."""
+    def another_node(self, node_id: int = 2) -> ApacheKafka:
+        """Another node of this cluster, a broker that is no controller; it is started and stopped by itself."""
         node = ApacheKafka(version=self.version, jvm=self._jvm)
         node._cluster_id = self._cluster_id
         node._properties = {
             **self._properties,
             "process.roles": "broker",
-            "node.id": "2",
+            "node.id": str(node_id),
             "controller.quorum.voters": f"1@127.0.0.1:{self._controller_port}",
             "listeners": f"PLAINTEXT://{node.bootstrap_servers}",
         }

@@ -14,6 +14,8 @@ from groupkeeper.protocol.messages.create_topics_request import (
     CreateTopicsRequest,
 )
 from groupkeeper.protocol.messages.create_topics_response import CreateTopicsResponse
+from groupkeeper.protocol.messages.describe_topic_partitions_request import DescribeTopicPartitionsRequest, TopicRequest
+from groupkeeper.protocol.messages.describe_topic_partitions_response import DescribeTopicPartitionsResponse
 from groupkeeper.protocol.messages.find_coordinator_request import FindCoordinatorRequest
 from groupkeeper.protocol.messages.find_coordinator_response import FindCoordinatorResponse
 from groupkeeper.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
@@ -79,6 +81,15 @@ class Nodes:
         wire = await self(node)
         answer = await wire.call(OffsetCommitRequest("g", topics=topics), 9, OffsetCommitResponse)
         return answer.topics[0].partitions[0].error_code
+
+
+async def placed(wire: Wire, topic: str) -> tuple[int, int, list[int], list[int], list[int], list[int]]:
+    """Leader, its epoch, replicas, those in sync, eligible ones, last known eligible ones of partition 0."""
+    request = DescribeTopicPartitionsRequest([TopicRequest(topic)])
+    (part,) = (await wire.call(request, 0, DescribeTopicPartitionsResponse)).topics[0].partitions
+    eligible, last = list(part.eligible_leader_replicas or ()), list(part.last_known_elr or ())
+    isr = sorted(part.isr_nodes)
+    return part.leader_id, part.leader_epoch, list(part.replica_nodes), isr, eligible, last
 
 
 def batch(*values: bytes) -> bytes:

@@ -7,10 +7,9 @@ import asyncio
 import pytest
 from tests.broker.conftest import Start
 from tests.broker.nodes import Nodes, code_of, produce
+from tests.broker.nodes import placed as placed_at
 
 from groupkeeper.protocol.errors import NotEnoughReplicas, NotLeaderOrFollower, RequestTimedOut
-from groupkeeper.protocol.messages.describe_topic_partitions_request import DescribeTopicPartitionsRequest, TopicRequest
-from groupkeeper.protocol.messages.describe_topic_partitions_response import DescribeTopicPartitionsResponse
 from groupkeeper.protocol.messages.incremental_alter_configs_request import (
     AlterableConfig,
     AlterConfigsResource,
@@ -23,11 +22,10 @@ from groupkeeper.protocol.messages.metadata_response import MetadataResponse
 
 async def placed(nodes: Nodes, topic: str = "t") -> tuple[int, int, list[int], list[int], list[int]]:
     """Leader, its epoch, replicas in sync, eligible ones, last known eligible ones."""
-    wire = await nodes(min(nodes.broker.topics.placements.running))
-    request = DescribeTopicPartitionsRequest([TopicRequest(topic)])
-    (part,) = (await wire.call(request, 0, DescribeTopicPartitionsResponse)).topics[0].partitions
-    eligible, last = list(part.eligible_leader_replicas or ()), list(part.last_known_elr or ())
-    return part.leader_id, part.leader_epoch, list(part.isr_nodes), eligible, last
+    leader, epoch, _, isr, eligible, last = await placed_at(
+        await nodes(min(nodes.broker.topics.placements.running)), topic
+    )
+    return leader, epoch, isr, eligible, last
 
 
 async def test_replicas_that_left_below_the_least_number_in_sync_are_eligible(nodes: Nodes) -> None:
@@ -122,7 +120,7 @@ async def test_a_suspended_node_is_missed_and_what_waits_for_it_goes_on(start: S
     async with asyncio.timeout(20):
         while (await placed(nodes))[0] != 2:
             pass
-    assert await placed(nodes) == (2, 1, [2, 1], [], [])
+    assert await placed(nodes) == (2, 1, [1, 2], [], [])
     assert code_of(await produce(await nodes(2), "t", b"b")) == 0
     assert await placed(nodes, "u") == (1, 0, [1], [3], [])
     assert code_of(await produce(await nodes(1), "u", b"b")) == NotEnoughReplicas.code

@@ -1,0 +1,226 @@
+"""Three nodes in one process answer as three nodes of Apache Kafka while they are suspended, stop, die and return."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
+from typing import Any, Protocol
+
+import pytest
+from tests.broker.conftest import Wire
+from tests.broker.nodes import Nodes, code_of, placed, produce
+from tools.apache_kafka import ApacheKafka
+
+from groupkeeper.broker import Broker
+from groupkeeper.protocol.errors import (
+    EligibleLeadersNotAvailable,
+    InvalidReplicaAssignment,
+    NotEnoughReplicas,
+    NotLeaderOrFollower,
+    RequestTimedOut,
+)
+from groupkeeper.protocol.messages.alter_partition_reassignments_request import (
+    AlterPartitionReassignmentsRequest,
+    ReassignablePartition,
+    ReassignableTopic,
+)
+from groupkeeper.protocol.messages.alter_partition_reassignments_response import AlterPartitionReassignmentsResponse
+from groupkeeper.protocol.messages.create_topics_request import (
+    CreatableReplicaAssignment,
+    CreatableTopic,
+    CreatableTopicConfig,
+    CreateTopicsRequest,
+)
+from groupkeeper.protocol.messages.create_topics_response import CreateTopicsResponse
+from groupkeeper.protocol.messages.elect_leaders_request import ElectLeadersRequest, TopicPartitions
+from groupkeeper.protocol.messages.elect_leaders_response import ElectLeadersResponse
+
+PATIENCE_S = 60
+SETTINGS = {
+    "broker.session.timeout.ms": "5000",
+    "replica.lag.time.max.ms": "10000",
+    "auto.leader.rebalance.enable": "false",
+}
+
+
+class Control(Protocol):
+    """A cluster with nodes 1 to 3. Of Kafka's, node 1 is the controller, too: it is never stopped."""
+
+    async def wire(self, node: int) -> Wire: ...
+
+    async def do(self, what: str, node: int) -> None:
+        """`what`: stop, kill, start, pause or resume."""
+
+
+class Embedded:
+    def __init__(self, broker: Broker) -> None:
+        self.wire = Nodes(broker)
+        self._broker = broker
+
+    async def do(self, what: str, node: int) -> None:
+        act: Callable[[int], Coroutine[Any, Any, None]] = getattr(self._broker, f"{what}_node")
+        await act(node)
+
+
+class Real:
+    def __init__(self) -> None:
+        first = ApacheKafka(SETTINGS)
+        self.nodes = {1: first, 2: first.another_node(2), 3: first.another_node(3)}
+        self._wires: dict[tuple[int, int], Wire] = {}
+
+    async def wire(self, node: int) -> Wire:
+        at = self.nodes[node]
+        if (node, at.pid) not in self._wires:
+            self._wires[node, at.pid] = await Wire.open(at.bootstrap_servers)
+        return self._wires[node, at.pid]
+
+    async def do(self, what: str, node: int) -> None:
+        at = self.nodes[node]
+        acts: dict[str, Callable[[], object]] = {
+            "stop": lambda: at.stop(keep=True),
+            "kill": at.kill,
+            "start": at.start,
+            "pause": lambda: os.kill(at.pid, signal.SIGSTOP),
+            "resume": lambda: os.kill(at.pid, signal.SIGCONT),
+        }
+        await asyncio.to_thread(acts[what])
+
+
+@pytest.fixture(params=["groupkeeper", pytest.param("apache", marks=pytest.mark.conformance)])
+async def cluster(request: pytest.FixtureRequest) -> AsyncIterator[Control]:
+    if request.param == "groupkeeper":
+        quick = {"broker.session.timeout.ms": "500"}
+        async with Broker(brokers=3, properties=SETTINGS | quick) as broker:
+            yield Embedded(broker)
+        return
+    request.getfixturevalue("apache_jars")
+    real = Real()
+    try:
+        await asyncio.gather(*(real.do("start", node) for node in (1, 2, 3)))
+        yield real
+    finally:
+        for at in real.nodes.values():
+            at.kill()
+            at.stop()
+
+
+async def becomes(ask: Callable[[], Awaitable[object]], wanted: object) -> None:
+    """Waits until the answer is as wanted."""
+    answer: object = None
+    try:
+        async with asyncio.timeout(PATIENCE_S):
+            while (answer := await ask()) != wanted:  # noqa: ASYNC110 no event tells of it
+                await asyncio.sleep(0.05)
+    except TimeoutError:
+        assert answer == wanted
+
+
+class Asker:
+    """Asks node 1."""
+
+    def __init__(self, wire: Wire) -> None:
+        self.wire = wire
+
+    async def create(self, name: str, replicas: list[int], least: int) -> None:
+        """A topic with this least number of replicas in sync; returns when all are."""
+        configs = [CreatableTopicConfig("min.insync.replicas", str(least))]
+        topic = CreatableTopic(name, -1, -1, [CreatableReplicaAssignment(0, replicas)], configs)
+        answer = await self.wire.call(CreateTopicsRequest([topic], 30_000), 7, CreateTopicsResponse)
+        assert answer.topics[0].error_code == 0
+        await self.becomes(name, replicas[0], 0, replicas, sorted(replicas))
+
+    async def becomes(
+        self,
+        name: str,
+        leader: int,
+        epoch: int,
+        replicas: list[int],
+        isr: list[int],
+        eligible: Sequence[int] = (),
+        last: Sequence[int] = (),
+    ) -> None:
+        """Waits until the topic is placed so."""
+        await becomes(lambda: self._placed(name), (leader, epoch, replicas, isr, list(eligible), list(last)))
+
+    async def _placed(self, name: str) -> object:
+        try:
+            return await placed(self.wire, name)
+        except ValueError:  # Kafka's nodes learn of a topic after it was made
+            return None
+
+    async def end(self, name: str) -> int:
+        """The high watermark."""
+        found = await self.wire.list_offset(name, -1)
+        assert found.error_code == 0
+        return found.offset
+
+    async def produce(self, name: str, acks: int = -1) -> int:
+        return code_of(await produce(self.wire, name, b"x", acks=acks))
+
+    async def reassign(self, name: str, replicas: list[int] | None) -> int:
+        topics = [ReassignableTopic(name, [ReassignablePartition(0, replicas)])]
+        request = AlterPartitionReassignmentsRequest(30_000, topics=topics)
+        answer = await self.wire.call(request, 0, AlterPartitionReassignmentsResponse)
+        return answer.responses[0].partitions[0].error_code
+
+    async def elect_uncleanly(self, name: str) -> int:
+        request = ElectLeadersRequest(1, [TopicPartitions(name, [0])], 30_000)
+        answer = await self.wire.call(request, 2, ElectLeadersResponse)
+        return answer.replica_election_results[0].partition_result[0].error_code
+
+
+@pytest.mark.timeout(400)
+async def test_replicas_in_sync_and_what_is_committed(cluster: Control) -> None:
+    ask = Asker(await cluster.wire(1))
+    for name, least in (("t", 2), ("u", 3), ("v", 1)):
+        await ask.create(name, [1, 2, 3], least)
+    await ask.create("m", [2, 3], 2)
+    await ask.create("r", [1, 2], 1)
+    await is_suspended(cluster, ask)
+    await stop(cluster, ask)
+    assert await ask.reassign("r", [3, 2]) == 0  # neither of them runs
+    await ask.becomes("r", 1, 0, [3, 2, 1], [1])
+    assert await ask.reassign("r", [2, 1]) == 0
+    await ask.becomes("r", 1, 0, [2, 1, 3], [1])
+    assert await ask.reassign("r", [9]) == InvalidReplicaAssignment.code
+    assert await ask.reassign("r", None) == 0
+    await ask.becomes("r", 1, 1, [2, 1], [1])
+    await cluster.do("start", 3)  # it was killed: not eligible any more
+    await ask.becomes("m", -1, 2, [2, 3], [], [2], [3])
+    await ask.becomes("t", 1, 0, [1, 2, 3], [1, 3])
+    await cluster.do("start", 2)
+    await ask.becomes("m", 2, 3, [2, 3], [2, 3])
+    await ask.becomes("u", 1, 0, [1, 2, 3], [1, 2, 3])
+    await becomes(lambda: ask.end("u"), 1)
+
+
+async def is_suspended(cluster: Control, ask: Asker) -> None:
+    assert await ask.produce("t") == 0
+    await cluster.do("pause", 3)  # in sync until it is missed
+    answer = await produce(ask.wire, "t", b"b", timeout_ms=300)
+    assert [part.base_offset for part in answer.responses[0].partition_responses] == [1]
+    assert code_of(answer) == RequestTimedOut.code
+    assert await ask.end("t") == 1
+    await ask.becomes("t", 1, 0, [1, 2, 3], [1, 2])
+    await becomes(lambda: ask.end("t"), 2)
+    await ask.becomes("u", 1, 0, [1, 2, 3], [1, 2], [3])
+    assert await ask.produce("u") == NotEnoughReplicas.code
+    assert await ask.produce("u", acks=1) == 0
+    assert await ask.end("u") == 0
+    await cluster.do("resume", 3)
+    await ask.becomes("u", 1, 0, [1, 2, 3], [1, 2, 3])
+    await becomes(lambda: ask.end("u"), 1)
+
+
+async def stop(cluster: Control, ask: Asker) -> None:
+    await cluster.do("stop", 2)
+    await ask.becomes("m", 3, 1, [2, 3], [3], [2])
+    assert await ask.produce("m") == NotLeaderOrFollower.code
+    await cluster.do("kill", 3)
+    await ask.becomes("m", -1, 2, [2, 3], [], [2, 3], [3])
+    await ask.becomes("t", 1, 0, [1, 2, 3], [1], [3])
+    await ask.becomes("u", 1, 0, [1, 2, 3], [1], [2, 3])
+    await ask.becomes("v", 1, 0, [1, 2, 3], [1])
+    assert await ask.elect_uncleanly("m") == EligibleLeadersNotAvailable.code
