@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import csv
 import io
+import json
 import re
 import time
 from collections.abc import Iterator
@@ -60,6 +61,11 @@ def stage(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
         require_apache_kafka()
     folder = tmp_path_factory.mktemp("stage")
     (folder / "tokens").write_text(f"alice {TOKEN}\n")
+    evil = json.dumps(EVIL)  # which is a string of TOML, too
+    (folder / "rules").write_text(
+        f"[[rule]]\nname = {evil}\nowner = {evil}\nmax_lag = 0\n"
+        f'[[silence]]\ngroups = ["s*"]\nwhy = {evil}\nuntil = 2100-01-01T00:00:00Z\n'
+    )
 
     async def add(servers: str) -> None:
         async with Admin(servers) as admin:
@@ -75,6 +81,7 @@ def stage(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
         watcher = joined(broker.bootstrap_servers)
         where = ("--bootstrap-server", f"prod={broker.bootstrap_servers}", "--bootstrap-server", "dr=127.0.0.1:1")
         words = ("--allow-changes", "--token-file", str(folder / "tokens"), "--timeout", "2s", "--interval", "1h")
+        words += ("--rules", str(folder / "rules"))
         with serving(*where, *words) as served:
             served.until_ready()
             paths = ["/", "/cluster?cluster=prod", "/cluster?cluster=dr", "/group?cluster=prod&group=search"]
@@ -82,6 +89,7 @@ def stage(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
             paths += [
                 "/sweep?cluster=prod",
                 "/search?q=s",
+                "/alerts",
                 "/journal",
                 "/plans",
                 "/login",

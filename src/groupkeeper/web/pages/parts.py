@@ -75,7 +75,8 @@ border-top:1px solid var(--line)}
 .judged .soft{display:block;font-size:12.5px}
 .about .name{font-weight:600;font-size:16px}
 .alert{margin-left:8px;padding:1px 8px;border:1px solid var(--stopped);border-radius:10px;color:var(--stopped);
-font-size:12.5px;font-weight:600;text-decoration:none;white-space:nowrap}
+display:inline-block;max-width:calc(100% - 8px);overflow-wrap:anywhere;font-size:12.5px;font-weight:600;
+text-decoration:none}
 .figures{display:grid;grid-template-columns:6fr 10fr 9fr 9fr 11fr;gap:4px 12px;margin:0;padding:0;list-style:none;
 align-content:start;font-size:14px;font-variant-numeric:tabular-nums}
 .figures span{display:block;font-size:12.5px;color:var(--soft)}
