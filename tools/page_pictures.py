@@ -40,7 +40,7 @@ _GROUPS = {  # the topics of each, and how many of 240 records of a partition it
     "reports": {"clicks": 240},
 }
 _POLLS = 14
-TAKEN = ("group.png", "plan.png", "cluster-dark.png")
+TAKEN = ("group.png", "plan.png", "first-dark.png")
 
 
 def arrange(servers: str) -> None:
@@ -111,8 +111,8 @@ def take(served: Served) -> None:
         page.screenshot(path=PICTURES / TAKEN[1], full_page=True)
     with chromium() as browser, opened(browser, width=1400, height=620, is_dark=True) as (page, _, _):
         log_in(page, base)
-        page.goto(f"{base}/cluster?cluster=prod&sort=time_lag")
-        page.screenshot(path=PICTURES / TAKEN[2], full_page=True)
+        page.goto(f"{base}/")
+        page.screenshot(path=PICTURES / TAKEN[2])
 
 
 def log_in(page: Page, base: str) -> None:

@@ -64,7 +64,8 @@ def test_what_can_still_be_saved_comes_first_and_the_dead_are_one_row() -> None:
     where = "--bootstrap-server HOST:PORT"
     expiring = (
         "Unread records are about to be removed 1 stopped since 21:53 audit-archive prod The next record of t-0 may be "
-        "removed in 2 min; the group has no members. members none records to read 60 trend — time lag 20 min may be "
+        "removed in 2 min, and the group has no members: start its consumers. members none records to read 60 trend — "
+        "time lag 20 min may be "
         f"removed in 2 min groupkeeper groups why {where} audit-archive"
     )
     standing = (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import pairwise
@@ -102,7 +103,7 @@ def _facts(group: GroupView, verdict: Verdict, at_ms: int) -> str:
         ("status", parts.status(judged.status)),
         *([("since", parts.since(began_ms, at_ms))] if began_ms is not None else []),
         ("type", group.group_type or "—"),
-        ("state", group.group_state or "—"),
+        ("state", re.sub(r"(?<=[a-z])(?=[A-Z])", "<wbr/>", group.group_state or "—")),
         ("members", words.number(group.members)),
         ("lag", _records(group.lag)),
         *(

@@ -163,7 +163,7 @@ def _trend(row: JudgedGroup) -> str:
         return Trend.STEADY.value
     if change > 0:
         return f"grows {words.rate(change)}"
-    return f"shrinks {words.rate(-change)}"
+    return f"falls {words.rate(-change)}"
 
 
 def _because(one: Need, verdict: Verdict) -> str:
@@ -171,7 +171,7 @@ def _because(one: Need, verdict: Verdict) -> str:
     group, rank = one.row.group, one.urgency
     found = _decides(one, verdict)
     if rank is Urgency.EXPIRING and group.wait.margin_ms is not None:
-        nobody = "; the group has no members" if group.members == 0 else ""
+        nobody = ", and the group has no members: start its consumers" if group.members == 0 else ""
         return f"The next record{_shortest(one.row)} may be removed {parts.within(group.wait.margin_ms)}{nobody}."
     if rank is Urgency.STORM:
         count = words.counted(group.rebalances_lately, "rebalance")

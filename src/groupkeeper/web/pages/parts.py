@@ -71,6 +71,7 @@ border-top:1px solid var(--line)}
 .needs p{margin:0;overflow-wrap:anywhere}
 .needs .because{margin-top:2px}
 .needs .next{grid-column:2/4;font-size:13px}
+.next a{margin-left:12px}
 .needs code{font-size:12.5px}
 .judged .soft{display:block;font-size:12.5px}
 .about .name{font-weight:600;font-size:16px}
