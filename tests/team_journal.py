@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 import pytest
 
+from groupkeeper.cli.framework.journalling import checked
 from groupkeeper.cli.main import main
 from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.resources.access_types import Acl, AclFilter, AclOperation, AclResourceType
@@ -22,6 +23,7 @@ from groupkeeper.client.admin.types import NewTopic, OffsetAndMetadata, TopicPar
 from groupkeeper.operations.plans.changes import ApplyResult, Head
 from groupkeeper.operations.plans.journal import JournalUnreadable, JournalUnwritable
 from groupkeeper.operations.plans.topic_journal import TopicJournal
+from groupkeeper.pipeline.present.changes import read_changes
 
 BEFORE, AFTER = OffsetAndMetadata(0, None, "kept"), OffsetAndMetadata(0, None, "moved")
 
@@ -68,10 +70,11 @@ class Login(NamedTuple):
     def admin(self) -> Admin:
         return Admin(self.servers, properties=self.properties)
 
-    def machine(self, folder: Path) -> Mapping[str, str]:
-        """The environment of a machine whose context prod this is."""
+    def machine(self, folder: Path, journal: str = "") -> Mapping[str, str]:
+        """The environment of a machine whose context prod this is, perhaps with a journal."""
         (folder / "groupkeeper" / "contexts").mkdir(parents=True)
         lines = [f"bootstrap.servers={self.servers}", *(f"{key}={value}" for key, value in self.properties.items())]
+        lines += [f"journal.url={journal}"] if journal else []
         file = folder / "groupkeeper" / "contexts" / "prod.properties"
         file.write_text("\n".join(lines))
         file.chmod(0o600)
@@ -143,11 +146,10 @@ def check_two_machines(
         status = main([*words, "--output", "json"])
         return status, json.loads(capsys.readouterr().out)["changes"]
 
-    address = {"GROUPKEEPER_JOURNAL": f"kafka://prod/{scene.journal}"}
+    address = f"kafka://prod/{scene.journal}"
     words = [sys.executable, "-c", KILLED, scene.topic, *scene.groups]
-    killed = subprocess.run(
-        words, env={**os.environ, **one.machine(folder / "one"), **address}, timeout=60, check=False
-    )
+    env = {**os.environ, **one.machine(folder / "one"), "GROUPKEEPER_JOURNAL": address}
+    killed = subprocess.run(words, env=env, timeout=60, check=False)
     assert killed.returncode == -signal.SIGKILL
     assert asyncio.run(scene.committed()) == ["moved", "kept"]
     assert asyncio.run(scene.configs()) == {
@@ -155,14 +157,18 @@ def check_two_machines(
         "message.timestamp.type": "LogAppendTime",
     }  # fmt: skip
 
-    for name, value in {**two.machine(folder / "two"), **address}.items():
+    for name, value in two.machine(folder / "two", address).items():
         monkeypatch.setenv(name, value)
+    monkeypatch.delenv("GROUPKEEPER_JOURNAL")
+    monkeypatch.setenv("GROUPKEEPER_CONTEXT", "prod")
     status, (change,) = run("history")
     assert (status, change["result"], change["groups"], change["partitions"]) == (0, "unfinished", 2, 2)
     status, _ = run("undo", str(change["id"]), "--execute", "--confirm", "1", "--context", "prod")
     assert (status, asyncio.run(scene.committed())) == (0, ["kept", "kept"])
     status, (change, undo) = run("history")
     assert (status, change["undone_by"], undo["kind"], undo["result"]) == (0, undo["id"], "undo", "applied")
+    rows, notes = read_changes([checked(address)], {"prod": None})
+    assert (len(rows), notes) == (3, [])
     (first, last), broken = journal_of(two, scene).summaries()
     assert (first.result, last.result, broken) == (ApplyResult.UNFINISHED, ApplyResult.APPLIED, 0)
 

@@ -168,6 +168,8 @@ def _show(options: Namespace) -> None:
         properties[context_files.COMMAND_CONFIG] = context.command_config
     if context.is_protected:
         properties[context_files.PROTECTED] = "true"
+    if context.journal is not None:
+        properties[context_files.JOURNAL] = context.journal
     properties |= context.properties
     rows: list[Row] = [{"name": key, "value": context_files.masked(key, value)} for key, value in properties.items()]
     print_report(options, PROPERTIES, Page(rows))

@@ -128,7 +128,7 @@ def _toolbox(options: Namespace, access: Access | None) -> tuple[Toolbox, _Looks
     from groupkeeper.web.pages.alerts import AlertsNow
     from groupkeeper.web.pages.judged import rows_of
 
-    kept = journal()
+    kept = journal(options)
     if kept is None:
         raise UsageMistake(f"plans need the journal, which is turned off: {VARIABLE}={OFF}")
     clusters = usable_clusters_of(options)

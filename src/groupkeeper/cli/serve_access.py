@@ -99,7 +99,7 @@ def admission_of(
     from groupkeeper.web.changes.record import ChangeRecord
 
     _check(options, is_local=is_local)
-    kept = journal()
+    kept = journal(options)
     if options.allow_changes and kept is None:
         raise UsageMistake(f"argument --allow-changes: changes need the journal, which is turned off: {VARIABLE}={OFF}")
     tokens, token = _tokens(options)

@@ -14,6 +14,7 @@ import pytest
 from tests.team_journal import JOURNAL_ACLS, Login, Scene, as_user, check_missing_acls, check_two_machines
 
 from groupkeeper.cli.dropin import kafka_consumer_groups
+from groupkeeper.cli.framework.journalling import journal_in
 from groupkeeper.cli.main import main
 from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.producer import produce
@@ -22,7 +23,7 @@ from groupkeeper.operations.plans.changes import NOWHERE, ApplyResult, Head, Kno
 from groupkeeper.operations.plans.journal import BeingUndone, JournalUnreadable, JournalUnwritable
 from groupkeeper.operations.plans.model import Change, GroupPlan, Kind, Plan
 from groupkeeper.operations.plans.recording import Recorder, commit
-from groupkeeper.operations.plans.topic_journal import CLAIM_MS, TopicJournal, of_servers
+from groupkeeper.operations.plans.topic_journal import CLAIM_MS, TopicJournal
 from groupkeeper.pipeline.present.changes import read_changes
 from groupkeeper.protocol.record import Record
 from groupkeeper.protocol.record_batch import write_batch
@@ -41,7 +42,7 @@ def servers() -> Iterator[str]:
 
 @pytest.fixture
 def journal(servers: str, request: pytest.FixtureRequest) -> TopicJournal:
-    return of_servers(f"kafka://{servers}/{request.node.name}")
+    return journal_in(f"kafka://{servers}/{request.node.name}")
 
 
 def head(change_id: str, *, undoes: str | None = None, user: str = "anna", time_ms: int = NOW_MS) -> Head:
@@ -97,7 +98,7 @@ def test_what_is_written_is_read(servers: str, journal: TopicJournal) -> None:
     assert (recorded.head, recorded.groups) == (head("one"), {"g": PAIRS, "large": many})
     (summary,), broken = journal.summaries()
     assert (summary.result, summary.partition_count, broken) == (ApplyResult.APPLIED, 30_001, 0)
-    rows, notes = read_changes([journal.name], {"prod": "cluster"})
+    rows, notes = read_changes([journal], {"prod": "cluster"})
     assert (len(rows), notes) == (30_001, [])
 
 
@@ -221,7 +222,7 @@ def test_an_unfit_topic_is_refused(servers: str, topic: NewTopic, why: str) -> N
 
     on_admin(servers, make)
     with pytest.raises(JournalUnwritable, match=why):
-        of_servers(f"kafka://{servers}/{topic.name}").begin(head("one"), [("g", PAIRS)])
+        journal_in(f"kafka://{servers}/{topic.name}").begin(head("one"), [("g", PAIRS)])
 
 
 @pytest.mark.parametrize("where", ["kafka://127.0.0.1:{port}/journal", "kafka://no-such-context/journal", "kafka://x"])

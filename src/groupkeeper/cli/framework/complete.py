@@ -158,13 +158,16 @@ def _listed(names: Iterable[str], begun: str) -> list[tuple[str, str]]:
 
 def _changes() -> list[tuple[str, str]]:
     """The ids of the changes in the journal, the newest first."""
+    from argparse import Namespace
+
+    from groupkeeper.cli.framework.clusters import UsageMistake
     from groupkeeper.cli.framework.journalling import journal
     from groupkeeper.operations.plans.journal import JournalUnreadable
 
-    where = journal()
     try:
+        where = journal(Namespace(context=None, bootstrap_server=None))
         summaries = [] if where is None else where.summaries()[0]
-    except JournalUnreadable:
+    except (JournalUnreadable, UsageMistake):
         return []
     found = [(one.head.id, f"{one.head.kind} of {', '.join(one.names)}") for one in reversed(summaries)]
     return [(change_id, meaning if meaning.isprintable() else "") for change_id, meaning in found]

@@ -1,8 +1,8 @@
 """Contexts: clusters under names, each a file of properties in the platform's folder for configurations.
 
-``contexts/NAME.properties`` has ``bootstrap.servers``, perhaps ``command.config`` (a file of more properties) and
-``groupkeeper.protected``, and properties of the client. ``current-context`` has the name of the one to use. Files can
-hold secrets: mode 0600.
+``contexts/NAME.properties`` has ``bootstrap.servers``, perhaps ``command.config`` (a file of more properties),
+``groupkeeper.protected`` and ``journal.url``, and properties of the client. ``current-context`` has the name of the one
+to use. Files can hold secrets: mode 0600.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from groupkeeper.java_properties import BadEscape, escaped, read_properties
 SERVERS = "bootstrap.servers"
 COMMAND_CONFIG = "command.config"
 PROTECTED = "groupkeeper.protected"
+JOURNAL = "journal.url"
 VARIABLE = "GROUPKEEPER_CONTEXT"
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
@@ -34,7 +35,8 @@ class ContextProblem(Exception):
 
 class Context(NamedTuple):
     """``properties`` are those of its own, ``command_config`` the path of a file with more; its own ones win.
-    ``is_protected``: changes there must be confirmed with the context's name.
+    ``is_protected``: changes there must be confirmed with the context's name. ``journal``: where changes are written
+    down, None: where all others are.
     """
 
     name: str
@@ -42,6 +44,7 @@ class Context(NamedTuple):
     command_config: str | None
     properties: Mapping[str, str]
     is_protected: bool = False
+    journal: str | None = None
 
 
 def folder() -> Path:
@@ -83,7 +86,8 @@ def read(name: str) -> Context:
     if not servers:
         raise ContextProblem(f"{path_of(name)} has no {SERVERS}")
     is_protected = properties.pop(PROTECTED, "false").strip().lower() == "true"
-    return Context(name, servers, properties.pop(COMMAND_CONFIG, None), properties, is_protected)
+    config, journal = properties.pop(COMMAND_CONFIG, None), properties.pop(JOURNAL, None)
+    return Context(name, servers, config, properties, is_protected, journal)
 
 
 def protecting(addresses: Iterable[str]) -> str | None:
@@ -110,6 +114,7 @@ def write(context: Context) -> None:
     """Keep the context, in place of one that has its name. Raises ContextProblem."""
     own = {COMMAND_CONFIG: context.command_config} if context.command_config else {}
     own |= {PROTECTED: "true"} if context.is_protected else {}
+    own |= {JOURNAL: context.journal} if context.journal else {}
     properties = {SERVERS: context.bootstrap_server, **own, **context.properties}
     lines = [f"{escaped(name, is_key=True)}={escaped(value)}\n" for name, value in properties.items()]
     _replace(path_of(context.name), "".join(lines))

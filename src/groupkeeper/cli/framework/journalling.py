@@ -1,5 +1,5 @@
-"""Which journal commands write to: ``GROUPKEEPER_JOURNAL`` is a file, a topic, ``off``, or not set for the platform's
-place.
+"""Which journal commands write to: ``GROUPKEEPER_JOURNAL``, else ``journal.url`` of the context, is a file, a topic or
+``off``; without both it is the platform's place.
 """
 
 from __future__ import annotations
@@ -10,7 +10,9 @@ from argparse import Namespace
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from groupkeeper.cli.framework import context_files
 from groupkeeper.cli.framework.clusters import UsageMistake, admin_of, cluster_of
+from groupkeeper.cli.framework.several_clusters import contexts_named
 from groupkeeper.cli.framework.typed import follow_up, words_of
 from groupkeeper.client.admin import Admin
 from groupkeeper.operations.errors import OperationRefused
@@ -22,21 +24,53 @@ VARIABLE = "GROUPKEEPER_JOURNAL"
 OFF = "off"
 
 
-def journal() -> ChangeJournal | None:
-    """The journal of this machine's user, or of the team; None when it is turned off."""
-    wanted = os.environ.get(VARIABLE, "")
+def journal(options: Namespace | None = None) -> ChangeJournal | None:
+    """The journal of this machine's user, or of the team; None when it is turned off. ``options``: of a command that
+    uses contexts, which may name it. Raises UsageMistake where they name several.
+    """
+    wanted = os.environ.get(VARIABLE, "") or ("" if options is None else _of_contexts(options))
     if wanted == OFF:
         return None
     if wanted.startswith(SCHEME):
-        return TopicJournal(wanted, lambda: _admin_of(wanted))
+        return journal_in(wanted)
     return Journal(Path(wanted).expanduser() if wanted else default_path())
+
+
+def _of_contexts(options: Namespace) -> str:
+    """What the contexts in use name, "" for nothing."""
+    typed = [options.context] if isinstance(options.context, str) else options.context or []
+    if not typed and not options.bootstrap_server:
+        typed = [each for each in (os.environ.get(context_files.VARIABLE) or context_files.current(),) if each]
+    known = {name: _named_by(name) for name in contexts_named(typed)}
+    if len(set(known.values())) > 1:
+        told = ", ".join(f"{name}: {where or 'none'}" for name, where in known.items())
+        raise UsageMistake(f"the contexts name different journals ({told}): say which one with {VARIABLE}")
+    return next(iter(known.values()), "")
+
+
+def _named_by(context: str) -> str:
+    try:
+        return context_files.read(context).journal or ""
+    except context_files.ContextProblem as problem:
+        raise UsageMistake(str(problem)) from None
+
+
+def journal_in(address: str) -> TopicJournal:
+    """The journal at a ``kafka://`` address."""
+    return TopicJournal(address, lambda: _admin_of(address))
+
+
+def checked(address: str) -> TopicJournal:
+    """The same. Raises OperationRefused for an address that makes no client."""
+    _admin_of(address)
+    return journal_in(address)
 
 
 def _admin_of(address: str) -> Admin:
     """A client for the topic at an address. Raises OperationRefused."""
     where, topic = split(address)
     if not where or not topic:
-        raise OperationRefused(f"{VARIABLE}: expected {SCHEME}HOST:PORT/TOPIC or {SCHEME}CONTEXT/TOPIC")
+        raise OperationRefused(f"{address!r}: expected {SCHEME}HOST:PORT/TOPIC or {SCHEME}CONTEXT/TOPIC")
     named = (
         {"context": None, "bootstrap_server": where} if ":" in where else {"context": where, "bootstrap_server": None}
     )
@@ -52,7 +86,7 @@ def own_recorder(options: Namespace, remarks: list[str]) -> Recorder | None:
     def tell(problem: str) -> None:
         remarks.append(f"the change is not journalled, and cannot be undone: {problem}")
 
-    return _recorder(words_of(options), tell)
+    return _recorder(words_of(options), tell, options)
 
 
 def recorder(tool: str, on_failure: Callable[[str], None] | None) -> Recorder | None:
@@ -60,9 +94,11 @@ def recorder(tool: str, on_failure: Callable[[str], None] | None) -> Recorder | 
     return _recorder((tool, *sys.argv[1:]), on_failure)
 
 
-def _recorder(words: Sequence[str], on_failure: Callable[[str], None] | None) -> Recorder | None:
+def _recorder(
+    words: Sequence[str], on_failure: Callable[[str], None] | None, options: Namespace | None = None
+) -> Recorder | None:
     """Without a team's journal nobody else would know of the change, so nothing is changed: OperationRefused."""
-    where = journal()
+    where = journal(options)
 
     def refuse(problem: str) -> None:
         raise OperationRefused(f"nothing was changed, as the journal cannot be written: {problem}")

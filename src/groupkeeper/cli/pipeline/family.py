@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from groupkeeper.cli.framework.commands import ArgumentParser
     from groupkeeper.cli.pipeline.watch import Screen, Stage
+    from groupkeeper.operations.plans.journal import ChangeJournal
     from groupkeeper.pipeline.jobs.watch import Summary
     from groupkeeper.pipeline.kafka.options import ClusterOptions, ReadOptions
     from groupkeeper.pipeline.kafka.planning import ReadPlan
@@ -116,22 +117,24 @@ def add_journals(parser: ArgumentParser) -> None:
     """The argument that names journals of changes."""
     parser.add_argument(
         "--journal", action="append", metavar="PATH", dest="journals", default=[], type=_journal,
-        help="a journal of groupkeeper (a file, or kafka://HOST:PORT/TOPIC), or a folder with journals of several "
-        "hosts (*.jsonl, at any depth), for the table rewinds: who moved offsets, and by which command; repeat for "
-        "several; this user's journal: "
-        "~/.local/state/groupkeeper/journal.jsonl",
+        help="a journal of groupkeeper (a file, kafka://CONTEXT/TOPIC or kafka://HOST:PORT/TOPIC), or a folder with "
+        "journals of several hosts (*.jsonl, at any depth), for the table rewinds: who moved offsets, and by which "
+        "command; repeat for several; this user's journal: ~/.local/state/groupkeeper/journal.jsonl",
     )  # fmt: skip
 
 
-def _journal(path: str) -> str:
+def _journal(path: str) -> str | ChangeJournal:
+    from groupkeeper.cli.framework.journalling import checked
+    from groupkeeper.operations.errors import OperationRefused
     from groupkeeper.operations.plans.topic_journal import SCHEME
 
+    if path.startswith(SCHEME):
+        try:
+            return checked(path)
+        except OperationRefused as refused:
+            raise ArgumentTypeError(str(refused)) from None
     where = Path(path).expanduser()
-    if (
-        not path.startswith(SCHEME)
-        and not where.is_file()
-        and not (where.is_dir() and next(where.rglob("*.jsonl"), None))
-    ):
+    if not where.is_file() and not (where.is_dir() and next(where.rglob("*.jsonl"), None)):
         raise ArgumentTypeError(f"{path!r}: there is no journal, and no folder that has some (*.jsonl)")
     return path
 

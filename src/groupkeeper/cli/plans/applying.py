@@ -119,7 +119,7 @@ async def apply_pages(session: ClusterSession, plan: Plan, verdict: PlanVerdict)
 
 
 def _recorder(options: Namespace) -> Recorder | None:
-    where = None if options.no_journal else journal()
+    where = None if options.no_journal else journal(options)
     return None if where is None else Recorder(where, words_of(options), None)
 
 

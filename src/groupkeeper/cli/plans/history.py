@@ -51,9 +51,9 @@ class NoSuchChange(ClientError):
     """The journal doesn't have the change."""
 
 
-def _opened() -> ChangeJournal:
+def _opened(options: Namespace) -> ChangeJournal:
     """The journal. Raises UsageMistake when it is turned off."""
-    where = journal()
+    where = journal(options)
     if where is None:
         raise UsageMistake(f"the journal is turned off: {VARIABLE}={OFF}")
     return where
@@ -73,7 +73,7 @@ def _add_history(command: ArgumentParser) -> None:
 
 def _history(options: Namespace) -> int:
     try:
-        where = _opened()
+        where = _opened(options)
         if options.id is None and (options.context or options.bootstrap_server):
             return run_reports(options, lambda _: ClusterReport(HISTORY, _pages_of_cluster))
         if options.id is None:
@@ -89,7 +89,7 @@ def _history(options: Namespace) -> int:
 async def _pages_of_cluster(session: ClusterSession) -> AsyncIterator[Page]:
     """The changes of one cluster, selected by the cluster id that its brokers report."""
     cluster_id = await cluster_id_of(session.admin)
-    where = _opened()
+    where = _opened(session.options)
     summaries, broken = where.summaries(Names(session.options.group))
     own = [one for one in summaries if cluster_id is not None and one.head.cluster_id == cluster_id]
     yield _page(session.options, where, own, broken)
@@ -146,15 +146,15 @@ def _add_undo(command: ArgumentParser) -> None:
 
 
 def _report(options: Namespace) -> ClusterReport:
-    _opened()
+    _opened(options)
     return ClusterReport(OUTCOMES, _pages, more={"executed": False})
 
 
 async def _pages(session: ClusterSession) -> AsyncIterator[Page]:
     options = session.options
-    recorded = _chosen(options.id, await cluster_id_of(session.admin))
+    recorded = _chosen(_opened(options), options.id, await cluster_id_of(session.admin))
     session.progress.say(f"comparing {counted(len(recorded.groups), 'group')}")
-    is_share = is_of_share_groups(_opened(), recorded)
+    is_share = is_of_share_groups(_opened(options), recorded)
     if is_share:
         session = session._replace(admin=ShareAdmin(session.admin))
     plan, verdict = await make_undo(
@@ -199,9 +199,8 @@ def _told_of(recorded: Recorded, *, is_share: bool) -> list[str]:
     return remarks
 
 
-def _chosen(change_id: str | None, cluster_id: str | None) -> Recorded:
+def _chosen(where: ChangeJournal, change_id: str | None, cluster_id: str | None) -> Recorded:
     """The change to take back. Raises NoSuchChange, NothingToUndo."""
-    where = _opened()
     if change_id is None:
         summaries, _ = where.summaries()
         open_to_undo = [one for one in summaries if _is_open(one, cluster_id)]

@@ -381,11 +381,6 @@ def split(address: str) -> tuple[str, str]:
     return where, topic
 
 
-def of_servers(address: str) -> TopicJournal:
-    """The journal at ``kafka://HOST:PORT,.../TOPIC``."""
-    return TopicJournal(address, lambda: Admin(split(address)[0], default_timeout_ms=PATIENCE_MS))
-
-
 def _place_of(key: bytes | None) -> tuple[str, int, int | None]:
     """Of a key the text, the number of the record in it, and their count; None: it is no part of a text."""
     text = (key or b"").decode(errors="replace")

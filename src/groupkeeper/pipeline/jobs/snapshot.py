@@ -11,6 +11,7 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
+from groupkeeper.operations.plans.journal import ChangeJournal
 from groupkeeper.pipeline.errors import SourceError, cause_of
 from groupkeeper.pipeline.governance.privacy import with_privacy
 from groupkeeper.pipeline.jobs.history import Aside, append, read_aside
@@ -42,14 +43,14 @@ def snapshot(
     keep_days: int | None = None,
     checkpoints: Sequence[Checkpoint] = (),
     owners: Sequence[OwnerRule] = (),
-    journals: Sequence[str] = (),
+    journals: Sequence[str | ChangeJournal] = (),
 ) -> Summary:
     """Bring all tables in `directory` up to date. `options` are the source's options; `found` is the plan of the
     clusters, None: the clusters are queried. A failure of one cluster does not affect the others. `from_start`: build
     all tables except the history from the whole history, not only from new rows. `lake`: the lake to write to from now
     on; None: the lake used before, if any. `keep_days`: how many days growing tables keep their rows from now on; 0:
     for ever, None: as before. `checkpoints`: checkpoints of queries shown among the groups; `owners`: owners of groups
-    and topics; `journals`: files of groupkeeper's journal, and folders with such files.
+    and topics; `journals`: those of groupkeeper, their files, and folders with such files.
 
     Raises SourceError when the directory can't be written.
     """

@@ -12,6 +12,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from groupkeeper.operations.plans.journal import ChangeJournal
 from groupkeeper.pipeline.jobs.freshness import freshness
 from groupkeeper.pipeline.jobs.log_offsets import FEW, Clusters, log_offsets, log_offsets_by_tasks, wanted_of
 from groupkeeper.pipeline.jobs.owners import owners_of_groups, owners_of_topics
@@ -113,8 +114,8 @@ class Given(NamedTuple):
     read_to: NextOffsets = MappingProxyType({})
     queries: Queries = Queries()
     owners: Sequence[OwnerRule] = ()
-    journals: Sequence[str] = ()
-    """Files of groupkeeper's journal, and folders of such."""
+    journals: Sequence[str | ChangeJournal] = ()
+    """Journals of groupkeeper, their files, and folders of such."""
     changes: pa.Table | None = None
     """What the journals say, as rows of present.moved.CHANGES; None: there are no journals."""
     at_ms: int | None = None

@@ -12,7 +12,6 @@ import pyarrow as pa
 
 from groupkeeper.operations.plans.changes import ApplyResult, Head, Recorded
 from groupkeeper.operations.plans.journal import ChangeJournal, Journal, JournalUnreadable
-from groupkeeper.operations.plans.topic_journal import SCHEME, of_servers
 from groupkeeper.pipeline.decode.privacy import Privacy
 from groupkeeper.pipeline.errors import SourceError
 from groupkeeper.pipeline.present.moved import CHANGES
@@ -24,11 +23,11 @@ _MAY_BE_DONE = frozenset({"CALL_TIMED_OUT", "CONNECTION_FAILED", "REQUEST_TIMED_
 _PER_BATCH = 100_000
 
 
-def journals_of(path: str) -> Sequence[ChangeJournal]:
-    """The journal at `path`, a file or kafka://HOST:PORT/TOPIC, or all journals (*.jsonl) in that folder and below it.
-    Raises SourceError when there are none.
+def journals_of(given: str | ChangeJournal) -> Sequence[ChangeJournal]:
+    """The journal, the one in that file, or all journals (*.jsonl) in that folder and below it. Raises SourceError when
+    there are none.
     """
-    return [of_servers(path)] if path.startswith(SCHEME) else [Journal(file) for file in _files(path)]
+    return [Journal(file) for file in _files(given)] if isinstance(given, str) else [given]
 
 
 def _files(path: str) -> list[Path]:
@@ -44,16 +43,16 @@ def _files(path: str) -> list[Path]:
 
 
 def read_changes(
-    paths: Sequence[str], ids: Mapping[str, str | None], privacy: Privacy | None = None
+    given: Sequence[str | ChangeJournal], ids: Mapping[str, str | None], privacy: Privacy | None = None
 ) -> tuple[pa.Table, list[str]]:
     """Rows of CHANGES from all these journals, and remarks about journals that cannot be read completely. `ids`: the
     clusters' ids by their names in the tables, None: not known. A change in two journals counts once.
     """
     found: dict[tuple[str, str], Recorded] = {}
     notes = []
-    for path in paths:
+    for one in given:
         try:
-            for journal in journals_of(path):
+            for journal in journals_of(one):
                 changes, broken = journal.changes()
                 found |= {(each.head.id, each.head.host): each for each in changes}
                 if broken:

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from groupkeeper.operations.plans.journal import ChangeJournal
 from groupkeeper.pipeline.errors import SourceError
 from groupkeeper.pipeline.present.changes import read_changes
 from groupkeeper.pipeline.present.moved import told_by
@@ -66,7 +67,7 @@ def read_report(
     *,
     hours: float,
     top: int,
-    journals: Sequence[str] = (),
+    journals: Sequence[str | ChangeJournal] = (),
     note: Callable[[str], None] = lambda text: None,
     ways: Ways = NO_WAYS,
 ) -> Report:
@@ -93,7 +94,9 @@ def read_report(
 
 
 class _Reader:
-    def __init__(self, directory: str, journals: Sequence[str], note: Callable[[str], None], ways: Ways) -> None:
+    def __init__(
+        self, directory: str, journals: Sequence[str | ChangeJournal], note: Callable[[str], None], ways: Ways
+    ) -> None:
         self._directory = directory
         self._journals = journals
         self._note = note

@@ -15,6 +15,7 @@ import pytest
 
 from groupkeeper.cli.framework import context_files
 from groupkeeper.cli.framework.clusters import UsageMistake, cluster_of
+from groupkeeper.cli.framework.journalling import journal
 from groupkeeper.cli.main import main
 
 JAAS = 'org.apache.kafka.common.security.plain.PlainLoginModule required username="a" password="p=\\"\u00e9 x";'
@@ -55,6 +56,32 @@ def test_the_first_context_is_in_use_and_others_when_told(run: Run) -> None:
     assert run("list", "--output", "csv")[1].splitlines()[1] == "one,false,one:1,,false"
     assert run("remove", "two") == (0, "context two removed\n", "")
     assert context_files.current() is None
+
+
+def test_a_context_names_a_journal(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    team = "kafka://one/journal"
+    run("add", "one", "--bootstrap-server", "one:1", "--property", f"journal.url={team}")
+    run("add", "two", "--bootstrap-server", "two:1", "--property", f"journal.url={tmp_path}/two.jsonl")
+    run("protect", "one")
+    assert ["journal.url", team] in [line.split(None, 1) for line in run("show", "one")[1].splitlines()]
+    assert "journal.url" not in context_files.read("one").properties
+
+    def named(**given: Any) -> str:
+        kept = journal(Namespace(**{"context": None, "bootstrap_server": None, **given}))
+        return "off" if kept is None else kept.name
+
+    monkeypatch.delenv("GROUPKEEPER_JOURNAL")
+    assert named() == team  # of the context in use
+    assert named(context="two") == named(context=["tw*"]) == f"{tmp_path}/two.jsonl"
+    assert named(bootstrap_server="one:1").endswith("journal.jsonl")
+    with pytest.raises(
+        UsageMistake, match=rf"different journals \(one: {team}, two: .*: say which one with GROUPKEEPER"
+    ):
+        named(context=["*"])
+    monkeypatch.setenv(context_files.VARIABLE, "two")
+    assert named() == f"{tmp_path}/two.jsonl"
+    monkeypatch.setenv("GROUPKEEPER_JOURNAL", "off")
+    assert named(context="one") == "off"
 
 
 def test_only_the_owner_may_read_what_is_kept(run: Run, folder: Path) -> None:

@@ -10,6 +10,7 @@ from typing import NamedTuple
 from pyspark.sql import SparkSession
 
 from groupkeeper.client.admin.types import TopicPartition
+from groupkeeper.operations.plans.journal import ChangeJournal
 from groupkeeper.pipeline.governance.privacy import with_privacy
 from groupkeeper.pipeline.jobs.following.reads import CHECKPOINTS, Reads
 from groupkeeper.pipeline.jobs.log_offsets import Clusters
@@ -41,7 +42,7 @@ def follow(
     keep_days: int | None = None,
     checkpoints: Sequence[Checkpoint] = (),
     owners: Sequence[OwnerRule] = (),
-    journals: Sequence[str] = (),
+    journals: Sequence[str | ChangeJournal] = (),
 ) -> Summary:
     """Every `interval_s`, append new records of the clusters to the history; every `refresh_s`, rebuild all other
     tables if there is something new; until `stop` is set. Failing clusters are reported and retried. `lake`,
@@ -93,7 +94,7 @@ class Refreshing:
         run: Run,
         checkpoints: Sequence[Checkpoint] = (),
         owners: Sequence[OwnerRule] = (),
-        journals: Sequence[str] = (),
+        journals: Sequence[str | ChangeJournal] = (),
     ) -> None:
         self._output = output
         self._reads = reads
