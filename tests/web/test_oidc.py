@@ -16,11 +16,12 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 import pytest
 from joserfc import jwt
 from joserfc.jwk import OctKey, RSAKey
+from starlette.requests import Request
 from tests.web.asking import Answer, Browser
 
 from groupkeeper.live.archive import Archive
 from groupkeeper.live.toml_tables import BadTable
-from groupkeeper.web.access.oidc import DONE, OidcLogin, OidcSettings, read_oidc
+from groupkeeper.web.access.oidc import DONE, LoginFailed, OidcLogin, OidcSettings, OidcUser, read_oidc
 from groupkeeper.web.access.people import Access, PageTokens
 from groupkeeper.web.access.roles import Roles, grants_of
 from groupkeeper.web.app import Site, application
@@ -35,7 +36,8 @@ class Provider:
 
     def __init__(self) -> None:
         self.address = ""
-        self.metadata: dict[str, Any] = {}
+        self.metadata: Any = {}
+        self.key_set: Any = {"keys": [KEY.as_dict(private=False)]}
         self.claims: dict[str, Any] = {}
         self.algorithm, self.key = "RS256", KEY
         self.asked: dict[str, str] = {}
@@ -63,7 +65,7 @@ def provider() -> Iterator[Provider]:
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            self._send(KEY_SET if self.path == "/jwks" else provider.metadata)
+            self._send(provider.key_set if self.path == "/jwks" else provider.metadata)
 
         def do_POST(self) -> None:
             content = self.rfile.read(int(self.headers["Content-Length"])).decode()
@@ -97,15 +99,16 @@ def provider() -> Iterator[Provider]:
         thread.join()
 
 
-KEY_SET = {"keys": [KEY.as_dict(private=False)]}
 GRANTS = [{"teams": ["kafka-*"], "may": "view"}, {"users": ["bob"], "may": "view", "groups": ["b*"]}]
 
 
 @pytest.fixture
 def browser(provider: Provider) -> Browser:
-    settings = OidcSettings(
-        provider.address, CLIENT, SECRET, "openid", "preferred_username", "groups", "https://gk.example"
-    )
+    return browser_of(provider, "preferred_username")
+
+
+def browser_of(provider: Provider, user_claim: str) -> Browser:
+    settings = OidcSettings(provider.address, CLIENT, SECRET, "openid", user_claim, "groups", "https://gk.example")
     access = Access(
         Roles(grants_of({"role": GRANTS}), changes=False), PageTokens({TOKEN: "bob"}), is_open=False, has_oidc=True
     )
@@ -190,12 +193,66 @@ async def test_it_leads_to_no_other_site(browser: Browser, provider: Provider, t
 async def test_a_provider_that_is_not_there_or_is_another(browser: Browser, provider: Provider) -> None:
     provider.metadata["issuer"] = "https://elsewhere.example"
     refused = await browser.get("/login/oidc")
-    assert (refused.status, "says that it is https://elsewhere.example" in refused.words) == (503, True)
+    assert (refused.status, "says that it is https://elsewhere.example" in refused.words) == (502, True)
     settings = OidcSettings("http://127.0.0.1:1", CLIENT, "", "openid", "sub", "groups", "")
     access = Access(Roles(None, changes=False), is_open=False, has_oidc=True)
     site = Site(Exporter(Choices(), lambda: iter(())), list, Archive(None), access, oidc=OidcLogin(settings))
     away = await Browser(application(site)).get("/login/oidc")
     assert (away.status, "cannot be asked" in away.words, 'name="token"' in away.text) == (503, True, False)
+
+
+@pytest.mark.parametrize("lacking", ["authorization_endpoint", "token_endpoint", "jwks_uri"])
+async def test_a_discovery_document_that_lacks_something(browser: Browser, provider: Provider, lacking: str) -> None:
+    whole = dict(provider.metadata)
+    del provider.metadata[lacking]
+    refused = await browser.get("/login/oidc")
+    assert (refused.status, f"says nothing of {lacking}" in refused.words) == (502, True)
+    provider.metadata = whole  # it is mended, and read again
+    provider.claims = {"preferred_username": "alice"}
+    assert (await log_in(browser, provider)).status == 200
+
+
+@pytest.mark.parametrize("document", [[], "text", None, {"issuer": [], "token_endpoint": 1}])
+async def test_what_is_no_discovery_document(browser: Browser, provider: Provider, document: Any) -> None:
+    provider.metadata = document
+    assert (await browser.get("/login/oidc")).status == 502
+
+
+@pytest.mark.parametrize("key_set", [[], {}, {"keys": "none"}, {"keys": [1]}])
+async def test_what_are_no_keys(browser: Browser, provider: Provider, key_set: Any) -> None:
+    provider.key_set = key_set
+    refused = await log_in(browser, provider)
+    assert refused.status in (403, 502), refused.words
+
+
+async def test_the_server_holds_nothing_of_logins_that_have_begun(provider: Provider) -> None:
+    """So many of them keep nobody from ending one: another server with the same key ends it."""
+    settings = OidcSettings(provider.address, CLIENT, SECRET, "openid", "sub", "groups", "https://gk.example")
+    one, two = OidcLogin(settings), OidcLogin(settings)
+    two._key = one._key
+    url, cookie = await one.begin(Request({"type": "http", "method": "GET", "headers": []}), "/topics")
+    provider.asked = {name: values[0] for name, values in parse_qs(urlsplit(url).query).items()}
+    query = urlencode({"code": "c", "state": provider.asked["state"]}).encode()
+    back = Request({"type": "http", "method": "GET", "headers": [], "query_string": query})
+    assert await two.end(back, cookie) == OidcUser("1", (), "/topics")
+    for other in ("", "x", cookie[:-3] + "AAA"):
+        with pytest.raises(LoginFailed, match="did not begin in this browser"):
+            await one.end(back, other)
+
+
+async def test_an_address_counts_only_where_the_provider_has_verified_it(provider: Provider) -> None:
+    browser = browser_of(provider, "email")
+    for verified in (False, "true", None):
+        provider.claims = {"email": "bob@example.com", "email_verified": verified}
+        refused = await log_in(browser, provider)
+        assert (refused.status, "has not verified" in refused.words) == (403, True)
+    provider.claims = {"email": "bob@example.com", "email_verified": True}
+    assert (await log_in(browser, provider)).status == 200
+
+
+def test_the_name_is_one_that_users_cannot_choose(tmp_path: Path) -> None:
+    (tmp_path / "oidc.toml").write_text('issuer = "https://i"\nclient_id = "c"')
+    assert read_oidc(str(tmp_path / "oidc.toml")).user_claim == "sub"
 
 
 @pytest.mark.parametrize(

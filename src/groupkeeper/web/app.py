@@ -57,6 +57,7 @@ _KEPT_S = 2.0
 _MOST_KEPT = 64
 
 _OF_ADDRESSES = "/?&=%;+~,:@!$'()*-._"
+_LONGEST_TARGET = 1000
 _HISTORY_MS = 24 * 3600 * 1000
 
 
@@ -180,7 +181,7 @@ class Site:
         try:
             url, cookie = await self._oidc.begin(request, target)
         except LoginFailed as failed:
-            return html_answer(self._login_page(f"{failed}.", target), 503)
+            return html_answer(self._login_page(f"{failed}.", target), failed.status)
         answer = RedirectResponse(url, 303, HEADERS)
         _set_cookie(answer, request, f"{cookie_name(request)}-login", cookie, BEGUN_S, from_elsewhere=True)
         return answer
@@ -190,7 +191,7 @@ class Site:
         try:
             user = await self._oidc.end(request, request.cookies.get(f"{cookie_name(request)}-login", ""))
         except LoginFailed as failed:
-            return html_answer(self._login_page(f"{failed}.", "/"), 403)
+            return html_answer(self._login_page(f"{failed}.", "/"), failed.status)
         # A redirect would still be of the other site, and the browser would keep the session's cookie back.
         refresh = {"Refresh": f"0;url={quote(user.target, safe=_OF_ADDRESSES)}"}
         answer = html_answer(parts.logged_in_page(user.target, self._nobody()), more=refresh)
@@ -457,8 +458,13 @@ def _csv(name: str, text: str) -> Response:
 
 
 def _own(target: str) -> str:
-    """Where a login leads to: to no other site."""
-    is_own = target.startswith("/") and not target.startswith(("//", "/\\")) and target.isprintable()
+    """Where a login leads to: to no other site, and to no address that is too long for a cookie."""
+    is_own = (
+        len(target) <= _LONGEST_TARGET
+        and target.startswith("/")
+        and not target.startswith(("//", "/\\"))
+        and target.isprintable()
+    )
     return target if is_own else "/"
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import secrets
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
@@ -18,14 +18,21 @@ DONE = "/login/oidc/done"
 """The path to which the provider sends users back."""
 
 BEGUN_S = 600
-_MOST_BEGUN = 1000
 _TIMEOUT_S = 10.0
 _ALGORITHMS = frozenset({"RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"})
 """Those by which only the provider can sign."""
 
 
+_NEEDED = ("authorization_endpoint", "token_endpoint", "jwks_uri")
+_DIRECT, _CIPHER = "dir", "A256GCM"
+
+
 class LoginFailed(Exception):
-    """Why nobody was logged in, for the user."""
+    """Why nobody was logged in, for the user. ``status``: that of HTTP."""
+
+    def __init__(self, reason: str, status: int = 403) -> None:
+        super().__init__(reason)
+        self.status = status
 
 
 class OidcSettings(NamedTuple):
@@ -63,7 +70,7 @@ def _settings(document: Mapping[str, Any], folder: Path) -> OidcSettings:
         client_id,
         secret_of(table.where, "client_secret", given, folder) if given else "",
         table.take("scope", as_text, "openid profile email"),
-        table.take("user_claim", as_text, "preferred_username"),
+        table.take("user_claim", as_text, "sub"),
         table.take("groups_claim", as_text, "groups"),
         table.take("public_url", as_text, "").rstrip("/"),
     )
@@ -79,7 +86,9 @@ def _settings(document: Mapping[str, Any], folder: Path) -> OidcSettings:
 
 
 class OidcLogin:
-    """Logins that have begun and have not ended are held in memory, each bound to its browser by a cookie."""
+    """The server holds nothing of logins that have begun and have not ended: the browser has it, in a cookie that only
+    this server can read and write.
+    """
 
     def __init__(self, settings: OidcSettings) -> None:
         """Raises ImportError where Authlib is not installed."""
@@ -87,10 +96,16 @@ class OidcLogin:
         from authlib.integrations.starlette_client import OAuth
         from httpx2 import HTTPError
         from joserfc.errors import JoseError
+        from joserfc.jwe import JWERegistry
+        from joserfc.jwk import OctKey
 
-        self._errors = (AuthlibBaseError, JoseError, HTTPError, ValueError)
+        self._refusals = (AuthlibBaseError, JoseError)
+        self._away = HTTPError
+        # Authlib stumbles over documents of another shape.
+        self._unfit = (ValueError, RuntimeError, AttributeError, TypeError, LookupError)
         self._settings = settings
-        self._begun: dict[str, tuple[float, str, dict[str, Any]]] = {}
+        self._key = OctKey.generate_key(256)
+        self._registry = JWERegistry(algorithms=[_DIRECT, _CIPHER])
         kwargs = {"scope": settings.scope, "code_challenge_method": "S256", "timeout": _TIMEOUT_S}
         if not settings.client_secret:
             kwargs["token_endpoint_auth_method"] = "none"
@@ -111,41 +126,72 @@ class OidcLogin:
         session: dict[str, Any] = {}
         request.scope["session"] = session
         base = self._settings.public_url or str(request.base_url).rstrip("/")
-        try:
-            metadata = await self._provider.load_server_metadata()
-            if str(metadata.get("issuer", "")).rstrip("/") != self._settings.issuer:
-                raise LoginFailed(f"{self._settings.issuer} says that it is {metadata.get('issuer')}")
-            offered = metadata.get("id_token_signing_alg_values_supported", ["RS256"])
-            metadata["id_token_signing_alg_values_supported"] = [each for each in offered if each in _ALGORITHMS]
+        with self._told():
+            await self._learn()
             answer = await self._provider.authorize_redirect(request, base + DONE)
-        except self._errors as error:
-            raise LoginFailed(f"{self._settings.issuer} cannot be asked: {type(error).__name__}: {error}") from None
-        now_s = time.monotonic()
-        self._begun = {key: begun for key, begun in self._begun.items() if now_s - begun[0] < BEGUN_S}
-        if len(self._begun) >= _MOST_BEGUN:
-            del self._begun[next(iter(self._begun))]
-        cookie = secrets.token_urlsafe(32)
-        self._begun[cookie] = (now_s, target, session)
-        return answer.headers["location"], cookie
+        return answer.headers["location"], self._sealed({"target": target, "session": session})
 
     async def end(self, request: Request, cookie: str) -> OidcUser:
         """Who the provider says has logged in. Raises LoginFailed."""
-        begun_s, target, session = self._begun.pop(cookie, (0.0, "/", {}))
-        if not session or time.monotonic() - begun_s >= BEGUN_S:
-            raise LoginFailed("the login did not begin in this browser, or too long ago")
-        request.scope["session"] = session
-        wanted = {
-            "iss": {"value": self._provider.server_metadata["issuer"]},
-            "aud": {"value": self._settings.client_id},
-        }
-        try:
+        begun = self._opened(cookie)
+        request.scope["session"] = begun["session"]
+        with self._told():
+            await self._learn()
+            wanted = {"iss": {"value": self._provider.server_metadata["issuer"]},
+                      "aud": {"value": self._settings.client_id}}  # fmt: skip
             token = await self._provider.authorize_access_token(request, claims_options=wanted)
-        except self._errors as error:
-            raise LoginFailed(f"{self._settings.issuer} let nobody in: {error}") from None
         claims = token.get("userinfo") or {}
         name = claims.get(self._settings.user_claim) or ""
         if not isinstance(name, str) or not is_name(name):
-            raise LoginFailed(f"{self._settings.issuer} gives no name of the user as {self._settings.user_claim}")
+            raise LoginFailed(f"{self.issuer} gives no name of the user as {self._settings.user_claim}")
+        if self._settings.user_claim == "email" and claims.get("email_verified") is not True:
+            raise LoginFailed(f"{self.issuer} has not verified the address {name}")
         teams = claims.get(self._settings.teams_claim) or ()
         teams = [teams] if isinstance(teams, str) else teams
-        return OidcUser(name, tuple(each for each in teams if isinstance(each, str)), target)
+        return OidcUser(name, tuple(each for each in teams if isinstance(each, str)), begun["target"])
+
+    async def _learn(self) -> None:
+        """Read what the provider says of itself, once it says all that is needed. Raises LoginFailed."""
+        metadata = await self._provider.load_server_metadata()
+        said = metadata.get("issuer")
+        reason = ""
+        if str(said or "").rstrip("/") != self.issuer:
+            reason = f"{self.issuer} says that it is {said}"
+        elif missing := [each for each in _NEEDED if not isinstance(metadata.get(each), str)]:
+            reason = f"{self.issuer} says nothing of {', '.join(missing)} in its discovery document"
+        offered = metadata.get("id_token_signing_alg_values_supported", ["RS256"])
+        metadata["id_token_signing_alg_values_supported"] = [each for each in offered if each in _ALGORITHMS]
+        if reason:
+            metadata.clear()  # so that it is read again for the next login
+            raise LoginFailed(reason, 502)
+
+    @contextmanager
+    def _told(self) -> Iterator[None]:
+        """What Authlib raises, in words. Raises LoginFailed."""
+        try:
+            yield
+        except self._away as failure:
+            reason = f"{self.issuer} cannot be asked: {type(failure).__name__}: {failure}"
+            raise LoginFailed(reason, 503) from None
+        except self._refusals as refusal:
+            raise LoginFailed(f"{self.issuer} has not logged you in: {refusal}") from None
+        except self._unfit as problem:
+            self._provider.server_metadata.clear()
+            reason = f"{self.issuer} answers what makes no sense: {type(problem).__name__}: {problem}"
+            raise LoginFailed(reason, 502) from None
+
+    def _sealed(self, begun: Mapping[str, Any]) -> str:
+        from joserfc import jwt
+
+        claims = {**begun, "exp": int(time.time()) + BEGUN_S}
+        return jwt.encode({"alg": _DIRECT, "enc": _CIPHER}, claims, self._key, registry=self._registry)
+
+    def _opened(self, cookie: str) -> Mapping[str, Any]:
+        from joserfc import jwt
+
+        try:
+            begun: Mapping[str, Any] = jwt.decode(cookie, self._key, registry=self._registry).claims
+            jwt.JWTClaimsRegistry(exp={"essential": True}).validate(dict(begun))
+        except (*self._refusals, ValueError):
+            raise LoginFailed("the login did not begin in this browser, or too long ago") from None
+        return begun
