@@ -9,7 +9,7 @@ from importlib import import_module
 from typing import Any
 
 import pytest
-from tests.unit.broker.peer import Peer
+from tests.unit.broker.peer import UNKNOWN_ID, Peer
 from tools.protocol.generate import SCHEMAS as SCHEMA_FILE
 from tools.protocol.schema import Message, Struct, load
 
@@ -48,6 +48,9 @@ from groupkeeper.protocol.messages.delete_records_request import (
 from groupkeeper.protocol.messages.describe_configs_request import DescribeConfigsRequest, DescribeConfigsResource
 from groupkeeper.protocol.messages.describe_groups_request import DescribeGroupsRequest
 from groupkeeper.protocol.messages.describe_log_dirs_request import DescribableLogDirTopic, DescribeLogDirsRequest
+from groupkeeper.protocol.messages.describe_producers_request import DescribeProducersRequest
+from groupkeeper.protocol.messages.describe_producers_request import TopicRequest as DescribeProducersTopic
+from groupkeeper.protocol.messages.describe_producers_response import DescribeProducersResponse
 from groupkeeper.protocol.messages.describe_topic_partitions_request import DescribeTopicPartitionsRequest, TopicRequest
 from groupkeeper.protocol.messages.describe_user_scram_credentials_request import (
     DescribeUserScramCredentialsRequest,
@@ -79,6 +82,9 @@ from groupkeeper.protocol.messages.offset_fetch_request import (
 )
 from groupkeeper.protocol.messages.offset_fetch_response import OffsetFetchResponse
 from groupkeeper.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
+from groupkeeper.protocol.messages.share_fetch_request import FetchPartition as ShareFetchPartition
+from groupkeeper.protocol.messages.share_fetch_request import FetchTopic as ShareFetchTopic
+from groupkeeper.protocol.messages.share_fetch_request import ShareFetchRequest
 from groupkeeper.protocol.messages.share_group_heartbeat_request import ShareGroupHeartbeatRequest
 from groupkeeper.protocol.primitives import RootMessage
 
@@ -232,9 +238,15 @@ def wide_transaction() -> tuple[RootMessage, int]:
     ), 3
 
 
+def wide_share_fetch() -> tuple[RootMessage, int]:
+    topics = [ShareFetchTopic(UNKNOWN_ID, [ShareFetchPartition(i) for i in MANY])]
+    return ShareFetchRequest("g", "m", max_wait_ms=0, max_bytes=1, max_records=1, topics=topics), 2
+
+
 NAMES = [f"none{i}" for i in MANY]
 IN_TURNS = [
     wide_fetch(),
+    wide_share_fetch(),
     wide_transaction(),
     (MetadataRequest([MetadataRequestTopic(name=name) for name in NAMES], allow_auto_topic_creation=False), 9),
     (MetadataRequest([MetadataRequestTopic(i.to_bytes(16), None) for i in range(1, PARTITIONS)]), 13),
@@ -256,6 +268,18 @@ async def test_what_cannot_be_done_in_parts_is_done_in_turns(peer: Peer, asked: 
     api = TABLE[asked.API_KEY]
     api.load()
     assert await turns_of(api.handle(peer.broker, Call(api.key, version, 1, "c", asked))) > 2
+
+
+async def test_a_few_kilobytes_of_numbers_are_a_long_request(peer: Peer) -> None:
+    topics = [DescribeProducersTopic("wide", list(range(5_000)))]
+    answers = []
+
+    async def ask() -> None:
+        answers.append(await peer.ask(DescribeProducersRequest(topics), 0, DescribeProducersResponse))
+
+    assert await turns_of(ask()) > 5
+    ((topic,),) = [one.topics for one in answers]
+    assert [one.partition_index for one in topic.partitions] == list(range(5_000))
 
 
 async def test_topics_are_created_for_a_request_only_as_many_as_one_may_create(peer: Peer) -> None:

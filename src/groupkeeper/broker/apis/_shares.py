@@ -5,6 +5,7 @@ from __future__ import annotations
 from groupkeeper.broker.apis._groups import may, may_topic
 from groupkeeper.broker.authorizer import Operation
 from groupkeeper.broker.features import feature_level
+from groupkeeper.broker.network.long_requests import in_turns
 from groupkeeper.coordinator.share_partition.batch import AcknowledgeType
 from groupkeeper.coordinator.share_partition.partition import Acknowledgement
 from groupkeeper.protocol.errors import (
@@ -20,7 +21,7 @@ from groupkeeper.protocol.errors import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from typing import Any, TypeVar
 
     from groupkeeper.broker.broker import Broker
@@ -61,7 +62,7 @@ async def acknowledge(
 ) -> dict[Place, KafkaError | None]:
     """The outcome of the acknowledgements of each partition: the error, or None when they are stored."""
     results: dict[Place, KafkaError | None] = {}
-    for place, batches in acknowledged.items():
+    async for place, batches in in_turns(acknowledged.items()):
         try:
             await _acknowledge(broker, call, request, place, batches)
             results[place] = None
@@ -97,9 +98,11 @@ def tell_leaders(
     """Names the leaders of partitions that this node does not lead; returns where they are."""
     leaders = set()
     for (topic_id, index), answer in answers.items():
+        if answer.error_code != NotLeaderOrFollower.code:
+            continue
         topic = broker.topics.by_id(topic_id)
         log = None if topic is None else topic.partition(index)
-        if log is not None and answer.error_code == NotLeaderOrFollower.code:
+        if log is not None:
             answer.current_leader = leader(log.placement.leader, log.placement.epoch)
             leaders.add(log.placement.leader)
     return [node(*one) for one in broker.endpoints(call.listener, leaders)] if leaders else []
@@ -121,9 +124,9 @@ def _checked(batches: Batches, *, may_renew: bool, wants_renewal: bool) -> list[
     return acknowledgements
 
 
-def by_topic(places: Iterable[Place]) -> dict[bytes, list[Place]]:
-    """Partitions grouped by their topic, in the order of their first one."""
-    grouped: dict[bytes, list[Place]] = {}
-    for place in places:
-        grouped.setdefault(place[0], []).append(place)
+async def by_topic(answers: Mapping[Place, N]) -> dict[bytes, list[N]]:
+    """The answers to partitions, grouped by their topic, in the order of the first one."""
+    grouped: dict[bytes, list[N]] = {}
+    async for (topic_id, _), answer in in_turns(answers.items()):
+        grouped.setdefault(topic_id, []).append(answer)
     return grouped

@@ -39,10 +39,7 @@ async def handle(broker: Broker, call: Call) -> RootMessage:
     endpoints = tell_leaders(broker, call, answers, LeaderIdAndEpoch, NodeEndpoint)
     return ShareAcknowledgeResponse(
         acquisition_lock_timeout_ms=broker.group_configs.of(group_id).effective.group_share_record_lock_duration_ms,
-        responses=[
-            ShareAcknowledgeTopicResponse(topic_id, [answers[place] for place in places])
-            for topic_id, places in by_topic(answers).items()
-        ],
+        responses=[ShareAcknowledgeTopicResponse(*topic) for topic in (await by_topic(answers)).items()],
         node_endpoints=endpoints,
     )
 

@@ -5,16 +5,18 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
 
 from groupkeeper.broker.apis._groups import may_topic
 from groupkeeper.broker.apis._shares import acknowledge, by_topic, check_member, tell_leaders
 from groupkeeper.broker.authorizer import Operation
 from groupkeeper.broker.broker import Broker
 from groupkeeper.broker.call import Call
+from groupkeeper.broker.network.long_requests import in_turns
 from groupkeeper.broker.shares.fetch import WantedRecords, fetch
 from groupkeeper.broker.shares.sessions import FINAL_EPOCH, FIRST_EPOCH, ShareSession
 from groupkeeper.protocol.errors import InvalidRequest, KafkaError, ShareSessionLimitReached, TopicAuthorizationFailed
-from groupkeeper.protocol.messages.share_fetch_request import ShareFetchRequest
+from groupkeeper.protocol.messages.share_fetch_request import FetchPartition, FetchTopic, ShareFetchRequest
 from groupkeeper.protocol.messages.share_fetch_response import (
     LeaderIdAndEpoch,
     NodeEndpoint,
@@ -38,8 +40,7 @@ async def handle(broker: Broker, call: Call) -> RootMessage:
         _check_renewal(request)
     acknowledged = {
         (topic.topic_id, part.partition_index): part.acknowledgement_batches
-        for topic in request.topics
-        for part in topic.partitions
+        async for topic, part in in_turns(_partitions(request))
     }
     if not any(acknowledged.values()):
         acknowledged = {}
@@ -50,7 +51,7 @@ async def handle(broker: Broker, call: Call) -> RootMessage:
     answers: dict[Place, PartitionData] = {}
     if not request.is_renew_ack and request.share_session_epoch != FINAL_EPOCH:
         answers = await _fetch(broker, call, request, session)
-    for place, error in results.items():
+    async for place, error in in_turns(results.items()):
         _add_result(answers.setdefault(place, PartitionData(place[1])), error)
     if request.share_session_epoch == FINAL_EPOCH:
         await broker.share_sessions.end(session)
@@ -59,12 +60,13 @@ async def handle(broker: Broker, call: Call) -> RootMessage:
         acquisition_lock_timeout_ms=broker.group_configs.of(
             session.group_id
         ).effective.group_share_record_lock_duration_ms,
-        responses=[
-            ShareFetchableTopicResponse(topic_id, [answers[place] for place in places])
-            for topic_id, places in by_topic(answers).items()
-        ],
+        responses=[ShareFetchableTopicResponse(*topic) for topic in (await by_topic(answers)).items()],
         node_endpoints=endpoints,
     )
+
+
+def _partitions(request: ShareFetchRequest) -> Iterator[tuple[FetchTopic, FetchPartition]]:
+    return ((topic, part) for topic in request.topics for part in topic.partitions)
 
 
 def _check_renewal(request: ShareFetchRequest) -> None:
@@ -97,12 +99,11 @@ async def _session(broker: Broker, call: Call, request: ShareFetchRequest) -> Sh
         if epoch == FINAL_EPOCH:
             return session
         session.advance()
-    for wanted in request.topics:
+    async for wanted, part in in_turns(_partitions(request)):
         topic = broker.topics.by_id(wanted.topic_id)
-        for part in wanted.partitions:
-            place = (wanted.topic_id, part.partition_index)
-            if session.add(place, None if topic is None else topic.name) and epoch != FIRST_EPOCH:
-                session.unanswered.add(place)
+        place = (wanted.topic_id, part.partition_index)
+        if session.add(place, None if topic is None else topic.name) and epoch != FIRST_EPOCH:
+            session.unanswered.add(place)
     session.forget((topic.topic_id, index) for topic in request.forgotten_topics_data for index in topic.partitions)
     return session
 
@@ -113,7 +114,7 @@ async def _fetch(
     """The response for each partition; partitions without changes are left out."""
     answers: dict[Place, PartitionData] = {}
     topics: dict[Place, str | None] = {}
-    for place, name in _rotated(session):
+    async for place, name in in_turns(_rotated(session)):
         if name is None or may_topic(broker, call, Operation.READ, name):
             topics[place] = name
         else:

@@ -9,7 +9,7 @@ from itertools import chain
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
-    from typing import Any, TypeVar
+    from typing import Any, Final, TypeVar
 
     from groupkeeper.broker.call import Call
     from groupkeeper.protocol.primitives import Message, RootMessage
@@ -63,6 +63,16 @@ _ARRAYS = {
     90: "groups.topics.partitions > groups.topics.partitions",
 }
 """By API key: the arrays of requests whose elements do not depend on one another, and those of the answers to them."""
+
+
+_LONG = 1 << 16
+LEAST_LONG: Final = 1 << 14
+"""Bytes of the shortest request that may be long: 4,000 numbers."""
+
+
+def is_long(api_key: int, size: int) -> bool:
+    """Whether a request of this many bytes may have elements that others must not wait for."""
+    return size > (LEAST_LONG if api_key in _OF_NUMBERS else _LONG)
 
 
 def room_of(api_key: int, size: int) -> int:

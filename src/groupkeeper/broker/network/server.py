@@ -16,7 +16,7 @@ from groupkeeper.broker.network.closing import CloseConnection
 from groupkeeper.broker.network.connection import Connection
 from groupkeeper.broker.network.connection_limits import ConnectionLimits
 from groupkeeper.broker.network.held_bytes import HeldBytes
-from groupkeeper.broker.network.long_requests import in_parts, room_of
+from groupkeeper.broker.network.long_requests import LEAST_LONG, in_parts, is_long, room_of
 from groupkeeper.broker.network.rated_log import RatedLog
 from groupkeeper.broker.settings.table import InvalidSetting
 from groupkeeper.native import mypyc_attr
@@ -28,6 +28,7 @@ from groupkeeper.protocol.primitives import LargeRequest, Message
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
+    from typing import Final
 
     from groupkeeper.broker.api_table import Reply
     from groupkeeper.broker.network.connection import Later
@@ -43,8 +44,8 @@ if TYPE_CHECKING:
 _log = getLogger("groupkeeper.broker")
 
 _RECEIVE_BUFFER = 1 << 18
-_PRODUCE, _FETCH = 0, 1
-_LONG_REQUEST = 1 << 16
+_PRODUCE: Final = 0
+_FETCH: Final = 1
 _LONG_ANSWER = 3000
 _THREADS = 4
 
@@ -214,7 +215,7 @@ class Server:
         if api is None:
             return self._answer_unsupported(header)
         size = len(frame) if is_counted else None
-        if len(frame) > _LONG_REQUEST:
+        if len(frame) > LEAST_LONG and is_long(api.key, len(frame)):
             frame = LargeRequest(frame)
             frame.room = room_of(api.key, len(frame))
             if api.key != _PRODUCE:  # the elements of Produce are few beside its records

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 _READ_AHEAD = 1 << 20
 """Bytes read of a partition at most, unless the member insists on more: it gets few records of what could be read."""
+_TURN = 500
+"""Partitions that are looked up before others have their turn."""
 
 
 class WantedRecords(NamedTuple):
@@ -118,7 +120,9 @@ class _ShareFetch:
         """The existing partitions; for others the answer has an error, unless it is too early for that."""
         led: dict[Place, LedPartition] = {}
         topics = self._partitions.broker.topics
-        for place, name in self._wanted.topics.items():
+        for number, (place, name) in enumerate(self._wanted.topics.items(), 1):
+            if number % _TURN == 0:
+                await asyncio.sleep(0)
             topic_id, index = place
             topic = topics.by_id(topic_id)
             log = None if topic is None else topic.partition(index)
