@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from groupkeeper.coordinator.coordinator import Coordinator
-from groupkeeper.coordinator.kernel.result import Call, Meter, Parked, Record, RegexLookup, Result, Work
+from groupkeeper.coordinator.kernel.result import Arm, Call, Meter, Parked, Record, RegexLookup, Result, Work
 from groupkeeper.coordinator.kernel.settings import Settings, SettingsChange
-from groupkeeper.coordinator.kernel.timers import Arm, TimerKey
+from groupkeeper.coordinator.kernel.timers import TimerKey
 from groupkeeper.coordinator.kernel.topics_image import TopicsChange, TopicsImage
 from groupkeeper.coordinator.share.work import ShareErrors
 from groupkeeper.protocol.errors import KafkaError

@@ -7,13 +7,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from importlib import import_module
-from typing import Any, ClassVar, Generic, Protocol
+from typing import Any, ClassVar, Final, Generic, Protocol
 
 from groupkeeper.coordinator.kernel.group import AnyGroup
 from groupkeeper.coordinator.kernel.group_state import GroupType
-from groupkeeper.coordinator.kernel.result import Call, Record, Released, Result
+from groupkeeper.coordinator.kernel.result import Arm, Call, Record, Released, Result
 from groupkeeper.coordinator.kernel.settings import Settings
-from groupkeeper.coordinator.kernel.timers import Arm, TimerKey
+from groupkeeper.coordinator.kernel.timers import TimerKey
 from groupkeeper.coordinator.kernel.topics_image import TopicsImage
 from groupkeeper.native import mypyc_attr
 from groupkeeper.protocol.errors import InconsistentGroupProtocol, KafkaError
@@ -38,7 +38,7 @@ TYPE_BY_API_KEY: Mapping[int, GroupType] = {
 }
 """APIs that concern one type of group only."""
 
-_RETRY_MS = 500
+_RETRY_MS: Final = 500
 """As Kafka's timers."""
 _LOADED: dict[GroupType, Row[Any]] = {}
 _BY_KEY: dict[type, Row[Any]] = {}

@@ -7,8 +7,7 @@ from collections.abc import Mapping, Set
 from groupkeeper.coordinator.kernel.group import Group
 from groupkeeper.coordinator.kernel.group_state import GroupState
 from groupkeeper.coordinator.kernel.hash_order import in_hash_order
-from groupkeeper.coordinator.kernel.result import Call, Record, Result
-from groupkeeper.coordinator.kernel.timers import Disarm
+from groupkeeper.coordinator.kernel.result import Call, Disarm, Record, Result
 from groupkeeper.coordinator.offsets.commit import all_offset_tombstones
 from groupkeeper.coordinator.rows import row_of
 from groupkeeper.coordinator.state import StateView

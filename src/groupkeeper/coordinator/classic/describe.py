@@ -30,7 +30,7 @@ def _describe(state: StateView, version: int, group_id: str) -> DescribedGroup:
         group = state.require(group_id, ClassicGroup)
     except GroupIdNotFound as error:
         if version >= FIRST_DESCRIBE_VERSION_WITH_NOT_FOUND:
-            return describe_failure(group_id, error, GroupState.DEAD)
+            return describe_failure(group_id, error, is_dead=True)
         return DescribedGroup(group_id=group_id, group_state=GroupState.DEAD.value)
     is_stable = group.state is GroupState.STABLE
     protocol_name = group.roster.protocol_name if is_stable else None

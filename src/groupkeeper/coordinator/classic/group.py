@@ -13,7 +13,6 @@ from dataclasses import dataclass, field, replace
 from typing import ClassVar, TypeAlias
 
 from groupkeeper.coordinator.kernel.group_state import GroupState, GroupType
-from groupkeeper.coordinator.kernel.soft import GroupChange
 from groupkeeper.coordinator.kernel.value_map import ValueMap
 from groupkeeper.protocol.codec import MalformedMessage, decode_prefix
 from groupkeeper.protocol.messages.consumer_protocol_subscription import ConsumerProtocolSubscription
@@ -89,17 +88,19 @@ class Roster:
 
     def with_members(self, members: Iterable[Member]) -> Roster:
         """Replaces all members."""
-        kept = ValueMap((member.member_id, member) for member in members)
-        offers = Counter(name for member in kept.values() for name in {name for name, _ in member.protocols})
-        by_instance = ((one.instance_id, one.member_id) for one in kept.values() if one.instance_id is not None)
-        return replace(self, members=kept, member_id_by_instance=ValueMap(by_instance), offers=ValueMap(offers))
+        kept = {member.member_id: member for member in members}
+        offers = Counter([name for member in kept.values() for name in {name for name, _ in member.protocols}])
+        by_instance = {one.instance_id: one.member_id for one in kept.values() if one.instance_id is not None}
+        return replace(
+            self, members=ValueMap(kept), member_id_by_instance=ValueMap(by_instance), offers=ValueMap(offers)
+        )
 
     def _offers_with(self, member: Member | None, *, instead_of: Member | None) -> ValueMap[str, int]:
         offers = self.offers
         for one, by in ((member, 1), (instead_of, -1)):
             names = () if one is None else {name for name, _ in one.protocols}
             counts = {name: offers.get(name, 0) + by for name in names}
-            offers = offers.having(counts).without(*(name for name, count in counts.items() if not count))
+            offers = offers.having(counts).without(*[name for name, count in counts.items() if not count])
         return offers
 
     def is_common(self, protocol_name: str) -> bool:
@@ -195,22 +196,15 @@ class Soft:
 NOTHING_SOFT = Soft()
 
 
-@dataclass(frozen=True, slots=True)
-class ClassicChange(GroupChange):
-    """Replaces the soft part of a classic group. Only the coordinator creates it, and only `Coordinator.apply` applies
-    it.
-    """
-
+class _Classic:
+    __slots__ = ()
     group_type: ClassVar = GroupType.CLASSIC
-    group_id: str
-    soft: Soft
 
 
 @dataclass(frozen=True, slots=True)
-class ClassicGroup:
+class ClassicGroup(_Classic):
     """A classic group, or a simple one: a group that only holds offsets is a classic group without protocol type."""
 
-    group_type: ClassVar = GroupType.CLASSIC
     group_id: str
     stored: Roster
     soft: Soft = NOTHING_SOFT

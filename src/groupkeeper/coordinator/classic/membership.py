@@ -21,12 +21,12 @@ from groupkeeper.coordinator.classic.step import (
     note_sync,
     rebalance_without_dropped,
     remove_members,
+    session_of,
     settle_join_phase,
 )
-from groupkeeper.coordinator.kernel.group_state import GroupState
-from groupkeeper.coordinator.kernel.result import Call, Result
+from groupkeeper.coordinator.kernel.result import Arm, Call, Result
 from groupkeeper.coordinator.kernel.settings import Settings
-from groupkeeper.coordinator.kernel.timers import Arm, JoinPhase, MemberSession, SyncPhase
+from groupkeeper.coordinator.kernel.timers import JoinPhase, MemberSession, SyncPhase
 from groupkeeper.protocol.errors import (
     NONE,
     InconsistentGroupProtocol,
@@ -93,11 +93,10 @@ def heartbeat(group: ClassicGroup | None, request: HeartbeatRequest) -> Result:
     roster = group.roster
     check_member(roster, request.member_id, request.group_instance_id)
     check_generation(roster, request.generation_id)
-    timeout_ms = roster.members[request.member_id].session_timeout_ms
     is_joining = isinstance(group.soft.rebalance, Joining)
     return Result(
         HeartbeatResponse(error_code=RebalanceInProgress.code if is_joining else NONE),
-        timers=(Arm(MemberSession(request.group_id, request.member_id), timeout_ms),),
+        timers=(session_of(request.group_id, roster.members[request.member_id]),),
     )
 
 
@@ -201,9 +200,9 @@ def retry_timer(timer: MemberSession | JoinPhase | SyncPhase) -> Arm:
 
 
 def _joined(group: ClassicGroup | None, group_id: str) -> ClassicGroup:
-    """The group if it has members."""
+    """The group, if there is one that a member may be in."""
     if not group_id:
         raise InvalidGroupId
-    if group is None or group.state is GroupState.EMPTY:
+    if group is None:
         raise UnknownMemberId
     return group

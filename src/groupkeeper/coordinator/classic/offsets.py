@@ -5,10 +5,9 @@
 from __future__ import annotations
 
 from groupkeeper.coordinator.classic.group import ClassicGroup, Syncing
-from groupkeeper.coordinator.classic.step import check_generation, check_member
+from groupkeeper.coordinator.classic.step import check_generation, check_member, session_of
 from groupkeeper.coordinator.kernel.group_state import GroupState
-from groupkeeper.coordinator.kernel.result import Call
-from groupkeeper.coordinator.kernel.timers import Arm, MemberSession
+from groupkeeper.coordinator.kernel.result import Arm, Call
 from groupkeeper.coordinator.kernel.topics_image import TopicsImage
 from groupkeeper.protocol.errors import NonEmptyGroup, RebalanceInProgress, UnknownMemberId
 from groupkeeper.protocol.messages.offset_commit_request import OffsetCommitRequest
@@ -30,7 +29,7 @@ def check_commit(group: ClassicGroup, topics: TopicsImage, call: Call, request: 
     check_generation(roster, generation)
     if type(group.soft.rebalance) is Syncing:
         raise RebalanceInProgress
-    return (Arm(MemberSession(request.group_id, member_id), roster.members[member_id].session_timeout_ms),)
+    return (session_of(request.group_id, roster.members[member_id]),)
 
 
 def check_transaction(group: ClassicGroup, topics: TopicsImage, request: TxnOffsetCommitRequest) -> None:

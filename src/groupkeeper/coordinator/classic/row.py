@@ -10,9 +10,9 @@ from groupkeeper.coordinator.classic import offsets as offset_rules
 from groupkeeper.coordinator.classic.group import ClassicGroup, Syncing
 from groupkeeper.coordinator.classic.record import group_tombstone, read_roster
 from groupkeeper.coordinator.kernel.group_state import GroupType
-from groupkeeper.coordinator.kernel.result import Call, Record, Released, Result
+from groupkeeper.coordinator.kernel.result import Arm, Call, Record, Released, Result
 from groupkeeper.coordinator.kernel.settings import Settings
-from groupkeeper.coordinator.kernel.timers import Arm, JoinPhase, MemberSession, SyncPhase, TimerKey
+from groupkeeper.coordinator.kernel.timers import JoinPhase, MemberSession, SyncPhase, TimerKey
 from groupkeeper.coordinator.rows import ClassicRequest, Row
 from groupkeeper.coordinator.state import StateView
 from groupkeeper.protocol.errors import NotCoordinator

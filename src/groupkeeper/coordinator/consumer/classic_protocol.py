@@ -23,9 +23,9 @@ from groupkeeper.coordinator.consumer.group import (
 from groupkeeper.coordinator.consumer.regex import follow_subscription
 from groupkeeper.coordinator.consumer.step import Step
 from groupkeeper.coordinator.epochs.group import LEFT_STATICALLY_EPOCH
-from groupkeeper.coordinator.kernel.result import Call, Result
+from groupkeeper.coordinator.kernel.result import Arm, Call, Disarm, Result
 from groupkeeper.coordinator.kernel.settings import Settings
-from groupkeeper.coordinator.kernel.timers import Arm, ClassicRejoin, ClassicResync, Disarm
+from groupkeeper.coordinator.kernel.timers import ClassicRejoin, ClassicResync
 from groupkeeper.coordinator.kernel.topics_image import TopicsImage
 from groupkeeper.coordinator.rows import ClassicRequest
 from groupkeeper.protocol.codec import MalformedMessage

@@ -20,14 +20,12 @@ from groupkeeper.coordinator.consumer import records as consumer_records
 from groupkeeper.coordinator.consumer.group import ClassicMetadata, ConsumerGroup, ConsumerMember
 from groupkeeper.coordinator.consumer.replay import LOG
 from groupkeeper.coordinator.consumer.step import Step
-from groupkeeper.coordinator.kernel.result import Record, Released, Result
+from groupkeeper.coordinator.kernel.result import Arm, Disarm, Record, Released, Result
 from groupkeeper.coordinator.kernel.settings import Settings
 from groupkeeper.coordinator.kernel.timers import (
-    Arm,
     ClassicRejoin,
     ClassicResync,
     ConsumerSession,
-    Disarm,
     JoinPhase,
     MemberSession,
     Revocation,

@@ -10,7 +10,6 @@ from groupkeeper.coordinator.assignors.spec import TargetAssignment
 from groupkeeper.coordinator.classic.group import Protocols
 from groupkeeper.coordinator.epochs.group import EpochGroup, reconciled_state
 from groupkeeper.coordinator.kernel.group_state import GroupState, GroupType
-from groupkeeper.coordinator.kernel.soft import GroupChange
 from groupkeeper.coordinator.kernel.topics_image import TopicsImage
 from groupkeeper.protocol.primitives import ZERO_UUID
 
@@ -80,15 +79,6 @@ class ConsumerSoft:
     """Version of the topics with which the subscribed ones were last compared."""
     is_resolving: bool = False
     """Whether regular expressions are being resolved."""
-
-
-@dataclass(frozen=True, slots=True)
-class ConsumerChange(GroupChange):
-    """Replaces the soft part of a consumer group; applied by `Coordinator.apply` only."""
-
-    group_type: ClassVar = GroupType.CONSUMER
-    group_id: str
-    soft: ConsumerSoft
 
 
 @dataclass(slots=True)

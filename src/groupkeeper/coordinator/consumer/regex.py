@@ -8,16 +8,11 @@ from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from groupkeeper.coordinator.consumer import records as consumer_records
-from groupkeeper.coordinator.consumer.group import (
-    ConsumerChange,
-    ConsumerGroup,
-    ConsumerMember,
-    ConsumerSoft,
-    ResolvedRegex,
-)
+from groupkeeper.coordinator.consumer.group import ConsumerGroup, ConsumerMember, ConsumerSoft, ResolvedRegex
 from groupkeeper.coordinator.consumer.step import Step
 from groupkeeper.coordinator.kernel.result import Call, RegexLookup, Result
 from groupkeeper.coordinator.kernel.settings import Settings
+from groupkeeper.coordinator.kernel.soft import GroupChange
 from groupkeeper.coordinator.state import StateView
 from groupkeeper.protocol.errors import InvalidRegularExpression
 
@@ -129,4 +124,4 @@ def lookup_failed(state: StateView, group_id: str) -> Result:
     if group is None:
         return Result()
     soft = ConsumerSoft(group.soft.checked_version)
-    return Result(soft=(ConsumerChange(group.group_id, soft),))
+    return Result(soft=(GroupChange(group.group_type, group.group_id, soft),))

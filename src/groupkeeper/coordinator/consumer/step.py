@@ -8,19 +8,13 @@ from typing import ClassVar
 from groupkeeper.coordinator.assignors import ASSIGNORS
 from groupkeeper.coordinator.assignors.spec import GroupSpec, MemberSpec, TargetAssignment
 from groupkeeper.coordinator.consumer import records as consumer_records
-from groupkeeper.coordinator.consumer.group import (
-    UNREVOKED_PARTITIONS,
-    ConsumerChange,
-    ConsumerGroup,
-    ConsumerMember,
-    ConsumerSoft,
-)
+from groupkeeper.coordinator.consumer.group import UNREVOKED_PARTITIONS, ConsumerGroup, ConsumerMember, ConsumerSoft
 from groupkeeper.coordinator.consumer.reconcile import Goal, ReportedPartitions, reconcile
 from groupkeeper.coordinator.consumer.replay import LOG
 from groupkeeper.coordinator.epochs.step import EpochStep
-from groupkeeper.coordinator.kernel.result import Meter, RegexLookup, Result
+from groupkeeper.coordinator.kernel.result import Disarm, Meter, RegexLookup, Result
 from groupkeeper.coordinator.kernel.settings import Settings
-from groupkeeper.coordinator.kernel.timers import ClassicRejoin, ClassicResync, ConsumerSession, Disarm, Revocation
+from groupkeeper.coordinator.kernel.timers import ClassicRejoin, ClassicResync, ConsumerSession, Revocation
 from groupkeeper.coordinator.kernel.topics_image import TopicsImage
 from groupkeeper.protocol.errors import UnknownServerError
 
@@ -32,7 +26,6 @@ class Step(EpochStep[ConsumerGroup]):
     revocation = Revocation
     revoking = UNREVOKED_PARTITIONS
     rebalance = Meter.CONSUMER_GROUP_REBALANCE
-    change = ConsumerChange
     soft: ConsumerSoft
 
     @property

@@ -6,9 +6,8 @@ from typing import Any, ClassVar
 
 from groupkeeper.coordinator.epochs.group import G
 from groupkeeper.coordinator.epochs.step import EpochStep
-from groupkeeper.coordinator.kernel.result import Record, Result
+from groupkeeper.coordinator.kernel.result import Arm, Record, Result
 from groupkeeper.coordinator.kernel.settings import Settings
-from groupkeeper.coordinator.kernel.timers import Arm
 from groupkeeper.coordinator.rows import Row
 from groupkeeper.coordinator.state import StateView
 

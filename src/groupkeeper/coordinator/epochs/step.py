@@ -8,9 +8,19 @@ from typing import Any, ClassVar, Generic
 
 from groupkeeper.coordinator.epochs.group import LEFT_STATICALLY_EPOCH, G
 from groupkeeper.coordinator.epochs.log import GroupLog
-from groupkeeper.coordinator.kernel.result import Meter, Parked, Record, RegexLookup, Released, Result, Work
+from groupkeeper.coordinator.kernel.result import (
+    Arm,
+    Disarm,
+    Meter,
+    Parked,
+    Record,
+    RegexLookup,
+    Released,
+    Result,
+    Work,
+)
 from groupkeeper.coordinator.kernel.settings import Settings
-from groupkeeper.coordinator.kernel.timers import Arm, Disarm
+from groupkeeper.coordinator.kernel.soft import GroupChange
 from groupkeeper.coordinator.kernel.topics_image import TopicsImage
 from groupkeeper.protocol.primitives import Message
 
@@ -21,7 +31,7 @@ class EpochStep(Generic[G]):
     Attributes:
         log: how groups of the type are written. records: the module that makes their records.
         session, revocation: the type's timers; None where members have nothing to revoke. revoking: the state of a
-        member that has to revoke something. rebalance: what counts as a rebalance. change: what replaces the soft part.
+        member that has to revoke something. rebalance: what counts as a rebalance.
         group: the group after the records written so far. logged: the group as the log has it. soft: its new soft
         state. settings: of the group. topics: the topics of the cluster. now_ms: when the operation takes place.
     """
@@ -32,7 +42,6 @@ class EpochStep(Generic[G]):
     revocation: ClassVar[type[Any] | None] = None
     revoking: ClassVar[int] = -1
     rebalance: ClassVar[Meter]
-    change: ClassVar[type[Any]]
 
     def __init__(self, group: G, settings: Settings, topics: TopicsImage, now_ms: int) -> None:
         self.group: G = group
@@ -173,7 +182,7 @@ class EpochStep(Generic[G]):
             response,
             records=tuple(self._records),
             timers=tuple(self._timers),
-            soft=(self.change(self.group.group_id, self.soft),) if is_changed else (),
+            soft=(GroupChange(self.group.group_type, self.group.group_id, self.soft),) if is_changed else (),
             marks=tuple(self._marks),
             released=tuple(self._released),
             lookups=tuple(self._lookups),

@@ -6,16 +6,20 @@ from groupkeeper.coordinator.kernel.group_state import GroupState
 from groupkeeper.protocol.errors import KafkaError
 from groupkeeper.protocol.messages import consumer_group_describe_response, describe_groups_response
 
+_DEAD = GroupState.DEAD.value
+
 
 def describe_failure(
-    group_id: str, error: KafkaError, state: GroupState | None = None
+    group_id: str, error: KafkaError, *, is_dead: bool = False
 ) -> describe_groups_response.DescribedGroup:
-    """One group's failure in DescribeGroups; the message is for version 6, where a group that is not found has one."""
+    """One group's failure in DescribeGroups. `is_dead` is for version 6, where a group that is not found is Dead, and
+    has a message.
+    """
     return describe_groups_response.DescribedGroup(
         error_code=error.code,
-        error_message=error.message if state is GroupState.DEAD else None,
+        error_message=error.message if is_dead else None,
         group_id=group_id,
-        group_state="" if state is None else state.value,
+        group_state=_DEAD if is_dead else "",
     )
 
 

@@ -19,7 +19,7 @@ from enum import Enum
 from typing import NamedTuple, TypeAlias
 
 from groupkeeper.coordinator.kernel.soft import SoftChange
-from groupkeeper.coordinator.kernel.timers import Arm, Disarm
+from groupkeeper.coordinator.kernel.timers import TimerKey
 from groupkeeper.native import mypyc_attr
 from groupkeeper.protocol.offsets_topic import Entry, Tombstone
 from groupkeeper.protocol.primitives import Message
@@ -81,6 +81,26 @@ class Call:
         self.client_host = client_host
         self.fresh_id = fresh_id
         self.regex_trouble = regex_trouble
+
+
+@dataclass(slots=True, init=False)
+class Arm:
+    """Let `timer` expire `after_ms` from now; replaces an earlier deadline of the same key, unless that one is kept."""
+
+    timer: TimerKey
+    after_ms: int
+    keeps_earlier: bool = False
+
+    def __init__(self, timer: TimerKey, after_ms: int, keeps_earlier: bool = False) -> None:
+        self.timer = timer
+        self.after_ms = after_ms
+        self.keeps_earlier = keeps_earlier
+
+
+class Disarm(NamedTuple):
+    """Remove `timer`; nothing happens when it is not armed."""
+
+    timer: TimerKey
 
 
 class Parked(Enum):

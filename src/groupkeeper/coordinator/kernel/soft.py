@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from dataclasses import dataclass
+from typing import Any
 
 from groupkeeper.coordinator.kernel.group_state import GroupType
 
 
 class SoftChange:
-    """A change of that state, applied only by `Coordinator.apply`. Each group type has its own kind."""
+    """A change of that state, applied only by `Coordinator.apply`."""
 
     __slots__ = ()
 
 
+@dataclass(frozen=True, slots=True)
 class GroupChange(SoftChange):
     """Replaces the soft part of a group. If the group does not exist, or has another type, nothing changes."""
 
-    __slots__ = ()
-
-    group_type: ClassVar[GroupType]
+    group_type: GroupType
     group_id: str
     soft: Any

@@ -121,18 +121,3 @@ StreamsTimer: TypeAlias = StreamsSession | StreamsRevocation | StreamsDelay
 TimerKey: TypeAlias = (
     MemberSession | JoinPhase | SyncPhase | OffsetExpiration | ConsumerTimer | ShareSession | StreamsTimer
 )
-
-
-@dataclass(slots=True)
-class Arm:
-    """Let `timer` expire `after_ms` from now; replaces an earlier deadline of the same key, unless that one is kept."""
-
-    timer: TimerKey
-    after_ms: int
-    keeps_earlier: bool = False
-
-
-class Disarm(NamedTuple):
-    """Remove `timer`; nothing happens when it is not armed."""
-
-    timer: TimerKey

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import ItemsView, Iterable, Iterator, Mapping, ValuesView
-from itertools import chain
-from typing import Any, TypeVar
+from collections.abc import ItemsView, Iterator, Mapping, ValuesView
+from typing import Any, Generic, TypeVar, overload
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -13,17 +12,17 @@ _GONE: Any = ...
 """Stands for a key that was removed."""
 
 
-class ValueMap(Mapping[K, V]):
-    """A mapping in the order of a dict. A copy that differs in one key costs the square root of the size, so that a
-    group of many members is not copied for each one.
+class ValueMap(Generic[K, V]):
+    """As a dict, and in its order. A copy that differs in one key costs the square root of the size, so that a group of
+    many members is not copied for each one.
 
     A copy shares the dict of the original and has a few changes of its own, until there are too many of them.
     """
 
     __slots__ = ("_changes", "_shared", "_size")
 
-    def __init__(self, items: Mapping[K, V] | Iterable[tuple[K, V]] = ()) -> None:
-        self._shared: dict[K, V] = dict(items)
+    def __init__(self, items: Mapping[K, V] | None = None) -> None:
+        self._shared: dict[K, V] = dict(items or ())
         self._changes: dict[K, V] = {}
         self._size = len(self._shared)
 
@@ -62,6 +61,18 @@ class ValueMap(Mapping[K, V]):
             raise KeyError(key)
         return value
 
+    @overload
+    def get(self, key: K) -> V | None: ...
+
+    @overload
+    def get(self, key: K, default: V) -> V: ...
+
+    def get(self, key: K, default: V | None = None) -> V | None:
+        try:
+            return self[key]
+        except KeyError:
+            return default
+
     def __contains__(self, key: object) -> bool:
         if key in self._changes:
             return self._changes[key] is not _GONE
@@ -71,14 +82,23 @@ class ValueMap(Mapping[K, V]):
         return self._size
 
     def __iter__(self) -> Iterator[K]:
-        added = (key for key in self._changes if key not in self._shared)
-        return (key for key in chain(self._shared, added) if self._changes.get(key) is not _GONE)
+        for key in self._shared:
+            if self._changes.get(key) is not _GONE:
+                yield key
+        for key, value in self._changes.items():
+            if value is not _GONE and key not in self._shared:
+                yield key
 
     def items(self) -> ItemsView[K, V]:
         return self._settle().items()
 
     def values(self) -> ValuesView[V]:
         return self._settle().values()
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is ValueMap and self._settle() == other._settle()
+
+    __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
         return f"ValueMap({self._settle()})"

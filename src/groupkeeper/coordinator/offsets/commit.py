@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Protocol, TypeVar
+from typing import Final, Protocol, TypeVar
 
 from groupkeeper.coordinator.kernel.group import Group
 from groupkeeper.coordinator.kernel.offset_store import CommittedOffset
-from groupkeeper.coordinator.kernel.result import Call, Meter, ProducerEpoch, Record, Result
+from groupkeeper.coordinator.kernel.result import Arm, Call, Meter, ProducerEpoch, Record, Result
 from groupkeeper.coordinator.kernel.settings import Settings
-from groupkeeper.coordinator.kernel.timers import Arm
 from groupkeeper.coordinator.rows import OffsetRules, row_of
 from groupkeeper.coordinator.state import StateView
 from groupkeeper.protocol.errors import (
@@ -57,9 +56,9 @@ from groupkeeper.protocol.messages.txn_offset_commit_response import (
 from groupkeeper.protocol.offsets_topic import Entry, Tombstone
 from groupkeeper.protocol.primitives import ZERO_UUID
 
-FIRST_COMMIT_VERSION_WITH_GROUP_ID_NOT_FOUND = 9
-FIRST_TRANSACTIONAL_COMMIT_VERSION_WITH_TOPIC_IDS = 6
-_COMMITS = Meter.OFFSET_COMMIT
+FIRST_COMMIT_VERSION_WITH_GROUP_ID_NOT_FOUND: Final = 9
+FIRST_TRANSACTIONAL_COMMIT_VERSION_WITH_TOPIC_IDS: Final = 6
+_COMMITS: Final = Meter.OFFSET_COMMIT
 P = TypeVar("P")
 """A partition of either response."""
 

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 
 from groupkeeper.coordinator.kernel.group import Group
 from groupkeeper.coordinator.kernel.group_state import GroupState
-from groupkeeper.coordinator.kernel.result import Meter, Record, Result
+from groupkeeper.coordinator.kernel.result import Arm, Meter, Record, Result
 from groupkeeper.coordinator.kernel.settings import Settings
-from groupkeeper.coordinator.kernel.timers import Arm, OffsetExpiration
+from groupkeeper.coordinator.kernel.timers import OffsetExpiration
 from groupkeeper.coordinator.rows import OffsetRules, row_of
 from groupkeeper.coordinator.state import StateView
 from groupkeeper.protocol.messages.offset_commit_key import OffsetCommitKey

@@ -9,7 +9,6 @@ from typing import ClassVar, NamedTuple, TypeAlias
 from groupkeeper.coordinator.assignors.spec import TargetAssignment
 from groupkeeper.coordinator.epochs.group import EpochGroup
 from groupkeeper.coordinator.kernel.group_state import GroupState, GroupType
-from groupkeeper.coordinator.kernel.soft import GroupChange
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,15 +85,6 @@ class ShareSoft:
     """By topic id, the time of the last request to initialize share-partitions of it, in milliseconds."""
     settled: tuple[int, int, SharePartitions | None] | None = None
     """Version of the topics, group epoch, and share-partitions with which a heartbeat found nothing to do."""
-
-
-@dataclass(frozen=True, slots=True)
-class ShareChange(GroupChange):
-    """Replaces the soft part of a share group; applied by `Coordinator.apply` only."""
-
-    group_type: ClassVar = GroupType.SHARE
-    group_id: str
-    soft: ShareSoft
 
 
 @dataclass(slots=True)

@@ -8,11 +8,11 @@ from dataclasses import replace
 from groupkeeper.coordinator.kernel.group_state import GroupState
 from groupkeeper.coordinator.kernel.result import PARKED, Call, Record, Released, Result
 from groupkeeper.coordinator.kernel.settings import Settings
+from groupkeeper.coordinator.kernel.soft import GroupChange
 from groupkeeper.coordinator.kernel.topics_image import TopicsImage
 from groupkeeper.coordinator.share import records
 from groupkeeper.coordinator.share.group import (
     PartitionsByTopic,
-    ShareChange,
     ShareGroup,
     SharePartitions,
     TopicPartitions,
@@ -159,7 +159,7 @@ def initialized(state: StateView, work: InitializeShares, errors: ShareErrors) -
     """
     group = state.find(work.group_id, ShareGroup)
     written: tuple[Record, ...] = ()
-    soft: tuple[ShareChange, ...] = ()
+    soft: tuple[GroupChange, ...] = ()
     if group is not None and group.partitions is not None:
         has = group.partitions
         requested = {topic_id: frozenset(offsets) for topic_id, offsets in work.start_offsets.items()}
@@ -178,7 +178,7 @@ def initialized(state: StateView, work: InitializeShares, errors: ShareErrors) -
         written = (records.partitions_record(group.group_id, changed),) if changed != has else ()
         if errors:
             since = {one: ms for one, ms in group.soft.initializing_since.items() if one not in requested}
-            soft = (ShareChange(group.group_id, replace(group.soft, initializing_since=since)),)
+            soft = (GroupChange(group.group_type, group.group_id, replace(group.soft, initializing_since=since)),)
     if work.call is None:
         return Result(records=written, soft=soft)
     request = work.call.request

@@ -14,7 +14,6 @@ from groupkeeper.coordinator.kernel.timers import ShareSession
 from groupkeeper.coordinator.kernel.topics_image import TopicsImage
 from groupkeeper.coordinator.share import records
 from groupkeeper.coordinator.share.group import (
-    ShareChange,
     ShareGroup,
     ShareMember,
     SharePartitions,
@@ -31,7 +30,6 @@ class ShareStep(EpochStep[ShareGroup]):
     log = LOG
     session = ShareSession
     rebalance = Meter.SHARE_GROUP_REBALANCE
-    change = ShareChange
     soft: ShareSoft
 
     @property

@@ -9,7 +9,6 @@ from typing import ClassVar, Final, NamedTuple, TypeAlias
 
 from groupkeeper.coordinator.epochs.group import EpochGroup, reconciled_state
 from groupkeeper.coordinator.kernel.group_state import GroupState, GroupType
-from groupkeeper.coordinator.kernel.soft import GroupChange
 from groupkeeper.coordinator.kernel.topics_image import TopicsImage
 
 TYPE_CHECKING = False
@@ -121,15 +120,6 @@ class StreamsSoft:
     endpoint_epoch: int = 0
     description: tuple[int, TopologyDescription] | None = None
     asked: Asked | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class StreamsChange(GroupChange):
-    """Replaces the soft part of a streams group; applied by `Coordinator.apply` only."""
-
-    group_type: ClassVar = GroupType.STREAMS
-    group_id: str
-    soft: StreamsSoft
 
 
 @dataclass(slots=True)

@@ -9,9 +9,9 @@ from groupkeeper.coordinator.classic.record import group_tombstone
 from groupkeeper.coordinator.epochs.checks import check_epoch, check_holder, check_released, unknown_member
 from groupkeeper.coordinator.epochs.group import LEFT_EPOCH, LEFT_STATICALLY_EPOCH
 from groupkeeper.coordinator.kernel.group_state import GroupState, GroupType
-from groupkeeper.coordinator.kernel.result import Call, Result
+from groupkeeper.coordinator.kernel.result import Call, Disarm, Result
 from groupkeeper.coordinator.kernel.settings import Settings
-from groupkeeper.coordinator.kernel.timers import Disarm, StreamsRevocation
+from groupkeeper.coordinator.kernel.timers import StreamsRevocation
 from groupkeeper.coordinator.state import StateView
 from groupkeeper.coordinator.streams import records
 from groupkeeper.coordinator.streams.checks import check_request, read_topology

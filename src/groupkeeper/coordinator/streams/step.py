@@ -8,15 +8,14 @@ from typing import Any, ClassVar
 
 from groupkeeper.coordinator.assignors.tasks import TaskMember, assign
 from groupkeeper.coordinator.epochs.step import EpochStep
-from groupkeeper.coordinator.kernel.result import Meter
+from groupkeeper.coordinator.kernel.result import Arm, Meter
 from groupkeeper.coordinator.kernel.settings import Settings
-from groupkeeper.coordinator.kernel.timers import Arm, StreamsDelay, StreamsRevocation, StreamsSession
+from groupkeeper.coordinator.kernel.timers import StreamsDelay, StreamsRevocation, StreamsSession
 from groupkeeper.coordinator.kernel.topics_image import TopicsImage
 from groupkeeper.coordinator.streams import records
 from groupkeeper.coordinator.streams.group import (
     NOT_VALIDATED,
     UNREVOKED_TASKS,
-    StreamsChange,
     StreamsGroup,
     StreamsMember,
     StreamsSoft,
@@ -38,7 +37,6 @@ class StreamsStep(EpochStep[StreamsGroup]):
     revocation = StreamsRevocation
     revoking = UNREVOKED_TASKS
     rebalance = Meter.STREAMS_GROUP_REBALANCE
-    change = StreamsChange
     soft: StreamsSoft
 
     def __init__(self, group: StreamsGroup, settings: Settings, topics: TopicsImage, now_ms: int) -> None:
