@@ -69,9 +69,9 @@ def _header(message: Message, code: Code) -> str:
     lines += ["TYPE_CHECKING = False", "if TYPE_CHECKING:"]
     if code.uses_sequence:
         lines += ["    from collections.abc import Sequence"]
-    lines += ["    from typing import ClassVar, Self", ""]
+    lines += [f"    from typing import ClassVar, {'Final, ' if code.structs else ''}Self", ""]
     for name, text in sorted(code.structs.items()):
-        lines += [f"{name} = Struct({text!r})".replace("'", '"')]
+        lines += [f"{name}: Final = Struct({text!r})".replace("'", '"')]
     return "\n".join(lines).rstrip() + "\n"
 
 
@@ -160,9 +160,11 @@ def index_text(messages: list[Message]) -> str:
         "",
         "from __future__ import annotations",
         "",
+        "from typing import Final",
+        "",
         f"NEVER_FLEXIBLE = {NEVER}",
         "",
-        "APIS: dict[int, tuple[str, int, int, int]] = {",
+        "APIS: Final[dict[int, tuple[str, int, int, int]]] = {",
     ]
     for message in messages:
         if message.kind == "request" and message.key is not None:

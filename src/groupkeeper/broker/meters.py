@@ -9,13 +9,14 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 from enum import Enum
 from time import perf_counter_ns
+from typing import Final
 
 from groupkeeper.coordinator.kernel.result import Meter
 
-_WINDOW_NS = 30_000_000_000
+_WINDOW_NS: Final = 30_000_000_000
 """Kafka's metrics.sample.window.ms; as with its metrics.num.samples, two of them count: the last one and this one."""
-_EXACT_BITS = 10
-_LARGEST_EXACT = (1 << _EXACT_BITS) - 1
+_EXACT_BITS: Final = 10
+_LARGEST_EXACT: Final = (1 << _EXACT_BITS) - 1
 PERCENTILES = (("p50", 0.5), ("p95", 0.95), ("p99", 0.99), ("p999", 0.999))
 
 

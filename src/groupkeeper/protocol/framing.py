@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from struct import Struct
 from struct import error as struct_error
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from groupkeeper.protocol.codec import MalformedMessage, UnsupportedMessageVersion, decode, decode_prefix, encode_into
 from groupkeeper.protocol.index import APIS, MODULES
@@ -14,12 +14,12 @@ from groupkeeper.protocol.primitives import RootMessage, skip_tags
 
 M = TypeVar("M", bound=RootMessage)
 
-_SIZE = Struct(">i")
-_HEADER_START = Struct(">hhih")
+_SIZE: Final = Struct(">i")
+_HEADER_START: Final = Struct(">hhih")
 """API key, version, correlation id, length of the client id: the same in both versions of the header."""
-_CLIENT_ID_AT = _HEADER_START.size
-_RESPONSE_START = Struct(">ii")
-API_VERSIONS = 18
+_CLIENT_ID_AT: Final = _HEADER_START.size
+_RESPONSE_START: Final = Struct(">ii")
+API_VERSIONS: Final = 18
 
 _classes: dict[str, type[RootMessage]] = {}
 
@@ -105,11 +105,11 @@ def decode_request(frame: bytes) -> tuple[RequestHeader, RootMessage]:
 def encode_response(correlation_id: int, message: RootMessage, version: int) -> bytes:
     """A whole response frame, its size included."""
     # The header is written here: the correlation id, and no tagged fields in its version 1.
-    out = bytearray(_RESPONSE_START.pack(0, correlation_id))
+    out = bytearray(_RESPONSE_START.size)
     if version >= message.FLEXIBLE_FROM and message.API_KEY != API_VERSIONS:
         out.append(0)
     encode_into(out, message, version)
-    _SIZE.pack_into(out, 0, len(out) - 4)
+    _RESPONSE_START.pack_into(out, 0, len(out) - 4, correlation_id)
     return bytes(out)
 
 

@@ -6,9 +6,11 @@ The modules are imported on first use.
 
 from __future__ import annotations
 
+from typing import Final
+
 NEVER_FLEXIBLE = 32767
 
-APIS: dict[int, tuple[str, int, int, int]] = {
+APIS: Final[dict[int, tuple[str, int, int, int]]] = {
     0: ("Produce", 3, 13, 9),
     1: ("Fetch", 4, 18, 12),
     2: ("ListOffsets", 1, 11, 6),

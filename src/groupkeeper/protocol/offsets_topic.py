@@ -10,7 +10,7 @@ from __future__ import annotations
 from functools import lru_cache
 from struct import Struct
 from struct import error as struct_error
-from typing import ClassVar, NamedTuple, TypeAlias, TypeVar
+from typing import ClassVar, Final, NamedTuple, TypeAlias, TypeVar
 
 from groupkeeper.protocol.codec import MalformedMessage, decode_prefix, encode_into
 from groupkeeper.protocol.messages.consumer_group_current_member_assignment_key import (
@@ -153,16 +153,16 @@ class UnknownValueVersion(MalformedMessage):
 
 
 V = TypeVar("V", bound=RootMessage)
-_INT16 = Struct(">h")
-_INT32 = Struct(">i")
-_INT64 = Struct(">q")
-_OFFSET_VERSION = 4
-_OFFSET_START = Struct(">hqi")
-_OFFSET_KEY = _INT16.pack(OffsetCommitKey.RECORD_TYPE)
-_OFFSET_VALUE = _INT16.pack(_OFFSET_VERSION)
-_TOPIC_ID_TAG = b"\x01\x00\x10"
+_INT16: Final = Struct(">h")
+_INT32: Final = Struct(">i")
+_INT64: Final = Struct(">q")
+_OFFSET_VERSION: Final = 4
+_OFFSET_START: Final = Struct(">hqi")
+_OFFSET_KEY: Final = _INT16.pack(OffsetCommitKey.RECORD_TYPE)
+_OFFSET_VALUE: Final = _INT16.pack(_OFFSET_VERSION)
+_TOPIC_ID_TAG: Final = b"\x01\x00\x10"
 """One tagged field: number 0, of 16 bytes."""
-_LEGACY_OFFSET_COMMIT = 0
+_LEGACY_OFFSET_COMMIT: Final = 0
 _STREAMS_TYPES = frozenset((17, 19, 20, 21, 22, 23))
 _CLASSES: dict[int, tuple[type[Key], type[Value]]] = {
     OffsetCommitKey.RECORD_TYPE: (OffsetCommitKey, OffsetCommitValue),
@@ -209,7 +209,7 @@ _CLASSES: dict[int, tuple[type[Key], type[Value]]] = {
     ),
 }
 _WRITTEN_VERSIONS: dict[type[RootMessage], int] = {GroupMetadataValue: 3, OffsetCommitValue: _OFFSET_VERSION}
-_VERSION_WITH_EXPIRATION = 1
+_VERSION_WITH_EXPIRATION: Final = 1
 
 
 def decode_record(key: bytes, value: bytes | None) -> Entry | Tombstone | UnknownRecord:

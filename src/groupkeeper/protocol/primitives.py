@@ -14,18 +14,18 @@ from functools import lru_cache
 from struct import Struct
 from struct import pack as _pack
 from struct import unpack_from as _unpack_from
-from typing import Any, ClassVar, Self, TypeVar
+from typing import Any, ClassVar, Final, Self, TypeVar
 
 from groupkeeper.native import mypyc_attr
 from groupkeeper.protocol import MalformedMessage
 
 M = TypeVar("M", bound="Message")
 
-ZERO_UUID = bytes(16)
+ZERO_UUID: Final = bytes(16)
 """The uuid of all zeros, Kafka's "no id"."""
 
-MAX_VARINT_BYTES = 5
-MAX_TEXT_BYTES = 2**15 - 1
+MAX_VARINT_BYTES: Final = 5
+MAX_TEXT_BYTES: Final = 2**15 - 1
 """Of a string in any encoding: Kafka refuses longer ones, and records and older versions cannot hold them."""
 
 
@@ -145,9 +145,9 @@ def _same_sequence(mine: Any, theirs: Any) -> bool:
     return type(mine) in kinds and type(theirs) in kinds and list(mine) == list(theirs)
 
 
-_INT16 = Struct(">h")
-_INT32 = Struct(">i")
-_SHORT_VARINTS = [bytes((value,)) for value in range(0x80)]
+_INT16: Final = Struct(">h")
+_INT32: Final = Struct(">i")
+_SHORT_VARINTS: Final = [bytes((value,)) for value in range(0x80)]
 
 
 def varint(value: int) -> bytes:
@@ -178,7 +178,7 @@ def read_varint(buf: bytes, pos: int) -> tuple[int, int]:
     raise MalformedMessage(f"unsigned varint at {pos} is longer than 32 bits")
 
 
-_MOST_TAGS = 1000
+_MOST_TAGS: Final = 1000
 """In one place. Kafka's messages have less than ten, and others than the sender wait while a header is read."""
 
 
@@ -293,7 +293,7 @@ def refuse_tag(tag: int) -> MalformedMessage:
     return MalformedMessage(f"tagged field {tag} does not fill its announced size")
 
 
-_LONG_RUN = 1000
+_LONG_RUN: Final = 1000
 
 
 def read_run(buf: bytes, pos: int, count: int, letters: str, width: int) -> tuple[Any, ...]:

@@ -10,7 +10,7 @@ import zlib
 from collections.abc import Iterator, Sequence
 from struct import Struct
 from struct import error as struct_error
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from google_crc32c import value as crc32c
 
@@ -39,26 +39,26 @@ __all__ = [
     "write_pairs",
 ]
 
-_HEADER = Struct(">qiibIhiqqqhii")
-_new_tuple = tuple.__new__
+_HEADER: Final = Struct(">qiibIhiqqqhii")
+_new_tuple: Final = tuple.__new__
 """Makes a header from its fields without the check of their number, which `_make` adds."""
-_UNCHECKED = Struct(">qiibI")
-_CHECKED = Struct(">hiqqqhii")
+_UNCHECKED: Final = Struct(">qiibI")
+_CHECKED: Final = Struct(">hiqqqhii")
 """The two parts of the header: the checksum covers the second."""
-_CRC = Struct(">I")
-_PLACE = Struct(">qii")
-_SHORT_PAIR = Struct(">hh")
-_MARKER = Struct(">hi")
+_CRC: Final = Struct(">I")
+_PLACE: Final = Struct(">qii")
+_SHORT_PAIR: Final = Struct(">hh")
+_MARKER: Final = Struct(">hi")
 
-HEADER_SIZE = _HEADER.size
+HEADER_SIZE: Final = _HEADER.size
 """Bytes before the records of a batch of format 2."""
 
-_MAGIC_AT = 16
-_CRC_AT = 17
-_CHECKED_AT = 21
-_LEGACY_CHECKED_AT = 16
-_MIN_RECORD_SIZE = 7
-_KEPT = 0x77
+_MAGIC_AT: Final = 16
+_CRC_AT: Final = 17
+_CHECKED_AT: Final = 21
+_LEGACY_CHECKED_AT: Final = 16
+_MIN_RECORD_SIZE: Final = 7
+_KEPT: Final = 0x77
 """Attributes that have a meaning, without the kind of timestamps."""
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from groupkeeper.protocol.compression import Content, CorruptRecord
 
-SIGNED = [(byte >> 1) ^ -(byte & 1) for byte in range(0x80)]
+SIGNED: Final = [(byte >> 1) ^ -(byte & 1) for byte in range(0x80)]
 """What a single byte stands for."""
-_TABLE_SIZE = 0x100
-INT32 = 35
+_TABLE_SIZE: Final = 0x100
+INT32: Final = 35
 """Bits of the longest varint of an integer of 32 bits."""
 
 
@@ -53,5 +55,5 @@ class _Zigzags(dict[int, bytes]):
         return _zigzag(value)
 
 
-ZIGZAG = _Zigzags({value: _zigzag(value) for value in range(_TABLE_SIZE)})
+ZIGZAG: Final = _Zigzags({value: _zigzag(value) for value in range(_TABLE_SIZE)})
 """The varint of every integer; those of most lengths of records, keys and values are made already."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Final, Generic, Protocol, TypeVar
 
 from groupkeeper.broker.authorizer import Operation, ResourceType
 from groupkeeper.broker.broker import Broker
@@ -11,7 +11,8 @@ from groupkeeper.broker.call import Call
 from groupkeeper.broker.log.topics import Topic
 from groupkeeper.protocol.errors import KafkaError, TopicAuthorizationFailed, UnknownTopicId, UnknownTopicOrPartition
 
-_READ, _TOPIC = Operation.READ, ResourceType.TOPIC
+_READ: Final = Operation.READ
+_TOPIC: Final = ResourceType.TOPIC
 
 
 class RequestTopic(Protocol):
@@ -38,16 +39,13 @@ class Refused(Generic[R]):
     """Partitions that are refused before the request to the coordinator, by name and id of their topic.
 
     Attributes:
-        topic, partition: the classes of the response.
+        topic, partition: the classes of the response. partitions: those of the response.
     """
 
     def __init__(self, topic: Callable[[str, bytes, list[Any]], R], partition: Callable[[int, int], object]) -> None:
         self.topic = topic
         self.partition = partition
-        self._partitions: dict[tuple[str, bytes], list[Any]] = {}
-
-    def __bool__(self) -> bool:
-        return bool(self._partitions)
+        self.partitions: dict[tuple[str, bytes], list[Any]] = {}
 
     def add(self, topic: RequestTopic | Topic, partitions: Iterable[Any], error: type[KafkaError] | KafkaError) -> None:
         for one in partitions:
@@ -59,10 +57,10 @@ class Refused(Generic[R]):
         """
         for topic in others:
             self._of(topic).extend(topic.partitions)
-        return [self.topic(name, topic_id, partitions) for (name, topic_id), partitions in self._partitions.items()]
+        return [self.topic(name, topic_id, partitions) for (name, topic_id), partitions in self.partitions.items()]
 
     def _of(self, topic: RequestTopic | Topic | R) -> list[Any]:
-        return self._partitions.setdefault((topic.name, topic.topic_id), [])
+        return self.partitions.setdefault((topic.name, topic.topic_id), [])
 
 
 def known_topics(

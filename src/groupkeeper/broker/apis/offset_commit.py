@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from copy import copy
+from typing import Final
 
 from groupkeeper.broker.apis._commits import Refused, known_topics
 from groupkeeper.broker.authorizer import Operation, ResourceType
@@ -18,8 +19,9 @@ from groupkeeper.protocol.messages.offset_commit_response import (
 )
 from groupkeeper.protocol.primitives import RootMessage
 
-_TOPIC_IDS_SINCE = 10
-_READ, _GROUP = Operation.READ, ResourceType.GROUP
+_TOPIC_IDS_SINCE: Final = 10
+_READ: Final = Operation.READ
+_GROUP: Final = ResourceType.GROUP
 
 
 def reply(broker: Broker, call: Call) -> RootMessage:
@@ -36,13 +38,13 @@ def reply(broker: Broker, call: Call) -> RootMessage:
         accepted.append(topic)
     if not accepted:
         return OffsetCommitResponse(topics=refused.topics())
-    if refused:
+    if refused.partitions:
         request = copy(request)  # an error of the whole request names the refused topics, too
     request.topics = accepted
     response = broker.groups.reply(request.group_id, request, call)
     assert isinstance(response, OffsetCommitResponse)
     # The coordinator's answer is taken as it is, a topic named twice included, unless something was refused.
-    return OffsetCommitResponse(topics=refused.topics(response.topics)) if refused else response
+    return OffsetCommitResponse(topics=refused.topics(response.topics)) if refused.partitions else response
 
 
 def refuse(call: Call, error: KafkaError) -> RootMessage:

@@ -12,8 +12,8 @@ from groupkeeper.broker.coordination.shard_log import CODECS
 from groupkeeper.broker.coordination.timers import TimerTable
 from groupkeeper.broker.coordination.topics_view import match_topics
 from groupkeeper.coordinator.coordinator import Coordinator
-from groupkeeper.coordinator.kernel.result import PARKED, Call, RegexLookup, Released, Result, Work
-from groupkeeper.coordinator.kernel.timers import Arm, ConsumerSession, MemberSession, ShareSession, StreamsSession
+from groupkeeper.coordinator.kernel.result import PARKED, Arm, Call, RegexLookup, Released, Result, Work
+from groupkeeper.coordinator.kernel.timers import ConsumerSession, MemberSession, ShareSession, StreamsSession
 from groupkeeper.coordinator.kernel.topics_image import TopicsChange
 from groupkeeper.coordinator.refusals import refuse
 from groupkeeper.coordinator.rows import row_of
@@ -67,7 +67,7 @@ class Shard(HostedShard["Record"]):
         """`do_share_work` gives work to the share coordinator and returns the failed part; None without a share
         coordinator.
         """
-        super().__init__(log, CODECS[codec], meters.flushing.record)
+        super().__init__(log, CODECS[codec])
         self.coordinator = Coordinator(settings)
         self._now_ms = now_ms
         self._meters = meters
@@ -108,6 +108,9 @@ class Shard(HostedShard["Record"]):
     def _apply(self, record: Record, offset: int, producer_id: int) -> None:
         self.coordinator.replay(record, offset, producer_id)
 
+    def _appended(self, since_ns: int, now_ns: int) -> None:
+        self._meters.flushing.record(since_ns, now_ns)
+
     async def load(self) -> None:
         began_ns = perf_counter_ns()
         await super().load()
@@ -142,7 +145,7 @@ class Shard(HostedShard["Record"]):
             return self.reply(request, version)
         self._last_call_id += 1
         call = Call(self._last_call_id, request, version, client_id, client_host, fresh_id, regex_trouble)
-        result = self._carry_out(call)
+        result = self._carry_out(call, self._now_ms())
         for lookup in result.lookups:
             if isinstance(lookup, RegexLookup):
                 asyncio.get_running_loop().call_soon(self._look_up, lookup, may_describe)
@@ -156,20 +159,30 @@ class Shard(HostedShard["Record"]):
         finally:
             self._parked.pop(call.call_id, None)
 
-    def reply(self, request: Message, version: int, client_id: str = "", client_host: str = "") -> Message:
-        """The answer to a request that the coordinator never parks and that needs no lookup, for example a commit."""
+    def reply(
+        self,
+        request: Message,
+        version: int,
+        client_id: str = "",
+        client_host: str = "",
+        *,
+        received_ms: int | None = None,
+    ) -> Message:
+        """The answer to a request that the coordinator never parks and that needs no lookup, for example a commit.
+        `received_ms` is when it came; None: now.
+        """
         if self.failure is not None:
             return refuse(request, NotCoordinator())
         if self.is_loading:
             return refuse(request, CoordinatorLoadInProgress())
         self._last_call_id += 1
-        result = self._carry_out(Call(self._last_call_id, request, version, client_id, client_host))
+        now_ms = self._now_ms() if received_ms is None else received_ms
+        result = self._carry_out(Call(self._last_call_id, request, version, client_id, client_host), now_ms)
         assert isinstance(result.response, Message)
         return result.response
 
-    def _carry_out(self, call: Call) -> Result:
+    def _carry_out(self, call: Call, now_ms: int) -> Result:
         began_ns = perf_counter_ns()
-        now_ms = self._now_ms()
         result = self._settle(self.coordinator.handle(call, now_ms), call, now_ms)
         self._meters.processing.record(began_ns, perf_counter_ns())
         return result

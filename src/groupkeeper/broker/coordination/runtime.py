@@ -111,7 +111,8 @@ class GroupRuntime(ShardHost[Shard]):
             shard = self.shard_for_request(group_id, call.node)
         except NotCoordinator as error:
             return refuse(request, error)
-        return shard.reply(request, call.api_version, call.client_id or "", call.client_host)
+        who = call.client_id or ""
+        return shard.reply(request, call.api_version, who, call.client_host, received_ms=call.received_ms)
 
     def offsets_of(self, group_id: str) -> OffsetsByTopic:
         """Committed offsets, as far as the coordinator has loaded them."""

@@ -11,7 +11,7 @@ import asyncio
 from functools import partial
 from logging import getLogger
 from time import perf_counter_ns
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, Final, Generic, TypeVar
 
 from groupkeeper.broker.coordination.offsets_partition import partition_of_group
 from groupkeeper.broker.coordination.shard_log import append_pairs, map_log_error
@@ -45,7 +45,7 @@ _RETRY_S = 1.0
 _PATIENCE_AT_START_S = 0.2
 _LONGEST_RECORD = 500
 _MOST_DOUBLINGS = 30
-_RECORDS_PER_BATCH = 5_000
+_RECORDS_PER_BATCH: Final = 5_000
 _TOLD_EVERY_S = 10.0
 R = TypeVar("R")
 """What its log's records are decoded to."""
@@ -68,15 +68,9 @@ class HostedShard(Generic[R]):
 
     RECORDS_PER_TURN: ClassVar[int] = 500
 
-    def __init__(
-        self, log: PartitionLog, compression: str = "none", on_appended: Callable[[int, int], None] | None = None
-    ) -> None:
-        """`on_appended` is called after each batch, with the times of `perf_counter_ns` at which its append began and
-        ended.
-        """
+    def __init__(self, log: PartitionLog, compression: str = "none") -> None:
         self.log = log
         self._compression = compression
-        self._on_appended = on_appended
         self.is_loading = True
         self.failure: str | None = None
         self.has_resigned = False
@@ -99,6 +93,9 @@ class HostedShard(Generic[R]):
     def _apply(self, record: R, offset: int, producer_id: int) -> None:
         """Applies a record that was just appended to the state; `producer_id` is −1 outside transactions."""
         raise NotImplementedError
+
+    def _appended(self, since_ns: int, now_ns: int) -> None:
+        """A batch was appended, from `since_ns` on as `perf_counter_ns` has it."""
 
     def _resume(self) -> None:
         """Starts the coordinator after its log is replayed."""
@@ -197,15 +194,16 @@ class HostedShard(Generic[R]):
             return
         refusal: KafkaError | None = None
         try:  # as FailStop, which would cost every commit twice half a microsecond
-            pairs = list(map(self._encode, records))
+            pairs = []
+            for record in records:
+                pairs.append(self._encode(record))
             began_ns = perf_counter_ns()
             try:
                 first = append_pairs(self.log, pairs, now_ms, compression=self._compression, transaction=transaction)
             except KafkaError as error:
                 refusal = error
             else:
-                if self._on_appended is not None:
-                    self._on_appended(began_ns, perf_counter_ns())
+                self._appended(began_ns, perf_counter_ns())
                 producer_id = -1 if transaction is None else transaction.producer_id
                 for offset, self.record in enumerate(records, first):
                     self._apply(self.record, offset, producer_id)

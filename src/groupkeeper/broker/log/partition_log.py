@@ -30,6 +30,7 @@ from groupkeeper.protocol.uuids import uuid_text
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
+    from typing import Final
 
     from groupkeeper.broker.log.long_reads import LongReads
     from groupkeeper.broker.settings.topic import TopicConfig
@@ -38,8 +39,8 @@ if TYPE_CHECKING:
 
 _log = getLogger("groupkeeper.broker")
 
-_PATCHED = 16
-_MAX_RELATIVE_OFFSET = 2**31 - 1
+_PATCHED: Final = 16
+_MAX_RELATIVE_OFFSET: Final = 2**31 - 1
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)

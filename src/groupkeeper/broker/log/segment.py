@@ -17,7 +17,7 @@ from groupkeeper.protocol.record_batch import HEADER_SIZE, CorruptRecord, check_
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-    from typing import ClassVar
+    from typing import ClassVar, Final
 
     from groupkeeper.broker.log.producers import Aborted
     from groupkeeper.broker.storage.open_files import OpenFiles
@@ -29,7 +29,7 @@ _LENGTH_PREFIX = 12
 # base offset, batch length, leader epoch, magic, crc, attributes, last offset delta: the fields for iteration.
 _WALK = Struct(">qiibIhi")
 _CHUNK = 1 << 20
-_HAS_WRITEV = hasattr(os, "writev")  # PyPy 7.3 has none
+_HAS_WRITEV: Final = hasattr(os, "writev")  # PyPy 7.3 has none
 _CHECKED = Struct(">qqqqIII")
 
 ABORTED = ".txnindex"

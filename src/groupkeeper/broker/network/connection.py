@@ -8,7 +8,7 @@ from collections import deque
 from logging import ERROR
 from math import inf
 from time import perf_counter
-from typing import Protocol, cast
+from typing import Final, Protocol, cast
 
 from groupkeeper.broker.network.closing import CloseConnection
 from groupkeeper.broker.security.identity import Identity
@@ -25,16 +25,16 @@ if TYPE_CHECKING:
     from groupkeeper.broker.network.listeners import Listener
     from groupkeeper.broker.network.rated_log import RatedLog
 
-_QUEUED_BYTES_LIMIT = 1 << 17
-_FRAME_OVERHEAD = 64
+_QUEUED_BYTES_LIMIT: Final = 1 << 17
+_FRAME_OVERHEAD: Final = 64
 """What a queued frame takes besides its bytes: a peer that sends empty ones is held up as well."""
-_UNSENT_LIMIT = 64
-_UNSENT_BYTES_LIMIT = 1 << 20
-_TURN_S = 0.006
+_UNSENT_LIMIT: Final = 64
+_UNSENT_BYTES_LIMIT: Final = 1 << 20
+_TURN_S: Final = 0.006
 """How long requests of one connection are served in a row, before others have their turn. Connections that have more
 requests than that share it, so that a peer with one request waits about as long however many of them there are.
 """
-_SIZE_LENGTH = 4
+_SIZE_LENGTH: Final = 4
 _END_GRACE_S = 1.0
 _KEPT_SILENT_S = 10.0
 _KEPT_S = 60.0

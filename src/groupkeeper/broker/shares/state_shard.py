@@ -35,7 +35,7 @@ class ShareStateShard(HostedShard["ShareStateRecord"]):
         codec: int,
         meters: ShareMeters,
     ) -> None:
-        super().__init__(log, CODECS[codec], meters.wrote)
+        super().__init__(log, CODECS[codec])
         self.coordinator = ShareStateCoordinator(settings)
         self.loaded = asyncio.Event()
         self._now_ms = now_ms
@@ -53,6 +53,9 @@ class ShareStateShard(HostedShard["ShareStateRecord"]):
 
     def _apply(self, record: ShareStateRecord, offset: int, producer_id: int) -> None:
         self.coordinator.replay(record, offset)
+
+    def _appended(self, since_ns: int, now_ns: int) -> None:
+        self._meters.wrote(since_ns, now_ns)
 
     def _resume(self) -> None:
         self.loaded.set()

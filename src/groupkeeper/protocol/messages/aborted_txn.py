@@ -10,9 +10,9 @@ from groupkeeper.protocol.primitives import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import ClassVar, Self
+    from typing import ClassVar, Final, Self
 
-_qqqq = Struct(">qqqq")
+_qqqq: Final = Struct(">qqqq")
 
 
 class AbortedTxn(RootMessage):

@@ -15,10 +15,10 @@ from groupkeeper.protocol.primitives import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import ClassVar, Self
+    from typing import ClassVar, Final, Self
 
-_qh = Struct(">qh")
-_qhB = Struct(">qhB")
+_qh: Final = Struct(">qh")
+_qhB: Final = Struct(">qhB")
 
 
 class AddOffsetsToTxnRequest(RootMessage):

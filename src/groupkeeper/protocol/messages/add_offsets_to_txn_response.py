@@ -11,11 +11,11 @@ from groupkeeper.protocol.primitives import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import ClassVar, Self
+    from typing import ClassVar, Final, Self
 
-_ih = Struct(">ih")
-_ihB = Struct(">ihB")
-_ihx = Struct(">ihx")
+_ih: Final = Struct(">ih")
+_ihB: Final = Struct(">ihB")
+_ihx: Final = Struct(">ihx")
 
 
 class AddOffsetsToTxnResponse(RootMessage):

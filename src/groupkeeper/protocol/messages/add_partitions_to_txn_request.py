@@ -23,13 +23,13 @@ from groupkeeper.protocol.primitives import (
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import ClassVar, Self
+    from typing import ClassVar, Final, Self
 
-_i = Struct(">i")
-_qh = Struct(">qh")
-_qhB = Struct(">qhB")
-_qht = Struct(">qh?")
-_qhtB = Struct(">qh?B")
+_i: Final = Struct(">i")
+_qh: Final = Struct(">qh")
+_qhB: Final = Struct(">qhB")
+_qht: Final = Struct(">qh?")
+_qhtB: Final = Struct(">qh?B")
 
 
 class AddPartitionsToTxnTopic(Message):

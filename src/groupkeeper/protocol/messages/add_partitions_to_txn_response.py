@@ -21,14 +21,14 @@ from groupkeeper.protocol.primitives import (
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import ClassVar, Self
+    from typing import ClassVar, Final, Self
 
-_h = Struct(">h")
-_hB = Struct(">hB")
-_i = Struct(">i")
-_ih = Struct(">ih")
-_ihB = Struct(">ihB")
-_ihx = Struct(">ihx")
+_h: Final = Struct(">h")
+_hB: Final = Struct(">hB")
+_i: Final = Struct(">i")
+_ih: Final = Struct(">ih")
+_ihB: Final = Struct(">ihB")
+_ihx: Final = Struct(">ihx")
 
 
 class AddPartitionsToTxnPartitionResult(Message):

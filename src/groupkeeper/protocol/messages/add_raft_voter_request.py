@@ -19,13 +19,13 @@ from groupkeeper.protocol.primitives import (
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import ClassVar, Self
+    from typing import ClassVar, Final, Self
 
-_HB = Struct(">HB")
-_Hx = Struct(">Hx")
-_iiu = Struct(">ii16s")
-_iiuB = Struct(">ii16sB")
-_t = Struct(">?")
+_HB: Final = Struct(">HB")
+_Hx: Final = Struct(">Hx")
+_iiu: Final = Struct(">ii16s")
+_iiuB: Final = Struct(">ii16sB")
+_t: Final = Struct(">?")
 
 
 class Listener(Message):

@@ -11,10 +11,10 @@ from groupkeeper.protocol.primitives import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import ClassVar, Self
+    from typing import ClassVar, Final, Self
 
-_iqB = Struct(">iqB")
-_iqx = Struct(">iqx")
+_iqB: Final = Struct(">iqB")
+_iqx: Final = Struct(">iqx")
 
 
 class AllocateProducerIdsRequest(RootMessage):

@@ -11,10 +11,10 @@ from groupkeeper.protocol.primitives import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import ClassVar, Self
+    from typing import ClassVar, Final, Self
 
-_ihqiB = Struct(">ihqiB")
-_ihqix = Struct(">ihqix")
+_ihqiB: Final = Struct(">ihqiB")
+_ihqix: Final = Struct(">ihqix")
 
 
 class AllocateProducerIdsResponse(RootMessage):

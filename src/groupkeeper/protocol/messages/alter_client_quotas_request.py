@@ -21,15 +21,15 @@ from groupkeeper.protocol.primitives import (
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import ClassVar, Self
+    from typing import ClassVar, Final, Self
 
-_dt = Struct(">d?")
-_dtB = Struct(">d?B")
-_dtx = Struct(">d?x")
-_i = Struct(">i")
-_t = Struct(">?")
-_tB = Struct(">?B")
-_tx = Struct(">?x")
+_dt: Final = Struct(">d?")
+_dtB: Final = Struct(">d?B")
+_dtx: Final = Struct(">d?x")
+_i: Final = Struct(">i")
+_t: Final = Struct(">?")
+_tB: Final = Struct(">?B")
+_tx: Final = Struct(">?x")
 
 
 class EntityData(Message):

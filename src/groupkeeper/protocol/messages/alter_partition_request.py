@@ -20,15 +20,15 @@ from groupkeeper.protocol.primitives import (
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import ClassVar, Self
+    from typing import ClassVar, Final, Self
 
-_biB = Struct(">biB")
-_bix = Struct(">bix")
-_ii = Struct(">ii")
-_iq = Struct(">iq")
-_iqB = Struct(">iqB")
-_iqx = Struct(">iqx")
-_uB = Struct(">16sB")
+_biB: Final = Struct(">biB")
+_bix: Final = Struct(">bix")
+_ii: Final = Struct(">ii")
+_iq: Final = Struct(">iq")
+_iqB: Final = Struct(">iqB")
+_iqx: Final = Struct(">iqx")
+_uB: Final = Struct(">16sB")
 
 
 class BrokerState(Message):

@@ -19,15 +19,15 @@ from groupkeeper.protocol.primitives import (
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import ClassVar, Self
+    from typing import ClassVar, Final, Self
 
-_biB = Struct(">biB")
-_bix = Struct(">bix")
-_ih = Struct(">ih")
-_ihB = Struct(">ihB")
-_ihii = Struct(">ihii")
-_ihiiB = Struct(">ihiiB")
-_uB = Struct(">16sB")
+_biB: Final = Struct(">biB")
+_bix: Final = Struct(">bix")
+_ih: Final = Struct(">ih")
+_ihB: Final = Struct(">ihB")
+_ihii: Final = Struct(">ihii")
+_ihiiB: Final = Struct(">ihiiB")
+_uB: Final = Struct(">16sB")
 
 
 class PartitionData(Message):

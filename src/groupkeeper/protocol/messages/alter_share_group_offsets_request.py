@@ -17,10 +17,10 @@ from groupkeeper.protocol.primitives import (
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import ClassVar, Self
+    from typing import ClassVar, Final, Self
 
-_iqB = Struct(">iqB")
-_iqx = Struct(">iqx")
+_iqB: Final = Struct(">iqB")
+_iqx: Final = Struct(">iqx")
 
 
 class AlterShareGroupOffsetsRequestPartition(Message):

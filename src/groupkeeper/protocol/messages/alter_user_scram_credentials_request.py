@@ -19,12 +19,12 @@ from groupkeeper.protocol.primitives import (
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import ClassVar, Self
+    from typing import ClassVar, Final, Self
 
-_bB = Struct(">bB")
-_bi = Struct(">bi")
-_biB = Struct(">biB")
-_bx = Struct(">bx")
+_bB: Final = Struct(">bB")
+_bi: Final = Struct(">bi")
+_biB: Final = Struct(">biB")
+_bx: Final = Struct(">bx")
 
 
 class ScramCredentialDeletion(Message):

@@ -21,19 +21,19 @@ from groupkeeper.protocol.primitives import (
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import ClassVar, Self
+    from typing import ClassVar, Final, Self
 
-_h = Struct(">h")
-_hB = Struct(">hB")
-_hhB = Struct(">hhB")
-_hhh = Struct(">hhh")
-_hhhB = Struct(">hhhB")
-_hhhx = Struct(">hhhx")
-_hhx = Struct(">hhx")
-_i = Struct(">i")
-_iB = Struct(">iB")
-_q = Struct(">q")
-_t = Struct(">?")
+_h: Final = Struct(">h")
+_hB: Final = Struct(">hB")
+_hhB: Final = Struct(">hhB")
+_hhh: Final = Struct(">hhh")
+_hhhB: Final = Struct(">hhhB")
+_hhhx: Final = Struct(">hhhx")
+_hhx: Final = Struct(">hhx")
+_i: Final = Struct(">i")
+_iB: Final = Struct(">iB")
+_q: Final = Struct(">q")
+_t: Final = Struct(">?")
 
 
 class ApiVersion(Message):

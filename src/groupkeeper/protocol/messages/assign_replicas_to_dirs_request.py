@@ -17,13 +17,13 @@ from groupkeeper.protocol.primitives import (
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import ClassVar, Self
+    from typing import ClassVar, Final, Self
 
-_iB = Struct(">iB")
-_iq = Struct(">iq")
-_iqB = Struct(">iqB")
-_ix = Struct(">ix")
-_uB = Struct(">16sB")
+_iB: Final = Struct(">iB")
+_iq: Final = Struct(">iq")
+_iqB: Final = Struct(">iqB")
+_ix: Final = Struct(">ix")
+_uB: Final = Struct(">16sB")
 
 
 class PartitionData(Message):

@@ -22,15 +22,15 @@ from groupkeeper.protocol.primitives import (
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import ClassVar, Self
+    from typing import ClassVar, Final, Self
 
-_HB = Struct(">HB")
-_Hx = Struct(">Hx")
-_i = Struct(">i")
-_iB = Struct(">iB")
-_iii = Struct(">iii")
-_iuiiB = Struct(">i16siiB")
-_iuiix = Struct(">i16siix")
+_HB: Final = Struct(">HB")
+_Hx: Final = Struct(">Hx")
+_i: Final = Struct(">i")
+_iB: Final = Struct(">iB")
+_iii: Final = Struct(">iii")
+_iuiiB: Final = Struct(">i16siiB")
+_iuiix: Final = Struct(">i16siix")
 
 
 class PartitionData(Message):

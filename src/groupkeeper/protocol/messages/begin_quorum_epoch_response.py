@@ -24,17 +24,17 @@ from groupkeeper.protocol.primitives import (
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import ClassVar, Self
+    from typing import ClassVar, Final, Self
 
-_HB = Struct(">HB")
-_Hx = Struct(">Hx")
-_h = Struct(">h")
-_hB = Struct(">hB")
-_i = Struct(">i")
-_iB = Struct(">iB")
-_ihii = Struct(">ihii")
-_ihiiB = Struct(">ihiiB")
-_ihiix = Struct(">ihiix")
+_HB: Final = Struct(">HB")
+_Hx: Final = Struct(">Hx")
+_h: Final = Struct(">h")
+_hB: Final = Struct(">hB")
+_i: Final = Struct(">i")
+_iB: Final = Struct(">iB")
+_ihii: Final = Struct(">ihii")
+_ihiiB: Final = Struct(">ihiiB")
+_ihiix: Final = Struct(">ihiix")
 
 
 class PartitionData(Message):

@@ -18,10 +18,10 @@ from groupkeeper.protocol.primitives import (
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import ClassVar, Self
+    from typing import ClassVar, Final, Self
 
-_iqqtt = Struct(">iqq??")
-_iqqttB = Struct(">iqq??B")
+_iqqtt: Final = Struct(">iqq??")
+_iqqttB: Final = Struct(">iqq??B")
 
 
 class BrokerHeartbeatRequest(RootMessage):

@@ -11,10 +11,10 @@ from groupkeeper.protocol.primitives import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import ClassVar, Self
+    from typing import ClassVar, Final, Self
 
-_ihtttB = Struct(">ih???B")
-_ihtttx = Struct(">ih???x")
+_ihtttB: Final = Struct(">ih???B")
+_ihtttx: Final = Struct(">ih???x")
 
 
 class BrokerHeartbeatResponse(RootMessage):

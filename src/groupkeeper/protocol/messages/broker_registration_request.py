@@ -19,17 +19,17 @@ from groupkeeper.protocol.primitives import (
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import ClassVar, Self
+    from typing import ClassVar, Final, Self
 
-_HhB = Struct(">HhB")
-_Hhx = Struct(">Hhx")
-_hhB = Struct(">hhB")
-_hhx = Struct(">hhx")
-_i = Struct(">i")
-_iB = Struct(">iB")
-_q = Struct(">q")
-_t = Struct(">?")
-_uB = Struct(">16sB")
+_HhB: Final = Struct(">HhB")
+_Hhx: Final = Struct(">Hhx")
+_hhB: Final = Struct(">hhB")
+_hhx: Final = Struct(">hhx")
+_i: Final = Struct(">i")
+_iB: Final = Struct(">iB")
+_q: Final = Struct(">q")
+_t: Final = Struct(">?")
+_uB: Final = Struct(">16sB")
 
 
 class Listener(Message):

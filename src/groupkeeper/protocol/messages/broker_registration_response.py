@@ -11,10 +11,10 @@ from groupkeeper.protocol.primitives import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import ClassVar, Self
+    from typing import ClassVar, Final, Self
 
-_ihqB = Struct(">ihqB")
-_ihqx = Struct(">ihqx")
+_ihqB: Final = Struct(">ihqB")
+_ihqx: Final = Struct(">ihqx")
 
 
 class BrokerRegistrationResponse(RootMessage):

@@ -22,11 +22,11 @@ from groupkeeper.protocol.primitives import (
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import ClassVar, Self
+    from typing import ClassVar, Final, Self
 
-_iib = Struct(">iib")
-_iibB = Struct(">iibB")
-_uB = Struct(">16sB")
+_iib: Final = Struct(">iib")
+_iibB: Final = Struct(">iibB")
+_uB: Final = Struct(">16sB")
 
 
 class TopicPartitions(Message):

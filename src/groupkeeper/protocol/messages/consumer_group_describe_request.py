@@ -16,10 +16,10 @@ from groupkeeper.protocol.primitives import (
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import ClassVar, Self
+    from typing import ClassVar, Final, Self
 
-_tB = Struct(">?B")
-_tx = Struct(">?x")
+_tB: Final = Struct(">?B")
+_tx: Final = Struct(">?x")
 
 
 class ConsumerGroupDescribeRequest(RootMessage):

@@ -18,11 +18,11 @@ from groupkeeper.protocol.primitives import (
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import ClassVar, Self
+    from typing import ClassVar, Final, Self
 
-_i = Struct(">i")
-_iB = Struct(">iB")
-_uB = Struct(">16sB")
+_i: Final = Struct(">i")
+_iB: Final = Struct(">iB")
+_uB: Final = Struct(">16sB")
 
 
 class PartitionMetadata(Message):

@@ -16,10 +16,10 @@ from groupkeeper.protocol.primitives import (
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import ClassVar, Self
+    from typing import ClassVar, Final, Self
 
-_qqB = Struct(">qqB")
-_qqx = Struct(">qqx")
+_qqB: Final = Struct(">qqB")
+_qqx: Final = Struct(">qqx")
 
 
 class ConsumerGroupRegularExpressionValue(RootMessage):

@@ -10,9 +10,9 @@ from groupkeeper.protocol.primitives import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import ClassVar, Self
+    from typing import ClassVar, Final, Self
 
-_h = Struct(">h")
+_h: Final = Struct(">h")
 
 
 class ControlRecordTypeSchema(RootMessage):

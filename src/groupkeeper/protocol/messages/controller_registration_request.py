@@ -18,14 +18,14 @@ from groupkeeper.protocol.primitives import (
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import ClassVar, Self
+    from typing import ClassVar, Final, Self
 
-_HhB = Struct(">HhB")
-_Hhx = Struct(">Hhx")
-_hhB = Struct(">hhB")
-_hhx = Struct(">hhx")
-_iut = Struct(">i16s?")
-_iutB = Struct(">i16s?B")
+_HhB: Final = Struct(">HhB")
+_Hhx: Final = Struct(">Hhx")
+_hhB: Final = Struct(">hhB")
+_hhx: Final = Struct(">hhx")
+_iut: Final = Struct(">i16s?")
+_iutB: Final = Struct(">i16s?B")
 
 
 class Listener(Message):

@@ -20,14 +20,14 @@ from groupkeeper.protocol.primitives import (
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import ClassVar, Self
+    from typing import ClassVar, Final, Self
 
-_b = Struct(">b")
-_bB = Struct(">bB")
-_bb = Struct(">bb")
-_bbB = Struct(">bbB")
-_bbx = Struct(">bbx")
-_i = Struct(">i")
+_b: Final = Struct(">b")
+_bB: Final = Struct(">bB")
+_bb: Final = Struct(">bb")
+_bbB: Final = Struct(">bbB")
+_bbx: Final = Struct(">bbx")
+_i: Final = Struct(">i")
 
 
 class AclCreation(Message):

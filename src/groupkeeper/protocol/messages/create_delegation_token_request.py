@@ -21,12 +21,12 @@ from groupkeeper.protocol.primitives import (
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import ClassVar, Self
+    from typing import ClassVar, Final, Self
 
-_i = Struct(">i")
-_q = Struct(">q")
-_qB = Struct(">qB")
-_qx = Struct(">qx")
+_i: Final = Struct(">i")
+_q: Final = Struct(">q")
+_qB: Final = Struct(">qB")
+_qx: Final = Struct(">qx")
 
 
 class CreatableRenewers(Message):

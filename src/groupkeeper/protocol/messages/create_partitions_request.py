@@ -22,13 +22,13 @@ from groupkeeper.protocol.primitives import (
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import ClassVar, Self
+    from typing import ClassVar, Final, Self
 
-_i = Struct(">i")
-_iB = Struct(">iB")
-_it = Struct(">i?")
-_itB = Struct(">i?B")
-_itx = Struct(">i?x")
+_i: Final = Struct(">i")
+_iB: Final = Struct(">iB")
+_it: Final = Struct(">i?")
+_itB: Final = Struct(">i?B")
+_itx: Final = Struct(">i?x")
 
 
 class CreatePartitionsAssignment(Message):

@@ -23,15 +23,15 @@ from groupkeeper.protocol.primitives import (
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import ClassVar, Self
+    from typing import ClassVar, Final, Self
 
-_i = Struct(">i")
-_iB = Struct(">iB")
-_ih = Struct(">ih")
-_ihB = Struct(">ihB")
-_it = Struct(">i?")
-_itB = Struct(">i?B")
-_itx = Struct(">i?x")
+_i: Final = Struct(">i")
+_iB: Final = Struct(">iB")
+_ih: Final = Struct(">ih")
+_ihB: Final = Struct(">ihB")
+_it: Final = Struct(">i?")
+_itB: Final = Struct(">i?B")
+_itx: Final = Struct(">i?x")
 
 
 class CreatableReplicaAssignment(Message):

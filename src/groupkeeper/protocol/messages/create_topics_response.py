@@ -25,16 +25,16 @@ from groupkeeper.protocol.primitives import (
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import ClassVar, Self
+    from typing import ClassVar, Final, Self
 
-_h = Struct(">h")
-_hB = Struct(">hB")
-_i = Struct(">i")
-_iB = Struct(">iB")
-_ih = Struct(">ih")
-_ihB = Struct(">ihB")
-_tbtB = Struct(">?b?B")
-_tbtx = Struct(">?b?x")
+_h: Final = Struct(">h")
+_hB: Final = Struct(">hB")
+_i: Final = Struct(">i")
+_iB: Final = Struct(">iB")
+_ih: Final = Struct(">ih")
+_ihB: Final = Struct(">ihB")
+_tbtB: Final = Struct(">?b?B")
+_tbtx: Final = Struct(">?b?x")
 
 
 class CreatableTopicConfigs(Message):

@@ -20,11 +20,11 @@ from groupkeeper.protocol.primitives import (
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import ClassVar, Self
+    from typing import ClassVar, Final, Self
 
-_h = Struct(">h")
-_i = Struct(">i")
-_iB = Struct(">iB")
+_h: Final = Struct(">h")
+_i: Final = Struct(">i")
+_iB: Final = Struct(">iB")
 
 
 class DeletableGroupResult(Message):

@@ -20,14 +20,14 @@ from groupkeeper.protocol.primitives import (
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import ClassVar, Self
+    from typing import ClassVar, Final, Self
 
-_i = Struct(">i")
-_iB = Struct(">iB")
-_iq = Struct(">iq")
-_iqB = Struct(">iqB")
-_iqx = Struct(">iqx")
-_ix = Struct(">ix")
+_i: Final = Struct(">i")
+_iB: Final = Struct(">iB")
+_iq: Final = Struct(">iq")
+_iqB: Final = Struct(">iqB")
+_iqx: Final = Struct(">iqx")
+_ix: Final = Struct(">ix")
 
 
 class DeleteRecordsPartition(Message):

@@ -20,13 +20,13 @@ from groupkeeper.protocol.primitives import (
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import ClassVar, Self
+    from typing import ClassVar, Final, Self
 
-_i = Struct(">i")
-_iB = Struct(">iB")
-_iqh = Struct(">iqh")
-_iqhB = Struct(">iqhB")
-_iqhx = Struct(">iqhx")
+_i: Final = Struct(">i")
+_iB: Final = Struct(">iB")
+_iqh: Final = Struct(">iqh")
+_iqhB: Final = Struct(">iqhB")
+_iqhx: Final = Struct(">iqhx")
 
 
 class DeleteRecordsPartitionResult(Message):

@@ -18,12 +18,12 @@ from groupkeeper.protocol.primitives import (
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import ClassVar, Self
+    from typing import ClassVar, Final, Self
 
-_ih = Struct(">ih")
-_ihB = Struct(">ihB")
-_uh = Struct(">16sh")
-_uhB = Struct(">16shB")
+_ih: Final = Struct(">ih")
+_ihB: Final = Struct(">ihB")
+_uh: Final = Struct(">16sh")
+_uhB: Final = Struct(">16shB")
 
 
 class DeleteShareGroupOffsetsResponseTopic(Message):

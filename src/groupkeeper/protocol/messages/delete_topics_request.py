@@ -22,13 +22,13 @@ from groupkeeper.protocol.primitives import (
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import ClassVar, Self
+    from typing import ClassVar, Final, Self
 
-_i = Struct(">i")
-_iB = Struct(">iB")
-_ix = Struct(">ix")
-_uB = Struct(">16sB")
-_ux = Struct(">16sx")
+_i: Final = Struct(">i")
+_iB: Final = Struct(">iB")
+_ix: Final = Struct(">ix")
+_uB: Final = Struct(">16sB")
+_ux: Final = Struct(">16sx")
 
 
 class DeleteTopicState(Message):

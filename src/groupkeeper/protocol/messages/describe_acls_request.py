@@ -15,13 +15,13 @@ from groupkeeper.protocol.primitives import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import ClassVar, Self
+    from typing import ClassVar, Final, Self
 
-_b = Struct(">b")
-_bB = Struct(">bB")
-_bb = Struct(">bb")
-_bbB = Struct(">bbB")
-_bbx = Struct(">bbx")
+_b: Final = Struct(">b")
+_bB: Final = Struct(">bB")
+_bb: Final = Struct(">bb")
+_bbB: Final = Struct(">bbB")
+_bbx: Final = Struct(">bbx")
 
 
 class DescribeAclsRequest(RootMessage):

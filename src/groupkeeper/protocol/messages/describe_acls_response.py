@@ -21,16 +21,16 @@ from groupkeeper.protocol.primitives import (
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import ClassVar, Self
+    from typing import ClassVar, Final, Self
 
-_b = Struct(">b")
-_bB = Struct(">bB")
-_bb = Struct(">bb")
-_bbB = Struct(">bbB")
-_bbx = Struct(">bbx")
-_i = Struct(">i")
-_ih = Struct(">ih")
-_ihB = Struct(">ihB")
+_b: Final = Struct(">b")
+_bB: Final = Struct(">bB")
+_bb: Final = Struct(">bb")
+_bbB: Final = Struct(">bbB")
+_bbx: Final = Struct(">bbx")
+_i: Final = Struct(">i")
+_ih: Final = Struct(">ih")
+_ihB: Final = Struct(">ihB")
 
 
 class AclDescription(Message):

@@ -21,14 +21,14 @@ from groupkeeper.protocol.primitives import (
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import ClassVar, Self
+    from typing import ClassVar, Final, Self
 
-_d = Struct(">d")
-_dB = Struct(">dB")
-_dx = Struct(">dx")
-_i = Struct(">i")
-_ih = Struct(">ih")
-_ihB = Struct(">ihB")
+_d: Final = Struct(">d")
+_dB: Final = Struct(">dB")
+_dx: Final = Struct(">dx")
+_i: Final = Struct(">i")
+_ih: Final = Struct(">ih")
+_ihB: Final = Struct(">ihB")
 
 
 class EntityData(Message):

@@ -12,10 +12,10 @@ from groupkeeper.protocol.primitives import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import ClassVar, Self
+    from typing import ClassVar, Final, Self
 
-_b = Struct(">b")
-_t = Struct(">?")
+_b: Final = Struct(">b")
+_t: Final = Struct(">?")
 
 
 class DescribeClusterRequest(RootMessage):

@@ -18,15 +18,15 @@ from groupkeeper.protocol.primitives import (
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import ClassVar, Self
+    from typing import ClassVar, Final, Self
 
-_b = Struct(">b")
-_i = Struct(">i")
-_iB = Struct(">iB")
-_ih = Struct(">ih")
-_ihB = Struct(">ihB")
-_ix = Struct(">ix")
-_t = Struct(">?")
+_b: Final = Struct(">b")
+_i: Final = Struct(">i")
+_iB: Final = Struct(">iB")
+_ih: Final = Struct(">ih")
+_ihB: Final = Struct(">ihB")
+_ix: Final = Struct(">ix")
+_t: Final = Struct(">?")
 
 
 class DescribeClusterBroker(Message):

@@ -21,17 +21,17 @@ from groupkeeper.protocol.primitives import (
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import ClassVar, Self
+    from typing import ClassVar, Final, Self
 
-_b = Struct(">b")
-_bB = Struct(">bB")
-_bx = Struct(">bx")
-_h = Struct(">h")
-_hB = Struct(">hB")
-_i = Struct(">i")
-_iB = Struct(">iB")
-_tbt = Struct(">?b?")
-_tbtB = Struct(">?b?B")
+_b: Final = Struct(">b")
+_bB: Final = Struct(">bB")
+_bx: Final = Struct(">bx")
+_h: Final = Struct(">h")
+_hB: Final = Struct(">hB")
+_i: Final = Struct(">i")
+_iB: Final = Struct(">iB")
+_tbt: Final = Struct(">?b?")
+_tbtB: Final = Struct(">?b?B")
 
 
 class DescribeConfigsSynonym(Message):

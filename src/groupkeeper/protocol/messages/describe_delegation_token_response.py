@@ -25,15 +25,15 @@ from groupkeeper.protocol.primitives import (
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import ClassVar, Self
+    from typing import ClassVar, Final, Self
 
-_h = Struct(">h")
-_hB = Struct(">hB")
-_i = Struct(">i")
-_iB = Struct(">iB")
-_ix = Struct(">ix")
-_qqq = Struct(">qqq")
-_qqqB = Struct(">qqqB")
+_h: Final = Struct(">h")
+_hB: Final = Struct(">hB")
+_i: Final = Struct(">i")
+_iB: Final = Struct(">iB")
+_ix: Final = Struct(">ix")
+_qqq: Final = Struct(">qqq")
+_qqqB: Final = Struct(">qqqB")
 
 
 class DescribedDelegationTokenRenewer(Message):

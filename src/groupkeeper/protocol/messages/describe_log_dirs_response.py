@@ -20,16 +20,16 @@ from groupkeeper.protocol.primitives import (
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import ClassVar, Self
+    from typing import ClassVar, Final, Self
 
-_h = Struct(">h")
-_hB = Struct(">hB")
-_i = Struct(">i")
-_iqqt = Struct(">iqq?")
-_iqqtB = Struct(">iqq?B")
-_iqqtx = Struct(">iqq?x")
-_qq = Struct(">qq")
-_t = Struct(">?")
+_h: Final = Struct(">h")
+_hB: Final = Struct(">hB")
+_i: Final = Struct(">i")
+_iqqt: Final = Struct(">iqq?")
+_iqqtB: Final = Struct(">iqq?B")
+_iqqtx: Final = Struct(">iqq?x")
+_qq: Final = Struct(">qq")
+_t: Final = Struct(">?")
 
 
 class DescribeLogDirsPartition(Message):

@@ -17,14 +17,14 @@ from groupkeeper.protocol.primitives import (
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import ClassVar, Self
+    from typing import ClassVar, Final, Self
 
-_i = Struct(">i")
-_iB = Struct(">iB")
-_ih = Struct(">ih")
-_ihB = Struct(">ihB")
-_qiiqiqB = Struct(">qiiqiqB")
-_qiiqiqx = Struct(">qiiqiqx")
+_i: Final = Struct(">i")
+_iB: Final = Struct(">iB")
+_ih: Final = Struct(">ih")
+_ihB: Final = Struct(">ihB")
+_qiiqiqB: Final = Struct(">qiiqiqB")
+_qiiqiqx: Final = Struct(">qiiqiqx")
 
 
 class ProducerState(Message):

@@ -17,10 +17,10 @@ from groupkeeper.protocol.primitives import (
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import ClassVar, Self
+    from typing import ClassVar, Final, Self
 
-_iB = Struct(">iB")
-_ix = Struct(">ix")
+_iB: Final = Struct(">iB")
+_ix: Final = Struct(">ix")
 
 
 class PartitionData(Message):

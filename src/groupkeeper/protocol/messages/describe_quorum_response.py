@@ -19,18 +19,18 @@ from groupkeeper.protocol.primitives import (
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import ClassVar, Self
+    from typing import ClassVar, Final, Self
 
-_HB = Struct(">HB")
-_Hx = Struct(">Hx")
-_h = Struct(">h")
-_i = Struct(">i")
-_iB = Struct(">iB")
-_ih = Struct(">ih")
-_iiq = Struct(">iiq")
-_iiqB = Struct(">iiqB")
-_q = Struct(">q")
-_qq = Struct(">qq")
+_HB: Final = Struct(">HB")
+_Hx: Final = Struct(">Hx")
+_h: Final = Struct(">h")
+_i: Final = Struct(">i")
+_iB: Final = Struct(">iB")
+_ih: Final = Struct(">ih")
+_iiq: Final = Struct(">iiq")
+_iiqB: Final = Struct(">iiqB")
+_q: Final = Struct(">q")
+_qq: Final = Struct(">qq")
 
 
 class ReplicaState(Message):

@@ -20,17 +20,17 @@ from groupkeeper.protocol.primitives import (
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import ClassVar, Self
+    from typing import ClassVar, Final, Self
 
-_h = Struct(">h")
-_hB = Struct(">hB")
-_hiii = Struct(">hiii")
-_hiiiB = Struct(">hiiiB")
-_i = Struct(">i")
-_iB = Struct(">iB")
-_ix = Struct(">ix")
-_ut = Struct(">16s?")
-_utB = Struct(">16s?B")
+_h: Final = Struct(">h")
+_hB: Final = Struct(">hB")
+_hiii: Final = Struct(">hiii")
+_hiiiB: Final = Struct(">hiiiB")
+_i: Final = Struct(">i")
+_iB: Final = Struct(">iB")
+_ix: Final = Struct(">ix")
+_ut: Final = Struct(">16s?")
+_utB: Final = Struct(">16s?B")
 
 
 class DescribeTopicPartitionsResponsePartition(Message):

@@ -17,14 +17,14 @@ from groupkeeper.protocol.primitives import (
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import ClassVar, Self
+    from typing import ClassVar, Final, Self
 
-_biB = Struct(">biB")
-_bix = Struct(">bix")
-_h = Struct(">h")
-_hB = Struct(">hB")
-_ih = Struct(">ih")
-_ihB = Struct(">ihB")
+_biB: Final = Struct(">biB")
+_bix: Final = Struct(">bix")
+_h: Final = Struct(">h")
+_hB: Final = Struct(">hB")
+_ih: Final = Struct(">ih")
+_ihB: Final = Struct(">ihB")
 
 
 class CredentialInfo(Message):

@@ -23,13 +23,13 @@ from groupkeeper.protocol.primitives import (
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import ClassVar, Self
+    from typing import ClassVar, Final, Self
 
-_b = Struct(">b")
-_bB = Struct(">bB")
-_i = Struct(">i")
-_iB = Struct(">iB")
-_ix = Struct(">ix")
+_b: Final = Struct(">b")
+_bB: Final = Struct(">bB")
+_i: Final = Struct(">i")
+_iB: Final = Struct(">iB")
+_ix: Final = Struct(">ix")
 
 
 class TopicPartitions(Message):

@@ -22,12 +22,12 @@ from groupkeeper.protocol.primitives import (
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import ClassVar, Self
+    from typing import ClassVar, Final, Self
 
-_h = Struct(">h")
-_i = Struct(">i")
-_ih = Struct(">ih")
-_ihB = Struct(">ihB")
+_h: Final = Struct(">h")
+_i: Final = Struct(">i")
+_ih: Final = Struct(">ih")
+_ihB: Final = Struct(">ihB")
 
 
 class PartitionResult(Message):

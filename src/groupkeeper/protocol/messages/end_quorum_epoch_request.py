@@ -24,15 +24,15 @@ from groupkeeper.protocol.primitives import (
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import ClassVar, Self
+    from typing import ClassVar, Final, Self
 
-_HB = Struct(">HB")
-_Hx = Struct(">Hx")
-_i = Struct(">i")
-_iii = Struct(">iii")
-_iiiB = Struct(">iiiB")
-_iuB = Struct(">i16sB")
-_iux = Struct(">i16sx")
+_HB: Final = Struct(">HB")
+_Hx: Final = Struct(">Hx")
+_i: Final = Struct(">i")
+_iii: Final = Struct(">iii")
+_iiiB: Final = Struct(">iiiB")
+_iuB: Final = Struct(">i16sB")
+_iux: Final = Struct(">i16sx")
 
 
 class ReplicaInfo(Message):

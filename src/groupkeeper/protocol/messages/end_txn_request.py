@@ -15,11 +15,11 @@ from groupkeeper.protocol.primitives import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import ClassVar, Self
+    from typing import ClassVar, Final, Self
 
-_qht = Struct(">qh?")
-_qhtB = Struct(">qh?B")
-_qhtx = Struct(">qh?x")
+_qht: Final = Struct(">qh?")
+_qhtB: Final = Struct(">qh?B")
+_qhtx: Final = Struct(">qh?x")
 
 
 class EndTxnRequest(RootMessage):

@@ -11,10 +11,10 @@ from groupkeeper.protocol.primitives import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import ClassVar, Self
+    from typing import ClassVar, Final, Self
 
-_ih = Struct(">ih")
-_qh = Struct(">qh")
+_ih: Final = Struct(">ih")
+_qh: Final = Struct(">qh")
 
 
 class EndTxnResponse(RootMessage):

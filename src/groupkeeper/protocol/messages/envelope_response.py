@@ -13,10 +13,10 @@ from groupkeeper.protocol.primitives import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import ClassVar, Self
+    from typing import ClassVar, Final, Self
 
-_hB = Struct(">hB")
-_hx = Struct(">hx")
+_hB: Final = Struct(">hB")
+_hx: Final = Struct(">hx")
 
 
 class EnvelopeResponse(RootMessage):

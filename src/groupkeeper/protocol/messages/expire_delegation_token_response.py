@@ -11,11 +11,11 @@ from groupkeeper.protocol.primitives import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import ClassVar, Self
+    from typing import ClassVar, Final, Self
 
-_hqi = Struct(">hqi")
-_hqiB = Struct(">hqiB")
-_hqix = Struct(">hqix")
+_hqi: Final = Struct(">hqi")
+_hqiB: Final = Struct(">hqiB")
+_hqix: Final = Struct(">hqix")
 
 
 class ExpireDelegationTokenResponse(RootMessage):

@@ -27,18 +27,18 @@ from groupkeeper.protocol.primitives import (
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import ClassVar, Self
+    from typing import ClassVar, Final, Self
 
-_i = Struct(">i")
-_ii = Struct(">ii")
-_iiibii = Struct(">iiibii")
-_iiibiiB = Struct(">iiibiiB")
-_iiiib = Struct(">iiiib")
-_iiqiqi = Struct(">iiqiqi")
-_iiqiqiB = Struct(">iiqiqiB")
-_iqB = Struct(">iqB")
-_iqx = Struct(">iqx")
-_q = Struct(">q")
+_i: Final = Struct(">i")
+_ii: Final = Struct(">ii")
+_iiibii: Final = Struct(">iiibii")
+_iiibiiB: Final = Struct(">iiibiiB")
+_iiiib: Final = Struct(">iiiib")
+_iiqiqi: Final = Struct(">iiqiqi")
+_iiqiqiB: Final = Struct(">iiqiqiB")
+_iqB: Final = Struct(">iqB")
+_iqx: Final = Struct(">iqx")
+_q: Final = Struct(">q")
 
 
 class ReplicaState(Message):

@@ -29,26 +29,26 @@ from groupkeeper.protocol.primitives import (
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import ClassVar, Self
+    from typing import ClassVar, Final, Self
 
-_hi = Struct(">hi")
-_i = Struct(">i")
-_iB = Struct(">iB")
-_ihi = Struct(">ihi")
-_ihiB = Struct(">ihiB")
-_ihqq = Struct(">ihqq")
-_ihqqq = Struct(">ihqqq")
-_ihqqqB = Struct(">ihqqqB")
-_iiB = Struct(">iiB")
-_iix = Struct(">iix")
-_iqB = Struct(">iqB")
-_iqx = Struct(">iqx")
-_q = Struct(">q")
-_qiB = Struct(">qiB")
-_qix = Struct(">qix")
-_qq = Struct(">qq")
-_qqB = Struct(">qqB")
-_qqx = Struct(">qqx")
+_hi: Final = Struct(">hi")
+_i: Final = Struct(">i")
+_iB: Final = Struct(">iB")
+_ihi: Final = Struct(">ihi")
+_ihiB: Final = Struct(">ihiB")
+_ihqq: Final = Struct(">ihqq")
+_ihqqq: Final = Struct(">ihqqq")
+_ihqqqB: Final = Struct(">ihqqqB")
+_iiB: Final = Struct(">iiB")
+_iix: Final = Struct(">iix")
+_iqB: Final = Struct(">iqB")
+_iqx: Final = Struct(">iqx")
+_q: Final = Struct(">q")
+_qiB: Final = Struct(">qiB")
+_qix: Final = Struct(">qix")
+_qq: Final = Struct(">qq")
+_qqB: Final = Struct(">qqB")
+_qqx: Final = Struct(">qqx")
 
 
 class EpochEndOffset(Message):

@@ -21,14 +21,14 @@ from groupkeeper.protocol.primitives import (
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import ClassVar, Self
+    from typing import ClassVar, Final, Self
 
-_ii = Struct(">ii")
-_iiB = Struct(">iiB")
-_q = Struct(">q")
-_qB = Struct(">qB")
-_qiB = Struct(">qiB")
-_qix = Struct(">qix")
+_ii: Final = Struct(">ii")
+_iiB: Final = Struct(">iiB")
+_q: Final = Struct(">q")
+_qB: Final = Struct(">qB")
+_qiB: Final = Struct(">qiB")
+_qix: Final = Struct(">qix")
 
 
 class SnapshotId(Message):

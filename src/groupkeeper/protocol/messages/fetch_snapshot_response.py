@@ -23,20 +23,20 @@ from groupkeeper.protocol.primitives import (
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import ClassVar, Self
+    from typing import ClassVar, Final, Self
 
-_HB = Struct(">HB")
-_Hx = Struct(">Hx")
-_i = Struct(">i")
-_iB = Struct(">iB")
-_ih = Struct(">ih")
-_ihB = Struct(">ihB")
-_iiB = Struct(">iiB")
-_iix = Struct(">iix")
-_qiB = Struct(">qiB")
-_qix = Struct(">qix")
-_qq = Struct(">qq")
-_qqB = Struct(">qqB")
+_HB: Final = Struct(">HB")
+_Hx: Final = Struct(">Hx")
+_i: Final = Struct(">i")
+_iB: Final = Struct(">iB")
+_ih: Final = Struct(">ih")
+_ihB: Final = Struct(">ihB")
+_iiB: Final = Struct(">iiB")
+_iix: Final = Struct(">iix")
+_qiB: Final = Struct(">qiB")
+_qix: Final = Struct(">qix")
+_qq: Final = Struct(">qq")
+_qqB: Final = Struct(">qqB")
 
 
 class SnapshotId(Message):

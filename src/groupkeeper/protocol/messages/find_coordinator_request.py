@@ -19,9 +19,9 @@ from groupkeeper.protocol.primitives import (
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import ClassVar, Self
+    from typing import ClassVar, Final, Self
 
-_b = Struct(">b")
+_b: Final = Struct(">b")
 
 
 class FindCoordinatorRequest(RootMessage):

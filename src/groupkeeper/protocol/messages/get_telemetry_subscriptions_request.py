@@ -12,10 +12,10 @@ from groupkeeper.protocol.primitives import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import ClassVar, Self
+    from typing import ClassVar, Final, Self
 
-_uB = Struct(">16sB")
-_ux = Struct(">16sx")
+_uB: Final = Struct(">16sB")
+_ux: Final = Struct(">16sx")
 
 
 class GetTelemetrySubscriptionsRequest(RootMessage):

@@ -19,12 +19,12 @@ from groupkeeper.protocol.primitives import (
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import ClassVar, Self
+    from typing import ClassVar, Final, Self
 
-_ihui = Struct(">ih16si")
-_ihuiB = Struct(">ih16siB")
-_iit = Struct(">ii?")
-_iitB = Struct(">ii?B")
+_ihui: Final = Struct(">ih16si")
+_ihuiB: Final = Struct(">ih16siB")
+_iit: Final = Struct(">ii?")
+_iitB: Final = Struct(">ii?B")
 
 
 class GetTelemetrySubscriptionsResponse(RootMessage):

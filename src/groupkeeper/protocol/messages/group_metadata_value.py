@@ -25,14 +25,14 @@ from groupkeeper.protocol.primitives import (
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import ClassVar, Self
+    from typing import ClassVar, Final, Self
 
-_i = Struct(">i")
-_iB = Struct(">iB")
-_ii = Struct(">ii")
-_iiB = Struct(">iiB")
-_q = Struct(">q")
-_qB = Struct(">qB")
+_i: Final = Struct(">i")
+_iB: Final = Struct(">iB")
+_ii: Final = Struct(">ii")
+_iiB: Final = Struct(">iiB")
+_q: Final = Struct(">q")
+_qB: Final = Struct(">qB")
 
 
 class MemberMetadata(Message):

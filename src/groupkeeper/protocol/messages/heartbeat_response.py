@@ -11,12 +11,12 @@ from groupkeeper.protocol.primitives import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import ClassVar, Self
+    from typing import ClassVar, Final, Self
 
-_h = Struct(">h")
-_i = Struct(">i")
-_ihB = Struct(">ihB")
-_ihx = Struct(">ihx")
+_h: Final = Struct(">h")
+_i: Final = Struct(">i")
+_ihB: Final = Struct(">ihB")
+_ihx: Final = Struct(">ihx")
 
 
 class HeartbeatResponse(RootMessage):

@@ -21,14 +21,14 @@ from groupkeeper.protocol.primitives import (
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import ClassVar, Self
+    from typing import ClassVar, Final, Self
 
-_b = Struct(">b")
-_bB = Struct(">bB")
-_i = Struct(">i")
-_t = Struct(">?")
-_tB = Struct(">?B")
-_tx = Struct(">?x")
+_b: Final = Struct(">b")
+_bB: Final = Struct(">bB")
+_i: Final = Struct(">i")
+_t: Final = Struct(">?")
+_tB: Final = Struct(">?B")
+_tx: Final = Struct(">?x")
 
 
 class AlterableConfig(Message):

@@ -16,11 +16,11 @@ from groupkeeper.protocol.primitives import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import ClassVar, Self
+    from typing import ClassVar, Final, Self
 
-_i = Struct(">i")
-_qh = Struct(">qh")
-_tt = Struct(">??")
+_i: Final = Struct(">i")
+_qh: Final = Struct(">qh")
+_tt: Final = Struct(">??")
 
 
 class InitProducerIdRequest(RootMessage):

@@ -12,10 +12,10 @@ from groupkeeper.protocol.primitives import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import ClassVar, Self
+    from typing import ClassVar, Final, Self
 
-_ihqh = Struct(">ihqh")
-_qh = Struct(">qh")
+_ihqh: Final = Struct(">ihqh")
+_qh: Final = Struct(">qh")
 
 
 class InitProducerIdResponse(RootMessage):

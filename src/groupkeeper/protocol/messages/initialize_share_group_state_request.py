@@ -18,11 +18,11 @@ from groupkeeper.protocol.primitives import (
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import ClassVar, Self
+    from typing import ClassVar, Final, Self
 
-_iiqB = Struct(">iiqB")
-_iiqx = Struct(">iiqx")
-_uB = Struct(">16sB")
+_iiqB: Final = Struct(">iiqB")
+_iiqx: Final = Struct(">iiqx")
+_uB: Final = Struct(">16sB")
 
 
 class PartitionData(Message):

@@ -26,11 +26,11 @@ from groupkeeper.protocol.primitives import (
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import ClassVar, Self
+    from typing import ClassVar, Final, Self
 
-_i = Struct(">i")
-_ii = Struct(">ii")
-_iiB = Struct(">iiB")
+_i: Final = Struct(">i")
+_ii: Final = Struct(">ii")
+_iiB: Final = Struct(">iiB")
 
 
 class JoinGroupRequestProtocol(Message):

@@ -26,12 +26,12 @@ from groupkeeper.protocol.primitives import (
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import ClassVar, Self
+    from typing import ClassVar, Final, Self
 
-_hi = Struct(">hi")
-_i = Struct(">i")
-_ihi = Struct(">ihi")
-_t = Struct(">?")
+_hi: Final = Struct(">hi")
+_i: Final = Struct(">i")
+_ihi: Final = Struct(">ihi")
+_t: Final = Struct(">?")
 
 
 class JoinGroupResponseMember(Message):

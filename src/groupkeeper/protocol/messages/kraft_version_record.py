@@ -11,10 +11,10 @@ from groupkeeper.protocol.primitives import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import ClassVar, Self
+    from typing import ClassVar, Final, Self
 
-_hhB = Struct(">hhB")
-_hhx = Struct(">hhx")
+_hhB: Final = Struct(">hhB")
+_hhx: Final = Struct(">hhx")
 
 
 class KRaftVersionRecord(RootMessage):

@@ -18,11 +18,11 @@ from groupkeeper.protocol.primitives import (
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import ClassVar, Self
+    from typing import ClassVar, Final, Self
 
-_hi = Struct(">hi")
-_hiB = Struct(">hiB")
-_i = Struct(">i")
+_hi: Final = Struct(">hi")
+_hiB: Final = Struct(">hiB")
+_i: Final = Struct(">i")
 
 
 class Voter(Message):

@@ -17,11 +17,11 @@ from groupkeeper.protocol.primitives import (
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import ClassVar, Self
+    from typing import ClassVar, Final, Self
 
-_b = Struct(">b")
-_ih = Struct(">ih")
-_ihB = Struct(">ihB")
+_b: Final = Struct(">b")
+_ih: Final = Struct(">ih")
+_ihB: Final = Struct(">ihB")
 
 
 class ConfigResource(Message):

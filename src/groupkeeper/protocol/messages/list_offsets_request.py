@@ -21,15 +21,15 @@ from groupkeeper.protocol.primitives import (
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import ClassVar, Self
+    from typing import ClassVar, Final, Self
 
-_b = Struct(">b")
-_i = Struct(">i")
-_ib = Struct(">ib")
-_ibB = Struct(">ibB")
-_iiqB = Struct(">iiqB")
-_iiqx = Struct(">iiqx")
-_q = Struct(">q")
+_b: Final = Struct(">b")
+_i: Final = Struct(">i")
+_ib: Final = Struct(">ib")
+_ibB: Final = Struct(">ibB")
+_iiqB: Final = Struct(">iiqB")
+_iiqx: Final = Struct(">iiqx")
+_q: Final = Struct(">q")
 
 
 class ListOffsetsPartition(Message):

@@ -21,13 +21,13 @@ from groupkeeper.protocol.primitives import (
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import ClassVar, Self
+    from typing import ClassVar, Final, Self
 
-_i = Struct(">i")
-_iB = Struct(">iB")
-_ihqq = Struct(">ihqq")
-_ihqqiB = Struct(">ihqqiB")
-_ihqqix = Struct(">ihqqix")
+_i: Final = Struct(">i")
+_iB: Final = Struct(">iB")
+_ihqq: Final = Struct(">ihqq")
+_ihqqiB: Final = Struct(">ihqqiB")
+_ihqqix: Final = Struct(">ihqqix")
 
 
 class ListOffsetsPartitionResponse(Message):

@@ -22,13 +22,13 @@ from groupkeeper.protocol.primitives import (
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import ClassVar, Self
+    from typing import ClassVar, Final, Self
 
-_i = Struct(">i")
-_t = Struct(">?")
-_tB = Struct(">?B")
-_tt = Struct(">??")
-_tx = Struct(">?x")
+_i: Final = Struct(">i")
+_t: Final = Struct(">?")
+_tB: Final = Struct(">?B")
+_tt: Final = Struct(">??")
+_tx: Final = Struct(">?x")
 
 
 class MetadataRequestTopic(Message):

@@ -25,18 +25,18 @@ from groupkeeper.protocol.primitives import (
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import ClassVar, Self
+    from typing import ClassVar, Final, Self
 
-_h = Struct(">h")
-_hB = Struct(">hB")
-_hii = Struct(">hii")
-_hiii = Struct(">hiii")
-_hiiiB = Struct(">hiiiB")
-_i = Struct(">i")
-_iB = Struct(">iB")
-_ix = Struct(">ix")
-_t = Struct(">?")
-_tB = Struct(">?B")
+_h: Final = Struct(">h")
+_hB: Final = Struct(">hB")
+_hii: Final = Struct(">hii")
+_hiii: Final = Struct(">hiii")
+_hiiiB: Final = Struct(">hiiiB")
+_i: Final = Struct(">i")
+_iB: Final = Struct(">iB")
+_ix: Final = Struct(">ix")
+_t: Final = Struct(">?")
+_tB: Final = Struct(">?B")
 
 
 class MetadataResponseBroker(Message):

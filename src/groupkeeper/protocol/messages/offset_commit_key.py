@@ -12,9 +12,9 @@ from groupkeeper.protocol.primitives import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import ClassVar, Self
+    from typing import ClassVar, Final, Self
 
-_i = Struct(">i")
+_i: Final = Struct(">i")
 
 
 class OffsetCommitKey(RootMessage):

@@ -23,14 +23,14 @@ from groupkeeper.protocol.primitives import (
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import ClassVar, Self
+    from typing import ClassVar, Final, Self
 
-_i = Struct(">i")
-_iB = Struct(">iB")
-_iq = Struct(">iq")
-_iqi = Struct(">iqi")
-_iqiB = Struct(">iqiB")
-_q = Struct(">q")
+_i: Final = Struct(">i")
+_iB: Final = Struct(">iB")
+_iq: Final = Struct(">iq")
+_iqi: Final = Struct(">iqi")
+_iqiB: Final = Struct(">iqiB")
+_q: Final = Struct(">q")
 
 
 class OffsetCommitRequestPartition(Message):

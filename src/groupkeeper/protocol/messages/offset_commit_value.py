@@ -18,13 +18,13 @@ from groupkeeper.protocol.primitives import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import ClassVar, Self
+    from typing import ClassVar, Final, Self
 
-_i = Struct(">i")
-_q = Struct(">q")
-_qB = Struct(">qB")
-_qi = Struct(">qi")
-_qiB = Struct(">qiB")
+_i: Final = Struct(">i")
+_q: Final = Struct(">q")
+_qB: Final = Struct(">qB")
+_qi: Final = Struct(">qi")
+_qiB: Final = Struct(">qiB")
 
 
 class OffsetCommitValue(RootMessage):

@@ -16,11 +16,11 @@ from groupkeeper.protocol.primitives import (
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import ClassVar, Self
+    from typing import ClassVar, Final, Self
 
-_hi = Struct(">hi")
-_i = Struct(">i")
-_ih = Struct(">ih")
+_hi: Final = Struct(">hi")
+_i: Final = Struct(">i")
+_ih: Final = Struct(">ih")
 
 
 class OffsetDeleteResponsePartition(Message):

@@ -24,10 +24,10 @@ from groupkeeper.protocol.primitives import (
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import ClassVar, Self
+    from typing import ClassVar, Final, Self
 
-_i = Struct(">i")
-_t = Struct(">?")
+_i: Final = Struct(">i")
+_t: Final = Struct(">?")
 
 
 class OffsetFetchRequestTopic(Message):

@@ -25,15 +25,15 @@ from groupkeeper.protocol.primitives import (
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import ClassVar, Self
+    from typing import ClassVar, Final, Self
 
-_h = Struct(">h")
-_hB = Struct(">hB")
-_hx = Struct(">hx")
-_i = Struct(">i")
-_iq = Struct(">iq")
-_iqi = Struct(">iqi")
-_iqiB = Struct(">iqiB")
+_h: Final = Struct(">h")
+_hB: Final = Struct(">hB")
+_hx: Final = Struct(">hx")
+_i: Final = Struct(">i")
+_iq: Final = Struct(">iq")
+_iqi: Final = Struct(">iqi")
+_iqiB: Final = Struct(">iqiB")
 
 
 class OffsetFetchResponsePartition(Message):

@@ -20,13 +20,13 @@ from groupkeeper.protocol.primitives import (
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import ClassVar, Self
+    from typing import ClassVar, Final, Self
 
-_i = Struct(">i")
-_iB = Struct(">iB")
-_iii = Struct(">iii")
-_iiiB = Struct(">iiiB")
-_iiix = Struct(">iiix")
+_i: Final = Struct(">i")
+_iB: Final = Struct(">iB")
+_iii: Final = Struct(">iii")
+_iiiB: Final = Struct(">iiiB")
+_iiix: Final = Struct(">iiix")
 
 
 class OffsetForLeaderPartition(Message):

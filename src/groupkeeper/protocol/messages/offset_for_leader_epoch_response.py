@@ -20,13 +20,13 @@ from groupkeeper.protocol.primitives import (
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import ClassVar, Self
+    from typing import ClassVar, Final, Self
 
-_hiiq = Struct(">hiiq")
-_hiiqB = Struct(">hiiqB")
-_hiiqx = Struct(">hiiqx")
-_i = Struct(">i")
-_iB = Struct(">iB")
+_hiiq: Final = Struct(">hiiq")
+_hiiqB: Final = Struct(">hiiqB")
+_hiiqx: Final = Struct(">hiiqx")
+_i: Final = Struct(">i")
+_iB: Final = Struct(">iB")
 
 
 class EpochEndOffset(Message):

@@ -26,16 +26,16 @@ from groupkeeper.protocol.primitives import (
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import ClassVar, Self
+    from typing import ClassVar, Final, Self
 
-_i = Struct(">i")
-_iB = Struct(">iB")
-_ihqq = Struct(">ihqq")
-_ihqqq = Struct(">ihqqq")
-_ihqqqB = Struct(">ihqqqB")
-_iiB = Struct(">iiB")
-_iix = Struct(">iix")
-_q = Struct(">q")
+_i: Final = Struct(">i")
+_iB: Final = Struct(">iB")
+_ihqq: Final = Struct(">ihqq")
+_ihqqq: Final = Struct(">ihqqq")
+_ihqqqB: Final = Struct(">ihqqqB")
+_iiB: Final = Struct(">iiB")
+_iix: Final = Struct(">iix")
+_q: Final = Struct(">q")
 
 
 class BatchIndexAndErrorMessage(Message):

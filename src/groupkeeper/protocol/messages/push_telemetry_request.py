@@ -14,10 +14,10 @@ from groupkeeper.protocol.primitives import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import ClassVar, Self
+    from typing import ClassVar, Final, Self
 
-_uitb = Struct(">16si?b")
-_uitbB = Struct(">16si?bB")
+_uitb: Final = Struct(">16si?b")
+_uitbB: Final = Struct(">16si?bB")
 
 
 class PushTelemetryRequest(RootMessage):

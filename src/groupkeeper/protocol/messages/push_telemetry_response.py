@@ -11,10 +11,10 @@ from groupkeeper.protocol.primitives import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import ClassVar, Self
+    from typing import ClassVar, Final, Self
 
-_ihB = Struct(">ihB")
-_ihx = Struct(">ihx")
+_ihB: Final = Struct(">ihB")
+_ihx: Final = Struct(">ihx")
 
 
 class PushTelemetryResponse(RootMessage):

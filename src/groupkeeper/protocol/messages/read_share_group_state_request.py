@@ -18,11 +18,11 @@ from groupkeeper.protocol.primitives import (
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import ClassVar, Self
+    from typing import ClassVar, Final, Self
 
-_iiB = Struct(">iiB")
-_iix = Struct(">iix")
-_uB = Struct(">16sB")
+_iiB: Final = Struct(">iiB")
+_iix: Final = Struct(">iix")
+_uB: Final = Struct(">16sB")
 
 
 class PartitionData(Message):

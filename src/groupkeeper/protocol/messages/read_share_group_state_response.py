@@ -18,15 +18,15 @@ from groupkeeper.protocol.primitives import (
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import ClassVar, Self
+    from typing import ClassVar, Final, Self
 
-_ih = Struct(">ih")
-_ihB = Struct(">ihB")
-_iq = Struct(">iq")
-_iqB = Struct(">iqB")
-_qqbhB = Struct(">qqbhB")
-_qqbhx = Struct(">qqbhx")
-_uB = Struct(">16sB")
+_ih: Final = Struct(">ih")
+_ihB: Final = Struct(">ihB")
+_iq: Final = Struct(">iq")
+_iqB: Final = Struct(">iqB")
+_qqbhB: Final = Struct(">qqbhB")
+_qqbhx: Final = Struct(">qqbhx")
+_uB: Final = Struct(">16sB")
 
 
 class StateBatch(Message):

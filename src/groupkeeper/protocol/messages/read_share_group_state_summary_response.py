@@ -18,13 +18,13 @@ from groupkeeper.protocol.primitives import (
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import ClassVar, Self
+    from typing import ClassVar, Final, Self
 
-_i = Struct(">i")
-_ih = Struct(">ih")
-_ihB = Struct(">ihB")
-_iiq = Struct(">iiq")
-_uB = Struct(">16sB")
+_i: Final = Struct(">i")
+_ih: Final = Struct(">ih")
+_ihB: Final = Struct(">ihB")
+_iiq: Final = Struct(">iiq")
+_uB: Final = Struct(">16sB")
 
 
 class PartitionResult(Message):

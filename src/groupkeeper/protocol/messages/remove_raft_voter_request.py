@@ -14,10 +14,10 @@ from groupkeeper.protocol.primitives import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import ClassVar, Self
+    from typing import ClassVar, Final, Self
 
-_iuB = Struct(">i16sB")
-_iux = Struct(">i16sx")
+_iuB: Final = Struct(">i16sB")
+_iux: Final = Struct(">i16sx")
 
 
 class RemoveRaftVoterRequest(RootMessage):

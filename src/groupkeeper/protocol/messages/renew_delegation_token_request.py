@@ -15,11 +15,11 @@ from groupkeeper.protocol.primitives import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import ClassVar, Self
+    from typing import ClassVar, Final, Self
 
-_q = Struct(">q")
-_qB = Struct(">qB")
-_qx = Struct(">qx")
+_q: Final = Struct(">q")
+_qB: Final = Struct(">qB")
+_qx: Final = Struct(">qx")
 
 
 class RenewDelegationTokenRequest(RootMessage):

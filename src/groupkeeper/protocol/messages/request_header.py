@@ -13,9 +13,9 @@ from groupkeeper.protocol.primitives import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import ClassVar, Self
+    from typing import ClassVar, Final, Self
 
-_hhi = Struct(">hhi")
+_hhi: Final = Struct(">hhi")
 
 
 class RequestHeader(RootMessage):

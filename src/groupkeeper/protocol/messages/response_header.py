@@ -11,11 +11,11 @@ from groupkeeper.protocol.primitives import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import ClassVar, Self
+    from typing import ClassVar, Final, Self
 
-_i = Struct(">i")
-_iB = Struct(">iB")
-_ix = Struct(">ix")
+_i: Final = Struct(">i")
+_iB: Final = Struct(">iB")
+_ix: Final = Struct(">ix")
 
 
 class ResponseHeader(RootMessage):

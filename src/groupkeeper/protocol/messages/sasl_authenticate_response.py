@@ -19,13 +19,13 @@ from groupkeeper.protocol.primitives import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import ClassVar, Self
+    from typing import ClassVar, Final, Self
 
-_h = Struct(">h")
-_hB = Struct(">hB")
-_q = Struct(">q")
-_qB = Struct(">qB")
-_qx = Struct(">qx")
+_h: Final = Struct(">h")
+_hB: Final = Struct(">hB")
+_q: Final = Struct(">q")
+_qB: Final = Struct(">qB")
+_qx: Final = Struct(">qx")
 
 
 class SaslAuthenticateResponse(RootMessage):

@@ -21,14 +21,14 @@ from groupkeeper.protocol.primitives import (
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import ClassVar, Self
+    from typing import ClassVar, Final, Self
 
-_i = Struct(">i")
-_iB = Struct(">iB")
-_qq = Struct(">qq")
-_qqB = Struct(">qqB")
-_t = Struct(">?")
-_uB = Struct(">16sB")
+_i: Final = Struct(">i")
+_iB: Final = Struct(">iB")
+_qq: Final = Struct(">qq")
+_qqB: Final = Struct(">qqB")
+_t: Final = Struct(">?")
+_uB: Final = Struct(">16sB")
 
 
 class AcknowledgementBatch(Message):

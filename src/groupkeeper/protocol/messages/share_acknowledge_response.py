@@ -18,15 +18,15 @@ from groupkeeper.protocol.primitives import (
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import ClassVar, Self
+    from typing import ClassVar, Final, Self
 
-_i = Struct(">i")
-_iB = Struct(">iB")
-_ih = Struct(">ih")
-_ihB = Struct(">ihB")
-_iiB = Struct(">iiB")
-_iix = Struct(">iix")
-_uB = Struct(">16sB")
+_i: Final = Struct(">i")
+_iB: Final = Struct(">iB")
+_ih: Final = Struct(">ih")
+_ihB: Final = Struct(">ihB")
+_iiB: Final = Struct(">iiB")
+_iix: Final = Struct(">iix")
+_uB: Final = Struct(">16sB")
 
 
 class LeaderIdAndEpoch(Message):

@@ -21,15 +21,15 @@ from groupkeeper.protocol.primitives import (
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import ClassVar, Self
+    from typing import ClassVar, Final, Self
 
-_bt = Struct(">b?")
-_i = Struct(">i")
-_iB = Struct(">iB")
-_iiiiii = Struct(">iiiiii")
-_qq = Struct(">qq")
-_qqB = Struct(">qqB")
-_uB = Struct(">16sB")
+_bt: Final = Struct(">b?")
+_i: Final = Struct(">i")
+_iB: Final = Struct(">iB")
+_iiiiii: Final = Struct(">iiiiii")
+_qq: Final = Struct(">qq")
+_qqB: Final = Struct(">qqB")
+_uB: Final = Struct(">16sB")
 
 
 class AcknowledgementBatch(Message):

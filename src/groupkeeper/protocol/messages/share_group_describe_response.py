@@ -20,16 +20,16 @@ from groupkeeper.protocol.primitives import (
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import ClassVar, Self
+    from typing import ClassVar, Final, Self
 
-_h = Struct(">h")
-_hB = Struct(">hB")
-_i = Struct(">i")
-_iB = Struct(">iB")
-_ii = Struct(">ii")
-_iiB = Struct(">iiB")
-_ix = Struct(">ix")
-_uB = Struct(">16sB")
+_h: Final = Struct(">h")
+_hB: Final = Struct(">hB")
+_i: Final = Struct(">i")
+_iB: Final = Struct(">iB")
+_ii: Final = Struct(">ii")
+_iiB: Final = Struct(">iiB")
+_ix: Final = Struct(">ix")
+_uB: Final = Struct(">16sB")
 
 
 class TopicPartitions(Message):

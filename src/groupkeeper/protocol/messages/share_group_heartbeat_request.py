@@ -15,10 +15,10 @@ from groupkeeper.protocol.primitives import (
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import ClassVar, Self
+    from typing import ClassVar, Final, Self
 
-_i = Struct(">i")
-_iB = Struct(">iB")
+_i: Final = Struct(">i")
+_iB: Final = Struct(">iB")
 
 
 class ShareGroupHeartbeatRequest(RootMessage):

@@ -20,12 +20,12 @@ from groupkeeper.protocol.primitives import (
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import ClassVar, Self
+    from typing import ClassVar, Final, Self
 
-_ih = Struct(">ih")
-_ihB = Struct(">ihB")
-_ii = Struct(">ii")
-_uB = Struct(">16sB")
+_ih: Final = Struct(">ih")
+_ihB: Final = Struct(">ihB")
+_ii: Final = Struct(">ii")
+_uB: Final = Struct(">16sB")
 
 
 class TopicPartitions(Message):

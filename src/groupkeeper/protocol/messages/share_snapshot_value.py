@@ -19,13 +19,13 @@ from groupkeeper.protocol.primitives import (
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import ClassVar, Self
+    from typing import ClassVar, Final, Self
 
-_i = Struct(">i")
-_iiiqqq = Struct(">iiiqqq")
-_iiiqqqB = Struct(">iiiqqqB")
-_qqbhB = Struct(">qqbhB")
-_qqbhx = Struct(">qqbhx")
+_i: Final = Struct(">i")
+_iiiqqq: Final = Struct(">iiiqqq")
+_iiiqqqB: Final = Struct(">iiiqqqB")
+_qqbhB: Final = Struct(">qqbhB")
+_qqbhx: Final = Struct(">qqbhx")
 
 
 class StateBatch(Message):

@@ -19,13 +19,13 @@ from groupkeeper.protocol.primitives import (
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import ClassVar, Self
+    from typing import ClassVar, Final, Self
 
-_i = Struct(">i")
-_iiq = Struct(">iiq")
-_iiqB = Struct(">iiqB")
-_qqbhB = Struct(">qqbhB")
-_qqbhx = Struct(">qqbhx")
+_i: Final = Struct(">i")
+_iiq: Final = Struct(">iiq")
+_iiqB: Final = Struct(">iiqB")
+_qqbhB: Final = Struct(">qqbhB")
+_qqbhx: Final = Struct(">qqbhx")
 
 
 class StateBatch(Message):

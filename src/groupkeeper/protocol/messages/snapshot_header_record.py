@@ -11,10 +11,10 @@ from groupkeeper.protocol.primitives import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import ClassVar, Self
+    from typing import ClassVar, Final, Self
 
-_hqB = Struct(">hqB")
-_hqx = Struct(">hqx")
+_hqB: Final = Struct(">hqB")
+_hqx: Final = Struct(">hqx")
 
 
 class SnapshotHeaderRecord(RootMessage):

@@ -22,10 +22,10 @@ from groupkeeper.protocol.primitives import (
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import ClassVar, Self
+    from typing import ClassVar, Final, Self
 
-_iib = Struct(">iib")
-_iibB = Struct(">iibB")
+_iib: Final = Struct(">iib")
+_iibB: Final = Struct(">iibB")
 
 
 class TaskIds(Message):

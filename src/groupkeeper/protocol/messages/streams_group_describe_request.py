@@ -17,9 +17,9 @@ from groupkeeper.protocol.primitives import (
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import ClassVar, Self
+    from typing import ClassVar, Final, Self
 
-_t = Struct(">?")
+_t: Final = Struct(">?")
 
 
 class StreamsGroupDescribeRequest(RootMessage):

@@ -20,23 +20,23 @@ from groupkeeper.protocol.primitives import (
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import ClassVar, Self
+    from typing import ClassVar, Final, Self
 
-_HB = Struct(">HB")
-_Hx = Struct(">Hx")
-_b = Struct(">b")
-_bB = Struct(">bB")
-_h = Struct(">h")
-_hB = Struct(">hB")
-_i = Struct(">i")
-_iB = Struct(">iB")
-_ih = Struct(">ih")
-_ihB = Struct(">ihB")
-_ii = Struct(">ii")
-_iqB = Struct(">iqB")
-_iqx = Struct(">iqx")
-_tB = Struct(">?B")
-_tx = Struct(">?x")
+_HB: Final = Struct(">HB")
+_Hx: Final = Struct(">Hx")
+_b: Final = Struct(">b")
+_bB: Final = Struct(">bB")
+_h: Final = Struct(">h")
+_hB: Final = Struct(">hB")
+_i: Final = Struct(">i")
+_iB: Final = Struct(">iB")
+_ih: Final = Struct(">ih")
+_ihB: Final = Struct(">ihB")
+_ii: Final = Struct(">ii")
+_iqB: Final = Struct(">iqB")
+_iqx: Final = Struct(">iqx")
+_tB: Final = Struct(">?B")
+_tx: Final = Struct(">?x")
 
 
 class KeyValue(Message):

@@ -19,20 +19,20 @@ from groupkeeper.protocol.primitives import (
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import ClassVar, Self
+    from typing import ClassVar, Final, Self
 
-_HB = Struct(">HB")
-_Hx = Struct(">Hx")
-_i = Struct(">i")
-_iB = Struct(">iB")
-_ih = Struct(">ih")
-_ihB = Struct(">ihB")
-_ii = Struct(">ii")
-_iiB = Struct(">iiB")
-_iqB = Struct(">iqB")
-_iqx = Struct(">iqx")
-_tB = Struct(">?B")
-_tx = Struct(">?x")
+_HB: Final = Struct(">HB")
+_Hx: Final = Struct(">Hx")
+_i: Final = Struct(">i")
+_iB: Final = Struct(">iB")
+_ih: Final = Struct(">ih")
+_ihB: Final = Struct(">ihB")
+_ii: Final = Struct(">ii")
+_iiB: Final = Struct(">iiB")
+_iqB: Final = Struct(">iqB")
+_iqx: Final = Struct(">iqx")
+_tB: Final = Struct(">?B")
+_tx: Final = Struct(">?x")
 
 
 class KeyValue(Message):

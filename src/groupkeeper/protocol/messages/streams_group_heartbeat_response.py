@@ -20,19 +20,19 @@ from groupkeeper.protocol.primitives import (
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import ClassVar, Self
+    from typing import ClassVar, Final, Self
 
-_HB = Struct(">HB")
-_Hx = Struct(">Hx")
-_b = Struct(">b")
-_bB = Struct(">bB")
-_i = Struct(">i")
-_iB = Struct(">iB")
-_ih = Struct(">ih")
-_ihB = Struct(">ihB")
-_ii = Struct(">ii")
-_q = Struct(">q")
-_t = Struct(">?")
+_HB: Final = Struct(">HB")
+_Hx: Final = Struct(">Hx")
+_b: Final = Struct(">b")
+_bB: Final = Struct(">bB")
+_i: Final = Struct(">i")
+_iB: Final = Struct(">iB")
+_ih: Final = Struct(">ih")
+_ihB: Final = Struct(">ihB")
+_ii: Final = Struct(">ii")
+_q: Final = Struct(">q")
+_t: Final = Struct(">?")
 
 
 class Status(Message):

@@ -17,12 +17,12 @@ from groupkeeper.protocol.primitives import (
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import ClassVar, Self
+    from typing import ClassVar, Final, Self
 
-_HB = Struct(">HB")
-_Hx = Struct(">Hx")
-_ii = Struct(">ii")
-_iiB = Struct(">iiB")
+_HB: Final = Struct(">HB")
+_Hx: Final = Struct(">Hx")
+_ii: Final = Struct(">ii")
+_iiB: Final = Struct(">iiB")
 
 
 class Endpoint(Message):

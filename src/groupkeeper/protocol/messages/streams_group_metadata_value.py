@@ -19,11 +19,11 @@ from groupkeeper.protocol.primitives import (
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import ClassVar, Self
+    from typing import ClassVar, Final, Self
 
-_i = Struct(">i")
-_iq = Struct(">iq")
-_iqB = Struct(">iqB")
+_i: Final = Struct(">i")
+_iq: Final = Struct(">iq")
+_iqB: Final = Struct(">iqB")
 
 
 class LastAssignmentConfig(Message):

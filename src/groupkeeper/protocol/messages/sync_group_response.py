@@ -17,11 +17,11 @@ from groupkeeper.protocol.primitives import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import ClassVar, Self
+    from typing import ClassVar, Final, Self
 
-_h = Struct(">h")
-_i = Struct(">i")
-_ih = Struct(">ih")
+_h: Final = Struct(">h")
+_i: Final = Struct(">i")
+_ih: Final = Struct(">ih")
 
 
 class SyncGroupResponse(RootMessage):

@@ -26,15 +26,15 @@ from groupkeeper.protocol.primitives import (
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import ClassVar, Self
+    from typing import ClassVar, Final, Self
 
-_h = Struct(">h")
-_i = Struct(">i")
-_q = Struct(">q")
-_qhib = Struct(">qhib")
-_qhibB = Struct(">qhibB")
-_qq = Struct(">qq")
-_qqB = Struct(">qqB")
+_h: Final = Struct(">h")
+_i: Final = Struct(">i")
+_q: Final = Struct(">q")
+_qhib: Final = Struct(">qhib")
+_qhibB: Final = Struct(">qhibB")
+_qq: Final = Struct(">qq")
+_qqB: Final = Struct(">qqB")
 
 
 class PartitionsSchema(Message):

@@ -23,15 +23,15 @@ from groupkeeper.protocol.primitives import (
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import ClassVar, Self
+    from typing import ClassVar, Final, Self
 
-_i = Struct(">i")
-_iq = Struct(">iq")
-_iqi = Struct(">iqi")
-_iqiB = Struct(">iqiB")
-_qh = Struct(">qh")
-_qhi = Struct(">qhi")
-_qhiB = Struct(">qhiB")
+_i: Final = Struct(">i")
+_iq: Final = Struct(">iq")
+_iqi: Final = Struct(">iqi")
+_iqiB: Final = Struct(">iqiB")
+_qh: Final = Struct(">qh")
+_qhi: Final = Struct(">qhi")
+_qhiB: Final = Struct(">qhiB")
 
 
 class TxnOffsetCommitRequestPartition(Message):

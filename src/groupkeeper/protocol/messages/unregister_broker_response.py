@@ -13,10 +13,10 @@ from groupkeeper.protocol.primitives import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import ClassVar, Self
+    from typing import ClassVar, Final, Self
 
-_ih = Struct(">ih")
-_ihB = Struct(">ihB")
+_ih: Final = Struct(">ih")
+_ihB: Final = Struct(">ihB")
 
 
 class UnregisterBrokerResponse(RootMessage):

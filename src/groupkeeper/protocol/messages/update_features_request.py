@@ -18,13 +18,13 @@ from groupkeeper.protocol.primitives import (
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import ClassVar, Self
+    from typing import ClassVar, Final, Self
 
-_b = Struct(">b")
-_h = Struct(">h")
-_i = Struct(">i")
-_iB = Struct(">iB")
-_t = Struct(">?")
+_b: Final = Struct(">b")
+_h: Final = Struct(">h")
+_i: Final = Struct(">i")
+_iB: Final = Struct(">iB")
+_t: Final = Struct(">?")
 
 
 class FeatureUpdateKey(Message):

@@ -18,14 +18,14 @@ from groupkeeper.protocol.primitives import (
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import ClassVar, Self
+    from typing import ClassVar, Final, Self
 
-_HB = Struct(">HB")
-_Hx = Struct(">Hx")
-_hhB = Struct(">hhB")
-_hhx = Struct(">hhx")
-_iiu = Struct(">ii16s")
-_iiuB = Struct(">ii16sB")
+_HB: Final = Struct(">HB")
+_Hx: Final = Struct(">Hx")
+_hhB: Final = Struct(">hhB")
+_hhx: Final = Struct(">hhx")
+_iiu: Final = Struct(">ii16s")
+_iiuB: Final = Struct(">ii16sB")
 
 
 class Listener(Message):

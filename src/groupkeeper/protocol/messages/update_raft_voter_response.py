@@ -17,14 +17,14 @@ from groupkeeper.protocol.primitives import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import ClassVar, Self
+    from typing import ClassVar, Final, Self
 
-_iB = Struct(">iB")
-_ih = Struct(">ih")
-_ihB = Struct(">ihB")
-_ii = Struct(">ii")
-_iiB = Struct(">iiB")
-_ix = Struct(">ix")
+_iB: Final = Struct(">iB")
+_ih: Final = Struct(">ih")
+_ihB: Final = Struct(">ihB")
+_ii: Final = Struct(">ii")
+_iiB: Final = Struct(">iiB")
+_ix: Final = Struct(">ix")
 
 
 class CurrentLeader(Message):

@@ -19,13 +19,13 @@ from groupkeeper.protocol.primitives import (
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import ClassVar, Self
+    from typing import ClassVar, Final, Self
 
-_i = Struct(">i")
-_iii = Struct(">iii")
-_iq = Struct(">iq")
-_t = Struct(">?")
-_uu = Struct(">16s16s")
+_i: Final = Struct(">i")
+_iii: Final = Struct(">iii")
+_iq: Final = Struct(">iq")
+_t: Final = Struct(">?")
+_uu: Final = Struct(">16s16s")
 
 
 class PartitionData(Message):

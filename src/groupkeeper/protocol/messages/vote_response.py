@@ -21,16 +21,16 @@ from groupkeeper.protocol.primitives import (
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import ClassVar, Self
+    from typing import ClassVar, Final, Self
 
-_HB = Struct(">HB")
-_Hx = Struct(">Hx")
-_h = Struct(">h")
-_hB = Struct(">hB")
-_i = Struct(">i")
-_iB = Struct(">iB")
-_ihiitB = Struct(">ihii?B")
-_ihiitx = Struct(">ihii?x")
+_HB: Final = Struct(">HB")
+_Hx: Final = Struct(">Hx")
+_h: Final = Struct(">h")
+_hB: Final = Struct(">hB")
+_i: Final = Struct(">i")
+_iB: Final = Struct(">iB")
+_ihiitB: Final = Struct(">ihii?B")
+_ihiitx: Final = Struct(">ihii?x")
 
 
 class PartitionData(Message):

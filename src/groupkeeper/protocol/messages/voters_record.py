@@ -18,16 +18,16 @@ from groupkeeper.protocol.primitives import (
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import ClassVar, Self
+    from typing import ClassVar, Final, Self
 
-_HB = Struct(">HB")
-_Hx = Struct(">Hx")
-_h = Struct(">h")
-_hB = Struct(">hB")
-_hhB = Struct(">hhB")
-_hhx = Struct(">hhx")
-_iu = Struct(">i16s")
-_iuB = Struct(">i16sB")
+_HB: Final = Struct(">HB")
+_Hx: Final = Struct(">Hx")
+_h: Final = Struct(">h")
+_hB: Final = Struct(">hB")
+_hhB: Final = Struct(">hhB")
+_hhx: Final = Struct(">hhx")
+_iu: Final = Struct(">i16s")
+_iuB: Final = Struct(">i16sB")
 
 
 class Endpoint(Message):

@@ -18,13 +18,13 @@ from groupkeeper.protocol.primitives import (
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import ClassVar, Self
+    from typing import ClassVar, Final, Self
 
-_i = Struct(">i")
-_iiiq = Struct(">iiiq")
-_qqbhB = Struct(">qqbhB")
-_qqbhx = Struct(">qqbhx")
-_uB = Struct(">16sB")
+_i: Final = Struct(">i")
+_iiiq: Final = Struct(">iiiq")
+_qqbhB: Final = Struct(">qqbhB")
+_qqbhx: Final = Struct(">qqbhx")
+_uB: Final = Struct(">16sB")
 
 
 class StateBatch(Message):

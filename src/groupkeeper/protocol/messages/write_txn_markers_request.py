@@ -19,12 +19,12 @@ from groupkeeper.protocol.primitives import (
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import ClassVar, Self
+    from typing import ClassVar, Final, Self
 
-_b = Struct(">b")
-_i = Struct(">i")
-_qht = Struct(">qh?")
-_qhtB = Struct(">qh?B")
+_b: Final = Struct(">b")
+_i: Final = Struct(">i")
+_qht: Final = Struct(">qh?")
+_qhtB: Final = Struct(">qh?B")
 
 
 class WritableTxnMarkerTopic(Message):

@@ -17,12 +17,12 @@ from groupkeeper.protocol.primitives import (
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import ClassVar, Self
+    from typing import ClassVar, Final, Self
 
-_ihB = Struct(">ihB")
-_ihx = Struct(">ihx")
-_q = Struct(">q")
-_qB = Struct(">qB")
+_ihB: Final = Struct(">ihB")
+_ihx: Final = Struct(">ihx")
+_q: Final = Struct(">q")
+_qB: Final = Struct(">qB")
 
 
 class WritableTxnMarkerPartitionResult(Message):
