@@ -12,6 +12,7 @@ from groupkeeper.operations.groups import AnyGroup
 from groupkeeper.operations.lag import LagSum, PartitionLag
 from groupkeeper.operations.problems import Problem
 from groupkeeper.operations.share_groups import DeadLetterQueue
+from groupkeeper.operations.transactions import OpenTransaction
 
 
 class Wait(NamedTuple):
@@ -23,7 +24,8 @@ class Wait(NamedTuple):
     ``lag_ms`` comes from the log ends of earlier polls. ``margin_ms``: until the topic's ``retention.ms`` lets the
     record be removed, negative when it is overdue; None: nothing waits, or the topic has no time retention, or
     (``is_margin_known`` False) it isn't known. ``held_at``: the last stable offset, where an open transaction keeps
-    consumers of committed records from this record; None: none is known to.
+    consumers of committed records from this record; None: none is known to. ``holder``: the oldest transaction that is
+    open there; None: it is not known.
     """
 
     lag_ms: int | None
@@ -32,6 +34,7 @@ class Wait(NamedTuple):
     is_margin_known: bool = True
     is_waiting: bool = True
     held_at: int | None = None
+    holder: OpenTransaction | None = None
 
 
 NOTHING_WAITS = Wait(0, is_waiting=False)

@@ -12,6 +12,7 @@ from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import Failure, FirstRecord, OffsetSpec, Position, TopicPartition
 from groupkeeper.client.errors import ClientError
 from groupkeeper.live.errand import Errand
+from groupkeeper.live.holders import Holders
 from groupkeeper.live.model import NOTHING_WAITS, Wait, WaitSum
 from groupkeeper.operations.lag import PartitionLag
 from groupkeeper.operations.problems import Deed
@@ -104,6 +105,7 @@ class Waits:
         """What is there: the first record of a transaction that is open."""
         self._held_at: dict[Position, int] = {}
         """The last stable offset, where the transaction that is open begins before the next record or with it."""
+        self._holders = Holders()
         self._read_ms: dict[TopicPartition, int] = {}
         self._refused: dict[str, tuple[int, Failure]] = {}  # by topic: since when
         self._topic_ids: Mapping[str, bytes] = {}
@@ -168,6 +170,8 @@ class Waits:
             if self._reads_records:
                 await self._read(admin, wanted, at_ms)
                 await self._read_committed(admin, wanted, uncommitted, at_ms)
+                held = {position.topic_partition: offset for position, offset in self._held_at.items()}
+                await self._holders.ask(admin, held, at_ms)
 
     async def _read(self, admin: Admin, wanted: Mapping[Position, int], at_ms: int) -> None:
         missing = [
@@ -289,7 +293,9 @@ class Waits:
         removed_by_ms = written_ms if record is None or record.timestamp < 0 else record.timestamp
         margin_ms = retention_margin_ms(removed_by_ms, kept_ms, at_ms)
         held_at = self._held_at.get(position)
-        return Wait(time_lag_ms(written_ms, at_ms), is_estimated, margin_ms, kept_ms is not None, held_at=held_at)
+        holder = None if held_at is None else self._holders.of(position.topic_partition)
+        lag_ms = time_lag_ms(written_ms, at_ms)
+        return Wait(lag_ms, is_estimated, margin_ms, kept_ms is not None, held_at=held_at, holder=holder)
 
     def refusals(self, topics: Iterable[str]) -> Iterator[tuple[str, Deed, Failure]]:
         """The topics with records or settings that may not be read, with the failure."""

@@ -7,8 +7,9 @@ import io
 
 import pytest
 from tests.rules.cases import Case, cases
-from tests.unit.live.views import described, member, row, snapshot, view
+from tests.unit.live.views import NODE, described, member, row, snapshot, view
 
+from groupkeeper.client.admin.resources.types import ProducerState, TransactionDescription, TransactionState
 from groupkeeper.client.admin.types import GroupState, TopicPartition
 from groupkeeper.live.limits import GroupLimits, judge_group
 from groupkeeper.live.model import NOTHING_WAITS, GroupView, Stood, Wait
@@ -16,10 +17,12 @@ from groupkeeper.live.verdicts import judge_status
 from groupkeeper.operations.groups import unread_topics
 from groupkeeper.operations.lag import LagStatus
 from groupkeeper.operations.problems import Problem
+from groupkeeper.operations.transactions import OpenTransaction
 from groupkeeper.protocol.errors import LeaderNotAvailable
 from groupkeeper.rules.limits import Verdict
 from groupkeeper.rules.status import Status
 from groupkeeper.web.pages.cluster import Wish, groups_csv
+from groupkeeper.web.pages.fleet import fleet_page
 from groupkeeper.web.pages.group import group_page
 from groupkeeper.web.series import group_samples
 
@@ -151,3 +154,12 @@ def test_an_open_transaction_is_named() -> None:
     group = view("g", [row("t", 0, 40)], [Wait(99 * MINUTE_MS, held_at=41)])
     page = group_page(snapshot(group, at_ms=NOW_MS), group, [], [], NOW_MS)
     assert "t-0: an open transaction keeps consumers of committed records at offset 41" in page
+    place, at = TopicPartition("t", 0), NOW_MS - 33 * MINUTE_MS
+    known = TransactionDescription(NODE, TransactionState.ONGOING, 7, 0, 3600_000, at, (place,))
+    holder = OpenTransaction(place, ProducerState(7, 0, transaction_start=41), "tx-<b>", known, is_asked=True)
+    wait = Wait(99 * MINUTE_MS, held_at=41, holder=holder)
+    group = view("g", [row("t", 0, 40)], [wait], described("g", member("m", place)), progress_ms=NOW_MS)
+    shown = snapshot(group, at_ms=NOW_MS)
+    said = "offset 41: tx-&lt;b&gt;, open for 33 min (open), of producer 7; its coordinator aborts it after 1 h"
+    for page in (group_page(shown, group, [], [], NOW_MS), fleet_page([shown], NOW_MS)):
+        assert said in page

@@ -128,10 +128,13 @@ async def test_what_a_producer_may_still_commit_is_to_be_read(servers: str) -> N
     async with Admin(servers) as admin:
         of = row("open", 0, 0, 7)
         await waits.look(admin, {"g": [of]}, NOW_MS, within_s=10)
-        assert waits.of(of, NOW_MS) == Wait(NOW_MS - FIRST_MS - 7000, held_at=6)
+        wait = waits.of(of, NOW_MS)
+        assert wait.holder is not None
+        assert (wait.holder.transactional_id, wait.holder.place) == ("open", ("open", 0))
+        assert wait == Wait(NOW_MS - FIRST_MS - 7000, held_at=6, holder=wait.holder)
         at_it = row("open", 0, 6, 7)
         await waits.look(admin, {"g": [of, at_it]}, NOW_MS, within_s=10)
-        assert waits.of(at_it, NOW_MS) == Wait(NOW_MS - FIRST_MS - 7000, held_at=6)
+        assert waits.of(at_it, NOW_MS) == wait
         producer.abort_transaction(30)
         wait_until_it_ends_at(servers, "open", 8)
         of = row("open", 0, 0, 8)

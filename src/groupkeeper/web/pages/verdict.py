@@ -10,6 +10,7 @@ from groupkeeper.live.model import ClusterSnapshot, GroupView
 from groupkeeper.live.verdicts import Judged, judge_status, partition_statuses, worst_partition
 from groupkeeper.operations.causes.facts import Fact, KnownCauses, facts_of
 from groupkeeper.operations.lag import PartitionLag
+from groupkeeper.operations.transactions import OpenTransaction
 from groupkeeper.rules.causes import Cause, Rate
 from groupkeeper.rules.status import Status
 from groupkeeper.web.pages.partitions import WELL
@@ -33,7 +34,7 @@ def causes_of(snapshot: ClusterSnapshot, group: GroupView, verdict: Verdict) -> 
     if group.description is None or verdict.judged.status in (Status.OK, Status.ABANDONED):
         return []
     rows: list[PartitionLag] = []
-    held: dict[TopicPartition, None] = {}
+    held: dict[TopicPartition, OpenTransaction | None] = {}
     rates: dict[TopicPartition, Rate] = {}
     done: dict[TopicPartition, None] = {}
     statuses = verdict.statuses
@@ -41,7 +42,7 @@ def causes_of(snapshot: ClusterSnapshot, group: GroupView, verdict: Verdict) -> 
         place = TopicPartition(row.topic, row.partition)
         rows.append(row if wait.held_at is None else row._replace(last_stable_offset=wait.held_at))
         if wait.held_at is not None:
-            held[place] = None
+            held[place] = wait.holder
         elif not wait.is_waiting and wait.lag_ms is not None:
             done[place] = None
         if statuses.get(place, WELL)[0] is Status.STOPPED:
