@@ -11,10 +11,11 @@ from typing import NamedTuple
 from groupkeeper.client.admin.types import TopicPartition
 from groupkeeper.live.model import ClusterSnapshot
 from groupkeeper.live.verdicts import since_ms
+from groupkeeper.operations.errors import named
 from groupkeeper.operations.selection import Names
 from groupkeeper.pipeline.report import words
 from groupkeeper.rules.progress import Trend
-from groupkeeper.rules.status import LAGGING_MS, RANKS, Status
+from groupkeeper.rules.status import LAGGING_MS, RANKS, REBALANCES, REBALANCES_MS, Status
 from groupkeeper.rules.urgency import Urgency, urgency
 from groupkeeper.shell import Ways, command, text, way_to
 from groupkeeper.web.pages import parts
@@ -120,7 +121,9 @@ def _item(one: Need, now_ms: int, viewer: Viewer, firing: Firing, ways: Ways) ->
     where = parts.text(cluster)
     if not one.snapshot.is_up and one.snapshot.known.measured_ms is not None:
         where += f", last known {parts.ago(one.snapshot.known.measured_ms, now_ms)}"
-    words_ = ("groups", "members") if one.row.judged.status is Status.UNKNOWN else _HELP.get(one.urgency, _WHY)
+    is_still = one.urgency is Urgency.BEHIND and _still_ms(one, verdict) >= LAGGING_MS
+    words_ = _WHY if is_still else _HELP.get(one.urgency, _WHY)
+    words_ = ("groups", "members") if one.row.judged.status is Status.UNKNOWN else words_
     helps = parts.sentence(text(command(way_to(cluster, ways), words_, (one.name,))))
     link = parts.url("/change", cluster=cluster, group=one.name)
     change = f' <a href="{link}">Reset, delete …</a>' if viewer.changes else ""
@@ -157,7 +160,7 @@ def _figures(row: JudgedGroup) -> str:
 
 def _trend(row: JudgedGroup) -> str:
     change = row.group.lag_change_per_s
-    if change is None:
+    if change is None or not row.group.lag.lag:
         return "—"
     if abs(change) < _STEADY_PER_S:
         return Trend.STEADY.value
@@ -174,11 +177,11 @@ def _because(one: Need, verdict: Verdict) -> str:
         nobody = ", and the group has no members: start its consumers" if group.members == 0 else ""
         return f"The next record{_shortest(one.row)} may be removed {parts.within(group.wait.margin_ms)}{nobody}."
     if rank is Urgency.STORM:
-        count = words.counted(group.rebalances_lately, "rebalance")
-        return f"{count} in the last 10 minutes: members come and go, or take too long between two polls."
+        many = f"{REBALANCES} rebalances or more in the last {words.duration(REBALANCES_MS)}"
+        return f"{many}: members come and go, or take too long between two polls."
     change = group.lag_change_per_s or 0
     if rank is Urgency.BEHIND and (still_ms := _still_ms(one, verdict)) >= LAGGING_MS:
-        return f"{found} The committed offset has not moved for {words.duration(still_ms)}."
+        return f"{found} The committed offset has not moved for {words.duration(still_ms)}{_member(one, verdict)}."
     if rank is Urgency.BEHIND and change >= _STEADY_PER_S:
         return f"Each second {words.amount(round(change))} more records are written than read. {found}"
     if rank is Urgency.BEHIND and one.row.catch_up_ms is not None:
@@ -199,6 +202,13 @@ def _still_ms(one: Need, verdict: Verdict) -> int:
     """For how long the partition that decides has been seen to stand still."""
     stood = None if verdict.worst is None else one.row.group.stood.get(verdict.worst[0])
     return 0 if stood is None else max(0, one.snapshot.known.at_ms - stood.since_ms)
+
+
+def _member(one: Need, verdict: Verdict) -> str:
+    """Who reads the partition that decides."""
+    place = None if verdict.worst is None else verdict.worst[0]
+    found = [each.member for each in one.row.group.rows if place == (each.topic, each.partition) and each.member]
+    return f"; its member is {named(found)}" if found else ""
 
 
 def _decides(one: Need, verdict: Verdict) -> str:

@@ -67,6 +67,8 @@ code{overflow-wrap:anywhere}
 .needs>li{display:grid;grid-template-columns:104px minmax(0,1.15fr) minmax(0,1fr);gap:4px 18px;padding:9px 18px;
 border-top:1px solid var(--line)}
 .needs>li:first-child{border-top:0}
+.wide th,.wide td{padding:7px 8px}
+.wide .why:not(:empty){min-width:17ch}
 .wide .label{min-width:9ch;overflow-wrap:anywhere}
 .needs p{margin:0;overflow-wrap:anywhere}
 .needs .because{margin-top:2px}
