@@ -20,7 +20,6 @@ from groupkeeper.operations.plans.clones.builder import CloneRequest, Source, ma
 from groupkeeper.operations.plans.model import Change
 from groupkeeper.operations.reset import ToTime
 from groupkeeper.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
-from groupkeeper.protocol.messages.produce_response import ProduceResponse
 from groupkeeper.protocol.record import Record
 from groupkeeper.protocol.record_batch import write_batch
 
@@ -72,7 +71,7 @@ def write_stray(servers: str, topic: str, time_ms: int) -> None:
         records = [Record(None, value, (), time_ms) for value in (b"1", b"2")]
         batch = write_batch(records, producer_id=STRAY, producer_epoch=0, base_sequence=0, is_transactional=True)
         data = [TopicProduceData(topic, partition_data=[PartitionProduceData(0, batch)])]
-        answer = await wire.call(ProduceRequest("stray", -1, 10_000, data), 9, ProduceResponse)
+        answer = await wire.call(ProduceRequest("stray", -1, 10_000, data), 9)
         wire.writer.close()
         return answer.responses[0].partition_responses[0].error_code
 

@@ -32,45 +32,35 @@ from groupkeeper.protocol.messages.create_partitions_request import (
     CreatePartitionsRequest,
     CreatePartitionsTopic,
 )
-from groupkeeper.protocol.messages.create_partitions_response import CreatePartitionsResponse
 from groupkeeper.protocol.messages.describe_cluster_request import DescribeClusterRequest
-from groupkeeper.protocol.messages.describe_cluster_response import DescribeClusterResponse
 from groupkeeper.protocol.messages.describe_topic_partitions_request import DescribeTopicPartitionsRequest, TopicRequest
-from groupkeeper.protocol.messages.describe_topic_partitions_response import DescribeTopicPartitionsResponse
 from groupkeeper.protocol.messages.elect_leaders_request import ElectLeadersRequest, TopicPartitions
-from groupkeeper.protocol.messages.elect_leaders_response import ElectLeadersResponse
 from groupkeeper.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
 from groupkeeper.protocol.messages.fetch_response import FetchResponse
 from groupkeeper.protocol.messages.heartbeat_request import HeartbeatRequest
-from groupkeeper.protocol.messages.heartbeat_response import HeartbeatResponse
 from groupkeeper.protocol.messages.init_producer_id_request import InitProducerIdRequest
-from groupkeeper.protocol.messages.init_producer_id_response import InitProducerIdResponse
 from groupkeeper.protocol.messages.list_groups_request import ListGroupsRequest
-from groupkeeper.protocol.messages.list_groups_response import ListGroupsResponse
 from groupkeeper.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
-from groupkeeper.protocol.messages.metadata_response import MetadataResponse
 from groupkeeper.protocol.messages.offset_for_leader_epoch_request import (
     OffsetForLeaderEpochRequest,
     OffsetForLeaderPartition,
     OffsetForLeaderTopic,
 )
-from groupkeeper.protocol.messages.offset_for_leader_epoch_response import OffsetForLeaderEpochResponse
 from groupkeeper.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
 from groupkeeper.protocol.messages.produce_response import ProduceResponse
 from groupkeeper.protocol.messages.share_fetch_request import FetchPartition as FetchPartitionOfShares
 from groupkeeper.protocol.messages.share_fetch_request import FetchTopic as FetchTopicOfShares
 from groupkeeper.protocol.messages.share_fetch_request import ShareFetchRequest
-from groupkeeper.protocol.messages.share_fetch_response import ShareFetchResponse
 
 RACK_AWARE = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
 
 
 async def test_three_nodes_are_named(nodes: Nodes) -> None:
     for node in (1, 2, 3):
-        cluster = await (await nodes(node)).call(DescribeClusterRequest(), 1, DescribeClusterResponse)
+        cluster = await (await nodes(node)).call(DescribeClusterRequest(), 1)
         assert [one.broker_id for one in cluster.brokers] == [1, 2, 3]
         assert len({one.port for one in cluster.brokers}) == 3
-        metadata = await (await nodes(node)).call(MetadataRequest([]), 12, MetadataResponse)
+        metadata = await (await nodes(node)).call(MetadataRequest([]), 12)
         assert [one.node_id for one in metadata.brokers] == [1, 2, 3]
     assert nodes.broker.bootstrap_servers.count(",") == 2
 
@@ -98,9 +88,9 @@ async def test_the_oldest_metadata_has_only_replicas_that_run(nodes: Nodes) -> N
     await nodes.create("t", [1, 2, 3])
     await nodes.broker.stop_node(3)
     request = MetadataRequest([MetadataRequestTopic(name="t")])
-    (part,) = (await (await nodes(1)).call(request, 0, MetadataResponse)).topics[0].partitions
+    (part,) = (await (await nodes(1)).call(request, 0)).topics[0].partitions
     assert (part.error_code, list(part.replica_nodes)) == (ReplicaNotAvailable.code, [1, 2])
-    (part,) = (await (await nodes(1)).call(request, 1, MetadataResponse)).topics[0].partitions
+    (part,) = (await (await nodes(1)).call(request, 1)).topics[0].partitions
     assert (part.error_code, list(part.replica_nodes)) == (0, [1, 2, 3])
 
 
@@ -116,7 +106,7 @@ async def test_the_wrong_node_names_the_leader(nodes: Nodes) -> None:
     request = FetchRequest(
         topics=[FetchTopic(topic_id=nodes.broker.topics.get("t").topic_id, partitions=[FetchPartition(0)])]
     )
-    fetched = await (await nodes(1)).call(request, 16, FetchResponse)
+    fetched = await (await nodes(1)).call(request, 16)
     (read,) = fetched.responses[0].partitions
     assert (read.error_code, read.current_leader.leader_id) == (NotLeaderOrFollower.code, 2)
     assert [one.node_id for one in fetched.node_endpoints] == [2]
@@ -145,13 +135,13 @@ async def test_groups_and_transactions_are_served_by_their_coordinators_only(nod
     here = await nodes.coordinator("g")
     elsewhere = here % 3 + 1
     beat = HeartbeatRequest("g", 1, "m")
-    assert (await (await nodes(elsewhere)).call(beat, 4, HeartbeatResponse)).error_code == NotCoordinator.code
-    assert (await (await nodes(here)).call(beat, 4, HeartbeatResponse)).error_code != NotCoordinator.code
+    assert (await (await nodes(elsewhere)).call(beat, 4)).error_code == NotCoordinator.code
+    assert (await (await nodes(here)).call(beat, 4)).error_code != NotCoordinator.code
     at = await nodes.coordinator("x", TRANSACTION)
     init = InitProducerIdRequest("x", 1000)
     elsewhere = at % 3 + 1
-    assert (await (await nodes(elsewhere)).call(init, 4, InitProducerIdResponse)).error_code == NotCoordinator.code
-    assert (await (await nodes(at)).call(init, 4, InitProducerIdResponse)).error_code == 0
+    assert (await (await nodes(elsewhere)).call(init, 4)).error_code == NotCoordinator.code
+    assert (await (await nodes(at)).call(init, 4)).error_code == 0
 
 
 async def test_a_leader_that_moves(nodes: Nodes) -> None:
@@ -171,7 +161,7 @@ async def test_a_leader_that_moves(nodes: Nodes) -> None:
     async def end_of(epoch: int) -> tuple[int, int]:
         parts = [OffsetForLeaderPartition(0, 1, epoch)]
         request = OffsetForLeaderEpochRequest(-2, [OffsetForLeaderTopic("t", parts)])
-        answer = await new.call(request, 4, OffsetForLeaderEpochResponse)
+        answer = await new.call(request, 4)
         return answer.topics[0].partitions[0].leader_epoch, answer.topics[0].partitions[0].end_offset
 
     assert [await end_of(epoch) for epoch in (0, 1, 2)] == [(0, 2), (1, 3), (-1, -1)]
@@ -200,7 +190,7 @@ async def test_a_node_that_goes_down_and_comes_back(nodes: Nodes, way: str) -> N
     port = nodes.broker.endpoint("PLAINTEXT", 2).port
     await getattr(nodes.broker, way)(2)
     with pytest.raises((asyncio.IncompleteReadError, ConnectionError)):
-        await lost.call(MetadataRequest([]), 12, MetadataResponse)
+        await lost.call(MetadataRequest([]), 12)
     with pytest.raises(ConnectionError):
         await nodes.connect(2)
     part = await nodes.partition("t")
@@ -209,10 +199,10 @@ async def test_a_node_that_goes_down_and_comes_back(nodes: Nodes, way: str) -> N
     part = await nodes.partition("alone")
     assert (part.error_code, part.leader_id, list(part.isr_nodes)) == (LeaderNotAvailable.code, -1, [])
     request = DescribeTopicPartitionsRequest([TopicRequest("alone")])
-    described = await (await nodes(1)).call(request, 0, DescribeTopicPartitionsResponse)
+    described = await (await nodes(1)).call(request, 0)
     (eligible,) = described.topics[0].partitions
     assert (eligible.error_code, eligible.leader_id, eligible.eligible_leader_replicas) == (0, -1, [2])
-    metadata = await (await nodes(1)).call(MetadataRequest([]), 12, MetadataResponse)
+    metadata = await (await nodes(1)).call(MetadataRequest([]), 12)
     assert [one.node_id for one in metadata.brokers] == [1, 3]
     assert code_of(await produce(await nodes(3), "t", b"a")) == 0
     with pytest.raises(ValueError, match="node 2 is stopped already"):
@@ -274,7 +264,7 @@ async def test_a_coordinator_that_moves_keeps_its_groups(nodes: Nodes) -> None:
     assert await nodes.coordinator("g") == there
     assert await nodes.commit(here, 6) == NotCoordinator.code
     assert await nodes.commit(there, 6) == 0
-    listed = {node: await (await nodes(node)).call(ListGroupsRequest(), 4, ListGroupsResponse) for node in (1, 2, 3)}
+    listed = {node: await (await nodes(node)).call(ListGroupsRequest(), 4) for node in (1, 2, 3)}
     assert [node for node, answer in listed.items() if answer.groups] == [there]
     await nodes.broker.stop_node(there)
     after = await nodes.coordinator("g")
@@ -316,7 +306,7 @@ async def test_consumers_are_sent_to_the_replica_in_their_rack(tmp_path: Path) -
 
         async def sent_to(rack: str) -> tuple[int, int]:
             topics = [FetchTopic("t", partitions=[FetchPartition(0)])]
-            answer = await (await nodes(1)).call(FetchRequest(topics=topics, rack_id=rack), 12, FetchResponse)
+            answer = await (await nodes(1)).call(FetchRequest(topics=topics, rack_id=rack), 12)
             part = answer.responses[0].partitions[0]
             return part.preferred_read_replica, len(part.records or b"") > 0
 
@@ -339,7 +329,7 @@ async def test_a_broker_alone_has_nothing_to_move() -> None:
 async def elect(wire: Wire, topic: str | None, kind: int = 0) -> list[tuple[str, list[tuple[int, int]]]]:
     """The error code of each partition, by topic. `kind`: 0 preferred, 1 unclean."""
     wanted = None if topic is None else [TopicPartitions(topic, [0])]
-    answer = await wire.call(ElectLeadersRequest(kind, wanted), 2, ElectLeadersResponse)
+    answer = await wire.call(ElectLeadersRequest(kind, wanted), 2)
     assert answer.error_code == 0
     return [
         (one.topic, [(part.partition_id, part.error_code) for part in one.partition_result])
@@ -394,9 +384,7 @@ async def test_a_leader_that_was_not_in_sync_has_not_all_records(nodes: Nodes) -
     assert (await new.fetch("t", 4)).error_code == OffsetOutOfRange.code
     assert (await produce(new, "t", b"e")).responses[0].partition_responses[0].base_offset == 3
     found = await new.call(
-        OffsetForLeaderEpochRequest(topics=[OffsetForLeaderTopic("t", [OffsetForLeaderPartition(0, -1, 0)])]),
-        4,
-        OffsetForLeaderEpochResponse,
+        OffsetForLeaderEpochRequest(topics=[OffsetForLeaderTopic("t", [OffsetForLeaderPartition(0, -1, 0)])]), 4
     )
     assert found.topics[0].partitions[0].end_offset == 3
     await nodes.broker.kill_node(2)
@@ -409,7 +397,7 @@ async def test_new_partitions_have_as_many_replicas_as_the_others(nodes: Nodes) 
 
     async def grow(*replicas: int) -> int:
         topic = CreatePartitionsTopic("t", 2, [CreatePartitionsAssignment(list(replicas))])
-        answer = await (await nodes(1)).call(CreatePartitionsRequest([topic], 1000), 3, CreatePartitionsResponse)
+        answer = await (await nodes(1)).call(CreatePartitionsRequest([topic], 1000), 3)
         return answer.results[0].error_code
 
     assert await grow(1) == InvalidReplicaAssignment.code
@@ -419,8 +407,8 @@ async def test_new_partitions_have_as_many_replicas_as_the_others(nodes: Nodes) 
 
 async def test_a_node_that_is_suspended(nodes: Nodes) -> None:
     with nodes.broker.faults.hold(None, node=2) as fault:
-        held = asyncio.ensure_future((await nodes(2)).call(MetadataRequest([]), 12, MetadataResponse))
-        await (await nodes(1)).call(MetadataRequest([]), 12, MetadataResponse)
+        held = asyncio.ensure_future((await nodes(2)).call(MetadataRequest([]), 12))
+        await (await nodes(1)).call(MetadataRequest([]), 12)
         await asyncio.to_thread(fault.wait_for_hits)
         assert not held.done()
     assert len((await held).brokers) == 3
@@ -431,7 +419,7 @@ async def test_a_share_partition_is_fetched_from_its_leader(nodes: Nodes) -> Non
     topic_id = nodes.broker.topics.get("t").topic_id  # type: ignore[union-attr]
     topics = [FetchTopicOfShares(topic_id, [FetchPartitionOfShares(0)])]
     request = ShareFetchRequest("g", "m", 0, 0, 1, 1000, 10, 10, topics=topics)
-    answer = await (await nodes(1)).call(request, 2, ShareFetchResponse)
+    answer = await (await nodes(1)).call(request, 2)
     (part,) = answer.responses[0].partitions
     assert (part.error_code, part.current_leader.leader_id) == (NotLeaderOrFollower.code, 2)
     assert [one.node_id for one in answer.node_endpoints] == [2]

@@ -21,7 +21,7 @@ async def answers(address: str) -> MetadataResponse:
     from tests.broker.conftest import Wire
 
     wire = await Wire.open(address)
-    answer = await wire.call(MetadataRequest(None), 12, MetadataResponse)
+    answer = await wire.call(MetadataRequest(None), 12)
     await wire.close()
     return answer
 

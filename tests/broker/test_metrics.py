@@ -18,14 +18,12 @@ from groupkeeper.broker import Broker
 from groupkeeper.broker.meters import DeadLetters
 from groupkeeper.broker.observing.metrics_table import METRICS
 from groupkeeper.protocol.messages.join_group_request import JoinGroupRequest, JoinGroupRequestProtocol
-from groupkeeper.protocol.messages.join_group_response import JoinGroupResponse
 from groupkeeper.protocol.messages.metadata_request import MetadataRequest
 from groupkeeper.protocol.messages.offset_commit_request import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
 )
-from groupkeeper.protocol.messages.offset_commit_response import OffsetCommitResponse
 from groupkeeper.protocol.messages.offset_delete_request import (
     OffsetDeleteRequest,
     OffsetDeleteRequestPartition,
@@ -54,7 +52,7 @@ async def broker(start: Start) -> Broker:
 async def commit(wire: "Wire", group_id: str, *offsets: int, metadata: str = "") -> None:
     parts = [OffsetCommitRequestPartition(index, offset, -1, metadata) for index, offset in enumerate(offsets)]
     topics = [OffsetCommitRequestTopic("t", partitions=parts)]
-    await wire.call(OffsetCommitRequest(group_id, topics=topics), 9, OffsetCommitResponse)
+    await wire.call(OffsetCommitRequest(group_id, topics=topics), 9)
 
 
 async def scraped(url: str) -> dict[str, dict[tuple[tuple[str, str], ...], float]]:
@@ -98,7 +96,7 @@ async def test_groups_by_state(broker: Broker, wire: "Wire") -> None:
     await commit(wire, "simple", 1)
     protocols = [JoinGroupRequestProtocol("range", b"")]
     request = JoinGroupRequest("g", 10_000, 60_000, "", "i", "consumer", protocols)
-    joined = await wire.call(request, 9, JoinGroupResponse)
+    joined = await wire.call(request, 9)
     assert (value("NumGroups"), value("NumGroupsCompletingRebalance"), value("NumGroupsEmpty")) == (2, 1, 1)
     await wire.call(SyncGroupRequest("g", 1, joined.member_id, None, "consumer", "range"), 5)
     assert (value("NumGroupsStable"), value("group-completed-rebalance-count")) == (1, 1)

@@ -30,7 +30,6 @@ from groupkeeper.protocol.messages.alter_share_group_offsets_request import (
     AlterShareGroupOffsetsRequestPartition,
     AlterShareGroupOffsetsRequestTopic,
 )
-from groupkeeper.protocol.messages.alter_share_group_offsets_response import AlterShareGroupOffsetsResponse
 from groupkeeper.protocol.messages.delete_records_request import (
     DeleteRecordsPartition,
     DeleteRecordsRequest,
@@ -38,11 +37,9 @@ from groupkeeper.protocol.messages.delete_records_request import (
 )
 from groupkeeper.protocol.messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
 from groupkeeper.protocol.messages.share_acknowledge_request import ShareAcknowledgeRequest
-from groupkeeper.protocol.messages.share_acknowledge_response import ShareAcknowledgeResponse
 from groupkeeper.protocol.messages.share_fetch_request import ShareFetchRequest
 from groupkeeper.protocol.messages.share_fetch_response import PartitionData, ShareFetchResponse
 from groupkeeper.protocol.messages.share_group_heartbeat_request import ShareGroupHeartbeatRequest
-from groupkeeper.protocol.messages.share_group_heartbeat_response import ShareGroupHeartbeatResponse
 from groupkeeper.protocol.record_batch import iter_headers
 
 ACCEPT, RELEASE, REJECT, RENEW = 1, 2, 3, 4
@@ -76,7 +73,7 @@ class Consumer:
             while True:
                 names = [topic] if epoch == 0 else None
                 beat = ShareGroupHeartbeatRequest("g", member_id, epoch, None, names)
-                answer = await wire.call(beat, 1, ShareGroupHeartbeatResponse)
+                answer = await wire.call(beat, 1)
                 assert answer.error_code == NONE, answer.error_message
                 epoch = answer.member_epoch
                 if answer.assignment is not None and answer.assignment.topic_partitions:
@@ -108,7 +105,7 @@ class Consumer:
             is_renewal,
             [share_fetch_request.FetchTopic(self.topic_id, [part])],
         )
-        answer = await self.wire.call(request, 2, ShareFetchResponse)
+        answer = await self.wire.call(request, 2)
         if answer.error_code == NONE and epoch is None:
             self.epoch += 1
         return answer
@@ -130,7 +127,7 @@ class Consumer:
         part = share_acknowledge_request.AcknowledgePartition(0, batches)
         topic = share_acknowledge_request.AcknowledgeTopic(self.topic_id, [part])
         request = ShareAcknowledgeRequest("g", self.member_id, self.epoch if epoch is None else epoch, topics=[topic])
-        answer = await self.wire.call(request, 2, ShareAcknowledgeResponse)
+        answer = await self.wire.call(request, 2)
         if answer.error_code:
             return answer.error_code
         self.epoch += 1
@@ -305,11 +302,11 @@ async def test_a_member_that_left_sees_altered_offsets(broker: Broker) -> None:
     alice = await Consumer.join(broker, topic_id)
     assert await alice.take() == [(0, 9, 1)]
     leave = ShareGroupHeartbeatRequest("g", alice.member_id, -1)
-    assert (await alice.wire.call(leave, 1, ShareGroupHeartbeatResponse)).error_code == NONE
+    assert (await alice.wire.call(leave, 1)).error_code == NONE
     for offset in (4, 5):  # the second time at the same group epoch
         part = AlterShareGroupOffsetsRequestPartition(0, offset)
         alter = AlterShareGroupOffsetsRequest("g", [AlterShareGroupOffsetsRequestTopic("t", [part])])
-        altered = await alice.wire.call(alter, 0, AlterShareGroupOffsetsResponse)
+        altered = await alice.wire.call(alter, 0)
         assert altered.responses[0].partitions[0].error_code == NONE
         assert await alice.say([(0, 9, ACCEPT)]) == UnknownTopicOrPartition.code
         assert await alice.take() == [(offset, 9, 1)]

@@ -12,37 +12,29 @@ from groupkeeper.protocol import errors
 from groupkeeper.protocol.messages.alter_configs_request import AlterableConfig as PlainConfig
 from groupkeeper.protocol.messages.alter_configs_request import AlterConfigsRequest
 from groupkeeper.protocol.messages.alter_configs_request import AlterConfigsResource as PlainResource
-from groupkeeper.protocol.messages.alter_configs_response import AlterConfigsResponse
 from groupkeeper.protocol.messages.create_partitions_request import (
     CreatePartitionsAssignment,
     CreatePartitionsRequest,
     CreatePartitionsTopic,
 )
-from groupkeeper.protocol.messages.create_partitions_response import CreatePartitionsResponse
 from groupkeeper.protocol.messages.create_topics_request import (
     CreatableReplicaAssignment,
     CreatableTopic,
     CreatableTopicConfig,
     CreateTopicsRequest,
 )
-from groupkeeper.protocol.messages.create_topics_response import CreateTopicsResponse
 from groupkeeper.protocol.messages.delete_records_request import (
     DeleteRecordsPartition,
     DeleteRecordsRequest,
     DeleteRecordsTopic,
 )
-from groupkeeper.protocol.messages.delete_records_response import DeleteRecordsResponse
 from groupkeeper.protocol.messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
-from groupkeeper.protocol.messages.delete_topics_response import DeleteTopicsResponse
 from groupkeeper.protocol.messages.describe_cluster_request import DescribeClusterRequest
-from groupkeeper.protocol.messages.describe_cluster_response import DescribeClusterResponse
 from groupkeeper.protocol.messages.describe_configs_request import DescribeConfigsRequest, DescribeConfigsResource
-from groupkeeper.protocol.messages.describe_configs_response import DescribeConfigsResponse, DescribeConfigsResult
+from groupkeeper.protocol.messages.describe_configs_response import DescribeConfigsResult
 from groupkeeper.protocol.messages.describe_log_dirs_request import DescribableLogDirTopic, DescribeLogDirsRequest
-from groupkeeper.protocol.messages.describe_log_dirs_response import DescribeLogDirsResponse
 from groupkeeper.protocol.messages.describe_producers_request import DescribeProducersRequest
 from groupkeeper.protocol.messages.describe_producers_request import TopicRequest as ProducersTopic
-from groupkeeper.protocol.messages.describe_producers_response import DescribeProducersResponse
 from groupkeeper.protocol.messages.describe_topic_partitions_request import (
     Cursor,
     DescribeTopicPartitionsRequest,
@@ -54,17 +46,14 @@ from groupkeeper.protocol.messages.incremental_alter_configs_request import (
     AlterConfigsResource,
     IncrementalAlterConfigsRequest,
 )
-from groupkeeper.protocol.messages.incremental_alter_configs_response import IncrementalAlterConfigsResponse
 from groupkeeper.protocol.messages.list_partition_reassignments_request import ListPartitionReassignmentsRequest
-from groupkeeper.protocol.messages.list_partition_reassignments_response import ListPartitionReassignmentsResponse
 from groupkeeper.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
-from groupkeeper.protocol.messages.metadata_response import MetadataResponse, MetadataResponseTopic
+from groupkeeper.protocol.messages.metadata_response import MetadataResponseTopic
 from groupkeeper.protocol.messages.offset_for_leader_epoch_request import (
     OffsetForLeaderEpochRequest,
     OffsetForLeaderPartition,
     OffsetForLeaderTopic,
 )
-from groupkeeper.protocol.messages.offset_for_leader_epoch_response import OffsetForLeaderEpochResponse
 from groupkeeper.protocol.record_batch import Record, write_batch
 
 if TYPE_CHECKING:
@@ -79,7 +68,7 @@ async def metadata(
     wire: "Wire", *names: str, version: int = 12, may_create: bool = True
 ) -> list[MetadataResponseTopic]:
     topics = [MetadataRequestTopic(name=name) for name in names]
-    return list((await wire.call(MetadataRequest(topics, may_create), version, MetadataResponse)).topics)
+    return list((await wire.call(MetadataRequest(topics, may_create), version)).topics)
 
 
 class TestMetadata:
@@ -87,7 +76,7 @@ class TestMetadata:
     async def test_every_version(self, wire: "Wire", broker: Broker, version: int) -> None:
         topic_id = await wire.create("t", 3)
         request = MetadataRequest([MetadataRequestTopic(name="t")])
-        answer = await wire.call(request, version, MetadataResponse)
+        answer = await wire.call(request, version)
         (node,) = answer.brokers
         assert f"{node.host}:{node.port}" == broker.bootstrap_servers
         assert node.node_id == 1
@@ -102,18 +91,18 @@ class TestMetadata:
         await wire.create("b")
         await wire.create("a")
         for version, wanted, found in ((0, (), ["a", "b"]), (1, None, ["a", "b"]), (1, (), []), (12, None, ["a", "b"])):
-            answer = await wire.call(MetadataRequest(wanted), version, MetadataResponse)
+            answer = await wire.call(MetadataRequest(wanted), version)
             assert [topic.name for topic in answer.topics] == found
 
     async def test_by_id(self, wire: "Wire") -> None:
         topic_id = await wire.create("t")
         wanted = [MetadataRequestTopic(topic_id, None), MetadataRequestTopic(b"\x01" * 16, None)]
-        answer = await wire.call(MetadataRequest(wanted, False), 12, MetadataResponse)
+        answer = await wire.call(MetadataRequest(wanted, False), 12)
         assert [(topic.name, topic.error_code) for topic in answer.topics] == [
             (None, errors.UnknownTopicId.code),
             ("t", 0),
         ]
-        refused = await wire.call(MetadataRequest([MetadataRequestTopic(topic_id, None)]), 10, MetadataResponse)
+        refused = await wire.call(MetadataRequest([MetadataRequestTopic(topic_id, None)]), 10)
         assert refused.topics[0].error_code == errors.InvalidRequest.code
 
     async def test_topics_are_made_for_those_who_ask(self, start: Start, connect: Connect) -> None:
@@ -142,22 +131,22 @@ class TestMetadata:
     ) -> None:
         wire = await connect(await start())
         await wire.create("t")
-        await wire.call(DeleteTopicsRequest(topic_names=["t"]), 5, DeleteTopicsResponse)
+        await wire.call(DeleteTopicsRequest(topic_names=["t"]), 5)
         assert (await metadata(wire, "t"))[0].error_code == errors.UnknownTopicOrPartition.code
         await wire.create("t")  # whoever means it, may
 
         wire = await connect(await start(properties={"groupkeeper.auto.create.grace.ms": "0"}))
         await wire.create("t")
-        await wire.call(DeleteTopicsRequest(topic_names=["t"]), 5, DeleteTopicsResponse)
+        await wire.call(DeleteTopicsRequest(topic_names=["t"]), 5)
         while (await metadata(wire, "t"))[0].error_code:
             pass
 
     async def test_authorized_operations(self, wire: "Wire") -> None:
         await wire.create("t")
         wanted = [MetadataRequestTopic(name="t")]
-        answer = await wire.call(MetadataRequest(wanted, False, True, True), 10, MetadataResponse)
+        answer = await wire.call(MetadataRequest(wanted, False, True, True), 10)
         assert (answer.cluster_authorized_operations, answer.topics[0].topic_authorized_operations) == (8096, 3576)
-        answer = await wire.call(MetadataRequest(wanted, False), 10, MetadataResponse)
+        answer = await wire.call(MetadataRequest(wanted, False), 10)
         assert answer.topics[0].topic_authorized_operations == -(2**31)
 
     async def test_internal_topics_are_marked(self, wire: "Wire") -> None:
@@ -168,7 +157,7 @@ class TestMetadata:
 class TestCreateTopics:
     @pytest.mark.parametrize("version", range(2, 8))
     async def test_every_version(self, wire: "Wire", version: int) -> None:
-        answer = await wire.call(CreateTopicsRequest([CreatableTopic("t", 2, 1)]), version, CreateTopicsResponse)
+        answer = await wire.call(CreateTopicsRequest([CreatableTopic("t", 2, 1)]), version)
         (topic,) = answer.topics
         assert (topic.name, topic.error_code, topic.error_message) == ("t", 0, None)
         if version >= 5:
@@ -236,7 +225,7 @@ class TestCreateTopics:
     )
     async def test_refusals(self, wire: "Wire", topic: CreatableTopic, code: int, message: str) -> None:
         await wire.create("there")
-        answer = await wire.call(CreateTopicsRequest([topic, CreatableTopic("other", 1, 1)]), 7, CreateTopicsResponse)
+        answer = await wire.call(CreateTopicsRequest([topic, CreatableTopic("other", 1, 1)]), 7)
         assert answer.topics[0].error_code == code
         assert message in str(answer.topics[0].error_message)
         assert answer.topics[1].error_code == 0
@@ -247,17 +236,17 @@ class TestCreateTopics:
             CreatableTopic("defaults", -1, -1),
             CreatableTopic("assigned", -1, -1, [CreatableReplicaAssignment(index, [1]) for index in (1, 0)]),
         ]
-        answer = await wire.call(CreateTopicsRequest(topics), 7, CreateTopicsResponse)
+        answer = await wire.call(CreateTopicsRequest(topics), 7)
         assert [topic.num_partitions for topic in answer.topics] == [3, 2]
 
     async def test_only_validating_makes_nothing(self, wire: "Wire") -> None:
         request = CreateTopicsRequest([CreatableTopic("t", 2, 1)], 1000, True)
-        assert (await wire.call(request, 7, CreateTopicsResponse)).topics[0].error_code == 0
+        assert (await wire.call(request, 7)).topics[0].error_code == 0
         assert (await metadata(wire, "t", may_create=False))[0].error_code == errors.UnknownTopicOrPartition.code
 
     async def test_a_name_twice(self, wire: "Wire") -> None:
         topics = [CreatableTopic("t", 1, 1), CreatableTopic("t", 1, 1), CreatableTopic("u", 1, 1)]
-        answer = await wire.call(CreateTopicsRequest(topics), 7, CreateTopicsResponse)
+        answer = await wire.call(CreateTopicsRequest(topics), 7)
         assert [(topic.name, topic.error_code) for topic in answer.topics] == [("u", 0), ("t", 42)]
 
 
@@ -269,7 +258,7 @@ class TestDeleteTopics:
         request = DeleteTopicsRequest(
             [DeleteTopicState(name) for name in names] if version >= 6 else (), () if version >= 6 else names
         )
-        answer = await wire.call(request, version, DeleteTopicsResponse)
+        answer = await wire.call(request, version)
         assert [(topic.name, topic.error_code) for topic in answer.responses] == [("t", 0), ("nope", 3)]
         assert (await metadata(wire, "t", may_create=False))[0].error_code == errors.UnknownTopicOrPartition.code
 
@@ -281,13 +270,13 @@ class TestDeleteTopics:
             DeleteTopicState(None),
             DeleteTopicState("t", topic_id),
         ]
-        answer = await wire.call(DeleteTopicsRequest(states), 6, DeleteTopicsResponse)
+        answer = await wire.call(DeleteTopicsRequest(states), 6)
         codes = [topic.error_code for topic in answer.responses]
         assert codes == [0, errors.UnknownTopicId.code, errors.InvalidRequest.code, errors.InvalidRequest.code]
 
     async def test_a_name_twice(self, wire: "Wire") -> None:
         await wire.create("t")
-        answer = await wire.call(DeleteTopicsRequest(topic_names=["t", "t"]), 5, DeleteTopicsResponse)
+        answer = await wire.call(DeleteTopicsRequest(topic_names=["t", "t"]), 5)
         assert [(one.name, one.error_code, one.error_message) for one in answer.responses] == [
             ("t", 42, "Duplicate topic name.")
         ]
@@ -295,7 +284,7 @@ class TestDeleteTopics:
     async def test_when_the_broker_forbids_it(self, start: Start, connect: Connect) -> None:
         wire = await connect(await start(properties={"delete.topic.enable": "false"}))
         await wire.create("t")
-        answer = await wire.call(DeleteTopicsRequest(topic_names=["t"]), 5, DeleteTopicsResponse)
+        answer = await wire.call(DeleteTopicsRequest(topic_names=["t"]), 5)
         assert answer.responses[0].error_code == errors.TopicDeletionDisabled.code
 
 
@@ -319,7 +308,7 @@ class TestTooManyPartitions:
     )
     async def test_of_topics(self, wire: "Wire", counts: tuple[int, ...], message: str | None) -> None:
         topics = [CreatableTopic(f"t{number}", count, 1) for number, count in enumerate(counts)]
-        answer = await wire.call(CreateTopicsRequest(topics, 30_000, validate_only=True), 7, CreateTopicsResponse)
+        answer = await wire.call(CreateTopicsRequest(topics, 30_000, validate_only=True), 7)
         code = 0 if message is None else errors.PolicyViolation.code
         assert [(one.error_code, one.error_message) for one in answer.topics] == [(code, message)] * len(counts)
 
@@ -328,7 +317,7 @@ class TestTooManyPartitions:
             await wire.create(name)
         topics = [CreatePartitionsTopic(name, count, None) for name, count in (("t", 6_000), ("u", 6_000))]
         request = CreatePartitionsRequest(topics, 30_000, validate_only=True)
-        answer = await wire.call(request, 3, CreatePartitionsResponse)
+        answer = await wire.call(request, 3)
         assert [(one.error_code, one.error_message) for one in answer.results] == [(0, None), (44, self.BATCH)]
 
 
@@ -337,7 +326,7 @@ class TestDescribeTopicPartitions:
         self, wire: "Wire", *names: str, limit: int = 2000, cursor: Cursor | None = None
     ) -> DescribeTopicPartitionsResponse:
         request = DescribeTopicPartitionsRequest([TopicRequest(name) for name in names], limit, cursor)
-        return await wire.call(request, 0, DescribeTopicPartitionsResponse)
+        return await wire.call(request, 0)
 
     async def test_known_unknown_and_impossible_topics(self, wire: "Wire") -> None:
         await wire.create("t", 2)
@@ -373,7 +362,7 @@ class TestPartitionsAndRecords:
     ) -> tuple[int, str | None]:
         given = None if assignments is None else [CreatePartitionsAssignment(ids) for ids in assignments]
         request = CreatePartitionsRequest([CreatePartitionsTopic("t", count, given)], 1000)
-        (result,) = (await wire.call(request, 3, CreatePartitionsResponse)).results
+        (result,) = (await wire.call(request, 3)).results
         return result.error_code, result.error_message
 
     async def test_more_partitions(self, wire: "Wire") -> None:
@@ -393,7 +382,7 @@ class TestPartitionsAndRecords:
 
         async def delete(offset: int, topic: str = "t") -> tuple[int, int]:
             request = DeleteRecordsRequest([DeleteRecordsTopic(topic, [DeleteRecordsPartition(0, offset)])], 1000)
-            (part,) = (await wire.call(request, 2, DeleteRecordsResponse)).topics[0].partitions
+            (part,) = (await wire.call(request, 2)).topics[0].partitions
             return part.error_code, part.low_watermark
 
         assert await delete(3) == (0, 3)
@@ -409,7 +398,7 @@ class TestPartitionsAndRecords:
     async def test_a_compacted_topic_keeps_its_records(self, wire: "Wire") -> None:
         await wire.create("t", cleanup_policy="compact")
         request = DeleteRecordsRequest([DeleteRecordsTopic("t", [DeleteRecordsPartition(0, 0)])], 1000)
-        (part,) = (await wire.call(request, 2, DeleteRecordsResponse)).topics[0].partitions
+        (part,) = (await wire.call(request, 2)).topics[0].partitions
         assert part.error_code == errors.PolicyViolation.code
 
     async def test_leader_epochs(self, wire: "Wire") -> None:
@@ -422,12 +411,12 @@ class TestPartitionsAndRecords:
         ]
         for version in (2, 3, 4):
             request = OffsetForLeaderEpochRequest(-2 if version == 2 else -1, [OffsetForLeaderTopic("t", parts)])
-            answer = await wire.call(request, version, OffsetForLeaderEpochResponse)
+            answer = await wire.call(request, version)
             found = [(one.error_code, one.leader_epoch, one.end_offset) for one in answer.topics[0].partitions]
             assert found == [(0, 0, 1), (errors.UnknownLeaderEpoch.code, -1, -1), (3, -1, -1)]
 
     async def test_nothing_is_ever_reassigned(self, wire: "Wire") -> None:
-        answer = await wire.call(ListPartitionReassignmentsRequest(), 0, ListPartitionReassignmentsResponse)
+        answer = await wire.call(ListPartitionReassignmentsRequest(), 0)
         assert (answer.error_code, list(answer.topics)) == (0, [])
 
 
@@ -436,11 +425,11 @@ class TestSettings:
         self, wire: "Wire", kind: int, name: str, *keys: str, synonyms: bool = True
     ) -> DescribeConfigsResult:
         resource = DescribeConfigsResource(kind, name, list(keys) or None)
-        return (await wire.call(DescribeConfigsRequest([resource], synonyms), 4, DescribeConfigsResponse)).results[0]
+        return (await wire.call(DescribeConfigsRequest([resource], synonyms), 4)).results[0]
 
     async def alter(self, wire: "Wire", *configs: AlterableConfig, name: str = "t") -> tuple[int, str | None]:
         request = IncrementalAlterConfigsRequest([AlterConfigsResource(TOPIC, name, configs)])
-        (response,) = (await wire.call(request, 1, IncrementalAlterConfigsResponse)).responses
+        (response,) = (await wire.call(request, 1)).responses
         return response.error_code, response.error_message
 
     async def test_where_a_topics_settings_come_from(self, start: Start, connect: Connect) -> None:
@@ -507,7 +496,7 @@ class TestSettings:
 
         async def replace(name: str, value: str | None, kind: int = TOPIC, topic: str = "t") -> int:
             resource = PlainResource(kind, topic, [PlainConfig(name, value)])
-            answer = await wire.call(AlterConfigsRequest([resource]), version, AlterConfigsResponse)
+            answer = await wire.call(AlterConfigsRequest([resource]), version)
             return answer.responses[0].error_code
 
         assert await replace("retention.ms", "7") == 0
@@ -544,7 +533,7 @@ class TestLogs:
         records = write_batch([Record(None, b"v", timestamp=1)])
         await wire.produce("t", records, partition=1)
         for wanted in (None, [DescribableLogDirTopic("t", [0, 1, 7]), DescribableLogDirTopic("nope", [0])]):
-            answer = await wire.call(DescribeLogDirsRequest(wanted), version, DescribeLogDirsResponse)
+            answer = await wire.call(DescribeLogDirsRequest(wanted), version)
             (directory,) = answer.results
             assert directory.log_dir == broker.storage_path
             assert [(topic.name, [part.partition_size for part in topic.partitions]) for topic in directory.topics] == [
@@ -559,7 +548,7 @@ class TestLogs:
         records = [Record(None, b"v", timestamp=stamp)] * 3
         await wire.produce("t", write_batch(records, producer_id=9, producer_epoch=2, base_sequence=4))
         request = DescribeProducersRequest([ProducersTopic("t", [0, 1])])
-        answer = await wire.call(request, 0, DescribeProducersResponse)
+        answer = await wire.call(request, 0)
         known, unknown = answer.topics[0].partitions
         (producer,) = known.active_producers
         assert (producer.producer_id, producer.producer_epoch, producer.last_sequence) == (9, 2, 6)
@@ -570,7 +559,7 @@ class TestLogs:
 class TestDescribeCluster:
     @pytest.mark.parametrize("version", range(3))
     async def test_every_version(self, wire: "Wire", broker: Broker, version: int) -> None:
-        answer = await wire.call(DescribeClusterRequest(True), version, DescribeClusterResponse)
+        answer = await wire.call(DescribeClusterRequest(True), version)
         assert answer.cluster_id == broker.cluster_id
         assert [f"{node.host}:{node.port}" for node in answer.brokers] == [broker.bootstrap_servers]
         assert (answer.controller_id, answer.cluster_authorized_operations) == (1, 8096)
@@ -579,7 +568,7 @@ class TestDescribeCluster:
         ("kind", "code"), [(2, errors.MismatchedEndpointType.code), (9, errors.UnsupportedEndpointType.code)]
     )
     async def test_other_endpoints(self, wire: "Wire", kind: int, code: int) -> None:
-        answer = await wire.call(DescribeClusterRequest(False, kind), 1, DescribeClusterResponse)
+        answer = await wire.call(DescribeClusterRequest(False, kind), 1)
         assert answer.error_code == code
 
 

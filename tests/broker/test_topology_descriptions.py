@@ -19,9 +19,8 @@ from groupkeeper.coordinator.streams.group import StreamsGroup
 from groupkeeper.coordinator.streams.step import StreamsStep
 from groupkeeper.coordinator.streams.topology import StatusCode, TopologyRecord, Trouble
 from groupkeeper.protocol.messages.delete_groups_request import DeleteGroupsRequest
-from groupkeeper.protocol.messages.delete_groups_response import DeleteGroupsResponse
 from groupkeeper.protocol.messages.streams_group_describe_request import StreamsGroupDescribeRequest
-from groupkeeper.protocol.messages.streams_group_describe_response import DescribedGroup, StreamsGroupDescribeResponse
+from groupkeeper.protocol.messages.streams_group_describe_response import DescribedGroup
 from groupkeeper.protocol.messages.streams_group_heartbeat_request import (
     StreamsGroupHeartbeatRequest,
     Subtopology,
@@ -34,9 +33,6 @@ from groupkeeper.protocol.messages.streams_group_topology_description_update_req
     TopologyDescriptionGlobalStore,
     TopologyDescriptionNode,
     TopologyDescriptionSubtopology,
-)
-from groupkeeper.protocol.messages.streams_group_topology_description_update_response import (
-    StreamsGroupTopologyDescriptionUpdateResponse,
 )
 from groupkeeper.protocol.messages.streams_group_topology_value import StreamsGroupTopologyValue
 
@@ -70,20 +66,20 @@ async def beat(peer: Peer, epoch: int, version: int = 1) -> StreamsGroupHeartbea
         request.rebalance_timeout_ms, request.process_id = 1000, "p"
         request.topology = Topology(0, [Subtopology("0", ["t"])])
         request.active_tasks, request.standby_tasks, request.warmup_tasks = [], [], []
-    return await peer.ask(request, version, StreamsGroupHeartbeatResponse)
+    return await peer.ask(request, version)
 
 
 async def tell(
     peer: Peer, description: TopologyDescription = GIVEN, member_id: str = "m", epoch: int = 0, group_id: str = "g"
 ) -> tuple[int, str | None]:
     request = StreamsGroupTopologyDescriptionUpdateRequest(group_id, member_id, epoch, description)
-    answer = await peer.ask(request, 0, StreamsGroupTopologyDescriptionUpdateResponse)
+    answer = await peer.ask(request, 0)
     return answer.error_code, answer.error_message
 
 
 async def describe(peer: Peer, *, is_asked: bool = True) -> DescribedGroup:
     request = StreamsGroupDescribeRequest(["g"], include_topology_description=is_asked)
-    return (await peer.ask(request, 1, StreamsGroupDescribeResponse)).groups[0]
+    return (await peer.ask(request, 1)).groups[0]
 
 
 async def test_a_description_is_asked_for_kept_and_shown(peer: Peer) -> None:
@@ -147,7 +143,7 @@ async def test_a_deleted_group_takes_its_description_with_it(peer: Peer) -> None
     first = await beat(peer, 0)
     await tell(peer)
     await beat(peer, -1)
-    await peer.ask(DeleteGroupsRequest(["g"]), 3, DeleteGroupsResponse)
+    await peer.ask(DeleteGroupsRequest(["g"]), 3)
     assert (await beat(peer, 0)).topology_description_required
     assert first.member_epoch
     assert (await describe(peer)).topology_description_status == NOT_STORED

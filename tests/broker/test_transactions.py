@@ -10,55 +10,43 @@ from tests.broker.conftest import Connect, Start, Wire
 from groupkeeper.broker import Broker
 from groupkeeper.protocol import errors
 from groupkeeper.protocol.messages.add_offsets_to_txn_request import AddOffsetsToTxnRequest
-from groupkeeper.protocol.messages.add_offsets_to_txn_response import AddOffsetsToTxnResponse
 from groupkeeper.protocol.messages.add_partitions_to_txn_request import (
     AddPartitionsToTxnRequest,
     AddPartitionsToTxnTopic,
     AddPartitionsToTxnTransaction,
 )
-from groupkeeper.protocol.messages.add_partitions_to_txn_response import AddPartitionsToTxnResponse
 from groupkeeper.protocol.messages.describe_producers_request import DescribeProducersRequest, TopicRequest
-from groupkeeper.protocol.messages.describe_producers_response import DescribeProducersResponse
 from groupkeeper.protocol.messages.describe_transactions_request import DescribeTransactionsRequest
-from groupkeeper.protocol.messages.describe_transactions_response import DescribeTransactionsResponse, TransactionState
+from groupkeeper.protocol.messages.describe_transactions_response import TransactionState
 from groupkeeper.protocol.messages.end_txn_request import EndTxnRequest
-from groupkeeper.protocol.messages.end_txn_response import EndTxnResponse
 from groupkeeper.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
-from groupkeeper.protocol.messages.fetch_response import FetchResponse, PartitionData
+from groupkeeper.protocol.messages.fetch_response import PartitionData
 from groupkeeper.protocol.messages.find_coordinator_request import FindCoordinatorRequest
-from groupkeeper.protocol.messages.find_coordinator_response import FindCoordinatorResponse
 from groupkeeper.protocol.messages.init_producer_id_request import InitProducerIdRequest
-from groupkeeper.protocol.messages.init_producer_id_response import InitProducerIdResponse
 from groupkeeper.protocol.messages.list_offsets_request import (
     ListOffsetsPartition,
     ListOffsetsRequest,
     ListOffsetsTopic,
 )
-from groupkeeper.protocol.messages.list_offsets_response import ListOffsetsResponse
 from groupkeeper.protocol.messages.list_transactions_request import ListTransactionsRequest
-from groupkeeper.protocol.messages.list_transactions_response import ListTransactionsResponse
 from groupkeeper.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
-from groupkeeper.protocol.messages.metadata_response import MetadataResponse
 from groupkeeper.protocol.messages.offset_fetch_request import (
     OffsetFetchRequest,
     OffsetFetchRequestGroup,
     OffsetFetchRequestTopics,
 )
-from groupkeeper.protocol.messages.offset_fetch_response import OffsetFetchResponse
 from groupkeeper.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
-from groupkeeper.protocol.messages.produce_response import PartitionProduceResponse, ProduceResponse
+from groupkeeper.protocol.messages.produce_response import PartitionProduceResponse
 from groupkeeper.protocol.messages.txn_offset_commit_request import (
     TxnOffsetCommitRequest,
     TxnOffsetCommitRequestPartition,
     TxnOffsetCommitRequestTopic,
 )
-from groupkeeper.protocol.messages.txn_offset_commit_response import TxnOffsetCommitResponse
 from groupkeeper.protocol.messages.write_txn_markers_request import (
     WritableTxnMarker,
     WritableTxnMarkerTopic,
     WriteTxnMarkersRequest,
 )
-from groupkeeper.protocol.messages.write_txn_markers_response import WriteTxnMarkersResponse
 from groupkeeper.protocol.primitives import ZERO_UUID
 from groupkeeper.protocol.record_batch import Record, iter_headers, write_batch
 
@@ -80,7 +68,7 @@ class Producer:
     async def init(self, *, timeout_ms: int = 60_000, version: int = 4) -> int:
         """Takes over the transactional id; returns the error's code."""
         request = InitProducerIdRequest(self.transactional_id, timeout_ms)
-        answer = await self.wire.call(request, version, InitProducerIdResponse)
+        answer = await self.wire.call(request, version)
         if answer.error_code == 0:
             self.producer_id, self.epoch = answer.producer_id, answer.producer_epoch
             self.sequence.clear()
@@ -94,7 +82,7 @@ class Producer:
             v3_and_below_producer_epoch=self.epoch,
             v3_and_below_topics=[AddPartitionsToTxnTopic(topic, partitions)],
         )
-        answer = await self.wire.call(request, version, AddPartitionsToTxnResponse)
+        answer = await self.wire.call(request, version)
         (found,) = answer.results_by_topic_v3_and_below
         return [one.partition_error_code for one in found.results_by_partition]
 
@@ -111,14 +99,14 @@ class Producer:
         )
         parts = [PartitionProduceData(partition, records)]
         request = ProduceRequest(self.transactional_id, -1, 1000, [TopicProduceData(topic, topic_id, parts)])
-        answer = (await self.wire.call(request, version, ProduceResponse)).responses[0].partition_responses[0]
+        answer = (await self.wire.call(request, version)).responses[0].partition_responses[0]
         if answer.error_code == 0:
             self.sequence[topic, partition] = sequence + len(values)
         return answer
 
     async def end(self, *, commit: bool, version: int = 4) -> int:
         request = EndTxnRequest(self.transactional_id, self.producer_id, self.epoch, commit)
-        answer = await self.wire.call(request, version, EndTxnResponse)
+        answer = await self.wire.call(request, version)
         if version >= 5 and answer.error_code == 0:
             self.producer_id, self.epoch = answer.producer_id, answer.producer_epoch
             self.sequence.clear()
@@ -126,7 +114,7 @@ class Producer:
 
     async def add_offsets(self, group: str, version: int = 3) -> int:
         request = AddOffsetsToTxnRequest(self.transactional_id, self.producer_id, self.epoch, group)
-        return (await self.wire.call(request, version, AddOffsetsToTxnResponse)).error_code
+        return (await self.wire.call(request, version)).error_code
 
     async def commit_offset(
         self,
@@ -147,7 +135,7 @@ class Producer:
             generation,
             topics=[TxnOffsetCommitRequestTopic(topic, topic_id, [TxnOffsetCommitRequestPartition(partition, offset)])],
         )
-        answer = await self.wire.call(request, version, TxnOffsetCommitResponse)
+        answer = await self.wire.call(request, version)
         return answer.topics[0].partitions[0].error_code
 
 
@@ -164,7 +152,7 @@ async def producer(wire: Wire) -> Producer:
 async def find_coordinator(wire: Wire, key_type: int = 1, key: str = ID) -> None:
     """Asks until the internal topic is there."""
     request = FindCoordinatorRequest(key_type=key_type, coordinator_keys=[key])
-    codes = [(await wire.call(request, 4, FindCoordinatorResponse)).coordinators[0].error_code for _ in range(2)]
+    codes = [(await wire.call(request, 4)).coordinators[0].error_code for _ in range(2)]
     assert codes[-1] == 0
 
 
@@ -177,7 +165,7 @@ async def read(
         isolation_level=int(committed),
         topics=[FetchTopic(topic, partitions=[FetchPartition(0, -1, offset, partition_max_bytes=1 << 20)])],
     )
-    return (await wire.call(request, 12, FetchResponse)).responses[0].partitions[0]
+    return (await wire.call(request, 12)).responses[0].partitions[0]
 
 
 def spans(data: PartitionData) -> list[tuple[int, int]]:
@@ -192,19 +180,19 @@ def aborted(data: PartitionData) -> Sequence[tuple[int, int]] | None:
 
 async def end_offset(wire: Wire, topic: str, *, committed: bool) -> int:
     request = ListOffsetsRequest(-1, int(committed), [ListOffsetsTopic(topic, [ListOffsetsPartition(0, -1, -1)])])
-    return (await wire.call(request, 8, ListOffsetsResponse)).topics[0].partitions[0].offset
+    return (await wire.call(request, 8)).topics[0].partitions[0].offset
 
 
 async def fetch_offset(wire: Wire, group: str, topic: str, *, stable: bool = False) -> tuple[int, int]:
     """Committed offset and code."""
     asked = OffsetFetchRequestGroup(group, topics=[OffsetFetchRequestTopics(topic, partition_indexes=[0])])
-    answer = await wire.call(OffsetFetchRequest(groups=[asked], require_stable=stable), 8, OffsetFetchResponse)
+    answer = await wire.call(OffsetFetchRequest(groups=[asked], require_stable=stable), 8)
     (found,) = answer.groups[0].topics[0].partitions
     return found.committed_offset, found.error_code
 
 
 async def describe(wire: Wire, transactional_id: str = ID) -> TransactionState:
-    answer = await wire.call(DescribeTransactionsRequest([transactional_id]), 0, DescribeTransactionsResponse)
+    answer = await wire.call(DescribeTransactionsRequest([transactional_id]), 0)
     return answer.transaction_states[0]
 
 
@@ -275,9 +263,9 @@ class TestCoordinator:
             (InitProducerIdRequest(ID, 1000, 999, 0), errors.ProducerFenced.code),
             (InitProducerIdRequest(ID, 1000, producer.producer_id, 7), errors.ProducerFenced.code),
         ):
-            assert (await wire.call(request, 4, InitProducerIdResponse)).error_code == code
+            assert (await wire.call(request, 4)).error_code == code
         old = InitProducerIdRequest(ID, 1000, 999, 0)
-        assert (await wire.call(old, 3, InitProducerIdResponse)).error_code == errors.InvalidProducerEpoch.code
+        assert (await wire.call(old, 3)).error_code == errors.InvalidProducerEpoch.code
 
     async def test_a_new_producer_fences_the_old_one_and_aborts_its_transaction(
         self, wire: Wire, producer: Producer
@@ -308,7 +296,7 @@ class TestCoordinator:
             ID, producer.producer_id, producer.epoch, True, [AddPartitionsToTxnTopic("t", [0, 1])]
         )
         await producer.add("t", 1)
-        answer = await wire.call(AddPartitionsToTxnRequest([asked]), 4, AddPartitionsToTxnResponse)
+        answer = await wire.call(AddPartitionsToTxnRequest([asked]), 4)
         (topic,) = answer.results_by_transaction[0].topic_results
         codes = {one.partition_index: one.partition_error_code for one in topic.results_by_partition}
         assert codes == {0: errors.TransactionAbortable.code, 1: 0}
@@ -386,9 +374,9 @@ class TestCoordinator:
             (ListTransactionsRequest(producer_id_filters=[12345]), []),
             (ListTransactionsRequest(duration_filter=600_000), []),
         ):
-            answer = await wire.call(request, 2, ListTransactionsResponse)
+            answer = await wire.call(request, 2)
             assert [one.transactional_id for one in answer.transaction_states] == expected
-        answer = await wire.call(ListTransactionsRequest(["Sleepy"]), 2, ListTransactionsResponse)
+        answer = await wire.call(ListTransactionsRequest(["Sleepy"]), 2)
         assert (list(answer.unknown_state_filters), list(answer.transaction_states)) == (["Sleepy"], [])
 
     async def test_list_by_a_pattern(self, wire: Wire, producer: Producer) -> None:
@@ -396,9 +384,9 @@ class TestCoordinator:
         await producer.add("t", 0, 1)
         for pattern, expected in (("t.*", [ID]), ("y.*", [])):
             request = ListTransactionsRequest(transactional_id_pattern=pattern)
-            answer = await wire.call(request, 2, ListTransactionsResponse)
+            answer = await wire.call(request, 2)
             assert [one.transactional_id for one in answer.transaction_states] == expected
-        broken = await wire.call(ListTransactionsRequest(transactional_id_pattern="("), 2, ListTransactionsResponse)
+        broken = await wire.call(ListTransactionsRequest(transactional_id_pattern="("), 2)
         assert broken.error_code == errors.InvalidRegularExpression.code
 
 
@@ -437,13 +425,13 @@ class TestWriting:
     async def test_markers_by_hand(self, wire: Wire, producer: Producer) -> None:
         await producer.add("t", 0)
         await producer.produce("t", "a")
-        answer = await wire.call(DescribeProducersRequest([TopicRequest("t", [0])]), 0, DescribeProducersResponse)
+        answer = await wire.call(DescribeProducersRequest([TopicRequest("t", [0])]), 0)
         (found,) = answer.topics[0].partitions[0].active_producers
         assert (found.producer_id, found.current_txn_start_offset, found.last_sequence) == (producer.producer_id, 0, 0)
         marker = WritableTxnMarker(
             producer.producer_id, producer.epoch, False, [WritableTxnMarkerTopic("t", [0, 9])], 0
         )
-        wrote = await wire.call(WriteTxnMarkersRequest([marker]), 1, WriteTxnMarkersResponse)
+        wrote = await wire.call(WriteTxnMarkersRequest([marker]), 1)
         codes = [one.error_code for one in wrote.markers[0].topics[0].partitions]
         assert codes == [0, errors.UnknownTopicOrPartition.code]
         assert aborted(await read(wire, "t")) == [(producer.producer_id, 0)]
@@ -458,7 +446,7 @@ class TestWriting:
         await producer.produce("t", "b", version=ADDING_PRODUCE)
         for epoch in (old_epoch, producer.epoch):
             late = WritableTxnMarker(producer.producer_id, epoch, True, [WritableTxnMarkerTopic("t", [0])], 0, 2)
-            answer = await wire.call(WriteTxnMarkersRequest([late]), version, WriteTxnMarkersResponse)
+            answer = await wire.call(WriteTxnMarkersRequest([late]), version)
             # Version 1 doesn't say that transactions have epochs of their own.
             code = 0 if version == 1 and epoch == producer.epoch else errors.InvalidProducerEpoch.code
             assert answer.markers[0].topics[0].partitions[0].error_code == code
@@ -501,7 +489,7 @@ class TestOffsets:
 
     async def test_version_6_names_topics_by_id_and_says_what_is_wrong(self, wire: Wire, producer: Producer) -> None:
         await find_coordinator(wire, 0, "g")
-        answer = await wire.call(MetadataRequest([MetadataRequestTopic(name="t")]), 12, MetadataResponse)
+        answer = await wire.call(MetadataRequest([MetadataRequestTopic(name="t")]), 12)
         topic_id = answer.topics[0].topic_id
         assert await producer.commit_offset("g", "", 5, version=6, topic_id=topic_id) == 0
         assert (

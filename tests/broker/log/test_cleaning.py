@@ -17,9 +17,7 @@ from groupkeeper.protocol.messages.delete_records_request import (
     DeleteRecordsTopic,
 )
 from groupkeeper.protocol.messages.describe_groups_request import DescribeGroupsRequest
-from groupkeeper.protocol.messages.describe_groups_response import DescribeGroupsResponse
 from groupkeeper.protocol.messages.list_groups_request import ListGroupsRequest
-from groupkeeper.protocol.messages.list_groups_response import ListGroupsResponse
 from groupkeeper.protocol.messages.offset_commit_request import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
@@ -31,7 +29,6 @@ from groupkeeper.protocol.messages.offset_delete_request import (
     OffsetDeleteRequestTopic,
 )
 from groupkeeper.protocol.messages.offset_fetch_request import OffsetFetchRequest, OffsetFetchRequestGroup
-from groupkeeper.protocol.messages.offset_fetch_response import OffsetFetchResponse
 from groupkeeper.protocol.record_batch import Record, iter_headers, read_records, write_batch
 
 Connect = Callable[[Broker], Awaitable[Wire]]
@@ -57,9 +54,9 @@ async def commit(wire: Wire, group: str, topic: str, partition: int, offset: int
 async def answers(wire: Wire, groups: list[str]) -> list[list[str]]:
     """What clients see of groups; groups and partitions come in no particular order, as in Apache Kafka."""
     wanted = [OffsetFetchRequestGroup(group, topics=None) for group in groups]
-    listed = await wire.call(ListGroupsRequest(), 5, ListGroupsResponse)
-    described = await wire.call(DescribeGroupsRequest(groups), 5, DescribeGroupsResponse)
-    fetched = await wire.call(OffsetFetchRequest(groups=wanted), 9, OffsetFetchResponse)
+    listed = await wire.call(ListGroupsRequest(), 5)
+    described = await wire.call(DescribeGroupsRequest(groups), 5)
+    fetched = await wire.call(OffsetFetchRequest(groups=wanted), 9)
     offsets = [
         f"{group.group_id} {topic.name} {partition}"
         for group in fetched.groups

@@ -49,7 +49,7 @@ async def ask(
         topics=topics,
         forgotten_topics_data=[ForgottenTopic("t", partitions=forgotten)] if forgotten else [],
     )
-    return await wire.call(request, version, FetchResponse)
+    return await wire.call(request, version)
 
 
 def told(answer: FetchResponse) -> dict[int, tuple[int, int, int]]:

@@ -58,7 +58,7 @@ def told(answer: FetchResponse) -> list[tuple[str, int, int, int]]:
 
 
 async def ask(wire: "Wire", asked: FetchRequest) -> list[tuple[str, int, int, int]]:
-    return told(await wire.call(asked, 12, FetchResponse))
+    return told(await wire.call(asked, 12))
 
 
 async def test_a_large_batch_only_for_the_first_partition_that_has_records(wire: "Wire") -> None:
@@ -136,11 +136,11 @@ async def test_of_a_partition_no_more_than_its_limit_counts(wire: "Wire") -> Non
 async def test_the_last_fetched_epoch_tells_a_log_that_was_cut_off(wire: "Wire") -> None:
     await wire.create("t")
     await wire.produce("t", batch(100))
-    answer = await wire.call(request([Wanted("t", 0, 5, last_fetched_epoch=0)]), 12, FetchResponse)
+    answer = await wire.call(request([Wanted("t", 0, 5, last_fetched_epoch=0)]), 12)
     part = answer.responses[0].partitions[0]
     assert (part.error_code, part.diverging_epoch.epoch, part.diverging_epoch.end_offset) == (0, 0, 1)
     assert not part.records
-    answer = await wire.call(request([Wanted("t", 0, 0, last_fetched_epoch=3)]), 12, FetchResponse)
+    answer = await wire.call(request([Wanted("t", 0, 0, last_fetched_epoch=3)]), 12)
     assert answer.responses[0].partitions[0].error_code == errors.OffsetOutOfRange.code
 
 
@@ -150,9 +150,9 @@ async def test_aborted_transactions_are_null_where_there_was_no_room(wire: "Wire
         await wire.produce("t", batch(1000), partition=partition)
     asked = request([Wanted("t", 0), Wanted("t", 1, max_bytes=100), Wanted("t", 1, offset=1)])
     asked.isolation_level = 1
-    answer = await wire.call(asked, 12, FetchResponse)
+    answer = await wire.call(asked, 12)
     assert [part.aborted_transactions for topic in answer.responses for part in topic.partitions] == [[], []]
     asked = request([Wanted("t", 0), Wanted("t", 1, max_bytes=100)])
     asked.isolation_level = 1
-    answer = await wire.call(asked, 12, FetchResponse)
+    answer = await wire.call(asked, 12)
     assert [part.aborted_transactions for topic in answer.responses for part in topic.partitions] == [[], None]

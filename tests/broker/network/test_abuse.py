@@ -18,7 +18,6 @@ from groupkeeper.broker.api_table import TABLE
 from groupkeeper.protocol import messages
 from groupkeeper.protocol.framing import encode_request, request_class
 from groupkeeper.protocol.messages.metadata_request import MetadataRequest
-from groupkeeper.protocol.messages.metadata_response import MetadataResponse
 from groupkeeper.protocol.primitives import Message, RootMessage
 from groupkeeper.protocol.record_batch import Record, write_batch
 
@@ -111,11 +110,11 @@ async def test_no_request_makes_a_handler_fail(
             wire = await connect(broker)
             wire.writer.write(frame)
             wire.writer.write_eof()
-        answer = await asyncio.wait_for(victim.call(MetadataRequest([]), 12, MetadataResponse), 10)
+        answer = await asyncio.wait_for(victim.call(MetadataRequest([]), 12), 10)
         assert answer.brokers
     # Whoever waits (a Fetch, a JoinGroup) is given up a second after its client has left.
     while len(broker.server.connections) > 1:
-        await victim.call(MetadataRequest([]), 12, MetadataResponse)
+        await victim.call(MetadataRequest([]), 12)
     failures = [record.getMessage() for record in caplog.records if record.levelname == "ERROR"]
     assert failures == []
 
@@ -127,10 +126,10 @@ async def test_random_bytes(broker: Broker, connect: Connect) -> None:
         wire = await connect(broker)
         wire.writer.write(chance.randbytes(chance.randrange(1, 2000)))
         wire.writer.write_eof()
-        await victim.call(MetadataRequest([]), 12, MetadataResponse)
+        await victim.call(MetadataRequest([]), 12)
 
 
 async def test_many_connections(broker: Broker, connect: Connect) -> None:
     wires = [await connect(broker) for _ in range(300)]
-    answers = await asyncio.gather(*(wire.call(MetadataRequest([]), 12, MetadataResponse) for wire in wires))
+    answers = await asyncio.gather(*(wire.call(MetadataRequest([]), 12) for wire in wires))
     assert len(answers) == len(broker.server.connections) == 300

@@ -18,19 +18,15 @@ from tests.broker.started import Begin, Started
 
 from groupkeeper.protocol.framing import encode_request
 from groupkeeper.protocol.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
-from groupkeeper.protocol.messages.create_topics_response import CreateTopicsResponse
 from groupkeeper.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
 from groupkeeper.protocol.messages.find_coordinator_request import FindCoordinatorRequest
-from groupkeeper.protocol.messages.find_coordinator_response import FindCoordinatorResponse
 from groupkeeper.protocol.messages.metadata_request import MetadataRequest
 from groupkeeper.protocol.messages.offset_commit_request import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
 )
-from groupkeeper.protocol.messages.offset_commit_response import OffsetCommitResponse
 from groupkeeper.protocol.messages.offset_fetch_request import OffsetFetchRequest, OffsetFetchRequestGroup
-from groupkeeper.protocol.messages.offset_fetch_response import OffsetFetchResponse
 from groupkeeper.protocol.record_batch import Record, iter_headers, write_batch
 
 CONNECTIONS = 2000
@@ -161,12 +157,12 @@ def enlarge(disk: Path) -> None:
 async def commit(wire: Wire, offset: int) -> int:
     part = OffsetCommitRequestPartition(0, offset, -1, "m" * 4000)
     request = OffsetCommitRequest("g", topics=[OffsetCommitRequestTopic("t", partitions=[part])])
-    return (await wire.call(request, 9, OffsetCommitResponse)).topics[0].partitions[0].error_code
+    return (await wire.call(request, 9)).topics[0].partitions[0].error_code
 
 
 async def committed(wire: Wire) -> tuple[int, int]:
     request = OffsetFetchRequest(groups=[OffsetFetchRequestGroup("g", topics=None)])
-    (group,) = (await wire.call(request, 9, OffsetFetchResponse)).groups
+    (group,) = (await wire.call(request, 9)).groups
     return group.error_code, group.topics[0].partitions[0].committed_offset if group.topics else -1
 
 
@@ -200,7 +196,7 @@ async def test_a_full_disk(begin: Begin, tmp_path: Path, mounts: bool) -> None:
         wire = await Wire.open(started.address)
         await wire.create("t")
         find = FindCoordinatorRequest(coordinator_keys=["g"])
-        while (await wire.call(find, 6, FindCoordinatorResponse)).coordinators[0].error_code:
+        while (await wire.call(find, 6)).coordinators[0].error_code:
             pass
         assert await commit(wire, 1) == 0
         acknowledged = 0
@@ -219,7 +215,7 @@ async def test_a_full_disk(begin: Begin, tmp_path: Path, mounts: bool) -> None:
         other = await Wire.open(started.address)
         assert await values(other, acknowledged) == list(range(acknowledged))
         assert await committed(other) == (0, last)
-        created = await other.call(CreateTopicsRequest([CreatableTopic("u" * 200, 1, 1)]), 7, CreateTopicsResponse)
+        created = await other.call(CreateTopicsRequest([CreatableTopic("u" * 200, 1, 1)]), 7)
         assert created.topics[0].error_code in (0, STORAGE_ERROR)
         # With room again it goes on where it was, without a restart.
         if is_mounted:

@@ -13,12 +13,9 @@ from groupkeeper.protocol.errors import GroupIdNotFound, NotCoordinator, Request
 from groupkeeper.protocol.framing import request_class
 from groupkeeper.protocol.messages.api_versions_request import ApiVersionsRequest
 from groupkeeper.protocol.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
-from groupkeeper.protocol.messages.consumer_group_heartbeat_response import ConsumerGroupHeartbeatResponse
 from groupkeeper.protocol.messages.find_coordinator_request import FindCoordinatorRequest
-from groupkeeper.protocol.messages.find_coordinator_response import FindCoordinatorResponse
 from groupkeeper.protocol.messages.heartbeat_request import HeartbeatRequest
 from groupkeeper.protocol.messages.init_producer_id_request import InitProducerIdRequest
-from groupkeeper.protocol.messages.init_producer_id_response import InitProducerIdResponse
 from groupkeeper.protocol.messages.join_group_request import JoinGroupRequest, JoinGroupRequestProtocol
 from groupkeeper.protocol.messages.join_group_response import JoinGroupResponse
 from groupkeeper.protocol.messages.metadata_request import MetadataRequest
@@ -27,12 +24,9 @@ from groupkeeper.protocol.messages.offset_commit_request import (
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
 )
-from groupkeeper.protocol.messages.offset_commit_response import OffsetCommitResponse
 from groupkeeper.protocol.messages.offset_fetch_request import OffsetFetchRequest, OffsetFetchRequestGroup
-from groupkeeper.protocol.messages.offset_fetch_response import OffsetFetchResponse
 from groupkeeper.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
 from groupkeeper.protocol.messages.sync_group_request import SyncGroupRequest, SyncGroupRequestAssignment
-from groupkeeper.protocol.messages.sync_group_response import SyncGroupResponse
 from groupkeeper.protocol.record_batch import Record, write_batch
 
 if TYPE_CHECKING:
@@ -55,19 +49,19 @@ async def end_offset(wire: "Wire", topic: str) -> int:
 
 async def commit(wire: "Wire", group_id: str, offset: int) -> int:
     topics = [OffsetCommitRequestTopic("t", partitions=[OffsetCommitRequestPartition(0, offset)])]
-    answer = await wire.call(OffsetCommitRequest(group_id, topics=topics), 9, OffsetCommitResponse)
+    answer = await wire.call(OffsetCommitRequest(group_id, topics=topics), 9)
     return answer.topics[0].partitions[0].error_code
 
 
 async def committed(wire: "Wire", group_id: str) -> tuple[int, dict[str, int]]:
     groups = [OffsetFetchRequestGroup(group_id, topics=None)]
-    (answer,) = (await wire.call(OffsetFetchRequest(groups=groups), 9, OffsetFetchResponse)).groups
+    (answer,) = (await wire.call(OffsetFetchRequest(groups=groups), 9)).groups
     return answer.error_code, {topic.name: topic.partitions[0].committed_offset for topic in answer.topics}
 
 
 async def find(wire: "Wire", key: str, key_type: int = 0) -> int:
     request = FindCoordinatorRequest(key_type=key_type, coordinator_keys=[key])
-    return (await wire.call(request, 6, FindCoordinatorResponse)).coordinators[0].error_code
+    return (await wire.call(request, 6)).coordinators[0].error_code
 
 
 async def found(wire: "Wire", key: str, key_type: int = 0) -> None:
@@ -78,14 +72,14 @@ async def found(wire: "Wire", key: str, key_type: int = 0) -> None:
 async def join(wire: "Wire", group_id: str, instance_id: str | None, version: int = 9) -> JoinGroupResponse:
     protocols = [JoinGroupRequestProtocol("range", b"")]
     request = JoinGroupRequest(group_id, 10_000, 60_000, "", instance_id, "consumer", protocols)
-    return await wire.call(request, version, JoinGroupResponse)
+    return await wire.call(request, version)
 
 
 async def join_alone(wire: "Wire", group_id: str, instance_id: str) -> str:
     member_id = (await join(wire, group_id, instance_id)).member_id
     given = [SyncGroupRequestAssignment(member_id, b"a")]
     sync = SyncGroupRequest(group_id, 1, member_id, None, "consumer", "range", given)
-    assert (await wire.call(sync, 5, SyncGroupResponse)).error_code == 0
+    assert (await wire.call(sync, 5)).error_code == 0
     return member_id
 
 
@@ -291,13 +285,13 @@ async def test_offsets_survive_a_move(broker: Broker, wire: "Wire") -> None:
 
 async def test_a_transaction_coordinator_that_moves(broker: Broker, wire: "Wire") -> None:
     await found(wire, "x", 1)
-    first = await wire.call(InitProducerIdRequest("x", 60_000), 4, InitProducerIdResponse)
+    first = await wire.call(InitProducerIdRequest("x", 60_000), 4)
     with broker.faults.move_transaction_coordinator("x", away_ms=None) as move:
         assert await find(wire, "x", 1) == 15
-        assert (await wire.call(InitProducerIdRequest("x", 60_000), 4, InitProducerIdResponse)).error_code == 16
+        assert (await wire.call(InitProducerIdRequest("x", 60_000), 4)).error_code == 16
         assert move.hits == 1
     await found(wire, "x", 1)
-    while (again := await wire.call(InitProducerIdRequest("x", 60_000), 4, InitProducerIdResponse)).error_code == 14:
+    while (again := await wire.call(InitProducerIdRequest("x", 60_000), 4)).error_code == 14:
         pass
     assert (again.producer_id, again.producer_epoch) == (first.producer_id, first.producer_epoch + 1)
 
@@ -320,8 +314,8 @@ async def test_a_session_of_the_new_protocol_that_ends(broker: Broker, wire: "Wi
     request = ConsumerGroupHeartbeatRequest(
         "g", "m", 0, rebalance_timeout_ms=60_000, subscribed_topic_names=["t"], topic_partitions=[]
     )
-    joined = await wire.call(request, 1, ConsumerGroupHeartbeatResponse)
+    joined = await wire.call(request, 1)
     assert joined.error_code == 0
     assert broker.faults.expire_session("g", "test") == ["m"]
     later = ConsumerGroupHeartbeatRequest("g", "m", joined.member_epoch)
-    assert (await wire.call(later, 1, ConsumerGroupHeartbeatResponse)).error_code == 25
+    assert (await wire.call(later, 1)).error_code == 25

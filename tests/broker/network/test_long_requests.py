@@ -36,7 +36,6 @@ from groupkeeper.protocol.messages.alter_user_scram_credentials_request import (
     ScramCredentialDeletion,
 )
 from groupkeeper.protocol.messages.api_versions_request import ApiVersionsRequest
-from groupkeeper.protocol.messages.api_versions_response import ApiVersionsResponse
 from groupkeeper.protocol.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
 from groupkeeper.protocol.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
 from groupkeeper.protocol.messages.create_topics_response import CreateTopicsResponse
@@ -68,19 +67,16 @@ from groupkeeper.protocol.messages.list_offsets_request import (
 )
 from groupkeeper.protocol.messages.list_transactions_request import ListTransactionsRequest
 from groupkeeper.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
-from groupkeeper.protocol.messages.metadata_response import MetadataResponse
 from groupkeeper.protocol.messages.offset_commit_request import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
 )
-from groupkeeper.protocol.messages.offset_commit_response import OffsetCommitResponse
 from groupkeeper.protocol.messages.offset_fetch_request import (
     OffsetFetchRequest,
     OffsetFetchRequestGroup,
     OffsetFetchRequestTopics,
 )
-from groupkeeper.protocol.messages.offset_fetch_response import OffsetFetchResponse
 from groupkeeper.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
 from groupkeeper.protocol.messages.share_fetch_request import FetchPartition as ShareFetchPartition
 from groupkeeper.protocol.messages.share_fetch_request import FetchTopic as ShareFetchTopic
@@ -182,10 +178,10 @@ def of_defaults(schema: Message, struct: Struct, path: list[str]) -> Any:
 
 async def test_others_have_their_turn_while_a_long_request_is_served(peer: Peer) -> None:
     other = Peer(peer.broker)
-    long = asyncio.create_task(peer.ask(whole_commit(list(MANY) * 40), 9, OffsetCommitResponse))
+    long = asyncio.create_task(peer.ask(whole_commit(list(MANY) * 40), 9))
     answered = 0
     while not long.done():
-        await other.ask(ApiVersionsRequest(), 2, ApiVersionsResponse)
+        await other.ask(ApiVersionsRequest(), 2)
         await asyncio.sleep(0)
         answered += 1
     assert answered > 40
@@ -197,7 +193,7 @@ async def test_others_have_their_turn_while_a_long_request_is_served(peer: Peer)
 async def test_all_topics_are_described_in_turns(peer: Peer) -> None:
     for number in range(1100):
         peer.broker.topics.create(f"t{number}", 1, {})
-    long = asyncio.create_task(peer.ask(MetadataRequest(None), 9, MetadataResponse))
+    long = asyncio.create_task(peer.ask(MetadataRequest(None), 9))
     turns = 0
     while not long.done():
         await asyncio.sleep(0)
@@ -285,10 +281,10 @@ async def test_a_few_kilobytes_of_numbers_are_a_long_request(peer: Peer) -> None
 async def test_topics_are_created_for_a_request_only_as_many_as_one_may_create(peer: Peer) -> None:
     names = [f"none{number}" for number in range(5_001)]  # as Apache Kafka 4.4.0, which creates 5,000
     topics = [MetadataRequestTopic(name=name) for name in names]
-    answer = await peer.ask(MetadataRequest(topics), 9, MetadataResponse)
+    answer = await peer.ask(MetadataRequest(topics), 9)
     assert {one.error_code for one in answer.topics} == {UnknownTopicOrPartition.code}
     assert not set(names) & set(peer.broker.topics.names())
-    await peer.ask(MetadataRequest(topics[:3]), 9, MetadataResponse)
+    await peer.ask(MetadataRequest(topics[:3]), 9)
     assert set(names[:3]) < set(peer.broker.topics.names())
 
 
@@ -372,7 +368,7 @@ async def test_resources_that_appear_twice_are_refused_in_turns(
 
 
 async def test_as_many_partitions_as_a_client_may_name(peer: Peer) -> None:
-    response = await peer.ask(whole_fetch(range(200_000)), 9, OffsetFetchResponse)
+    response = await peer.ask(whole_fetch(range(200_000)), 9)
     for group in response.groups:
         (topic,) = group.topics
         assert [one.partition_index for one in topic.partitions] == list(range(200_000))

@@ -10,7 +10,6 @@ from groupkeeper.protocol.messages.list_offsets_request import (
     ListOffsetsRequest,
     ListOffsetsTopic,
 )
-from groupkeeper.protocol.messages.list_offsets_response import ListOffsetsResponse
 from groupkeeper.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
 from groupkeeper.protocol.messages.metadata_response import MetadataResponse
 from groupkeeper.protocol.primitives import ZERO_UUID
@@ -28,7 +27,7 @@ async def test_a_topic_of_list_offsets_is_answered_once(wire: "Wire") -> None:
         ListOffsetsTopic("t", [ListOffsetsPartition(0, -1, -1)]),
         ListOffsetsTopic("t", [ListOffsetsPartition(1, -1, -1), ListOffsetsPartition(0, -1, -2)]),
     ]
-    answer = await wire.call(ListOffsetsRequest(-1, 0, topics), 7, ListOffsetsResponse)
+    answer = await wire.call(ListOffsetsRequest(-1, 0, topics), 7)
     (topic,) = answer.topics
     found = [(part.partition_index, part.error_code) for part in topic.partitions]
     assert found == [(0, errors.InvalidRequest.code), (1, 0)]
@@ -36,7 +35,7 @@ async def test_a_topic_of_list_offsets_is_answered_once(wire: "Wire") -> None:
 
 async def metadata(wire: "Wire", *topics: MetadataRequestTopic, operations: bool = False) -> MetadataResponse:
     request = MetadataRequest(list(topics), False, include_topic_authorized_operations=operations)
-    return await wire.call(request, 12, MetadataResponse)
+    return await wire.call(request, 12)
 
 
 async def test_topics_that_are_there_come_first(wire: "Wire") -> None:

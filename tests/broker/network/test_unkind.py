@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from groupkeeper.broker import Broker
 from groupkeeper.protocol import errors
 from groupkeeper.protocol.messages.metadata_request import MetadataRequest
-from groupkeeper.protocol.messages.metadata_response import MetadataResponse
 from groupkeeper.protocol.record_batch import Record, iter_headers, write_batch
 
 if TYPE_CHECKING:
@@ -76,7 +75,7 @@ async def test_the_order_of_topics_and_partitions_changes(broker: Broker, connec
     seen = set()
     for _ in range(ASKED):
         try:
-            answer = await wire.call(MetadataRequest(None), 9, MetadataResponse)
+            answer = await wire.call(MetadataRequest(None), 9)
         except (asyncio.IncompleteReadError, ConnectionError):
             wire = await connect(broker)
             continue

@@ -23,11 +23,11 @@ def plain(username: str, password: str, authorization_id: str = "") -> bytes:
 
 
 async def handshake(wire: Wire, mechanism: str, version: int = 1) -> SaslHandshakeResponse:
-    return await wire.call(SaslHandshakeRequest(mechanism), version, SaslHandshakeResponse)
+    return await wire.call(SaslHandshakeRequest(mechanism), version)
 
 
 async def token(wire: Wire, message: bytes, version: int = 2) -> SaslAuthenticateResponse:
-    return await wire.call(SaslAuthenticateRequest(message), version, SaslAuthenticateResponse)
+    return await wire.call(SaslAuthenticateRequest(message), version)
 
 
 async def log_in(wire: Wire, username: str, password: str) -> SaslAuthenticateResponse:

@@ -26,9 +26,7 @@ from groupkeeper.protocol.messages.incremental_alter_configs_request import (
     AlterConfigsResource,
     IncrementalAlterConfigsRequest,
 )
-from groupkeeper.protocol.messages.incremental_alter_configs_response import IncrementalAlterConfigsResponse
 from groupkeeper.protocol.messages.list_groups_request import ListGroupsRequest
-from groupkeeper.protocol.messages.list_groups_response import ListGroupsResponse
 from groupkeeper.protocol.messages.metadata_request import MetadataRequest
 from groupkeeper.protocol.messages.metadata_response import MetadataResponse
 from groupkeeper.protocol.messages.sasl_authenticate_request import SaslAuthenticateRequest
@@ -64,7 +62,7 @@ async def is_closed(wire: Wire) -> bool:
 
 
 async def may_ask(wire: Wire) -> bool:
-    return (await wire.call(ListGroupsRequest(), 4, ListGroupsResponse)).error_code == 0
+    return (await wire.call(ListGroupsRequest(), 4)).error_code == 0
 
 
 async def test_plain(wire: Wire) -> None:
@@ -130,21 +128,21 @@ async def test_versions_may_be_asked_once_before(wire: Wire) -> None:
     unknown[6:8] = (99).to_bytes(2)
     wire.writer.write(unknown)
     assert (await wire.receive(ApiVersionsResponse, 0))[1].error_code == UnsupportedVersion.code
-    answer = await wire.call(ApiVersionsRequest("c", "1"), 4, ApiVersionsResponse)
+    answer = await wire.call(ApiVersionsRequest("c", "1"), 4)
     assert {17, 36} <= {one.api_key for one in answer.api_keys}
     assert (await log_in(wire, "alice", "alice-secret")).error_code == 0
-    assert (await wire.call(ApiVersionsRequest("c", "1"), 4, ApiVersionsResponse)).error_code == 0
+    assert (await wire.call(ApiVersionsRequest("c", "1"), 4)).error_code == 0
 
 
 async def test_versions_twice_are_too_much(wire: Wire) -> None:
-    await wire.call(ApiVersionsRequest(), 0, ApiVersionsResponse)
+    await wire.call(ApiVersionsRequest(), 0)
     wire.send(ApiVersionsRequest(), 0)
     assert await is_closed(wire)
 
 
 async def test_versions_in_the_middle_of_a_login(wire: Wire) -> None:
     await handshake(wire, "PLAIN")
-    answer = await wire.call(ApiVersionsRequest(), 0, ApiVersionsResponse)
+    answer = await wire.call(ApiVersionsRequest(), 0)
     assert answer.error_code == IllegalSaslState.code
     assert await is_closed(wire)
 
@@ -161,7 +159,7 @@ async def test_a_login_without_handshake_gets_no_answer(wire: Wire) -> None:
 
 async def test_a_request_in_the_middle_of_a_login(wire: Wire) -> None:
     await handshake(wire, "PLAIN")
-    answer = await wire.call(MetadataRequest([]), 9, MetadataResponse)
+    answer = await wire.call(MetadataRequest([]), 9)
     assert not answer.brokers
     assert await is_closed(wire)
 
@@ -261,7 +259,7 @@ class TestAgain:
         await log_in(wire, "alice", "alice-secret")
         name, changed = "listener.name.secure.plain.sasl.jaas.config", JAAS.replace("alice-secret", "new")
         resource = AlterConfigsResource(4, "1", [AlterableConfig(name, 0, changed)])
-        answer = await wire.call(IncrementalAlterConfigsRequest([resource]), 1, IncrementalAlterConfigsResponse)
+        answer = await wire.call(IncrementalAlterConfigsRequest([resource]), 1)
         assert answer.responses[0].error_code == 0
         assert (await log_in(wire, "alice", "alice-secret")).error_code == SaslAuthenticationFailed.code
         assert await is_closed(wire)

@@ -22,7 +22,6 @@ from groupkeeper.protocol.messages.incremental_alter_configs_request import (
     AlterConfigsResource,
     IncrementalAlterConfigsRequest,
 )
-from groupkeeper.protocol.messages.incremental_alter_configs_response import IncrementalAlterConfigsResponse
 from groupkeeper.protocol.messages.list_groups_request import ListGroupsRequest
 from groupkeeper.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
 
@@ -276,7 +275,7 @@ async def test_a_store_that_changes_is_read_again(authority: Authority) -> None:
 async def alter(broker: Broker, name: str, value: str) -> tuple[int, str | None]:
     wire = await Wire.open(f"127.0.0.1:{broker.endpoint('OPEN').port}")
     resource = AlterConfigsResource(4, str(broker.config.node_id), [AlterableConfig(name, 0, value)])
-    answer = await wire.call(IncrementalAlterConfigsRequest([resource]), 1, IncrementalAlterConfigsResponse)
+    answer = await wire.call(IncrementalAlterConfigsRequest([resource]), 1)
     wire.writer.close()
     return answer.responses[0].error_code, answer.responses[0].error_message
 

@@ -13,22 +13,16 @@ from groupkeeper.protocol.errors import InvalidConfig, InvalidRequest, Unsupport
 from groupkeeper.protocol.messages.alter_configs_request import AlterableConfig as PlainConfig
 from groupkeeper.protocol.messages.alter_configs_request import AlterConfigsRequest
 from groupkeeper.protocol.messages.alter_configs_request import AlterConfigsResource as PlainResource
-from groupkeeper.protocol.messages.alter_configs_response import AlterConfigsResponse
 from groupkeeper.protocol.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
 from groupkeeper.protocol.messages.consumer_group_heartbeat_response import ConsumerGroupHeartbeatResponse
 from groupkeeper.protocol.messages.describe_configs_request import DescribeConfigsRequest, DescribeConfigsResource
-from groupkeeper.protocol.messages.describe_configs_response import (
-    DescribeConfigsResourceResult,
-    DescribeConfigsResponse,
-)
+from groupkeeper.protocol.messages.describe_configs_response import DescribeConfigsResourceResult
 from groupkeeper.protocol.messages.incremental_alter_configs_request import (
     AlterableConfig,
     AlterConfigsResource,
     IncrementalAlterConfigsRequest,
 )
-from groupkeeper.protocol.messages.incremental_alter_configs_response import IncrementalAlterConfigsResponse
 from groupkeeper.protocol.messages.list_config_resources_request import ListConfigResourcesRequest
-from groupkeeper.protocol.messages.list_config_resources_response import ListConfigResourcesResponse
 
 if TYPE_CHECKING:
     from tests.broker.conftest import Wire
@@ -46,20 +40,20 @@ async def alter(
 ) -> tuple[int, str | None]:
     resource = AlterConfigsResource(GROUP, group_id, [AlterableConfig(*change) for change in changes])
     request = IncrementalAlterConfigsRequest([resource], validate_only)
-    answer = await wire.call(request, 1, IncrementalAlterConfigsResponse)
+    answer = await wire.call(request, 1)
     assert (answer.responses[0].resource_type, answer.responses[0].resource_name) == (GROUP, group_id)
     return answer.responses[0].error_code, answer.responses[0].error_message
 
 
 async def describe(wire: "Wire", group_id: str) -> dict[str, DescribeConfigsResourceResult]:
     request = DescribeConfigsRequest([DescribeConfigsResource(GROUP, group_id, None)], True)
-    answer = await wire.call(request, 4, DescribeConfigsResponse)
+    answer = await wire.call(request, 4)
     assert answer.results[0].error_code == 0
     return {config.name: config for config in answer.results[0].configs}
 
 
 async def listed(wire: "Wire", *types: int, version: int = 1) -> list[tuple[int, str]]:
-    answer = await wire.call(ListConfigResourcesRequest(list(types)), version, ListConfigResourcesResponse)
+    answer = await wire.call(ListConfigResourcesRequest(list(types)), version)
     assert answer.error_code == 0
     return [(one.resource_type, one.resource_name) for one in answer.config_resources]
 
@@ -68,7 +62,7 @@ async def heartbeat(wire: "Wire", epoch: int) -> ConsumerGroupHeartbeatResponse:
     request = ConsumerGroupHeartbeatRequest("g", "m", epoch, rebalance_timeout_ms=1000)
     if epoch == 0:
         request.subscribed_topic_names, request.topic_partitions = [], []
-    answer = await wire.call(request, 1, ConsumerGroupHeartbeatResponse)
+    answer = await wire.call(request, 1)
     assert answer.error_code == 0
     return answer
 
@@ -225,10 +219,10 @@ async def test_alter_configs_replaces_all(broker: Broker, connect: Connect) -> N
     wire = await connect(broker)
     await alter(wire, "g", (SESSION, SET, "50000"), (HEARTBEAT, SET, "6000"))
     request = AlterConfigsRequest([PlainResource(GROUP, "g", [PlainConfig(HEARTBEAT, "7000")])])
-    assert (await wire.call(request, 2, AlterConfigsResponse)).responses[0].error_code == 0
+    assert (await wire.call(request, 2)).responses[0].error_code == 0
     assert broker.group_configs.of("g").overrides == {HEARTBEAT: "7000"}
     bad = AlterConfigsRequest([PlainResource(GROUP, "g", [PlainConfig(HEARTBEAT, "1")])])
-    assert (await wire.call(bad, 2, AlterConfigsResponse)).responses[0].error_code == InvalidConfig.code
+    assert (await wire.call(bad, 2)).responses[0].error_code == InvalidConfig.code
     assert broker.group_configs.of("g").overrides == {HEARTBEAT: "7000"}
 
 
@@ -245,7 +239,7 @@ async def test_listing_whose_settings_there_are(broker: Broker, connect: Connect
     ]  # fmt: skip
     assert await listed(wire, LOGGER, CLIENT_METRICS) == [(LOGGER, "1")]
     assert await listed(wire, version=0) == []
-    answer = await wire.call(ListConfigResourcesRequest([99]), 1, ListConfigResourcesResponse)
+    answer = await wire.call(ListConfigResourcesRequest([99]), 1)
     assert answer.error_code == UnsupportedVersion.code
 
 
@@ -297,6 +291,6 @@ async def test_a_resource_of_an_unknown_type_refuses_them_all(start: Start, conn
     """As Apache Kafka 4.3.1."""
     wire = await connect(await start())
     resources = [DescribeConfigsResource(GROUP, "g"), DescribeConfigsResource(77, "x")]
-    answer = await wire.call(DescribeConfigsRequest(resources), 4, DescribeConfigsResponse)
+    answer = await wire.call(DescribeConfigsRequest(resources), 4)
     found = [(one.error_code, one.resource_name, list(one.configs)) for one in answer.results]
     assert found == [(InvalidRequest.code, "g", []), (InvalidRequest.code, "x", [])]

@@ -16,17 +16,14 @@ from groupkeeper.operations.plans.sweeps import Criteria, make_sweep
 from groupkeeper.protocol.consumer_protocol import ConsumerProtocolSubscription, encode_subscription
 from groupkeeper.protocol.errors import NONE
 from groupkeeper.protocol.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
-from groupkeeper.protocol.messages.consumer_group_heartbeat_response import ConsumerGroupHeartbeatResponse
 from groupkeeper.protocol.messages.join_group_request import JoinGroupRequestProtocol
 from groupkeeper.protocol.messages.leave_group_request import LeaveGroupRequest, MemberIdentity
-from groupkeeper.protocol.messages.leave_group_response import LeaveGroupResponse
 from groupkeeper.protocol.messages.offset_commit_key import OffsetCommitKey
 from groupkeeper.protocol.messages.offset_commit_request import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
 )
-from groupkeeper.protocol.messages.offset_commit_response import OffsetCommitResponse
 
 T, U = ("t", 0), ("u", 0)
 GROUPS = ("simple", "own", "left", "classic", "unclear", "modern")
@@ -47,7 +44,7 @@ async def broker() -> AsyncIterator[Broker]:
         own = OffsetCommitRequest(
             "own", retention_time_ms=OWN_MS, topics=[OffsetCommitRequestTopic("t", None, partitions)]
         )
-        await peer.ask(own, 4, OffsetCommitResponse)
+        await peer.ask(own, 4)
 
         reads_t = encode_subscription(ConsumerProtocolSubscription(topics=["t"]), 1)
         for group_id, metadata in (("left", reads_t), ("classic", reads_t), ("unclear", b"")):
@@ -61,11 +58,10 @@ async def broker() -> AsyncIterator[Broker]:
                 while started.now_ms() == committed_ms:  # so that it is empty since later than its commit
                     pass
                 leave = LeaveGroupRequest("left", members=[MemberIdentity(member_id)])
-                assert (await peer.ask(leave, 5, LeaveGroupResponse)).error_code == NONE
+                assert (await peer.ask(leave, 5)).error_code == NONE
 
         joined = await peer.ask(
             ConsumerGroupHeartbeatRequest("modern", "m", 0, None, None, 60_000, ["t"], topic_partitions=[]), 1,
-            ConsumerGroupHeartbeatResponse,
         )  # fmt: skip
         epoch = joined.member_epoch
         assert await peer.commit({T: 0, U: 0}, group_id="modern", generation=epoch, member_id="m") == {T: NONE, U: NONE}

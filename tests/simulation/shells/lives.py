@@ -39,7 +39,6 @@ from groupkeeper.protocol.messages.end_txn_response import EndTxnResponse
 from groupkeeper.protocol.messages.init_producer_id_request import InitProducerIdRequest
 from groupkeeper.protocol.messages.init_producer_id_response import InitProducerIdResponse
 from groupkeeper.protocol.messages.offset_fetch_request import OffsetFetchRequest, OffsetFetchRequestGroup
-from groupkeeper.protocol.messages.offset_fetch_response import OffsetFetchResponse
 from groupkeeper.protocol.messages.txn_offset_commit_request import (
     TxnOffsetCommitRequest,
     TxnOffsetCommitRequestPartition,
@@ -132,7 +131,7 @@ class Life:
 
     async def look(self, group_id: str) -> int:
         request = OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id, topics=None)], require_stable=True)
-        (group,) = (await self.peer.ask(request, 9, OffsetFetchResponse)).groups
+        (group,) = (await self.peer.ask(request, 9)).groups
         if group.error_code:
             return group.error_code
         found = [one for topic in group.topics for one in topic.partitions]
@@ -181,7 +180,7 @@ class Life:
 
     async def identify(self) -> None:
         """A producer without transactions begins."""
-        begun = await self.peer.ask(InitProducerIdRequest(None, 10_000, -1, -1), 4, InitProducerIdResponse)
+        begun = await self.peer.ask(InitProducerIdRequest(None, 10_000, -1, -1), 4)
         if not begun.error_code:
             _require(begun.producer_id not in self.truth.producer_ids, f"two producers have the id {begun.producer_id}")
             self.truth.producer_ids[begun.producer_id] = ""
@@ -301,7 +300,7 @@ class Life:
         """Producers with more transactional ids than one batch holds tombstones of, which they never use."""
         for number in range(MANY):
             request = InitProducerIdRequest(f"idle-{number}-{LONG}", 10_000, -1, -1)
-            begun = await self.peer.ask(request, 4, InitProducerIdResponse)
+            begun = await self.peer.ask(request, 4)
             _require(begun.error_code == errors.NONE, f"no producer can begin: error {begun.error_code}")
 
     def check_expiration_passes(self) -> None:
@@ -358,7 +357,7 @@ class Life:
             for shard in runtime.shards:
                 _require(shard.is_active, f"{shard.log!r} has no coordinator: {shard.failure}")
         for number in range(PRODUCERS):  # a transaction that a clock set back has kept open is aborted
-            await self.peer.ask(InitProducerIdRequest(f"producer-{number}", 10_000, -1, -1), 4, InitProducerIdResponse)
+            await self.peer.ask(InitProducerIdRequest(f"producer-{number}", 10_000, -1, -1), 4)
         await asyncio.sleep(1)
         # The power may take the last of a transaction's log, and leave its offsets: it hangs, as in Apache Kafka.
         right = {errors.NONE, errors.UnstableOffsetCommit.code} if self.truth.power_failures else {errors.NONE}
@@ -411,7 +410,7 @@ class Life:
     async def _topics_of(self, group_id: str) -> set[str]:
         """Topics in which a group has committed offsets."""
         request = OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id, topics=None)])
-        (group,) = (await self.peer.ask(request, 8, OffsetFetchResponse)).groups
+        (group,) = (await self.peer.ask(request, 8)).groups
         return {topic.name for topic in group.topics}
 
     def _end_faults(self) -> None:

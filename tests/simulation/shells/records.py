@@ -12,11 +12,9 @@ from groupkeeper.protocol.messages.add_partitions_to_txn_request import (
     AddPartitionsToTxnRequest,
     AddPartitionsToTxnTopic,
 )
-from groupkeeper.protocol.messages.add_partitions_to_txn_response import AddPartitionsToTxnResponse
 from groupkeeper.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
-from groupkeeper.protocol.messages.fetch_response import FetchResponse, PartitionData
+from groupkeeper.protocol.messages.fetch_response import PartitionData
 from groupkeeper.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
-from groupkeeper.protocol.messages.produce_response import ProduceResponse
 from groupkeeper.protocol.record_batch import Record, iter_headers, read_end_transaction, read_records, write_batch
 
 if TYPE_CHECKING:
@@ -105,7 +103,7 @@ class Records:
             v3_and_below_producer_epoch=epoch,
             v3_and_below_topics=topics,
         )
-        (topic,) = (await peer.ask(request, 3, AddPartitionsToTxnResponse)).results_by_topic_v3_and_below
+        (topic,) = (await peer.ask(request, 3)).results_by_topic_v3_and_below
         code = topic.results_by_partition[0].partition_error_code
         if code:
             return values, code
@@ -120,7 +118,7 @@ class Records:
 
     async def _send(self, peer: Peer, name: str | None, values: list[bytes], batch: bytes) -> int:
         topics = [TopicProduceData(TOPIC, partition_data=[PartitionProduceData(0, batch)])]
-        answer = await peer.ask(ProduceRequest(name, -1, 1_000, topics), 10, ProduceResponse)
+        answer = await peer.ask(ProduceRequest(name, -1, 1_000, topics), 10)
         told = answer.responses[0].partition_responses[0]
         if told.error_code == errors.NONE and (name is None or not self._epochs_repeat):
             self.acknowledged.update(enumerate(values, told.base_offset))
@@ -176,7 +174,7 @@ class Records:
         """The error code, the position behind what was read, and the records that a client hands on."""
         wanted = FetchTopic(TOPIC, partitions=[FetchPartition(0, -1, position, partition_max_bytes=_FETCHED_BYTES)])
         request = FetchRequest(isolation_level=isolation, topics=[wanted])
-        data = (await peer.ask(request, 11, FetchResponse)).responses[0].partitions[0]
+        data = (await peer.ask(request, 11)).responses[0].partitions[0]
         if data.error_code:
             if data.error_code == errors.CorruptMessage.code and self._has_holes:
                 return errors.NONE, position + 1, []

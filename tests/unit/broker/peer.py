@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TypeVar
+from typing import Any
 
 from groupkeeper.broker.authorizer import Authorizer, Operation, ResourceType
 from groupkeeper.broker.broker import Broker
@@ -13,25 +13,19 @@ from groupkeeper.broker.network.connection import Connection
 from groupkeeper.broker.security.identity import Identity
 from groupkeeper.protocol.framing import decode_response, encode_request, response_class
 from groupkeeper.protocol.messages.join_group_request import JoinGroupRequest, JoinGroupRequestProtocol
-from groupkeeper.protocol.messages.join_group_response import JoinGroupResponse
 from groupkeeper.protocol.messages.offset_commit_request import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
 )
-from groupkeeper.protocol.messages.offset_commit_response import OffsetCommitResponse
 from groupkeeper.protocol.messages.offset_fetch_request import (
     OffsetFetchRequest,
     OffsetFetchRequestGroup,
     OffsetFetchRequestTopics,
 )
-from groupkeeper.protocol.messages.offset_fetch_response import OffsetFetchResponse
 from groupkeeper.protocol.messages.sync_group_request import SyncGroupRequest, SyncGroupRequestAssignment
-from groupkeeper.protocol.messages.sync_group_response import SyncGroupResponse
 from groupkeeper.protocol.primitives import RootMessage
 from groupkeeper.protocol.record_batch import BatchHeader, Record
-
-R = TypeVar("R", bound=RootMessage)
 
 UNKNOWN_ID = bytes([9] * 16)
 
@@ -54,11 +48,11 @@ class Peer(Connection):
         assert answer is not None
         return answer
 
-    async def ask(self, request: RootMessage, version: int, answer_class: type[R]) -> R:
+    async def ask(self, request: RootMessage, version: int) -> Any:
+        """The response of the request's API."""
         frame = encode_request(7, "c", request, version)
         answer = await self.exchange(frame[4:])
-        assert response_class(request.API_KEY) is answer_class
-        correlation_id, response = decode_response(answer_class, answer[4:], version)
+        correlation_id, response = decode_response(response_class(request.API_KEY), answer[4:], version)
         assert correlation_id == 7
         return response
 
@@ -80,7 +74,7 @@ class Peer(Connection):
             for (topic, partition), offset in offsets.items()
         ]
         request = OffsetCommitRequest(group_id, generation, member_id, topics=topics)
-        response = await self.ask(request, version, OffsetCommitResponse)
+        response = await self.ask(request, version)
         return {
             (topic.name or topic.topic_id.hex(), partition.partition_index): partition.error_code
             for topic in response.topics
@@ -95,7 +89,7 @@ class Peer(Connection):
         if partitions is not None:
             topics = [OffsetFetchRequestTopics(topic, partition_indexes=[index]) for topic, index in partitions]
         request = OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id, topics=topics)])
-        (group,) = (await self.ask(request, 9, OffsetFetchResponse)).groups
+        (group,) = (await self.ask(request, 9)).groups
         assert group.error_code == 0
         return {
             (topic.name, one.partition_index): (one.committed_offset, one.error_code)
@@ -115,10 +109,10 @@ class Peer(Connection):
         """Makes a Stable group of one member and returns its id."""
         request = self.join_request(group_id=group_id, instance_id=f"static-{group_id}")
         request.protocols = request.protocols if protocols is None else protocols
-        member_id = (await self.ask(request, 9, JoinGroupResponse)).member_id
+        member_id = (await self.ask(request, 9)).member_id
         assignments = [SyncGroupRequestAssignment(member_id, b"assigned")]
         sync = SyncGroupRequest(group_id, 1, member_id, None, "consumer", "range", assignments)
-        assert (await self.ask(sync, 5, SyncGroupResponse)).assignment == b"assigned"
+        assert (await self.ask(sync, 5)).assignment == b"assigned"
         return member_id
 
 

@@ -32,22 +32,13 @@ from groupkeeper.protocol.errors import (
 )
 from groupkeeper.protocol.framing import request_class
 from groupkeeper.protocol.messages.consumer_group_describe_request import ConsumerGroupDescribeRequest
-from groupkeeper.protocol.messages.consumer_group_describe_response import ConsumerGroupDescribeResponse
 from groupkeeper.protocol.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
-from groupkeeper.protocol.messages.consumer_group_heartbeat_response import ConsumerGroupHeartbeatResponse
 from groupkeeper.protocol.messages.delete_groups_request import DeleteGroupsRequest
-from groupkeeper.protocol.messages.delete_groups_response import DeleteGroupsResponse
 from groupkeeper.protocol.messages.describe_groups_request import DescribeGroupsRequest
-from groupkeeper.protocol.messages.describe_groups_response import DescribeGroupsResponse
 from groupkeeper.protocol.messages.find_coordinator_request import FindCoordinatorRequest
-from groupkeeper.protocol.messages.find_coordinator_response import FindCoordinatorResponse
 from groupkeeper.protocol.messages.heartbeat_request import HeartbeatRequest
-from groupkeeper.protocol.messages.heartbeat_response import HeartbeatResponse
-from groupkeeper.protocol.messages.join_group_response import JoinGroupResponse
 from groupkeeper.protocol.messages.leave_group_request import LeaveGroupRequest, MemberIdentity
-from groupkeeper.protocol.messages.leave_group_response import LeaveGroupResponse
 from groupkeeper.protocol.messages.list_groups_request import ListGroupsRequest
-from groupkeeper.protocol.messages.list_groups_response import ListGroupsResponse
 from groupkeeper.protocol.messages.offset_delete_request import (
     OffsetDeleteRequest,
     OffsetDeleteRequestPartition,
@@ -62,7 +53,6 @@ from groupkeeper.protocol.messages.offset_fetch_request import (
 )
 from groupkeeper.protocol.messages.offset_fetch_response import OffsetFetchResponse
 from groupkeeper.protocol.messages.sync_group_request import SyncGroupRequest
-from groupkeeper.protocol.messages.sync_group_response import SyncGroupResponse
 
 T0, T1, U0 = ("t", 0), ("t", 1), ("u", 0)
 NODE = 1
@@ -111,10 +101,10 @@ class TestFindCoordinator:
         """Error code, node and message of one key."""
         if version < 4:
             request = FindCoordinatorRequest(key, key_type)
-            answer = await peer.ask(request, version, FindCoordinatorResponse)
+            answer = await peer.ask(request, version)
             return answer.error_code, answer.node_id, answer.error_message
         request = FindCoordinatorRequest(key_type=key_type, coordinator_keys=[key])
-        (found,) = (await peer.ask(request, version, FindCoordinatorResponse)).coordinators
+        (found,) = (await peer.ask(request, version)).coordinators
         assert found.key == key
         return found.error_code, found.node_id, found.error_message
 
@@ -143,7 +133,7 @@ class TestFindCoordinator:
         assert message == {1: "NONE", 2: "NONE", 3: "NONE"}.get(version, "")
 
     async def test_several_keys(self, peer: Peer) -> None:  # GW-06
-        answer = await peer.ask(FindCoordinatorRequest(coordinator_keys=["a", "b"]), 4, FindCoordinatorResponse)
+        answer = await peer.ask(FindCoordinatorRequest(coordinator_keys=["a", "b"]), 4)
         assert [(one.key, one.error_code) for one in answer.coordinators] == [("a", 0), ("b", 0)]
 
     @pytest.mark.parametrize(
@@ -173,11 +163,11 @@ class TestMembership:
         request = peer.join_request()
         if version == 0:
             request.rebalance_timeout_ms = -1
-        answer = await peer.ask(request, version, JoinGroupResponse)
+        answer = await peer.ask(request, version)
         if version >= 4:
             assert answer.protocol_name == (None if version >= 7 else "")
             request.member_id = answer.member_id
-            answer = await peer.ask(request, version, JoinGroupResponse)
+            answer = await peer.ask(request, version)
         assert answer.error_code == NONE
         assert answer.protocol_name == "range"
         assert answer.protocol_type == ("consumer" if version >= 7 else None)
@@ -187,20 +177,20 @@ class TestMembership:
     async def test_sync_versions(self, peer: Peer, version: int) -> None:  # GC-14
         member_id = await peer.stable_member()
         named = ("consumer", "range") if version >= 5 else (None, None)
-        answer = await peer.ask(SyncGroupRequest("g", 1, member_id, None, *named), version, SyncGroupResponse)
+        answer = await peer.ask(SyncGroupRequest("g", 1, member_id, None, *named), version)
         assert answer.assignment == b"assigned"
         assert (answer.protocol_type, answer.protocol_name) == named
 
     @pytest.mark.parametrize("names", [("consumer", None), (None, "range")])
     async def test_sync_needs_both_names(self, peer: Peer, names: tuple[str | None, str | None]) -> None:  # GC-14
         deny(peer, Operation.READ, ResourceType.GROUP, "g")
-        answer = await peer.ask(SyncGroupRequest("g", 1, "m", None, *names), 5, SyncGroupResponse)
+        answer = await peer.ask(SyncGroupRequest("g", 1, "m", None, *names), 5)
         assert answer.error_code == InconsistentGroupProtocol.code
 
     @pytest.mark.parametrize("version", versions(12))
     async def test_heartbeat_versions(self, peer: Peer, version: int) -> None:  # GC-18
         member_id = await peer.stable_member()
-        assert (await peer.ask(HeartbeatRequest("g", 1, member_id), version, HeartbeatResponse)).error_code == NONE
+        assert (await peer.ask(HeartbeatRequest("g", 1, member_id), version)).error_code == NONE
 
     @pytest.mark.parametrize("version", versions(13))
     async def test_leave_versions(self, peer: Peer, version: int) -> None:  # GC-24, GC-25
@@ -208,7 +198,7 @@ class TestMembership:
         for expected in (NONE, UnknownMemberId.code):
             members = [MemberIdentity(member_id)] if version >= 3 else []
             request = LeaveGroupRequest("g", "" if version >= 3 else member_id, members)
-            answer = await peer.ask(request, version, LeaveGroupResponse)
+            answer = await peer.ask(request, version)
             if version < 3:
                 assert answer.error_code == expected
             else:
@@ -218,13 +208,13 @@ class TestMembership:
     async def test_authorization(self, peer: Peer) -> None:  # GA-02, 6.12
         deny(peer, Operation.READ, ResourceType.GROUP, "g")
         refused = GroupAuthorizationFailed.code
-        join = await peer.ask(peer.join_request("m"), 9, JoinGroupResponse)
+        join = await peer.ask(peer.join_request("m"), 9)
         assert (join.error_code, join.member_id) == (refused, "m")
         sync = SyncGroupRequest("g", 1, "m", None, "consumer", "range")
-        assert (await peer.ask(sync, 5, SyncGroupResponse)).error_code == refused
-        assert (await peer.ask(HeartbeatRequest("g", 1, "m"), 4, HeartbeatResponse)).error_code == refused
+        assert (await peer.ask(sync, 5)).error_code == refused
+        assert (await peer.ask(HeartbeatRequest("g", 1, "m"), 4)).error_code == refused
         leave = LeaveGroupRequest("g", members=[MemberIdentity("m")])
-        assert (await peer.ask(leave, 5, LeaveGroupResponse)).error_code == refused
+        assert (await peer.ask(leave, 5)).error_code == refused
 
     async def test_parked_callers_are_answered_each_in_its_version(self) -> None:  # GC-28
         async with Broker() as broker:
@@ -234,7 +224,7 @@ class TestMembership:
             joins = []
             for version, instance_id in ((6, "i"), (9, "j")):
                 request = peer.join_request(instance_id=instance_id)
-                joins.append(asyncio.create_task(peer.ask(request, version, JoinGroupResponse)))
+                joins.append(asyncio.create_task(peer.ask(request, version)))
             await asyncio.sleep(0)
             assert shard.parked_count == 2
             broker.topics.delete("__consumer_offsets")
@@ -245,7 +235,7 @@ class TestMembership:
     async def test_caller_that_goes_away_is_forgotten(self, peer: Peer) -> None:
         await peer.stable_member()
         request = peer.join_request(instance_id="another")
-        waiting = asyncio.create_task(peer.ask(request, 9, JoinGroupResponse))
+        waiting = asyncio.create_task(peer.ask(request, 9))
         await asyncio.sleep(0)
         shard = peer.broker.groups.shard_of("g")
         assert shard.parked_count == 1
@@ -302,7 +292,7 @@ class TestOffsetCommit:
 class TestOffsetFetch:
     async def old(self, peer: Peer, version: int, topics: dict[str, list[int]] | None) -> OffsetFetchResponse:
         asked = None if topics is None else [OffsetFetchRequestTopic(name, indexes) for name, indexes in topics.items()]
-        return await peer.ask(OffsetFetchRequest("g", asked), version, OffsetFetchResponse)
+        return await peer.ask(OffsetFetchRequest("g", asked), version)
 
     @pytest.mark.parametrize("version", range(1, 8))
     async def test_old_versions(self, peer: Peer, version: int) -> None:  # K88-02 … K88-05
@@ -333,7 +323,7 @@ class TestOffsetFetch:
         await peer.commit({T0: 5}, group_id="a")
         deny(peer, Operation.DESCRIBE, ResourceType.GROUP, "b")
         groups = [OffsetFetchRequestGroup(one, topics=None) for one in "abc"]
-        answer = await peer.ask(OffsetFetchRequest(groups=groups), 8, OffsetFetchResponse)
+        answer = await peer.ask(OffsetFetchRequest(groups=groups), 8)
         outcome = [(one.group_id, one.error_code, len(one.topics)) for one in answer.groups]
         assert outcome == [("a", 0, 1), ("b", GroupAuthorizationFailed.code, 0), ("c", 0, 0)]
 
@@ -350,24 +340,24 @@ class TestOffsetFetch:
         await peer.commit({T0: 5}, version=10, topic_id=topic.topic_id)
         topics = [OffsetFetchRequestTopics(topic_id=one, partition_indexes=[0]) for one in (UNKNOWN_ID, topic.topic_id)]
         request = OffsetFetchRequest(groups=[OffsetFetchRequestGroup("g", topics=topics)])
-        (group,) = (await peer.ask(request, 10, OffsetFetchResponse)).groups
+        (group,) = (await peer.ask(request, 10)).groups
         answers = [(t.topic_id, p.committed_offset, p.error_code) for t in group.topics for p in t.partitions]
         assert answers == [(topic.topic_id, 5, NONE), (UNKNOWN_ID, -1, UnknownTopicId.code)]
         request = OffsetFetchRequest(groups=[OffsetFetchRequestGroup("g", topics=None)])
-        (group,) = (await peer.ask(request, 10, OffsetFetchResponse)).groups
+        (group,) = (await peer.ask(request, 10)).groups
         assert [one.topic_id for one in group.topics] == [topic.topic_id]
 
     async def test_no_coordinator(self) -> None:  # K88-32, GP-02
         async with Broker() as broker:
             request = OffsetFetchRequest(groups=[OffsetFetchRequestGroup("g", topics=None)])
-            answer = await Peer(broker).ask(request, 9, OffsetFetchResponse)
+            answer = await Peer(broker).ask(request, 9)
             assert answer.groups[0].error_code == NotCoordinator.code
 
 
 class TestOffsetDelete:
     async def delete(self, peer: Peer, *partitions: tuple[str, int], group_id: str = "g") -> OffsetDeleteResponse:
         topics = [OffsetDeleteRequestTopic(topic, [OffsetDeleteRequestPartition(one)]) for topic, one in partitions]
-        return await peer.ask(OffsetDeleteRequest(group_id, topics), 0, OffsetDeleteResponse)
+        return await peer.ask(OffsetDeleteRequest(group_id, topics), 0)
 
     def codes(self, answer: OffsetDeleteResponse) -> dict[tuple[str, int], int]:
         assert answer.error_code == NONE
@@ -404,7 +394,7 @@ class TestListings:
     async def test_list(self, peer: Peer, version: int) -> None:  # K518-02, K518-10
         await peer.commit({T0: 1}, group_id="simple")
         await peer.stable_member("stable")
-        answer = await peer.ask(ListGroupsRequest(), version, ListGroupsResponse)
+        answer = await peer.ask(ListGroupsRequest(), version)
         assert answer.error_code == NONE
         found = {(one.group_id, one.protocol_type, one.group_state, one.group_type) for one in answer.groups}
         states = ("Empty", "Stable") if version >= 4 else ("", "")
@@ -413,7 +403,7 @@ class TestListings:
 
     async def test_list_without_coordinators(self) -> None:  # K518-14
         async with Broker() as broker:
-            answer = await Peer(broker).ask(ListGroupsRequest(), 5, ListGroupsResponse)
+            answer = await Peer(broker).ask(ListGroupsRequest(), 5)
             assert (answer.error_code, list(answer.groups)) == (NONE, [])
 
     async def test_list_shows_what_the_caller_may_see(self, peer: Peer) -> None:  # K518-20
@@ -423,7 +413,7 @@ class TestListings:
         cluster = (Operation.DESCRIBE, ResourceType.CLUSTER, "kafka-cluster")
         for refused, expected in (((group,), {"a", "b"}), ((cluster, group), {"b"}), ((cluster,), {"a", "b"})):
             peer.broker.authorizer = Denies(*refused)
-            answer = await peer.ask(ListGroupsRequest(), 5, ListGroupsResponse)
+            answer = await peer.ask(ListGroupsRequest(), 5)
             assert answer.error_code == NONE
             assert {one.group_id for one in answer.groups} == expected
 
@@ -432,7 +422,7 @@ class TestListings:
         await peer.stable_member("stable")
         deny(peer, Operation.DESCRIBE, ResourceType.GROUP, "hidden")
         request = DescribeGroupsRequest(["hidden", "stable", "unknown"], version >= 3)
-        hidden, stable, unknown = (await peer.ask(request, version, DescribeGroupsResponse)).groups
+        hidden, stable, unknown = (await peer.ask(request, version)).groups
         assert (hidden.group_id, hidden.error_code) == ("hidden", GroupAuthorizationFailed.code)
         assert (stable.group_id, stable.error_code, stable.group_state) == ("stable", NONE, "Stable")
         assert stable.authorized_operations == (3400 if version >= 3 else -(2**31))
@@ -447,7 +437,7 @@ class TestListings:
         await peer.stable_member("stable")
         deny(peer, Operation.DELETE, ResourceType.GROUP, "hidden")
         request = DeleteGroupsRequest(["hidden", "simple", "stable", "unknown", "simple"])
-        answer = await peer.ask(request, version, DeleteGroupsResponse)
+        answer = await peer.ask(request, version)
         assert {one.group_id: one.error_code for one in answer.results} == {
             "hidden": GroupAuthorizationFailed.code,
             "simple": NONE,
@@ -461,7 +451,7 @@ class TestListings:
         await peer.commit({T0: 1}, group_id="simple")
         deny(peer, Operation.DESCRIBE, ResourceType.GROUP, "hidden")
         request = ConsumerGroupDescribeRequest(["hidden", "simple", "unknown"])
-        groups = (await peer.ask(request, version, ConsumerGroupDescribeResponse)).groups
+        groups = (await peer.ask(request, version)).groups
         assert [(one.group_id, one.error_code, one.error_message) for one in groups] == [
             ("hidden", GroupAuthorizationFailed.code, None),
             ("simple", GroupIdNotFound.code, "Group simple is not a consumer group."),
@@ -473,7 +463,7 @@ class TestListings:
         # K1099-01, K1099-02, K1099-03, K1099-04, K1099-05, K1099-22, GN-27
         await self.join(peer)
         request = ConsumerGroupDescribeRequest(["c"], True)
-        (group,) = (await peer.ask(request, version, ConsumerGroupDescribeResponse)).groups
+        (group,) = (await peer.ask(request, version)).groups
         assert (group.error_code, group.error_message, group.group_state) == (NONE, None, "Stable")
         assert (group.group_epoch, group.assignment_epoch, group.assignor_name) == (2, 2, "uniform")
         assert group.authorized_operations == 3400
@@ -491,10 +481,10 @@ class TestListings:
         await self.join(peer, "t", "nowhere")
         request = ConsumerGroupDescribeRequest(["c"], True)
         deny(peer, Operation.DESCRIBE, ResourceType.TOPIC, "nowhere")
-        (group,) = (await peer.ask(request, 1, ConsumerGroupDescribeResponse)).groups
+        (group,) = (await peer.ask(request, 1)).groups
         assert (group.error_code, len(group.members)) == (NONE, 1)
         deny(peer, Operation.DESCRIBE, ResourceType.TOPIC, "t")
-        (group,) = (await peer.ask(request, 1, ConsumerGroupDescribeResponse)).groups
+        (group,) = (await peer.ask(request, 1)).groups
         assert (group.group_id, group.error_code, list(group.members)) == ("c", TopicAuthorizationFailed.code, [])
         assert group.error_message == (
             "The group has described topic(s) that the client is not authorized to describe."
@@ -503,7 +493,7 @@ class TestListings:
 
     async def join(self, peer: Peer, *names: str) -> None:
         request = ConsumerGroupHeartbeatRequest("c", "m", 0, "i", "r", 1000, names or ("t",), topic_partitions=[])
-        answer = await peer.ask(request, 1, ConsumerGroupHeartbeatResponse)
+        answer = await peer.ask(request, 1)
         assert answer.error_code == NONE
 
     @pytest.mark.parametrize(
@@ -512,5 +502,5 @@ class TestListings:
     async def test_consumer_protocol_off(self, name: str, value: str) -> None:  # K1099-23
         async with Broker(properties={name: value}) as broker:
             request = ConsumerGroupDescribeRequest(["g"])
-            answer = await Peer(broker).ask(request, 1, ConsumerGroupDescribeResponse)
+            answer = await Peer(broker).ask(request, 1)
             assert [one.error_code for one in answer.groups] == [UnsupportedVersion.code]

@@ -10,25 +10,21 @@ from groupkeeper.broker.broker import Broker
 from groupkeeper.broker.call import Call
 from groupkeeper.broker.coordination.runtime import GroupRuntime
 from groupkeeper.protocol.messages.init_producer_id_request import InitProducerIdRequest
-from groupkeeper.protocol.messages.init_producer_id_response import InitProducerIdResponse
 from groupkeeper.protocol.messages.offset_commit_request import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
 )
-from groupkeeper.protocol.messages.offset_commit_response import OffsetCommitResponse
 from groupkeeper.protocol.messages.offset_fetch_request import (
     OffsetFetchRequest,
     OffsetFetchRequestGroup,
     OffsetFetchRequestTopics,
 )
-from groupkeeper.protocol.messages.offset_fetch_response import OffsetFetchResponse
 from groupkeeper.protocol.messages.txn_offset_commit_request import (
     TxnOffsetCommitRequest,
     TxnOffsetCommitRequestPartition,
     TxnOffsetCommitRequestTopic,
 )
-from groupkeeper.protocol.messages.txn_offset_commit_response import TxnOffsetCommitResponse
 from groupkeeper.protocol.primitives import Message
 
 NAMES = ("t", "u")
@@ -77,7 +73,7 @@ async def test_a_commit(passed_on: list[Message], version: int, absent: dict[str
     topics = _topics(OffsetCommitRequestTopic, OffsetCommitRequestPartition)
     sent = filled(OffsetCommitRequest(), topics=topics, **absent)
     async with Broker() as broker:
-        await _peer(broker).ask(sent, version, OffsetCommitResponse)  # type: ignore[arg-type]
+        await _peer(broker).ask(sent, version)  # type: ignore[arg-type]
     (found,) = passed_on
     assert (fields(found), names(found)) == (fields(sent), ["t"])
 
@@ -86,10 +82,10 @@ async def test_a_commit_in_a_transaction(passed_on: list[Message]) -> None:
     topics = _topics(TxnOffsetCommitRequestTopic, TxnOffsetCommitRequestPartition)
     async with Broker() as broker:
         peer = _peer(broker)
-        producer = await peer.ask(InitProducerIdRequest("x", 60_000), 5, InitProducerIdResponse)
+        producer = await peer.ask(InitProducerIdRequest("x", 60_000), 5)
         known = {"producer_id": producer.producer_id, "producer_epoch": producer.producer_epoch}
         sent = filled(TxnOffsetCommitRequest(), transactional_id="x", topics=topics, **known)
-        await peer.ask(sent, 5, TxnOffsetCommitResponse)  # type: ignore[arg-type]
+        await peer.ask(sent, 5)  # type: ignore[arg-type]
     (found,) = passed_on
     assert (fields(found), names(found)) == (fields(sent), ["t"])
 
@@ -99,7 +95,7 @@ async def test_a_fetch(passed_on: list[Message]) -> None:
     group = filled(OffsetFetchRequestGroup(), topics=topics)
     sent = OffsetFetchRequest(groups=[group], require_stable=True)  # type: ignore[list-item]
     async with Broker() as broker:
-        await _peer(broker).ask(sent, 9, OffsetFetchResponse)
+        await _peer(broker).ask(sent, 9)
     (found,) = passed_on
     assert isinstance(found, OffsetFetchRequest)
     assert found.require_stable

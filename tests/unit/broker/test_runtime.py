@@ -23,14 +23,10 @@ from groupkeeper.protocol.errors import (
     UnknownServerError,
 )
 from groupkeeper.protocol.messages.heartbeat_request import HeartbeatRequest
-from groupkeeper.protocol.messages.heartbeat_response import HeartbeatResponse
-from groupkeeper.protocol.messages.join_group_response import JoinGroupResponse
 from groupkeeper.protocol.messages.list_groups_request import ListGroupsRequest
-from groupkeeper.protocol.messages.list_groups_response import ListGroupsResponse
 from groupkeeper.protocol.messages.offset_commit_key import OffsetCommitKey
 from groupkeeper.protocol.messages.offset_commit_value import OffsetCommitValue
 from groupkeeper.protocol.messages.sync_group_request import SyncGroupRequest, SyncGroupRequestAssignment
-from groupkeeper.protocol.messages.sync_group_response import SyncGroupResponse
 from groupkeeper.protocol.offsets_topic import Entry, decode_record, encode_record
 from groupkeeper.protocol.record_batch import EndTransaction, Record, end_transaction_record, iter_headers, write_batch
 
@@ -51,7 +47,7 @@ async def peer(tmp_path: Path) -> AsyncIterator[Peer]:
 
 
 async def heartbeat(peer: Peer, member_id: str, generation: int = 1) -> int:
-    return (await peer.ask(HeartbeatRequest("g", generation, member_id), 4, HeartbeatResponse)).error_code
+    return (await peer.ask(HeartbeatRequest("g", generation, member_id), 4)).error_code
 
 
 async def wait_until_loaded(broker: Broker) -> None:
@@ -74,7 +70,7 @@ async def test_restart_keeps_groups_and_offsets(tmp_path: Path) -> None:  # GR-0
         await wait_until_loaded(broker)
         assert await heartbeat(peer, member_id) == NONE
         sync = SyncGroupRequest("g", 1, member_id, None, "consumer", "range")
-        assert (await peer.ask(sync, 5, SyncGroupResponse)).assignment == b"assigned"
+        assert (await peer.ask(sync, 5)).assignment == b"assigned"
         assert await peer.fetch() == {T0: (5, NONE)}
         assert await peer.fetch(group_id="simple") == {T1: (6, NONE)}
 
@@ -111,23 +107,23 @@ async def test_parked_calls_are_answered_by_others(peer: Peer) -> None:  # GC-10
     ids = []
     for name in "ab":
         request = peer.join_request(instance_id=name)
-        waiting = asyncio.create_task(peer.ask(request, 9, JoinGroupResponse))
+        waiting = asyncio.create_task(peer.ask(request, 9))
         await asyncio.sleep(0)
         if ids:
-            rejoin = await peer.ask(peer.join_request(ids[0], instance_id="a"), 9, JoinGroupResponse)
+            rejoin = await peer.ask(peer.join_request(ids[0], instance_id="a"), 9)
             assert rejoin.generation_id == 2
         joined = await waiting
         ids.append(joined.member_id)
         if len(ids) == 1:
             sync = SyncGroupRequest("g", 1, ids[0], "a", "consumer", "range")
-            await peer.ask(sync, 5, SyncGroupResponse)
+            await peer.ask(sync, 5)
     follower = SyncGroupRequest("g", 2, ids[1], "b", "consumer", "range")
-    waiting_sync = asyncio.create_task(peer.ask(follower, 5, SyncGroupResponse))
+    waiting_sync = asyncio.create_task(peer.ask(follower, 5))
     await asyncio.sleep(0)
     assert not waiting_sync.done()
     assignments = [SyncGroupRequestAssignment(one, one.encode()) for one in ids]
     leader = SyncGroupRequest("g", 2, ids[0], "a", "consumer", "range", assignments)
-    assert (await peer.ask(leader, 5, SyncGroupResponse)).assignment == ids[0].encode()
+    assert (await peer.ask(leader, 5)).assignment == ids[0].encode()
     assert (await waiting_sync).assignment == ids[1].encode()
     assert peer.broker.groups.meters.marks[Meter.GROUP_COMPLETED_REBALANCE].total == 2
 
@@ -139,7 +135,7 @@ async def test_session_timer_runs(tmp_path: Path) -> None:  # GC-19
         broker.groups.ensure_topic()
         request = peer.join_request(instance_id="i")
         request.session_timeout_ms = 20
-        member_id = (await peer.ask(request, 9, JoinGroupResponse)).member_id
+        member_id = (await peer.ask(request, 9)).member_id
         deadline = asyncio.get_running_loop().time() + 10
         while (code := await heartbeat_without_renewal(peer, member_id)) != UnknownMemberId.code:
             assert code == RebalanceInProgress.code or code == 22
@@ -158,7 +154,7 @@ async def test_loading_partition_answers_so(peer: Peer) -> None:  # GP-03, GC-18
     shard.is_loading = True
     assert await peer.commit({T0: 6}) == {T0: CoordinatorLoadInProgress.code}
     assert await heartbeat(peer, "m") == NONE
-    listed = await peer.ask(ListGroupsRequest(), 5, ListGroupsResponse)
+    listed = await peer.ask(ListGroupsRequest(), 5)
     assert (listed.error_code, list(listed.groups)) == (CoordinatorLoadInProgress.code, [])
     shard.is_loading = False
     assert await peer.fetch() == {T0: (5, NONE)}
@@ -179,7 +175,7 @@ async def test_partition_that_cannot_be_loaded(tmp_path: Path) -> None:  # GR-08
         await wait_until_loaded_or_failed(broker)
         assert await peer.commit({T0: 6}) == {T0: NotCoordinator.code}
         assert await peer.fetch(group_id="b") == {T0: (7, NONE)}
-        listed = await peer.ask(ListGroupsRequest(), 5, ListGroupsResponse)
+        listed = await peer.ask(ListGroupsRequest(), 5)
         assert [group.group_id for group in listed.groups] == ["b"]
 
 
@@ -234,9 +230,9 @@ async def test_records_larger_than_allowed(tmp_path: Path) -> None:  # GW-08
     async with new_broker(tmp_path) as broker:
         broker.topics.create(OFFSETS_TOPIC, 4, {"max.message.bytes": "200"})
         peer = Peer(broker)
-        answer = await peer.ask(peer.join_request(instance_id="i" * 300), 9, JoinGroupResponse)
+        answer = await peer.ask(peer.join_request(instance_id="i" * 300), 9)
         sync = SyncGroupRequest("g", 1, answer.member_id, None, "consumer", "range")
-        assert (await peer.ask(sync, 5, SyncGroupResponse)).error_code == UnknownServerError.code
+        assert (await peer.ask(sync, 5)).error_code == UnknownServerError.code
 
 
 async def test_deleted_topic_takes_its_offsets_along(peer: Peer) -> None:  # GO-76
@@ -274,7 +270,7 @@ async def test_a_topic_deleted_while_its_offsets_are_loaded_takes_them_along(tmp
 
 async def test_deleted_offsets_topic_ends_its_coordinators(peer: Peer) -> None:  # GP-05, GC-28
     await peer.stable_member()
-    waiting = asyncio.create_task(peer.ask(peer.join_request(instance_id="b"), 9, JoinGroupResponse))
+    waiting = asyncio.create_task(peer.ask(peer.join_request(instance_id="b"), 9))
     await asyncio.sleep(0)
     assert peer.broker.groups.shard_of("g").parked_count == 1
     peer.broker.topics.delete(OFFSETS_TOPIC)

@@ -37,7 +37,6 @@ from groupkeeper.protocol.errors import (
 from groupkeeper.protocol.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
 from groupkeeper.protocol.messages.consumer_group_heartbeat_response import ConsumerGroupHeartbeatResponse
 from groupkeeper.protocol.messages.end_txn_request import EndTxnRequest
-from groupkeeper.protocol.messages.end_txn_response import EndTxnResponse
 from groupkeeper.protocol.messages.init_producer_id_request import InitProducerIdRequest
 from groupkeeper.protocol.messages.init_producer_id_response import InitProducerIdResponse
 from groupkeeper.protocol.messages.transaction_log_value import TransactionLogValue
@@ -100,12 +99,12 @@ def log_of(broker: Broker, topic: str, index: int = 0) -> PartitionLog:
 
 async def init(broker: Broker, transactional_id: str = "x") -> InitProducerIdResponse:
     broker.transactions.ensure_topic()
-    return await Peer(broker).ask(InitProducerIdRequest(transactional_id, 60_000, -1, -1), 4, InitProducerIdResponse)
+    return await Peer(broker).ask(InitProducerIdRequest(transactional_id, 60_000, -1, -1), 4)
 
 
 async def end(broker: Broker, producer: InitProducerIdResponse, *, is_commit: bool = True) -> int:
     request = EndTxnRequest("x", producer.producer_id, producer.producer_epoch, is_commit)
-    return (await Peer(broker).ask(request, 3, EndTxnResponse)).error_code
+    return (await Peer(broker).ask(request, 3)).error_code
 
 
 def begin(broker: Broker, producer: InitProducerIdResponse, *partitions: tuple[str, int]) -> None:

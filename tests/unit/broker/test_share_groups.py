@@ -32,15 +32,9 @@ from groupkeeper.protocol.messages import (
 )
 from groupkeeper.protocol.messages.alter_share_group_offsets_response import AlterShareGroupOffsetsResponse
 from groupkeeper.protocol.messages.delete_groups_request import DeleteGroupsRequest
-from groupkeeper.protocol.messages.delete_groups_response import DeleteGroupsResponse
 from groupkeeper.protocol.messages.delete_share_group_offsets_response import DeleteShareGroupOffsetsResponse
-from groupkeeper.protocol.messages.describe_share_group_offsets_response import DescribeShareGroupOffsetsResponse
 from groupkeeper.protocol.messages.find_coordinator_request import FindCoordinatorRequest
-from groupkeeper.protocol.messages.find_coordinator_response import FindCoordinatorResponse
-from groupkeeper.protocol.messages.initialize_share_group_state_response import InitializeShareGroupStateResponse
-from groupkeeper.protocol.messages.read_share_group_state_summary_response import ReadShareGroupStateSummaryResponse
 from groupkeeper.protocol.messages.share_group_describe_request import ShareGroupDescribeRequest
-from groupkeeper.protocol.messages.share_group_describe_response import ShareGroupDescribeResponse
 from groupkeeper.protocol.messages.share_group_heartbeat_request import ShareGroupHeartbeatRequest
 from groupkeeper.protocol.messages.share_group_heartbeat_response import ShareGroupHeartbeatResponse
 from groupkeeper.protocol.primitives import Message
@@ -71,7 +65,7 @@ async def beat(
     peer: Peer, epoch: int, names: list[str] | None = None, member_id: str = MEMBER
 ) -> ShareGroupHeartbeatResponse:
     request = ShareGroupHeartbeatRequest("g", member_id, epoch, None, names)
-    return await peer.ask(request, 1, ShareGroupHeartbeatResponse)
+    return await peer.ask(request, 1)
 
 
 async def until(is_so: Callable[[], bool]) -> None:
@@ -102,13 +96,13 @@ async def alter(peer: Peer, offsets: Mapping[int, int], topic: str = "t") -> Alt
     module = alter_share_group_offsets_request
     partitions = [module.AlterShareGroupOffsetsRequestPartition(*one) for one in offsets.items()]
     topics = [module.AlterShareGroupOffsetsRequestTopic(topic, partitions)]
-    return await peer.ask(module.AlterShareGroupOffsetsRequest("g", topics), 0, AlterShareGroupOffsetsResponse)
+    return await peer.ask(module.AlterShareGroupOffsetsRequest("g", topics), 0)
 
 
 async def delete_offsets(peer: Peer, *topics: str) -> DeleteShareGroupOffsetsResponse:
     module = delete_share_group_offsets_request
     wanted = [module.DeleteShareGroupOffsetsRequestTopic(topic) for topic in topics]
-    return await peer.ask(module.DeleteShareGroupOffsetsRequest("g", wanted), 0, DeleteShareGroupOffsetsResponse)
+    return await peer.ask(module.DeleteShareGroupOffsetsRequest("g", wanted), 0)
 
 
 async def describe(
@@ -120,7 +114,7 @@ async def describe(
     if topics is not None:
         wanted = [module.DescribeShareGroupOffsetsRequestTopic(*one) for one in topics.items()]
     request = module.DescribeShareGroupOffsetsRequest([module.DescribeShareGroupOffsetsRequestGroup("g", wanted)])
-    (group,) = (await peer.ask(request, 1, DescribeShareGroupOffsetsResponse)).groups
+    (group,) = (await peer.ask(request, 1)).groups
     assert group.error_code == 0
     return {
         (topic.topic_name, one.partition_index): (one.start_offset, one.lag, one.error_code)
@@ -203,10 +197,10 @@ async def test_the_life_of_a_group(peer: Peer) -> None:  # E2E-08
     assert outcomes == {"t": 0, "nope": 3}
     assert await describe(peer) == {}
     assert (await alter(peer, {1: 2})).error_code == 0
-    deleted = await peer.ask(DeleteGroupsRequest(["g"]), 2, DeleteGroupsResponse)
+    deleted = await peer.ask(DeleteGroupsRequest(["g"]), 2)
     assert [one.error_code for one in deleted.results] == [0]
     assert await describe(peer, {"t": [1]}) == {("t", 1): (-1, -1, 0)}
-    (group,) = (await peer.ask(ShareGroupDescribeRequest(["g"]), 1, ShareGroupDescribeResponse)).groups
+    (group,) = (await peer.ask(ShareGroupDescribeRequest(["g"]), 1)).groups
     assert group.error_code == 69
 
 
@@ -221,7 +215,7 @@ async def test_topics_that_are_deleted(peer: Peer) -> None:  # GS-20
     request = summary.ReadShareGroupStateSummaryRequest(
         "g", [summary.ReadStateSummaryData(topic.topic_id, [summary.PartitionData(0)])]
     )
-    response = await peer.ask(request, 1, ReadShareGroupStateSummaryResponse)
+    response = await peer.ask(request, 1)
     assert response.results[0].partitions[0].error_code == 3
 
 
@@ -296,7 +290,7 @@ async def test_what_members_may_be_assigned_by_now_is_not_deleted(peer: Peer) ->
     await until(lambda: shard_of_group.parked_count == 1)
     asked.append(asyncio.create_task(delete_offsets(peer, "t")))
     await until(lambda: shard_of_group.parked_count == 2)
-    deletion = asyncio.create_task(peer.ask(DeleteGroupsRequest(["g"]), 2, DeleteGroupsResponse))
+    deletion = asyncio.create_task(peer.ask(DeleteGroupsRequest(["g"]), 2))
     await until(lambda: shard_of_group.parked_count == 3)
     await beat(peer, 0, ["t"])
     for shard in peer.broker.share_states.shards:
@@ -399,7 +393,7 @@ async def test_share_coordinators_are_found(peer: Peer) -> None:  # GW-06
     keys = [coordinator_key(SharePartitionKey(group_id, topic.topic_id, 1)) for group_id in ("g", "with:colon")]
 
     async def find(*asked: str) -> list[int]:
-        response = await peer.ask(FindCoordinatorRequest("", 2, list(asked)), 6, FindCoordinatorResponse)
+        response = await peer.ask(FindCoordinatorRequest("", 2, list(asked)), 6)
         return [one.error_code for one in response.coordinators]
 
     assert await find(keys[0]) == [15]
@@ -412,7 +406,7 @@ async def test_without_the_feature(tmp_path: Path) -> None:  # K1099-23
         assert (await beat(peer, 0, ["t"])).error_code == 35
         assert (await alter(peer, {0: 1})).error_code == 35
         assert (await delete_offsets(peer, "t")).error_code == 35
-        described = await peer.ask(ShareGroupDescribeRequest(["g"]), 1, ShareGroupDescribeResponse)
+        described = await peer.ask(ShareGroupDescribeRequest(["g"]), 1)
         assert described.groups[0].error_code == 35
 
 
@@ -434,8 +428,8 @@ async def test_who_may_what(
     request = module.InitializeShareGroupStateRequest(
         "g", [module.InitializeStateData(bytes(16), [module.PartitionData(0, 1, 0)])]
     )
-    initialized = await peer.ask(request, 0, InitializeShareGroupStateResponse)
-    described = await peer.ask(ShareGroupDescribeRequest(["g"]), 1, ShareGroupDescribeResponse)
+    initialized = await peer.ask(request, 0)
+    described = await peer.ask(ShareGroupDescribeRequest(["g"]), 1)
     answers = {
         "beat": (await beat(peer, 0, ["t"])).error_code,
         "alter": (await alter(peer, {0: 1})).error_code,
@@ -461,12 +455,12 @@ async def test_topics_that_may_not_be_seen(peer: Peer) -> None:  # K1099-21, GA-
 async def test_a_described_group_with_hidden_topics(peer: Peer) -> None:  # K1099-21, K1099-22
     await settled_member(peer)
     request = ShareGroupDescribeRequest(["g"], True)
-    (group,) = (await peer.ask(request, 1, ShareGroupDescribeResponse)).groups
+    (group,) = (await peer.ask(request, 1)).groups
     assert group.group_state == "Stable"
     assert group.authorized_operations > 0
     assert group.members[0].assignment.topic_partitions[0].topic_name == "t"
     peer.broker.authorizer = Denies((Operation.DESCRIBE, ResourceType.TOPIC, "t"))
-    (group,) = (await peer.ask(request, 1, ShareGroupDescribeResponse)).groups
+    (group,) = (await peer.ask(request, 1)).groups
     assert (group.error_code, group.members) == (29, [])
 
 

@@ -21,7 +21,7 @@ from groupkeeper.protocol.errors import (
     UnsupportedVersion,
 )
 from groupkeeper.protocol.messages.streams_group_describe_request import StreamsGroupDescribeRequest
-from groupkeeper.protocol.messages.streams_group_describe_response import DescribedGroup, StreamsGroupDescribeResponse
+from groupkeeper.protocol.messages.streams_group_describe_response import DescribedGroup
 from groupkeeper.protocol.messages.streams_group_heartbeat_request import (
     Endpoint,
     KeyValue,
@@ -71,12 +71,12 @@ async def beat(peer: Peer, epoch: int, topology: Topology | None = None) -> Stre
     if epoch == 0:
         request.rebalance_timeout_ms, request.topology, request.process_id = 1000, topology or counting(), "p"
         request.active_tasks, request.standby_tasks, request.warmup_tasks = [], [], []
-    return await peer.ask(request, 0, StreamsGroupHeartbeatResponse)
+    return await peer.ask(request, 0)
 
 
 async def describe(peer: Peer, *, has_operations: bool = False) -> DescribedGroup:
     request = StreamsGroupDescribeRequest(["g"], has_operations)
-    return (await peer.ask(request, 0, StreamsGroupDescribeResponse)).groups[0]
+    return (await peer.ask(request, 0)).groups[0]
 
 
 def told(response: StreamsGroupHeartbeatResponse) -> list[tuple[int, str]]:
@@ -167,7 +167,7 @@ async def test_tags_that_a_client_lacks_are_told(peer: Peer) -> None:
     request.topology = Topology(0, [Subtopology("0", ["t"])])
     request.active_tasks, request.standby_tasks, request.warmup_tasks = [], [], []
     request.client_tags = [KeyValue("zone", "a")]
-    first = await peer.ask(request, 1, StreamsGroupHeartbeatResponse)
+    first = await peer.ask(request, 1)
     missing = (
         "Missing required client tags for rack-aware standby assignment: [rack]. Configure them via "
         "'client.tag.<tagKey>' in your Streams config."
@@ -187,7 +187,7 @@ async def test_a_member_that_joins_again_says_whether_it_has_an_endpoint(peer: P
     told = []
     for endpoint in (Endpoint("h", 1), Endpoint("h", 1), None, Endpoint("h", 2)):
         request.user_endpoint = endpoint
-        answer = await peer.ask(request, 1, StreamsGroupHeartbeatResponse)
+        answer = await peer.ask(request, 1)
         found = (await describe(peer)).members[0].user_endpoint
         told.append((answer.endpoint_information_epoch, found and found.port))
     assert told == [(0, 1), (0, 1), (1, None), (2, 2)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TypeVar
+from typing import Any
 
 from tests.memory_shell import MemoryShell, Observer
 
@@ -12,15 +12,15 @@ from groupkeeper.coordinator.kernel.result import Call, Record
 from groupkeeper.coordinator.kernel.settings import Settings
 from groupkeeper.coordinator.kernel.topics_image import TopicShape, TopicsImage
 from groupkeeper.protocol.errors import NONE
+from groupkeeper.protocol.framing import response_class
 from groupkeeper.protocol.messages.consumer_group_heartbeat_request import (
     ConsumerGroupHeartbeatRequest,
     TopicPartitions,
 )
 from groupkeeper.protocol.messages.consumer_group_heartbeat_response import ConsumerGroupHeartbeatResponse
-from groupkeeper.protocol.primitives import Message
+from groupkeeper.protocol.primitives import Message, RootMessage
 
 GROUP = "g"
-M = TypeVar("M", bound=Message)
 Owned = Mapping[str, Iterable[int]]
 
 
@@ -56,10 +56,11 @@ class Cluster:
         self.records.clear()
         self.shell.advance_to(self.shell.now_ms + ms)
 
-    def ask(self, request: Message, answer_class: type[M], *, version: int = 1, regex_trouble: str | None = None) -> M:
+    def ask(self, request: RootMessage, *, version: int = 1, regex_trouble: str | None = None) -> Any:
+        """The response of the request's API."""
         self.send(request, version=version, regex_trouble=regex_trouble)
         answer = self.answers[self._last_call_id]
-        assert isinstance(answer, answer_class)
+        assert type(answer) is response_class(request.API_KEY)
         return answer
 
     def send(self, request: Message, *, version: int, regex_trouble: str | None = None) -> None:
@@ -122,7 +123,7 @@ class Consumer:
             if owned is None
             else [TopicPartitions(topic_id(name), sorted(some)) for name, some in owned.items()],
         )
-        answer = self.cluster.ask(request, ConsumerGroupHeartbeatResponse, regex_trouble=regex_trouble)
+        answer = self.cluster.ask(request, regex_trouble=regex_trouble)
         if answer.error_code == NONE:
             self.epoch = answer.member_epoch
             if answer.assignment is not None:

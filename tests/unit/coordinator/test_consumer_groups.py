@@ -27,42 +27,37 @@ from groupkeeper.protocol.errors import (
     UnsupportedVersion,
 )
 from groupkeeper.protocol.messages.consumer_group_describe_request import ConsumerGroupDescribeRequest
-from groupkeeper.protocol.messages.consumer_group_describe_response import ConsumerGroupDescribeResponse, DescribedGroup
+from groupkeeper.protocol.messages.consumer_group_describe_response import DescribedGroup
 from groupkeeper.protocol.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
 from groupkeeper.protocol.messages.consumer_group_heartbeat_response import ConsumerGroupHeartbeatResponse
 from groupkeeper.protocol.messages.consumer_group_partition_metadata_key import ConsumerGroupPartitionMetadataKey
 from groupkeeper.protocol.messages.consumer_group_partition_metadata_value import ConsumerGroupPartitionMetadataValue
 from groupkeeper.protocol.messages.list_groups_request import ListGroupsRequest
-from groupkeeper.protocol.messages.list_groups_response import ListedGroup, ListGroupsResponse
+from groupkeeper.protocol.messages.list_groups_response import ListedGroup
 from groupkeeper.protocol.messages.offset_commit_request import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
 )
-from groupkeeper.protocol.messages.offset_commit_response import OffsetCommitResponse
 from groupkeeper.protocol.messages.offset_commit_value import OffsetCommitValue
 from groupkeeper.protocol.messages.offset_delete_request import (
     OffsetDeleteRequest,
     OffsetDeleteRequestPartition,
     OffsetDeleteRequestTopic,
 )
-from groupkeeper.protocol.messages.offset_delete_response import OffsetDeleteResponse
 from groupkeeper.protocol.messages.offset_fetch_request import OffsetFetchRequest, OffsetFetchRequestGroup
-from groupkeeper.protocol.messages.offset_fetch_response import OffsetFetchResponse
 from groupkeeper.protocol.messages.share_group_heartbeat_request import ShareGroupHeartbeatRequest
-from groupkeeper.protocol.messages.share_group_heartbeat_response import ShareGroupHeartbeatResponse
 from groupkeeper.protocol.messages.txn_offset_commit_request import (
     TxnOffsetCommitRequest,
     TxnOffsetCommitRequestPartition,
     TxnOffsetCommitRequestTopic,
 )
-from groupkeeper.protocol.messages.txn_offset_commit_response import TxnOffsetCommitResponse
 from groupkeeper.protocol.offsets_topic import Entry
 from groupkeeper.protocol.primitives import ZERO_UUID
 
 
 def _described(cluster: Cluster) -> DescribedGroup:
-    (group,) = cluster.ask(ConsumerGroupDescribeRequest([GROUP]), ConsumerGroupDescribeResponse).groups
+    (group,) = cluster.ask(ConsumerGroupDescribeRequest([GROUP])).groups
     return group
 
 
@@ -170,7 +165,7 @@ SESSION_MS = 45_000
 def _commit(cluster: Cluster, member_id: str, epoch: int, partition: int = 0, version: int = 9) -> int:
     topic = OffsetCommitRequestTopic("t", topic_id("t"), [OffsetCommitRequestPartition(partition, 5)])
     request = OffsetCommitRequest(GROUP, epoch, member_id, topics=[topic])
-    answer = cluster.ask(request, OffsetCommitResponse, version=version)
+    answer = cluster.ask(request, version=version)
     return answer.topics[0].partitions[0].error_code
 
 
@@ -196,7 +191,7 @@ def _commit(cluster: Cluster, member_id: str, epoch: int, partition: int = 0, ve
 )
 def test_malformed_requests(request_: ConsumerGroupHeartbeatRequest, message: str) -> None:
     # GN-02, GN-03
-    answer = Cluster({}).ask(request_, ConsumerGroupHeartbeatResponse)
+    answer = Cluster({}).ask(request_)
     assert (answer.error_code, answer.error_message) == (InvalidRequest.code, message)
 
 
@@ -205,7 +200,7 @@ def test_a_member_without_id_gets_one_in_version_0() -> None:
     request = ConsumerGroupHeartbeatRequest(
         GROUP, "", 0, rebalance_timeout_ms=5, subscribed_topic_names=["t"], topic_partitions=[]
     )
-    assert Cluster({}).ask(request, ConsumerGroupHeartbeatResponse, version=0).member_id == "fresh-1"
+    assert Cluster({}).ask(request, version=0).member_id == "fresh-1"
 
 
 def test_missing_groups_and_full_ones() -> None:
@@ -268,7 +263,7 @@ def test_describe_shows_epochs_and_assignments() -> None:
     b.join("t")
     a.beat()
     request = ConsumerGroupDescribeRequest([GROUP, "other", ""])
-    group, missing, empty = cluster.ask(request, ConsumerGroupDescribeResponse).groups
+    group, missing, empty = cluster.ask(request).groups
     assert (group.group_state, group.group_epoch, group.assignment_epoch) == ("Reconciling", 3, 3)
     assert group.assignor_name == "uniform"
     first = group.members[1]
@@ -278,7 +273,7 @@ def test_describe_shows_epochs_and_assignments() -> None:
     assert (missing.error_code, missing.error_message) == (GroupIdNotFound.code, "Group other not found.")
     assert empty.group_id == ""
     cluster.set_topics({})
-    (group,) = cluster.ask(ConsumerGroupDescribeRequest([GROUP]), ConsumerGroupDescribeResponse).groups
+    (group,) = cluster.ask(ConsumerGroupDescribeRequest([GROUP])).groups
     assert not group.members[0].assignment.topic_partitions
 
 
@@ -308,7 +303,7 @@ def test_fetches_follow_member_epochs(member_id: str | None, epoch: int, error_c
     cluster = Cluster({"t": 4})
     Consumer(cluster, "a").join("t")
     request = OffsetFetchRequest(groups=[OffsetFetchRequestGroup(GROUP, member_id, epoch, None)])
-    assert cluster.ask(request, OffsetFetchResponse, version=9).groups[0].error_code == error_code
+    assert cluster.ask(request, version=9).groups[0].error_code == error_code
 
 
 def test_what_old_versions_kept_of_the_topics_is_removed() -> None:
@@ -340,7 +335,7 @@ def test_transactional_commits_of_older_epochs() -> None:
             TxnOffsetCommitRequestTopic(topic, partitions=[TxnOffsetCommitRequestPartition(partition, 5, -1, "")])
         ]
         request = TxnOffsetCommitRequest("tx", GROUP, 7, 0, epoch, "a", topics=topics)
-        answer = cluster.ask(request, TxnOffsetCommitResponse, version=5)
+        answer = cluster.ask(request, version=5)
         return answer.topics[0].partitions[0].error_code
 
     assert commit("t", kept, a.epoch) == NONE
@@ -370,7 +365,7 @@ def test_all_offsets_are_shown_to_everybody_while_members_are_active() -> None:
     a.join("t")
     assert _commit(cluster, "a", a.epoch, 1) == NONE
     (group,) = cluster.ask(
-        OffsetFetchRequest(groups=[OffsetFetchRequestGroup(GROUP, None, -1, None)]), OffsetFetchResponse, version=9
+        OffsetFetchRequest(groups=[OffsetFetchRequestGroup(GROUP, None, -1, None)]), version=9
     ).groups
     assert group.error_code == NONE
     assert [
@@ -388,7 +383,7 @@ def test_offsets_of_topics_that_are_subscribed_to_stay() -> None:
     topics = [
         OffsetDeleteRequestTopic(name, [OffsetDeleteRequestPartition(0)]) for name in ("t", "by-name", "by-regex")
     ]
-    answer = cluster.ask(OffsetDeleteRequest(GROUP, topics), OffsetDeleteResponse, version=0)
+    answer = cluster.ask(OffsetDeleteRequest(GROUP, topics), version=0)
     assert answer.error_code == NONE
     codes = {topic.name: topic.partitions[0].error_code for topic in answer.topics}
     assert codes == {"t": NONE, "by-name": GroupSubscribedToTopic.code, "by-regex": GroupSubscribedToTopic.code}
@@ -400,7 +395,7 @@ def test_the_first_assignor_is_the_default(assignors: tuple[str, ...]) -> None:
     settings = Settings(group_consumer_assignment_interval_ms=0, group_consumer_assignors=assignors)
     cluster = Cluster({"t": 1}, settings)
     Consumer(cluster, "a").join("t")
-    (group,) = cluster.ask(ConsumerGroupDescribeRequest([GROUP]), ConsumerGroupDescribeResponse).groups
+    (group,) = cluster.ask(ConsumerGroupDescribeRequest([GROUP])).groups
     assert group.assignor_name == assignors[0]
 
 
@@ -410,7 +405,7 @@ def test_listings_show_the_state_that_was_written() -> None:
     a, b = Consumer(cluster, "a"), Consumer(cluster, "b")
 
     def state() -> str:
-        return cluster.ask(ListGroupsRequest(), ListGroupsResponse, version=5).groups[0].group_state
+        return cluster.ask(ListGroupsRequest(), version=5).groups[0].group_state
 
     a.join("t")
     assert state() == "Stable"
@@ -426,7 +421,7 @@ def test_listings_show_the_state_that_was_written() -> None:
 def test_every_field_of_a_listed_group_is_filled() -> None:
     cluster = Cluster({"t": 1})
     Consumer(cluster, "a").join("t")
-    (group,) = cluster.ask(ListGroupsRequest(), ListGroupsResponse, version=ListGroupsRequest.MAX_VERSION).groups
+    (group,) = cluster.ask(ListGroupsRequest(), version=ListGroupsRequest.MAX_VERSION).groups
     assert [name for name in group.__slots__ if getattr(group, name) == getattr(ListedGroup(), name)] == []
 
 
@@ -435,7 +430,7 @@ def test_transactional_offsets_are_counted_when_they_are_accepted() -> None:
     cluster = Cluster({"t": 1})
     topic = TxnOffsetCommitRequestTopic("t", partitions=[TxnOffsetCommitRequestPartition(0, 5, -1, "")])
     request = TxnOffsetCommitRequest("tx", "g", 7, 0, topics=[topic])
-    cluster.ask(request, TxnOffsetCommitResponse, version=5)
+    cluster.ask(request, version=5)
     assert cluster.shell.marks[Meter.OFFSET_COMMIT] == 1
     (record,) = cluster.records
     assert isinstance(record, Entry)
@@ -450,15 +445,15 @@ def test_a_share_group_commits_nothing(member_id: str) -> None:
     # GO-08
     cluster = Cluster({"t": 1})
     join = ShareGroupHeartbeatRequest("g", "m", 0, subscribed_topic_names=["t"])
-    assert cluster.ask(join, ShareGroupHeartbeatResponse).error_code == NONE
+    assert cluster.ask(join).error_code == NONE
     topic = OffsetCommitRequestTopic("t", partitions=[OffsetCommitRequestPartition(0, 7)])
     commit = OffsetCommitRequest("g", 1 if member_id else -1, member_id, topics=[topic])
-    answer = cluster.ask(commit, OffsetCommitResponse, version=9)
+    answer = cluster.ask(commit, version=9)
     assert answer.topics[0].partitions[0].error_code == GroupIdNotFound.code
     partition = TxnOffsetCommitRequestPartition(0, 7)
     in_transaction = TxnOffsetCommitRequest(
         "x", "g", 1, 0, topics=[TxnOffsetCommitRequestTopic("t", partitions=[partition])]
     )
-    refused = cluster.ask(in_transaction, TxnOffsetCommitResponse, version=3)
+    refused = cluster.ask(in_transaction, version=3)
     assert refused.topics[0].partitions[0].error_code == GroupIdNotFound.code
     assert cluster.records == []

@@ -28,11 +28,8 @@ from groupkeeper.protocol.errors import (
 from groupkeeper.protocol.messages.consumer_protocol_assignment import TopicPartition
 from groupkeeper.protocol.messages.consumer_protocol_subscription import TopicPartition as OwnedPartition
 from groupkeeper.protocol.messages.heartbeat_request import HeartbeatRequest
-from groupkeeper.protocol.messages.heartbeat_response import HeartbeatResponse
 from groupkeeper.protocol.messages.join_group_request import JoinGroupRequest, JoinGroupRequestProtocol
-from groupkeeper.protocol.messages.join_group_response import JoinGroupResponse
 from groupkeeper.protocol.messages.sync_group_request import SyncGroupRequest, SyncGroupRequestAssignment
-from groupkeeper.protocol.messages.sync_group_response import SyncGroupResponse
 
 SESSION_MS = 10_000
 REBALANCE_MS = 20_000
@@ -64,10 +61,10 @@ class Classic:
             protocol_type,
             [JoinGroupRequestProtocol(protocol, metadata)],
         )
-        answer = self.cluster.ask(request, JoinGroupResponse, version=9)
+        answer = self.cluster.ask(request, version=9)
         if answer.error_code == MemberIdRequired.code:
             request.member_id = answer.member_id
-            answer = self.cluster.ask(request, JoinGroupResponse, version=9)
+            answer = self.cluster.ask(request, version=9)
         if answer.error_code == NONE:
             self.member_id, self.generation = answer.member_id, answer.generation_id
         return answer.error_code
@@ -75,7 +72,7 @@ class Classic:
     def sync(self, assignments: Mapping[str, bytes] | None = None) -> int:
         sent = [SyncGroupRequestAssignment(one, blob) for one, blob in (assignments or {}).items()]
         request = SyncGroupRequest(GROUP, self.generation, self.member_id, self.instance_id, "consumer", "range", sent)
-        answer = self.cluster.ask(request, SyncGroupResponse, version=5)
+        answer = self.cluster.ask(request, version=5)
         if answer.error_code == NONE:
             assigned = decode_assignment(answer.assignment).assigned_partitions
             self.owned = {topic.topic: set(topic.partitions) for topic in assigned}
@@ -83,7 +80,7 @@ class Classic:
 
     def heartbeat(self) -> int:
         request = HeartbeatRequest(GROUP, self.generation, self.member_id, self.instance_id)
-        return self.cluster.ask(request, HeartbeatResponse, version=4).error_code
+        return self.cluster.ask(request, version=4).error_code
 
     def lead(self, *names: str, partitions: Mapping[str, set[int]], user_data: bytes | None = None) -> None:
         """Joins an empty classic group and assigns itself partitions."""
@@ -140,10 +137,10 @@ def test_malformed_members_are_not_upgraded(subscription: bytes | None, assignme
     good = encode_subscription(ConsumerProtocolSubscription(["t"]), 1)
     protocols = [JoinGroupRequestProtocol("range", good if subscription is None else subscription)]
     request = JoinGroupRequest(GROUP, SESSION_MS, REBALANCE_MS, "", "i", "consumer", protocols)
-    joined = cluster.ask(request, JoinGroupResponse, version=5)
+    joined = cluster.ask(request, version=5)
     sent = [SyncGroupRequestAssignment(joined.member_id, assignment or b"")]
     sync = SyncGroupRequest(GROUP, joined.generation_id, joined.member_id, "i", "consumer", "range", sent)
-    assert cluster.ask(sync, SyncGroupResponse, version=5).error_code == NONE
+    assert cluster.ask(sync, version=5).error_code == NONE
     answer = Consumer(cluster, "new").join("t")
     assert answer.error_code == GroupIdNotFound.code
     assert (answer.error_message or "").startswith("Cannot upgrade classic group g to consumer group because")
