@@ -11,6 +11,7 @@ versions there is one `if`.
 from __future__ import annotations
 
 import sys
+from collections import defaultdict
 from pathlib import Path
 
 from tools.protocol import error_classes, reading, writing
@@ -180,14 +181,56 @@ def index_text(messages: list[Message]) -> str:
     return "\n".join([*lines, "}", ""])
 
 
+def _module_by_name(messages: list[Message]) -> dict[str, str]:
+    """The module of each message, and of each struct with a name of its own."""
+    modules = defaultdict(set)
+    for message in messages:
+        for name in message.structs:
+            modules[name].add(snake(message.name))
+    roots = {message.name: snake(message.name) for message in messages}
+    return dict(sorted(({name: min(of) for name, of in modules.items() if len(of) == 1} | roots).items()))
+
+
+def package_text(messages: list[Message]) -> str:
+    """The source of messages/__init__.py: all classes by their names."""
+    modules = _module_by_name(messages)
+    known = [
+        f"    from groupkeeper.protocol.messages.{module} import {name} as {name}" for name, module in modules.items()
+    ]
+    table = [f'        "{name}": "{module}",' for name, module in modules.items()]
+    return "\n".join([*_PACKAGE_HEAD, *known, "else:", "    _MODULES = {", *table, "    }", *_PACKAGE_TAIL, ""])
+
+
+_PACKAGE_HEAD = (
+    '"""Message classes, one module per message: edit nothing here.',
+    "",
+    "Each class can be had from its module, and from here by its name, which imports the module on first use;",
+    "a struct whose name several messages have can only be had from its module.",
+    "",
+    "`python -m tools.protocol.generate` writes them from tools/protocol/schemas.txt.",
+    '"""',
+    "",
+    "TYPE_CHECKING = False",
+    "if TYPE_CHECKING:",
+)
+_PACKAGE_TAIL = (
+    "",
+    "    def __getattr__(name: str) -> type:",
+    '        """Raises AttributeError for what is no class, or one of several messages."""',
+    "        from importlib import import_module",
+    "",
+    "        if name not in _MODULES:",
+    "            raise AttributeError(name)",
+    '        globals()[name] = found = getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)',
+    "        return found",
+)
+
+
 def outputs() -> dict[Path, str]:
     """Every generated file and its text."""
     messages = list(load(SCHEMAS.read_text()))
     files = {PROTOCOL / "messages" / f"{snake(m.name)}.py": module_text(m) for m in messages}
-    files[PROTOCOL / "messages" / "__init__.py"] = (
-        '"""Message classes, one module per message: edit nothing here.\n\n'
-        '`python -m tools.protocol.generate` writes them from tools/protocol/schemas.txt.\n"""\n'
-    )
+    files[PROTOCOL / "messages" / "__init__.py"] = package_text(messages)
     files[PROTOCOL / "index.py"] = index_text(messages)
     files[PROTOCOL / "errors.py"] = error_classes.module_text()
     return files
