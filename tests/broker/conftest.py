@@ -11,22 +11,10 @@ import pytest
 from tests.broker.started import Begin
 
 from groupkeeper.broker import Broker
+from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.framing import decode_response, encode_request, response_class
-from groupkeeper.protocol.messages.create_topics_request import (
-    CreatableTopic,
-    CreatableTopicConfig,
-    CreateTopicsRequest,
-)
-from groupkeeper.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
+from groupkeeper.protocol.messages.fetch_request import FetchPartition, FetchTopic
 from groupkeeper.protocol.messages.fetch_response import PartitionData
-from groupkeeper.protocol.messages.list_offsets_request import (
-    ListOffsetsPartition,
-    ListOffsetsRequest,
-    ListOffsetsTopic,
-)
-from groupkeeper.protocol.messages.list_offsets_response import ListOffsetsPartitionResponse
-from groupkeeper.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
-from groupkeeper.protocol.messages.produce_response import PartitionProduceResponse
 from groupkeeper.protocol.primitives import RootMessage
 
 if TYPE_CHECKING:
@@ -67,17 +55,17 @@ class Wire:
 
     async def create(self, name: str, partitions: int = 1, **configs: str) -> bytes:
         """Creates a topic and returns its id."""
-        settings = [CreatableTopicConfig(key.replace("_", "."), value) for key, value in configs.items()]
-        topic = CreatableTopic(name, partitions, 1, configs=settings)
-        answer = await self.call(CreateTopicsRequest([topic]), 7)
+        settings = [m.CreatableTopicConfig(key.replace("_", "."), value) for key, value in configs.items()]
+        topic = m.CreatableTopic(name, partitions, 1, configs=settings)
+        answer = await self.call(m.CreateTopicsRequest([topic]), 7)
         assert answer.topics[0].error_code == 0
         return answer.topics[0].topic_id
 
     async def produce(
         self, topic: str, records: bytes | None, *, partition: int = 0, version: int = 9, client_id: str = "test"
-    ) -> PartitionProduceResponse:
-        parts = [PartitionProduceData(partition, records)]
-        request = ProduceRequest(None, -1, 1000, [TopicProduceData(topic, partition_data=parts)])
+    ) -> m.PartitionProduceResponse:
+        parts = [m.PartitionProduceData(partition, records)]
+        request = m.ProduceRequest(None, -1, 1000, [m.TopicProduceData(topic, partition_data=parts)])
         answer = await self.call(request, version, client_id)
         return answer.responses[0].partition_responses[0]
 
@@ -95,16 +83,16 @@ class Wire:
     ) -> PartitionData:
         wanted = FetchPartition(partition, leader_epoch, offset, partition_max_bytes=max_bytes)
         topics = [FetchTopic(topic, partitions=[wanted])]
-        request = FetchRequest(max_wait_ms=max_wait_ms, min_bytes=min_bytes, topics=topics)
+        request = m.FetchRequest(max_wait_ms=max_wait_ms, min_bytes=min_bytes, topics=topics)
         answer = await self.call(request, version)
         assert answer.error_code == 0
         return answer.responses[0].partitions[0]
 
     async def list_offset(
         self, topic: str, timestamp: int, *, partition: int = 0, version: int = 11, leader_epoch: int = -1
-    ) -> ListOffsetsPartitionResponse:
-        parts = [ListOffsetsPartition(partition, leader_epoch, timestamp)]
-        answer = await self.call(ListOffsetsRequest(-1, 0, [ListOffsetsTopic(topic, parts)]), version)
+    ) -> m.ListOffsetsPartitionResponse:
+        parts = [m.ListOffsetsPartition(partition, leader_epoch, timestamp)]
+        answer = await self.call(m.ListOffsetsRequest(-1, 0, [m.ListOffsetsTopic(topic, parts)]), version)
         return answer.topics[0].partitions[0]
 
     async def is_closed(self) -> bool:

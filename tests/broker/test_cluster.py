@@ -12,6 +12,7 @@ from tests.broker.nodes import PROPERTIES, TRANSACTION, Nodes, batch, code_of, p
 from groupkeeper.broker import Broker
 from groupkeeper.broker.coordination.transaction_marker import Marker
 from groupkeeper.broker.settings.table import InvalidSetting
+from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.errors import (
     ElectionNotNeeded,
     EligibleLeadersNotAvailable,
@@ -27,40 +28,21 @@ from groupkeeper.protocol.errors import (
     ReplicaNotAvailable,
     UnknownLeaderEpoch,
 )
-from groupkeeper.protocol.messages.create_partitions_request import (
-    CreatePartitionsAssignment,
-    CreatePartitionsRequest,
-    CreatePartitionsTopic,
-)
-from groupkeeper.protocol.messages.describe_cluster_request import DescribeClusterRequest
-from groupkeeper.protocol.messages.describe_topic_partitions_request import DescribeTopicPartitionsRequest, TopicRequest
-from groupkeeper.protocol.messages.elect_leaders_request import ElectLeadersRequest, TopicPartitions
-from groupkeeper.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
-from groupkeeper.protocol.messages.fetch_response import FetchResponse
-from groupkeeper.protocol.messages.heartbeat_request import HeartbeatRequest
-from groupkeeper.protocol.messages.init_producer_id_request import InitProducerIdRequest
-from groupkeeper.protocol.messages.list_groups_request import ListGroupsRequest
-from groupkeeper.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
-from groupkeeper.protocol.messages.offset_for_leader_epoch_request import (
-    OffsetForLeaderEpochRequest,
-    OffsetForLeaderPartition,
-    OffsetForLeaderTopic,
-)
-from groupkeeper.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
-from groupkeeper.protocol.messages.produce_response import ProduceResponse
+from groupkeeper.protocol.messages.describe_topic_partitions_request import TopicRequest
+from groupkeeper.protocol.messages.elect_leaders_request import TopicPartitions
+from groupkeeper.protocol.messages.fetch_request import FetchPartition, FetchTopic
 from groupkeeper.protocol.messages.share_fetch_request import FetchPartition as FetchPartitionOfShares
 from groupkeeper.protocol.messages.share_fetch_request import FetchTopic as FetchTopicOfShares
-from groupkeeper.protocol.messages.share_fetch_request import ShareFetchRequest
 
 RACK_AWARE = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
 
 
 async def test_three_nodes_are_named(nodes: Nodes) -> None:
     for node in (1, 2, 3):
-        cluster = await (await nodes(node)).call(DescribeClusterRequest(), 1)
+        cluster = await (await nodes(node)).call(m.DescribeClusterRequest(), 1)
         assert [one.broker_id for one in cluster.brokers] == [1, 2, 3]
         assert len({one.port for one in cluster.brokers}) == 3
-        metadata = await (await nodes(node)).call(MetadataRequest([]), 12)
+        metadata = await (await nodes(node)).call(m.MetadataRequest([]), 12)
         assert [one.node_id for one in metadata.brokers] == [1, 2, 3]
     assert nodes.broker.bootstrap_servers.count(",") == 2
 
@@ -87,7 +69,7 @@ async def test_more_replicas_than_nodes_are_refused(nodes: Nodes) -> None:
 async def test_the_oldest_metadata_has_only_replicas_that_run(nodes: Nodes) -> None:
     await nodes.create("t", [1, 2, 3])
     await nodes.broker.stop_node(3)
-    request = MetadataRequest([MetadataRequestTopic(name="t")])
+    request = m.MetadataRequest([m.MetadataRequestTopic(name="t")])
     (part,) = (await (await nodes(1)).call(request, 0)).topics[0].partitions
     assert (part.error_code, list(part.replica_nodes)) == (ReplicaNotAvailable.code, [1, 2])
     (part,) = (await (await nodes(1)).call(request, 1)).topics[0].partitions
@@ -103,7 +85,7 @@ async def test_the_wrong_node_names_the_leader(nodes: Nodes) -> None:
     assert (named.node_id, named.port) == (2, nodes.broker.endpoint("PLAINTEXT", 2).port)
     assert code_of(await produce(await nodes(2), "t", b"a")) == 0
 
-    request = FetchRequest(
+    request = m.FetchRequest(
         topics=[FetchTopic(topic_id=nodes.broker.topics.get("t").topic_id, partitions=[FetchPartition(0)])]
     )
     fetched = await (await nodes(1)).call(request, 16)
@@ -117,10 +99,10 @@ async def test_the_wrong_node_names_the_leader(nodes: Nodes) -> None:
 async def test_a_wrong_node_without_acknowledgement_hangs_up(nodes: Nodes) -> None:
     await nodes.create("t", [2])
     wire = await nodes(1)
-    parts = [PartitionProduceData(0, batch(b"a"))]
-    wire.send(ProduceRequest(None, 0, 1000, [TopicProduceData("t", partition_data=parts)]), 9)
+    parts = [m.PartitionProduceData(0, batch(b"a"))]
+    wire.send(m.ProduceRequest(None, 0, 1000, [m.TopicProduceData("t", partition_data=parts)]), 9)
     with pytest.raises(asyncio.IncompleteReadError):
-        await wire.receive(ProduceResponse, 9)
+        await wire.receive(m.ProduceResponse, 9)
 
 
 async def test_followers_serve_consumers_that_may_read_from_them(nodes: Nodes) -> None:
@@ -134,11 +116,11 @@ async def test_followers_serve_consumers_that_may_read_from_them(nodes: Nodes) -
 async def test_groups_and_transactions_are_served_by_their_coordinators_only(nodes: Nodes) -> None:
     here = await nodes.coordinator("g")
     elsewhere = here % 3 + 1
-    beat = HeartbeatRequest("g", 1, "m")
+    beat = m.HeartbeatRequest("g", 1, "m")
     assert (await (await nodes(elsewhere)).call(beat, 4)).error_code == NotCoordinator.code
     assert (await (await nodes(here)).call(beat, 4)).error_code != NotCoordinator.code
     at = await nodes.coordinator("x", TRANSACTION)
-    init = InitProducerIdRequest("x", 1000)
+    init = m.InitProducerIdRequest("x", 1000)
     elsewhere = at % 3 + 1
     assert (await (await nodes(elsewhere)).call(init, 4)).error_code == NotCoordinator.code
     assert (await (await nodes(at)).call(init, 4)).error_code == 0
@@ -159,8 +141,8 @@ async def test_a_leader_that_moves(nodes: Nodes) -> None:
     assert (await new.list_offset("t", -2)).leader_epoch == 0
 
     async def end_of(epoch: int) -> tuple[int, int]:
-        parts = [OffsetForLeaderPartition(0, 1, epoch)]
-        request = OffsetForLeaderEpochRequest(-2, [OffsetForLeaderTopic("t", parts)])
+        parts = [m.OffsetForLeaderPartition(0, 1, epoch)]
+        request = m.OffsetForLeaderEpochRequest(-2, [m.OffsetForLeaderTopic("t", parts)])
         answer = await new.call(request, 4)
         return answer.topics[0].partitions[0].leader_epoch, answer.topics[0].partitions[0].end_offset
 
@@ -173,12 +155,12 @@ async def test_a_fetch_that_waits_learns_of_the_move(nodes: Nodes) -> None:
     await nodes.create("t", [1, 2])
     wire = await nodes(1)
     topics = [FetchTopic("t", partitions=[FetchPartition(0, 0, 0)])]
-    wire.send(FetchRequest(max_wait_ms=60_000, min_bytes=1, topics=topics), 12)
+    wire.send(m.FetchRequest(max_wait_ms=60_000, min_bytes=1, topics=topics), 12)
     log = nodes.broker.topics.partition("t", 0)
     while not log._waiters:  # noqa: ASYNC110 no event tells of it
         await asyncio.sleep(0.001)
     await nodes.broker.move_leader("t", 0, 2)
-    _, answer = await wire.receive(FetchResponse, 12)
+    _, answer = await wire.receive(m.FetchResponse, 12)
     assert answer.responses[0].partitions[0].error_code == FencedLeaderEpoch.code
 
 
@@ -190,7 +172,7 @@ async def test_a_node_that_goes_down_and_comes_back(nodes: Nodes, way: str) -> N
     port = nodes.broker.endpoint("PLAINTEXT", 2).port
     await getattr(nodes.broker, way)(2)
     with pytest.raises((asyncio.IncompleteReadError, ConnectionError)):
-        await lost.call(MetadataRequest([]), 12)
+        await lost.call(m.MetadataRequest([]), 12)
     with pytest.raises(ConnectionError):
         await nodes.connect(2)
     part = await nodes.partition("t")
@@ -198,11 +180,11 @@ async def test_a_node_that_goes_down_and_comes_back(nodes: Nodes, way: str) -> N
     assert (list(part.isr_nodes), list(part.offline_replicas)) == ([3], [2])
     part = await nodes.partition("alone")
     assert (part.error_code, part.leader_id, list(part.isr_nodes)) == (LeaderNotAvailable.code, -1, [])
-    request = DescribeTopicPartitionsRequest([TopicRequest("alone")])
+    request = m.DescribeTopicPartitionsRequest([TopicRequest("alone")])
     described = await (await nodes(1)).call(request, 0)
     (eligible,) = described.topics[0].partitions
     assert (eligible.error_code, eligible.leader_id, eligible.eligible_leader_replicas) == (0, -1, [2])
-    metadata = await (await nodes(1)).call(MetadataRequest([]), 12)
+    metadata = await (await nodes(1)).call(m.MetadataRequest([]), 12)
     assert [one.node_id for one in metadata.brokers] == [1, 3]
     assert code_of(await produce(await nodes(3), "t", b"a")) == 0
     with pytest.raises(ValueError, match="node 2 is stopped already"):
@@ -264,7 +246,7 @@ async def test_a_coordinator_that_moves_keeps_its_groups(nodes: Nodes) -> None:
     assert await nodes.coordinator("g") == there
     assert await nodes.commit(here, 6) == NotCoordinator.code
     assert await nodes.commit(there, 6) == 0
-    listed = {node: await (await nodes(node)).call(ListGroupsRequest(), 4) for node in (1, 2, 3)}
+    listed = {node: await (await nodes(node)).call(m.ListGroupsRequest(), 4) for node in (1, 2, 3)}
     assert [node for node, answer in listed.items() if answer.groups] == [there]
     await nodes.broker.stop_node(there)
     after = await nodes.coordinator("g")
@@ -306,7 +288,7 @@ async def test_consumers_are_sent_to_the_replica_in_their_rack(tmp_path: Path) -
 
         async def sent_to(rack: str) -> tuple[int, int]:
             topics = [FetchTopic("t", partitions=[FetchPartition(0)])]
-            answer = await (await nodes(1)).call(FetchRequest(topics=topics, rack_id=rack), 12)
+            answer = await (await nodes(1)).call(m.FetchRequest(topics=topics, rack_id=rack), 12)
             part = answer.responses[0].partitions[0]
             return part.preferred_read_replica, len(part.records or b"") > 0
 
@@ -329,7 +311,7 @@ async def test_a_broker_alone_has_nothing_to_move() -> None:
 async def elect(wire: Wire, topic: str | None, kind: int = 0) -> list[tuple[str, list[tuple[int, int]]]]:
     """The error code of each partition, by topic. `kind`: 0 preferred, 1 unclean."""
     wanted = None if topic is None else [TopicPartitions(topic, [0])]
-    answer = await wire.call(ElectLeadersRequest(kind, wanted), 2)
+    answer = await wire.call(m.ElectLeadersRequest(kind, wanted), 2)
     assert answer.error_code == 0
     return [
         (one.topic, [(part.partition_id, part.error_code) for part in one.partition_result])
@@ -384,7 +366,7 @@ async def test_a_leader_that_was_not_in_sync_has_not_all_records(nodes: Nodes) -
     assert (await new.fetch("t", 4)).error_code == OffsetOutOfRange.code
     assert (await produce(new, "t", b"e")).responses[0].partition_responses[0].base_offset == 3
     found = await new.call(
-        OffsetForLeaderEpochRequest(topics=[OffsetForLeaderTopic("t", [OffsetForLeaderPartition(0, -1, 0)])]), 4
+        m.OffsetForLeaderEpochRequest(topics=[m.OffsetForLeaderTopic("t", [m.OffsetForLeaderPartition(0, -1, 0)])]), 4
     )
     assert found.topics[0].partitions[0].end_offset == 3
     await nodes.broker.kill_node(2)
@@ -396,8 +378,8 @@ async def test_new_partitions_have_as_many_replicas_as_the_others(nodes: Nodes) 
     await nodes.create("t", [1, 2])
 
     async def grow(*replicas: int) -> int:
-        topic = CreatePartitionsTopic("t", 2, [CreatePartitionsAssignment(list(replicas))])
-        answer = await (await nodes(1)).call(CreatePartitionsRequest([topic], 1000), 3)
+        topic = m.CreatePartitionsTopic("t", 2, [m.CreatePartitionsAssignment(list(replicas))])
+        answer = await (await nodes(1)).call(m.CreatePartitionsRequest([topic], 1000), 3)
         return answer.results[0].error_code
 
     assert await grow(1) == InvalidReplicaAssignment.code
@@ -407,8 +389,8 @@ async def test_new_partitions_have_as_many_replicas_as_the_others(nodes: Nodes) 
 
 async def test_a_node_that_is_suspended(nodes: Nodes) -> None:
     with nodes.broker.faults.hold(None, node=2) as fault:
-        held = asyncio.ensure_future((await nodes(2)).call(MetadataRequest([]), 12))
-        await (await nodes(1)).call(MetadataRequest([]), 12)
+        held = asyncio.ensure_future((await nodes(2)).call(m.MetadataRequest([]), 12))
+        await (await nodes(1)).call(m.MetadataRequest([]), 12)
         await asyncio.to_thread(fault.wait_for_hits)
         assert not held.done()
     assert len((await held).brokers) == 3
@@ -418,7 +400,7 @@ async def test_a_share_partition_is_fetched_from_its_leader(nodes: Nodes) -> Non
     await nodes.create("t", [2, 3])
     topic_id = nodes.broker.topics.get("t").topic_id  # type: ignore[union-attr]
     topics = [FetchTopicOfShares(topic_id, [FetchPartitionOfShares(0)])]
-    request = ShareFetchRequest("g", "m", 0, 0, 1, 1000, 10, 10, topics=topics)
+    request = m.ShareFetchRequest("g", "m", 0, 0, 1, 1000, 10, 10, topics=topics)
     answer = await (await nodes(1)).call(request, 2)
     (part,) = answer.responses[0].partitions
     assert (part.error_code, part.current_leader.leader_id) == (NotLeaderOrFollower.code, 2)

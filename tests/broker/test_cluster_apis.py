@@ -8,14 +8,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from groupkeeper.broker import Broker
+from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.framing import request_class
-from groupkeeper.protocol.messages.api_versions_request import ApiVersionsRequest
-from groupkeeper.protocol.messages.create_topics_request import (
-    CreatableReplicaAssignment,
-    CreatableTopic,
-    CreateTopicsRequest,
-)
-from groupkeeper.protocol.messages.update_features_request import FeatureUpdateKey, UpdateFeaturesRequest
 from groupkeeper.protocol.primitives import Message
 
 if TYPE_CHECKING:
@@ -164,13 +158,13 @@ ALL_LEVELS = {
 
 
 async def levels(wire: "Wire") -> dict[str, int]:
-    answer = await wire.call(ApiVersionsRequest("test", "1"), 4)
+    answer = await wire.call(m.ApiVersionsRequest("test", "1"), 4)
     return {one.name: one.max_version_level for one in answer.finalized_features}
 
 
 async def update(wire: "Wire", name: str, level: int, upgrade_type: int = 1, **options: bool) -> tuple[int, str]:
-    request = UpdateFeaturesRequest(
-        feature_updates=[FeatureUpdateKey(name, level, upgrade_type=upgrade_type)], **options
+    request = m.UpdateFeaturesRequest(
+        feature_updates=[m.FeatureUpdateKey(name, level, upgrade_type=upgrade_type)], **options
     )
     answer = await wire.call(request, 2)
     return answer.error_code, answer.error_message or ""
@@ -214,7 +208,7 @@ async def test_features_change_for_good(start: Start, connect: Connect, tmp_path
     await broker.stop()
     wire = await connect(await start(directory=tmp_path, properties={"feature.transaction.version": "2"}))
     assert await levels(wire) == changed
-    answer = await wire.call(ApiVersionsRequest("test", "1"), 4)
+    answer = await wire.call(m.ApiVersionsRequest("test", "1"), 4)
     assert answer.finalized_features_epoch == 6
 
 
@@ -228,7 +222,7 @@ async def test_the_start_gives_features_their_levels(start: Start, connect: Conn
 
 
 async def replication(wire: "Wire", name: str, factor: int) -> tuple[int, int]:
-    (answer,) = (await wire.call(CreateTopicsRequest([CreatableTopic(name, 2, factor)]), 7)).topics
+    (answer,) = (await wire.call(m.CreateTopicsRequest([m.CreatableTopic(name, 2, factor)]), 7)).topics
     return answer.error_code, answer.replication_factor
 
 
@@ -239,6 +233,6 @@ async def test_replication_factors(start: Start, connect: Connect, wire: "Wire")
     assert await replication(lenient, "three", 3) == (0, 1)
     assert await replication(lenient, "none", 0) == (38, -1)
     # Nodes that aren't there stay an error: whoever names them means them.
-    topic = CreatableTopic("named", -1, -1, assignments=[CreatableReplicaAssignment(0, [1, 2, 3])])
-    (answer,) = (await lenient.call(CreateTopicsRequest([topic]), 7)).topics
+    topic = m.CreatableTopic("named", -1, -1, assignments=[m.CreatableReplicaAssignment(0, [1, 2, 3])])
+    (answer,) = (await lenient.call(m.CreateTopicsRequest([topic]), 7)).topics
     assert answer.error_code == 39

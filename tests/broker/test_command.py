@@ -12,16 +12,15 @@ import pytest
 from confluent_kafka.admin import AdminClient
 from tests.broker.started import MAIN, Begin, Started
 
-from groupkeeper.protocol.messages.metadata_request import MetadataRequest
-from groupkeeper.protocol.messages.metadata_response import MetadataResponse
+from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.record_batch import Record, iter_headers, write_batch
 
 
-async def answers(address: str) -> MetadataResponse:
+async def answers(address: str) -> m.MetadataResponse:
     from tests.broker.conftest import Wire
 
     wire = await Wire.open(address)
-    answer = await wire.call(MetadataRequest(None), 12)
+    answer = await wire.call(m.MetadataRequest(None), 12)
     await wire.close()
     return answer
 

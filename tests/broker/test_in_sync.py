@@ -9,15 +9,9 @@ from tests.broker.conftest import Start
 from tests.broker.nodes import Nodes, code_of, produce
 from tests.broker.nodes import placed as placed_at
 
+from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.errors import NotEnoughReplicas, NotLeaderOrFollower, RequestTimedOut
-from groupkeeper.protocol.messages.incremental_alter_configs_request import (
-    AlterableConfig,
-    AlterConfigsResource,
-    IncrementalAlterConfigsRequest,
-)
-from groupkeeper.protocol.messages.incremental_alter_configs_response import IncrementalAlterConfigsResponse
-from groupkeeper.protocol.messages.metadata_request import MetadataRequest
-from groupkeeper.protocol.messages.metadata_response import MetadataResponse
+from groupkeeper.protocol.messages.incremental_alter_configs_request import AlterableConfig, AlterConfigsResource
 
 
 async def placed(nodes: Nodes, topic: str = "t") -> tuple[int, int, list[int], list[int], list[int]]:
@@ -170,7 +164,7 @@ async def test_a_slow_node_gets_records_late(nodes: Nodes) -> None:
         assert code_of(await produce(await nodes(1), "t", b"a")) == 0
     assert loop.time() - began > 0.06
     began = loop.time()
-    await (await nodes(2)).call(MetadataRequest([]), 12, MetadataResponse)
+    await (await nodes(2)).call(m.MetadataRequest([]), 12)
     assert loop.time() - began > 0.02
     assert await placed(nodes) == (1, 0, [1, 2], [], [])
 
@@ -193,8 +187,8 @@ async def test_nothing_is_committed_while_too_few_are_in_sync(nodes: Nodes) -> N
     assert code_of(await produce(await nodes(1), "t", b"a", acks=1)) == 0
     assert await end(nodes, 1) == 0
     config = AlterableConfig("min.insync.replicas", 0, "1")
-    request = IncrementalAlterConfigsRequest([AlterConfigsResource(2, "t", [config])])
-    await (await nodes(1)).call(request, 1, IncrementalAlterConfigsResponse)
+    request = m.IncrementalAlterConfigsRequest([AlterConfigsResource(2, "t", [config])])
+    await (await nodes(1)).call(request, 1)
     assert await end(nodes, 1) == 1
 
 

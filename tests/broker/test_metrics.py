@@ -17,19 +17,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from groupkeeper.broker import Broker
 from groupkeeper.broker.meters import DeadLetters
 from groupkeeper.broker.observing.metrics_table import METRICS
-from groupkeeper.protocol.messages.join_group_request import JoinGroupRequest, JoinGroupRequestProtocol
-from groupkeeper.protocol.messages.metadata_request import MetadataRequest
-from groupkeeper.protocol.messages.offset_commit_request import (
-    OffsetCommitRequest,
-    OffsetCommitRequestPartition,
-    OffsetCommitRequestTopic,
-)
-from groupkeeper.protocol.messages.offset_delete_request import (
-    OffsetDeleteRequest,
-    OffsetDeleteRequestPartition,
-    OffsetDeleteRequestTopic,
-)
-from groupkeeper.protocol.messages.sync_group_request import SyncGroupRequest
+from groupkeeper.protocol import messages as m
 from groupkeeper.testing.background import BackgroundBroker
 
 if TYPE_CHECKING:
@@ -50,9 +38,9 @@ async def broker(start: Start) -> Broker:
 
 
 async def commit(wire: "Wire", group_id: str, *offsets: int, metadata: str = "") -> None:
-    parts = [OffsetCommitRequestPartition(index, offset, -1, metadata) for index, offset in enumerate(offsets)]
-    topics = [OffsetCommitRequestTopic("t", partitions=parts)]
-    await wire.call(OffsetCommitRequest(group_id, topics=topics), 9)
+    parts = [m.OffsetCommitRequestPartition(index, offset, -1, metadata) for index, offset in enumerate(offsets)]
+    topics = [m.OffsetCommitRequestTopic("t", partitions=parts)]
+    await wire.call(m.OffsetCommitRequest(group_id, topics=topics), 9)
 
 
 async def scraped(url: str) -> dict[str, dict[tuple[tuple[str, str], ...], float]]:
@@ -80,8 +68,8 @@ async def test_the_meters_of_kip_496(broker: Broker, wire: "Wire") -> None:
     assert value("offset-commit-count") == 4
     assert value("offset-commit-rate") > 0
     assert value("NumOffsets") == value("offset-count") == 3  # GT-02
-    topics = [OffsetDeleteRequestTopic("t", [OffsetDeleteRequestPartition(index) for index in (0, 1)])]
-    await wire.call(OffsetDeleteRequest("g", topics), 0)
+    topics = [m.OffsetDeleteRequestTopic("t", [m.OffsetDeleteRequestPartition(index) for index in (0, 1)])]
+    await wire.call(m.OffsetDeleteRequest("g", topics), 0)
     assert (value("offset-deletion-count"), value("NumOffsets")) == (2, 1)
     broker.topics.delete("t")
     assert (value("offset-deletion-count"), value("NumOffsets"), value("offset-expiration-count")) == (2, 0, 0)
@@ -94,11 +82,11 @@ async def test_the_meters_of_kip_496(broker: Broker, wire: "Wire") -> None:
 async def test_groups_by_state(broker: Broker, wire: "Wire") -> None:
     value = broker.metrics.value
     await commit(wire, "simple", 1)
-    protocols = [JoinGroupRequestProtocol("range", b"")]
-    request = JoinGroupRequest("g", 10_000, 60_000, "", "i", "consumer", protocols)
+    protocols = [m.JoinGroupRequestProtocol("range", b"")]
+    request = m.JoinGroupRequest("g", 10_000, 60_000, "", "i", "consumer", protocols)
     joined = await wire.call(request, 9)
     assert (value("NumGroups"), value("NumGroupsCompletingRebalance"), value("NumGroupsEmpty")) == (2, 1, 1)
-    await wire.call(SyncGroupRequest("g", 1, joined.member_id, None, "consumer", "range"), 5)
+    await wire.call(m.SyncGroupRequest("g", 1, joined.member_id, None, "consumer", "range"), 5)
     assert (value("NumGroupsStable"), value("group-completed-rebalance-count")) == (1, 1)
     assert (value("group-count", protocol="classic"), value("group-count", protocol="consumer")) == (2, 0)
 
@@ -110,7 +98,7 @@ async def test_a_partition_that_moves_takes_its_counts_with_it(broker: Broker, w
     with broker.faults.move_coordinator("g", away_ms=None):
         assert (value("NumGroups"), value("NumOffsets"), value("num-partitions", state="active")) == (0, 0, 3)
     while value("num-partitions", state="active") < 4:
-        await wire.call(MetadataRequest([]), 13)
+        await wire.call(m.MetadataRequest([]), 13)
     assert (value("NumGroups"), value("NumOffsets"), value("offset-commit-count")) == (1, 2, 2)
     assert value("partition-load-time-max") >= value("partition-load-time-avg") > 0
 

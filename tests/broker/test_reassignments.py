@@ -8,24 +8,9 @@ import pytest
 from tests.broker.nodes import PROPERTIES, Nodes, produce
 
 from groupkeeper.broker import Broker
+from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.errors import InvalidReplicaAssignment, InvalidReplicationFactor, NoReassignmentInProgress
-from groupkeeper.protocol.messages.alter_partition_reassignments_request import (
-    AlterPartitionReassignmentsRequest,
-    ReassignablePartition,
-    ReassignableTopic,
-)
-from groupkeeper.protocol.messages.alter_partition_reassignments_response import AlterPartitionReassignmentsResponse
-from groupkeeper.protocol.messages.incremental_alter_configs_request import (
-    AlterableConfig,
-    AlterConfigsResource,
-    IncrementalAlterConfigsRequest,
-)
-from groupkeeper.protocol.messages.incremental_alter_configs_response import IncrementalAlterConfigsResponse
-from groupkeeper.protocol.messages.list_partition_reassignments_request import (
-    ListPartitionReassignmentsRequest,
-    ListPartitionReassignmentsTopics,
-)
-from groupkeeper.protocol.messages.list_partition_reassignments_response import ListPartitionReassignmentsResponse
+from groupkeeper.protocol.messages.incremental_alter_configs_request import AlterableConfig, AlterConfigsResource
 
 
 async def test_partitions_get_other_replicas(nodes: Nodes) -> None:
@@ -34,11 +19,11 @@ async def test_partitions_get_other_replicas(nodes: Nodes) -> None:
     wire = await nodes(2)
 
     async def reassign(*replicas: int, may_resize: bool = True) -> int:
-        parts = [ReassignablePartition(0, list(replicas) or None)]
-        request = AlterPartitionReassignmentsRequest(
-            allow_replication_factor_change=may_resize, topics=[ReassignableTopic("t", parts)]
+        parts = [m.ReassignablePartition(0, list(replicas) or None)]
+        request = m.AlterPartitionReassignmentsRequest(
+            allow_replication_factor_change=may_resize, topics=[m.ReassignableTopic("t", parts)]
         )
-        answer = await wire.call(request, 1, AlterPartitionReassignmentsResponse)
+        answer = await wire.call(request, 1)
         return answer.responses[0].partitions[0].error_code
 
     async def placed() -> tuple[int, int, list[int]]:
@@ -46,8 +31,8 @@ async def test_partitions_get_other_replicas(nodes: Nodes) -> None:
         return part.leader_id, part.leader_epoch, list(part.replica_nodes)
 
     async def listed() -> list[tuple[list[int], ...]]:
-        request = ListPartitionReassignmentsRequest(topics=[ListPartitionReassignmentsTopics("t", [0])])
-        answer = await wire.call(request, 0, ListPartitionReassignmentsResponse)
+        request = m.ListPartitionReassignmentsRequest(topics=[m.ListPartitionReassignmentsTopics("t", [0])])
+        answer = await wire.call(request, 0)
         parts = [part for topic in answer.topics for part in topic.partitions]
         return [(list(one.replicas), list(one.adding_replicas), list(one.removing_replicas)) for one in parts]
 
@@ -100,9 +85,9 @@ async def test_a_reassignment_is_not_taken_back_where_that_would_lose_records(no
     wire = await nodes(2)
 
     async def reassign(replicas: list[int] | None) -> list[tuple[int, str | None]]:
-        topics = [ReassignableTopic(name, [ReassignablePartition(0, replicas)]) for name in ("t", "u")]
-        request = AlterPartitionReassignmentsRequest(topics=topics)
-        answer = await wire.call(request, 1, AlterPartitionReassignmentsResponse)
+        topics = [m.ReassignableTopic(name, [m.ReassignablePartition(0, replicas)]) for name in ("t", "u")]
+        request = m.AlterPartitionReassignmentsRequest(topics=topics)
+        answer = await wire.call(request, 1)
         return [(one.error_code, one.error_message) for topic in answer.responses for one in topic.partitions]
 
     assert await reassign([2, 3]) == [(0, None), (0, None)]
@@ -139,8 +124,8 @@ async def test_a_leader_that_returns_uncleanly_has_only_its_records_during_a_rea
 async def throttle(nodes: Nodes, rate: str | None) -> None:
     """Sets how many bytes in a second may be copied to node 2; None: as many as it can."""
     config = AlterableConfig("follower.replication.throttled.rate", 0 if rate else 1, rate)
-    request = IncrementalAlterConfigsRequest([AlterConfigsResource(4, "2", [config])])
-    answer = await (await nodes(2)).call(request, 1, IncrementalAlterConfigsResponse)
+    request = m.IncrementalAlterConfigsRequest([AlterConfigsResource(4, "2", [config])])
+    answer = await (await nodes(2)).call(request, 1)
     assert answer.responses[0].error_code == 0
 
 
@@ -148,9 +133,9 @@ async def test_a_reassignment_waits_while_it_is_throttled(nodes: Nodes) -> None:
     await nodes.create("t", [1], follower_replication_throttled_replicas="0:2")
     await produce(await nodes(1), "t", b"a")
     await throttle(nodes, "1")
-    parts = [ReassignablePartition(0, [2, 3])]
-    request = AlterPartitionReassignmentsRequest(topics=[ReassignableTopic("t", parts)])
-    await (await nodes(1)).call(request, 1, AlterPartitionReassignmentsResponse)
+    parts = [m.ReassignablePartition(0, [2, 3])]
+    request = m.AlterPartitionReassignmentsRequest(topics=[m.ReassignableTopic("t", parts)])
+    await (await nodes(1)).call(request, 1)
     part = await nodes.partition("t")
     assert (part.leader_id, list(part.replica_nodes), list(part.isr_nodes)) == (1, [2, 3, 1], [1, 3])
     await throttle(nodes, None)

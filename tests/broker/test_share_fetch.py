@@ -13,6 +13,7 @@ from tests.broker.conftest import Start, Wire
 from tests.broker.log.test_records import batch
 
 from groupkeeper.broker import Broker
+from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.errors import (
     NONE,
     InvalidRecordState,
@@ -25,21 +26,7 @@ from groupkeeper.protocol.errors import (
     UnknownTopicOrPartition,
 )
 from groupkeeper.protocol.messages import share_acknowledge_request, share_fetch_request
-from groupkeeper.protocol.messages.alter_share_group_offsets_request import (
-    AlterShareGroupOffsetsRequest,
-    AlterShareGroupOffsetsRequestPartition,
-    AlterShareGroupOffsetsRequestTopic,
-)
-from groupkeeper.protocol.messages.delete_records_request import (
-    DeleteRecordsPartition,
-    DeleteRecordsRequest,
-    DeleteRecordsTopic,
-)
-from groupkeeper.protocol.messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
-from groupkeeper.protocol.messages.share_acknowledge_request import ShareAcknowledgeRequest
-from groupkeeper.protocol.messages.share_fetch_request import ShareFetchRequest
-from groupkeeper.protocol.messages.share_fetch_response import PartitionData, ShareFetchResponse
-from groupkeeper.protocol.messages.share_group_heartbeat_request import ShareGroupHeartbeatRequest
+from groupkeeper.protocol.messages.share_fetch_response import PartitionData
 from groupkeeper.protocol.record_batch import iter_headers
 
 ACCEPT, RELEASE, REJECT, RENEW = 1, 2, 3, 4
@@ -72,7 +59,7 @@ class Consumer:
         async with asyncio.timeout(20):
             while True:
                 names = [topic] if epoch == 0 else None
-                beat = ShareGroupHeartbeatRequest("g", member_id, epoch, None, names)
+                beat = m.ShareGroupHeartbeatRequest("g", member_id, epoch, None, names)
                 answer = await wire.call(beat, 1)
                 assert answer.error_code == NONE, answer.error_message
                 epoch = answer.member_epoch
@@ -89,10 +76,10 @@ class Consumer:
         is_strict: bool = False,
         epoch: int | None = None,
         is_renewal: bool = False,
-    ) -> ShareFetchResponse:
+    ) -> m.ShareFetchResponse:
         batches = [share_fetch_request.AcknowledgementBatch(first, last, [kind]) for first, last, kind in said]
         part = share_fetch_request.FetchPartition(0, acknowledgement_batches=batches)
-        request = ShareFetchRequest(
+        request = m.ShareFetchRequest(
             "g",
             self.member_id,
             self.epoch if epoch is None else epoch,
@@ -126,7 +113,7 @@ class Consumer:
         batches = [share_acknowledge_request.AcknowledgementBatch(first, last, [kind]) for first, last, kind in said]
         part = share_acknowledge_request.AcknowledgePartition(0, batches)
         topic = share_acknowledge_request.AcknowledgeTopic(self.topic_id, [part])
-        request = ShareAcknowledgeRequest("g", self.member_id, self.epoch if epoch is None else epoch, topics=[topic])
+        request = m.ShareAcknowledgeRequest("g", self.member_id, self.epoch if epoch is None else epoch, topics=[topic])
         answer = await self.wire.call(request, 2)
         if answer.error_code:
             return answer.error_code
@@ -275,11 +262,11 @@ async def test_deleted_records_and_topics(broker: Broker) -> None:
     wire, topic_id = await queue(broker)
     alice = await Consumer.join(broker, topic_id)
     assert await alice.take() == [(0, 9, 1)]
-    deletion = DeleteRecordsRequest([DeleteRecordsTopic("t", [DeleteRecordsPartition(0, 6)])], 1000)
+    deletion = m.DeleteRecordsRequest([m.DeleteRecordsTopic("t", [m.DeleteRecordsPartition(0, 6)])], 1000)
     await wire.call(deletion, 2)
     assert await alice.say([(0, 7, RELEASE)]) == NONE
     assert await alice.take() == [(6, 7, 2)]
-    await wire.call(DeleteTopicsRequest([DeleteTopicState("t", b"\0" * 16)]), 6)
+    await wire.call(m.DeleteTopicsRequest([m.DeleteTopicState("t", b"\0" * 16)]), 6)
     assert await alice.say([(6, 7, ACCEPT)]) == UnknownTopicId.code
     assert (await alice.fetch()).error_code == UnknownTopicOrPartition.code
 
@@ -301,11 +288,11 @@ async def test_a_member_that_left_sees_altered_offsets(broker: Broker) -> None:
     _, topic_id = await queue(broker)  # GS-17
     alice = await Consumer.join(broker, topic_id)
     assert await alice.take() == [(0, 9, 1)]
-    leave = ShareGroupHeartbeatRequest("g", alice.member_id, -1)
+    leave = m.ShareGroupHeartbeatRequest("g", alice.member_id, -1)
     assert (await alice.wire.call(leave, 1)).error_code == NONE
     for offset in (4, 5):  # the second time at the same group epoch
-        part = AlterShareGroupOffsetsRequestPartition(0, offset)
-        alter = AlterShareGroupOffsetsRequest("g", [AlterShareGroupOffsetsRequestTopic("t", [part])])
+        part = m.AlterShareGroupOffsetsRequestPartition(0, offset)
+        alter = m.AlterShareGroupOffsetsRequest("g", [m.AlterShareGroupOffsetsRequestTopic("t", [part])])
         altered = await alice.wire.call(alter, 0)
         assert altered.responses[0].partitions[0].error_code == NONE
         assert await alice.say([(0, 9, ACCEPT)]) == UnknownTopicOrPartition.code
@@ -347,7 +334,7 @@ async def test_a_topic_that_is_made_again_begins_anew(broker: Broker) -> None:
     alice = await Consumer.join(broker, topic_id)
     assert await alice.take() == [(0, 9, 1)]
     assert await alice.say([(0, 9, ACCEPT)]) == NONE
-    await wire.call(DeleteTopicsRequest([DeleteTopicState("t", b"\0" * 16)]), 6)
+    await wire.call(m.DeleteTopicsRequest([m.DeleteTopicState("t", b"\0" * 16)]), 6)
     again = await wire.create("t")
     assert (await wire.produce("t", batch(4))).error_code == NONE
     bob = await Consumer.join(broker, again)
@@ -367,7 +354,7 @@ async def test_the_share_coordinator_counts_its_writes(broker: Broker) -> None: 
     assert value("write-total") == before + 1
     assert value("write-rate") > 0
     assert value("write-latency-max") >= value("write-latency-avg") > 0
-    deletion = DeleteTopicsRequest([DeleteTopicState("t", b"\0" * 16)])
+    deletion = m.DeleteTopicsRequest([m.DeleteTopicState("t", b"\0" * 16)])
     await wire.call(deletion, 6)
     assert value("write-total") == before + 2
 

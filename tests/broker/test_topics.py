@@ -9,51 +9,12 @@ from groupkeeper.broker import Broker
 from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import NewTopic, OffsetAndMetadata, TopicPartition
 from groupkeeper.protocol import errors
+from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.messages.alter_configs_request import AlterableConfig as PlainConfig
-from groupkeeper.protocol.messages.alter_configs_request import AlterConfigsRequest
 from groupkeeper.protocol.messages.alter_configs_request import AlterConfigsResource as PlainResource
-from groupkeeper.protocol.messages.create_partitions_request import (
-    CreatePartitionsAssignment,
-    CreatePartitionsRequest,
-    CreatePartitionsTopic,
-)
-from groupkeeper.protocol.messages.create_topics_request import (
-    CreatableReplicaAssignment,
-    CreatableTopic,
-    CreatableTopicConfig,
-    CreateTopicsRequest,
-)
-from groupkeeper.protocol.messages.delete_records_request import (
-    DeleteRecordsPartition,
-    DeleteRecordsRequest,
-    DeleteRecordsTopic,
-)
-from groupkeeper.protocol.messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
-from groupkeeper.protocol.messages.describe_cluster_request import DescribeClusterRequest
-from groupkeeper.protocol.messages.describe_configs_request import DescribeConfigsRequest, DescribeConfigsResource
-from groupkeeper.protocol.messages.describe_configs_response import DescribeConfigsResult
-from groupkeeper.protocol.messages.describe_log_dirs_request import DescribableLogDirTopic, DescribeLogDirsRequest
-from groupkeeper.protocol.messages.describe_producers_request import DescribeProducersRequest
 from groupkeeper.protocol.messages.describe_producers_request import TopicRequest as ProducersTopic
-from groupkeeper.protocol.messages.describe_topic_partitions_request import (
-    Cursor,
-    DescribeTopicPartitionsRequest,
-    TopicRequest,
-)
-from groupkeeper.protocol.messages.describe_topic_partitions_response import DescribeTopicPartitionsResponse
-from groupkeeper.protocol.messages.incremental_alter_configs_request import (
-    AlterableConfig,
-    AlterConfigsResource,
-    IncrementalAlterConfigsRequest,
-)
-from groupkeeper.protocol.messages.list_partition_reassignments_request import ListPartitionReassignmentsRequest
-from groupkeeper.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
-from groupkeeper.protocol.messages.metadata_response import MetadataResponseTopic
-from groupkeeper.protocol.messages.offset_for_leader_epoch_request import (
-    OffsetForLeaderEpochRequest,
-    OffsetForLeaderPartition,
-    OffsetForLeaderTopic,
-)
+from groupkeeper.protocol.messages.describe_topic_partitions_request import Cursor, TopicRequest
+from groupkeeper.protocol.messages.incremental_alter_configs_request import AlterableConfig, AlterConfigsResource
 from groupkeeper.protocol.record_batch import Record, write_batch
 
 if TYPE_CHECKING:
@@ -66,16 +27,16 @@ TOPIC, BROKER, GROUP = 2, 4, 32
 
 async def metadata(
     wire: "Wire", *names: str, version: int = 12, may_create: bool = True
-) -> list[MetadataResponseTopic]:
-    topics = [MetadataRequestTopic(name=name) for name in names]
-    return list((await wire.call(MetadataRequest(topics, may_create), version)).topics)
+) -> list[m.MetadataResponseTopic]:
+    topics = [m.MetadataRequestTopic(name=name) for name in names]
+    return list((await wire.call(m.MetadataRequest(topics, may_create), version)).topics)
 
 
 class TestMetadata:
     @pytest.mark.parametrize("version", range(14))
     async def test_every_version(self, wire: "Wire", broker: Broker, version: int) -> None:
         topic_id = await wire.create("t", 3)
-        request = MetadataRequest([MetadataRequestTopic(name="t")])
+        request = m.MetadataRequest([m.MetadataRequestTopic(name="t")])
         answer = await wire.call(request, version)
         (node,) = answer.brokers
         assert f"{node.host}:{node.port}" == broker.bootstrap_servers
@@ -91,18 +52,18 @@ class TestMetadata:
         await wire.create("b")
         await wire.create("a")
         for version, wanted, found in ((0, (), ["a", "b"]), (1, None, ["a", "b"]), (1, (), []), (12, None, ["a", "b"])):
-            answer = await wire.call(MetadataRequest(wanted), version)
+            answer = await wire.call(m.MetadataRequest(wanted), version)
             assert [topic.name for topic in answer.topics] == found
 
     async def test_by_id(self, wire: "Wire") -> None:
         topic_id = await wire.create("t")
-        wanted = [MetadataRequestTopic(topic_id, None), MetadataRequestTopic(b"\x01" * 16, None)]
-        answer = await wire.call(MetadataRequest(wanted, False), 12)
+        wanted = [m.MetadataRequestTopic(topic_id, None), m.MetadataRequestTopic(b"\x01" * 16, None)]
+        answer = await wire.call(m.MetadataRequest(wanted, False), 12)
         assert [(topic.name, topic.error_code) for topic in answer.topics] == [
             (None, errors.UnknownTopicId.code),
             ("t", 0),
         ]
-        refused = await wire.call(MetadataRequest([MetadataRequestTopic(topic_id, None)]), 10)
+        refused = await wire.call(m.MetadataRequest([m.MetadataRequestTopic(topic_id, None)]), 10)
         assert refused.topics[0].error_code == errors.InvalidRequest.code
 
     async def test_topics_are_made_for_those_who_ask(self, start: Start, connect: Connect) -> None:
@@ -131,22 +92,22 @@ class TestMetadata:
     ) -> None:
         wire = await connect(await start())
         await wire.create("t")
-        await wire.call(DeleteTopicsRequest(topic_names=["t"]), 5)
+        await wire.call(m.DeleteTopicsRequest(topic_names=["t"]), 5)
         assert (await metadata(wire, "t"))[0].error_code == errors.UnknownTopicOrPartition.code
         await wire.create("t")  # whoever means it, may
 
         wire = await connect(await start(properties={"groupkeeper.auto.create.grace.ms": "0"}))
         await wire.create("t")
-        await wire.call(DeleteTopicsRequest(topic_names=["t"]), 5)
+        await wire.call(m.DeleteTopicsRequest(topic_names=["t"]), 5)
         while (await metadata(wire, "t"))[0].error_code:
             pass
 
     async def test_authorized_operations(self, wire: "Wire") -> None:
         await wire.create("t")
-        wanted = [MetadataRequestTopic(name="t")]
-        answer = await wire.call(MetadataRequest(wanted, False, True, True), 10)
+        wanted = [m.MetadataRequestTopic(name="t")]
+        answer = await wire.call(m.MetadataRequest(wanted, False, True, True), 10)
         assert (answer.cluster_authorized_operations, answer.topics[0].topic_authorized_operations) == (8096, 3576)
-        answer = await wire.call(MetadataRequest(wanted, False), 10)
+        answer = await wire.call(m.MetadataRequest(wanted, False), 10)
         assert answer.topics[0].topic_authorized_operations == -(2**31)
 
     async def test_internal_topics_are_marked(self, wire: "Wire") -> None:
@@ -157,7 +118,7 @@ class TestMetadata:
 class TestCreateTopics:
     @pytest.mark.parametrize("version", range(2, 8))
     async def test_every_version(self, wire: "Wire", version: int) -> None:
-        answer = await wire.call(CreateTopicsRequest([CreatableTopic("t", 2, 1)]), version)
+        answer = await wire.call(m.CreateTopicsRequest([m.CreatableTopic("t", 2, 1)]), version)
         (topic,) = answer.topics
         assert (topic.name, topic.error_code, topic.error_message) == ("t", 0, None)
         if version >= 5:
@@ -168,64 +129,72 @@ class TestCreateTopics:
     @pytest.mark.parametrize(
         ("topic", "code", "message"),
         [
-            (CreatableTopic("there", 1, 1), 36, "Topic 'there' already exists."),
+            (m.CreatableTopic("there", 1, 1), 36, "Topic 'there' already exists."),
             (
-                CreatableTopic("__cluster_metadata", 1, 1),
+                m.CreatableTopic("__cluster_metadata", 1, 1),
                 errors.InvalidRequest.code,
                 "Creation of internal topic __cluster_metadata is prohibited.",
             ),
             (
-                CreatableTopic("a b", 1, 1),
+                m.CreatableTopic("a b", 1, 1),
                 17,
                 "Topic name is invalid: 'a b' contains one or more characters other than",
             ),
-            (CreatableTopic("", 1, 1), 17, "Topic name is invalid: the empty string is not allowed"),
-            (CreatableTopic("t", 0, 1), 37, "Number of partitions was set to an invalid non-positive value."),
-            (CreatableTopic("t", -2, 1), 37, "Number of partitions was set to an invalid non-positive value."),
+            (m.CreatableTopic("", 1, 1), 17, "Topic name is invalid: the empty string is not allowed"),
+            (m.CreatableTopic("t", 0, 1), 37, "Number of partitions was set to an invalid non-positive value."),
+            (m.CreatableTopic("t", -2, 1), 37, "Number of partitions was set to an invalid non-positive value."),
             (
-                CreatableTopic("t", 1, 0),
+                m.CreatableTopic("t", 1, 0),
                 38,
                 "Replication factor must be larger than 0, or -1 to use the default value.",
             ),
             (
-                CreatableTopic("t", 1, 3),
+                m.CreatableTopic("t", 1, 3),
                 38,
                 "Unable to replicate the partition 3 time(s): The target replication factor",
             ),
             (
-                CreatableTopic("t", 1, 1, configs=[CreatableTopicConfig("nonsense", "1")]),
+                m.CreatableTopic("t", 1, 1, configs=[m.CreatableTopicConfig("nonsense", "1")]),
                 40,
                 "Unknown topic config name: nonsense",
             ),
             (
-                CreatableTopic("t", 1, 1, configs=[CreatableTopicConfig("retention.ms", "x")]),
+                m.CreatableTopic("t", 1, 1, configs=[m.CreatableTopicConfig("retention.ms", "x")]),
                 40,
                 "Invalid value x for configuration retention.ms: Not a number of type LONG",
             ),
             (
-                CreatableTopic("t", 1, 1, configs=[CreatableTopicConfig("retention.ms", None)]),
+                m.CreatableTopic("t", 1, 1, configs=[m.CreatableTopicConfig("retention.ms", None)]),
                 40,
                 "Null value not supported for topic configs: retention.ms",
             ),
             (
-                CreatableTopic("t", -1, -1, [CreatableReplicaAssignment(0, [2])]),
+                m.CreatableTopic("t", -1, -1, [m.CreatableReplicaAssignment(0, [2])]),
                 39,
                 "The manual partition assignment includes broker 2, but no such broker is registered.",
             ),
             (
-                CreatableTopic("t", -1, -1, [CreatableReplicaAssignment(1, [1])]),
+                m.CreatableTopic("t", -1, -1, [m.CreatableReplicaAssignment(1, [1])]),
                 39,
                 "partitions should be a consecutive 0-based integer sequence",
             ),
-            (CreatableTopic("t", -1, -1, [CreatableReplicaAssignment(0, [])]), 39, "an empty replica list"),
-            (CreatableTopic("t", -1, -1, [CreatableReplicaAssignment(0, [1, 1])]), 39, "the broker 1 more than once"),
-            (CreatableTopic("t", 1, -1, [CreatableReplicaAssignment(0, [1])]), 42, "numPartitions was not set to -1"),
-            (CreatableTopic("t", -1, 1, [CreatableReplicaAssignment(0, [1])]), 42, "factor was not set to -1"),
+            (m.CreatableTopic("t", -1, -1, [m.CreatableReplicaAssignment(0, [])]), 39, "an empty replica list"),
+            (
+                m.CreatableTopic("t", -1, -1, [m.CreatableReplicaAssignment(0, [1, 1])]),
+                39,
+                "the broker 1 more than once",
+            ),
+            (
+                m.CreatableTopic("t", 1, -1, [m.CreatableReplicaAssignment(0, [1])]),
+                42,
+                "numPartitions was not set to -1",
+            ),
+            (m.CreatableTopic("t", -1, 1, [m.CreatableReplicaAssignment(0, [1])]), 42, "factor was not set to -1"),
         ],
     )
-    async def test_refusals(self, wire: "Wire", topic: CreatableTopic, code: int, message: str) -> None:
+    async def test_refusals(self, wire: "Wire", topic: m.CreatableTopic, code: int, message: str) -> None:
         await wire.create("there")
-        answer = await wire.call(CreateTopicsRequest([topic, CreatableTopic("other", 1, 1)]), 7)
+        answer = await wire.call(m.CreateTopicsRequest([topic, m.CreatableTopic("other", 1, 1)]), 7)
         assert answer.topics[0].error_code == code
         assert message in str(answer.topics[0].error_message)
         assert answer.topics[1].error_code == 0
@@ -233,20 +202,20 @@ class TestCreateTopics:
     async def test_defaults_and_assignments(self, start: Start, connect: Connect) -> None:
         wire = await connect(await start(properties={"num.partitions": "3"}))
         topics = [
-            CreatableTopic("defaults", -1, -1),
-            CreatableTopic("assigned", -1, -1, [CreatableReplicaAssignment(index, [1]) for index in (1, 0)]),
+            m.CreatableTopic("defaults", -1, -1),
+            m.CreatableTopic("assigned", -1, -1, [m.CreatableReplicaAssignment(index, [1]) for index in (1, 0)]),
         ]
-        answer = await wire.call(CreateTopicsRequest(topics), 7)
+        answer = await wire.call(m.CreateTopicsRequest(topics), 7)
         assert [topic.num_partitions for topic in answer.topics] == [3, 2]
 
     async def test_only_validating_makes_nothing(self, wire: "Wire") -> None:
-        request = CreateTopicsRequest([CreatableTopic("t", 2, 1)], 1000, True)
+        request = m.CreateTopicsRequest([m.CreatableTopic("t", 2, 1)], 1000, True)
         assert (await wire.call(request, 7)).topics[0].error_code == 0
         assert (await metadata(wire, "t", may_create=False))[0].error_code == errors.UnknownTopicOrPartition.code
 
     async def test_a_name_twice(self, wire: "Wire") -> None:
-        topics = [CreatableTopic("t", 1, 1), CreatableTopic("t", 1, 1), CreatableTopic("u", 1, 1)]
-        answer = await wire.call(CreateTopicsRequest(topics), 7)
+        topics = [m.CreatableTopic("t", 1, 1), m.CreatableTopic("t", 1, 1), m.CreatableTopic("u", 1, 1)]
+        answer = await wire.call(m.CreateTopicsRequest(topics), 7)
         assert [(topic.name, topic.error_code) for topic in answer.topics] == [("u", 0), ("t", 42)]
 
 
@@ -255,8 +224,8 @@ class TestDeleteTopics:
     async def test_every_version(self, wire: "Wire", version: int) -> None:
         await wire.create("t")
         names = ["t", "nope"]
-        request = DeleteTopicsRequest(
-            [DeleteTopicState(name) for name in names] if version >= 6 else (), () if version >= 6 else names
+        request = m.DeleteTopicsRequest(
+            [m.DeleteTopicState(name) for name in names] if version >= 6 else (), () if version >= 6 else names
         )
         answer = await wire.call(request, version)
         assert [(topic.name, topic.error_code) for topic in answer.responses] == [("t", 0), ("nope", 3)]
@@ -265,18 +234,18 @@ class TestDeleteTopics:
     async def test_by_id_and_refusals(self, wire: "Wire") -> None:
         topic_id = await wire.create("t")
         states = [
-            DeleteTopicState(None, topic_id),
-            DeleteTopicState(None, b"\x01" * 16),
-            DeleteTopicState(None),
-            DeleteTopicState("t", topic_id),
+            m.DeleteTopicState(None, topic_id),
+            m.DeleteTopicState(None, b"\x01" * 16),
+            m.DeleteTopicState(None),
+            m.DeleteTopicState("t", topic_id),
         ]
-        answer = await wire.call(DeleteTopicsRequest(states), 6)
+        answer = await wire.call(m.DeleteTopicsRequest(states), 6)
         codes = [topic.error_code for topic in answer.responses]
         assert codes == [0, errors.UnknownTopicId.code, errors.InvalidRequest.code, errors.InvalidRequest.code]
 
     async def test_a_name_twice(self, wire: "Wire") -> None:
         await wire.create("t")
-        answer = await wire.call(DeleteTopicsRequest(topic_names=["t", "t"]), 5)
+        answer = await wire.call(m.DeleteTopicsRequest(topic_names=["t", "t"]), 5)
         assert [(one.name, one.error_code, one.error_message) for one in answer.responses] == [
             ("t", 42, "Duplicate topic name.")
         ]
@@ -284,7 +253,7 @@ class TestDeleteTopics:
     async def test_when_the_broker_forbids_it(self, start: Start, connect: Connect) -> None:
         wire = await connect(await start(properties={"delete.topic.enable": "false"}))
         await wire.create("t")
-        answer = await wire.call(DeleteTopicsRequest(topic_names=["t"]), 5)
+        answer = await wire.call(m.DeleteTopicsRequest(topic_names=["t"]), 5)
         assert answer.responses[0].error_code == errors.TopicDeletionDisabled.code
 
 
@@ -307,16 +276,16 @@ class TestTooManyPartitions:
         ],
     )
     async def test_of_topics(self, wire: "Wire", counts: tuple[int, ...], message: str | None) -> None:
-        topics = [CreatableTopic(f"t{number}", count, 1) for number, count in enumerate(counts)]
-        answer = await wire.call(CreateTopicsRequest(topics, 30_000, validate_only=True), 7)
+        topics = [m.CreatableTopic(f"t{number}", count, 1) for number, count in enumerate(counts)]
+        answer = await wire.call(m.CreateTopicsRequest(topics, 30_000, validate_only=True), 7)
         code = 0 if message is None else errors.PolicyViolation.code
         assert [(one.error_code, one.error_message) for one in answer.topics] == [(code, message)] * len(counts)
 
     async def test_of_topics_that_grow(self, wire: "Wire") -> None:
         for name in ("t", "u"):
             await wire.create(name)
-        topics = [CreatePartitionsTopic(name, count, None) for name, count in (("t", 6_000), ("u", 6_000))]
-        request = CreatePartitionsRequest(topics, 30_000, validate_only=True)
+        topics = [m.CreatePartitionsTopic(name, count, None) for name, count in (("t", 6_000), ("u", 6_000))]
+        request = m.CreatePartitionsRequest(topics, 30_000, validate_only=True)
         answer = await wire.call(request, 3)
         assert [(one.error_code, one.error_message) for one in answer.results] == [(0, None), (44, self.BATCH)]
 
@@ -324,8 +293,8 @@ class TestTooManyPartitions:
 class TestDescribeTopicPartitions:
     async def ask(
         self, wire: "Wire", *names: str, limit: int = 2000, cursor: Cursor | None = None
-    ) -> DescribeTopicPartitionsResponse:
-        request = DescribeTopicPartitionsRequest([TopicRequest(name) for name in names], limit, cursor)
+    ) -> m.DescribeTopicPartitionsResponse:
+        request = m.DescribeTopicPartitionsRequest([TopicRequest(name) for name in names], limit, cursor)
         return await wire.call(request, 0)
 
     async def test_known_unknown_and_impossible_topics(self, wire: "Wire") -> None:
@@ -360,8 +329,8 @@ class TestPartitionsAndRecords:
     async def grow(
         self, wire: "Wire", count: int, assignments: list[list[int]] | None = None
     ) -> tuple[int, str | None]:
-        given = None if assignments is None else [CreatePartitionsAssignment(ids) for ids in assignments]
-        request = CreatePartitionsRequest([CreatePartitionsTopic("t", count, given)], 1000)
+        given = None if assignments is None else [m.CreatePartitionsAssignment(ids) for ids in assignments]
+        request = m.CreatePartitionsRequest([m.CreatePartitionsTopic("t", count, given)], 1000)
         (result,) = (await wire.call(request, 3)).results
         return result.error_code, result.error_message
 
@@ -381,7 +350,7 @@ class TestPartitionsAndRecords:
         await wire.produce("t", write_batch([Record(None, b"v", timestamp=stamp) for stamp in range(10)]))
 
         async def delete(offset: int, topic: str = "t") -> tuple[int, int]:
-            request = DeleteRecordsRequest([DeleteRecordsTopic(topic, [DeleteRecordsPartition(0, offset)])], 1000)
+            request = m.DeleteRecordsRequest([m.DeleteRecordsTopic(topic, [m.DeleteRecordsPartition(0, offset)])], 1000)
             (part,) = (await wire.call(request, 2)).topics[0].partitions
             return part.error_code, part.low_watermark
 
@@ -397,7 +366,7 @@ class TestPartitionsAndRecords:
 
     async def test_a_compacted_topic_keeps_its_records(self, wire: "Wire") -> None:
         await wire.create("t", cleanup_policy="compact")
-        request = DeleteRecordsRequest([DeleteRecordsTopic("t", [DeleteRecordsPartition(0, 0)])], 1000)
+        request = m.DeleteRecordsRequest([m.DeleteRecordsTopic("t", [m.DeleteRecordsPartition(0, 0)])], 1000)
         (part,) = (await wire.call(request, 2)).topics[0].partitions
         assert part.error_code == errors.PolicyViolation.code
 
@@ -405,30 +374,30 @@ class TestPartitionsAndRecords:
         await wire.create("t")
         await wire.produce("t", write_batch([Record(None, b"v", timestamp=1)]))
         parts = [
-            OffsetForLeaderPartition(0, -1, 0),
-            OffsetForLeaderPartition(0, 5, 0),
-            OffsetForLeaderPartition(9, -1, 0),
+            m.OffsetForLeaderPartition(0, -1, 0),
+            m.OffsetForLeaderPartition(0, 5, 0),
+            m.OffsetForLeaderPartition(9, -1, 0),
         ]
         for version in (2, 3, 4):
-            request = OffsetForLeaderEpochRequest(-2 if version == 2 else -1, [OffsetForLeaderTopic("t", parts)])
+            request = m.OffsetForLeaderEpochRequest(-2 if version == 2 else -1, [m.OffsetForLeaderTopic("t", parts)])
             answer = await wire.call(request, version)
             found = [(one.error_code, one.leader_epoch, one.end_offset) for one in answer.topics[0].partitions]
             assert found == [(0, 0, 1), (errors.UnknownLeaderEpoch.code, -1, -1), (3, -1, -1)]
 
     async def test_nothing_is_ever_reassigned(self, wire: "Wire") -> None:
-        answer = await wire.call(ListPartitionReassignmentsRequest(), 0)
+        answer = await wire.call(m.ListPartitionReassignmentsRequest(), 0)
         assert (answer.error_code, list(answer.topics)) == (0, [])
 
 
 class TestSettings:
     async def describe(
         self, wire: "Wire", kind: int, name: str, *keys: str, synonyms: bool = True
-    ) -> DescribeConfigsResult:
-        resource = DescribeConfigsResource(kind, name, list(keys) or None)
-        return (await wire.call(DescribeConfigsRequest([resource], synonyms), 4)).results[0]
+    ) -> m.DescribeConfigsResult:
+        resource = m.DescribeConfigsResource(kind, name, list(keys) or None)
+        return (await wire.call(m.DescribeConfigsRequest([resource], synonyms), 4)).results[0]
 
     async def alter(self, wire: "Wire", *configs: AlterableConfig, name: str = "t") -> tuple[int, str | None]:
-        request = IncrementalAlterConfigsRequest([AlterConfigsResource(TOPIC, name, configs)])
+        request = m.IncrementalAlterConfigsRequest([AlterConfigsResource(TOPIC, name, configs)])
         (response,) = (await wire.call(request, 1)).responses
         return response.error_code, response.error_message
 
@@ -496,7 +465,7 @@ class TestSettings:
 
         async def replace(name: str, value: str | None, kind: int = TOPIC, topic: str = "t") -> int:
             resource = PlainResource(kind, topic, [PlainConfig(name, value)])
-            answer = await wire.call(AlterConfigsRequest([resource]), version)
+            answer = await wire.call(m.AlterConfigsRequest([resource]), version)
             return answer.responses[0].error_code
 
         assert await replace("retention.ms", "7") == 0
@@ -532,8 +501,8 @@ class TestLogs:
         await wire.create("t", 2)
         records = write_batch([Record(None, b"v", timestamp=1)])
         await wire.produce("t", records, partition=1)
-        for wanted in (None, [DescribableLogDirTopic("t", [0, 1, 7]), DescribableLogDirTopic("nope", [0])]):
-            answer = await wire.call(DescribeLogDirsRequest(wanted), version)
+        for wanted in (None, [m.DescribableLogDirTopic("t", [0, 1, 7]), m.DescribableLogDirTopic("nope", [0])]):
+            answer = await wire.call(m.DescribeLogDirsRequest(wanted), version)
             (directory,) = answer.results
             assert directory.log_dir == broker.storage_path
             assert [(topic.name, [part.partition_size for part in topic.partitions]) for topic in directory.topics] == [
@@ -547,7 +516,7 @@ class TestLogs:
         stamp = 1_600_000_000_000
         records = [Record(None, b"v", timestamp=stamp)] * 3
         await wire.produce("t", write_batch(records, producer_id=9, producer_epoch=2, base_sequence=4))
-        request = DescribeProducersRequest([ProducersTopic("t", [0, 1])])
+        request = m.DescribeProducersRequest([ProducersTopic("t", [0, 1])])
         answer = await wire.call(request, 0)
         known, unknown = answer.topics[0].partitions
         (producer,) = known.active_producers
@@ -559,7 +528,7 @@ class TestLogs:
 class TestDescribeCluster:
     @pytest.mark.parametrize("version", range(3))
     async def test_every_version(self, wire: "Wire", broker: Broker, version: int) -> None:
-        answer = await wire.call(DescribeClusterRequest(True), version)
+        answer = await wire.call(m.DescribeClusterRequest(True), version)
         assert answer.cluster_id == broker.cluster_id
         assert [f"{node.host}:{node.port}" for node in answer.brokers] == [broker.bootstrap_servers]
         assert (answer.controller_id, answer.cluster_authorized_operations) == (1, 8096)
@@ -568,7 +537,7 @@ class TestDescribeCluster:
         ("kind", "code"), [(2, errors.MismatchedEndpointType.code), (9, errors.UnsupportedEndpointType.code)]
     )
     async def test_other_endpoints(self, wire: "Wire", kind: int, code: int) -> None:
-        answer = await wire.call(DescribeClusterRequest(False, kind), 1)
+        answer = await wire.call(m.DescribeClusterRequest(False, kind), 1)
         assert answer.error_code == code
 
 

@@ -18,23 +18,15 @@ from groupkeeper.coordinator.streams.description import asks_for_description
 from groupkeeper.coordinator.streams.group import StreamsGroup
 from groupkeeper.coordinator.streams.step import StreamsStep
 from groupkeeper.coordinator.streams.topology import StatusCode, TopologyRecord, Trouble
-from groupkeeper.protocol.messages.delete_groups_request import DeleteGroupsRequest
-from groupkeeper.protocol.messages.streams_group_describe_request import StreamsGroupDescribeRequest
+from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.messages.streams_group_describe_response import DescribedGroup
-from groupkeeper.protocol.messages.streams_group_heartbeat_request import (
-    StreamsGroupHeartbeatRequest,
-    Subtopology,
-    Topology,
-)
-from groupkeeper.protocol.messages.streams_group_heartbeat_response import StreamsGroupHeartbeatResponse
+from groupkeeper.protocol.messages.streams_group_heartbeat_request import Subtopology, Topology
 from groupkeeper.protocol.messages.streams_group_topology_description_update_request import (
-    StreamsGroupTopologyDescriptionUpdateRequest,
     TopologyDescription,
     TopologyDescriptionGlobalStore,
     TopologyDescriptionNode,
     TopologyDescriptionSubtopology,
 )
-from groupkeeper.protocol.messages.streams_group_topology_value import StreamsGroupTopologyValue
 
 PLUGIN = "org.apache.kafka.server.streams.InMemoryTopologyDescriptionPlugin"
 KEY = "group.streams.topology.description.plugin.class"
@@ -60,8 +52,8 @@ async def peer(tmp_path: Path) -> AsyncIterator[Peer]:
         yield Peer(broker)
 
 
-async def beat(peer: Peer, epoch: int, version: int = 1) -> StreamsGroupHeartbeatResponse:
-    request = StreamsGroupHeartbeatRequest("g", "m", epoch)
+async def beat(peer: Peer, epoch: int, version: int = 1) -> m.StreamsGroupHeartbeatResponse:
+    request = m.StreamsGroupHeartbeatRequest("g", "m", epoch)
     if epoch == 0:
         request.rebalance_timeout_ms, request.process_id = 1000, "p"
         request.topology = Topology(0, [Subtopology("0", ["t"])])
@@ -72,13 +64,13 @@ async def beat(peer: Peer, epoch: int, version: int = 1) -> StreamsGroupHeartbea
 async def tell(
     peer: Peer, description: TopologyDescription = GIVEN, member_id: str = "m", epoch: int = 0, group_id: str = "g"
 ) -> tuple[int, str | None]:
-    request = StreamsGroupTopologyDescriptionUpdateRequest(group_id, member_id, epoch, description)
+    request = m.StreamsGroupTopologyDescriptionUpdateRequest(group_id, member_id, epoch, description)
     answer = await peer.ask(request, 0)
     return answer.error_code, answer.error_message
 
 
 async def describe(peer: Peer, *, is_asked: bool = True) -> DescribedGroup:
-    request = StreamsGroupDescribeRequest(["g"], include_topology_description=is_asked)
+    request = m.StreamsGroupDescribeRequest(["g"], include_topology_description=is_asked)
     return (await peer.ask(request, 1)).groups[0]
 
 
@@ -143,7 +135,7 @@ async def test_a_deleted_group_takes_its_description_with_it(peer: Peer) -> None
     first = await beat(peer, 0)
     await tell(peer)
     await beat(peer, -1)
-    await peer.ask(DeleteGroupsRequest(["g"]), 3)
+    await peer.ask(m.DeleteGroupsRequest(["g"]), 3)
     assert (await beat(peer, 0)).topology_description_required
     assert first.member_epoch
     assert (await describe(peer)).topology_description_status == NOT_STORED
@@ -162,7 +154,7 @@ async def test_without_the_plug_in_nothing_is_asked_nor_kept(tmp_path: Path) -> 
 
 
 def test_it_is_asked_for_again_after_longer_and_longer_times() -> None:
-    group = StreamsGroup("g", topology=TopologyRecord(StreamsGroupTopologyValue(4)))
+    group = StreamsGroup("g", topology=TopologyRecord(m.StreamsGroupTopologyValue(4)))
     settings = Settings(group_streams_topology_description_plugin_class=PLUGIN)
     asked, now_ms = [], 0
     while now_ms <= 30 * 60_000:

@@ -9,44 +9,11 @@ from tests.broker.conftest import Connect, Start, Wire
 
 from groupkeeper.broker import Broker
 from groupkeeper.protocol import errors
-from groupkeeper.protocol.messages.add_offsets_to_txn_request import AddOffsetsToTxnRequest
-from groupkeeper.protocol.messages.add_partitions_to_txn_request import (
-    AddPartitionsToTxnRequest,
-    AddPartitionsToTxnTopic,
-    AddPartitionsToTxnTransaction,
-)
-from groupkeeper.protocol.messages.describe_producers_request import DescribeProducersRequest, TopicRequest
-from groupkeeper.protocol.messages.describe_transactions_request import DescribeTransactionsRequest
+from groupkeeper.protocol import messages as m
+from groupkeeper.protocol.messages.describe_producers_request import TopicRequest
 from groupkeeper.protocol.messages.describe_transactions_response import TransactionState
-from groupkeeper.protocol.messages.end_txn_request import EndTxnRequest
-from groupkeeper.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
+from groupkeeper.protocol.messages.fetch_request import FetchPartition, FetchTopic
 from groupkeeper.protocol.messages.fetch_response import PartitionData
-from groupkeeper.protocol.messages.find_coordinator_request import FindCoordinatorRequest
-from groupkeeper.protocol.messages.init_producer_id_request import InitProducerIdRequest
-from groupkeeper.protocol.messages.list_offsets_request import (
-    ListOffsetsPartition,
-    ListOffsetsRequest,
-    ListOffsetsTopic,
-)
-from groupkeeper.protocol.messages.list_transactions_request import ListTransactionsRequest
-from groupkeeper.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
-from groupkeeper.protocol.messages.offset_fetch_request import (
-    OffsetFetchRequest,
-    OffsetFetchRequestGroup,
-    OffsetFetchRequestTopics,
-)
-from groupkeeper.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
-from groupkeeper.protocol.messages.produce_response import PartitionProduceResponse
-from groupkeeper.protocol.messages.txn_offset_commit_request import (
-    TxnOffsetCommitRequest,
-    TxnOffsetCommitRequestPartition,
-    TxnOffsetCommitRequestTopic,
-)
-from groupkeeper.protocol.messages.write_txn_markers_request import (
-    WritableTxnMarker,
-    WritableTxnMarkerTopic,
-    WriteTxnMarkersRequest,
-)
 from groupkeeper.protocol.primitives import ZERO_UUID
 from groupkeeper.protocol.record_batch import Record, iter_headers, write_batch
 
@@ -67,7 +34,7 @@ class Producer:
 
     async def init(self, *, timeout_ms: int = 60_000, version: int = 4) -> int:
         """Takes over the transactional id; returns the error's code."""
-        request = InitProducerIdRequest(self.transactional_id, timeout_ms)
+        request = m.InitProducerIdRequest(self.transactional_id, timeout_ms)
         answer = await self.wire.call(request, version)
         if answer.error_code == 0:
             self.producer_id, self.epoch = answer.producer_id, answer.producer_epoch
@@ -76,11 +43,11 @@ class Producer:
 
     async def add(self, topic: str, *partitions: int, version: int = 3) -> list[int]:
         """Adds partitions; returns the codes."""
-        request = AddPartitionsToTxnRequest(
+        request = m.AddPartitionsToTxnRequest(
             v3_and_below_transactional_id=self.transactional_id,
             v3_and_below_producer_id=self.producer_id,
             v3_and_below_producer_epoch=self.epoch,
-            v3_and_below_topics=[AddPartitionsToTxnTopic(topic, partitions)],
+            v3_and_below_topics=[m.AddPartitionsToTxnTopic(topic, partitions)],
         )
         answer = await self.wire.call(request, version)
         (found,) = answer.results_by_topic_v3_and_below
@@ -88,7 +55,7 @@ class Producer:
 
     async def produce(
         self, topic: str, *values: str, partition: int = 0, version: int = OLD_PRODUCE, topic_id: bytes = bytes(16)
-    ) -> PartitionProduceResponse:
+    ) -> m.PartitionProduceResponse:
         sequence = self.sequence.get((topic, partition), 0)
         records = write_batch(
             [Record(None, value.encode(), (), NOW) for value in values],
@@ -97,15 +64,15 @@ class Producer:
             base_sequence=sequence,
             is_transactional=True,
         )
-        parts = [PartitionProduceData(partition, records)]
-        request = ProduceRequest(self.transactional_id, -1, 1000, [TopicProduceData(topic, topic_id, parts)])
+        parts = [m.PartitionProduceData(partition, records)]
+        request = m.ProduceRequest(self.transactional_id, -1, 1000, [m.TopicProduceData(topic, topic_id, parts)])
         answer = (await self.wire.call(request, version)).responses[0].partition_responses[0]
         if answer.error_code == 0:
             self.sequence[topic, partition] = sequence + len(values)
         return answer
 
     async def end(self, *, commit: bool, version: int = 4) -> int:
-        request = EndTxnRequest(self.transactional_id, self.producer_id, self.epoch, commit)
+        request = m.EndTxnRequest(self.transactional_id, self.producer_id, self.epoch, commit)
         answer = await self.wire.call(request, version)
         if version >= 5 and answer.error_code == 0:
             self.producer_id, self.epoch = answer.producer_id, answer.producer_epoch
@@ -113,7 +80,7 @@ class Producer:
         return answer.error_code
 
     async def add_offsets(self, group: str, version: int = 3) -> int:
-        request = AddOffsetsToTxnRequest(self.transactional_id, self.producer_id, self.epoch, group)
+        request = m.AddOffsetsToTxnRequest(self.transactional_id, self.producer_id, self.epoch, group)
         return (await self.wire.call(request, version)).error_code
 
     async def commit_offset(
@@ -127,13 +94,15 @@ class Producer:
         generation: int = -1,
         topic_id: bytes = ZERO_UUID,
     ) -> int:
-        request = TxnOffsetCommitRequest(
+        request = m.TxnOffsetCommitRequest(
             self.transactional_id,
             group,
             self.producer_id,
             self.epoch,
             generation,
-            topics=[TxnOffsetCommitRequestTopic(topic, topic_id, [TxnOffsetCommitRequestPartition(partition, offset)])],
+            topics=[
+                m.TxnOffsetCommitRequestTopic(topic, topic_id, [m.TxnOffsetCommitRequestPartition(partition, offset)])
+            ],
         )
         answer = await self.wire.call(request, version)
         return answer.topics[0].partitions[0].error_code
@@ -151,7 +120,7 @@ async def producer(wire: Wire) -> Producer:
 
 async def find_coordinator(wire: Wire, key_type: int = 1, key: str = ID) -> None:
     """Asks until the internal topic is there."""
-    request = FindCoordinatorRequest(key_type=key_type, coordinator_keys=[key])
+    request = m.FindCoordinatorRequest(key_type=key_type, coordinator_keys=[key])
     codes = [(await wire.call(request, 4)).coordinators[0].error_code for _ in range(2)]
     assert codes[-1] == 0
 
@@ -159,7 +128,7 @@ async def find_coordinator(wire: Wire, key_type: int = 1, key: str = ID) -> None
 async def read(
     wire: Wire, topic: str, *, offset: int = 0, committed: bool = True, max_wait_ms: int = 0
 ) -> PartitionData:
-    request = FetchRequest(
+    request = m.FetchRequest(
         max_wait_ms=max_wait_ms,
         min_bytes=1,
         isolation_level=int(committed),
@@ -179,20 +148,20 @@ def aborted(data: PartitionData) -> Sequence[tuple[int, int]] | None:
 
 
 async def end_offset(wire: Wire, topic: str, *, committed: bool) -> int:
-    request = ListOffsetsRequest(-1, int(committed), [ListOffsetsTopic(topic, [ListOffsetsPartition(0, -1, -1)])])
+    request = m.ListOffsetsRequest(-1, int(committed), [m.ListOffsetsTopic(topic, [m.ListOffsetsPartition(0, -1, -1)])])
     return (await wire.call(request, 8)).topics[0].partitions[0].offset
 
 
 async def fetch_offset(wire: Wire, group: str, topic: str, *, stable: bool = False) -> tuple[int, int]:
     """Committed offset and code."""
-    asked = OffsetFetchRequestGroup(group, topics=[OffsetFetchRequestTopics(topic, partition_indexes=[0])])
-    answer = await wire.call(OffsetFetchRequest(groups=[asked], require_stable=stable), 8)
+    asked = m.OffsetFetchRequestGroup(group, topics=[m.OffsetFetchRequestTopics(topic, partition_indexes=[0])])
+    answer = await wire.call(m.OffsetFetchRequest(groups=[asked], require_stable=stable), 8)
     (found,) = answer.groups[0].topics[0].partitions
     return found.committed_offset, found.error_code
 
 
 async def describe(wire: Wire, transactional_id: str = ID) -> TransactionState:
-    answer = await wire.call(DescribeTransactionsRequest([transactional_id]), 0)
+    answer = await wire.call(m.DescribeTransactionsRequest([transactional_id]), 0)
     return answer.transaction_states[0]
 
 
@@ -256,15 +225,15 @@ class TestReading:
 class TestCoordinator:
     async def test_errors_of_init(self, wire: Wire, producer: Producer) -> None:
         for request, code in (
-            (InitProducerIdRequest("", 1000), errors.InvalidRequest.code),
-            (InitProducerIdRequest(ID, 0), errors.InvalidTransactionTimeout.code),
-            (InitProducerIdRequest(ID, 900_001), errors.InvalidTransactionTimeout.code),
-            (InitProducerIdRequest(ID, 1000, 5, -1), errors.InvalidRequest.code),
-            (InitProducerIdRequest(ID, 1000, 999, 0), errors.ProducerFenced.code),
-            (InitProducerIdRequest(ID, 1000, producer.producer_id, 7), errors.ProducerFenced.code),
+            (m.InitProducerIdRequest("", 1000), errors.InvalidRequest.code),
+            (m.InitProducerIdRequest(ID, 0), errors.InvalidTransactionTimeout.code),
+            (m.InitProducerIdRequest(ID, 900_001), errors.InvalidTransactionTimeout.code),
+            (m.InitProducerIdRequest(ID, 1000, 5, -1), errors.InvalidRequest.code),
+            (m.InitProducerIdRequest(ID, 1000, 999, 0), errors.ProducerFenced.code),
+            (m.InitProducerIdRequest(ID, 1000, producer.producer_id, 7), errors.ProducerFenced.code),
         ):
             assert (await wire.call(request, 4)).error_code == code
-        old = InitProducerIdRequest(ID, 1000, 999, 0)
+        old = m.InitProducerIdRequest(ID, 1000, 999, 0)
         assert (await wire.call(old, 3)).error_code == errors.InvalidProducerEpoch.code
 
     async def test_a_new_producer_fences_the_old_one_and_aborts_its_transaction(
@@ -292,11 +261,11 @@ class TestCoordinator:
         assert await stranger.add("t", 0) == [errors.InvalidProducerIdMapping.code]
         assert (await describe(wire)).transaction_state == "Empty"
         # Brokers ask with version 4 and later.
-        asked = AddPartitionsToTxnTransaction(
-            ID, producer.producer_id, producer.epoch, True, [AddPartitionsToTxnTopic("t", [0, 1])]
+        asked = m.AddPartitionsToTxnTransaction(
+            ID, producer.producer_id, producer.epoch, True, [m.AddPartitionsToTxnTopic("t", [0, 1])]
         )
         await producer.add("t", 1)
-        answer = await wire.call(AddPartitionsToTxnRequest([asked]), 4)
+        answer = await wire.call(m.AddPartitionsToTxnRequest([asked]), 4)
         (topic,) = answer.results_by_transaction[0].topic_results
         codes = {one.partition_index: one.partition_error_code for one in topic.results_by_partition}
         assert codes == {0: errors.TransactionAbortable.code, 1: 0}
@@ -368,25 +337,25 @@ class TestCoordinator:
         assert [(topic.topic, list(topic.partitions)) for topic in state.topics] == [("t", [0, 1])]
         assert (await describe(wire, "nobody")).error_code == errors.TransactionalIdNotFound.code
         for request, expected in (
-            (ListTransactionsRequest(), [ID]),
-            (ListTransactionsRequest(["Ongoing"]), [ID]),
-            (ListTransactionsRequest(["Empty"]), []),
-            (ListTransactionsRequest(producer_id_filters=[12345]), []),
-            (ListTransactionsRequest(duration_filter=600_000), []),
+            (m.ListTransactionsRequest(), [ID]),
+            (m.ListTransactionsRequest(["Ongoing"]), [ID]),
+            (m.ListTransactionsRequest(["Empty"]), []),
+            (m.ListTransactionsRequest(producer_id_filters=[12345]), []),
+            (m.ListTransactionsRequest(duration_filter=600_000), []),
         ):
             answer = await wire.call(request, 2)
             assert [one.transactional_id for one in answer.transaction_states] == expected
-        answer = await wire.call(ListTransactionsRequest(["Sleepy"]), 2)
+        answer = await wire.call(m.ListTransactionsRequest(["Sleepy"]), 2)
         assert (list(answer.unknown_state_filters), list(answer.transaction_states)) == (["Sleepy"], [])
 
     async def test_list_by_a_pattern(self, wire: Wire, producer: Producer) -> None:
         pytest.importorskip("re2", reason="not made for PyPy")
         await producer.add("t", 0, 1)
         for pattern, expected in (("t.*", [ID]), ("y.*", [])):
-            request = ListTransactionsRequest(transactional_id_pattern=pattern)
+            request = m.ListTransactionsRequest(transactional_id_pattern=pattern)
             answer = await wire.call(request, 2)
             assert [one.transactional_id for one in answer.transaction_states] == expected
-        broken = await wire.call(ListTransactionsRequest(transactional_id_pattern="("), 2)
+        broken = await wire.call(m.ListTransactionsRequest(transactional_id_pattern="("), 2)
         assert broken.error_code == errors.InvalidRegularExpression.code
 
 
@@ -425,13 +394,13 @@ class TestWriting:
     async def test_markers_by_hand(self, wire: Wire, producer: Producer) -> None:
         await producer.add("t", 0)
         await producer.produce("t", "a")
-        answer = await wire.call(DescribeProducersRequest([TopicRequest("t", [0])]), 0)
+        answer = await wire.call(m.DescribeProducersRequest([TopicRequest("t", [0])]), 0)
         (found,) = answer.topics[0].partitions[0].active_producers
         assert (found.producer_id, found.current_txn_start_offset, found.last_sequence) == (producer.producer_id, 0, 0)
-        marker = WritableTxnMarker(
-            producer.producer_id, producer.epoch, False, [WritableTxnMarkerTopic("t", [0, 9])], 0
+        marker = m.WritableTxnMarker(
+            producer.producer_id, producer.epoch, False, [m.WritableTxnMarkerTopic("t", [0, 9])], 0
         )
-        wrote = await wire.call(WriteTxnMarkersRequest([marker]), 1)
+        wrote = await wire.call(m.WriteTxnMarkersRequest([marker]), 1)
         codes = [one.error_code for one in wrote.markers[0].topics[0].partitions]
         assert codes == [0, errors.UnknownTopicOrPartition.code]
         assert aborted(await read(wire, "t")) == [(producer.producer_id, 0)]
@@ -445,8 +414,8 @@ class TestWriting:
         assert await producer.end(commit=True, version=5) == 0
         await producer.produce("t", "b", version=ADDING_PRODUCE)
         for epoch in (old_epoch, producer.epoch):
-            late = WritableTxnMarker(producer.producer_id, epoch, True, [WritableTxnMarkerTopic("t", [0])], 0, 2)
-            answer = await wire.call(WriteTxnMarkersRequest([late]), version)
+            late = m.WritableTxnMarker(producer.producer_id, epoch, True, [m.WritableTxnMarkerTopic("t", [0])], 0, 2)
+            answer = await wire.call(m.WriteTxnMarkersRequest([late]), version)
             # Version 1 doesn't say that transactions have epochs of their own.
             code = 0 if version == 1 and epoch == producer.epoch else errors.InvalidProducerEpoch.code
             assert answer.markers[0].topics[0].partitions[0].error_code == code
@@ -489,7 +458,7 @@ class TestOffsets:
 
     async def test_version_6_names_topics_by_id_and_says_what_is_wrong(self, wire: Wire, producer: Producer) -> None:
         await find_coordinator(wire, 0, "g")
-        answer = await wire.call(MetadataRequest([MetadataRequestTopic(name="t")]), 12)
+        answer = await wire.call(m.MetadataRequest([m.MetadataRequestTopic(name="t")]), 12)
         topic_id = answer.topics[0].topic_id
         assert await producer.commit_offset("g", "", 5, version=6, topic_id=topic_id) == 0
         assert (

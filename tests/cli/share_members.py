@@ -8,8 +8,7 @@ from typing import NamedTuple
 
 from groupkeeper.client.admin import Admin
 from groupkeeper.client.connection import Connection
-from groupkeeper.protocol.messages.share_group_heartbeat_request import ShareGroupHeartbeatRequest
-from groupkeeper.protocol.messages.share_group_heartbeat_response import ShareGroupHeartbeatResponse
+from groupkeeper.protocol import messages as m
 
 LEAVES = -1
 NOT_READY = (14, 15, 16)
@@ -59,8 +58,8 @@ async def _is_assigned(admin: Admin, member: ShareMember) -> bool:
 
 async def _beat(
     connection: Connection, member: ShareMember, epoch: int, topics: Sequence[str] | None, patience_s: float
-) -> ShareGroupHeartbeatResponse:
-    request = ShareGroupHeartbeatRequest(
+) -> m.ShareGroupHeartbeatResponse:
+    request = m.ShareGroupHeartbeatRequest(
         member.group_id, member.member_id, epoch, None, list(topics) if topics is not None else None
     )
-    return await connection.ask(request, 1, ShareGroupHeartbeatResponse, patience_s)
+    return await connection.ask(request, 1, m.ShareGroupHeartbeatResponse, patience_s)

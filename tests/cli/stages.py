@@ -23,23 +23,10 @@ from groupkeeper.client.connection import Connection
 from groupkeeper.client.opener import open_connection
 from groupkeeper.client.security.transport import Security
 from groupkeeper.client.settings import Settings
+from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.consumer_protocol import encode_assignment, encode_subscription
 from groupkeeper.protocol.errors import TopicAlreadyExists
-from groupkeeper.protocol.messages.consumer_protocol_assignment import ConsumerProtocolAssignment
 from groupkeeper.protocol.messages.consumer_protocol_assignment import TopicPartition as Assigned
-from groupkeeper.protocol.messages.consumer_protocol_subscription import ConsumerProtocolSubscription
-from groupkeeper.protocol.messages.delete_records_request import (
-    DeleteRecordsPartition,
-    DeleteRecordsRequest,
-    DeleteRecordsTopic,
-)
-from groupkeeper.protocol.messages.delete_records_response import DeleteRecordsResponse
-from groupkeeper.protocol.messages.join_group_request import JoinGroupRequest, JoinGroupRequestProtocol
-from groupkeeper.protocol.messages.join_group_response import JoinGroupResponse
-from groupkeeper.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
-from groupkeeper.protocol.messages.produce_response import ProduceResponse
-from groupkeeper.protocol.messages.sync_group_request import SyncGroupRequest, SyncGroupRequestAssignment
-from groupkeeper.protocol.messages.sync_group_response import SyncGroupResponse
 from groupkeeper.protocol.record_batch import Record, write_batch
 
 GOLDENS = Path(__file__).parent / "goldens"
@@ -188,8 +175,8 @@ async def _produce(connection: Connection, topic: str, partition: int, count: in
     if not count:
         return
     records = [Record(b"key", b"value", timestamp=FIRST_MS + 1000 * number) for number in range(count)]
-    produced = TopicProduceData(topic, partition_data=[PartitionProduceData(partition, write_batch(records))])
-    request = ProduceRequest(acks=-1, timeout_ms=int(PATIENCE_S * 1000), topic_data=[produced])
+    produced = m.TopicProduceData(topic, partition_data=[m.PartitionProduceData(partition, write_batch(records))])
+    request = m.ProduceRequest(acks=-1, timeout_ms=int(PATIENCE_S * 1000), topic_data=[produced])
     async with asyncio.timeout(PATIENCE_S):
         # A new partition takes a moment until its leader knows of it.
         while (error_code := await _produce_once(connection, request)) in NOT_READY:
@@ -197,15 +184,15 @@ async def _produce(connection: Connection, topic: str, partition: int, count: in
     assert error_code == 0
 
 
-async def _produce_once(connection: Connection, request: ProduceRequest) -> int:
-    answer = await connection.ask(request, 9, ProduceResponse, PATIENCE_S)
+async def _produce_once(connection: Connection, request: m.ProduceRequest) -> int:
+    answer = await connection.ask(request, 9, m.ProduceResponse, PATIENCE_S)
     return answer.responses[0].partition_responses[0].error_code
 
 
 async def _delete_records(connection: Connection, topic: str, partition: int, offset: int) -> None:
-    wanted = DeleteRecordsTopic(topic, [DeleteRecordsPartition(partition, offset)])
+    wanted = m.DeleteRecordsTopic(topic, [m.DeleteRecordsPartition(partition, offset)])
     answer = await connection.ask(
-        DeleteRecordsRequest([wanted], int(PATIENCE_S * 1000)), 2, DeleteRecordsResponse, PATIENCE_S
+        m.DeleteRecordsRequest([wanted], int(PATIENCE_S * 1000)), 2, m.DeleteRecordsResponse, PATIENCE_S
     )
     assert answer.topics[0].partitions[0].error_code == 0
 
@@ -216,22 +203,26 @@ async def _join(admin: Admin, live: Live, servers: str) -> None:
     connection = await connect(servers, live.client_id)
     member_id = ""
     while True:
-        protocol = JoinGroupRequestProtocol("range", encode_subscription(ConsumerProtocolSubscription(live.topics)))
-        request = JoinGroupRequest(live.group_id, 300_000, 300_000, member_id, live.instance_id, "consumer", [protocol])
-        joined = await connection.ask(request, 9, JoinGroupResponse, PATIENCE_S)
+        protocol = m.JoinGroupRequestProtocol("range", encode_subscription(m.ConsumerProtocolSubscription(live.topics)))
+        request = m.JoinGroupRequest(
+            live.group_id, 300_000, 300_000, member_id, live.instance_id, "consumer", [protocol]
+        )
+        joined = await connection.ask(request, 9, m.JoinGroupResponse, PATIENCE_S)
         if joined.error_code != MEMBER_ID_REQUIRED:
             break
         member_id = joined.member_id
     assert joined.error_code == 0
     if live.assignment is not None:
         assigned = [Assigned(topic, partitions) for topic, partitions in live.assignment.items()]
-        given = SyncGroupRequestAssignment(joined.member_id, encode_assignment(ConsumerProtocolAssignment(assigned)))
+        given = m.SyncGroupRequestAssignment(
+            joined.member_id, encode_assignment(m.ConsumerProtocolAssignment(assigned))
+        )
         synced = await connection.ask(
-            SyncGroupRequest(
+            m.SyncGroupRequest(
                 live.group_id, joined.generation_id, joined.member_id, live.instance_id, "consumer", "range", [given]
             ),
             5,
-            SyncGroupResponse,
+            m.SyncGroupResponse,
             PATIENCE_S,
         )
         assert synced.error_code == 0

@@ -8,19 +8,8 @@ from typing import NamedTuple
 
 from groupkeeper.client.admin import Admin
 from groupkeeper.client.connection import Connection
-from groupkeeper.protocol.messages.offset_commit_request import (
-    OffsetCommitRequest,
-    OffsetCommitRequestPartition,
-    OffsetCommitRequestTopic,
-)
-from groupkeeper.protocol.messages.offset_commit_response import OffsetCommitResponse
-from groupkeeper.protocol.messages.streams_group_heartbeat_request import (
-    StreamsGroupHeartbeatRequest,
-    Subtopology,
-    TaskIds,
-    Topology,
-)
-from groupkeeper.protocol.messages.streams_group_heartbeat_response import StreamsGroupHeartbeatResponse
+from groupkeeper.protocol import messages as m
+from groupkeeper.protocol.messages.streams_group_heartbeat_request import Subtopology, TaskIds, Topology
 
 LEAVES = -1
 NOT_READY = (14, 15, 16)
@@ -65,15 +54,15 @@ async def _beat(
     epoch: int,
     patience_s: float,
     running: Sequence[TaskIds] | None = None,
-) -> StreamsGroupHeartbeatResponse:
-    request = StreamsGroupHeartbeatRequest(member.group_id, member.member_id, epoch, rebalance_timeout_ms=300_000)
+) -> m.StreamsGroupHeartbeatResponse:
+    request = m.StreamsGroupHeartbeatRequest(member.group_id, member.member_id, epoch, rebalance_timeout_ms=300_000)
     if epoch == 0:
         request.topology = Topology(0, list(member.subtopologies))
         request.process_id = member.process_id
     if epoch == 0 or running is not None:
         request.active_tasks, request.standby_tasks, request.warmup_tasks = list(running or ()), [], []
     while True:
-        answer = await connection.ask(request, 0, StreamsGroupHeartbeatResponse, patience_s)
+        answer = await connection.ask(request, 0, m.StreamsGroupHeartbeatResponse, patience_s)
         if answer.error_code not in NOT_READY:
             assert answer.error_code == 0, answer
             return answer
@@ -87,9 +76,9 @@ async def _commit(
     offsets: Sequence[tuple[int, int, int]],
     patience_s: float,
 ) -> None:
-    parts = [OffsetCommitRequestPartition(*offset) for offset in offsets]
-    request = OffsetCommitRequest(
-        member.group_id, epoch, member.member_id, topics=[OffsetCommitRequestTopic(topic, partitions=parts)]
+    parts = [m.OffsetCommitRequestPartition(*offset) for offset in offsets]
+    request = m.OffsetCommitRequest(
+        member.group_id, epoch, member.member_id, topics=[m.OffsetCommitRequestTopic(topic, partitions=parts)]
     )
-    answer = await connection.ask(request, 9, OffsetCommitResponse, patience_s)
+    answer = await connection.ask(request, 9, m.OffsetCommitResponse, patience_s)
     assert [part.error_code for each in answer.topics for part in each.partitions] == [0] * len(offsets)

@@ -13,17 +13,7 @@ from tests.conformance.brokers import GroupkeeperBroker
 from tests.differential.wire import Pool
 from tools.apache_kafka import ApacheKafka
 
-from groupkeeper.protocol.messages.create_topics_request import (
-    CreatableTopic,
-    CreatableTopicConfig,
-    CreateTopicsRequest,
-)
-from groupkeeper.protocol.messages.list_offsets_request import (
-    ListOffsetsPartition,
-    ListOffsetsRequest,
-    ListOffsetsTopic,
-)
-from groupkeeper.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
+from groupkeeper.protocol import messages as m
 
 FIRST_SEED = int(os.environ.get("DIFFERENTIAL_SEED", "1"))
 PROGRAMS = int(os.environ.get("DIFFERENTIAL_PROGRAMS", "0"))
@@ -51,12 +41,12 @@ class Side:
         """Makes the topics: number of partitions and settings by the topic's number."""
         self.program = program
         wanted = [
-            CreatableTopic(
-                self.name(number), count, 1, configs=[CreatableTopicConfig(*each) for each in settings.items()]
+            m.CreatableTopic(
+                self.name(number), count, 1, configs=[m.CreatableTopicConfig(*each) for each in settings.items()]
             )
             for number, (count, settings) in topics.items()
         ]
-        made = self.pool.ask(CreateTopicsRequest(wanted, 30_000), 7).topics  # type: ignore[attr-defined]
+        made = self.pool.ask(m.CreateTopicsRequest(wanted, 30_000), 7).topics  # type: ignore[attr-defined]
         assert [topic.error_code for topic in made] == [0] * len(topics)
         ids = {topic.name: topic.topic_id for topic in made}
         self.ids = {number: ids[self.name(number)] for number in topics}
@@ -76,12 +66,12 @@ class Side:
     def ends(self, places: list[Place], *, is_committed: bool = False) -> dict[Place, int | None]:
         """The end of each partition; None while it cannot be told."""
         topics = [
-            ListOffsetsTopic(
-                self.name(number), [ListOffsetsPartition(part, -1, LATEST) for one, part in places if one == number]
+            m.ListOffsetsTopic(
+                self.name(number), [m.ListOffsetsPartition(part, -1, LATEST) for one, part in places if one == number]
             )
             for number in dict.fromkeys(number for number, _ in places)
         ]
-        answer = self.pool.ask(ListOffsetsRequest(-1, int(is_committed), topics), 7)
+        answer = self.pool.ask(m.ListOffsetsRequest(-1, int(is_committed), topics), 7)
         return {
             (int(str(self.number(topic.name, b"?"))), part.partition_index): None if part.error_code else part.offset
             for topic in answer.topics  # type: ignore[attr-defined]
@@ -91,10 +81,10 @@ class Side:
     def append(self, batches: Mapping[Place, bytes], transactional_id: str | None = None) -> object:
         """One batch for each of some partitions."""
         data = [
-            TopicProduceData(self.name(number), partition_data=[PartitionProduceData(part, batch)])
+            m.TopicProduceData(self.name(number), partition_data=[m.PartitionProduceData(part, batch)])
             for (number, part), batch in batches.items()
         ]
-        answer = self.pool.ask(ProduceRequest(transactional_id, -1, 30_000, data), 9)
+        answer = self.pool.ask(m.ProduceRequest(transactional_id, -1, 30_000, data), 9)
         return sorted(
             (self.number(topic.name, b"?"), part.index, part.error_code, part.base_offset)
             for topic in answer.responses  # type: ignore[attr-defined]

@@ -10,6 +10,7 @@ from tests.conformance.brokers import wait_for
 from tests.differential.wire import Connection
 from tests.durability.workers import Worker
 
+from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.errors import (
     CoordinatorLoadInProgress,
     CoordinatorNotAvailable,
@@ -18,16 +19,6 @@ from groupkeeper.protocol.errors import (
     NotCoordinator,
     RebalanceInProgress,
 )
-from groupkeeper.protocol.messages.consumer_group_describe_request import ConsumerGroupDescribeRequest
-from groupkeeper.protocol.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
-from groupkeeper.protocol.messages.consumer_group_heartbeat_response import ConsumerGroupHeartbeatResponse
-from groupkeeper.protocol.messages.describe_groups_request import DescribeGroupsRequest
-from groupkeeper.protocol.messages.heartbeat_request import HeartbeatRequest
-from groupkeeper.protocol.messages.join_group_request import JoinGroupRequest, JoinGroupRequestProtocol
-from groupkeeper.protocol.messages.join_group_response import JoinGroupResponse
-from groupkeeper.protocol.messages.share_group_describe_request import ShareGroupDescribeRequest
-from groupkeeper.protocol.messages.share_group_heartbeat_request import ShareGroupHeartbeatRequest
-from groupkeeper.protocol.messages.sync_group_request import SyncGroupRequest, SyncGroupRequestAssignment
 from groupkeeper.protocol.primitives import RootMessage
 
 PASSING = {CoordinatorLoadInProgress.code, CoordinatorNotAvailable.code, NotCoordinator.code}
@@ -85,7 +76,7 @@ class Still:
 
     def _beat_consumer(self, kind: str) -> bool:
         first = self._epochs[kind] == 0
-        request = ConsumerGroupHeartbeatRequest(
+        request = m.ConsumerGroupHeartbeatRequest(
             "still-consumer", self._ids[kind], self._epochs[kind], None, None, 60_000 if first else -1,
             [self._topic] if first else None, None, None, [] if first else None,
         )  # fmt: skip
@@ -94,7 +85,7 @@ class Still:
     def _beat_share(self, kind: str) -> bool:
         names = [self._topic] if self._epochs[kind] == 0 else None
         return self._beaten(
-            kind, ShareGroupHeartbeatRequest("still-share", self._ids[kind], self._epochs[kind], None, names)
+            kind, m.ShareGroupHeartbeatRequest("still-share", self._ids[kind], self._epochs[kind], None, names)
         )
 
     def _beaten(self, kind: str, request: RootMessage) -> bool:
@@ -108,9 +99,9 @@ class Still:
 
     def _describe(self) -> str:
         asked = (
-            (DescribeGroupsRequest(["still-classic"]), 6),
-            (ConsumerGroupDescribeRequest(["still-consumer"]), 1),
-            (ShareGroupDescribeRequest(["still-share"]), 1),
+            (m.DescribeGroupsRequest(["still-classic"]), 6),
+            (m.ConsumerGroupDescribeRequest(["still-consumer"]), 1),
+            (m.ShareGroupDescribeRequest(["still-share"]), 1),
         )
         return "\n".join(repr(answered(self._caller, request, version)) for request, version in asked)
 
@@ -119,7 +110,7 @@ class Still:
         self._caller.close()
         found = self._describe()
         assert found == self._before, f"groups were\n{self._before}\nand are\n{found}"
-        beat = HeartbeatRequest("still-classic", self._generation, self._member_id)
+        beat = m.HeartbeatRequest("still-classic", self._generation, self._member_id)
         assert self._caller.ask(beat, 4).error_code == 0  # type: ignore[attr-defined]
         for kind, ask in (("consumer", self._beat_consumer), ("share", self._beat_share)):
             epoch = self._epochs[kind]
@@ -147,10 +138,10 @@ def join(caller: Caller, group_id: str, member_id: str, session_ms: int = SESSIO
 
     def ask() -> tuple[int, str] | None:
         nonlocal member_id
-        protocols = [JoinGroupRequestProtocol("range", uuid.uuid4().bytes)]
-        request = JoinGroupRequest(group_id, session_ms, 60_000, member_id, None, "test", protocols)
+        protocols = [m.JoinGroupRequestProtocol("range", uuid.uuid4().bytes)]
+        request = m.JoinGroupRequest(group_id, session_ms, 60_000, member_id, None, "test", protocols)
         answer = caller.ask(request, 9)
-        assert isinstance(answer, JoinGroupResponse)
+        assert isinstance(answer, m.JoinGroupResponse)
         if answer.error_code == MemberIdRequired.code:
             member_id = answer.member_id
             return None
@@ -165,8 +156,8 @@ def join(caller: Caller, group_id: str, member_id: str, session_ms: int = SESSIO
 def sync(caller: Caller, group_id: str, generation: int, member_id: str) -> bytes | None:
     """The assignment, after having given one; None when the group is not coordinated now. Raises `Lost`."""
     assignment = b"%d" % generation
-    request = SyncGroupRequest(
-        group_id, generation, member_id, None, "test", "range", [SyncGroupRequestAssignment(member_id, assignment)]
+    request = m.SyncGroupRequest(
+        group_id, generation, member_id, None, "test", "range", [m.SyncGroupRequestAssignment(member_id, assignment)]
     )
     answer = caller.ask(request, 5)
     code = answer.error_code  # type: ignore[attr-defined]
@@ -219,7 +210,7 @@ class RestlessClassic(_Restless):
         return self._join()
 
     def change(self) -> bool:
-        answer = self.caller.ask(HeartbeatRequest("restless-classic", self.stands, self._member_id), 4)
+        answer = self.caller.ask(m.HeartbeatRequest("restless-classic", self.stands, self._member_id), 4)
         code = answer.error_code  # type: ignore[attr-defined]
         # What was under way when the connection broke may have ended the generation.
         more = {RebalanceInProgress.code, IllegalGeneration.code} if self.is_unsure else set()
@@ -254,11 +245,11 @@ class RestlessConsumer(_Restless):
         return self._beat(self.stands, self._topics[: 1 + self.rebalances % 2])
 
     def _beat(self, epoch: int, topics: list[str]) -> bool:
-        request = ConsumerGroupHeartbeatRequest(
+        request = m.ConsumerGroupHeartbeatRequest(
             "restless-consumer", self._member_id, epoch, None, None, 60_000, topics, None, None, []
         )
         answer = self.caller.ask(request, 1)
-        assert isinstance(answer, ConsumerGroupHeartbeatResponse)
+        assert isinstance(answer, m.ConsumerGroupHeartbeatResponse)
         if answer.error_code in PASSING:
             return False
         assert answer.error_code == 0, answer

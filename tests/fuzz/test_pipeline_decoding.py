@@ -22,9 +22,8 @@ from groupkeeper.pipeline.decode.group_record import (
 from groupkeeper.pipeline.decode.records import Records
 from groupkeeper.pipeline.tables import DECODED
 from groupkeeper.protocol import MalformedMessage
+from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.codec import encode
-from groupkeeper.protocol.messages.offset_commit_key import OffsetCommitKey
-from groupkeeper.protocol.messages.offset_commit_value import OffsetCommitValue
 
 Pair = tuple[bytes | None, bytes | None]
 INPUTS = int(os.environ.get("PIPELINE_FUZZ", "8000"))
@@ -37,7 +36,7 @@ def seeds() -> list[Pair]:
         size = int.from_bytes(target.seed[:2], "big")
         key, value = target.seed[2 : 2 + size], target.seed[2 + size :]
         if key[:2] in (b"\x00\x00", b"\x00\x01"):
-            key = key[:2] + encode(OffsetCommitKey("group", "тема", 3), 0)
+            key = key[:2] + encode(m.OffsetCommitKey("group", "тема", 3), 0)
             found += 10 * [(key, value)]
         found += [(key, value), (key, None)]
     found = [pair for pair in found if expected(pair) is not None]
@@ -82,10 +81,10 @@ def expected(pair: Pair) -> dict[str, Any] | None:
     if not isinstance(record, KnownRecords):
         return None
     row = {"is_tombstone": value is None, "group_id": group_id_of(record.key), "value_version": record.version}
-    if not isinstance(record.key, OffsetCommitKey):
+    if not isinstance(record.key, m.OffsetCommitKey):
         return row | {"group_record": group_record_json(record)}
     row |= {"topic": record.key.topic, "partition": record.key.partition}
-    if isinstance(record.value, OffsetCommitValue):
+    if isinstance(record.value, m.OffsetCommitValue):
         row |= {
             "committed_offset": record.value.offset,
             "metadata": record.value.metadata,

@@ -23,12 +23,8 @@ from groupkeeper.live.limits import GroupLimits, LimitFinding, judge
 from groupkeeper.live.model import ClusterSnapshot
 from groupkeeper.live.rules import rules_of
 from groupkeeper.live.verdicts import judge_status
-from groupkeeper.protocol.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
-from groupkeeper.protocol.messages.streams_group_heartbeat_request import (
-    StreamsGroupHeartbeatRequest,
-    Subtopology,
-    Topology,
-)
+from groupkeeper.protocol import messages as m
+from groupkeeper.protocol.messages.streams_group_heartbeat_request import Subtopology, Topology
 from groupkeeper.rules.limits import Measure, Verdict
 from groupkeeper.rules.status import Status
 from groupkeeper.testing.background import BackgroundBroker
@@ -42,9 +38,9 @@ def servers() -> Iterator[str]:
     settings = {"group.streams.initial.rebalance.delay.ms": "0", "group.initial.rebalance.delay.ms": "0"}
     with BackgroundBroker(properties=settings) as broker:
         pool = Pool(broker.bootstrap_servers)
-        pool.ask(CreateTopicsRequest([CreatableTopic("t", 1, 1)], 10_000), 7)
+        pool.ask(m.CreateTopicsRequest([m.CreatableTopic("t", 1, 1)], 10_000), 7)
         commit(pool, "plain", "", -1)  # offset 5, as the streams group
-        joining = StreamsGroupHeartbeatRequest(
+        joining = m.StreamsGroupHeartbeatRequest(
             "app", "m", 0, rebalance_timeout_ms=1000, topology=Topology(0, [Subtopology("0", ["t"])]), process_id="p",
             active_tasks=[], standby_tasks=[], warmup_tasks=[],
         )  # fmt: skip

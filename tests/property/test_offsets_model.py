@@ -13,20 +13,9 @@ from tests.memory_shell import MemoryShell, Observer
 
 from groupkeeper.coordinator.kernel.result import Call
 from groupkeeper.coordinator.kernel.settings import Settings
+from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.errors import NONE, GroupIdNotFound, UnstableOffsetCommit
 from groupkeeper.protocol.messages import offset_commit_request, offset_delete_request, offset_fetch_request
-from groupkeeper.protocol.messages.delete_groups_request import DeleteGroupsRequest
-from groupkeeper.protocol.messages.delete_groups_response import DeleteGroupsResponse
-from groupkeeper.protocol.messages.list_groups_request import ListGroupsRequest
-from groupkeeper.protocol.messages.list_groups_response import ListGroupsResponse
-from groupkeeper.protocol.messages.offset_commit_response import OffsetCommitResponse
-from groupkeeper.protocol.messages.offset_delete_response import OffsetDeleteResponse
-from groupkeeper.protocol.messages.offset_fetch_response import OffsetFetchResponse
-from groupkeeper.protocol.messages.txn_offset_commit_request import (
-    TxnOffsetCommitRequest,
-    TxnOffsetCommitRequestPartition,
-    TxnOffsetCommitRequestTopic,
-)
 from groupkeeper.protocol.primitives import Message
 
 PASS_MS = 60_000
@@ -116,7 +105,7 @@ class OffsetsModel(RuleBasedStateMachine):
         asked = [offset_commit_request.OffsetCommitRequestTopic(topic, topic_id, [one])]
         request = offset_commit_request.OffsetCommitRequest(group, retention_time_ms=retention_ms, topics=asked)
         answer = self.ask(request, 4 if retention_ms >= 0 else 10)
-        assert isinstance(answer, OffsetCommitResponse)
+        assert isinstance(answer, m.OffsetCommitResponse)
         assert answer.topics[0].partitions[0].error_code == NONE
         self.existing.add(group)
         self.place(group, topic, partition).committed = Stored(
@@ -133,9 +122,9 @@ class OffsetsModel(RuleBasedStateMachine):
     def commit_in_transaction(
         self, group: str, topic: str, partition: int, offset: int, producer: int
     ) -> None:  # GO-23
-        one = TxnOffsetCommitRequestPartition(partition, offset, 3, None)
-        request = TxnOffsetCommitRequest(
-            "transaction", group, producer, 0, topics=[TxnOffsetCommitRequestTopic(topic, partitions=[one])]
+        one = m.TxnOffsetCommitRequestPartition(partition, offset, 3, None)
+        request = m.TxnOffsetCommitRequest(
+            "transaction", group, producer, 0, topics=[m.TxnOffsetCommitRequestTopic(topic, partitions=[one])]
         )
         self.ask(request, 3)
         self.existing.add(group)
@@ -165,7 +154,7 @@ class OffsetsModel(RuleBasedStateMachine):
             group, [offset_delete_request.OffsetDeleteRequestTopic(topic, asked)]
         )
         answer = self.ask(request, 0)
-        assert isinstance(answer, OffsetDeleteResponse)
+        assert isinstance(answer, m.OffsetDeleteResponse)
         if self.held(group):
             assert answer.error_code == NONE
         elif group not in self.existing:
@@ -175,8 +164,8 @@ class OffsetsModel(RuleBasedStateMachine):
 
     @rule(group=groups)
     def delete_group(self, group: str) -> None:  # GD-03
-        answer = self.ask(DeleteGroupsRequest([group]), 2)
-        assert isinstance(answer, DeleteGroupsResponse)
+        answer = self.ask(m.DeleteGroupsRequest([group]), 2)
+        assert isinstance(answer, m.DeleteGroupsResponse)
         if self.held(group):
             assert answer.results[0].error_code == NONE
         elif group not in self.existing:
@@ -258,7 +247,7 @@ class OffsetsModel(RuleBasedStateMachine):
             groups=[offset_fetch_request.OffsetFetchRequestGroup(group, topics=asked)], require_stable=is_stable
         )
         answer = self.ask(request, 9)
-        assert isinstance(answer, OffsetFetchResponse)
+        assert isinstance(answer, m.OffsetFetchResponse)
         return {
             (topic.name, one.partition_index): (
                 one.committed_offset,
@@ -272,8 +261,8 @@ class OffsetsModel(RuleBasedStateMachine):
 
     @invariant()
     def lists_agree(self) -> None:  # GR-05, GD-07
-        answer = self.ask(ListGroupsRequest(), 5)
-        assert isinstance(answer, ListGroupsResponse)
+        answer = self.ask(m.ListGroupsRequest(), 5)
+        assert isinstance(answer, m.ListGroupsResponse)
         listed = {group.group_id for group in answer.groups}
         if self.was_compacted:
             # A group whose offsets are all deleted is in no compacted log.

@@ -31,14 +31,7 @@ from groupkeeper.operations.plans.journal import Journal
 from groupkeeper.operations.plans.recording import Recorder
 from groupkeeper.operations.plans.undoing import make_undo
 from groupkeeper.operations.reset import Scenario, ShiftBy, ToEarliest, ToLatest, ToOffset, ToTime
-from groupkeeper.protocol.messages.delete_records_request import (
-    DeleteRecordsPartition,
-    DeleteRecordsRequest,
-    DeleteRecordsTopic,
-)
-from groupkeeper.protocol.messages.delete_records_response import DeleteRecordsResponse
-from groupkeeper.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
-from groupkeeper.protocol.messages.produce_response import ProduceResponse
+from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.record_batch import Record, write_batch
 from groupkeeper.testing.background import BackgroundBroker
 
@@ -134,15 +127,15 @@ class Stage:
             return
         start = (await self.ends())[self.places[partition]][1]
         batch = write_batch([Record(b"k", b"v", timestamp=FIRST_MS + start + number) for number in range(records)])
-        data = [TopicProduceData(self.topic, partition_data=[PartitionProduceData(partition, batch)])]
-        request = ProduceRequest(acks=-1, timeout_ms=30_000, topic_data=data)
-        answer = await self._connection.ask(request, 9, ProduceResponse, PATIENCE_S)
+        data = [m.TopicProduceData(self.topic, partition_data=[m.PartitionProduceData(partition, batch)])]
+        request = m.ProduceRequest(acks=-1, timeout_ms=30_000, topic_data=data)
+        answer = await self._connection.ask(request, 9, m.ProduceResponse, PATIENCE_S)
         assert answer.responses[0].partition_responses[0].error_code == 0
 
     async def cut(self, partition: int, start: int) -> None:
-        wanted = DeleteRecordsTopic(self.topic, [DeleteRecordsPartition(partition, start)])
-        request = DeleteRecordsRequest([wanted], 30_000)
-        answer = await self._connection.ask(request, 2, DeleteRecordsResponse, PATIENCE_S)
+        wanted = m.DeleteRecordsTopic(self.topic, [m.DeleteRecordsPartition(partition, start)])
+        request = m.DeleteRecordsRequest([wanted], 30_000)
+        answer = await self._connection.ask(request, 2, m.DeleteRecordsResponse, PATIENCE_S)
         assert answer.topics[0].partitions[0].error_code == 0
 
     async def move(self, move: Move) -> None:

@@ -14,10 +14,7 @@ from tests.simulation.classic.run import Run
 
 from groupkeeper.coordinator.coordinator import Coordinator
 from groupkeeper.coordinator.kernel.result import Call
-from groupkeeper.protocol.messages.describe_groups_request import DescribeGroupsRequest
-from groupkeeper.protocol.messages.list_groups_request import ListGroupsRequest
-from groupkeeper.protocol.messages.list_groups_response import ListGroupsResponse
-from groupkeeper.protocol.messages.offset_fetch_request import OffsetFetchRequest, OffsetFetchRequestGroup
+from groupkeeper.protocol import messages as m
 
 
 @cache
@@ -31,12 +28,12 @@ def log_of(seed: int) -> MemoryLog:
 def answers(log: MemoryLog) -> dict[str, object]:
     """Groups by id with what is said of them; groups that hold nothing aside, as no compacted log has them (GR-05)."""
     coordinator: Coordinator = replayed(log, Plan(0).settings())
-    listed = coordinator.handle(Call(0, ListGroupsRequest(), 5), 0).response
-    assert isinstance(listed, ListGroupsResponse)
+    listed = coordinator.handle(Call(0, m.ListGroupsRequest(), 5), 0).response
+    assert isinstance(listed, m.ListGroupsResponse)
     said: dict[str, object] = {}
     for group in listed.groups:
-        described = coordinator.handle(Call(0, DescribeGroupsRequest([group.group_id]), 6), 0).response
-        asked = OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group.group_id, topics=None)])
+        described = coordinator.handle(Call(0, m.DescribeGroupsRequest([group.group_id]), 6), 0).response
+        asked = m.OffsetFetchRequest(groups=[m.OffsetFetchRequestGroup(group.group_id, topics=None)])
         fetched = coordinator.handle(Call(0, asked, 9), 0).response
         assert fetched is not None
         has_offsets = bool(fetched.groups[0].topics)  # type: ignore[union-attr]

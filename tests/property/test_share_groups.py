@@ -14,12 +14,10 @@ from groupkeeper.coordinator.coordinator import Coordinator
 from groupkeeper.coordinator.kernel.result import Call
 from groupkeeper.coordinator.kernel.settings import Settings
 from groupkeeper.coordinator.share.group import ShareGroup, ShareSoft
+from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.errors import NotCoordinator
 from groupkeeper.protocol.messages import alter_share_group_offsets_request as altering
 from groupkeeper.protocol.messages import delete_share_group_offsets_request as deleting
-from groupkeeper.protocol.messages.delete_groups_request import DeleteGroupsRequest
-from groupkeeper.protocol.messages.share_group_heartbeat_request import ShareGroupHeartbeatRequest
-from groupkeeper.protocol.messages.share_group_heartbeat_response import ShareGroupHeartbeatResponse
 from groupkeeper.protocol.primitives import Message
 
 MEMBERS = st.sampled_from("abc")
@@ -53,8 +51,8 @@ class Clients:
 
     def _answered(self, call_id: int, answer: Message) -> None:
         request = self._calls.pop(call_id)
-        if isinstance(request, ShareGroupHeartbeatRequest):
-            assert isinstance(answer, ShareGroupHeartbeatResponse)
+        if isinstance(request, m.ShareGroupHeartbeatRequest):
+            assert isinstance(answer, m.ShareGroupHeartbeatResponse)
             if answer.error_code:
                 self.epochs.pop(request.member_id, None)
                 return
@@ -82,11 +80,11 @@ class Clients:
     def do(self, name: str, *details: object) -> None:
         match name, *details:
             case "join", str(member_id), list(names):
-                self.ask(ShareGroupHeartbeatRequest("g", member_id, 0, None, names))
+                self.ask(m.ShareGroupHeartbeatRequest("g", member_id, 0, None, names))
             case "beat", str(member_id):
-                self.ask(ShareGroupHeartbeatRequest("g", member_id, self.epochs.get(member_id, 1)))
+                self.ask(m.ShareGroupHeartbeatRequest("g", member_id, self.epochs.get(member_id, 1)))
             case "leave", str(member_id):
-                self.ask(ShareGroupHeartbeatRequest("g", member_id, -1))
+                self.ask(m.ShareGroupHeartbeatRequest("g", member_id, -1))
             case "work", bool(fails):
                 self.work(fails=fails)
             case "alter", int(offset):
@@ -97,7 +95,7 @@ class Clients:
                 topic = deleting.DeleteShareGroupOffsetsRequestTopic("t1")
                 self.ask(deleting.DeleteShareGroupOffsetsRequest("g", [topic]))
             case ("delete",):
-                self.ask(DeleteGroupsRequest(["g"]))
+                self.ask(m.DeleteGroupsRequest(["g"]))
             case "topics", int(first), int(second):
                 self.set_topics(first, second)
             case "advance", int(ms):

@@ -16,9 +16,8 @@ from groupkeeper.coordinator.kernel.result import Call
 from groupkeeper.coordinator.kernel.settings import Settings
 from groupkeeper.coordinator.streams.group import StreamsGroup, StreamsSoft, TaskRole
 from groupkeeper.coordinator.streams.replay import tasks_of
+from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.messages import streams_group_heartbeat_request as asking
-from groupkeeper.protocol.messages.delete_groups_request import DeleteGroupsRequest
-from groupkeeper.protocol.messages.streams_group_heartbeat_response import StreamsGroupHeartbeatResponse
 from groupkeeper.protocol.primitives import Message
 
 MEMBERS = st.sampled_from("abcd")
@@ -44,7 +43,7 @@ class Clients:
 
     def __init__(self) -> None:
         self.epochs: dict[str, int] = {}
-        self.tasks: dict[str, StreamsGroupHeartbeatResponse] = {}
+        self.tasks: dict[str, m.StreamsGroupHeartbeatResponse] = {}
         self._calls: dict[int, Message] = {}
         self._last_call_id = 0
         self.shell = MemoryShell(Settings(), observer=Observer(answered=self._answered))
@@ -54,7 +53,7 @@ class Clients:
         request = self._calls.pop(call_id)
         if not isinstance(request, asking.StreamsGroupHeartbeatRequest):
             return
-        assert isinstance(answer, StreamsGroupHeartbeatResponse)
+        assert isinstance(answer, m.StreamsGroupHeartbeatResponse)
         if answer.error_code or answer.member_epoch < 0:
             self.epochs.pop(request.member_id, None)
             self.tasks.pop(request.member_id, None)
@@ -129,7 +128,7 @@ class Clients:
                 self.epochs.pop(member_id, None)
                 self.tasks.pop(member_id, None)
             case ("delete",):
-                self.ask(DeleteGroupsRequest(["g"]))
+                self.ask(m.DeleteGroupsRequest(["g"]))
             case "topics", int(count):
                 self.set_topics(count)
             case "standbys", int(count):

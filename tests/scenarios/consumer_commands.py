@@ -14,12 +14,8 @@ from tests.scenarios.group_records import topic_id, topic_name
 
 from groupkeeper.broker.coordination.topics_view import match_topics, regex_trouble
 from groupkeeper.coordinator.kernel.topics_image import TopicShape, TopicsImage
-from groupkeeper.protocol.messages.consumer_group_describe_request import ConsumerGroupDescribeRequest
-from groupkeeper.protocol.messages.consumer_group_heartbeat_request import (
-    ConsumerGroupHeartbeatRequest,
-    TopicPartitions,
-)
-from groupkeeper.protocol.messages.consumer_group_heartbeat_response import ConsumerGroupHeartbeatResponse
+from groupkeeper.protocol import messages as m
+from groupkeeper.protocol.messages.consumer_group_heartbeat_request import TopicPartitions
 from groupkeeper.protocol.primitives import Message
 
 if TYPE_CHECKING:
@@ -67,9 +63,9 @@ def beat(runner: Runner, arguments: Arguments) -> None:
     _send(runner, member_id, request, version)
 
 
-def _request(group_id: str, member_id: str, known: Subscription, what: str) -> ConsumerGroupHeartbeatRequest:
+def _request(group_id: str, member_id: str, known: Subscription, what: str) -> m.ConsumerGroupHeartbeatRequest:
     epoch = {"join": 0, "leave": LEAVE, "away": AWAY}.get(what, known.epoch)
-    request = ConsumerGroupHeartbeatRequest(group_id, member_id, epoch, known.instance_id)
+    request = m.ConsumerGroupHeartbeatRequest(group_id, member_id, epoch, known.instance_id)
     if what in ("join", "subscribe", "full"):
         request.subscribed_topic_names = known.names
         request.subscribed_topic_regex = known.regex
@@ -87,14 +83,14 @@ def _partitions(owned: dict[str, list[int]]) -> list[TopicPartitions]:
     return [TopicPartitions(topic_id(topic), partitions) for topic, partitions in owned.items()]
 
 
-def _send(runner: Runner, who: str, request: ConsumerGroupHeartbeatRequest, version: int) -> None:
+def _send(runner: Runner, who: str, request: m.ConsumerGroupHeartbeatRequest, version: int) -> None:
     trouble = regex_trouble(request.subscribed_topic_regex)
     runner.send(who, request, version, client_id=who, fresh_id="fresh", regex_trouble=trouble)
 
 
-def remember(runner: Runner, request: Message, response: ConsumerGroupHeartbeatResponse) -> None:
+def remember(runner: Runner, request: Message, response: m.ConsumerGroupHeartbeatResponse) -> None:
     """A member believes its answers, unless they are errors."""
-    assert isinstance(request, ConsumerGroupHeartbeatRequest)
+    assert isinstance(request, m.ConsumerGroupHeartbeatRequest)
     known = runner.subscriptions.get((request.group_id, request.member_id))
     if known is None or response.error_code:
         return
@@ -107,7 +103,7 @@ def remember(runner: Runner, request: Message, response: ConsumerGroupHeartbeatR
 
 def members(runner: Runner, arguments: Arguments) -> None:
     """groups: their epochs, then each member's epoch, what it has, and what it shall have"""
-    runner.send("", ConsumerGroupDescribeRequest(arguments.take_words() or ["g"]), 1)
+    runner.send("", m.ConsumerGroupDescribeRequest(arguments.take_words() or ["g"]), 1)
 
 
 def see_topics(runner: Runner, arguments: Arguments) -> None:

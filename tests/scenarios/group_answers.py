@@ -10,21 +10,17 @@ from tests.scenarios.group_records import partitions_text, tasks_text, topic_nam
 from groupkeeper.coordinator.kernel.result import Work
 from groupkeeper.coordinator.share.work import DeleteShares, InitializeShares
 from groupkeeper.coordinator.share_state.state import SharePartitionKey
+from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.messages import consumer_group_describe_response as consumer
 from groupkeeper.protocol.messages import share_group_describe_response as share
 from groupkeeper.protocol.messages import streams_group_describe_response as streams
-from groupkeeper.protocol.messages.alter_share_group_offsets_response import AlterShareGroupOffsetsResponse
-from groupkeeper.protocol.messages.consumer_group_heartbeat_response import ConsumerGroupHeartbeatResponse
-from groupkeeper.protocol.messages.delete_share_group_offsets_response import DeleteShareGroupOffsetsResponse
-from groupkeeper.protocol.messages.share_group_heartbeat_response import ShareGroupHeartbeatResponse
-from groupkeeper.protocol.messages.streams_group_heartbeat_response import StreamsGroupHeartbeatResponse
 from groupkeeper.protocol.primitives import Message
 
 
 def answer_lines(who: str, response: Message, error_name: Any) -> list[str] | None:
     """The lines of an answer about such groups; None for others."""
     match response:
-        case ConsumerGroupHeartbeatResponse() | ShareGroupHeartbeatResponse() | StreamsGroupHeartbeatResponse():
+        case m.ConsumerGroupHeartbeatResponse() | m.ShareGroupHeartbeatResponse() | m.StreamsGroupHeartbeatResponse():
             name = type(response).__name__.partition("Group")[0].lower().replace("consumer", "beat")
             if response.error_code:
                 return [f"{name} {who}: {error_name(response.error_code)} {response.error_message}"]
@@ -35,8 +31,8 @@ def answer_lines(who: str, response: Message, error_name: Any) -> list[str] | No
             | streams.StreamsGroupDescribeResponse()
         ):
             return [line for group in response.groups for line in _group_lines(group, error_name)]
-        case AlterShareGroupOffsetsResponse() | DeleteShareGroupOffsetsResponse():
-            name = "share-alter" if isinstance(response, AlterShareGroupOffsetsResponse) else "share-delete"
+        case m.AlterShareGroupOffsetsResponse() | m.DeleteShareGroupOffsetsResponse():
+            name = "share-alter" if isinstance(response, m.AlterShareGroupOffsetsResponse) else "share-delete"
             if response.error_code:
                 return [f"{name} {who}: {error_name(response.error_code)} {response.error_message}"]
             return [f"{name} {who}: {', '.join(_outcomes(response, error_name)) or 'nothing'}"]
@@ -44,10 +40,10 @@ def answer_lines(who: str, response: Message, error_name: Any) -> list[str] | No
 
 
 def _told(
-    response: ConsumerGroupHeartbeatResponse | ShareGroupHeartbeatResponse | StreamsGroupHeartbeatResponse,
+    response: m.ConsumerGroupHeartbeatResponse | m.ShareGroupHeartbeatResponse | m.StreamsGroupHeartbeatResponse,
 ) -> str:
     """What a member is told beside its epoch: its partitions or tasks if they come with it."""
-    if not isinstance(response, StreamsGroupHeartbeatResponse):
+    if not isinstance(response, m.StreamsGroupHeartbeatResponse):
         return "" if response.assignment is None else f" {partitions_text(response.assignment.topic_partitions)}"
     text = "" if response.active_tasks is None else f" {tasks_text(response)}"
     for endpoint in response.partitions_by_user_endpoint or ():
@@ -93,9 +89,9 @@ def _member_text(member: consumer.Member | share.Member | streams.Member) -> str
 
 
 def _outcomes(
-    response: AlterShareGroupOffsetsResponse | DeleteShareGroupOffsetsResponse, error_name: Any
+    response: m.AlterShareGroupOffsetsResponse | m.DeleteShareGroupOffsetsResponse, error_name: Any
 ) -> Iterable[str]:
-    if isinstance(response, DeleteShareGroupOffsetsResponse):
+    if isinstance(response, m.DeleteShareGroupOffsetsResponse):
         yield from (f"{topic.topic_name} {error_name(topic.error_code)}" for topic in response.responses)
         return
     for altered in response.responses:

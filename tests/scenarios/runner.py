@@ -32,6 +32,7 @@ from tests.scenarios import consumer_commands, share_commands, streams_commands,
 from groupkeeper.coordinator.kernel.result import Call, Record
 from groupkeeper.coordinator.kernel.settings import Settings
 from groupkeeper.coordinator.kernel.timers import TimerKey
+from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.errors import BY_CODE, KafkaError
 from groupkeeper.protocol.messages import (
     heartbeat_request,
@@ -43,14 +44,6 @@ from groupkeeper.protocol.messages import (
     sync_group_request,
     txn_offset_commit_request,
 )
-from groupkeeper.protocol.messages.consumer_group_heartbeat_response import ConsumerGroupHeartbeatResponse
-from groupkeeper.protocol.messages.delete_groups_request import DeleteGroupsRequest
-from groupkeeper.protocol.messages.describe_groups_request import DescribeGroupsRequest
-from groupkeeper.protocol.messages.join_group_response import JoinGroupResponse
-from groupkeeper.protocol.messages.list_groups_request import ListGroupsRequest
-from groupkeeper.protocol.messages.offset_commit_key import OffsetCommitKey
-from groupkeeper.protocol.messages.offset_commit_value import OffsetCommitValue
-from groupkeeper.protocol.messages.share_group_heartbeat_response import ShareGroupHeartbeatResponse
 from groupkeeper.protocol.offsets_topic import Entry, UnknownRecord, decode_record
 from groupkeeper.protocol.primitives import Message
 
@@ -195,11 +188,11 @@ class Runner:
 
     def _on_answered(self, call_id: int, response: Message) -> None:
         who, call = self._calls[call_id]
-        if isinstance(response, JoinGroupResponse):
+        if isinstance(response, m.JoinGroupResponse):
             self._remember(call, response)
-        if isinstance(response, ConsumerGroupHeartbeatResponse):
+        if isinstance(response, m.ConsumerGroupHeartbeatResponse):
             consumer_commands.remember(self, call.request, response)
-        if isinstance(response, ShareGroupHeartbeatResponse):
+        if isinstance(response, m.ShareGroupHeartbeatResponse):
             share_commands.remember(self, call.request, response)
         streams_commands.remember(self, call.request, response)
         for line in texts.answer_lines(who, response):
@@ -219,7 +212,7 @@ class Runner:
             self.say(f"append fails: {error.name}")
         return error
 
-    def _remember(self, call: Call, response: JoinGroupResponse) -> None:
+    def _remember(self, call: Call, response: m.JoinGroupResponse) -> None:
         request = call.request
         assert isinstance(request, join_group_request.JoinGroupRequest)
         key = (request.group_id, response.member_id)
@@ -467,12 +460,12 @@ class Runner:
     def describe(self, arguments: Arguments) -> None:
         """v=6, then groups"""
         version = int(arguments.take("v", "6"))
-        self.send("", DescribeGroupsRequest(arguments.take_words() or ["g"]), version)
+        self.send("", m.DescribeGroupsRequest(arguments.take_words() or ["g"]), version)
 
     def list_groups(self, arguments: Arguments) -> None:
         """states=a,b types=a,b"""
         states, types = arguments.take_optional("states"), arguments.take_optional("types")
-        request = ListGroupsRequest(
+        request = m.ListGroupsRequest(
             states_filter=[] if states is None else states.split(","),
             types_filter=[] if types is None else types.split(","),
         )
@@ -480,7 +473,7 @@ class Runner:
 
     def delete_group(self, arguments: Arguments) -> None:
         """groups"""
-        self.send("", DeleteGroupsRequest(arguments.take_words() or ["g"]), 2)
+        self.send("", m.DeleteGroupsRequest(arguments.take_words() or ["g"]), 2)
 
     # --- the world around
 
@@ -549,8 +542,8 @@ class Runner:
                 self.shell.end_transaction(producer_id, is_commit=word == "commit")
                 continue
             topic, partition = texts.read_commit(word)
-            key = OffsetCommitKey(group_id, topic, partition.partition_index)
-            value = OffsetCommitValue(
+            key = m.OffsetCommitKey(group_id, topic, partition.partition_index)
+            value = m.OffsetCommitValue(
                 partition.committed_offset,
                 partition.committed_leader_epoch,
                 partition.committed_metadata or "",

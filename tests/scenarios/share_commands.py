@@ -13,11 +13,9 @@ from tests.scenarios.group_answers import work_text
 from tests.scenarios.group_records import topic_name
 
 from groupkeeper.coordinator.kernel.topics_image import TopicsImage
+from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.errors import BY_CODE
 from groupkeeper.protocol.messages import alter_share_group_offsets_request, delete_share_group_offsets_request
-from groupkeeper.protocol.messages.share_group_describe_request import ShareGroupDescribeRequest
-from groupkeeper.protocol.messages.share_group_heartbeat_request import ShareGroupHeartbeatRequest
-from groupkeeper.protocol.messages.share_group_heartbeat_response import ShareGroupHeartbeatResponse
 from groupkeeper.protocol.primitives import Message
 
 if TYPE_CHECKING:
@@ -34,7 +32,7 @@ def share(runner: Runner, arguments: Arguments) -> None:
     member_id, *words = arguments.take_words()
     what = words.pop(0) if words else "alive"
     epoch = {"join": 0, "leave": LEAVE}.get(what, runner.share_epochs.get((group_id, member_id), 0))
-    request = ShareGroupHeartbeatRequest(
+    request = m.ShareGroupHeartbeatRequest(
         group_id,
         member_id,
         int(arguments.take("epoch", str(epoch))),
@@ -44,16 +42,16 @@ def share(runner: Runner, arguments: Arguments) -> None:
     runner.send(member_id, request, 1, client_id=member_id)
 
 
-def remember(runner: Runner, request: Message, response: ShareGroupHeartbeatResponse) -> None:
+def remember(runner: Runner, request: Message, response: m.ShareGroupHeartbeatResponse) -> None:
     """A member believes its answers, unless they are errors."""
-    assert isinstance(request, ShareGroupHeartbeatRequest)
+    assert isinstance(request, m.ShareGroupHeartbeatRequest)
     if not response.error_code:
         runner.share_epochs[request.group_id, request.member_id] = max(response.member_epoch, 0)
 
 
 def members(runner: Runner, arguments: Arguments) -> None:
     """groups: their epochs, then each member's epoch and what it has"""
-    runner.send("", ShareGroupDescribeRequest(arguments.take_words() or ["g"]), 1)
+    runner.send("", m.ShareGroupDescribeRequest(arguments.take_words() or ["g"]), 1)
 
 
 def alter(runner: Runner, arguments: Arguments) -> None:

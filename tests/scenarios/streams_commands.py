@@ -9,9 +9,8 @@ import re
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.messages import streams_group_heartbeat_request as request_message
-from groupkeeper.protocol.messages.streams_group_describe_request import StreamsGroupDescribeRequest
-from groupkeeper.protocol.messages.streams_group_heartbeat_response import StreamsGroupHeartbeatResponse
 from groupkeeper.protocol.primitives import Message
 
 if TYPE_CHECKING:
@@ -79,14 +78,14 @@ def _tasks(words: Sequence[str]) -> list[request_message.TaskIds]:
 
 def remember(runner: Runner, request: Message, response: Message) -> None:
     """A member believes its answers, unless they are errors."""
-    if isinstance(response, StreamsGroupHeartbeatResponse) and not response.error_code:
+    if isinstance(response, m.StreamsGroupHeartbeatResponse) and not response.error_code:
         assert isinstance(request, request_message.StreamsGroupHeartbeatRequest)
         runner.streams_epochs[request.group_id, request.member_id] = max(response.member_epoch, 0)
 
 
 def members(runner: Runner, arguments: Arguments) -> None:
     """groups: their epochs and topologies, then each member's epoch, what it has, and what it shall have"""
-    runner.send("", StreamsGroupDescribeRequest(arguments.take_words() or ["g"]), 0)
+    runner.send("", m.StreamsGroupDescribeRequest(arguments.take_words() or ["g"]), 0)
 
 
 COMMANDS: dict[str, Callable[[Runner, Arguments], None]] = {"streams": streams, "streams-members": members}

@@ -19,6 +19,7 @@ from groupkeeper.coordinator.kernel.timers import (
     TimerKey,
 )
 from groupkeeper.protocol import MalformedMessage
+from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.consumer_protocol import (
     ConsumerProtocolAssignment,
     ConsumerProtocolSubscription,
@@ -30,23 +31,7 @@ from groupkeeper.protocol.consumer_protocol import (
 from groupkeeper.protocol.errors import error_for
 from groupkeeper.protocol.messages import consumer_protocol_assignment as assignment_module
 from groupkeeper.protocol.messages import join_group_request, offset_commit_request
-from groupkeeper.protocol.messages.describe_groups_response import DescribedGroup, DescribeGroupsResponse
-from groupkeeper.protocol.messages.group_metadata_key import GroupMetadataKey
-from groupkeeper.protocol.messages.group_metadata_value import GroupMetadataValue
-from groupkeeper.protocol.messages.join_group_response import JoinGroupResponse
-from groupkeeper.protocol.messages.leave_group_response import LeaveGroupResponse
-from groupkeeper.protocol.messages.list_groups_response import ListGroupsResponse
-from groupkeeper.protocol.messages.offset_commit_key import OffsetCommitKey
-from groupkeeper.protocol.messages.offset_commit_response import OffsetCommitResponse
-from groupkeeper.protocol.messages.offset_commit_value import OffsetCommitValue
-from groupkeeper.protocol.messages.offset_delete_response import OffsetDeleteResponse
-from groupkeeper.protocol.messages.offset_fetch_response import (
-    OffsetFetchResponse,
-    OffsetFetchResponseGroup,
-    OffsetFetchResponsePartitions,
-)
-from groupkeeper.protocol.messages.sync_group_response import SyncGroupResponse
-from groupkeeper.protocol.messages.txn_offset_commit_response import TxnOffsetCommitResponse
+from groupkeeper.protocol.messages.describe_groups_response import DescribedGroup
 from groupkeeper.protocol.offsets_topic import Tombstone
 from groupkeeper.protocol.primitives import ZERO_UUID, Message
 
@@ -187,23 +172,23 @@ def record_text(record: Record, start_ms: int) -> str:
     sign = "-" if isinstance(record, Tombstone) else "+"
     if (text := group_records.record_text(record)) is not None:
         return text
-    if isinstance(key, OffsetCommitKey):
+    if isinstance(key, m.OffsetCommitKey):
         name = f"offset {key.group or repr('')} {key.topic}/{key.partition}"
-    elif isinstance(key, GroupMetadataKey):
+    elif isinstance(key, m.GroupMetadataKey):
         name = f"group {key.group}"
     else:
         name = repr(key)
     if isinstance(record, Tombstone):
         return f"{sign} {name}"
     value = record.value
-    if isinstance(value, OffsetCommitValue):
+    if isinstance(value, m.OffsetCommitValue):
         return f"{sign} {name} = {_offset_value_text(value, start_ms)}"
-    if isinstance(value, GroupMetadataValue):
+    if isinstance(value, m.GroupMetadataValue):
         return f"{sign} {name}: {_group_value_text(value, start_ms)}"
     return f"{sign} {name}: {value!r}"
 
 
-def _offset_value_text(value: OffsetCommitValue, start_ms: int) -> str:
+def _offset_value_text(value: m.OffsetCommitValue, start_ms: int) -> str:
     parts = [str(value.offset)]
     if value.leader_epoch != -1:
         parts.append(f"epoch={value.leader_epoch}")
@@ -221,7 +206,7 @@ def _shortened(text: str) -> str:
     return text if len(text) <= 20 else f"{text[0]}*{len(text)}"
 
 
-def _group_value_text(value: GroupMetadataValue, start_ms: int) -> str:
+def _group_value_text(value: m.GroupMetadataValue, start_ms: int) -> str:
     since_ms = value.current_state_timestamp
     since = "unknown" if since_ms == -1 else duration_text(since_ms - start_ms)
     head = f"{protocol_text(value.protocol_type, value.protocol)} generation={value.generation}"
@@ -249,11 +234,11 @@ def _member_name(member_id: str, instance_id: str | None) -> str:
 def answer_lines(who: str, response: Message) -> list[str]:
     """What a client is told; the first word is the request's."""
     match response:
-        case JoinGroupResponse():
+        case m.JoinGroupResponse():
             return [f"join {who}: {_join_text(response)}"]
-        case SyncGroupResponse():
+        case m.SyncGroupResponse():
             return [f"sync {who}: {_sync_text(response)}"]
-        case LeaveGroupResponse():
+        case m.LeaveGroupResponse():
             entries = [
                 f"{_member_name(member.member_id, member.group_instance_id)} {error_text(member.error_code)}"
                 for member in response.members
@@ -261,26 +246,26 @@ def answer_lines(who: str, response: Message) -> list[str]:
             return [
                 f"leave {who}: " + (", ".join(entries) if response.error_code == 0 else error_text(response.error_code))
             ]
-        case OffsetCommitResponse():
+        case m.OffsetCommitResponse():
             return [f"commit {who}: {_partition_errors(response.topics)}"]
-        case TxnOffsetCommitResponse():
+        case m.TxnOffsetCommitResponse():
             return [f"txn-commit {who}: {_partition_errors(response.topics)}"]
-        case OffsetDeleteResponse():
+        case m.OffsetDeleteResponse():
             failure = error_text(response.error_code)
             return [
                 f"delete-offsets {who}: {_partition_errors(response.topics) if response.error_code == 0 else failure}"
             ]
-        case OffsetFetchResponse():
+        case m.OffsetFetchResponse():
             return [_fetch_text(group, is_sorted=who == "all") for group in response.groups]
-        case DescribeGroupsResponse():
+        case m.DescribeGroupsResponse():
             return [line for group in response.groups for line in _describe_lines(group)]
-        case ListGroupsResponse():
+        case m.ListGroupsResponse():
             return _list_lines(response)
         case _:
             return group_answers.answer_lines(who, response, error_text) or [_other_text(who, response)]
 
 
-def _join_text(response: JoinGroupResponse) -> str:
+def _join_text(response: m.JoinGroupResponse) -> str:
     if response.error_code:
         me = f" member={response.member_id}" if response.member_id else ""
         rest = (response.generation_id, response.protocol_name, response.leader, list(response.members))
@@ -301,7 +286,7 @@ def _join_text(response: JoinGroupResponse) -> str:
     return " ".join(parts)
 
 
-def _sync_text(response: SyncGroupResponse) -> str:
+def _sync_text(response: m.SyncGroupResponse) -> str:
     if response.error_code:
         assert not response.assignment, "an error with an assignment"
         return error_text(response.error_code)
@@ -317,7 +302,7 @@ def _partition_errors(topics: Sequence[Any]) -> str:
     return ", ".join(texts) or "nothing"
 
 
-def _fetch_text(group: OffsetFetchResponseGroup, *, is_sorted: bool) -> str:
+def _fetch_text(group: m.OffsetFetchResponseGroup, *, is_sorted: bool) -> str:
     """The order of an answer to a null list means nothing, of others it does (K88-13)."""
     assert len({topic.name for topic in group.topics}) == len(group.topics), "a topic twice"
     texts = [_fetched_text(topic.name, partition) for topic in group.topics for partition in topic.partitions]
@@ -326,7 +311,7 @@ def _fetch_text(group: OffsetFetchResponseGroup, *, is_sorted: bool) -> str:
     return f"fetch {group.group_id or repr('')}: {outcome}"
 
 
-def _fetched_text(topic: str, partition: OffsetFetchResponsePartitions) -> str:
+def _fetched_text(topic: str, partition: m.OffsetFetchResponsePartitions) -> str:
     name = f"{topic}/{partition.partition_index}"
     if partition.error_code:
         assert partition.committed_offset == -1, "an error with an offset"
@@ -354,7 +339,7 @@ def _describe_lines(group: DescribedGroup) -> list[str]:
     return [head, *members]
 
 
-def _list_lines(response: ListGroupsResponse) -> list[str]:
+def _list_lines(response: m.ListGroupsResponse) -> list[str]:
     if response.error_code:
         return [f"list: {error_text(response.error_code)}"]
     groups = sorted(response.groups, key=lambda group: group.group_id)

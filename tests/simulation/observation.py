@@ -10,10 +10,7 @@ from tests.memory_shell import MemoryShell
 from groupkeeper.coordinator.coordinator import Coordinator
 from groupkeeper.coordinator.kernel.result import Call, Record, Result
 from groupkeeper.coordinator.kernel.timers import TimerKey
-from groupkeeper.protocol.messages.group_metadata_key import GroupMetadataKey
-from groupkeeper.protocol.messages.group_metadata_value import GroupMetadataValue
-from groupkeeper.protocol.messages.offset_commit_key import OffsetCommitKey
-from groupkeeper.protocol.messages.offset_commit_value import OffsetCommitValue
+from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.offsets_topic import Entry
 from groupkeeper.protocol.primitives import Message
 
@@ -33,21 +30,21 @@ class Facts:
 
     now_ms: int = 0
     restarts: int = 0
-    group_values: dict[str, GroupMetadataValue] = field(default_factory=dict)
+    group_values: dict[str, m.GroupMetadataValue] = field(default_factory=dict)
     tombstones: dict[str, int] = field(default_factory=dict)
-    offset_values: dict[tuple[str, str, int], OffsetCommitValue] = field(default_factory=dict)
+    offset_values: dict[tuple[str, str, int], m.OffsetCommitValue] = field(default_factory=dict)
 
     def note(self, record: Record) -> None:
         key = record.key
-        if isinstance(key, OffsetCommitKey):
+        if isinstance(key, m.OffsetCommitKey):
             place = (key.group, key.topic, key.partition)
             self.offset_values.pop(place, None)
             if isinstance(record, Entry):
-                assert isinstance(record.value, OffsetCommitValue)
+                assert isinstance(record.value, m.OffsetCommitValue)
                 self.offset_values[place] = record.value
-        elif isinstance(key, GroupMetadataKey):
+        elif isinstance(key, m.GroupMetadataKey):
             if isinstance(record, Entry):
-                assert isinstance(record.value, GroupMetadataValue)
+                assert isinstance(record.value, m.GroupMetadataValue)
                 self.group_values[key.group] = record.value
             else:
                 self.group_values.pop(key.group, None)

@@ -12,18 +12,8 @@ from groupkeeper.client.admin import Admin
 from groupkeeper.client.cluster import Cluster
 from groupkeeper.client.security.choice import security_of
 from groupkeeper.client.settings import Settings
-from groupkeeper.protocol.messages.offset_commit_request import (
-    OffsetCommitRequest,
-    OffsetCommitRequestPartition,
-    OffsetCommitRequestTopic,
-)
-from groupkeeper.protocol.messages.offset_commit_response import OffsetCommitResponse
-from groupkeeper.protocol.messages.streams_group_heartbeat_request import (
-    StreamsGroupHeartbeatRequest,
-    Subtopology,
-    Topology,
-)
-from groupkeeper.protocol.messages.streams_group_heartbeat_response import StreamsGroupHeartbeatResponse
+from groupkeeper.protocol import messages as m
+from groupkeeper.protocol.messages.streams_group_heartbeat_request import Subtopology, Topology
 
 __all__ = ["PATIENT", "StreamsMember"]
 
@@ -38,7 +28,7 @@ WITH_NAMES = 9
 NOTE = "note"
 """The metadata of commits."""
 
-A = TypeVar("A", StreamsGroupHeartbeatResponse, OffsetCommitResponse)
+A = TypeVar("A", m.StreamsGroupHeartbeatResponse, m.OffsetCommitResponse)
 
 
 class StreamsMember:
@@ -70,11 +60,14 @@ class StreamsMember:
 
     def commit(self, offsets: Mapping[int, int]) -> None:
         """Commit offsets of the topic, by partition, as a member of this epoch."""
-        parts = [OffsetCommitRequestPartition(number, offset, -1, NOTE) for number, offset in offsets.items()]
-        request = OffsetCommitRequest(
-            self._group_id, self.epoch, self.member_id, topics=[OffsetCommitRequestTopic(self._topic, partitions=parts)]
+        parts = [m.OffsetCommitRequestPartition(number, offset, -1, NOTE) for number, offset in offsets.items()]
+        request = m.OffsetCommitRequest(
+            self._group_id,
+            self.epoch,
+            self.member_id,
+            topics=[m.OffsetCommitRequestTopic(self._topic, partitions=parts)],
         )
-        answer = asyncio.run(self._ask(request, OffsetCommitResponse, WITH_NAMES))
+        answer = asyncio.run(self._ask(request, m.OffsetCommitResponse, WITH_NAMES))
         codes = [part.error_code for each in answer.topics for part in each.partitions]
         assert codes == [0] * len(offsets)
 
@@ -85,13 +78,13 @@ class StreamsMember:
     def leave(self) -> None:
         self._beat(LEAVES)
 
-    def _beat(self, epoch: int, **told: Any) -> StreamsGroupHeartbeatResponse:
+    def _beat(self, epoch: int, **told: Any) -> m.StreamsGroupHeartbeatResponse:
         joining: dict[str, Any] = {"active_tasks": [], "standby_tasks": [], "warmup_tasks": []} if epoch == 0 else {}
         if "active_tasks" in told:
             joining = {"standby_tasks": [], "warmup_tasks": []}
-        request = StreamsGroupHeartbeatRequest(self._group_id, self.member_id, epoch, **{**joining, **told})
+        request = m.StreamsGroupHeartbeatRequest(self._group_id, self.member_id, epoch, **{**joining, **told})
         deadline = time.monotonic() + PATIENCE_S
-        while (answer := asyncio.run(self._ask(request, StreamsGroupHeartbeatResponse))).error_code in NOT_READY:
+        while (answer := asyncio.run(self._ask(request, m.StreamsGroupHeartbeatResponse))).error_code in NOT_READY:
             assert time.monotonic() < deadline, answer
         assert not answer.error_code, (answer.error_code, answer.error_message)
         return answer

@@ -11,24 +11,7 @@ from tests.broker.conftest import Start, Wire
 
 from groupkeeper.broker import Broker
 from groupkeeper.broker.log.partition_log import PartitionLog
-from groupkeeper.protocol.messages.delete_records_request import (
-    DeleteRecordsPartition,
-    DeleteRecordsRequest,
-    DeleteRecordsTopic,
-)
-from groupkeeper.protocol.messages.describe_groups_request import DescribeGroupsRequest
-from groupkeeper.protocol.messages.list_groups_request import ListGroupsRequest
-from groupkeeper.protocol.messages.offset_commit_request import (
-    OffsetCommitRequest,
-    OffsetCommitRequestPartition,
-    OffsetCommitRequestTopic,
-)
-from groupkeeper.protocol.messages.offset_delete_request import (
-    OffsetDeleteRequest,
-    OffsetDeleteRequestPartition,
-    OffsetDeleteRequestTopic,
-)
-from groupkeeper.protocol.messages.offset_fetch_request import OffsetFetchRequest, OffsetFetchRequestGroup
+from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.record_batch import Record, iter_headers, read_records, write_batch
 
 Connect = Callable[[Broker], Awaitable[Wire]]
@@ -45,18 +28,18 @@ QUICK = {
 
 
 async def commit(wire: Wire, group: str, topic: str, partition: int, offset: int) -> None:
-    partitions = [OffsetCommitRequestPartition(partition, offset, committed_metadata=f"at {offset}")]
-    request = OffsetCommitRequest(group, topics=[OffsetCommitRequestTopic(topic, partitions=partitions)])
+    partitions = [m.OffsetCommitRequestPartition(partition, offset, committed_metadata=f"at {offset}")]
+    request = m.OffsetCommitRequest(group, topics=[m.OffsetCommitRequestTopic(topic, partitions=partitions)])
     answer = await wire.call(request, 8)
     assert answer.topics[0].partitions[0].error_code == 0
 
 
 async def answers(wire: Wire, groups: list[str]) -> list[list[str]]:
     """What clients see of groups; groups and partitions come in no particular order, as in Apache Kafka."""
-    wanted = [OffsetFetchRequestGroup(group, topics=None) for group in groups]
-    listed = await wire.call(ListGroupsRequest(), 5)
-    described = await wire.call(DescribeGroupsRequest(groups), 5)
-    fetched = await wire.call(OffsetFetchRequest(groups=wanted), 9)
+    wanted = [m.OffsetFetchRequestGroup(group, topics=None) for group in groups]
+    listed = await wire.call(m.ListGroupsRequest(), 5)
+    described = await wire.call(m.DescribeGroupsRequest(groups), 5)
+    fetched = await wire.call(m.OffsetFetchRequest(groups=wanted), 9)
     offsets = [
         f"{group.group_id} {topic.name} {partition}"
         for group in fetched.groups
@@ -86,7 +69,7 @@ async def test_groups_are_the_same_after_compaction_and_restart(
     for offset in range(60):
         for group in groups:
             await commit(wire, group, "t", offset % 4, offset)
-    gone = OffsetDeleteRequest("g1", [OffsetDeleteRequestTopic("t", [OffsetDeleteRequestPartition(2)])])
+    gone = m.OffsetDeleteRequest("g1", [m.OffsetDeleteRequestTopic("t", [m.OffsetDeleteRequestPartition(2)])])
     assert (await wire.call(gone, 0)).error_code == 0
     before = await answers(wire, groups)
     logs = broker.topics.get("__consumer_offsets").partitions  # type: ignore[union-attr]
@@ -144,7 +127,7 @@ async def test_a_slow_disk_keeps_nobody_waiting(
         sleep(1)
 
     monkeypatch.setattr(os, "fsync", fsync)
-    gone = DeleteRecordsRequest([DeleteRecordsTopic("t", [DeleteRecordsPartition(0, 1)])])
+    gone = m.DeleteRecordsRequest([m.DeleteRecordsTopic("t", [m.DeleteRecordsPartition(0, 1)])])
     busy = [
         asyncio.ensure_future(each)
         for each in (broker.cleaner.compact(broker.now_ms()), broker.cleaner.sync(), wire.call(gone, 2))

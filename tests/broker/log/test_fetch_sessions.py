@@ -9,8 +9,8 @@ import pytest
 from groupkeeper.broker import Broker
 from groupkeeper.broker.network.fetch_sessions import FetchSessions
 from groupkeeper.protocol import errors
-from groupkeeper.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic, ForgottenTopic
-from groupkeeper.protocol.messages.fetch_response import FetchResponse
+from groupkeeper.protocol import messages as m
+from groupkeeper.protocol.messages.fetch_request import FetchPartition, FetchTopic, ForgottenTopic
 from groupkeeper.protocol.record_batch import Record, write_batch
 
 if TYPE_CHECKING:
@@ -40,8 +40,8 @@ async def ask(
     forgotten: tuple[int, ...] = (),
     max_wait_ms: int = 0,
     version: int = 12,
-) -> FetchResponse:
-    request = FetchRequest(
+) -> m.FetchResponse:
+    request = m.FetchRequest(
         max_wait_ms=max_wait_ms,
         min_bytes=1,
         session_id=session_id,
@@ -52,7 +52,7 @@ async def ask(
     return await wire.call(request, version)
 
 
-def told(answer: FetchResponse) -> dict[int, tuple[int, int, int]]:
+def told(answer: m.FetchResponse) -> dict[int, tuple[int, int, int]]:
     """By partition: error, high watermark, bytes of records."""
     return {
         part.partition_index: (part.error_code, part.high_watermark, len(part.records or b""))
@@ -163,10 +163,10 @@ def test_eviction() -> None:
     assert small is not None
     assert large is not None
     for session, count in ((small, 1), (large, 9)):
-        session.take(FetchRequest(topics=wanted(**{f"p{index}": 0 for index in range(count)})))
+        session.take(m.FetchRequest(topics=wanted(**{f"p{index}": 0 for index in range(count)})))
 
     def use(session_id: int, epoch: int, now_ms: int) -> None:
-        sessions.context(FetchRequest(session_id=session_id, session_epoch=epoch), now_ms, by_id=True)
+        sessions.context(m.FetchRequest(session_id=session_id, session_epoch=epoch), now_ms, by_id=True)
 
     # Young ones stay; an old small one gives way to a larger one only; one that is unused gives way to any.
     assert sessions.open(5, 2000, by_id=True) is None

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from groupkeeper.broker import Broker
 from groupkeeper.protocol import errors
-from groupkeeper.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
-from groupkeeper.protocol.messages.fetch_response import FetchResponse
+from groupkeeper.protocol import messages as m
+from groupkeeper.protocol.messages.fetch_request import FetchPartition, FetchTopic
 from groupkeeper.protocol.record_batch import Record, write_batch
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ class Wanted(NamedTuple):
 
 def request(
     wanted: Iterable[Wanted], *, max_bytes: int = 1 << 25, min_bytes: int = 1, max_wait_ms: int = 0
-) -> FetchRequest:
+) -> m.FetchRequest:
     topics = [
         FetchTopic(
             one.topic,
@@ -45,10 +45,10 @@ def request(
         )
         for one in wanted
     ]
-    return FetchRequest(max_wait_ms=max_wait_ms, min_bytes=min_bytes, max_bytes=max_bytes, topics=topics)
+    return m.FetchRequest(max_wait_ms=max_wait_ms, min_bytes=min_bytes, max_bytes=max_bytes, topics=topics)
 
 
-def told(answer: FetchResponse) -> list[tuple[str, int, int, int]]:
+def told(answer: m.FetchResponse) -> list[tuple[str, int, int, int]]:
     """Topic, partition, error and bytes, in the order of the answer."""
     return [
         (topic.topic, part.partition_index, part.error_code, len(part.records or b""))
@@ -57,7 +57,7 @@ def told(answer: FetchResponse) -> list[tuple[str, int, int, int]]:
     ]
 
 
-async def ask(wire: "Wire", asked: FetchRequest) -> list[tuple[str, int, int, int]]:
+async def ask(wire: "Wire", asked: m.FetchRequest) -> list[tuple[str, int, int, int]]:
     return told(await wire.call(asked, 12))
 
 

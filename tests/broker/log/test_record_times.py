@@ -14,8 +14,8 @@ from groupkeeper.client.admin.types import NewTopic, OffsetSpec, Position, Topic
 from groupkeeper.client.opener import open_connection
 from groupkeeper.client.security.transport import Security
 from groupkeeper.client.settings import Settings
+from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.errors import OffsetOutOfRange, UnknownTopicOrPartition
-from groupkeeper.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
 from groupkeeper.protocol.record_batch import Record, write_batch
 
 TOPIC = "orders"
@@ -30,9 +30,9 @@ async def admin() -> AsyncIterator[Admin]:
         )
 
         async def produce(partition: int, batch: bytes) -> None:
-            produced = TopicProduceData(TOPIC, partition_data=[PartitionProduceData(partition, batch)])
-            request = ProduceRequest(acks=-1, timeout_ms=10_000, topic_data=[produced])
-            answer = await connection.ask(request, 9, PATIENCE_S)
+            produced = m.TopicProduceData(TOPIC, partition_data=[m.PartitionProduceData(partition, batch)])
+            request = m.ProduceRequest(acks=-1, timeout_ms=10_000, topic_data=[produced])
+            answer = await connection.ask(request, 9, m.ProduceResponse, PATIENCE_S)
             assert answer.responses[0].partition_responses[0].error_code == 0
 
         def records(size: int, *timestamps: int) -> list[Record]:

@@ -9,15 +9,8 @@ import pytest
 
 from groupkeeper.broker import Broker
 from groupkeeper.protocol import errors
-from groupkeeper.protocol.messages.delete_topics_request import DeleteTopicsRequest
-from groupkeeper.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
-from groupkeeper.protocol.messages.init_producer_id_request import InitProducerIdRequest
-from groupkeeper.protocol.messages.list_offsets_request import (
-    ListOffsetsPartition,
-    ListOffsetsRequest,
-    ListOffsetsTopic,
-)
-from groupkeeper.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
+from groupkeeper.protocol import messages as m
+from groupkeeper.protocol.messages.fetch_request import FetchPartition, FetchTopic
 from groupkeeper.protocol.record_batch import Record, iter_headers, read_records, write_batch
 
 if TYPE_CHECKING:
@@ -47,8 +40,8 @@ class TestProduce:
     async def test_by_topic_id(self, wire: "Wire") -> None:
         topic_id = await wire.create("t")
         for wanted, code in ((topic_id, 0), (b"\x01" * 16, errors.UnknownTopicId.code)):
-            topics = [TopicProduceData(topic_id=wanted, partition_data=[PartitionProduceData(0, batch())])]
-            answer = await wire.call(ProduceRequest(None, -1, 1000, topics), 13)
+            topics = [m.TopicProduceData(topic_id=wanted, partition_data=[m.PartitionProduceData(0, batch())])]
+            answer = await wire.call(m.ProduceRequest(None, -1, 1000, topics), 13)
             assert answer.responses[0].topic_id == wanted
             assert answer.responses[0].partition_responses[0].error_code == code
 
@@ -131,40 +124,44 @@ class TestProduce:
 
     async def test_without_acknowledgement_there_is_no_answer(self, wire: "Wire") -> None:
         await wire.create("t")
-        data = [TopicProduceData("t", partition_data=[PartitionProduceData(0, batch())])]
+        data = [m.TopicProduceData("t", partition_data=[m.PartitionProduceData(0, batch())])]
         for _ in range(3):
-            wire.send(ProduceRequest(None, 0, 1000, data), 9)
+            wire.send(m.ProduceRequest(None, 0, 1000, data), 9)
         assert (await wire.list_offset("t", -1)).offset == 3
 
     async def test_other_acknowledgements_are_refused(self, wire: "Wire") -> None:
         await wire.create("t")
-        data = [TopicProduceData("t", partition_data=[PartitionProduceData(0, batch())])]
-        answer = await wire.call(ProduceRequest(None, 2, 1000, data), 9)
+        data = [m.TopicProduceData("t", partition_data=[m.PartitionProduceData(0, batch())])]
+        answer = await wire.call(m.ProduceRequest(None, 2, 1000, data), 9)
         assert answer.responses[0].partition_responses[0].error_code == errors.InvalidRequiredAcks.code
 
     async def test_one_bad_partition_does_not_spoil_the_others(self, wire: "Wire") -> None:
         await wire.create("t", 2)
-        parts = [PartitionProduceData(0, b"x"), PartitionProduceData(1, batch()), PartitionProduceData(7, batch())]
-        topics = [TopicProduceData("nope", partition_data=parts[:1]), TopicProduceData("t", partition_data=parts)]
-        answer = await wire.call(ProduceRequest(None, -1, 1000, topics), 9)
+        parts = [
+            m.PartitionProduceData(0, b"x"),
+            m.PartitionProduceData(1, batch()),
+            m.PartitionProduceData(7, batch()),
+        ]
+        topics = [m.TopicProduceData("nope", partition_data=parts[:1]), m.TopicProduceData("t", partition_data=parts)]
+        answer = await wire.call(m.ProduceRequest(None, -1, 1000, topics), 9)
         codes = [[part.error_code for part in topic.partition_responses] for topic in answer.responses]
         assert codes == [[3], [errors.InvalidRecord.code, 0, 3]]
 
 
 class TestIdempotentProducers:
     async def test_ids_differ(self, wire: "Wire") -> None:
-        answers = [await wire.call(InitProducerIdRequest(None), 4) for _ in range(3)]
+        answers = [await wire.call(m.InitProducerIdRequest(None), 4) for _ in range(3)]
         assert len({answer.producer_id for answer in answers}) == 3
         assert {(answer.error_code, answer.producer_epoch) for answer in answers} == {(0, 0)}
 
     @pytest.mark.parametrize(
         ("request_", "code"),
         [
-            (InitProducerIdRequest("", 1000), errors.InvalidRequest.code),
-            (InitProducerIdRequest(None, 1000, 5, -1), errors.InvalidRequest.code),
+            (m.InitProducerIdRequest("", 1000), errors.InvalidRequest.code),
+            (m.InitProducerIdRequest(None, 1000, 5, -1), errors.InvalidRequest.code),
         ],
     )
-    async def test_refusals(self, wire: "Wire", request_: InitProducerIdRequest, code: int) -> None:
+    async def test_refusals(self, wire: "Wire", request_: m.InitProducerIdRequest, code: int) -> None:
         assert (await wire.call(request_, 4)).error_code == code
 
     async def test_sequences(self, wire: "Wire") -> None:
@@ -198,7 +195,7 @@ class TestFetch:
         await wire.produce("t", batch())
         part = [FetchPartition(0, fetch_offset=0, partition_max_bytes=1000)]
         topics = [FetchTopic(topic_id=topic_id, partitions=part), FetchTopic(topic_id=b"\x01" * 16, partitions=part)]
-        answer = await wire.call(FetchRequest(max_wait_ms=0, topics=topics), version)
+        answer = await wire.call(m.FetchRequest(max_wait_ms=0, topics=topics), version)
         known, unknown = (topic.partitions[0] for topic in answer.responses)
         assert len(read_records(known.records or b"")) == 1
         assert unknown.error_code == errors.UnknownTopicId.code
@@ -254,7 +251,7 @@ class TestFetch:
         log = broker.topics.partition("t", 0)
         while not log._waiters:  # type: ignore[union-attr]
             await other.list_offset("t", -1)
-        await other.call(DeleteTopicsRequest(topic_names=["t"]), 5)
+        await other.call(m.DeleteTopicsRequest(topic_names=["t"]), 5)
         answer = await asyncio.wait_for(waiting, 5)
         assert answer.error_code == errors.UnknownTopicOrPartition.code
 
@@ -262,7 +259,7 @@ class TestFetch:
         reader, other = await connect(broker), await connect(broker)
         await other.create("t")
         part = FetchPartition(0, fetch_offset=0, partition_max_bytes=100)
-        reader.send(FetchRequest(max_wait_ms=60_000, min_bytes=1, topics=[FetchTopic("t", partitions=[part])]), 12)
+        reader.send(m.FetchRequest(max_wait_ms=60_000, min_bytes=1, topics=[FetchTopic("t", partitions=[part])]), 12)
         log = broker.topics.partition("t", 0)
         assert log is not None
         while not log._waiters:
@@ -278,7 +275,7 @@ class TestFetch:
                 await wire.produce("t", batch(), partition=partition)
         size = len(batch())
         parts = [FetchPartition(index, fetch_offset=0, partition_max_bytes=4 * size) for index in range(3)]
-        request = FetchRequest(max_wait_ms=0, max_bytes=6 * size, topics=[FetchTopic("t", partitions=parts)])
+        request = m.FetchRequest(max_wait_ms=0, max_bytes=6 * size, topics=[FetchTopic("t", partitions=parts)])
         answer = await wire.call(request, 12)
         counts = [len(list(iter_headers(part.records or b""))) for part in answer.responses[0].partitions]
         assert counts == [4, 2, 0]
@@ -288,7 +285,7 @@ class TestFetch:
         for partition in range(2):
             await wire.produce("t", batch(100), partition=partition)
         parts = [FetchPartition(index, fetch_offset=0, partition_max_bytes=1) for index in range(2)]
-        request = FetchRequest(max_wait_ms=0, max_bytes=1, topics=[FetchTopic("t", partitions=parts)])
+        request = m.FetchRequest(max_wait_ms=0, max_bytes=1, topics=[FetchTopic("t", partitions=parts)])
         answer = await wire.call(request, 12)
         assert len(read_records(answer.responses[0].partitions[0].records or b"")) == 100
         assert answer.responses[0].partitions[1].records == b""
@@ -340,8 +337,8 @@ class TestListOffsets:
 
     async def test_a_partition_named_twice(self, wire: "Wire") -> None:
         await wire.create("t", 2)
-        parts = [ListOffsetsPartition(index, -1, -1) for index in (0, 1, 0)]
-        answer = await wire.call(ListOffsetsRequest(-1, 0, [ListOffsetsTopic("t", parts)]), 7)
+        parts = [m.ListOffsetsPartition(index, -1, -1) for index in (0, 1, 0)]
+        answer = await wire.call(m.ListOffsetsRequest(-1, 0, [m.ListOffsetsTopic("t", parts)]), 7)
         codes = {part.partition_index: part.error_code for part in answer.topics[0].partitions}
         assert codes == {0: errors.InvalidRequest.code, 1: 0}
         assert len(answer.topics[0].partitions) == 2

@@ -16,17 +16,9 @@ import pytest
 from tests.broker.conftest import Wire
 from tests.broker.started import Begin, Started
 
+from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.framing import encode_request
-from groupkeeper.protocol.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
-from groupkeeper.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
-from groupkeeper.protocol.messages.find_coordinator_request import FindCoordinatorRequest
-from groupkeeper.protocol.messages.metadata_request import MetadataRequest
-from groupkeeper.protocol.messages.offset_commit_request import (
-    OffsetCommitRequest,
-    OffsetCommitRequestPartition,
-    OffsetCommitRequestTopic,
-)
-from groupkeeper.protocol.messages.offset_fetch_request import OffsetFetchRequest, OffsetFetchRequestGroup
+from groupkeeper.protocol.messages.fetch_request import FetchPartition, FetchTopic
 from groupkeeper.protocol.record_batch import Record, iter_headers, write_batch
 
 CONNECTIONS = 2000
@@ -65,7 +57,7 @@ async def test_two_thousand_connections_of_all_kinds(begin: Begin, monkeypatch: 
         batch = write_batch([Record(None, bytes(1000), timestamp=1)])
         before = resident_kb(started)
         chance = random.Random(1)
-        fetch = FetchRequest(
+        fetch = m.FetchRequest(
             max_wait_ms=600_000, min_bytes=1 << 20, topics=[FetchTopic("t", partitions=[FetchPartition(0)])]
         )
         says = [
@@ -86,7 +78,7 @@ async def test_two_thousand_connections_of_all_kinds(begin: Begin, monkeypatch: 
             with suppress(ConnectionResetError):
                 assert wire.recv(1) == b""
         for wire in wires[::5]:
-            wire.sendall(encode_request(1, "test", MetadataRequest([]), 12))
+            wire.sendall(encode_request(1, "test", m.MetadataRequest([]), 12))
         for wire in wires[::5]:
             assert len(wire.recv(4, socket.MSG_WAITALL)) == 4
         assert (await good.list_offset("t", -1)).offset == -(-count // 50)
@@ -112,7 +104,7 @@ async def test_more_connections_than_descriptors(begin: Begin, descriptors: int)
     for partition in range(60):
         assert (await good.produce("t", batch, partition=partition)).error_code == 0
     while (await commit(good, 1)) == NOT_COORDINATOR:  # until the offsets topic is there
-        await good.call(FindCoordinatorRequest(coordinator_keys=["g"]), 6)
+        await good.call(m.FindCoordinatorRequest(coordinator_keys=["g"]), 6)
     for wire in wires:
         wire.writer.transport.abort()
     late = await Wire.open(started.address)
@@ -155,13 +147,13 @@ def enlarge(disk: Path) -> None:
 
 
 async def commit(wire: Wire, offset: int) -> int:
-    part = OffsetCommitRequestPartition(0, offset, -1, "m" * 4000)
-    request = OffsetCommitRequest("g", topics=[OffsetCommitRequestTopic("t", partitions=[part])])
+    part = m.OffsetCommitRequestPartition(0, offset, -1, "m" * 4000)
+    request = m.OffsetCommitRequest("g", topics=[m.OffsetCommitRequestTopic("t", partitions=[part])])
     return (await wire.call(request, 9)).topics[0].partitions[0].error_code
 
 
 async def committed(wire: Wire) -> tuple[int, int]:
-    request = OffsetFetchRequest(groups=[OffsetFetchRequestGroup("g", topics=None)])
+    request = m.OffsetFetchRequest(groups=[m.OffsetFetchRequestGroup("g", topics=None)])
     (group,) = (await wire.call(request, 9)).groups
     return group.error_code, group.topics[0].partitions[0].committed_offset if group.topics else -1
 
@@ -195,7 +187,7 @@ async def test_a_full_disk(begin: Begin, tmp_path: Path, mounts: bool) -> None:
             resource.setrlimit(resource.RLIMIT_FSIZE, limit)
         wire = await Wire.open(started.address)
         await wire.create("t")
-        find = FindCoordinatorRequest(coordinator_keys=["g"])
+        find = m.FindCoordinatorRequest(coordinator_keys=["g"])
         while (await wire.call(find, 6)).coordinators[0].error_code:
             pass
         assert await commit(wire, 1) == 0
@@ -215,7 +207,7 @@ async def test_a_full_disk(begin: Begin, tmp_path: Path, mounts: bool) -> None:
         other = await Wire.open(started.address)
         assert await values(other, acknowledged) == list(range(acknowledged))
         assert await committed(other) == (0, last)
-        created = await other.call(CreateTopicsRequest([CreatableTopic("u" * 200, 1, 1)]), 7)
+        created = await other.call(m.CreateTopicsRequest([m.CreatableTopic("u" * 200, 1, 1)]), 7)
         assert created.topics[0].error_code in (0, STORAGE_ERROR)
         # With room again it goes on where it was, without a restart.
         if is_mounted:

@@ -20,19 +20,11 @@ from groupkeeper.broker import Broker, apis
 from groupkeeper.broker.api_table import TABLE, Api
 from groupkeeper.broker.network.connection import Connection
 from groupkeeper.broker.network.listeners import Listener
+from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.errors import InvalidRequest, RebootstrapRequired, UnsupportedVersion
 from groupkeeper.protocol.framing import encode_request
 from groupkeeper.protocol.index import APIS
-from groupkeeper.protocol.messages.api_versions_request import ApiVersionsRequest
-from groupkeeper.protocol.messages.api_versions_response import ApiVersionsResponse
-from groupkeeper.protocol.messages.describe_cluster_request import DescribeClusterRequest
-from groupkeeper.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
-from groupkeeper.protocol.messages.fetch_response import FetchResponse
-from groupkeeper.protocol.messages.get_telemetry_subscriptions_request import GetTelemetrySubscriptionsRequest
-from groupkeeper.protocol.messages.get_telemetry_subscriptions_response import GetTelemetrySubscriptionsResponse
-from groupkeeper.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
-from groupkeeper.protocol.messages.metadata_response import MetadataResponse
-from groupkeeper.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
+from groupkeeper.protocol.messages.fetch_request import FetchPartition, FetchTopic
 from groupkeeper.protocol.record_batch import Record, write_batch
 
 if TYPE_CHECKING:
@@ -40,13 +32,13 @@ if TYPE_CHECKING:
 
 Connect = Callable[[Broker], Awaitable["Wire"]]
 Start = Callable[..., Awaitable[Broker]]
-API_VERSIONS = ApiVersionsRequest("test", "1.0")
+API_VERSIONS = m.ApiVersionsRequest("test", "1.0")
 
 
 class TestApiVersions:
     async def test_every_version_lists_what_is_served(self, wire: "Wire") -> None:
         for version in range(6):
-            request = API_VERSIONS if version >= 3 else ApiVersionsRequest()
+            request = API_VERSIONS if version >= 3 else m.ApiVersionsRequest()
             answer = await wire.call(request, version)
             ranges = {api.api_key: (api.min_version, api.max_version) for api in answer.api_keys}
             # Produce is said to begin at 0, as Kafka 4 does for old librdkafka.
@@ -56,25 +48,25 @@ class TestApiVersions:
     async def test_an_unknown_version_is_answered_in_version_0(self, wire: "Wire") -> None:
         frame = struct.pack(">hhih", 18, 99, 7, -1) + b"\x00"
         wire.writer.write(struct.pack(">i", len(frame)) + frame)
-        correlation_id, answer = await wire.receive(ApiVersionsResponse, 0)
+        correlation_id, answer = await wire.receive(m.ApiVersionsResponse, 0)
         assert (correlation_id, answer.error_code) == (7, UnsupportedVersion.code)
         assert [(api.api_key, api.min_version, api.max_version) for api in answer.api_keys] == [(18, 0, 5)]
         assert (await wire.call(API_VERSIONS, 3)).error_code == 0
 
     async def test_a_client_of_another_broker_is_to_begin_again(self, wire: "Wire") -> None:
-        cluster_id = (await wire.call(DescribeClusterRequest(), 2)).cluster_id
+        cluster_id = (await wire.call(m.DescribeClusterRequest(), 2)).cluster_id
         for cluster, node, error_code in (
             (None, 7, 0),
             (cluster_id, 1, 0),
             (cluster_id, -1, RebootstrapRequired.code),
             ("another", 1, RebootstrapRequired.code),
         ):
-            request = ApiVersionsRequest("test", "1", cluster, node)
+            request = m.ApiVersionsRequest("test", "1", cluster, node)
             assert (await wire.call(request, 5)).error_code == error_code
 
     async def test_a_nameless_client_is_refused(self, wire: "Wire") -> None:
         for name in ("", "a b", "-a"):
-            answer = await wire.call(ApiVersionsRequest(name, "1"), 3)
+            answer = await wire.call(m.ApiVersionsRequest(name, "1"), 3)
             assert answer.error_code == InvalidRequest.code
 
     async def test_features(self, wire: "Wire") -> None:
@@ -115,25 +107,25 @@ def test_the_table_serves_what_there_is() -> None:
 async def test_an_api_in_the_table_is_offered_everywhere(
     start: Start, connect: Connect, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    key = GetTelemetrySubscriptionsRequest.API_KEY
+    key = m.GetTelemetrySubscriptionsRequest.API_KEY
     assert key not in TABLE
     module = ModuleType(f"{apis.__name__}.made_up")
-    module.reply = lambda broker, call: GetTelemetrySubscriptionsResponse(subscription_id=7)  # type: ignore[attr-defined]
+    module.reply = lambda broker, call: m.GetTelemetrySubscriptionsResponse(subscription_id=7)  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, module.__name__, module)
     monkeypatch.setitem(TABLE, key, Api(key, "made_up", 0, 0))
     broker = await start()
     wire = await connect(broker)
     offered = {one.api_key: one for one in (await wire.call(API_VERSIONS, 4)).api_keys}
     assert (offered[key].min_version, offered[key].max_version) == (0, 0)
-    request = GetTelemetrySubscriptionsRequest()
+    request = m.GetTelemetrySubscriptionsRequest()
     assert (await wire.call(request, 0)).subscription_id == 7
     with broker.faults.error("GetTelemetrySubscriptions", UnsupportedVersion):
         assert (await wire.call(request, 0)).error_code == UnsupportedVersion.code
 
 
 async def test_pipelined_requests_are_answered_in_order(wire: "Wire") -> None:
-    sent = [wire.send(MetadataRequest([]), version=12) for _ in range(500)]
-    received = [(await wire.receive(MetadataResponse, 12))[0] for _ in range(500)]
+    sent = [wire.send(m.MetadataRequest([]), version=12) for _ in range(500)]
+    received = [(await wire.receive(m.MetadataResponse, 12))[0] for _ in range(500)]
     assert received == sent
 
 
@@ -141,7 +133,7 @@ async def test_clients_with_many_requests_share_a_turn(broker: Broker, connect: 
     crowd = [await connect(broker) for _ in range(60)]
     other = await connect(broker)
     for one in crowd:
-        one.writer.write(encode_request(1, "c", MetadataRequest([]), 12) * 2000)
+        one.writer.write(encode_request(1, "c", m.MetadataRequest([]), 12) * 2000)
     waits = []
     for _ in range(5):
         began = time.process_time()
@@ -155,7 +147,7 @@ async def test_a_closed_connection_with_a_waiting_request_is_no_garbage(broker: 
     broker.topics.create("t", 1)
     wire = await connect(broker)
     wire.send(
-        FetchRequest(max_wait_ms=20_000, min_bytes=1, topics=[FetchTopic("t", partitions=[FetchPartition(0)])]), 12
+        m.FetchRequest(max_wait_ms=20_000, min_bytes=1, topics=[FetchTopic("t", partitions=[FetchPartition(0)])]), 12
     )
     async with asyncio.timeout(20):
         while not any(one.idle_since() == math.inf for one in broker.server.connections):  # noqa: ASYNC110
@@ -181,14 +173,14 @@ async def test_a_waiting_request_holds_up_its_own_connection_only(broker: Broker
     one, two = await connect(broker), await connect(broker)
     broker.topics.create("t", 1)
     partition = FetchPartition(0, fetch_offset=0, partition_max_bytes=100)
-    one.send(FetchRequest(max_wait_ms=20_000, min_bytes=1, topics=[FetchTopic("t", partitions=[partition])]), 12)
-    one.send(MetadataRequest([]), 12)
-    await two.call(MetadataRequest([]), 12)
+    one.send(m.FetchRequest(max_wait_ms=20_000, min_bytes=1, topics=[FetchTopic("t", partitions=[partition])]), 12)
+    one.send(m.MetadataRequest([]), 12)
+    await two.call(m.MetadataRequest([]), 12)
     batch = write_batch([Record(None, b"v")])
-    data = [TopicProduceData("t", partition_data=[PartitionProduceData(0, batch)])]
-    await two.call(ProduceRequest(None, -1, 1000, data), 9)
-    assert (await one.receive(FetchResponse, 12))[0] == 1
-    assert (await one.receive(MetadataResponse, 12))[0] == 2
+    data = [m.TopicProduceData("t", partition_data=[m.PartitionProduceData(0, batch)])]
+    await two.call(m.ProduceRequest(None, -1, 1000, data), 9)
+    assert (await one.receive(m.FetchResponse, 12))[0] == 1
+    assert (await one.receive(m.MetadataResponse, 12))[0] == 2
 
 
 async def test_a_request_may_arrive_byte_by_byte(wire: "Wire") -> None:
@@ -199,16 +191,16 @@ async def test_a_request_may_arrive_byte_by_byte(wire: "Wire") -> None:
             self.sent += frame
 
     writer, wire.writer = wire.writer, Captured()  # type: ignore[assignment]
-    wire.send(MetadataRequest([]), 12)
-    wire.send(MetadataRequest([]), 12)
+    wire.send(m.MetadataRequest([]), 12)
+    wire.send(m.MetadataRequest([]), 12)
     frames = wire.writer.sent  # type: ignore[attr-defined]
     wire.writer = writer
     for at in range(len(frames)):
         writer.write(frames[at : at + 1])
         await writer.drain()
         await asyncio.sleep(0)
-    assert (await wire.receive(MetadataResponse, 12))[0] == 1
-    assert (await wire.receive(MetadataResponse, 12))[0] == 2
+    assert (await wire.receive(m.MetadataResponse, 12))[0] == 1
+    assert (await wire.receive(m.MetadataResponse, 12))[0] == 2
 
 
 async def test_a_large_request(start: Callable[..., Awaitable[Broker]], connect: Connect) -> None:
@@ -216,11 +208,11 @@ async def test_a_large_request(start: Callable[..., Awaitable[Broker]], connect:
     broker.topics.create("t", 1)
     wire = await connect(broker)
     batch = write_batch([Record(None, bytes(10_000_000))])
-    data = [TopicProduceData("t", partition_data=[PartitionProduceData(0, batch)])]
-    answer = await wire.call(ProduceRequest(None, -1, 1000, data), 9)
+    data = [m.TopicProduceData("t", partition_data=[m.PartitionProduceData(0, batch)])]
+    answer = await wire.call(m.ProduceRequest(None, -1, 1000, data), 9)
     assert answer.responses[0].partition_responses[0].error_code == 0
     partition = FetchPartition(0, fetch_offset=0, partition_max_bytes=1)
-    fetched = await wire.call(FetchRequest(max_wait_ms=0, topics=[FetchTopic("t", partitions=[partition])]), 12)
+    fetched = await wire.call(m.FetchRequest(max_wait_ms=0, topics=[FetchTopic("t", partitions=[partition])]), 12)
     assert len(fetched.responses[0].partitions[0].records) == len(batch)
 
 
@@ -244,14 +236,14 @@ async def test_nonsense_closes_the_connection_with_one_line(
     lines = [record.getMessage() for record in caplog.records if record.name == "groupkeeper.broker"]
     assert len(lines) == 1
     assert reason in lines[0]
-    await other.call(MetadataRequest([]), 12)
+    await other.call(m.MetadataRequest([]), 12)
 
 
 async def test_bytes_behind_a_request_are_ignored(wire: "Wire") -> None:
     # As Kafka does: librdkafka leaves three bytes behind its Metadata requests for all topics.
     frame = struct.pack(">hhih", 3, 1, 7, -1) + struct.pack(">i", 0) + b"abc"
     wire.writer.write(struct.pack(">i", len(frame)) + frame)
-    assert (await wire.receive(MetadataResponse, 1))[0] == 7
+    assert (await wire.receive(m.MetadataResponse, 1))[0] == 7
 
 
 @pytest.mark.parametrize("size", [-1, 104857601, 2**31 - 1, 0x47455420])
@@ -274,7 +266,7 @@ async def test_an_announced_size_costs_nothing(broker: Broker, connect: Connect)
     wires = [await connect(broker) for _ in range(50)]
     for wire in wires:
         wire.writer.write(struct.pack(">i", 100_000_000) + b"x")
-    await (await connect(broker)).call(MetadataRequest([]), 12)
+    await (await connect(broker)).call(m.MetadataRequest([]), 12)
     grown = tracemalloc.get_traced_memory()[0] - before
     tracemalloc.stop()
     assert grown < 50_000_000
@@ -283,12 +275,12 @@ async def test_an_announced_size_costs_nothing(broker: Broker, connect: Connect)
 async def test_what_was_sent_before_the_end_is_served(broker: Broker, connect: Connect) -> None:
     broker.topics.create("t", 1)
     wire = await connect(broker)
-    data = [TopicProduceData("t", partition_data=[PartitionProduceData(0, write_batch([Record(None, b"v")]))])]
+    data = [m.TopicProduceData("t", partition_data=[m.PartitionProduceData(0, write_batch([Record(None, b"v")]))])]
     for _ in range(20):
-        wire.send(ProduceRequest(None, 0, 1000, data), 9)
-    wire.send(MetadataRequest([]), 12)
+        wire.send(m.ProduceRequest(None, 0, 1000, data), 9)
+    wire.send(m.MetadataRequest([]), 12)
     wire.writer.write_eof()
-    assert (await wire.receive(MetadataResponse, 12))[0] == 21
+    assert (await wire.receive(m.MetadataResponse, 12))[0] == 21
     assert await wire.is_closed()
     log = broker.topics.partition("t", 0)
     assert log is not None
@@ -301,23 +293,23 @@ async def test_a_peer_that_does_not_read_is_not_served_without_end(broker: Broke
     slow, other = await connect(broker), await connect(broker)
     requests = 500  # of about 25 KB each
     for _ in range(requests):
-        slow.send(MetadataRequest(None), 12)
+        slow.send(m.MetadataRequest(None), 12)
     for _ in range(50):
-        await other.call(MetadataRequest([]), 12)
+        await other.call(m.MetadataRequest([]), 12)
     (connection,) = [one for one in broker.server.connections if one._frames]
     assert connection._writable is not None
     for expected in range(requests):
-        assert (await slow.receive(MetadataResponse, 12))[0] == expected + 1
+        assert (await slow.receive(m.MetadataResponse, 12))[0] == expected + 1
 
 
 async def test_empty_frames_behind_a_waiting_request_are_bounded(broker: Broker, connect: Connect) -> None:
     broker.topics.create("t", 1)
     wire, other = await connect(broker), await connect(broker)
     partition = FetchPartition(0, fetch_offset=0, partition_max_bytes=100)
-    wire.send(FetchRequest(max_wait_ms=60_000, min_bytes=1, topics=[FetchTopic("t", partitions=[partition])]), 12)
+    wire.send(m.FetchRequest(max_wait_ms=60_000, min_bytes=1, topics=[FetchTopic("t", partitions=[partition])]), 12)
     wire.writer.write(bytes(1_000_000))
     for _ in range(200):
-        await other.call(MetadataRequest([]), 12)
+        await other.call(m.MetadataRequest([]), 12)
     (connection,) = [one for one in broker.server.connections if one._frames]
     assert connection._reading_paused
     assert len(connection._frames) < 200_000
@@ -329,23 +321,23 @@ async def test_answers_that_nobody_reads_are_bounded(broker: Broker, connect: Co
     slow, other = await connect(broker), await connect(broker)
     partition = FetchPartition(0, fetch_offset=0, partition_max_bytes=1 << 20)
     for _ in range(60):
-        slow.send(FetchRequest(max_wait_ms=0, topics=[FetchTopic("t", partitions=[partition])]), 12)
+        slow.send(m.FetchRequest(max_wait_ms=0, topics=[FetchTopic("t", partitions=[partition])]), 12)
     for _ in range(50):
-        await other.call(MetadataRequest([]), 12)
+        await other.call(m.MetadataRequest([]), 12)
     (connection,) = [one for one in broker.server.connections if one._frames]
     assert connection._transport is not None
     assert connection._transport.get_write_buffer_size() + connection._out_bytes < 8_000_000
     for _ in range(60):
-        await slow.receive(FetchResponse, 12)
+        await slow.receive(m.FetchResponse, 12)
 
 
 async def test_a_flood_of_requests_lets_others_have_their_turn(broker: Broker, connect: Connect) -> None:
     flooding, other = await connect(broker), await connect(broker)
-    request = MetadataRequest([MetadataRequestTopic(name=f"none-{each}") for each in range(200)], False)
+    request = m.MetadataRequest([m.MetadataRequestTopic(name=f"none-{each}") for each in range(200)], False)
     for _ in range(1_000):
         flooding.send(request, 12)
-    other.send(MetadataRequest([]), 12)
-    await other.receive(MetadataResponse, 12)
+    other.send(m.MetadataRequest([]), 12)
+    await other.receive(m.MetadataResponse, 12)
     assert any(connection._frames for connection in broker.server.connections)
 
 
@@ -376,7 +368,7 @@ def test_a_connection_that_begins_while_the_broker_stops_ends_quietly(caplog: py
         await broker.start()
         host, port = broker.bootstrap_servers.rsplit(":", 1)
         with socket.create_connection((host, int(port))) as client:
-            client.sendall(encode_request(1, "test", MetadataRequest([]), 12))
+            client.sendall(encode_request(1, "test", m.MetadataRequest([]), 12))
             while not broker.server.connections:  # noqa: ASYNC110 no event tells of it
                 await asyncio.sleep(0)
             await broker.stop()
@@ -394,15 +386,15 @@ async def test_a_stopped_broker_leaves_nothing_behind(connect: Connect) -> None:
     partition = FetchPartition(0, fetch_offset=0, partition_max_bytes=100)
     broker.topics.create("t", 1)
     for wire in wires:
-        wire.send(FetchRequest(max_wait_ms=60_000, min_bytes=1, topics=[FetchTopic("t", partitions=[partition])]), 12)
+        wire.send(m.FetchRequest(max_wait_ms=60_000, min_bytes=1, topics=[FetchTopic("t", partitions=[partition])]), 12)
         await wire.writer.drain()
     while sum(len(log._waiters) for log in broker.topics.get("t").partitions) < 5:  # type: ignore[union-attr]
-        await probe.call(MetadataRequest([]), 12)
+        await probe.call(m.MetadataRequest([]), 12)
     await broker.stop()
     await broker.stop()
     for wire in wires:
         with pytest.raises((asyncio.IncompleteReadError, ConnectionError)):
-            await wire.receive(FetchResponse, 12)
+            await wire.receive(m.FetchResponse, 12)
     assert not broker.server.connections
     gc.collect()
     assert {task for task in asyncio.all_tasks() if not task.done()} <= before | {asyncio.current_task()}
@@ -414,7 +406,7 @@ async def test_several_brokers_in_one_process(start: Callable[..., Awaitable[Bro
     assert len({broker.cluster_id for broker in brokers}) == 5
     for number, broker in enumerate(brokers):
         wire = await connect(broker)
-        answer = await wire.call(MetadataRequest([MetadataRequestTopic(name=f"t{number}")]), 12)
+        answer = await wire.call(m.MetadataRequest([m.MetadataRequestTopic(name=f"t{number}")]), 12)
         assert answer.cluster_id == broker.cluster_id
     assert [list(broker.topics.names()) for broker in brokers] == [[f"t{number}"] for number in range(5)]
 
@@ -425,12 +417,12 @@ async def test_silent_connections_are_closed(start: Start, connect: Connect) -> 
     await talking.create("t")
     # A request that waits for something is no silence.
     parts = [FetchPartition(0, fetch_offset=0, partition_max_bytes=1000)]
-    waiting.send(FetchRequest(max_wait_ms=900, min_bytes=1, topics=[FetchTopic("t", partitions=parts)]), 12)
+    waiting.send(m.FetchRequest(max_wait_ms=900, min_bytes=1, topics=[FetchTopic("t", partitions=parts)]), 12)
     closing = asyncio.ensure_future(silent.is_closed())
     while not closing.done():
-        assert (await talking.call(MetadataRequest([]), 12)).brokers
+        assert (await talking.call(m.MetadataRequest([]), 12)).brokers
     assert await closing
-    assert (await waiting.receive(FetchResponse, 12))[1].error_code == 0
+    assert (await waiting.receive(m.FetchResponse, 12))[1].error_code == 0
     assert await waiting.is_closed()
 
 
@@ -441,7 +433,7 @@ async def test_a_peer_that_does_not_read_is_silent(start: Start) -> None:
     reader.setblocking(False)
     loop = asyncio.get_running_loop()
     await loop.sock_connect(reader, ("127.0.0.1", broker.advertised.port))
-    asked = encode_request(1, "c", ApiVersionsRequest("a", "1"), 3) * 1000
+    asked = encode_request(1, "c", m.ApiVersionsRequest("a", "1"), 3) * 1000
     with contextlib.suppress(ConnectionError):
         async with asyncio.timeout(20):
             while not broker.server.connections:  # noqa: ASYNC110
@@ -457,4 +449,4 @@ async def test_a_peer_that_does_not_read_is_silent(start: Start) -> None:
 async def test_connections_may_be_silent_for_ever(start: Start, connect: Connect) -> None:
     broker = await start(properties={"connections.max.idle.ms": "-1"})
     wire = await connect(broker)
-    assert (await wire.call(MetadataRequest([]), 12)).brokers
+    assert (await wire.call(m.MetadataRequest([]), 12)).brokers

@@ -12,10 +12,9 @@ import pytest
 from tests.broker.network.test_abuse import annotations
 
 from groupkeeper.broker.api_table import TABLE
+from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.errors import UnknownServerError
 from groupkeeper.protocol.framing import encode_request, request_class
-from groupkeeper.protocol.messages.describe_quorum_request import DescribeQuorumRequest
-from groupkeeper.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
 from groupkeeper.protocol.primitives import Message, RootMessage, UnsupportedField
 
 if TYPE_CHECKING:
@@ -58,7 +57,7 @@ def filled(kind: type[Message], topic_id: bytes) -> Any:
         elif hint is str:
             fields.setdefault(name, NAME)
     request = kind(**{name: value for name, value in fields.items() if name in hints})
-    if isinstance(request, DescribeQuorumRequest):
+    if isinstance(request, m.DescribeQuorumRequest):
         request.topics[0].topic_name = "__cluster_metadata"
     return request
 
@@ -99,7 +98,7 @@ def errors_of(value: object) -> Iterator[int]:
 
 async def topic_id_of(wire: "Wire") -> bytes:
     """The topic, made by asking for it."""
-    answer: Any = await wire.call(MetadataRequest([MetadataRequestTopic(name=NAME)], True), 12)
+    answer: Any = await wire.call(m.MetadataRequest([m.MetadataRequestTopic(name=NAME)], True), 12)
     topic_id: bytes = answer.topics[0].topic_id
     return topic_id
 

@@ -9,24 +9,9 @@ import pytest
 
 from groupkeeper.broker import Broker
 from groupkeeper.broker.api_table import TABLE
+from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.errors import GroupIdNotFound, NotCoordinator, RequestTimedOut, UnknownMemberId
 from groupkeeper.protocol.framing import request_class
-from groupkeeper.protocol.messages.api_versions_request import ApiVersionsRequest
-from groupkeeper.protocol.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
-from groupkeeper.protocol.messages.find_coordinator_request import FindCoordinatorRequest
-from groupkeeper.protocol.messages.heartbeat_request import HeartbeatRequest
-from groupkeeper.protocol.messages.init_producer_id_request import InitProducerIdRequest
-from groupkeeper.protocol.messages.join_group_request import JoinGroupRequest, JoinGroupRequestProtocol
-from groupkeeper.protocol.messages.join_group_response import JoinGroupResponse
-from groupkeeper.protocol.messages.metadata_request import MetadataRequest
-from groupkeeper.protocol.messages.offset_commit_request import (
-    OffsetCommitRequest,
-    OffsetCommitRequestPartition,
-    OffsetCommitRequestTopic,
-)
-from groupkeeper.protocol.messages.offset_fetch_request import OffsetFetchRequest, OffsetFetchRequestGroup
-from groupkeeper.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
-from groupkeeper.protocol.messages.sync_group_request import SyncGroupRequest, SyncGroupRequestAssignment
 from groupkeeper.protocol.record_batch import Record, write_batch
 
 if TYPE_CHECKING:
@@ -48,19 +33,19 @@ async def end_offset(wire: "Wire", topic: str) -> int:
 
 
 async def commit(wire: "Wire", group_id: str, offset: int) -> int:
-    topics = [OffsetCommitRequestTopic("t", partitions=[OffsetCommitRequestPartition(0, offset)])]
-    answer = await wire.call(OffsetCommitRequest(group_id, topics=topics), 9)
+    topics = [m.OffsetCommitRequestTopic("t", partitions=[m.OffsetCommitRequestPartition(0, offset)])]
+    answer = await wire.call(m.OffsetCommitRequest(group_id, topics=topics), 9)
     return answer.topics[0].partitions[0].error_code
 
 
 async def committed(wire: "Wire", group_id: str) -> tuple[int, dict[str, int]]:
-    groups = [OffsetFetchRequestGroup(group_id, topics=None)]
-    (answer,) = (await wire.call(OffsetFetchRequest(groups=groups), 9)).groups
+    groups = [m.OffsetFetchRequestGroup(group_id, topics=None)]
+    (answer,) = (await wire.call(m.OffsetFetchRequest(groups=groups), 9)).groups
     return answer.error_code, {topic.name: topic.partitions[0].committed_offset for topic in answer.topics}
 
 
 async def find(wire: "Wire", key: str, key_type: int = 0) -> int:
-    request = FindCoordinatorRequest(key_type=key_type, coordinator_keys=[key])
+    request = m.FindCoordinatorRequest(key_type=key_type, coordinator_keys=[key])
     return (await wire.call(request, 6)).coordinators[0].error_code
 
 
@@ -69,16 +54,16 @@ async def found(wire: "Wire", key: str, key_type: int = 0) -> None:
         pass
 
 
-async def join(wire: "Wire", group_id: str, instance_id: str | None, version: int = 9) -> JoinGroupResponse:
-    protocols = [JoinGroupRequestProtocol("range", b"")]
-    request = JoinGroupRequest(group_id, 10_000, 60_000, "", instance_id, "consumer", protocols)
+async def join(wire: "Wire", group_id: str, instance_id: str | None, version: int = 9) -> m.JoinGroupResponse:
+    protocols = [m.JoinGroupRequestProtocol("range", b"")]
+    request = m.JoinGroupRequest(group_id, 10_000, 60_000, "", instance_id, "consumer", protocols)
     return await wire.call(request, version)
 
 
 async def join_alone(wire: "Wire", group_id: str, instance_id: str) -> str:
     member_id = (await join(wire, group_id, instance_id)).member_id
-    given = [SyncGroupRequestAssignment(member_id, b"a")]
-    sync = SyncGroupRequest(group_id, 1, member_id, None, "consumer", "range", given)
+    given = [m.SyncGroupRequestAssignment(member_id, b"a")]
+    sync = m.SyncGroupRequest(group_id, 1, member_id, None, "consumer", "range", given)
     assert (await wire.call(sync, 5)).error_code == 0
     return member_id
 
@@ -119,7 +104,7 @@ async def test_which_requests_are_hit(broker: Broker, wire: "Wire") -> None:
     assert drawn[0] == drawn[1]
     assert 4 <= drawn[0].count(6) <= 16
     with broker.faults.error(None, 42, where=lambda call: call.api_key == 3):
-        assert (await wire.call(MetadataRequest([]), 13)).error_code == 42  # type: ignore[attr-defined]
+        assert (await wire.call(m.MetadataRequest([]), 13)).error_code == 42  # type: ignore[attr-defined]
         assert await codes(1) == [0]
 
 
@@ -132,15 +117,15 @@ async def test_every_api_can_answer_an_error(broker: Broker, connect: Connect) -
                     wire.call(request_class(key)(acks=1) if key == 0 else request_class(key)(), version), 10
                 )
         assert fault.hits == sum(api.highest - api.lowest + 1 for api in TABLE.values())
-        answer = await wire.call(ApiVersionsRequest("x", "1"), 4)
+        answer = await wire.call(m.ApiVersionsRequest("x", "1"), 4)
         assert answer.error_code == 7  # type: ignore[attr-defined]
 
 
 async def test_a_produce_that_wants_no_answer_is_refused_by_closing(broker: Broker, wire: "Wire") -> None:
     await wire.create("t")
     with broker.faults.error("Produce", "NOT_LEADER_OR_FOLLOWER"):
-        parts = [PartitionProduceData(0, BATCH)]
-        wire.send(ProduceRequest(None, 0, 1000, [TopicProduceData("t", partition_data=parts)]), 9)
+        parts = [m.PartitionProduceData(0, BATCH)]
+        wire.send(m.ProduceRequest(None, 0, 1000, [m.TopicProduceData("t", partition_data=parts)]), 9)
         assert await wire.is_closed()
 
 
@@ -185,20 +170,20 @@ async def test_a_dropped_request_leaves_its_connection_silent(broker: Broker, wi
     with pytest.raises(asyncio.IncompleteReadError):
         await waiting
     while len(broker.server.connections) > 1:
-        await other.call(MetadataRequest([]), 13)
+        await other.call(m.MetadataRequest([]), 13)
 
 
 async def test_throttling_tells_and_mutes(broker: Broker, wire: "Wire") -> None:
     await wire.create("t")
     with broker.faults.throttle("Metadata", 400, nth=1):
         began = time.monotonic()
-        answer = await wire.call(MetadataRequest([]), 13)
+        answer = await wire.call(m.MetadataRequest([]), 13)
         assert answer.throttle_time_ms == 400  # type: ignore[attr-defined]
         told = time.monotonic() - began
         assert (await wire.produce("t", BATCH)).error_code == 0
         muted = time.monotonic() - began
         assert told < 0.4 <= muted
-        assert (await wire.call(MetadataRequest([]), 13)).throttle_time_ms == 0  # type: ignore[attr-defined]
+        assert (await wire.call(m.MetadataRequest([]), 13)).throttle_time_ms == 0  # type: ignore[attr-defined]
 
 
 async def test_several_faults_at_once(broker: Broker, wire: "Wire") -> None:
@@ -251,7 +236,7 @@ async def test_a_coordinator_that_moves(broker: Broker, wire: "Wire", connect: C
     await found(wire, "g")
     member_id = await join_alone(wire, "g", "i")
     waiting = asyncio.ensure_future(join(await connect(broker), "g", "j"))
-    heartbeat = HeartbeatRequest("g", 1, member_id)
+    heartbeat = m.HeartbeatRequest("g", 1, member_id)
     while (await wire.call(heartbeat, 4)).error_code != 27:  # type: ignore[attr-defined]
         pass
     with broker.faults.move_coordinator("g", away_ms=None) as move:
@@ -285,13 +270,13 @@ async def test_offsets_survive_a_move(broker: Broker, wire: "Wire") -> None:
 
 async def test_a_transaction_coordinator_that_moves(broker: Broker, wire: "Wire") -> None:
     await found(wire, "x", 1)
-    first = await wire.call(InitProducerIdRequest("x", 60_000), 4)
+    first = await wire.call(m.InitProducerIdRequest("x", 60_000), 4)
     with broker.faults.move_transaction_coordinator("x", away_ms=None) as move:
         assert await find(wire, "x", 1) == 15
-        assert (await wire.call(InitProducerIdRequest("x", 60_000), 4)).error_code == 16
+        assert (await wire.call(m.InitProducerIdRequest("x", 60_000), 4)).error_code == 16
         assert move.hits == 1
     await found(wire, "x", 1)
-    while (again := await wire.call(InitProducerIdRequest("x", 60_000), 4)).error_code == 14:
+    while (again := await wire.call(m.InitProducerIdRequest("x", 60_000), 4)).error_code == 14:
         pass
     assert (again.producer_id, again.producer_epoch) == (first.producer_id, first.producer_epoch + 1)
 
@@ -303,7 +288,7 @@ async def test_a_session_that_ends(broker: Broker, wire: "Wire") -> None:
         with pytest.raises(error):
             broker.faults.expire_session(unknown, "nobody")
     assert broker.faults.expire_session("g", "i") == [member_id]
-    assert (await wire.call(HeartbeatRequest("g", 1, member_id), 4)).error_code == 25  # type: ignore[attr-defined]
+    assert (await wire.call(m.HeartbeatRequest("g", 1, member_id), 4)).error_code == 25  # type: ignore[attr-defined]
     again = await join_alone(wire, "other", "i")
     assert broker.faults.expire_session("other") == [again]
 
@@ -311,11 +296,11 @@ async def test_a_session_that_ends(broker: Broker, wire: "Wire") -> None:
 async def test_a_session_of_the_new_protocol_that_ends(broker: Broker, wire: "Wire") -> None:
     await wire.create("t")
     await found(wire, "g")
-    request = ConsumerGroupHeartbeatRequest(
+    request = m.ConsumerGroupHeartbeatRequest(
         "g", "m", 0, rebalance_timeout_ms=60_000, subscribed_topic_names=["t"], topic_partitions=[]
     )
     joined = await wire.call(request, 1)
     assert joined.error_code == 0
     assert broker.faults.expire_session("g", "test") == ["m"]
-    later = ConsumerGroupHeartbeatRequest("g", "m", joined.member_epoch)
+    later = m.ConsumerGroupHeartbeatRequest("g", "m", joined.member_epoch)
     assert (await wire.call(later, 1)).error_code == 25

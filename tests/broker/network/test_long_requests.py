@@ -19,69 +19,17 @@ from groupkeeper.broker.broker import Broker
 from groupkeeper.broker.call import Call
 from groupkeeper.broker.network.closing import CloseConnection
 from groupkeeper.broker.network.long_requests import _ARRAYS, in_parts
+from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.errors import InvalidRequest, PolicyViolation, UnknownTopicOrPartition
 from groupkeeper.protocol.framing import decode_response, encode_request, encode_response, request_class, response_class
-from groupkeeper.protocol.messages.add_partitions_to_txn_request import (
-    AddPartitionsToTxnRequest,
-    AddPartitionsToTxnTopic,
-)
-from groupkeeper.protocol.messages.alter_client_quotas_request import AlterClientQuotasRequest, EntityData, EntryData
-from groupkeeper.protocol.messages.alter_configs_request import AlterConfigsRequest, AlterConfigsResource
-from groupkeeper.protocol.messages.alter_share_group_offsets_request import (
-    AlterShareGroupOffsetsRequest,
-    AlterShareGroupOffsetsRequestTopic,
-)
-from groupkeeper.protocol.messages.alter_user_scram_credentials_request import (
-    AlterUserScramCredentialsRequest,
-    ScramCredentialDeletion,
-)
-from groupkeeper.protocol.messages.api_versions_request import ApiVersionsRequest
-from groupkeeper.protocol.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
-from groupkeeper.protocol.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
-from groupkeeper.protocol.messages.create_topics_response import CreateTopicsResponse
-from groupkeeper.protocol.messages.delete_records_request import (
-    DeleteRecordsPartition,
-    DeleteRecordsRequest,
-    DeleteRecordsTopic,
-)
-from groupkeeper.protocol.messages.describe_configs_request import DescribeConfigsRequest, DescribeConfigsResource
-from groupkeeper.protocol.messages.describe_groups_request import DescribeGroupsRequest
-from groupkeeper.protocol.messages.describe_log_dirs_request import DescribableLogDirTopic, DescribeLogDirsRequest
-from groupkeeper.protocol.messages.describe_producers_request import DescribeProducersRequest
+from groupkeeper.protocol.messages.alter_client_quotas_request import EntityData, EntryData
+from groupkeeper.protocol.messages.alter_configs_request import AlterConfigsResource
 from groupkeeper.protocol.messages.describe_producers_request import TopicRequest as DescribeProducersTopic
-from groupkeeper.protocol.messages.describe_producers_response import DescribeProducersResponse
-from groupkeeper.protocol.messages.describe_topic_partitions_request import DescribeTopicPartitionsRequest, TopicRequest
-from groupkeeper.protocol.messages.describe_user_scram_credentials_request import (
-    DescribeUserScramCredentialsRequest,
-    UserName,
-)
-from groupkeeper.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
-from groupkeeper.protocol.messages.find_coordinator_request import FindCoordinatorRequest
+from groupkeeper.protocol.messages.describe_topic_partitions_request import TopicRequest
+from groupkeeper.protocol.messages.fetch_request import FetchPartition, FetchTopic
 from groupkeeper.protocol.messages.incremental_alter_configs_request import AlterConfigsResource as IncrementalResource
-from groupkeeper.protocol.messages.incremental_alter_configs_request import IncrementalAlterConfigsRequest
-from groupkeeper.protocol.messages.list_groups_request import ListGroupsRequest
-from groupkeeper.protocol.messages.list_offsets_request import (
-    ListOffsetsPartition,
-    ListOffsetsRequest,
-    ListOffsetsTopic,
-)
-from groupkeeper.protocol.messages.list_transactions_request import ListTransactionsRequest
-from groupkeeper.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
-from groupkeeper.protocol.messages.offset_commit_request import (
-    OffsetCommitRequest,
-    OffsetCommitRequestPartition,
-    OffsetCommitRequestTopic,
-)
-from groupkeeper.protocol.messages.offset_fetch_request import (
-    OffsetFetchRequest,
-    OffsetFetchRequestGroup,
-    OffsetFetchRequestTopics,
-)
-from groupkeeper.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
 from groupkeeper.protocol.messages.share_fetch_request import FetchPartition as ShareFetchPartition
 from groupkeeper.protocol.messages.share_fetch_request import FetchTopic as ShareFetchTopic
-from groupkeeper.protocol.messages.share_fetch_request import ShareFetchRequest
-from groupkeeper.protocol.messages.share_group_heartbeat_request import ShareGroupHeartbeatRequest
 from groupkeeper.protocol.primitives import RootMessage
 
 PARTITIONS = 1200
@@ -97,24 +45,24 @@ async def peer() -> AsyncIterator[Peer]:
         yield Peer(broker)
 
 
-def whole_commit(partitions: Sequence[int] = MANY) -> OffsetCommitRequest:
-    parts = [OffsetCommitRequestPartition(index, index + 1, -1, "metadata" * 4) for index in partitions]
-    return OffsetCommitRequest("g", topics=[OffsetCommitRequestTopic("wide", partitions=parts)])
+def whole_commit(partitions: Sequence[int] = MANY) -> m.OffsetCommitRequest:
+    parts = [m.OffsetCommitRequestPartition(index, index + 1, -1, "metadata" * 4) for index in partitions]
+    return m.OffsetCommitRequest("g", topics=[m.OffsetCommitRequestTopic("wide", partitions=parts)])
 
 
-def whole_fetch(partitions: Sequence[int] = MANY) -> OffsetFetchRequest:
-    topics = [OffsetFetchRequestTopics("wide", partition_indexes=list(partitions))]
-    return OffsetFetchRequest(groups=[OffsetFetchRequestGroup(name, topics=topics) for name in ("g", "other")])
+def whole_fetch(partitions: Sequence[int] = MANY) -> m.OffsetFetchRequest:
+    topics = [m.OffsetFetchRequestTopics("wide", partition_indexes=list(partitions))]
+    return m.OffsetFetchRequest(groups=[m.OffsetFetchRequestGroup(name, topics=topics) for name in ("g", "other")])
 
 
 LONG_REQUESTS = [
     (whole_commit(), 9),
     (whole_fetch(), 9),
-    (ListOffsetsRequest(-1, 0, [ListOffsetsTopic("wide", [ListOffsetsPartition(i, -1, -1) for i in MANY])]), 10),
-    (DeleteRecordsRequest([DeleteRecordsTopic("wide", [DeleteRecordsPartition(i, i % 2) for i in MANY])]), 2),
-    (FindCoordinatorRequest(coordinator_keys=[f"g{i}" for i in MANY]), 5),
-    (DescribeGroupsRequest([f"g{i}" for i in MANY]), 5),
-    (DescribeConfigsRequest([DescribeConfigsResource(2, f"none{i}") for i in MANY]), 4),
+    (m.ListOffsetsRequest(-1, 0, [m.ListOffsetsTopic("wide", [m.ListOffsetsPartition(i, -1, -1) for i in MANY])]), 10),
+    (m.DeleteRecordsRequest([m.DeleteRecordsTopic("wide", [m.DeleteRecordsPartition(i, i % 2) for i in MANY])]), 2),
+    (m.FindCoordinatorRequest(coordinator_keys=[f"g{i}" for i in MANY]), 5),
+    (m.DescribeGroupsRequest([f"g{i}" for i in MANY]), 5),
+    (m.DescribeConfigsRequest([m.DescribeConfigsResource(2, f"none{i}") for i in MANY]), 4),
 ]
 
 
@@ -181,7 +129,7 @@ async def test_others_have_their_turn_while_a_long_request_is_served(peer: Peer)
     long = asyncio.create_task(peer.ask(whole_commit(list(MANY) * 40), 9))
     answered = 0
     while not long.done():
-        await other.ask(ApiVersionsRequest(), 2)
+        await other.ask(m.ApiVersionsRequest(), 2)
         await asyncio.sleep(0)
         answered += 1
     assert answered > 40
@@ -193,7 +141,7 @@ async def test_others_have_their_turn_while_a_long_request_is_served(peer: Peer)
 async def test_all_topics_are_described_in_turns(peer: Peer) -> None:
     for number in range(1100):
         peer.broker.topics.create(f"t{number}", 1, {})
-    long = asyncio.create_task(peer.ask(MetadataRequest(None), 9))
+    long = asyncio.create_task(peer.ask(m.MetadataRequest(None), 9))
     turns = 0
     while not long.done():
         await asyncio.sleep(0)
@@ -205,9 +153,9 @@ async def test_all_topics_are_described_in_turns(peer: Peer) -> None:
 @pytest.mark.parametrize(
     ("asked", "handle"),
     [
-        (ListGroupsRequest(), list_groups.handle),
-        (DescribeLogDirsRequest(None), describe_log_dirs.handle),
-        (DescribeLogDirsRequest([DescribableLogDirTopic("most", list(range(3000)))]), describe_log_dirs.handle),
+        (m.ListGroupsRequest(), list_groups.handle),
+        (m.DescribeLogDirsRequest(None), describe_log_dirs.handle),
+        (m.DescribeLogDirsRequest([m.DescribableLogDirTopic("most", list(range(3000)))]), describe_log_dirs.handle),
     ],
     ids=["groups", "topics", "one topic"],
 )
@@ -224,19 +172,19 @@ async def test_what_lists_much_does_it_in_turns(
 
 
 def wide_fetch() -> tuple[RootMessage, int]:
-    return FetchRequest(max_wait_ms=0, topics=[FetchTopic("wide", partitions=[FetchPartition(i) for i in MANY])]), 12
+    return m.FetchRequest(max_wait_ms=0, topics=[FetchTopic("wide", partitions=[FetchPartition(i) for i in MANY])]), 12
 
 
 def wide_transaction() -> tuple[RootMessage, int]:
-    topics = [AddPartitionsToTxnTopic(f"none{i}", [0]) for i in MANY]
-    return AddPartitionsToTxnRequest(
+    topics = [m.AddPartitionsToTxnTopic(f"none{i}", [0]) for i in MANY]
+    return m.AddPartitionsToTxnRequest(
         v3_and_below_transactional_id="tx", v3_and_below_producer_id=1, v3_and_below_topics=topics
     ), 3
 
 
 def wide_share_fetch() -> tuple[RootMessage, int]:
     topics = [ShareFetchTopic(UNKNOWN_ID, [ShareFetchPartition(i) for i in MANY])]
-    return ShareFetchRequest("g", "m", max_wait_ms=0, max_bytes=1, max_records=1, topics=topics), 2
+    return m.ShareFetchRequest("g", "m", max_wait_ms=0, max_bytes=1, max_records=1, topics=topics), 2
 
 
 NAMES = [f"none{i}" for i in MANY]
@@ -244,18 +192,18 @@ IN_TURNS = [
     wide_fetch(),
     wide_share_fetch(),
     wide_transaction(),
-    (MetadataRequest([MetadataRequestTopic(name=name) for name in NAMES], allow_auto_topic_creation=False), 9),
-    (MetadataRequest([MetadataRequestTopic(i.to_bytes(16), None) for i in range(1, PARTITIONS)]), 13),
-    (ListGroupsRequest(NAMES), 5),
-    (ListGroupsRequest(types_filter=NAMES), 5),
-    (ListTransactionsRequest(NAMES), 2),
-    (DescribeTopicPartitionsRequest([TopicRequest(name) for name in NAMES]), 0),
-    (DescribeUserScramCredentialsRequest([UserName(name) for name in NAMES]), 0),
-    (AlterUserScramCredentialsRequest([ScramCredentialDeletion(name, 1) for name in NAMES]), 0),
-    (AlterClientQuotasRequest([EntryData([EntityData("ip", name)]) for name in NAMES]), 1),
-    (AlterShareGroupOffsetsRequest("g", [AlterShareGroupOffsetsRequestTopic(name) for name in NAMES]), 0),
-    (ConsumerGroupHeartbeatRequest("g", "m", subscribed_topic_names=NAMES), 1),
-    (ShareGroupHeartbeatRequest("g", "m", subscribed_topic_names=NAMES), 1),
+    (m.MetadataRequest([m.MetadataRequestTopic(name=name) for name in NAMES], allow_auto_topic_creation=False), 9),
+    (m.MetadataRequest([m.MetadataRequestTopic(i.to_bytes(16), None) for i in range(1, PARTITIONS)]), 13),
+    (m.ListGroupsRequest(NAMES), 5),
+    (m.ListGroupsRequest(types_filter=NAMES), 5),
+    (m.ListTransactionsRequest(NAMES), 2),
+    (m.DescribeTopicPartitionsRequest([TopicRequest(name) for name in NAMES]), 0),
+    (m.DescribeUserScramCredentialsRequest([m.UserName(name) for name in NAMES]), 0),
+    (m.AlterUserScramCredentialsRequest([m.ScramCredentialDeletion(name, 1) for name in NAMES]), 0),
+    (m.AlterClientQuotasRequest([EntryData([EntityData("ip", name)]) for name in NAMES]), 1),
+    (m.AlterShareGroupOffsetsRequest("g", [m.AlterShareGroupOffsetsRequestTopic(name) for name in NAMES]), 0),
+    (m.ConsumerGroupHeartbeatRequest("g", "m", subscribed_topic_names=NAMES), 1),
+    (m.ShareGroupHeartbeatRequest("g", "m", subscribed_topic_names=NAMES), 1),
 ]
 
 
@@ -271,7 +219,7 @@ async def test_a_few_kilobytes_of_numbers_are_a_long_request(peer: Peer) -> None
     answers = []
 
     async def ask() -> None:
-        answers.append(await peer.ask(DescribeProducersRequest(topics), 0, DescribeProducersResponse))
+        answers.append(await peer.ask(m.DescribeProducersRequest(topics), 0))
 
     assert await turns_of(ask()) > 5
     ((topic,),) = [one.topics for one in answers]
@@ -280,36 +228,36 @@ async def test_a_few_kilobytes_of_numbers_are_a_long_request(peer: Peer) -> None
 
 async def test_topics_are_created_for_a_request_only_as_many_as_one_may_create(peer: Peer) -> None:
     names = [f"none{number}" for number in range(5_001)]  # as Apache Kafka 4.4.0, which creates 5,000
-    topics = [MetadataRequestTopic(name=name) for name in names]
-    answer = await peer.ask(MetadataRequest(topics), 9)
+    topics = [m.MetadataRequestTopic(name=name) for name in names]
+    answer = await peer.ask(m.MetadataRequest(topics), 9)
     assert {one.error_code for one in answer.topics} == {UnknownTopicOrPartition.code}
     assert not set(names) & set(peer.broker.topics.names())
-    await peer.ask(MetadataRequest(topics[:3]), 9)
+    await peer.ask(m.MetadataRequest(topics[:3]), 9)
     assert set(names[:3]) < set(peer.broker.topics.names())
 
 
 async def test_the_refusal_of_a_long_request_is_written_beside_others(peer: Peer) -> None:
-    asked = CreateTopicsRequest([CreatableTopic(f"t{number}", 1, 1) for number in range(20_000)])
+    asked = m.CreateTopicsRequest([m.CreatableTopic(f"t{number}", 1, 1) for number in range(20_000)])
     answers = []
 
     async def ask() -> None:
         answers.append(await peer.exchange(encode_request(7, "c", asked, 7)[4:]))
 
     assert await turns_of(ask()) > 100
-    answer = decode_response(CreateTopicsResponse, answers[0][4:], 7)[1]
+    answer = decode_response(m.CreateTopicsResponse, answers[0][4:], 7)[1]
     assert {one.error_code for one in answer.topics} == {PolicyViolation.code}
 
 
 async def test_what_fits_into_a_part_is_passed_on_as_it_came(peer: Peer) -> None:
-    topics = [OffsetFetchRequestTopics(f"t{number}", partition_indexes=[0, 1]) for number in range(600)]
-    parts: list[OffsetFetchRequestTopics] = []
+    topics = [m.OffsetFetchRequestTopics(f"t{number}", partition_indexes=[0, 1]) for number in range(600)]
+    parts: list[m.OffsetFetchRequestTopics] = []
 
     async def carry_out(part: Call) -> RootMessage | None:
-        assert isinstance(part.message, OffsetFetchRequest)
+        assert isinstance(part.message, m.OffsetFetchRequest)
         parts.extend(topic for group in part.message.groups for topic in group.topics or ())
         return offset_fetch.reply(peer.broker, part)
 
-    asked = OffsetFetchRequest(groups=[OffsetFetchRequestGroup("g", topics=topics)])
+    asked = m.OffsetFetchRequest(groups=[m.OffsetFetchRequestGroup("g", topics=topics)])
     await in_parts(Call(9, 9, 1, "c", asked), carry_out)
     assert [id(one) for one in parts] == [id(one) for one in topics]
 
@@ -334,10 +282,10 @@ async def test_all_offsets_of_a_group_are_read_in_turns(
     for topic in ("wide", "other"):
         await peer.commit({(topic, index): index for index in MANY}, group_id="g")
     if version < 8:
-        asked = OffsetFetchRequest(group_id="g", topics=None)
+        asked = m.OffsetFetchRequest(group_id="g", topics=None)
     else:
-        groups = [OffsetFetchRequestGroup(name, topics=None) for name in ("g", "none")]
-        asked = OffsetFetchRequest(groups=groups)
+        groups = [m.OffsetFetchRequestGroup(name, topics=None) for name in ("g", "none")]
+        asked = m.OffsetFetchRequest(groups=groups)
     answers = []
 
     async def ask() -> None:
@@ -352,7 +300,9 @@ async def test_all_offsets_of_a_group_are_read_in_turns(
 async def test_resources_that_appear_twice_are_refused_in_turns(
     peer: Peer, resource: AlterConfigsResource | IncrementalResource
 ) -> None:
-    asked: Any = AlterConfigsRequest if isinstance(resource, AlterConfigsResource) else IncrementalAlterConfigsRequest
+    asked: Any = (
+        m.AlterConfigsRequest if isinstance(resource, AlterConfigsResource) else m.IncrementalAlterConfigsRequest
+    )
     answers: list[Any] = []
 
     async def ask() -> None:
@@ -376,18 +326,23 @@ async def test_as_many_partitions_as_a_client_may_name(peer: Peer) -> None:
 
 def tiny_names() -> RootMessage:
     """Many short arrays in one that is not too long."""
-    return DescribeConfigsRequest([DescribeConfigsResource(2, "", [""] * 6) for _ in range(60_000)])
+    return m.DescribeConfigsRequest([m.DescribeConfigsResource(2, "", [""] * 6) for _ in range(60_000)])
 
 
 @pytest.mark.parametrize(
     ("request_", "version"),
     [
-        (FindCoordinatorRequest(coordinator_keys=[""] * 200_000), 5),
-        (DescribeGroupsRequest([""] * 200_000), 5),
-        (DescribeGroupsRequest([""] * 200_000), 4),
+        (m.FindCoordinatorRequest(coordinator_keys=[""] * 200_000), 5),
+        (m.DescribeGroupsRequest([""] * 200_000), 5),
+        (m.DescribeGroupsRequest([""] * 200_000), 4),
         (tiny_names(), 4),
-        (DescribeConfigsRequest([DescribeConfigsResource(2)] * 100_000), 4),
-        (ProduceRequest(None, -1, 1000, [TopicProduceData("t", partition_data=[PartitionProduceData()] * 12_000)]), 9),
+        (m.DescribeConfigsRequest([m.DescribeConfigsResource(2)] * 100_000), 4),
+        (
+            m.ProduceRequest(
+                None, -1, 1000, [m.TopicProduceData("t", partition_data=[m.PartitionProduceData()] * 12_000)]
+            ),
+            9,
+        ),
     ],
     ids=["strings", "strings of answers with structs", "version that is not flexible", "nested", "structs", "produce"],
 )

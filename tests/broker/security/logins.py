@@ -12,31 +12,28 @@ from confluent_kafka.admin import AdminClient
 from tests.broker.conftest import Wire
 
 from groupkeeper.client.security.scram import Scram
-from groupkeeper.protocol.messages.sasl_authenticate_request import SaslAuthenticateRequest
-from groupkeeper.protocol.messages.sasl_authenticate_response import SaslAuthenticateResponse
-from groupkeeper.protocol.messages.sasl_handshake_request import SaslHandshakeRequest
-from groupkeeper.protocol.messages.sasl_handshake_response import SaslHandshakeResponse
+from groupkeeper.protocol import messages as m
 
 
 def plain(username: str, password: str, authorization_id: str = "") -> bytes:
     return f"{authorization_id}\0{username}\0{password}".encode()
 
 
-async def handshake(wire: Wire, mechanism: str, version: int = 1) -> SaslHandshakeResponse:
-    return await wire.call(SaslHandshakeRequest(mechanism), version)
+async def handshake(wire: Wire, mechanism: str, version: int = 1) -> m.SaslHandshakeResponse:
+    return await wire.call(m.SaslHandshakeRequest(mechanism), version)
 
 
-async def token(wire: Wire, message: bytes, version: int = 2) -> SaslAuthenticateResponse:
-    return await wire.call(SaslAuthenticateRequest(message), version)
+async def token(wire: Wire, message: bytes, version: int = 2) -> m.SaslAuthenticateResponse:
+    return await wire.call(m.SaslAuthenticateRequest(message), version)
 
 
-async def log_in(wire: Wire, username: str, password: str) -> SaslAuthenticateResponse:
+async def log_in(wire: Wire, username: str, password: str) -> m.SaslAuthenticateResponse:
     """By PLAIN."""
     assert (await handshake(wire, "PLAIN")).error_code == 0
     return await token(wire, plain(username, password))
 
 
-async def log_in_by_scram(wire: Wire, mechanism: str, username: str, password: str) -> SaslAuthenticateResponse:
+async def log_in_by_scram(wire: Wire, mechanism: str, username: str, password: str) -> m.SaslAuthenticateResponse:
     """The last answer; the broker's proof is checked."""
     assert (await handshake(wire, mechanism)).error_code == 0
     client = Scram(mechanism, username, password, "client-nonce")

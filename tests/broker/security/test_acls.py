@@ -25,13 +25,7 @@ from tests.broker.test_cluster_apis import part
 
 from groupkeeper.broker import Broker
 from groupkeeper.broker.settings.table import InvalidSetting
-from groupkeeper.protocol.messages.alter_partition_reassignments_request import AlterPartitionReassignmentsRequest
-from groupkeeper.protocol.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
-from groupkeeper.protocol.messages.create_acls_request import AclCreation, CreateAclsRequest
-from groupkeeper.protocol.messages.delete_acls_request import DeleteAclsFilter, DeleteAclsRequest
-from groupkeeper.protocol.messages.describe_acls_request import DescribeAclsRequest
-from groupkeeper.protocol.messages.list_groups_request import ListGroupsRequest
-from groupkeeper.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
+from groupkeeper.protocol import messages as m
 
 STANDARD = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 USERS = {"admin": "admin-secret", "alice": "alice-secret", "bob": "bob-secret"}
@@ -51,7 +45,7 @@ def log_in_as(connect: Callable[[Broker], Awaitable[Wire]]) -> LogIn:
     return login
 
 
-def creation(**changes: Any) -> AclCreation:
+def creation(**changes: Any) -> m.AclCreation:
     fields = {
         "resource_type": 2,
         "resource_name": "orders",
@@ -61,11 +55,11 @@ def creation(**changes: Any) -> AclCreation:
         "operation": 3,
         "permission_type": 3,
     }
-    return AclCreation(**{**fields, **changes})
+    return m.AclCreation(**{**fields, **changes})
 
 
-async def created(wire: Wire, *creations: AclCreation) -> list[tuple[int, str | None]]:
-    answer = await wire.call(CreateAclsRequest(list(creations)), 3)
+async def created(wire: Wire, *creations: m.AclCreation) -> list[tuple[int, str | None]]:
+    answer = await wire.call(m.CreateAclsRequest(list(creations)), 3)
     return [(one.error_code, one.error_message) for one in answer.results]
 
 
@@ -73,7 +67,7 @@ EVERYTHING = (1, None, 1, None, None, 1, 1)
 
 
 async def described(wire: Wire, *wanted: Any) -> list[tuple[Any, ...]]:
-    answer = await wire.call(DescribeAclsRequest(*(wanted or EVERYTHING)), 3)
+    answer = await wire.call(m.DescribeAclsRequest(*(wanted or EVERYTHING)), 3)
     assert (answer.error_code, answer.error_message) == (0, "")
     return [
         (each.resource_type, each.resource_name, each.pattern_type, *(getattr(acl, name) for name in acl.__slots__))
@@ -83,7 +77,7 @@ async def described(wire: Wire, *wanted: Any) -> list[tuple[Any, ...]]:
 
 
 async def topic_error(wire: Wire, topic: str = "orders") -> int:
-    answer = await wire.call(MetadataRequest([MetadataRequestTopic(name=topic)], False), 9)
+    answer = await wire.call(m.MetadataRequest([m.MetadataRequestTopic(name=topic)], False), 9)
     return int(answer.topics[0].error_code)
 
 
@@ -103,8 +97,11 @@ async def test_created_described_deleted(log_in_as: LogIn) -> None:
             (2, "orders", 3, "User:*", "*", 8, 2),
         ]
         assert await described(admin, 2, None, 1, "User:*", None, 1, 1) == known[2:]
-        wanted = [DeleteAclsFilter(1, None, 1, "User:*", None, 1, 1), DeleteAclsFilter(1, None, 1, None, None, 8, 1)]
-        answer = await admin.call(DeleteAclsRequest(wanted), 3)
+        wanted = [
+            m.DeleteAclsFilter(1, None, 1, "User:*", None, 1, 1),
+            m.DeleteAclsFilter(1, None, 1, None, None, 8, 1),
+        ]
+        answer = await admin.call(m.DeleteAclsRequest(wanted), 3)
         # Each filter names what it meant before the request.
         assert [len(one.matching_acls) for one in answer.filter_results] == [1, 1]
         assert await topic_error(alice) == 0
@@ -115,8 +112,8 @@ async def test_who_may_not(log_in_as: LogIn) -> None:
     async with Broker(properties=SETTINGS, users=USERS) as broker:
         alice = await log_in_as(broker, "alice")
         assert [code for code, _ in await created(alice, creation())] == [CLUSTER_FAILED]
-        assert (await alice.call(DescribeAclsRequest(*EVERYTHING), 3)).error_code == CLUSTER_FAILED
-        answer = await alice.call(DeleteAclsRequest([DeleteAclsFilter(*EVERYTHING)]), 3)
+        assert (await alice.call(m.DescribeAclsRequest(*EVERYTHING), 3)).error_code == CLUSTER_FAILED
+        answer = await alice.call(m.DeleteAclsRequest([m.DeleteAclsFilter(*EVERYTHING)]), 3)
         assert [one.error_code for one in answer.filter_results] == [CLUSTER_FAILED]
         admin = await log_in_as(broker, "admin")
         cluster = {"resource_type": 4, "resource_name": "kafka-cluster"}
@@ -128,7 +125,7 @@ async def test_who_may_not(log_in_as: LogIn) -> None:
 async def test_who_may_read_neither_group_nor_topic_hears_of_the_group(log_in_as: LogIn) -> None:
     async with Broker(properties=SETTINGS, users=USERS) as broker:
         wire = await log_in_as(broker, "alice")
-        heartbeat = ConsumerGroupHeartbeatRequest("g", "m", 0, subscribed_topic_names=["orders"])
+        heartbeat = m.ConsumerGroupHeartbeatRequest("g", "m", 0, subscribed_topic_names=["orders"])
         assert (await wire.call(heartbeat, 0)).error_code == GROUP_FAILED
         admin = await log_in_as(broker, "admin")
         assert await created(admin, creation(resource_type=3, resource_name="g")) == [(0, "")]
@@ -140,7 +137,7 @@ async def test_who_may_not_reassign_hears_so_for_each_partition(log_in_as: LogIn
         wire = await log_in_as(broker, "alice")
         moved = [part(45, "ReassignablePartition", partition_index=index, replicas=[1]) for index in (0, 7)]
         topics = [part(45, "ReassignableTopic", name="orders", partitions=moved)]
-        answer = await wire.call(AlterPartitionReassignmentsRequest(5000, topics=topics), 0)
+        answer = await wire.call(m.AlterPartitionReassignmentsRequest(5000, topics=topics), 0)
         assert answer.error_code == CLUSTER_FAILED
         assert [
             (topic.name, one.partition_index, one.error_code) for topic in answer.responses for one in topic.partitions
@@ -183,7 +180,7 @@ async def test_what_only_a_filter_may_have_fails_the_whole_request(log_in_as: Lo
 async def test_what_cannot_be_parsed_ends_the_connection(log_in_as: LogIn) -> None:
     async with Broker(properties=SETTINGS, users=USERS) as broker:
         alice = await log_in_as(broker, "alice")
-        alice.send(CreateAclsRequest([creation(operation=0)]), 3)
+        alice.send(m.CreateAclsRequest([creation(operation=0)]), 3)
         assert await alice.reader.read() == b""
 
 
@@ -231,9 +228,9 @@ async def test_without_an_authorizer_they_rest(tmp_path: Path, log_in_as: LogIn)
     for settings in (SETTINGS, {}, SETTINGS):
         async with Broker(properties=settings, users=USERS, directory=tmp_path) as broker:
             alice = await log_in_as(broker, "alice")
-            answer = await alice.call(ListGroupsRequest(), 4)
+            answer = await alice.call(m.ListGroupsRequest(), 4)
             assert answer.error_code == 0
-            code = (await alice.call(DescribeAclsRequest(*EVERYTHING), 3)).error_code
+            code = (await alice.call(m.DescribeAclsRequest(*EVERYTHING), 3)).error_code
             assert code == (CLUSTER_FAILED if settings else 54)
 
 

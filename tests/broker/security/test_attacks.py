@@ -20,11 +20,8 @@ from tests.broker.security.test_oauth import jwt
 from groupkeeper.broker import Broker
 from groupkeeper.broker.security.conversation import Plain
 from groupkeeper.client.security.scram import Scram
+from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.framing import encode_request
-from groupkeeper.protocol.messages.api_versions_request import ApiVersionsRequest
-from groupkeeper.protocol.messages.list_groups_request import ListGroupsRequest
-from groupkeeper.protocol.messages.sasl_authenticate_request import SaslAuthenticateRequest
-from groupkeeper.protocol.messages.sasl_handshake_request import SaslHandshakeRequest
 
 CONVERSATIONS = 150
 MODULE = (
@@ -60,15 +57,15 @@ def conversation(rng: random.Random) -> list[bytes]:
         client = Scram(mechanism, "alice", "alice-secreT", "nonce", by_token)
         tokens = [client.first(), b"c=biws,r=nonce,p=" + rng.randbytes(8).hex().encode()]
     version = rng.choice((0, 1, 1, 1))
-    frames = [encode_request(1, None, SaslHandshakeRequest(mechanism), version)]
+    frames = [encode_request(1, None, m.SaslHandshakeRequest(mechanism), version)]
     if rng.random() < 0.5:
-        frames.insert(0, encode_request(0, "c", ApiVersionsRequest("n", "1"), 3))
+        frames.insert(0, encode_request(0, "c", m.ApiVersionsRequest("n", "1"), 3))
     for one in tokens:
         if version:
-            frames.append(encode_request(2, "c", SaslAuthenticateRequest(one), rng.choice((0, 1, 2))))
+            frames.append(encode_request(2, "c", m.SaslAuthenticateRequest(one), rng.choice((0, 1, 2))))
         else:
             frames.append(len(one).to_bytes(4) + one)
-    return [*frames, encode_request(9, "c", ListGroupsRequest(), 4)]
+    return [*frames, encode_request(9, "c", m.ListGroupsRequest(), 4)]
 
 
 def mutated(frames: list[bytes], rng: random.Random) -> bytes:
@@ -131,7 +128,7 @@ async def test_a_flood_of_wrong_passwords(tmp_path: Path) -> None:
         guesses = [asyncio.create_task(log_in(wire, "alice", f"guess {n}")) for n, wire in enumerate(wires)]
         began = time.monotonic()
         await asyncio.sleep(0.1)
-        assert (await good.call(ListGroupsRequest(), 4)).error_code == 0
+        assert (await good.call(m.ListGroupsRequest(), 4)).error_code == 0
         served = time.monotonic() - began
         answers = await asyncio.gather(*guesses)
         assert {answer.error_code for answer in answers} == {58}
@@ -149,13 +146,13 @@ async def test_handshakes_that_do_not_go_on(broker: Broker) -> None:
     wires = [await Wire.open(broker.bootstrap_servers) for _ in range(200)]
     for number, wire in enumerate(wires):
         if number % 2:
-            wire.writer.write(encode_request(1, None, SaslHandshakeRequest("SCRAM-SHA-256"), 1)[: number % 28])
+            wire.writer.write(encode_request(1, None, m.SaslHandshakeRequest("SCRAM-SHA-256"), 1)[: number % 28])
     good = await Wire.open(broker.bootstrap_servers)
     assert not (await log_in(good, "alice", "alice-secret")).error_code
     for wire in wires:
         assert await asyncio.wait_for(wire.is_closed(), 10)
         wire.writer.close()
-    assert (await good.call(ListGroupsRequest(), 4)).error_code == 0
+    assert (await good.call(m.ListGroupsRequest(), 4)).error_code == 0
     assert len(broker.server.connections) == 1
 
 
@@ -187,7 +184,7 @@ async def test_who_does_not_hear_the_end_of_tls_sees_that_of_the_connection(*, h
             except ssl.SSLWantReadError:
                 wire.writer.write(sent.read())
                 received.write(await wire.reader.read(1 << 16))
-        channel.write(encode_request(1, "c", SaslHandshakeRequest("PLAIN"), 1))
+        channel.write(encode_request(1, "c", m.SaslHandshakeRequest("PLAIN"), 1))
         wire.writer.write(sent.read())
         await wire.reader.read(1 << 16)
         if has_more:

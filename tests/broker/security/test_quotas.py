@@ -27,10 +27,9 @@ from groupkeeper.broker.quotas.entities import (
     QuotaTable,
 )
 from groupkeeper.broker.quotas.rate import QuotaRate, TokenBucket
+from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.errors import UnknownTopicOrPartition
 from groupkeeper.protocol.framing import request_class
-from groupkeeper.protocol.messages.list_groups_request import ListGroupsRequest
-from groupkeeper.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
 from groupkeeper.protocol.record_batch import Record, write_batch
 
 if TYPE_CHECKING:
@@ -141,8 +140,8 @@ async def test_the_answer_names_the_parts_of_an_entity_as_in_kafka(
 async def produce(wire: Wire, size: int) -> int:
     """How long the broker asks to wait, in ms."""
     batch = write_batch([Record(None, b"x" * size, timestamp=1)])
-    data = TopicProduceData("t", partition_data=[PartitionProduceData(0, batch)])
-    answer: Any = await wire.call(ProduceRequest(None, -1, 1000, [data]), 9)
+    data = m.TopicProduceData("t", partition_data=[m.PartitionProduceData(0, batch)])
+    answer: Any = await wire.call(m.ProduceRequest(None, -1, 1000, [data]), 9)
     return int(answer.throttle_time_ms)
 
 
@@ -158,8 +157,8 @@ async def test_a_producer_and_a_consumer_are_throttled(start: Start, connect: Co
     began = time.monotonic()
     # The answer came at once, the next one comes after the wait; others are served.
     other = await connect(broker)
-    assert (await other.call(ListGroupsRequest(), 4)).error_code == 0
-    assert (await wire.call(ListGroupsRequest(), 4)).error_code == 0
+    assert (await other.call(m.ListGroupsRequest(), 4)).error_code == 0
+    assert (await wire.call(m.ListGroupsRequest(), 4)).error_code == 0
     assert time.monotonic() - began >= throttle_ms / 1000 - 0.2
     await set_quota(other, frozenset({(CLIENT_ID, None)}), CONSUMED, 500)
     fetch = part(1, "FetchTopic", topic="t", partitions=[part(1, "FetchPartition", partition_max_bytes=1_000_000)])
@@ -205,11 +204,11 @@ async def test_time_that_requests_take(start: Start, connect: Connect) -> None:
     wire = await connect(broker)
     await set_quota(wire, ANONYMOUS, HANDLED, 0.0001)  # a microsecond in a second
     await wire.create("t")
-    answer: Any = await wire.call(ListGroupsRequest(), 4)
+    answer: Any = await wire.call(m.ListGroupsRequest(), 4)
     assert answer.throttle_time_ms == 1_000  # never more than a window
     assert await produce(wire, 10) == 1_000
     await set_quota(wire, ANONYMOUS, HANDLED, 1_000_000)
-    answer = await wire.call(ListGroupsRequest(), 4)
+    answer = await wire.call(m.ListGroupsRequest(), 4)
     assert answer.throttle_time_ms == 0
 
 

@@ -12,6 +12,7 @@ from tests.broker.security.logins import handshake, log_in, log_in_by_scram, pla
 
 from groupkeeper.broker import Broker
 from groupkeeper.broker.settings.table import InvalidSetting
+from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.errors import (
     IllegalSaslState,
     SaslAuthenticationFailed,
@@ -19,18 +20,7 @@ from groupkeeper.protocol.errors import (
     UnsupportedVersion,
 )
 from groupkeeper.protocol.framing import encode_request
-from groupkeeper.protocol.messages.api_versions_request import ApiVersionsRequest
-from groupkeeper.protocol.messages.api_versions_response import ApiVersionsResponse
-from groupkeeper.protocol.messages.incremental_alter_configs_request import (
-    AlterableConfig,
-    AlterConfigsResource,
-    IncrementalAlterConfigsRequest,
-)
-from groupkeeper.protocol.messages.list_groups_request import ListGroupsRequest
-from groupkeeper.protocol.messages.metadata_request import MetadataRequest
-from groupkeeper.protocol.messages.metadata_response import MetadataResponse
-from groupkeeper.protocol.messages.sasl_authenticate_request import SaslAuthenticateRequest
-from groupkeeper.protocol.messages.sasl_handshake_request import SaslHandshakeRequest
+from groupkeeper.protocol.messages.incremental_alter_configs_request import AlterableConfig, AlterConfigsResource
 
 # GA: who the client is comes before what it may do.
 JAAS = 'org.apache.kafka.common.security.plain.PlainLoginModule required user_alice="alice-secret" user_bob="b";'
@@ -62,7 +52,7 @@ async def is_closed(wire: Wire) -> bool:
 
 
 async def may_ask(wire: Wire) -> bool:
-    return (await wire.call(ListGroupsRequest(), 4)).error_code == 0
+    return (await wire.call(m.ListGroupsRequest(), 4)).error_code == 0
 
 
 async def test_plain(wire: Wire) -> None:
@@ -124,42 +114,42 @@ async def test_an_authorization_id_that_is_the_user(wire: Wire) -> None:
 
 
 async def test_versions_may_be_asked_once_before(wire: Wire) -> None:
-    unknown = bytearray(encode_request(5, "c", ApiVersionsRequest("c", "1"), 4))
+    unknown = bytearray(encode_request(5, "c", m.ApiVersionsRequest("c", "1"), 4))
     unknown[6:8] = (99).to_bytes(2)
     wire.writer.write(unknown)
-    assert (await wire.receive(ApiVersionsResponse, 0))[1].error_code == UnsupportedVersion.code
-    answer = await wire.call(ApiVersionsRequest("c", "1"), 4)
+    assert (await wire.receive(m.ApiVersionsResponse, 0))[1].error_code == UnsupportedVersion.code
+    answer = await wire.call(m.ApiVersionsRequest("c", "1"), 4)
     assert {17, 36} <= {one.api_key for one in answer.api_keys}
     assert (await log_in(wire, "alice", "alice-secret")).error_code == 0
-    assert (await wire.call(ApiVersionsRequest("c", "1"), 4)).error_code == 0
+    assert (await wire.call(m.ApiVersionsRequest("c", "1"), 4)).error_code == 0
 
 
 async def test_versions_twice_are_too_much(wire: Wire) -> None:
-    await wire.call(ApiVersionsRequest(), 0)
-    wire.send(ApiVersionsRequest(), 0)
+    await wire.call(m.ApiVersionsRequest(), 0)
+    wire.send(m.ApiVersionsRequest(), 0)
     assert await is_closed(wire)
 
 
 async def test_versions_in_the_middle_of_a_login(wire: Wire) -> None:
     await handshake(wire, "PLAIN")
-    answer = await wire.call(ApiVersionsRequest(), 0)
+    answer = await wire.call(m.ApiVersionsRequest(), 0)
     assert answer.error_code == IllegalSaslState.code
     assert await is_closed(wire)
 
 
 async def test_a_request_before_the_login_gets_no_answer(wire: Wire) -> None:
-    wire.send(MetadataRequest(), 9)
+    wire.send(m.MetadataRequest(), 9)
     assert await is_closed(wire)
 
 
 async def test_a_login_without_handshake_gets_no_answer(wire: Wire) -> None:
-    wire.send(SaslAuthenticateRequest(plain("alice", "alice-secret")), 2)
+    wire.send(m.SaslAuthenticateRequest(plain("alice", "alice-secret")), 2)
     assert await is_closed(wire)
 
 
 async def test_a_request_in_the_middle_of_a_login(wire: Wire) -> None:
     await handshake(wire, "PLAIN")
-    answer = await wire.call(MetadataRequest([]), 9)
+    answer = await wire.call(m.MetadataRequest([]), 9)
     assert not answer.brokers
     assert await is_closed(wire)
 
@@ -200,9 +190,9 @@ async def test_large_requests_come_after_the_login(broker: Broker, wire: Wire) -
     assert await is_closed(wire)
     again = await Wire.open(broker.bootstrap_servers)
     await log_in(again, "alice", "alice-secret")
-    large = encode_request(1, "c" * 30000, MetadataRequest([]), 9) + bytes(600_000)
+    large = encode_request(1, "c" * 30000, m.MetadataRequest([]), 9) + bytes(600_000)
     again.writer.write((len(large) - 4).to_bytes(4) + large[4:])
-    assert (await again.receive(MetadataResponse, 9))[0] == 1
+    assert (await again.receive(m.MetadataResponse, 9))[0] == 1
     again.writer.close()
 
 
@@ -259,7 +249,7 @@ class TestAgain:
         await log_in(wire, "alice", "alice-secret")
         name, changed = "listener.name.secure.plain.sasl.jaas.config", JAAS.replace("alice-secret", "new")
         resource = AlterConfigsResource(4, "1", [AlterableConfig(name, 0, changed)])
-        answer = await wire.call(IncrementalAlterConfigsRequest([resource]), 1)
+        answer = await wire.call(m.IncrementalAlterConfigsRequest([resource]), 1)
         assert answer.responses[0].error_code == 0
         assert (await log_in(wire, "alice", "alice-secret")).error_code == SaslAuthenticationFailed.code
         assert await is_closed(wire)
@@ -280,7 +270,7 @@ class TestAgain:
     async def test_another_mechanism(self, wire: Wire) -> None:
         await log_in(wire, "alice", "alice-secret")
         assert (await handshake(wire, "SCRAM-SHA-256")).error_code == 0
-        wire.send(SaslAuthenticateRequest(b"n,,n=alice,r=x"), 2)
+        wire.send(m.SaslAuthenticateRequest(b"n,,n=alice,r=x"), 2)
         assert await is_closed(wire)
 
 
@@ -383,7 +373,7 @@ async def test_nothing_is_logged_of_a_login(wire: Wire, caplog: pytest.LogCaptur
 
 
 async def test_handshakes_in_two_versions_only(wire: Wire) -> None:
-    frame = bytearray(encode_request(5, "c", SaslHandshakeRequest("PLAIN"), 1))
+    frame = bytearray(encode_request(5, "c", m.SaslHandshakeRequest("PLAIN"), 1))
     frame[6:8] = (2).to_bytes(2)
     wire.writer.write(frame)
     assert await is_closed(wire)

@@ -12,15 +12,7 @@ from tests.broker.conftest import Wire
 from tests.broker.security.logins import log_in, log_in_by_scram
 
 from groupkeeper.broker import Broker
-from groupkeeper.protocol.messages.alter_user_scram_credentials_request import (
-    AlterUserScramCredentialsRequest,
-    ScramCredentialDeletion,
-    ScramCredentialUpsertion,
-)
-from groupkeeper.protocol.messages.describe_user_scram_credentials_request import (
-    DescribeUserScramCredentialsRequest,
-    UserName,
-)
+from groupkeeper.protocol import messages as m
 
 Connect = Callable[[Broker], Awaitable[Wire]]
 SHA_256, SHA_512 = 1, 2
@@ -31,16 +23,16 @@ TOO_FEW = "Too few iterations"
 def upsertion(name: str, mechanism: int = SHA_256, iterations: int = 4096, password: str = "p") -> Any:
     kind = "sha512" if mechanism == SHA_512 else "sha256"
     salted = hashlib.pbkdf2_hmac(kind, password.encode(), b"salt", iterations or 1)
-    return ScramCredentialUpsertion(name, mechanism, iterations, b"salt", salted)
+    return m.ScramCredentialUpsertion(name, mechanism, iterations, b"salt", salted)
 
 
 async def altered(wire: Wire, deletions: Any = (), upsertions: Any = ()) -> dict[str, tuple[int, str | None]]:
-    answer = await wire.call(AlterUserScramCredentialsRequest(deletions, upsertions), 0)
+    answer = await wire.call(m.AlterUserScramCredentialsRequest(deletions, upsertions), 0)
     return {one.user: (one.error_code, one.error_message) for one in answer.results}
 
 
 async def described(wire: Wire, *users: str) -> dict[str, Any]:
-    answer = await wire.call(DescribeUserScramCredentialsRequest([UserName(user) for user in users] or None), 0)
+    answer = await wire.call(m.DescribeUserScramCredentialsRequest([m.UserName(user) for user in users] or None), 0)
     assert (answer.error_code, answer.error_message) == (0, "")
     return {
         one.user: one.error_message or [(info.mechanism, info.iterations) for info in one.credential_infos]
@@ -66,7 +58,7 @@ async def test_from_the_first_login_to_the_last(connect: Connect, tmp_path: Path
     async with Broker(users=USERS, directory=tmp_path) as broker:
         wire = await connect(broker)
         assert (await log_in_by_scram(wire, "SCRAM-SHA-512", "eve", "p")).error_code == 0
-        assert await altered(wire, [ScramCredentialDeletion("bob", SHA_256)]) == {"bob": (0, None)}
+        assert await altered(wire, [m.ScramCredentialDeletion("bob", SHA_256)]) == {"bob": (0, None)}
         assert (await log_in_by_scram(await connect(broker), "SCRAM-SHA-256", "bob", "p")).error_code == 58
 
 
@@ -75,7 +67,7 @@ async def test_refusals(connect: Connect) -> None:
         wire = await connect(broker)
         await log_in(wire, "admin", "admin-secret")
         twice = (92, "A user credential cannot be altered twice in the same request")
-        deletions = [ScramCredentialDeletion("nobody", SHA_256), ScramCredentialDeletion("admin", SHA_256)]
+        deletions = [m.ScramCredentialDeletion("nobody", SHA_256), m.ScramCredentialDeletion("admin", SHA_256)]
         upsertions = [
             upsertion("admin"),
             upsertion(""),
@@ -102,7 +94,7 @@ async def test_metadata_of_before_scram(connect: Connect, level: dict[str, str])
         wire = await connect(broker)
         too_old = (35, "The current metadata.version does not support SCRAM")
         asked = [upsertion("a"), upsertion("b"), upsertion("b")]
-        found = await altered(wire, [ScramCredentialDeletion("c", SHA_256)], asked)
+        found = await altered(wire, [m.ScramCredentialDeletion("c", SHA_256)], asked)
         assert found == dict.fromkeys("abc", too_old)
 
 
@@ -112,4 +104,4 @@ async def test_who_may_not(connect: Connect) -> None:
         wire = await connect(broker)
         await log_in(wire, "admin", "admin-secret")
         assert [code for code, _ in (await altered(wire, (), [upsertion("bob")])).values()] == [31]
-        assert (await wire.call(DescribeUserScramCredentialsRequest(None), 0)).error_code == 31
+        assert (await wire.call(m.DescribeUserScramCredentialsRequest(None), 0)).error_code == 31

@@ -16,14 +16,9 @@ from groupkeeper.broker import Broker
 from groupkeeper.broker.settings.table import InvalidSetting
 from groupkeeper.client.admin import Admin
 from groupkeeper.client.errors import TlsFailed
+from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.framing import encode_request
-from groupkeeper.protocol.messages.incremental_alter_configs_request import (
-    AlterableConfig,
-    AlterConfigsResource,
-    IncrementalAlterConfigsRequest,
-)
-from groupkeeper.protocol.messages.list_groups_request import ListGroupsRequest
-from groupkeeper.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
+from groupkeeper.protocol.messages.incremental_alter_configs_request import AlterableConfig, AlterConfigsResource
 
 HERE = {"hosts": ("localhost",), "addresses": ("127.0.0.1",)}
 DEADLINE_S = 20
@@ -79,7 +74,7 @@ async def open_tls(broker: Broker, context: ssl.SSLContext) -> Wire:
 
 async def principal(broker: Broker, context: ssl.SSLContext) -> str:
     wire = await open_tls(broker, context)
-    assert (await wire.call(ListGroupsRequest(), 4)).error_code == 0
+    assert (await wire.call(m.ListGroupsRequest(), 4)).error_code == 0
     (connection,) = [one for one in broker.server.connections if one.security_protocol != "PLAINTEXT"]
     wire.writer.close()
     found = connection.identity.principal
@@ -120,7 +115,7 @@ async def test_a_certificate_that_no_rule_is_about_gets_nothing_done(authority: 
             except ssl.SSLWantReadError:
                 writer.write(outgoing.read())
                 incoming.write(await reader.read(65536))
-        wanted = MetadataRequest([MetadataRequestTopic(name="made-by-nobody")], allow_auto_topic_creation=True)
+        wanted = m.MetadataRequest([m.MetadataRequestTopic(name="made-by-nobody")], allow_auto_topic_creation=True)
         handshake.write(encode_request(1, "c", wanted, 8))
         writer.write(outgoing.read())
         async with asyncio.timeout(DEADLINE_S):
@@ -150,7 +145,7 @@ async def test_each_listener_tells_its_own_address(authority: Authority) -> None
         by_open = await Wire.open(f"127.0.0.1:{opened.port}")
         by_tls = await open_tls(broker, authority.context())
         for wire, endpoint in ((by_open, opened), (by_tls, secured)):
-            answer = await wire.call(MetadataRequest([]), 9)
+            answer = await wire.call(m.MetadataRequest([]), 9)
             assert [(one.host, one.port) for one in answer.brokers] == [(endpoint.host, endpoint.port)]
             wire.writer.close()
 
@@ -227,13 +222,13 @@ async def test_sasl_over_tls(authority: Authority) -> None:
     async with Broker(properties={**settings, "ssl.client.auth": "required"}, users={"alice": "a"}) as broker:
         wire = await open_tls(broker, authority.context())
         assert (await log_in(wire, "alice", "a")).error_code == 0
-        assert (await wire.call(ListGroupsRequest(), 4)).error_code == 0
+        assert (await wire.call(m.ListGroupsRequest(), 4)).error_code == 0
         wire.writer.close()
 
 
 async def test_a_client_without_tls(authority: Authority, broker: Broker) -> None:
     wire = await Wire.open(broker.bootstrap_servers)
-    wire.send(MetadataRequest([]), 9)
+    wire.send(m.MetadataRequest([]), 9)
     assert len(await wire.reader.read()) < 20  # an alert at most
     wire.writer.close()
 
@@ -268,14 +263,14 @@ async def test_a_store_that_changes_is_read_again(authority: Authority) -> None:
             while not await is_trusted(broker, authority.context(other)):
                 pass
         assert not await is_trusted(broker, authority.context())
-        assert (await before.call(ListGroupsRequest(), 4)).error_code == 0
+        assert (await before.call(m.ListGroupsRequest(), 4)).error_code == 0
         before.writer.close()
 
 
 async def alter(broker: Broker, name: str, value: str) -> tuple[int, str | None]:
     wire = await Wire.open(f"127.0.0.1:{broker.endpoint('OPEN').port}")
     resource = AlterConfigsResource(4, str(broker.config.node_id), [AlterableConfig(name, 0, value)])
-    answer = await wire.call(IncrementalAlterConfigsRequest([resource]), 1)
+    answer = await wire.call(m.IncrementalAlterConfigsRequest([resource]), 1)
     wire.writer.close()
     return answer.responses[0].error_code, answer.responses[0].error_message
 

@@ -12,18 +12,8 @@ from tests.broker.security.logins import handshake, log_in, token
 
 from groupkeeper.broker import Broker
 from groupkeeper.client.security.scram import Scram
+from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.errors import UnsupportedVersion
-from groupkeeper.protocol.messages.create_delegation_token_request import (
-    CreatableRenewers,
-    CreateDelegationTokenRequest,
-)
-from groupkeeper.protocol.messages.describe_delegation_token_request import (
-    DescribeDelegationTokenOwner,
-    DescribeDelegationTokenRequest,
-)
-from groupkeeper.protocol.messages.expire_delegation_token_request import ExpireDelegationTokenRequest
-from groupkeeper.protocol.messages.list_groups_request import ListGroupsRequest
-from groupkeeper.protocol.messages.renew_delegation_token_request import RenewDelegationTokenRequest
 
 Connect = Callable[[Broker], Awaitable[Wire]]
 USERS = {"admin": "admin-secret", "alice": "alice-secret", "bob": "bob-secret"}
@@ -55,13 +45,13 @@ async def log_in_by_token(wire: Wire, made: Any, mechanism: str = "SCRAM-SHA-256
 
 
 async def create(wire: Wire, *, owner: str = "", renewers: tuple[str, ...] = (), lifetime_ms: int = -1) -> Any:
-    names = [CreatableRenewers("User", name) for name in renewers]
-    return await wire.call(CreateDelegationTokenRequest("User" if owner else "", owner, names, lifetime_ms), 3)
+    names = [m.CreatableRenewers("User", name) for name in renewers]
+    return await wire.call(m.CreateDelegationTokenRequest("User" if owner else "", owner, names, lifetime_ms), 3)
 
 
 async def described(wire: Wire, *owners: str) -> list[tuple[str, str]]:
-    wanted = [DescribeDelegationTokenOwner("User", owner) for owner in owners] or None
-    answer = await wire.call(DescribeDelegationTokenRequest(wanted), 3)
+    wanted = [m.DescribeDelegationTokenOwner("User", owner) for owner in owners] or None
+    answer = await wire.call(m.DescribeDelegationTokenRequest(wanted), 3)
     assert answer.error_code == 0
     return [(one.token_id, one.principal_name) for one in answer.tokens]
 
@@ -84,23 +74,23 @@ async def test_from_its_creation_to_its_end(connect: Connect, tmp_path: Path) ->
             assert (await create(wire)).error_code == NOT_ALLOWED
             wire.writer.close()
             while any(one.identity.is_by_token for one in broker.server.connections):
-                assert (await alice.call(ListGroupsRequest(), 4)).error_code == 0
-        renewed = await bob.call(RenewDelegationTokenRequest(made.hmac, 1000), 2)
+                assert (await alice.call(m.ListGroupsRequest(), 4)).error_code == 0
+        renewed = await bob.call(m.RenewDelegationTokenRequest(made.hmac, 1000), 2)
         assert renewed.error_code == 0
         assert renewed.expiry_timestamp_ms < made.expiry_timestamp_ms
-        await bob.call(RenewDelegationTokenRequest(made.hmac, -1), 2)
+        await bob.call(m.RenewDelegationTokenRequest(made.hmac, -1), 2)
     async with Broker(properties=SETTINGS, users=USERS, directory=tmp_path) as broker:
         alice, bob = [await logged_in(connect, broker, user) for user in ("alice", "bob")]
         assert await described(bob) == [(made.token_id, "alice")]
         assert await described(bob, "bob") == [(made.token_id, "alice")]
         assert await described(alice, "zoe") == []
         assert (await log_in_by_token(await connect(broker), made)).error_code == 0
-        ended = await alice.call(ExpireDelegationTokenRequest(made.hmac, -1), 2)
+        ended = await alice.call(m.ExpireDelegationTokenRequest(made.hmac, -1), 2)
         assert ended.error_code == 0
         assert ended.expiry_timestamp_ms < broker.now_ms()
         assert await described(alice) == []
         assert (await log_in_by_token(await connect(broker), made)).error_code == 58
-        assert (await alice.call(RenewDelegationTokenRequest(made.hmac, -1), 2)).error_code == NOT_FOUND
+        assert (await alice.call(m.RenewDelegationTokenRequest(made.hmac, -1), 2)).error_code == NOT_FOUND
     assert made.hmac.hex().encode() not in (tmp_path / "tokens.journal").read_bytes()
     assert base64.b64encode(made.hmac) not in (tmp_path / "tokens.journal").read_bytes()
 
@@ -111,10 +101,10 @@ async def test_its_time_is_over(connect: Connect) -> None:
         made = await create(alice, lifetime_ms=1)
         assert made.max_timestamp_ms == made.expiry_timestamp_ms == made.issue_timestamp_ms + 1
         while broker.now_ms() <= made.max_timestamp_ms:
-            assert (await alice.call(ListGroupsRequest(), 4)).error_code == 0
+            assert (await alice.call(m.ListGroupsRequest(), 4)).error_code == 0
         assert (await log_in_by_token(await connect(broker), made)).error_code == 58
-        assert (await alice.call(RenewDelegationTokenRequest(made.hmac, -1), 2)).error_code == EXPIRED
-        assert (await alice.call(ExpireDelegationTokenRequest(made.hmac, 5), 2)).error_code == EXPIRED
+        assert (await alice.call(m.RenewDelegationTokenRequest(made.hmac, -1), 2)).error_code == EXPIRED
+        assert (await alice.call(m.ExpireDelegationTokenRequest(made.hmac, 5), 2)).error_code == EXPIRED
         # It is listed until expired ones are looked for.
         assert len(await described(alice)) == 1
     settings = {**SETTINGS, "delegation.token.expiry.check.interval.ms": 1}
@@ -123,7 +113,7 @@ async def test_its_time_is_over(connect: Connect) -> None:
         made = await create(alice, lifetime_ms=1)
         while await described(alice):
             pass
-        assert (await alice.call(RenewDelegationTokenRequest(made.hmac, -1), 2)).error_code == NOT_FOUND
+        assert (await alice.call(m.RenewDelegationTokenRequest(made.hmac, -1), 2)).error_code == NOT_FOUND
 
 
 async def test_who_may_not(connect: Connect) -> None:
@@ -134,9 +124,9 @@ async def test_who_may_not(connect: Connect) -> None:
         assert (made.error_code, made.principal_name, made.token_requester_principal_name) == (0, "bob", "admin")
         assert await described(alice) == []
         assert await described(bob) == await described(admin) == [(made.token_id, "bob")]
-        assert (await alice.call(RenewDelegationTokenRequest(made.hmac, -1), 2)).error_code == MISMATCH
-        assert (await alice.call(ExpireDelegationTokenRequest(made.hmac, -1), 2)).error_code == MISMATCH
-        odd = CreateDelegationTokenRequest("", "", [CreatableRenewers("Group", "g")], -1)
+        assert (await alice.call(m.RenewDelegationTokenRequest(made.hmac, -1), 2)).error_code == MISMATCH
+        assert (await alice.call(m.ExpireDelegationTokenRequest(made.hmac, -1), 2)).error_code == MISMATCH
+        odd = m.CreateDelegationTokenRequest("", "", [m.CreatableRenewers("Group", "g")], -1)
         assert (await alice.call(odd, 3)).error_code == BAD_TYPE
 
 
@@ -144,12 +134,12 @@ async def test_without_a_secret(connect: Connect) -> None:
     async with Broker(users=USERS) as broker:
         alice = await logged_in(connect, broker, "alice")
         assert (await create(alice)).error_code == DISABLED
-        assert (await alice.call(DescribeDelegationTokenRequest(None), 3)).error_code == DISABLED
+        assert (await alice.call(m.DescribeDelegationTokenRequest(None), 3)).error_code == DISABLED
 
 
 async def test_metadata_of_before_tokens(connect: Connect) -> None:
     async with Broker(users=USERS, properties={**SETTINGS, "feature.metadata.version": "13"}) as broker:
         alice = await logged_in(connect, broker, "alice")
         assert (await create(alice)).error_code == UnsupportedVersion.code
-        assert (await alice.call(RenewDelegationTokenRequest(b"x", 1), 2)).error_code == UnsupportedVersion.code
+        assert (await alice.call(m.RenewDelegationTokenRequest(b"x", 1), 2)).error_code == UnsupportedVersion.code
         assert await described(alice) == []

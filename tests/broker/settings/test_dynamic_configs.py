@@ -6,15 +6,9 @@ from typing import TYPE_CHECKING
 
 from groupkeeper.broker import Broker
 from groupkeeper.broker.settings.dynamic import JOURNAL
+from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.errors import InvalidConfig, InvalidRequest, UnknownServerError
-from groupkeeper.protocol.messages.describe_configs_request import DescribeConfigsRequest, DescribeConfigsResource
-from groupkeeper.protocol.messages.describe_configs_response import DescribeConfigsResourceResult
-from groupkeeper.protocol.messages.incremental_alter_configs_request import (
-    AlterableConfig,
-    AlterConfigsResource,
-    IncrementalAlterConfigsRequest,
-)
-from groupkeeper.protocol.messages.list_config_resources_request import ListConfigResourcesRequest
+from groupkeeper.protocol.messages.incremental_alter_configs_request import AlterableConfig, AlterConfigsResource
 
 if TYPE_CHECKING:
     from tests.broker.conftest import Wire
@@ -30,12 +24,12 @@ async def alter(
     wire: "Wire", name: str, setting: str, value: str | None, operation: int = SET, kind: int = BROKER
 ) -> tuple[int, str | None]:
     resource = AlterConfigsResource(kind, name, [AlterableConfig(setting, operation, value)])
-    answer = await wire.call(IncrementalAlterConfigsRequest([resource]), 1)
+    answer = await wire.call(m.IncrementalAlterConfigsRequest([resource]), 1)
     return answer.responses[0].error_code, answer.responses[0].error_message
 
 
-async def describe(wire: "Wire", kind: int, name: str, *settings: str) -> list[DescribeConfigsResourceResult]:
-    request = DescribeConfigsRequest([DescribeConfigsResource(kind, name, list(settings) or None)], True)
+async def describe(wire: "Wire", kind: int, name: str, *settings: str) -> list[m.DescribeConfigsResourceResult]:
+    request = m.DescribeConfigsRequest([m.DescribeConfigsResource(kind, name, list(settings) or None)], True)
     answer = await wire.call(request, 4)
     assert answer.results[0].error_code == 0
     return list(answer.results[0].configs)
@@ -294,5 +288,5 @@ async def test_subscriptions_to_metrics(start: Start, connect: Connect, tmp_path
     wire = await connect(await start(directory=tmp_path))
     told = [(one.name, one.value, one.config_source) for one in await describe(wire, METRICS, "m")]
     assert told == [("interval.ms", "300000", 5), ("match", "client_id=a.*", 7), ("metrics", "org.apache", 7)]
-    answer = await wire.call(ListConfigResourcesRequest(), 0)
+    answer = await wire.call(m.ListConfigResourcesRequest(), 0)
     assert [(one.resource_name, one.resource_type) for one in answer.config_resources] == [("m", METRICS)]

@@ -9,20 +9,11 @@ import pytest
 from groupkeeper.broker import Broker
 from groupkeeper.broker.settings.group_overrides import JOURNAL, GroupConfig
 from groupkeeper.broker.settings.table import InvalidSetting
+from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.errors import InvalidConfig, InvalidRequest, UnsupportedVersion
 from groupkeeper.protocol.messages.alter_configs_request import AlterableConfig as PlainConfig
-from groupkeeper.protocol.messages.alter_configs_request import AlterConfigsRequest
 from groupkeeper.protocol.messages.alter_configs_request import AlterConfigsResource as PlainResource
-from groupkeeper.protocol.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
-from groupkeeper.protocol.messages.consumer_group_heartbeat_response import ConsumerGroupHeartbeatResponse
-from groupkeeper.protocol.messages.describe_configs_request import DescribeConfigsRequest, DescribeConfigsResource
-from groupkeeper.protocol.messages.describe_configs_response import DescribeConfigsResourceResult
-from groupkeeper.protocol.messages.incremental_alter_configs_request import (
-    AlterableConfig,
-    AlterConfigsResource,
-    IncrementalAlterConfigsRequest,
-)
-from groupkeeper.protocol.messages.list_config_resources_request import ListConfigResourcesRequest
+from groupkeeper.protocol.messages.incremental_alter_configs_request import AlterableConfig, AlterConfigsResource
 
 if TYPE_CHECKING:
     from tests.broker.conftest import Wire
@@ -39,27 +30,27 @@ async def alter(
     wire: "Wire", group_id: str, *changes: tuple[str, int, str | None], validate_only: bool = False
 ) -> tuple[int, str | None]:
     resource = AlterConfigsResource(GROUP, group_id, [AlterableConfig(*change) for change in changes])
-    request = IncrementalAlterConfigsRequest([resource], validate_only)
+    request = m.IncrementalAlterConfigsRequest([resource], validate_only)
     answer = await wire.call(request, 1)
     assert (answer.responses[0].resource_type, answer.responses[0].resource_name) == (GROUP, group_id)
     return answer.responses[0].error_code, answer.responses[0].error_message
 
 
-async def describe(wire: "Wire", group_id: str) -> dict[str, DescribeConfigsResourceResult]:
-    request = DescribeConfigsRequest([DescribeConfigsResource(GROUP, group_id, None)], True)
+async def describe(wire: "Wire", group_id: str) -> dict[str, m.DescribeConfigsResourceResult]:
+    request = m.DescribeConfigsRequest([m.DescribeConfigsResource(GROUP, group_id, None)], True)
     answer = await wire.call(request, 4)
     assert answer.results[0].error_code == 0
     return {config.name: config for config in answer.results[0].configs}
 
 
 async def listed(wire: "Wire", *types: int, version: int = 1) -> list[tuple[int, str]]:
-    answer = await wire.call(ListConfigResourcesRequest(list(types)), version)
+    answer = await wire.call(m.ListConfigResourcesRequest(list(types)), version)
     assert answer.error_code == 0
     return [(one.resource_type, one.resource_name) for one in answer.config_resources]
 
 
-async def heartbeat(wire: "Wire", epoch: int) -> ConsumerGroupHeartbeatResponse:
-    request = ConsumerGroupHeartbeatRequest("g", "m", epoch, rebalance_timeout_ms=1000)
+async def heartbeat(wire: "Wire", epoch: int) -> m.ConsumerGroupHeartbeatResponse:
+    request = m.ConsumerGroupHeartbeatRequest("g", "m", epoch, rebalance_timeout_ms=1000)
     if epoch == 0:
         request.subscribed_topic_names, request.topic_partitions = [], []
     answer = await wire.call(request, 1)
@@ -218,10 +209,10 @@ async def test_nothing_changes_by_validating_or_for_no_group(broker: Broker, con
 async def test_alter_configs_replaces_all(broker: Broker, connect: Connect) -> None:
     wire = await connect(broker)
     await alter(wire, "g", (SESSION, SET, "50000"), (HEARTBEAT, SET, "6000"))
-    request = AlterConfigsRequest([PlainResource(GROUP, "g", [PlainConfig(HEARTBEAT, "7000")])])
+    request = m.AlterConfigsRequest([PlainResource(GROUP, "g", [PlainConfig(HEARTBEAT, "7000")])])
     assert (await wire.call(request, 2)).responses[0].error_code == 0
     assert broker.group_configs.of("g").overrides == {HEARTBEAT: "7000"}
-    bad = AlterConfigsRequest([PlainResource(GROUP, "g", [PlainConfig(HEARTBEAT, "1")])])
+    bad = m.AlterConfigsRequest([PlainResource(GROUP, "g", [PlainConfig(HEARTBEAT, "1")])])
     assert (await wire.call(bad, 2)).responses[0].error_code == InvalidConfig.code
     assert broker.group_configs.of("g").overrides == {HEARTBEAT: "7000"}
 
@@ -239,7 +230,7 @@ async def test_listing_whose_settings_there_are(broker: Broker, connect: Connect
     ]  # fmt: skip
     assert await listed(wire, LOGGER, CLIENT_METRICS) == [(LOGGER, "1")]
     assert await listed(wire, version=0) == []
-    answer = await wire.call(ListConfigResourcesRequest([99]), 1)
+    answer = await wire.call(m.ListConfigResourcesRequest([99]), 1)
     assert answer.error_code == UnsupportedVersion.code
 
 
@@ -290,7 +281,7 @@ async def test_a_damaged_registry_is_named(tmp_path: Path, text: str, message: s
 async def test_a_resource_of_an_unknown_type_refuses_them_all(start: Start, connect: Connect) -> None:
     """As Apache Kafka 4.3.1."""
     wire = await connect(await start())
-    resources = [DescribeConfigsResource(GROUP, "g"), DescribeConfigsResource(77, "x")]
-    answer = await wire.call(DescribeConfigsRequest(resources), 4)
+    resources = [m.DescribeConfigsResource(GROUP, "g"), m.DescribeConfigsResource(77, "x")]
+    answer = await wire.call(m.DescribeConfigsRequest(resources), 4)
     found = [(one.error_code, one.resource_name, list(one.configs)) for one in answer.results]
     assert found == [(InvalidRequest.code, "g", []), (InvalidRequest.code, "x", [])]

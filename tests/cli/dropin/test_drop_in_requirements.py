@@ -14,8 +14,7 @@ from tests.cli.stages import ACTIVE, INACTIVE, PATIENCE_S, SETTINGS, Live, Stage
 from groupkeeper.cli.dropin import kafka_consumer_groups
 from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import MemberToRemove, OffsetAndMetadata, TopicPartition
-from groupkeeper.protocol.messages.join_group_request import JoinGroupRequest, JoinGroupRequestProtocol
-from groupkeeper.protocol.messages.join_group_response import JoinGroupResponse
+from groupkeeper.protocol import messages as m
 from groupkeeper.testing.background import BackgroundBroker
 
 STAGE = Stage(
@@ -58,9 +57,9 @@ async def join_of_another_protocol(servers: str, group_id: str) -> str:
     connection = await connect(servers, "worker")
     member_id = ""
     for _ in range(2):
-        protocol = JoinGroupRequestProtocol("compatible", b"")
-        request = JoinGroupRequest(group_id, 300_000, 300_000, member_id, None, "connect", [protocol])
-        answer = await connection.ask(request, 9, JoinGroupResponse, PATIENCE_S)
+        protocol = m.JoinGroupRequestProtocol("compatible", b"")
+        request = m.JoinGroupRequest(group_id, 300_000, 300_000, member_id, None, "connect", [protocol])
+        answer = await connection.ask(request, 9, m.JoinGroupResponse, PATIENCE_S)
         member_id = answer.member_id
     assert answer.error_code == 0
     connection.abort()

@@ -6,10 +6,7 @@ import pytest
 from tests.differential.wire import Pool
 
 from groupkeeper.cli.dropin.kafka_consumer_groups import main
-from groupkeeper.protocol.messages.find_coordinator_request import FindCoordinatorRequest
-from groupkeeper.protocol.messages.join_group_request import JoinGroupRequest, JoinGroupRequestProtocol
-from groupkeeper.protocol.messages.join_group_response import JoinGroupResponse
-from groupkeeper.protocol.messages.sync_group_request import SyncGroupRequest, SyncGroupRequestAssignment
+from groupkeeper.protocol import messages as m
 from groupkeeper.testing.background import BackgroundBroker
 
 SAID = "org.apache.kafka.common.protocol.types.SchemaException: Unsupported assignment version: -8531\n"
@@ -17,12 +14,12 @@ SAID = "org.apache.kafka.common.protocol.types.SchemaException: Unsupported assi
 
 def test_the_tool_says_what_java_says(groupkeeper_broker: BackgroundBroker, capsys: pytest.CaptureFixture[str]) -> None:
     pool = Pool(groupkeeper_broker.bootstrap_servers)
-    pool.ask(FindCoordinatorRequest(coordinator_keys=["g"]), 4)
-    protocol = JoinGroupRequestProtocol("range", b"\0\0\0\0\0\1\0\6orders\xff\xff\xff\xff")
-    joined = pool.ask(JoinGroupRequest("g", 300_000, 300_000, "", "a", "consumer", [protocol]), 9)
-    assert isinstance(joined, JoinGroupResponse)
-    assigned = [SyncGroupRequestAssignment(joined.member_id, b"\xde\xad\xbe")]
-    request = SyncGroupRequest("g", joined.generation_id, joined.member_id, "a", "consumer", "range", assigned)
+    pool.ask(m.FindCoordinatorRequest(coordinator_keys=["g"]), 4)
+    protocol = m.JoinGroupRequestProtocol("range", b"\0\0\0\0\0\1\0\6orders\xff\xff\xff\xff")
+    joined = pool.ask(m.JoinGroupRequest("g", 300_000, 300_000, "", "a", "consumer", [protocol]), 9)
+    assert isinstance(joined, m.JoinGroupResponse)
+    assigned = [m.SyncGroupRequestAssignment(joined.member_id, b"\xde\xad\xbe")]
+    request = m.SyncGroupRequest("g", joined.generation_id, joined.member_id, "a", "consumer", "range", assigned)
     pool.ask(request, 5)
     failed = "\nError: Executing consumer group command failed due to "
     for words, said in (

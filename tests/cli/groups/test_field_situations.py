@@ -13,17 +13,7 @@ from tests.differential.wire import Pool
 
 from groupkeeper.cli.dropin.kafka_consumer_groups import main as official
 from groupkeeper.cli.main import main
-from groupkeeper.protocol.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
-from groupkeeper.protocol.messages.find_coordinator_request import FindCoordinatorRequest
-from groupkeeper.protocol.messages.join_group_request import JoinGroupRequest, JoinGroupRequestProtocol
-from groupkeeper.protocol.messages.join_group_response import JoinGroupResponse
-from groupkeeper.protocol.messages.offset_commit_request import (
-    OffsetCommitRequest,
-    OffsetCommitRequestPartition,
-    OffsetCommitRequestTopic,
-)
-from groupkeeper.protocol.messages.offset_commit_response import OffsetCommitResponse
-from groupkeeper.protocol.messages.sync_group_request import SyncGroupRequest, SyncGroupRequestAssignment
+from groupkeeper.protocol import messages as m
 from groupkeeper.testing.background import BackgroundBroker
 
 GREATEST = 2**63 - 1
@@ -49,27 +39,27 @@ def run(groupkeeper_broker: BackgroundBroker, capsys: pytest.CaptureFixture[str]
 @pytest.fixture
 def pool(groupkeeper_broker: BackgroundBroker) -> Iterator[Pool]:
     pool = Pool(groupkeeper_broker.bootstrap_servers)
-    pool.ask(CreateTopicsRequest([CreatableTopic("orders", 2, 1)]), 7)
+    pool.ask(m.CreateTopicsRequest([m.CreatableTopic("orders", 2, 1)]), 7)
     yield pool
     pool.close()
 
 
 def commit(pool: Pool, group_id: str, *offsets: int) -> None:
-    pool.ask(FindCoordinatorRequest(coordinator_keys=[group_id]), 4)
-    partitions = [OffsetCommitRequestPartition(number, offset) for number, offset in enumerate(offsets)]
-    request = OffsetCommitRequest(group_id, topics=[OffsetCommitRequestTopic("orders", partitions=partitions)])
+    pool.ask(m.FindCoordinatorRequest(coordinator_keys=[group_id]), 4)
+    partitions = [m.OffsetCommitRequestPartition(number, offset) for number, offset in enumerate(offsets)]
+    request = m.OffsetCommitRequest(group_id, topics=[m.OffsetCommitRequestTopic("orders", partitions=partitions)])
     answer = pool.ask(request, 8)
-    assert isinstance(answer, OffsetCommitResponse)
+    assert isinstance(answer, m.OffsetCommitResponse)
     assert {one.error_code for topic in answer.topics for one in topic.partitions} == {0}
 
 
 def join(pool: Pool, group_id: str, kind: str, metadata: bytes, assignment: bytes) -> None:
-    pool.ask(FindCoordinatorRequest(coordinator_keys=[group_id]), 4)
-    protocol = JoinGroupRequestProtocol("v0", metadata)
-    joined = pool.ask(JoinGroupRequest(group_id, 300_000, 300_000, "", "a", kind, [protocol]), 9)
-    assert isinstance(joined, JoinGroupResponse)
-    given = [SyncGroupRequestAssignment(joined.member_id, assignment)]
-    pool.ask(SyncGroupRequest(group_id, joined.generation_id, joined.member_id, "a", kind, "v0", given), 5)
+    pool.ask(m.FindCoordinatorRequest(coordinator_keys=[group_id]), 4)
+    protocol = m.JoinGroupRequestProtocol("v0", metadata)
+    joined = pool.ask(m.JoinGroupRequest(group_id, 300_000, 300_000, "", "a", kind, [protocol]), 9)
+    assert isinstance(joined, m.JoinGroupResponse)
+    given = [m.SyncGroupRequestAssignment(joined.member_id, assignment)]
+    pool.ask(m.SyncGroupRequest(group_id, joined.generation_id, joined.member_id, "a", kind, "v0", given), 5)
 
 
 def test_groups_of_other_protocols_are_left_alone(

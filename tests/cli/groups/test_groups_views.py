@@ -19,14 +19,11 @@ from tests.unit.operations.test_lag import committed
 from groupkeeper.cli.main import main
 from groupkeeper.client.admin.types import OffsetAndMetadata
 from groupkeeper.operations.selection import Names
-from groupkeeper.protocol.messages.consumer_group_describe_response import ConsumerGroupDescribeResponse, DescribedGroup
+from groupkeeper.protocol import messages as m
+from groupkeeper.protocol.messages.consumer_group_describe_response import DescribedGroup
 from groupkeeper.protocol.messages.describe_groups_response import DescribedGroup as DescribedClassicGroup
-from groupkeeper.protocol.messages.describe_groups_response import DescribeGroupsResponse
-from groupkeeper.protocol.messages.list_groups_response import ListedGroup, ListGroupsResponse
 from groupkeeper.protocol.messages.share_group_describe_response import DescribedGroup as DescribedShareGroup
-from groupkeeper.protocol.messages.share_group_describe_response import ShareGroupDescribeResponse
 from groupkeeper.protocol.messages.streams_group_describe_response import DescribedGroup as DescribedStreamsGroup
-from groupkeeper.protocol.messages.streams_group_describe_response import StreamsGroupDescribeResponse
 from groupkeeper.testing.background import BackgroundBroker
 
 ODD = ["-x", "a*b", "two\nlines", "quo'te\"s", "東京", "", "x" * 300, "esc\x1b[31m", "odd[1]"]
@@ -292,13 +289,13 @@ def test_lag_up_to_the_last_stable_offset(run: Run, transaction: None) -> None:
 async def test_a_group_that_goes_away_meanwhile_is_a_problem_if_it_was_named(
     typed: str, status: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    listed_groups = [ListedGroup("gone", "consumer", "Empty", "Classic")]
+    listed_groups = [m.ListedGroup("gone", "consumer", "Empty", "Classic")]
     handlers = {
-        "ListGroups": lambda *_: ListGroupsResponse(groups=listed_groups),
-        "ConsumerGroupDescribe": lambda *_: ConsumerGroupDescribeResponse(groups=[DescribedGroup(69, None, "gone")]),
-        "DescribeGroups": lambda *_: DescribeGroupsResponse(groups=[DescribedClassicGroup(69, "no", "gone")]),
-        "ShareGroupDescribe": lambda *_: ShareGroupDescribeResponse(groups=[DescribedShareGroup(69, None, "gone")]),
-        "StreamsGroupDescribe": lambda *_: StreamsGroupDescribeResponse(
+        "ListGroups": lambda *_: m.ListGroupsResponse(groups=listed_groups),
+        "ConsumerGroupDescribe": lambda *_: m.ConsumerGroupDescribeResponse(groups=[DescribedGroup(69, None, "gone")]),
+        "DescribeGroups": lambda *_: m.DescribeGroupsResponse(groups=[DescribedClassicGroup(69, "no", "gone")]),
+        "ShareGroupDescribe": lambda *_: m.ShareGroupDescribeResponse(groups=[DescribedShareGroup(69, None, "gone")]),
+        "StreamsGroupDescribe": lambda *_: m.StreamsGroupDescribeResponse(
             groups=[DescribedStreamsGroup(69, None, "gone")]
         ),
         "OffsetFetch": committed({}),

@@ -17,22 +17,14 @@ import pytest
 from tests.differential.wire import CLIENT_ID, Pool
 
 from groupkeeper.cli.main import main
+from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.consumer_protocol import (
     ConsumerProtocolAssignment,
     ConsumerProtocolSubscription,
     encode_assignment,
     encode_subscription,
 )
-from groupkeeper.protocol.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
-from groupkeeper.protocol.messages.consumer_group_heartbeat_response import ConsumerGroupHeartbeatResponse
 from groupkeeper.protocol.messages.consumer_protocol_assignment import TopicPartition as AssignedTopic
-from groupkeeper.protocol.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
-from groupkeeper.protocol.messages.find_coordinator_request import FindCoordinatorRequest
-from groupkeeper.protocol.messages.join_group_request import JoinGroupRequest, JoinGroupRequestProtocol
-from groupkeeper.protocol.messages.join_group_response import JoinGroupResponse
-from groupkeeper.protocol.messages.share_group_heartbeat_request import ShareGroupHeartbeatRequest
-from groupkeeper.protocol.messages.share_group_heartbeat_response import ShareGroupHeartbeatResponse
-from groupkeeper.protocol.messages.sync_group_request import SyncGroupRequest, SyncGroupRequestAssignment
 from groupkeeper.testing.background import BackgroundBroker
 
 COMMAND = str(Path(sys.executable).with_name("groupkeeper"))
@@ -88,17 +80,17 @@ def places(*partitions: int) -> list[dict[str, Any]]:
 def test_a_rebalance_is_seen_live(broker: BackgroundBroker) -> None:
     pool = Pool(broker.bootstrap_servers)
 
-    def beat(member_id: str, epoch: int, *, full: bool = False) -> ConsumerGroupHeartbeatResponse:
-        request = ConsumerGroupHeartbeatRequest("g", member_id, epoch)
+    def beat(member_id: str, epoch: int, *, full: bool = False) -> m.ConsumerGroupHeartbeatResponse:
+        request = m.ConsumerGroupHeartbeatRequest("g", member_id, epoch)
         if full:
             request.rebalance_timeout_ms, request.subscribed_topic_names, request.topic_partitions = 60_000, ["t"], []
         answer = pool.ask(request, 1)
-        assert isinstance(answer, ConsumerGroupHeartbeatResponse)
+        assert isinstance(answer, m.ConsumerGroupHeartbeatResponse)
         assert answer.error_code == 0
         return answer
 
-    pool.ask(CreateTopicsRequest([CreatableTopic("t", 2, 1)]), 7)
-    pool.ask(FindCoordinatorRequest(coordinator_keys=["g"]), 4)
+    pool.ask(m.CreateTopicsRequest([m.CreatableTopic("t", 2, 1)]), 7)
+    pool.ask(m.FindCoordinatorRequest(coordinator_keys=["g"]), 4)
     with watching(broker.bootstrap_servers, "g", "--output", "json") as process:
         assert process.stderr is not None
         assert process.stderr.readline() == "note: waiting for group g\n"
@@ -126,30 +118,30 @@ def test_a_rebalance_is_seen_live(broker: BackgroundBroker) -> None:
 def test_a_migration_is_seen_live(broker: BackgroundBroker) -> None:
     # GM-03, GM-07, GM-08
     pool = Pool(broker.bootstrap_servers)
-    pool.ask(CreateTopicsRequest([CreatableTopic("t", 2, 1)]), 7)
-    pool.ask(FindCoordinatorRequest(coordinator_keys=["g"]), 4)
+    pool.ask(m.CreateTopicsRequest([m.CreatableTopic("t", 2, 1)]), 7)
+    pool.ask(m.FindCoordinatorRequest(coordinator_keys=["g"]), 4)
     said = encode_subscription(ConsumerProtocolSubscription(["t"]), 1)
 
-    def join(member_id: str) -> JoinGroupResponse:
+    def join(member_id: str) -> m.JoinGroupResponse:
         """Answered at once: there is no other classic member to wait for."""
-        protocols = [JoinGroupRequestProtocol("range", said)]
-        answer = pool.ask(JoinGroupRequest("g", 30_000, 30_000, member_id, "i", "consumer", protocols), 9)
-        assert isinstance(answer, JoinGroupResponse)
+        protocols = [m.JoinGroupRequestProtocol("range", said)]
+        answer = pool.ask(m.JoinGroupRequest("g", 30_000, 30_000, member_id, "i", "consumer", protocols), 9)
+        assert isinstance(answer, m.JoinGroupResponse)
         assert answer.error_code == 0
         return answer
 
-    def sync(joined: JoinGroupResponse, *partitions: int) -> None:
+    def sync(joined: m.JoinGroupResponse, *partitions: int) -> None:
         given = encode_assignment(ConsumerProtocolAssignment([AssignedTopic("t", partitions)]), 1)
-        assignments = [SyncGroupRequestAssignment(joined.member_id, given)]
+        assignments = [m.SyncGroupRequestAssignment(joined.member_id, given)]
         pool.ask(
-            SyncGroupRequest("g", joined.generation_id, joined.member_id, "i", "consumer", "range", assignments), 5
+            m.SyncGroupRequest("g", joined.generation_id, joined.member_id, "i", "consumer", "range", assignments), 5
         )
 
     old = join("").member_id
     sync(join(old), 0, 1)
     with watching(broker.bootstrap_servers, "g", "--output", "json") as process:
         until(process, ("type", None, None, "Classic"), ("member_present", old, None, places(0, 1)))
-        new = ConsumerGroupHeartbeatRequest("g", "new", 0, None, None, 60_000, ["t"], None, None, [])
+        new = m.ConsumerGroupHeartbeatRequest("g", "new", 0, None, None, 60_000, ["t"], None, None, [])
         pool.ask(new, 1)
         until(
             process,
@@ -160,7 +152,7 @@ def test_a_migration_is_seen_live(broker: BackgroundBroker) -> None:
         )
         sync(join(old))
         until(process, ("assignment", old, places(0, 1), places(0)))
-        pool.ask(ConsumerGroupHeartbeatRequest("g", "new", -1), 1)
+        pool.ask(m.ConsumerGroupHeartbeatRequest("g", "new", -1), 1)
         until(
             process,
             ("type", None, "Consumer", "Classic"),
@@ -173,9 +165,9 @@ def test_a_migration_is_seen_live(broker: BackgroundBroker) -> None:
 
 def test_the_table_has_the_same(broker: BackgroundBroker) -> None:
     pool = Pool(broker.bootstrap_servers)
-    pool.ask(CreateTopicsRequest([CreatableTopic("t", 2, 1)]), 7)
-    pool.ask(FindCoordinatorRequest(coordinator_keys=["g"]), 4)
-    request = ConsumerGroupHeartbeatRequest("g", "a", 0, None, None, 60_000, ["t"], topic_partitions=[])
+    pool.ask(m.CreateTopicsRequest([m.CreatableTopic("t", 2, 1)]), 7)
+    pool.ask(m.FindCoordinatorRequest(coordinator_keys=["g"]), 4)
+    request = m.ConsumerGroupHeartbeatRequest("g", "a", 0, None, None, 60_000, ["t"], topic_partitions=[])
     pool.ask(request, 1)
     with watching(broker.bootstrap_servers, "g*") as process:
         assert process.stdout is not None
@@ -191,23 +183,23 @@ def test_the_table_has_the_same(broker: BackgroundBroker) -> None:
 # What the first look finds is no change: only what comes later is one.
 def test_the_first_look_is_marked(broker: BackgroundBroker) -> None:
     pool = Pool(broker.bootstrap_servers)
-    pool.ask(CreateTopicsRequest([CreatableTopic("t", 2, 1)]), 7)
-    pool.ask(FindCoordinatorRequest(coordinator_keys=["g"]), 4)
-    pool.ask(ConsumerGroupHeartbeatRequest("g", "a", 0, None, None, 60_000, ["t"], topic_partitions=[]), 1)
+    pool.ask(m.CreateTopicsRequest([m.CreatableTopic("t", 2, 1)]), 7)
+    pool.ask(m.FindCoordinatorRequest(coordinator_keys=["g"]), 4)
+    pool.ask(m.ConsumerGroupHeartbeatRequest("g", "a", 0, None, None, 60_000, ["t"], topic_partitions=[]), 1)
     with watching(broker.bootstrap_servers, "g*", "--output", "json") as process:
         assert process.stdout is not None
         first = [json.loads(process.stdout.readline()) for _ in range(9)]
         assert {row["initial"] for row in first} == {True}
         assert [row["member_id"] for row in first if row["change"] == "member_present"] == ["a"]
-        pool.ask(ConsumerGroupHeartbeatRequest("g", "b", 0, None, None, 60_000, ["t"], topic_partitions=[]), 1)
+        pool.ask(m.ConsumerGroupHeartbeatRequest("g", "b", 0, None, None, 60_000, ["t"], topic_partitions=[]), 1)
         row = json.loads(process.stdout.readline())
         assert row["initial"] is False
         while row["change"] != "member_joined":
             row = json.loads(process.stdout.readline())
         assert (row["member_id"], row["initial"]) == ("b", False)
         # A group that is made later has changes only.
-        pool.ask(FindCoordinatorRequest(coordinator_keys=["g2"]), 4)
-        pool.ask(ConsumerGroupHeartbeatRequest("g2", "c", 0, None, None, 60_000, ["t"], topic_partitions=[]), 1)
+        pool.ask(m.FindCoordinatorRequest(coordinator_keys=["g2"]), 4)
+        pool.ask(m.ConsumerGroupHeartbeatRequest("g2", "c", 0, None, None, 60_000, ["t"], topic_partitions=[]), 1)
         while row["group"] != "g2" or row["change"] != "member_joined":
             row = json.loads(process.stdout.readline())
             assert row["initial"] is False
@@ -219,8 +211,8 @@ def test_a_broker_that_goes_is_a_change(tmp_path: Path) -> None:
     with BackgroundBroker(directory=tmp_path) as broker:
         servers, port = broker.bootstrap_servers, int(broker.bootstrap_servers.rpartition(":")[2])
         pool = Pool(servers)
-        pool.ask(FindCoordinatorRequest(coordinator_keys=["g"]), 4)
-        pool.ask(ConsumerGroupHeartbeatRequest("g", "a", 0, None, None, 60_000, [], topic_partitions=[]), 1)
+        pool.ask(m.FindCoordinatorRequest(coordinator_keys=["g"]), 4)
+        pool.ask(m.ConsumerGroupHeartbeatRequest("g", "a", 0, None, None, 60_000, [], topic_partitions=[]), 1)
         pool.close()
         with watching(servers, "g", "--output", "json", "--timeout", "300ms") as process:
             until(process, ("state", None, None, "Stable"))
@@ -284,14 +276,14 @@ def test_a_share_group_is_followed(broker: BackgroundBroker) -> None:
     pool = Pool(broker.bootstrap_servers)
 
     def beat(epoch: int) -> int:
-        request = ShareGroupHeartbeatRequest("g", "a", epoch, None, ["t"] if epoch == 0 else None)
+        request = m.ShareGroupHeartbeatRequest("g", "a", epoch, None, ["t"] if epoch == 0 else None)
         answer = pool.ask(request, 1)
-        assert isinstance(answer, ShareGroupHeartbeatResponse)
+        assert isinstance(answer, m.ShareGroupHeartbeatResponse)
         assert answer.error_code == 0
         return answer.member_epoch
 
-    pool.ask(CreateTopicsRequest([CreatableTopic("t", 2, 1)]), 7)
-    pool.ask(FindCoordinatorRequest(coordinator_keys=["g"]), 4)
+    pool.ask(m.CreateTopicsRequest([m.CreatableTopic("t", 2, 1)]), 7)
+    pool.ask(m.FindCoordinatorRequest(coordinator_keys=["g"]), 4)
     epoch = beat(0)
     with watching(broker.bootstrap_servers, "g*", "--output", "json") as process:
         until(process, ("type", None, None, "Share"), ("state", None, None, "Stable"))

@@ -15,17 +15,10 @@ from groupkeeper.cli.dropin import kafka_streams_groups
 from groupkeeper.cli.groups.topology import node_rows
 from groupkeeper.cli.main import main
 from groupkeeper.client.admin.streams_types import StreamsNode, StreamsTopology
+from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.errors import CoordinatorLoadInProgress, CoordinatorNotAvailable, NotCoordinator
 from groupkeeper.protocol.messages import offset_commit_request
-from groupkeeper.protocol.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
-from groupkeeper.protocol.messages.delete_groups_request import DeleteGroupsRequest
-from groupkeeper.protocol.messages.find_coordinator_request import FindCoordinatorRequest
-from groupkeeper.protocol.messages.streams_group_heartbeat_request import (
-    StreamsGroupHeartbeatRequest,
-    Subtopology,
-    Topology,
-)
-from groupkeeper.protocol.messages.streams_group_heartbeat_response import StreamsGroupHeartbeatResponse
+from groupkeeper.protocol.messages.streams_group_heartbeat_request import Subtopology, Topology
 from groupkeeper.testing.background import BackgroundBroker
 
 LEAVES = -1
@@ -36,7 +29,7 @@ NOT_YET = (CoordinatorNotAvailable.code, NotCoordinator.code, CoordinatorLoadInP
 def servers() -> Iterator[str]:
     with BackgroundBroker(properties={"group.streams.initial.rebalance.delay.ms": "0"}) as broker:
         pool = Pool(broker.bootstrap_servers)
-        pool.ask(CreateTopicsRequest([CreatableTopic("t", 1, 1)], 10_000), 7)
+        pool.ask(m.CreateTopicsRequest([m.CreatableTopic("t", 1, 1)], 10_000), 7)
         commit(pool, "plain", "", -1)
         commit(pool, "app", "m", beat(pool, "app", ["t"]))
         yield broker.bootstrap_servers
@@ -45,18 +38,18 @@ def servers() -> Iterator[str]:
 
 def beat(pool: Pool, group_id: str, topics: Sequence[str]) -> int:
     """Join as `m`; the epoch."""
-    joining = StreamsGroupHeartbeatRequest(
+    joining = m.StreamsGroupHeartbeatRequest(
         group_id, "m", 0, rebalance_timeout_ms=1000, topology=Topology(0, [Subtopology("0", topics)]), process_id="p",
         active_tasks=[], standby_tasks=[], warmup_tasks=[],
     )  # fmt: skip
     answer = pool.ask(joining, 0)
-    assert isinstance(answer, StreamsGroupHeartbeatResponse)
+    assert isinstance(answer, m.StreamsGroupHeartbeatResponse)
     return answer.member_epoch
 
 
 def commit(pool: Pool, group_id: str, member_id: str, epoch: int) -> None:
     module = offset_commit_request
-    pool.ask(FindCoordinatorRequest(key_type=0, coordinator_keys=[group_id]), 6)
+    pool.ask(m.FindCoordinatorRequest(key_type=0, coordinator_keys=[group_id]), 6)
     topics = [module.OffsetCommitRequestTopic("t", partitions=[module.OffsetCommitRequestPartition(0, 5)])]
     code = NOT_YET[0]
     while code in NOT_YET:
@@ -69,11 +62,11 @@ def commit(pool: Pool, group_id: str, member_id: str, epoch: int) -> None:
 def waiting(servers: str) -> Iterator[str]:
     """A group whose topic does not exist, gone at the end."""
     pool = Pool(servers)
-    pool.ask(FindCoordinatorRequest(key_type=0, coordinator_keys=["waiting"]), 6)
+    pool.ask(m.FindCoordinatorRequest(key_type=0, coordinator_keys=["waiting"]), 6)
     beat(pool, "waiting", ["not-made-yet"])
     yield "waiting"
-    pool.ask(StreamsGroupHeartbeatRequest("waiting", "m", LEAVES), 0)
-    pool.ask(DeleteGroupsRequest(["waiting"]), 2)
+    pool.ask(m.StreamsGroupHeartbeatRequest("waiting", "m", LEAVES), 0)
+    pool.ask(m.DeleteGroupsRequest(["waiting"]), 2)
     pool.close()
 
 
@@ -120,13 +113,13 @@ def test_the_official_name_of_that_state_finds_none(
 
 def test_a_task_that_reads_topics_of_unequal_sizes(servers: str, capsys: pytest.CaptureFixture[str]) -> None:
     pool = Pool(servers)
-    pool.ask(CreateTopicsRequest([CreatableTopic("u", 2, 1)], 10_000), 7)
-    pool.ask(FindCoordinatorRequest(key_type=0, coordinator_keys=["unequal"]), 6)
+    pool.ask(m.CreateTopicsRequest([m.CreatableTopic("u", 2, 1)], 10_000), 7)
+    pool.ask(m.FindCoordinatorRequest(key_type=0, coordinator_keys=["unequal"]), 6)
     beat(pool, "unequal", ["t", "u"])
     assert kafka_streams_groups.main(["--bootstrap-server", servers, "--describe", "--group", "unequal"]) == 1
     said = capsys.readouterr().out
-    pool.ask(StreamsGroupHeartbeatRequest("unequal", "m", LEAVES), 0)
-    pool.ask(DeleteGroupsRequest(["unequal"]), 2)
+    pool.ask(m.StreamsGroupHeartbeatRequest("unequal", "m", LEAVES), 0)
+    pool.ask(m.DeleteGroupsRequest(["unequal"]), 2)
     pool.close()
     assert said.endswith("UnknownTopicOrPartitionException: Partition t-1 does not exist\n")
 
@@ -224,8 +217,8 @@ def test_a_plan_names_its_type_and_waits_for_its_members(
     assert (status, [(one["error"], one["group"]) for one in report["problems"]]) == (1, [("GROUP_IS_ACTIVE", "app")])
     assert "Stable" in report["problems"][0]["message"]
     pool = Pool(servers)
-    pool.ask(FindCoordinatorRequest(key_type=0, coordinator_keys=["app"]), 6)
-    assert pool.ask(StreamsGroupHeartbeatRequest("app", "m", LEAVES), 0).error_code == 0  # type: ignore[attr-defined]
+    pool.ask(m.FindCoordinatorRequest(key_type=0, coordinator_keys=["app"]), 6)
+    assert pool.ask(m.StreamsGroupHeartbeatRequest("app", "m", LEAVES), 0).error_code == 0  # type: ignore[attr-defined]
     pool.close()
     status, report = call("plan", "reset", "app", "--topic", "t", "--to-earliest", "--save", path)
     assert (status, [(row["after"], row["state"]) for row in report["changes"]]) == (0, [(0, "Empty")])

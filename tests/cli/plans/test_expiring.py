@@ -13,17 +13,9 @@ from groupkeeper.client.admin import Admin
 from groupkeeper.coordinator.offsets.expiry import expire_offsets
 from groupkeeper.operations.plans.builder import ALL_COMMITTED
 from groupkeeper.operations.plans.sweeps import Criteria, make_sweep
+from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.consumer_protocol import ConsumerProtocolSubscription, encode_subscription
 from groupkeeper.protocol.errors import NONE
-from groupkeeper.protocol.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
-from groupkeeper.protocol.messages.join_group_request import JoinGroupRequestProtocol
-from groupkeeper.protocol.messages.leave_group_request import LeaveGroupRequest, MemberIdentity
-from groupkeeper.protocol.messages.offset_commit_key import OffsetCommitKey
-from groupkeeper.protocol.messages.offset_commit_request import (
-    OffsetCommitRequest,
-    OffsetCommitRequestPartition,
-    OffsetCommitRequestTopic,
-)
 
 T, U = ("t", 0), ("u", 0)
 GROUPS = ("simple", "own", "left", "classic", "unclear", "modern")
@@ -40,15 +32,15 @@ async def broker() -> AsyncIterator[Broker]:
         started.groups.ensure_topic()
         peer = Peer(started)
         assert await peer.commit({T: 0}, group_id="simple") == {T: NONE}
-        partitions = [OffsetCommitRequestPartition(0, 0, -1, "")]
-        own = OffsetCommitRequest(
-            "own", retention_time_ms=OWN_MS, topics=[OffsetCommitRequestTopic("t", None, partitions)]
+        partitions = [m.OffsetCommitRequestPartition(0, 0, -1, "")]
+        own = m.OffsetCommitRequest(
+            "own", retention_time_ms=OWN_MS, topics=[m.OffsetCommitRequestTopic("t", None, partitions)]
         )
         await peer.ask(own, 4)
 
         reads_t = encode_subscription(ConsumerProtocolSubscription(topics=["t"]), 1)
         for group_id, metadata in (("left", reads_t), ("classic", reads_t), ("unclear", b"")):
-            member_id = await peer.stable_member(group_id, [JoinGroupRequestProtocol("range", metadata)])
+            member_id = await peer.stable_member(group_id, [m.JoinGroupRequestProtocol("range", metadata)])
             assert await peer.commit({T: 0, U: 0}, group_id=group_id, generation=1, member_id=member_id) == {
                 T: NONE,
                 U: NONE,
@@ -57,11 +49,11 @@ async def broker() -> AsyncIterator[Broker]:
                 committed_ms = started.now_ms()
                 while started.now_ms() == committed_ms:  # so that it is empty since later than its commit
                     pass
-                leave = LeaveGroupRequest("left", members=[MemberIdentity(member_id)])
+                leave = m.LeaveGroupRequest("left", members=[m.MemberIdentity(member_id)])
                 assert (await peer.ask(leave, 5)).error_code == NONE
 
         joined = await peer.ask(
-            ConsumerGroupHeartbeatRequest("modern", "m", 0, None, None, 60_000, ["t"], topic_partitions=[]), 1,
+            m.ConsumerGroupHeartbeatRequest("modern", "m", 0, None, None, 60_000, ["t"], topic_partitions=[]), 1,
         )  # fmt: skip
         epoch = joined.member_epoch
         assert await peer.commit({T: 0, U: 0}, group_id="modern", generation=epoch, member_id="m") == {T: NONE, U: NONE}
@@ -74,7 +66,7 @@ def expired_at(broker: Broker, time_ms: int) -> set[tuple[str, str]]:
     for shard in broker.groups.shards:
         coordinator = shard.coordinator
         for record in expire_offsets(coordinator.state, broker.groups.settings, time_ms).records:
-            if isinstance(record.key, OffsetCommitKey):
+            if isinstance(record.key, m.OffsetCommitKey):
                 found.add((record.key.group, record.key.topic))
     return found
 

@@ -10,8 +10,7 @@ from tools.apache_kafka import run_tool
 
 from groupkeeper.broker import Broker
 from groupkeeper.broker.log.partition_log import PartitionLog
-from groupkeeper.protocol.messages.offset_commit_key import OffsetCommitKey
-from groupkeeper.protocol.messages.offset_commit_value import OffsetCommitValue
+from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.offsets_topic import Entry, encode_record
 from groupkeeper.protocol.record_batch import EndTransaction, Record, end_transaction_record, write_batch
 
@@ -76,7 +75,7 @@ async def test_the_offsets_topic(tmp_path: Path) -> None:
         broker.groups.ensure_topic()
         log = broker.groups.log_of("g")
         for number in range(1000):
-            entry = Entry(OffsetCommitKey("g", "t", number % 10), OffsetCommitValue(number, commit_timestamp=1))
+            entry = Entry(m.OffsetCommitKey("g", "t", number % 10), m.OffsetCommitValue(number, commit_timestamp=1))
             log.append(write_batch([Record(*encode_record(entry), (), 1)]), 1)
         log.roll()
         assert await broker.cleaner.compact(broker.now_ms()) == 1

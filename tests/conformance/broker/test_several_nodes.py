@@ -14,6 +14,7 @@ from tests.broker.nodes import Nodes, code_of, placed, produce
 from tools.apache_kafka import ApacheKafka
 
 from groupkeeper.broker import Broker
+from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.errors import (
     EligibleLeadersNotAvailable,
     InvalidReplicaAssignment,
@@ -21,21 +22,7 @@ from groupkeeper.protocol.errors import (
     NotLeaderOrFollower,
     RequestTimedOut,
 )
-from groupkeeper.protocol.messages.alter_partition_reassignments_request import (
-    AlterPartitionReassignmentsRequest,
-    ReassignablePartition,
-    ReassignableTopic,
-)
-from groupkeeper.protocol.messages.alter_partition_reassignments_response import AlterPartitionReassignmentsResponse
-from groupkeeper.protocol.messages.create_topics_request import (
-    CreatableReplicaAssignment,
-    CreatableTopic,
-    CreatableTopicConfig,
-    CreateTopicsRequest,
-)
-from groupkeeper.protocol.messages.create_topics_response import CreateTopicsResponse
-from groupkeeper.protocol.messages.elect_leaders_request import ElectLeadersRequest, TopicPartitions
-from groupkeeper.protocol.messages.elect_leaders_response import ElectLeadersResponse
+from groupkeeper.protocol.messages.elect_leaders_request import TopicPartitions
 
 PATIENCE_S = 60
 SETTINGS = {
@@ -125,9 +112,9 @@ class Asker:
 
     async def create(self, name: str, replicas: list[int], least: int) -> None:
         """A topic with this least number of replicas in sync; returns when all are."""
-        configs = [CreatableTopicConfig("min.insync.replicas", str(least))]
-        topic = CreatableTopic(name, -1, -1, [CreatableReplicaAssignment(0, replicas)], configs)
-        answer = await self.wire.call(CreateTopicsRequest([topic], 30_000), 7, CreateTopicsResponse)
+        configs = [m.CreatableTopicConfig("min.insync.replicas", str(least))]
+        topic = m.CreatableTopic(name, -1, -1, [m.CreatableReplicaAssignment(0, replicas)], configs)
+        answer = await self.wire.call(m.CreateTopicsRequest([topic], 30_000), 7)
         assert answer.topics[0].error_code == 0
         await self.becomes(name, replicas[0], 0, replicas, sorted(replicas))
 
@@ -160,14 +147,14 @@ class Asker:
         return code_of(await produce(self.wire, name, b"x", acks=acks))
 
     async def reassign(self, name: str, replicas: list[int] | None) -> int:
-        topics = [ReassignableTopic(name, [ReassignablePartition(0, replicas)])]
-        request = AlterPartitionReassignmentsRequest(30_000, topics=topics)
-        answer = await self.wire.call(request, 0, AlterPartitionReassignmentsResponse)
+        topics = [m.ReassignableTopic(name, [m.ReassignablePartition(0, replicas)])]
+        request = m.AlterPartitionReassignmentsRequest(30_000, topics=topics)
+        answer = await self.wire.call(request, 0)
         return answer.responses[0].partitions[0].error_code
 
     async def elect_uncleanly(self, name: str) -> int:
-        request = ElectLeadersRequest(1, [TopicPartitions(name, [0])], 30_000)
-        answer = await self.wire.call(request, 2, ElectLeadersResponse)
+        request = m.ElectLeadersRequest(1, [TopicPartitions(name, [0])], 30_000)
+        answer = await self.wire.call(request, 2)
         return answer.replica_election_results[0].partition_result[0].error_code
 
 

@@ -28,9 +28,8 @@ from groupkeeper.operations.plans.changes import ApplyResult
 from groupkeeper.operations.plans.journal import Journal
 from groupkeeper.operations.plans.kip122 import ResetPlan
 from groupkeeper.operations.times import utc_text
+from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.errors import UnknownMemberId
-from groupkeeper.protocol.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
-from groupkeeper.protocol.messages.consumer_group_heartbeat_response import ConsumerGroupHeartbeatResponse
 from groupkeeper.testing.background import BackgroundBroker
 
 TYPES = ("classic", "consumer")
@@ -135,7 +134,7 @@ async def heartbeat(servers: str, group: str, member_id: str, epoch: int, topics
         parse_bootstrap_servers(servers)[0], Settings(client_id="member"), Security(), PATIENCE_S
     )
     member_id = member_id or f"member-of-{group}"
-    request = ConsumerGroupHeartbeatRequest(
+    request = m.ConsumerGroupHeartbeatRequest(
         group_id=group,
         member_id=member_id,
         member_epoch=epoch,
@@ -146,7 +145,7 @@ async def heartbeat(servers: str, group: str, member_id: str, epoch: int, topics
     async with Admin(servers) as admin, asyncio.timeout(PATIENCE_S):
         while True:
             (await admin.find_coordinators([group])).all()
-            answer = await connection.ask(request, 1, ConsumerGroupHeartbeatResponse, PATIENCE_S)
+            answer = await connection.ask(request, 1, m.ConsumerGroupHeartbeatResponse, PATIENCE_S)
             if answer.error_code not in COORDINATOR_CODES:
                 break
     connection.abort()

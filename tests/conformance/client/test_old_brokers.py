@@ -32,9 +32,8 @@ from groupkeeper.client.admin.types import (
 )
 from groupkeeper.client.deadlines import Deadline
 from groupkeeper.client.errors import UnsupportedVersion
+from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.errors import GroupIdNotFound
-from groupkeeper.protocol.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
-from groupkeeper.protocol.messages.consumer_group_heartbeat_response import ConsumerGroupHeartbeatResponse
 
 pytestmark = pytest.mark.conformance
 
@@ -180,12 +179,12 @@ async def test_a_group_of_the_early_consumer_protocol(old: Old) -> None:
         pytest.skip("ConsumerGroupDescribe 0 without 1 is 3.9's")
     async with old.admin() as admin:
         peer = next(iter(admin._cluster._bootstrap))
-        request = ConsumerGroupHeartbeatRequest(
+        request = m.ConsumerGroupHeartbeatRequest(
             group_id="early", rebalance_timeout_ms=60000, subscribed_topic_names=[TOPIC], topic_partitions=[]
         )
         answer = await peer.ask(
-            ConsumerGroupHeartbeatRequest,
-            ConsumerGroupHeartbeatResponse,
+            m.ConsumerGroupHeartbeatRequest,
+            m.ConsumerGroupHeartbeatResponse,
             lambda _: request,
             Deadline("heartbeat", 10_000),
             max_version=0,

@@ -17,23 +17,15 @@ from groupkeeper.client.addresses import parse_bootstrap_servers
 from groupkeeper.client.cluster import Cluster
 from groupkeeper.client.security.choice import security_of
 from groupkeeper.client.settings import Settings
-from groupkeeper.protocol.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
-from groupkeeper.protocol.messages.consumer_group_heartbeat_response import ConsumerGroupHeartbeatResponse
-from groupkeeper.protocol.messages.share_group_heartbeat_request import ShareGroupHeartbeatRequest
-from groupkeeper.protocol.messages.share_group_heartbeat_response import ShareGroupHeartbeatResponse
-from groupkeeper.protocol.messages.streams_group_heartbeat_request import (
-    StreamsGroupHeartbeatRequest,
-    Subtopology,
-    Topology,
-)
-from groupkeeper.protocol.messages.streams_group_heartbeat_response import StreamsGroupHeartbeatResponse
+from groupkeeper.protocol import messages as m
+from groupkeeper.protocol.messages.streams_group_heartbeat_request import Subtopology, Topology
 
 __all__ = ["classic_groups", "newer_groups"]
 
 PATIENCE_S = 60
 TOPICS = ("orders", "payments")
 
-H = TypeVar("H", ConsumerGroupHeartbeatResponse, ShareGroupHeartbeatResponse, StreamsGroupHeartbeatResponse)
+H = TypeVar("H", m.ConsumerGroupHeartbeatResponse, m.ShareGroupHeartbeatResponse, m.StreamsGroupHeartbeatResponse)
 
 
 def classic_groups(servers: str) -> None:
@@ -108,20 +100,20 @@ async def _heartbeats(servers: str) -> None:
     try:
         await cluster.connect(cluster.deadline("connect", None))
         member_id = base64.urlsafe_b64encode(uuid.uuid4().bytes).rstrip(b"=").decode()
-        pattern = ConsumerGroupHeartbeatRequest(
+        pattern = m.ConsumerGroupHeartbeatRequest(
             "pattern", member_id, subscribed_topic_names=[], subscribed_topic_regex="ord.*", rebalance_timeout_ms=9000,
             topic_partitions=[], rack_id="rack-1", server_assignor="range",
         )  # fmt: skip
-        share = ShareGroupHeartbeatRequest("share", member_id, subscribed_topic_names=["orders"])
+        share = m.ShareGroupHeartbeatRequest("share", member_id, subscribed_topic_names=["orders"])
         topology = Topology(1, [Subtopology("0", source_topics=["orders", "payments"])])
-        streams = StreamsGroupHeartbeatRequest(
+        streams = m.StreamsGroupHeartbeatRequest(
             "streams", member_id, topology=topology, active_tasks=[], standby_tasks=[], warmup_tasks=[],
             process_id="process-1", rebalance_timeout_ms=9000, client_tags=[],
         )  # fmt: skip
         for request, answer_type in (
-            (pattern, ConsumerGroupHeartbeatResponse),
-            (share, ShareGroupHeartbeatResponse),
-            (streams, StreamsGroupHeartbeatResponse),
+            (pattern, m.ConsumerGroupHeartbeatResponse),
+            (share, m.ShareGroupHeartbeatResponse),
+            (streams, m.StreamsGroupHeartbeatResponse),
         ):
             await _live(cluster, request, answer_type)
     finally:
@@ -144,7 +136,7 @@ async def _live(cluster: Cluster, request: Any, answer_type: type[H]) -> None:
         raise AssertionError("no coordinator")
 
     answer = await beat(0)
-    if isinstance(request, StreamsGroupHeartbeatRequest):
+    if isinstance(request, m.StreamsGroupHeartbeatRequest):
         request.topology = None  # it is told when joining only
     for _ in range(100):
         assigned: Any = getattr(answer, "assignment", None) or getattr(answer, "active_tasks", None)

@@ -12,15 +12,9 @@ import pytest
 from tests.differential.pair import both
 from tests.differential.wire import Pool
 
+from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.messages import alter_configs_request as replacing
 from groupkeeper.protocol.messages import incremental_alter_configs_request as changing
-from groupkeeper.protocol.messages.create_topics_request import (
-    CreatableTopic,
-    CreatableTopicConfig,
-    CreateTopicsRequest,
-)
-from groupkeeper.protocol.messages.describe_configs_request import DescribeConfigsRequest, DescribeConfigsResource
-from groupkeeper.protocol.messages.list_config_resources_request import ListConfigResourcesRequest
 
 CLASS = 8
 TOPIC, BROKER, LOGGER, METRICS, GROUP = 2, 4, 8, 16, 32
@@ -120,7 +114,7 @@ class Side:
 
     def describe(self, kind: int, name: str, version: int = 4, keys: list[str] | None = None) -> list[object]:
         """What is told, without our own settings and what only names the machine."""
-        request = DescribeConfigsRequest([DescribeConfigsResource(kind, name, keys)], True, version >= 3)
+        request = m.DescribeConfigsRequest([m.DescribeConfigsResource(kind, name, keys)], True, version >= 3)
         answer: Any = self.pool.ask(request, version)
         result = answer.results[0]
         return [(result.error_code, result.error_message)] + [
@@ -136,17 +130,17 @@ class Side:
         ]
 
     def listed(self, version: int = 1, *types: int) -> object:
-        answer: Any = self.pool.ask(ListConfigResourcesRequest(list(types)), version)
+        answer: Any = self.pool.ask(m.ListConfigResourcesRequest(list(types)), version)
         return answer.error_code, sorted((one.resource_type, one.resource_name) for one in answer.config_resources)
 
 
 @pytest.fixture(scope="module")
 def sides() -> Iterator[tuple[Side, Side]]:
     with both(Side, FILE, of_ours={"controller.quorum.voters": "1@127.0.0.1:1"}) as sides:
-        configs = [CreatableTopicConfig("compression.type", "gzip"), CreatableTopicConfig("flush.ms", "7")]
+        configs = [m.CreatableTopicConfig("compression.type", "gzip"), m.CreatableTopicConfig("flush.ms", "7")]
         for side in sides:
             side.pool.ask(
-                CreateTopicsRequest([CreatableTopic("t", 1, 1), CreatableTopic("u", 1, 1, configs=configs)]), 7
+                m.CreateTopicsRequest([m.CreatableTopic("t", 1, 1), m.CreatableTopic("u", 1, 1, configs=configs)]), 7
             )
         yield sides
 

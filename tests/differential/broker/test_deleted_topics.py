@@ -10,9 +10,8 @@ import pytest
 from tests.differential.pair import both
 from tests.differential.wire import Connection, Pool
 
-from groupkeeper.protocol.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
-from groupkeeper.protocol.messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
-from groupkeeper.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
+from groupkeeper.protocol import messages as m
+from groupkeeper.protocol.messages.fetch_request import FetchPartition, FetchTopic
 
 SETTLED_S = 10.0
 WAIT_MS = 8000
@@ -37,7 +36,7 @@ class Side:
         self._names: dict[bytes, str] = {}
 
     def create(self, name: str) -> Topic:
-        answer: Any = self.pool.ask(CreateTopicsRequest([CreatableTopic(name, 1, 1)]), 7)
+        answer: Any = self.pool.ask(m.CreateTopicsRequest([m.CreatableTopic(name, 1, 1)]), 7)
         assert answer.topics[0].error_code == NO_ERROR
         topic = Topic(name, answer.topics[0].topic_id)
         self._names[topic.topic_id] = f"{name}-{len(self._names)}"
@@ -45,7 +44,7 @@ class Side:
         return topic
 
     def delete(self, topic: Topic) -> None:
-        self.pool.ask(DeleteTopicsRequest([DeleteTopicState(topic.name)], timeout_ms=10_000), 6)
+        self.pool.ask(m.DeleteTopicsRequest([m.DeleteTopicState(topic.name)], timeout_ms=10_000), 6)
 
     def until_told(self, topic: Topic, error: int) -> None:
         deadline = time.monotonic() + SETTLED_S
@@ -55,8 +54,8 @@ class Side:
 
     def wanting(
         self, version: int, *topics: Topic, wait_ms: int = 0, session: int = 0, epoch: int = -1
-    ) -> FetchRequest:
-        return FetchRequest(
+    ) -> m.FetchRequest:
+        return m.FetchRequest(
             max_wait_ms=wait_ms,
             min_bytes=1,
             max_bytes=1 << 20,

@@ -10,8 +10,7 @@ import pytest
 from tests.differential.pair import both
 from tests.differential.wire import Pool
 
-from groupkeeper.protocol.messages.api_versions_request import ApiVersionsRequest
-from groupkeeper.protocol.messages.update_features_request import FeatureUpdateKey, UpdateFeaturesRequest
+from groupkeeper.protocol import messages as m
 
 pytestmark = [pytest.mark.conformance, pytest.mark.timeout(180)]
 
@@ -53,14 +52,14 @@ class Side:
 
     def told(self, version: int = 4) -> tuple[dict[str, tuple[int, int]], dict[str, tuple[int, int]]]:
         """Supported and finalized levels, by name."""
-        answer: Any = self.pool.ask(ApiVersionsRequest("test", "1"), version)
+        answer: Any = self.pool.ask(m.ApiVersionsRequest("test", "1"), version)
         supported = {one.name: (one.min_version, one.max_version) for one in answer.supported_features}
         finalized = {one.name: (one.min_version_level, one.max_version_level) for one in answer.finalized_features}
         return supported, finalized
 
     def change(self, *steps: Step, is_trial: bool = False, version: int = 2) -> object:
-        updates = [FeatureUpdateKey(name, level, False, kind) for name, level, kind in steps]
-        answer: Any = self.pool.ask(UpdateFeaturesRequest(30_000, updates, is_trial), version)
+        updates = [m.FeatureUpdateKey(name, level, False, kind) for name, level, kind in steps]
+        answer: Any = self.pool.ask(m.UpdateFeaturesRequest(30_000, updates, is_trial), version)
         results = [(one.feature, one.error_code, one.error_message) for one in answer.results]
         return answer.error_code, answer.error_message, results
 

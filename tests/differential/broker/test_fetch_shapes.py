@@ -16,20 +16,9 @@ import pytest
 from tests.differential.pair import FIRST_SEED, PROGRAMS, Place, Step, both, difference, until
 from tests.differential.pair import Side as AnySide
 
-from groupkeeper.protocol.messages.add_partitions_to_txn_request import (
-    AddPartitionsToTxnRequest,
-    AddPartitionsToTxnTopic,
-)
-from groupkeeper.protocol.messages.delete_records_request import (
-    DeleteRecordsPartition,
-    DeleteRecordsRequest,
-    DeleteRecordsTopic,
-)
-from groupkeeper.protocol.messages.end_txn_request import EndTxnRequest
-from groupkeeper.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic, ForgottenTopic
-from groupkeeper.protocol.messages.fetch_response import FetchResponse, PartitionData
-from groupkeeper.protocol.messages.find_coordinator_request import FindCoordinatorRequest
-from groupkeeper.protocol.messages.init_producer_id_request import InitProducerIdRequest
+from groupkeeper.protocol import messages as m
+from groupkeeper.protocol.messages.fetch_request import FetchPartition, FetchTopic, ForgottenTopic
+from groupkeeper.protocol.messages.fetch_response import PartitionData
 from groupkeeper.protocol.record_batch import Record, iter_headers, write_batch
 
 STEPS = 30
@@ -83,7 +72,7 @@ class Side(AnySide):
             topics.append(FetchTopic(*self._named(one.place[0], by_id), [part]))
         forgotten = [ForgottenTopic(*self._named(number, by_id), [part]) for number, part in asked.forgotten]
         session_id, epoch = self._session(asked.session)
-        request = FetchRequest(
+        request = m.FetchRequest(
             max_wait_ms=asked.wait_ms,
             min_bytes=asked.min_bytes,
             max_bytes=asked.max_bytes,
@@ -96,7 +85,7 @@ class Side(AnySide):
         began = time.monotonic()
         answer = self.pool.ask(request, asked.version)
         took_s = time.monotonic() - began
-        assert isinstance(answer, FetchResponse)
+        assert isinstance(answer, m.FetchResponse)
         self._remember(asked.session, answer)
         parts = [
             (self.number(topic.topic, topic.topic_id), [self._shape(part) for part in topic.partitions])
@@ -118,7 +107,7 @@ class Side(AnySide):
             CLOSES: (self._session_id, -1),
         }[session]
 
-    def _remember(self, session: int, answer: FetchResponse) -> None:
+    def _remember(self, session: int, answer: m.FetchResponse) -> None:
         if session == OPENS:
             self._session_id, self._epoch = answer.session_id, 1
         elif session == GOES_ON:
@@ -137,8 +126,8 @@ class Side(AnySide):
         )
 
     def cut(self, place: Place, offset: int) -> object:
-        topics = [DeleteRecordsTopic(self.name(place[0]), [DeleteRecordsPartition(place[1], offset)])]
-        answer = self.pool.ask(DeleteRecordsRequest(topics, 10_000), 2)
+        topics = [m.DeleteRecordsTopic(self.name(place[0]), [m.DeleteRecordsPartition(place[1], offset)])]
+        answer = self.pool.ask(m.DeleteRecordsRequest(topics, 10_000), 2)
         part = answer.topics[0].partitions[0]  # type: ignore[attr-defined]
         return part.error_code, part.low_watermark
 
@@ -147,7 +136,7 @@ class Side(AnySide):
     def transact(self, place: Place, size: int) -> object:
         """Records of a transaction, which is begun where none is open."""
         if self._producer[0] < 0:
-            self.pool.ask(FindCoordinatorRequest(key_type=1, coordinator_keys=[self.program]), 4)
+            self.pool.ask(m.FindCoordinatorRequest(key_type=1, coordinator_keys=[self.program]), 4)
             until(self._init)
         until(lambda: self._add(place))
         sequence = self._sequences.get(place, 0)
@@ -162,13 +151,13 @@ class Side(AnySide):
         return self.append({place: batch}, self.program)
 
     def _init(self) -> bool:
-        answer = self.pool.ask(InitProducerIdRequest(self.program, 600_000), 4)
+        answer = self.pool.ask(m.InitProducerIdRequest(self.program, 600_000), 4)
         self._producer = (answer.producer_id, answer.producer_epoch)  # type: ignore[attr-defined]
         return answer.error_code == 0  # type: ignore[attr-defined, no-any-return]
 
     def _add(self, place: Place) -> bool:
-        topics = [AddPartitionsToTxnTopic(self.name(place[0]), [place[1]])]
-        request = AddPartitionsToTxnRequest(
+        topics = [m.AddPartitionsToTxnTopic(self.name(place[0]), [place[1]])]
+        request = m.AddPartitionsToTxnRequest(
             v3_and_below_transactional_id=self.program,
             v3_and_below_producer_id=self._producer[0],
             v3_and_below_producer_epoch=self._producer[1],
@@ -179,7 +168,7 @@ class Side(AnySide):
 
     def end(self, places: list[Place], is_commit: bool) -> object:
         before = self.ends(places)
-        answer = self.pool.ask(EndTxnRequest(self.program, *self._producer, is_commit), 3)
+        answer = self.pool.ask(m.EndTxnRequest(self.program, *self._producer, is_commit), 3)
         until(lambda: all((end or 0) > (before[at] or 0) for at, end in self.ends(places, is_committed=True).items()))
         return answer.error_code, self.ends(places)  # type: ignore[attr-defined]
 

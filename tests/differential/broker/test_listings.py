@@ -16,24 +16,11 @@ import pytest
 from tests.differential.pair import FIRST_SEED, PROGRAMS, Place, Step, both, difference, until
 from tests.differential.pair import Side as AnySide
 
+from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.errors import UnknownTopicId
 from groupkeeper.protocol.messages import metadata_request as asking
 from groupkeeper.protocol.messages import offset_commit_request as committing
 from groupkeeper.protocol.messages import offset_fetch_request as fetching
-from groupkeeper.protocol.messages.delete_records_request import (
-    DeleteRecordsPartition,
-    DeleteRecordsRequest,
-    DeleteRecordsTopic,
-)
-from groupkeeper.protocol.messages.find_coordinator_request import FindCoordinatorRequest
-from groupkeeper.protocol.messages.list_offsets_request import (
-    ListOffsetsPartition,
-    ListOffsetsRequest,
-    ListOffsetsTopic,
-)
-from groupkeeper.protocol.messages.list_offsets_response import ListOffsetsResponse
-from groupkeeper.protocol.messages.metadata_response import MetadataResponse, MetadataResponseTopic
-from groupkeeper.protocol.messages.offset_fetch_response import OffsetFetchResponse
 from groupkeeper.protocol.primitives import ZERO_UUID
 from groupkeeper.protocol.record_batch import Record, write_batch
 
@@ -75,16 +62,16 @@ class Side(AnySide):
     def begin(self, program: str, topics: Mapping[int, tuple[int, Mapping[str, str]]]) -> None:
         super().begin(program, topics)
         for group in (1, 2, 3):
-            asked = FindCoordinatorRequest(coordinator_keys=[self._group(group)])
+            asked = m.FindCoordinatorRequest(coordinator_keys=[self._group(group)])
             until(lambda asked=asked: self.pool.ask(asked, 4).coordinators[0].error_code == 0)  # type: ignore[attr-defined, misc]
 
     def list_offsets(self, version: int, wanted: tuple[Wanted, ...], is_committed: bool) -> object:
-        topics: list[ListOffsetsTopic] = []
+        topics: list[m.ListOffsetsTopic] = []
         for one in wanted:
-            part = ListOffsetsPartition(one.place[1], one.leader_epoch, one.timestamp)
-            topics.append(ListOffsetsTopic(self.name(one.place[0]), [part]))
-        answer = self.pool.ask(ListOffsetsRequest(-1, int(is_committed), topics), version)
-        assert isinstance(answer, ListOffsetsResponse)
+            part = m.ListOffsetsPartition(one.place[1], one.leader_epoch, one.timestamp)
+            topics.append(m.ListOffsetsTopic(self.name(one.place[0]), [part]))
+        answer = self.pool.ask(m.ListOffsetsRequest(-1, int(is_committed), topics), version)
+        assert isinstance(answer, m.ListOffsetsResponse)
         return sorted(
             (
                 *(str(self.number(topic.name, b"?")), part.partition_index, part.error_code),
@@ -95,8 +82,8 @@ class Side(AnySide):
         )
 
     def cut(self, place: Place, offset: int) -> object:
-        topics = [DeleteRecordsTopic(self.name(place[0]), [DeleteRecordsPartition(place[1], offset)])]
-        answer = self.pool.ask(DeleteRecordsRequest(topics, 10_000), 2)
+        topics = [m.DeleteRecordsTopic(self.name(place[0]), [m.DeleteRecordsPartition(place[1], offset)])]
+        answer = self.pool.ask(m.DeleteRecordsRequest(topics, 10_000), 2)
         part = answer.topics[0].partitions[0]  # type: ignore[attr-defined]
         return part.error_code, part.low_watermark
 
@@ -134,7 +121,7 @@ class Side(AnySide):
             ]  # fmt: skip
             request.group_id, request.topics = self._group(groups[0].group), topics
         answer = self.pool.ask(request, version)
-        assert isinstance(answer, OffsetFetchResponse)
+        assert isinstance(answer, m.OffsetFetchResponse)
         if version < 8:
             return answer.error_code, self._offsets_of(answer.topics, groups[0].places is None)
         return [
@@ -172,7 +159,7 @@ class Side(AnySide):
         topics = None if named is None else [self._named(one) for one in named]
         request = asking.MetadataRequest(topics, may_create, bool(operations & 1), bool(operations & 2))
         answer = self.pool.ask(request, version)
-        assert isinstance(answer, MetadataResponse)
+        assert isinstance(answer, m.MetadataResponse)
         described = [self._described(topic) for topic in answer.topics if named or self._is_mine(topic)]
         return (
             *(answer.error_code, answer.cluster_authorized_operations, len(answer.brokers)),
@@ -192,10 +179,10 @@ class Side(AnySide):
         topic_id = self.ids.get(one.number, NOWHERE) if one.by_id else ZERO_UUID
         return asking.MetadataRequestTopic(topic_id, name if one.by_name else None)
 
-    def _is_mine(self, topic: MetadataResponseTopic) -> bool:
+    def _is_mine(self, topic: m.MetadataResponseTopic) -> bool:
         return (topic.name or "").startswith(f"{self.program}-")
 
-    def _described(self, topic: MetadataResponseTopic) -> object:
+    def _described(self, topic: m.MetadataResponseTopic) -> object:
         parts = [
             (
                 *(part.error_code, part.partition_index, part.leader_epoch),

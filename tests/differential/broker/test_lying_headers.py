@@ -13,18 +13,10 @@ import pytest
 from google_crc32c import value as crc32c
 from tests.differential.pair import Side, brokers, sides_of
 
+from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.compression import CODECS, compress
 from groupkeeper.protocol.errors import InvalidRecord
-from groupkeeper.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
-from groupkeeper.protocol.messages.fetch_response import FetchResponse
-from groupkeeper.protocol.messages.list_offsets_request import (
-    ListOffsetsPartition,
-    ListOffsetsRequest,
-    ListOffsetsTopic,
-)
-from groupkeeper.protocol.messages.list_offsets_response import ListOffsetsResponse
-from groupkeeper.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
-from groupkeeper.protocol.messages.produce_response import ProduceResponse
+from groupkeeper.protocol.messages.fetch_request import FetchPartition, FetchTopic
 from groupkeeper.protocol.record_batch import BatchHeader, CorruptRecord, iter_headers, read_records
 from groupkeeper.protocol.zigzag import ZIGZAG
 
@@ -227,12 +219,12 @@ class Log(Side):
         return [self._produce(number, one, lie.version) for one in lie.batches], self._log(number), self._times(number)
 
     def _produce(self, number: int, records: bytes, version: int) -> object:
-        data = [TopicProduceData(self.name(number), partition_data=[PartitionProduceData(0, records)])]
+        data = [m.TopicProduceData(self.name(number), partition_data=[m.PartitionProduceData(0, records)])]
         try:
-            answer = self.pool.ask(ProduceRequest(None, -1, 30_000, data), version)
+            answer = self.pool.ask(m.ProduceRequest(None, -1, 30_000, data), version)
         except (EOFError, ConnectionResetError):
             return "closed"
-        assert isinstance(answer, ProduceResponse)
+        assert isinstance(answer, m.ProduceResponse)
         part = answer.responses[0].partition_responses[0]
         return (
             part.error_code,
@@ -243,8 +235,8 @@ class Log(Side):
 
     def _log(self, number: int) -> list[tuple[object, object]]:
         topics = [FetchTopic(self.name(number), bytes(16), [FetchPartition(0, -1, 0, partition_max_bytes=1 << 20)])]
-        answer = self.pool.ask(FetchRequest(max_wait_ms=0, min_bytes=0, topics=topics), 12)
-        assert isinstance(answer, FetchResponse)
+        answer = self.pool.ask(m.FetchRequest(max_wait_ms=0, min_bytes=0, topics=topics), 12)
+        assert isinstance(answer, m.FetchResponse)
         records = answer.responses[0].partitions[0].records or b""
         return [(_shown(header), _records(records, at)) for at, header in iter_headers(records)]
 
@@ -253,9 +245,9 @@ class Log(Side):
         return [self._offset_at(number, at) for at in asked]
 
     def _offset_at(self, number: int, at: int) -> object:
-        topics = [ListOffsetsTopic(self.name(number), [ListOffsetsPartition(0, -1, at)])]
-        answer = self.pool.ask(ListOffsetsRequest(-1, 0, topics), 7)
-        assert isinstance(answer, ListOffsetsResponse)
+        topics = [m.ListOffsetsTopic(self.name(number), [m.ListOffsetsPartition(0, -1, at)])]
+        answer = self.pool.ask(m.ListOffsetsRequest(-1, 0, topics), 7)
+        assert isinstance(answer, m.ListOffsetsResponse)
         part = answer.topics[0].partitions[0]
         return at - NOW_MS, part.error_code, _said(part.timestamp), part.offset
 

@@ -7,8 +7,8 @@ from collections.abc import Collection
 
 from tests.differential.wire import Pool
 
-from groupkeeper.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
-from groupkeeper.protocol.messages.fetch_response import FetchResponse
+from groupkeeper.protocol import messages as m
+from groupkeeper.protocol.messages.fetch_request import FetchPartition, FetchTopic
 from groupkeeper.protocol.offsets_topic import Entry, Tombstone, UnknownRecord, decode_record
 from groupkeeper.protocol.record_batch import iter_headers, read_records
 
@@ -41,9 +41,9 @@ class LogTail:
 
     def _read(self, index: int) -> list[Line]:
         partition = FetchPartition(index, fetch_offset=self._offsets[index], partition_max_bytes=1 << 20)
-        request = FetchRequest(max_bytes=1 << 20, topics=[FetchTopic("__consumer_offsets", partitions=[partition])])
+        request = m.FetchRequest(max_bytes=1 << 20, topics=[FetchTopic("__consumer_offsets", partitions=[partition])])
         answer = self._pool.ask(request, VERSION)
-        assert isinstance(answer, FetchResponse)
+        assert isinstance(answer, m.FetchResponse)
         data = answer.responses[0].partitions[0]
         assert data.error_code == 0
         lines: list[Line] = []

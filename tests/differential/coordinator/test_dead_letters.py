@@ -13,14 +13,8 @@ from tests.differential.coordinator import test_share_fetching as fetches
 from tests.differential.coordinator.test_share_fetching import ACCEPT, REJECT, RELEASE, Asked, Said
 from tests.differential.pair import both
 
-from groupkeeper.protocol.messages.create_topics_request import (
-    CreatableTopic,
-    CreatableTopicConfig,
-    CreateTopicsRequest,
-)
-from groupkeeper.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
-from groupkeeper.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
-from groupkeeper.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
+from groupkeeper.protocol import messages as m
+from groupkeeper.protocol.messages.fetch_request import FetchPartition, FetchTopic
 from groupkeeper.protocol.record_batch import Record, iter_headers, read_records, write_batch
 
 PROPERTIES = {**fetches.PROPERTIES, "errors.deadletterqueue.auto.create.topics.enable": "true", "num.partitions": "3"}
@@ -35,8 +29,8 @@ class Side(fetches.Side):
     """A broker whose groups have dead-letter queues."""
 
     def make_queue(self, name: str, settings: dict[str, str]) -> None:
-        configs = [CreatableTopicConfig(*one) for one in settings.items()]
-        answer = self.pool.ask(CreateTopicsRequest([CreatableTopic(name, 2, 1, configs=configs)], 10_000), 7)
+        configs = [m.CreatableTopicConfig(*one) for one in settings.items()]
+        answer = self.pool.ask(m.CreateTopicsRequest([m.CreatableTopic(name, 2, 1, configs=configs)], 10_000), 7)
         assert answer.topics[0].error_code == 0  # type: ignore[attr-defined]
 
     def settle(self) -> None:
@@ -50,13 +44,13 @@ class Side(fetches.Side):
 
     def letters(self, name: str) -> object:
         """Everything in a topic, by partition; None: there is no such topic."""
-        topic = self.pool.ask(MetadataRequest([MetadataRequestTopic(b"\0" * 16, name)], False), 12).topics[0]  # type: ignore[attr-defined]
+        topic = self.pool.ask(m.MetadataRequest([m.MetadataRequestTopic(b"\0" * 16, name)], False), 12).topics[0]  # type: ignore[attr-defined]
         if topic.error_code:
             return None
         found = []
         for index in range(len(topic.partitions)):
             wanted = [FetchTopic(name, partitions=[FetchPartition(index, fetch_offset=0, partition_max_bytes=1 << 24)])]
-            request = FetchRequest(max_wait_ms=0, min_bytes=0, max_bytes=1 << 25, topics=wanted)
+            request = m.FetchRequest(max_wait_ms=0, min_bytes=0, max_bytes=1 << 25, topics=wanted)
             part = self.pool.ask(request, NEWEST_FETCH).responses[0].partitions[0]  # type: ignore[attr-defined]
             batches = part.records or b""
             records = [one for position, _ in iter_headers(batches) for one in read_records(batches, position)]
@@ -65,8 +59,10 @@ class Side(fetches.Side):
         return found
 
     def write(self, batch: bytes) -> None:
-        data = TopicProduceData(f"{self.group_id}-{PLACE[0]}", partition_data=[PartitionProduceData(PLACE[1], batch)])
-        answer = self.pool.ask(ProduceRequest(None, -1, 10_000, [data]), 9)
+        data = m.TopicProduceData(
+            f"{self.group_id}-{PLACE[0]}", partition_data=[m.PartitionProduceData(PLACE[1], batch)]
+        )
+        answer = self.pool.ask(m.ProduceRequest(None, -1, 10_000, [data]), 9)
         assert answer.responses[0].partition_responses[0].error_code == 0  # type: ignore[attr-defined]
 
 

@@ -19,16 +19,13 @@ from tests.differential.wire import Connection, Pool
 
 from groupkeeper.broker.shares.state import coordinator_key
 from groupkeeper.coordinator.share_state.state import SharePartitionKey
+from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.messages import incremental_alter_configs_request as configuring
 from groupkeeper.protocol.messages import initialize_share_group_state_request as initializing
 from groupkeeper.protocol.messages import produce_request as producing
 from groupkeeper.protocol.messages import read_share_group_state_request as reading
 from groupkeeper.protocol.messages import share_acknowledge_request as acknowledging
 from groupkeeper.protocol.messages import share_fetch_request as fetching
-from groupkeeper.protocol.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
-from groupkeeper.protocol.messages.find_coordinator_request import FindCoordinatorRequest
-from groupkeeper.protocol.messages.share_acknowledge_response import ShareAcknowledgeResponse
-from groupkeeper.protocol.messages.share_fetch_response import ShareFetchResponse
 from groupkeeper.protocol.primitives import RootMessage
 from groupkeeper.protocol.record_batch import Record, iter_headers, write_batch
 
@@ -105,7 +102,9 @@ class Side:
         self._connections = {}
         self.group_id = program
         names = [f"{program}-t", f"{program}-u"]
-        answer = self.pool.ask(CreateTopicsRequest([CreatableTopic(one, PARTITIONS, 1) for one in names], 10_000), 7)
+        answer = self.pool.ask(
+            m.CreateTopicsRequest([m.CreatableTopic(one, PARTITIONS, 1) for one in names], 10_000), 7
+        )
         self._ids = {topic.name[-1]: topic.topic_id for topic in answer.topics}  # type: ignore[attr-defined]
         configs = [configuring.AlterableConfig(name, 0, value) for name, value in settings.items()]
         resource = configuring.AlterConfigsResource(GROUP_RESOURCE, program, configs)
@@ -125,7 +124,7 @@ class Side:
         return [(place, errors) for place, (errors, _, _) in answer[2]] == [(place, (0, 0)) for place in places]
 
     def _coordinator_error(self, key: str) -> int:
-        answer = self.pool.ask(FindCoordinatorRequest(key_type=2, coordinator_keys=[key]), 6)
+        answer = self.pool.ask(m.FindCoordinatorRequest(key_type=2, coordinator_keys=[key]), 6)
         return int(answer.coordinators[0].error_code)  # type: ignore[attr-defined]
 
     def _initialize(self) -> bool:
@@ -176,9 +175,9 @@ class Side:
         answer = connection.receive(30)
         if asked.epoch == FINAL:
             time.sleep(0.1)  # what the member had is given back beside the answer
-        if isinstance(answer, ShareFetchResponse):
+        if isinstance(answer, m.ShareFetchResponse):
             return self._of_fetch(answer)
-        assert isinstance(answer, ShareAcknowledgeResponse)
+        assert isinstance(answer, m.ShareAcknowledgeResponse)
         return self._of_acknowledgement(answer)
 
     def _id(self, name: str) -> bytes:
@@ -230,7 +229,7 @@ class Side:
     def _name(self, topic_id: bytes) -> str:
         return next((name for name, known in self._ids.items() if known == topic_id), NOWHERE_NAME)
 
-    def _of_fetch(self, answer: ShareFetchResponse) -> object:
+    def _of_fetch(self, answer: m.ShareFetchResponse) -> object:
         parts = {}
         for topic in answer.responses:
             for one in topic.partitions:
@@ -240,7 +239,7 @@ class Side:
                 parts[self._name(topic.topic_id), one.partition_index] = (errors, batches, acquired)
         return answer.error_code, answer.acquisition_lock_timeout_ms, sorted(parts.items())
 
-    def _of_acknowledgement(self, answer: ShareAcknowledgeResponse) -> object:
+    def _of_acknowledgement(self, answer: m.ShareAcknowledgeResponse) -> object:
         parts = {
             (self._name(topic.topic_id), one.partition_index): one.error_code
             for topic in answer.responses

@@ -17,6 +17,7 @@ from tests.differential.wire import Pool
 
 from groupkeeper.broker.shares.state import coordinator_key
 from groupkeeper.coordinator.share_state.state import SharePartitionKey
+from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.messages import alter_share_group_offsets_request as altering
 from groupkeeper.protocol.messages import delete_share_group_offsets_request as deleting
 from groupkeeper.protocol.messages import delete_share_group_state_request as forgetting
@@ -25,12 +26,6 @@ from groupkeeper.protocol.messages import initialize_share_group_state_request a
 from groupkeeper.protocol.messages import read_share_group_state_request as reading
 from groupkeeper.protocol.messages import read_share_group_state_summary_request as looking
 from groupkeeper.protocol.messages import write_share_group_state_request as writing
-from groupkeeper.protocol.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
-from groupkeeper.protocol.messages.delete_groups_request import DeleteGroupsRequest
-from groupkeeper.protocol.messages.find_coordinator_request import FindCoordinatorRequest
-from groupkeeper.protocol.messages.share_group_describe_request import ShareGroupDescribeRequest
-from groupkeeper.protocol.messages.share_group_heartbeat_request import ShareGroupHeartbeatRequest
-from groupkeeper.protocol.messages.share_group_heartbeat_response import ShareGroupHeartbeatResponse
 from groupkeeper.protocol.primitives import Message, RootMessage
 
 PROGRAMS = int(os.environ.get("DIFFERENTIAL_PROGRAMS", "12"))
@@ -62,8 +57,8 @@ class Side:
 
     def begin(self, program: str) -> None:
         self.group_id, self.names, self.ids, self.epochs = program, {}, {}, {}
-        topics = [CreatableTopic(f"{program}-{name}", count, 1) for name, count in TOPICS.items()]
-        answer = self.pool.ask(CreateTopicsRequest(topics, 10_000), 7)
+        topics = [m.CreatableTopic(f"{program}-{name}", count, 1) for name, count in TOPICS.items()]
+        answer = self.pool.ask(m.CreateTopicsRequest(topics, 10_000), 7)
         for topic in answer.topics:  # type: ignore[attr-defined]
             assert topic.error_code == 0
             name = topic.name.rpartition("-")[2]
@@ -74,7 +69,7 @@ class Side:
         self.until(lambda: self._summary_error() == 0)
 
     def _coordinator_error(self, key_type: int, key: str) -> int:
-        answer = self.pool.ask(FindCoordinatorRequest(key_type=key_type, coordinator_keys=[key]), 6)
+        answer = self.pool.ask(m.FindCoordinatorRequest(key_type=key_type, coordinator_keys=[key]), 6)
         return int(answer.coordinators[0].error_code)  # type: ignore[attr-defined]
 
     def _summary_error(self) -> int:
@@ -112,10 +107,10 @@ class Side:
 
     # --- groups
 
-    def _beat(self, member_id: str, epoch: int, names: list[str] | None = None) -> ShareGroupHeartbeatResponse:
+    def _beat(self, member_id: str, epoch: int, names: list[str] | None = None) -> m.ShareGroupHeartbeatResponse:
         topics = None if names is None else [self.topic(name) for name in names]
-        answer = self.pool.ask(ShareGroupHeartbeatRequest(self.group_id, member_id, epoch, None, topics), 1)
-        assert isinstance(answer, ShareGroupHeartbeatResponse)
+        answer = self.pool.ask(m.ShareGroupHeartbeatRequest(self.group_id, member_id, epoch, None, topics), 1)
+        assert isinstance(answer, m.ShareGroupHeartbeatResponse)
         return answer
 
     def join(self, member_id: str, names: list[str]) -> object:
@@ -140,7 +135,7 @@ class Side:
 
     def describe(self) -> object:
         """State, members, and how often each partition is assigned: to whom, and after how many epochs, may differ."""
-        (group,) = self.pool.ask(ShareGroupDescribeRequest([self.group_id]), 1).groups  # type: ignore[attr-defined]
+        (group,) = self.pool.ask(m.ShareGroupDescribeRequest([self.group_id]), 1).groups  # type: ignore[attr-defined]
         held = Counter(
             (topic.topic_name.rpartition("-")[2], partition)
             for member in group.members
@@ -168,7 +163,7 @@ class Side:
         return self.ask(deleting.DeleteShareGroupOffsetsRequest(self.group_id, topics), 0)
 
     def delete_group(self) -> object:
-        return self.ask(DeleteGroupsRequest([self.group_id]), 2)
+        return self.ask(m.DeleteGroupsRequest([self.group_id]), 2)
 
     def offsets(self, names: list[str] | None) -> object:
         topics = None

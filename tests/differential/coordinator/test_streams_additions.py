@@ -11,17 +11,14 @@ from tests.differential.coordinator.test_streams_groups import PROPERTIES, Side
 from tests.differential.pair import both
 from tests.differential.wire import Pool
 
+from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.messages import streams_group_heartbeat_request as asking
-from groupkeeper.protocol.messages.streams_group_describe_request import StreamsGroupDescribeRequest
-from groupkeeper.protocol.messages.streams_group_metadata_key import StreamsGroupMetadataKey
 from groupkeeper.protocol.messages.streams_group_topology_description_update_request import (
-    StreamsGroupTopologyDescriptionUpdateRequest,
     TopologyDescription,
     TopologyDescriptionGlobalStore,
     TopologyDescriptionNode,
     TopologyDescriptionSubtopology,
 )
-from groupkeeper.protocol.messages.unregister_controller_request import UnregisterControllerRequest
 
 pytestmark = [pytest.mark.conformance, pytest.mark.timeout(180)]
 
@@ -58,12 +55,12 @@ class DescribingSide(Side):
     def tell(self, description: TopologyDescription, member_id: str, epoch: int, group: str = "g") -> object:
         group_id = f"{self.program}-{group}" if group.strip() else group
         return self.said(
-            self.pool.ask(StreamsGroupTopologyDescriptionUpdateRequest(group_id, member_id, epoch, description), 0)
+            self.pool.ask(m.StreamsGroupTopologyDescriptionUpdateRequest(group_id, member_id, epoch, description), 0)
         )
 
     def shown(self, *groups: str, is_asked: bool = True) -> object:
         group_ids = [f"{self.program}-{group}" for group in groups]
-        answer = self.pool.ask(StreamsGroupDescribeRequest(group_ids, include_topology_description=is_asked), 1)
+        answer = self.pool.ask(m.StreamsGroupDescribeRequest(group_ids, include_topology_description=is_asked), 1)
         return self.said(
             [
                 (one.topology_description_status, repr(one.topology_description), one.error_message)
@@ -86,7 +83,7 @@ class DescribingSide(Side):
         return [
             [(one.key, one.value) for one in record.value.last_assignment_configs or ()]  # type: ignore[union-attr]
             for record, version in LogTail(self.pool).read([f"{self.program}-g"], at_least=1, seconds=20)
-            if isinstance(record.key, StreamsGroupMetadataKey) and version is not None
+            if isinstance(record.key, m.StreamsGroupMetadataKey) and version is not None
         ]
 
     def logged(self) -> list[object]:
@@ -94,7 +91,7 @@ class DescribingSide(Side):
         return [
             (record.value.stored_description_topology_epoch, record.value.failed_description_topology_epoch)  # type: ignore[union-attr]
             for record, version in LogTail(self.pool).read([f"{self.program}-g"], at_least=1, seconds=20)
-            if isinstance(record.key, StreamsGroupMetadataKey) and version is not None
+            if isinstance(record.key, m.StreamsGroupMetadataKey) and version is not None
         ]
 
 
@@ -164,8 +161,8 @@ class PlainSide:
 
 
 def test_without_a_plug_in_and_the_same_controllers() -> None:
-    request = StreamsGroupTopologyDescriptionUpdateRequest("g", "m", 0, GIVEN)
+    request = m.StreamsGroupTopologyDescriptionUpdateRequest("g", "m", 0, GIVEN)
     with both(PlainSide, {}) as sides:
-        for asked in (request, *(UnregisterControllerRequest(number) for number in (-1, 0, 1, 2, 3000))):
+        for asked in (request, *(m.UnregisterControllerRequest(number) for number in (-1, 0, 1, 2, 3000))):
             mine, theirs = (side.pool.ask(asked, 0) for side in sides)
             assert repr(mine) == repr(theirs), asked

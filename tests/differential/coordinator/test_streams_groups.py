@@ -15,15 +15,10 @@ import pytest
 from tests.differential.pair import both
 from tests.differential.wire import Pool
 
+from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.messages import offset_commit_request as committing
 from groupkeeper.protocol.messages import streams_group_heartbeat_request as asking
-from groupkeeper.protocol.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
-from groupkeeper.protocol.messages.delete_groups_request import DeleteGroupsRequest
-from groupkeeper.protocol.messages.find_coordinator_request import FindCoordinatorRequest
-from groupkeeper.protocol.messages.list_groups_request import ListGroupsRequest
-from groupkeeper.protocol.messages.streams_group_describe_request import StreamsGroupDescribeRequest
 from groupkeeper.protocol.messages.streams_group_describe_response import TopicInfo
-from groupkeeper.protocol.messages.streams_group_heartbeat_response import StreamsGroupHeartbeatResponse
 from groupkeeper.protocol.primitives import Message
 
 PROGRAMS = int(os.environ.get("DIFFERENTIAL_PROGRAMS", "12"))
@@ -47,20 +42,20 @@ class Side:
     def __init__(self, bootstrap_servers: str) -> None:
         self.pool = Pool(bootstrap_servers)
         self.program = ""
-        self.told: dict[tuple[str, str], StreamsGroupHeartbeatResponse] = {}
+        self.told: dict[tuple[str, str], m.StreamsGroupHeartbeatResponse] = {}
         self.epochs: dict[tuple[str, str], int] = {}
 
     def begin(self, program: str) -> None:
         self.program, self.told, self.epochs = program, {}, {}
-        topics = [CreatableTopic(f"{program}-{name}", count, 1) for name, count in TOPICS.items()]
-        self.pool.ask(CreateTopicsRequest(topics, 10_000), 7)
+        topics = [m.CreatableTopic(f"{program}-{name}", count, 1) for name, count in TOPICS.items()]
+        self.pool.ask(m.CreateTopicsRequest(topics, 10_000), 7)
         self.until_topics(set(TOPICS))
 
     def until(self, is_so: object) -> None:
         deadline = time.monotonic() + SETTLED_S
         while not is_so():  # type: ignore[operator]
             assert time.monotonic() < deadline
-            self.pool.ask(FindCoordinatorRequest(key_type=0, coordinator_keys=[f"{self.program}-g"]), 6)
+            self.pool.ask(m.FindCoordinatorRequest(key_type=0, coordinator_keys=[f"{self.program}-g"]), 6)
             time.sleep(0.02)
 
     def until_topics(self, names: set[str]) -> None:
@@ -70,7 +65,7 @@ class Side:
         self._beat("probe", "m", -1)
         assert self.delete("probe") == {"results": [{"group_id": "P-probe", "error_code": 0, "error_message": None}]}
 
-    def _is_ready(self, answer: StreamsGroupHeartbeatResponse) -> bool:
+    def _is_ready(self, answer: m.StreamsGroupHeartbeatResponse) -> bool:
         return answer.error_code == 0 and not answer.status
 
     def said(self, value: object) -> object:
@@ -112,7 +107,7 @@ class Side:
 
     def _beat(
         self, group: str, member_id: str, epoch: int, topology: asking.Topology | None = None, **more: object
-    ) -> StreamsGroupHeartbeatResponse:
+    ) -> m.StreamsGroupHeartbeatResponse:
         request = asking.StreamsGroupHeartbeatRequest(f"{self.program}-{group}", member_id, epoch, topology=topology)
         if epoch == 0:
             request.rebalance_timeout_ms, request.process_id = 60_000, f"process-{member_id}"
@@ -120,10 +115,10 @@ class Side:
         for name, value in more.items():
             setattr(request, name, value)
         answer = self.pool.ask(request, 0)
-        assert isinstance(answer, StreamsGroupHeartbeatResponse)
+        assert isinstance(answer, m.StreamsGroupHeartbeatResponse)
         return answer
 
-    def _believe(self, group: str, member_id: str, answer: StreamsGroupHeartbeatResponse) -> object:
+    def _believe(self, group: str, member_id: str, answer: m.StreamsGroupHeartbeatResponse) -> object:
         if not answer.error_code:
             self.epochs[group, member_id] = answer.member_epoch
             if answer.active_tasks is not None:
@@ -164,12 +159,12 @@ class Side:
         return self.describe(group)
 
     def describe(self, group: str) -> object:
-        answer = self.pool.ask(StreamsGroupDescribeRequest([f"{self.program}-{group}"]), 0)
+        answer = self.pool.ask(m.StreamsGroupDescribeRequest([f"{self.program}-{group}"]), 0)
         loads = sorted(
             sum(len(one.partitions) for one in member.assignment.active_tasks)
             for member in answer.groups[0].members  # type: ignore[attr-defined]
         )
-        listed = self.pool.ask(ListGroupsRequest([], ["streams"]), 5).groups  # type: ignore[attr-defined]
+        listed = self.pool.ask(m.ListGroupsRequest([], ["streams"]), 5).groups  # type: ignore[attr-defined]
         return (
             loads,
             self.said(answer),
@@ -185,7 +180,7 @@ class Side:
         )
 
     def delete(self, group: str) -> object:
-        return self.said(self.pool.ask(DeleteGroupsRequest([f"{self.program}-{group}"]), 2))
+        return self.said(self.pool.ask(m.DeleteGroupsRequest([f"{self.program}-{group}"]), 2))
 
 
 def program(seed: int) -> Iterator[tuple[object, ...]]:

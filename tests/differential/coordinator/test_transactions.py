@@ -12,22 +12,11 @@ import pytest
 from tests.differential.pair import both
 from tests.differential.wire import Pool
 
+from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.errors import error_for
 from groupkeeper.protocol.messages import add_partitions_to_txn_request as adding
 from groupkeeper.protocol.messages import txn_offset_commit_request as committing
-from groupkeeper.protocol.messages.add_offsets_to_txn_request import AddOffsetsToTxnRequest
-from groupkeeper.protocol.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
-from groupkeeper.protocol.messages.describe_transactions_request import DescribeTransactionsRequest
-from groupkeeper.protocol.messages.end_txn_request import EndTxnRequest
-from groupkeeper.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
-from groupkeeper.protocol.messages.find_coordinator_request import FindCoordinatorRequest
-from groupkeeper.protocol.messages.init_producer_id_request import InitProducerIdRequest
-from groupkeeper.protocol.messages.offset_fetch_request import (
-    OffsetFetchRequest,
-    OffsetFetchRequestGroup,
-    OffsetFetchRequestTopics,
-)
-from groupkeeper.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
+from groupkeeper.protocol.messages.fetch_request import FetchPartition, FetchTopic
 from groupkeeper.protocol.record_batch import Record, write_batch
 
 PROGRAMS = int(os.environ.get("DIFFERENTIAL_PROGRAMS", "40"))
@@ -58,9 +47,9 @@ class Side:
 
     def prepare(self) -> None:
         for key_type, key in ((0, "g"), (1, "tx")):
-            request = FindCoordinatorRequest(key_type=key_type, coordinator_keys=[key])
+            request = m.FindCoordinatorRequest(key_type=key_type, coordinator_keys=[key])
             self.until(lambda request=request: self.pool.ask(request, 4).coordinators[0].error_code)  # type: ignore[misc, attr-defined]
-        self.until(lambda: self.pool.ask(InitProducerIdRequest("first", 1000), 4).error_code)  # type: ignore[attr-defined]
+        self.until(lambda: self.pool.ask(m.InitProducerIdRequest("first", 1000), 4).error_code)  # type: ignore[attr-defined]
 
     def until(self, ask: object) -> int:
         """Asks again while a leader or coordinator is on its way."""
@@ -72,8 +61,8 @@ class Side:
     def begin(self, program: str) -> None:
         self.program = program
         self.producers = {name: Believed() for name in ("a", "b")}
-        topics = [CreatableTopic(f"{program}-{name}", 1, 1) for name in "tu"]
-        self.pool.ask(CreateTopicsRequest(topics, 10_000), 7)
+        topics = [m.CreatableTopic(f"{program}-{name}", 1, 1) for name in "tu"]
+        self.pool.ask(m.CreateTopicsRequest(topics, 10_000), 7)
         for name in "tu":
             self.until(lambda name=name: self.read(Believed(), name)[0])  # type: ignore[misc, index]
 
@@ -95,14 +84,14 @@ class Side:
             time.sleep(0.01)
 
     def state(self) -> str:
-        answer = self.pool.ask(DescribeTransactionsRequest([self.transactional_id]), 0)
+        answer = self.pool.ask(m.DescribeTransactionsRequest([self.transactional_id]), 0)
         return str(answer.transaction_states[0].transaction_state)  # type: ignore[attr-defined]
 
     # --- steps
 
     def init(self, who: Believed, version: int, claims: bool) -> object:
         claimed = (who.producer_id, who.epoch) if claims and version >= 3 else (-1, -1)
-        answer = self.pool.ask(InitProducerIdRequest(self.transactional_id, 60_000, *claimed), version)
+        answer = self.pool.ask(m.InitProducerIdRequest(self.transactional_id, 60_000, *claimed), version)
         assert hasattr(answer, "error_code")
         if answer.error_code == 0:
             who.producer_id, who.epoch = answer.producer_id, answer.producer_epoch  # type: ignore[attr-defined]
@@ -120,7 +109,7 @@ class Side:
         return [one.partition_error_code for one in found.results_by_partition]
 
     def add_offsets(self, who: Believed, version: int) -> object:
-        request = AddOffsetsToTxnRequest(self.transactional_id, who.producer_id, who.epoch, f"{self.program}-g")
+        request = m.AddOffsetsToTxnRequest(self.transactional_id, who.producer_id, who.epoch, f"{self.program}-g")
         return self.pool.ask(request, version).error_code  # type: ignore[attr-defined]
 
     def commit_offset(self, who: Believed, version: int, offset: int) -> object:
@@ -141,15 +130,15 @@ class Side:
             base_sequence=sequence,
             is_transactional=True,
         )
-        parts = [TopicProduceData(f"{self.program}-{topic}", partition_data=[PartitionProduceData(0, batch)])]
-        answer = self.pool.ask(ProduceRequest(self.transactional_id, -1, 5000, parts), version)
+        parts = [m.TopicProduceData(f"{self.program}-{topic}", partition_data=[m.PartitionProduceData(0, batch)])]
+        answer = self.pool.ask(m.ProduceRequest(self.transactional_id, -1, 5000, parts), version)
         (found,) = answer.responses[0].partition_responses  # type: ignore[attr-defined]
         if found.error_code == 0:
             who.sequences[topic, who.epoch] = sequence + 1
         return found.error_code, found.base_offset
 
     def end(self, who: Believed, version: int, commit: bool) -> object:
-        answer = self.pool.ask(EndTxnRequest(self.transactional_id, who.producer_id, who.epoch, commit), version)
+        answer = self.pool.ask(m.EndTxnRequest(self.transactional_id, who.producer_id, who.epoch, commit), version)
         assert hasattr(answer, "error_code")
         if answer.error_code == 0 and version >= 5:
             who.producer_id, who.epoch = answer.producer_id, answer.producer_epoch  # type: ignore[attr-defined]
@@ -157,7 +146,7 @@ class Side:
 
     def read(self, who: Believed, topic: str) -> object:
         wanted = FetchPartition(0, -1, 0, partition_max_bytes=1 << 20)
-        request = FetchRequest(
+        request = m.FetchRequest(
             max_wait_ms=0, isolation_level=1, topics=[FetchTopic(f"{self.program}-{topic}", partitions=[wanted])]
         )
         (found,) = self.pool.ask(request, 12).responses[0].partitions  # type: ignore[attr-defined]
@@ -165,9 +154,9 @@ class Side:
         return found.error_code, found.high_watermark, found.last_stable_offset, len(found.records or b""), aborted
 
     def offsets(self, who: Believed, stable: bool) -> object:
-        topics = [OffsetFetchRequestTopics(f"{self.program}-t", partition_indexes=[0])]
-        request = OffsetFetchRequest(
-            groups=[OffsetFetchRequestGroup(f"{self.program}-g", topics=topics)], require_stable=stable
+        topics = [m.OffsetFetchRequestTopics(f"{self.program}-t", partition_indexes=[0])]
+        request = m.OffsetFetchRequest(
+            groups=[m.OffsetFetchRequestGroup(f"{self.program}-g", topics=topics)], require_stable=stable
         )
         (found,) = self.pool.ask(request, 8).groups[0].topics[0].partitions  # type: ignore[attr-defined]
         return found.committed_offset, found.error_code

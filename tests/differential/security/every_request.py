@@ -8,10 +8,8 @@ from typing import Any
 
 from tests.broker.test_cluster_apis import part
 
+from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.framing import request_class
-from groupkeeper.protocol.messages.create_acls_request import AclCreation, CreateAclsRequest
-from groupkeeper.protocol.messages.delete_acls_request import DeleteAclsFilter, DeleteAclsRequest
-from groupkeeper.protocol.messages.describe_acls_request import DescribeAclsRequest
 from groupkeeper.protocol.primitives import Message
 from groupkeeper.protocol.record_batch import Record, write_batch
 
@@ -73,9 +71,9 @@ def of_cluster() -> dict[str, tuple[Any, int]]:
         "AlterUserScramCredentials": (of(51, each(51, "ScramCredentialDeletion", ["gone"], mechanism=1), []), 0),
         "DescribeClientQuotas": (of(48, [], False), 1),
         "AlterClientQuotas": (of(49, [quota], True), 1),
-        "DescribeAcls": (DescribeAclsRequest(*EVERYTHING), 3),
-        "CreateAcls": (CreateAclsRequest([AclCreation(1, "t", 3, "User:a", "*", 2, 3)]), 3),
-        "DeleteAcls": (DeleteAclsRequest([DeleteAclsFilter(2, "none", 3, None, None, 1, 1)]), 3),
+        "DescribeAcls": (m.DescribeAclsRequest(*EVERYTHING), 3),
+        "CreateAcls": (m.CreateAclsRequest([m.AclCreation(1, "t", 3, "User:a", "*", 2, 3)]), 3),
+        "DeleteAcls": (m.DeleteAclsRequest([m.DeleteAclsFilter(2, "none", 3, None, None, 1, 1)]), 3),
         "DescribeLogDirs": (of(35, None), 4),
         "ListPartitionReassignments": (of(46, 5000, None), 0),
         "ElectLeaders": (of(43, 0, each(43, "TopicPartitions", ["ta"], "topic", partitions=[0]), 5000), 2),

@@ -17,8 +17,7 @@ from tests.broker.security.test_signed_tokens import EC, KEYS, OTHER_RSA, RSA, S
 from tests.differential.wire import Connection
 from tools.apache_kafka import JVM, ApacheKafka, free_port
 
-from groupkeeper.protocol.messages.sasl_authenticate_request import SaslAuthenticateRequest
-from groupkeeper.protocol.messages.sasl_handshake_request import SaslHandshakeRequest
+from groupkeeper.protocol import messages as m
 from groupkeeper.testing.background import BackgroundBroker
 
 pytestmark = [pytest.mark.conformance, pytest.mark.timeout(600)]
@@ -97,10 +96,10 @@ def sides(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, tuple[
 
 def log_in(address: str, token: str) -> list[tuple[Any, ...]]:
     with closing(Connection(address)) as connection:
-        connection.send(SaslHandshakeRequest("OAUTHBEARER"), 1)
+        connection.send(m.SaslHandshakeRequest("OAUTHBEARER"), 1)
         said = [(connection.receive(30).error_code,)]
         for message in (f"n,,\x01auth=Bearer {token}\x01\x01".encode(), b"\x01"):
-            connection.send(SaslAuthenticateRequest(message), 1)
+            connection.send(m.SaslAuthenticateRequest(message), 1)
             try:
                 answer = connection.receive(30)
             except EOFError:

@@ -19,12 +19,8 @@ from tests.differential.security.every_request import EVERYTHING, GROUPS, TOPICS
 from tests.differential.wire import Connection
 from tools.apache_kafka import ApacheKafka
 
+from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.framing import request_class
-from groupkeeper.protocol.messages.create_acls_request import AclCreation, CreateAclsRequest
-from groupkeeper.protocol.messages.delete_acls_request import DeleteAclsFilter, DeleteAclsRequest
-from groupkeeper.protocol.messages.describe_acls_request import DescribeAclsRequest
-from groupkeeper.protocol.messages.sasl_authenticate_request import SaslAuthenticateRequest
-from groupkeeper.protocol.messages.sasl_handshake_request import SaslHandshakeRequest
 from groupkeeper.protocol.primitives import Message
 from groupkeeper.testing.background import BackgroundBroker
 
@@ -65,9 +61,9 @@ class Side:
 
     def _login(self, address: str, user: str, host: str) -> Connection:
         connection = Connection(address, host)
-        self.ask(connection, SaslHandshakeRequest("PLAIN"), 1)
+        self.ask(connection, m.SaslHandshakeRequest("PLAIN"), 1)
         token = b"\0" + user.encode() + b"\0" + USERS[user].encode()
-        assert not self.ask(connection, SaslAuthenticateRequest(token), 2).error_code
+        assert not self.ask(connection, m.SaslAuthenticateRequest(token), 2).error_code
         return connection
 
     def ask(self, connection: Connection, request: Any, version: int) -> Any:
@@ -102,17 +98,17 @@ class Side:
                 assert time.monotonic() < deadline
         lived_in.settle(lambda request, version: self.ask(self.admin, request, version))
 
-    def hold(self, acls: list[AclCreation]) -> list[Any]:
+    def hold(self, acls: list[m.AclCreation]) -> list[Any]:
         """Has these ACLs and no others; returns what Kafka said to each."""
-        self.ask(self.admin, DeleteAclsRequest([DeleteAclsFilter(*EVERYTHING)]), 3)
+        self.ask(self.admin, m.DeleteAclsRequest([m.DeleteAclsFilter(*EVERYTHING)]), 3)
         self._settle(0)
-        results = self.ask(self.admin, CreateAclsRequest(acls), 3).results
+        results = self.ask(self.admin, m.CreateAclsRequest(acls), 3).results
         kept = {repr(plain(acl)) for acl, one in zip(acls, results, strict=True) if not one.error_code}
         self._settle(len(kept))
         return [(one.error_code, one.error_message) for one in results]
 
     def acls(self, *wanted: Any) -> list[Any]:
-        answer = self.ask(self.admin, DescribeAclsRequest(*wanted), 3)
+        answer = self.ask(self.admin, m.DescribeAclsRequest(*wanted), 3)
         found = [
             (each.resource_type, each.resource_name, each.pattern_type, *(getattr(acl, name) for name in acl.__slots__))
             for each in answer.resources
@@ -135,10 +131,10 @@ OPERATIONS = {
 """That Kafka asks for, by what they are about."""
 
 
-def draw(rng: random.Random) -> AclCreation:
+def draw(rng: random.Random) -> m.AclCreation:
     kind = rng.choice((2, 2, 2, 3, 3, 4, 4, 5))
     pattern = 3 if kind == 4 else rng.choice((3, 3, 4))
-    return AclCreation(
+    return m.AclCreation(
         kind,
         rng.choice(NAMES[kind]),
         pattern,
@@ -149,13 +145,13 @@ def draw(rng: random.Random) -> AclCreation:
     )
 
 
-def draws(rng: random.Random) -> list[AclCreation]:
+def draws(rng: random.Random) -> list[m.AclCreation]:
     """The ACLs of one program: few, or so many that most of what is asked for is allowed to somebody."""
     return [draw(rng) for _ in range(rng.choice((0, 1, 3, 6, 12, 25)))]
 
 
 ODD = [
-    AclCreation(kind, name, pattern, principal, "*", operation, permission)
+    m.AclCreation(kind, name, pattern, principal, "*", operation, permission)
     for kind, name, pattern, principal, operation, permission in (
         (4, "other", 3, "User:a", 2, 3),
         (2, "", 3, "User:a", 2, 3),
@@ -216,18 +212,18 @@ def test_odd_acls_and_filters(sides: tuple[Side, Side]) -> None:
     theirs, own = sides
     rng = random.Random(FIRST_SEED)
     for odd in ODD:
-        request = CreateAclsRequest([draw(rng), odd])
+        request = m.CreateAclsRequest([draw(rng), odd])
         answers = [side.ask(side.admin, request, 3).results for side in sides]
         assert list(map(told, answers[1])) == list(map(told, answers[0])), plain(odd)
     acls = [draw(rng) for _ in range(30)]
     assert own.hold(acls) == theirs.hold(acls)
     for wanted in FILTERS:
         assert own.acls(*wanted) == theirs.acls(*wanted), wanted
-    deletion = DeleteAclsRequest([DeleteAclsFilter(*wanted) for wanted in FILTERS[:6]])
+    deletion = m.DeleteAclsRequest([m.DeleteAclsFilter(*wanted) for wanted in FILTERS[:6]])
     assert deleted(own, deletion) == deleted(theirs, deletion)
 
 
-def deleted(side: Side, deletion: DeleteAclsRequest) -> Any:
+def deleted(side: Side, deletion: m.DeleteAclsRequest) -> Any:
     results = side.ask(side.admin, deletion, 3).filter_results
     return [(one.error_code, one.error_message, sorted(map(told, one.matching_acls))) for one in results]
 

@@ -14,20 +14,8 @@ from tests.simulation.observation import Checker, Facts
 from groupkeeper.coordinator.coordinator import Coordinator
 from groupkeeper.coordinator.kernel.result import Call, Result
 from groupkeeper.coordinator.kernel.timers import TimerKey
-from groupkeeper.protocol.messages.delete_groups_request import DeleteGroupsRequest
-from groupkeeper.protocol.messages.describe_groups_request import DescribeGroupsRequest
-from groupkeeper.protocol.messages.describe_groups_response import DescribedGroup, DescribeGroupsResponse
-from groupkeeper.protocol.messages.heartbeat_request import HeartbeatRequest
-from groupkeeper.protocol.messages.join_group_request import JoinGroupRequest
-from groupkeeper.protocol.messages.list_groups_request import ListGroupsRequest
-from groupkeeper.protocol.messages.list_groups_response import ListGroupsResponse
-from groupkeeper.protocol.messages.offset_delete_request import (
-    OffsetDeleteRequest,
-    OffsetDeleteRequestPartition,
-    OffsetDeleteRequestTopic,
-)
-from groupkeeper.protocol.messages.offset_fetch_request import OffsetFetchRequest, OffsetFetchRequestGroup
-from groupkeeper.protocol.messages.sync_group_request import SyncGroupRequest
+from groupkeeper.protocol import messages as m
+from groupkeeper.protocol.messages.describe_groups_response import DescribedGroup
 from groupkeeper.protocol.primitives import Message
 
 SETTLED = ("Stable", "Empty")
@@ -77,7 +65,13 @@ class Repetition(Checker):  # the table of section 6.2
     real course of things: computing an answer has no effect.
     """
 
-    QUESTIONS = (HeartbeatRequest, SyncGroupRequest, OffsetFetchRequest, DescribeGroupsRequest, ListGroupsRequest)
+    QUESTIONS = (
+        m.HeartbeatRequest,
+        m.SyncGroupRequest,
+        m.OffsetFetchRequest,
+        m.DescribeGroupsRequest,
+        m.ListGroupsRequest,
+    )
 
     def __init__(self, facts: Facts, random: Random, share: float) -> None:
         super().__init__(facts)
@@ -94,7 +88,7 @@ class Repetition(Checker):  # the table of section 6.2
         if was_parked or call is self._failed or self._random.random() >= self._share:
             return
         # Who joins without an id can't be recognised.
-        if isinstance(request, self.QUESTIONS) or (isinstance(request, JoinGroupRequest) and request.member_id):
+        if isinstance(request, self.QUESTIONS) or (isinstance(request, m.JoinGroupRequest) and request.member_id):
             assert self.shell is not None
             again = self.shell.coordinator.handle(call, self.facts.now_ms)
             if again.records or again.response != response:
@@ -147,24 +141,24 @@ class Restart(Checker):  # GR-03 … GR-06, GC-27
         def ask(request: Message, version: int) -> Result:
             return coordinator.handle(Call(-1, request, version), self.facts.now_ms)
 
-        listed = ask(ListGroupsRequest(), 5).response
-        assert isinstance(listed, ListGroupsResponse)
+        listed = ask(m.ListGroupsRequest(), 5).response
+        assert isinstance(listed, m.ListGroupsResponse)
         answers: dict[str, object] = {}
         for group_id in self._groups:
-            described = ask(DescribeGroupsRequest([group_id]), 6).response
-            assert isinstance(described, DescribeGroupsResponse)
+            described = ask(m.DescribeGroupsRequest([group_id]), 6).response
+            assert isinstance(described, m.DescribeGroupsResponse)
             topics = [
-                OffsetDeleteRequestTopic(topic, [OffsetDeleteRequestPartition(number) for number in range(count)])
+                m.OffsetDeleteRequestTopic(topic, [m.OffsetDeleteRequestPartition(number) for number in range(count)])
                 for topic, count in TOPICS.items()
             ]
-            offsets = ask(OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id, topics=None)]), 9)
+            offsets = ask(m.OffsetFetchRequest(groups=[m.OffsetFetchRequestGroup(group_id, topics=None)]), 9)
             answers |= {
                 f"{group_id}: state": described.groups[0].group_state,
                 f"{group_id}: description": _comparable(described.groups[0]),
                 f"{group_id}: listing": [frozen(group) for group in listed.groups if group.group_id == group_id],
                 f"{group_id}: offsets": _unordered(offsets.response),
-                f"{group_id}: deletable offsets": _unordered(ask(OffsetDeleteRequest(group_id, topics), 0)),
-                f"{group_id}: deletable": frozen(ask(DeleteGroupsRequest([group_id]), 2).response),
+                f"{group_id}: deletable offsets": _unordered(ask(m.OffsetDeleteRequest(group_id, topics), 0)),
+                f"{group_id}: deletable": frozen(ask(m.DeleteGroupsRequest([group_id]), 2).response),
             }
         return answers
 

@@ -11,19 +11,9 @@ from tests.simulation.observation import Checker, Facts
 
 from groupkeeper.coordinator.kernel.result import Call, Record
 from groupkeeper.coordinator.kernel.timers import TimerKey
+from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.consumer_protocol import decode_assignment, decode_subscribed_topics
 from groupkeeper.protocol.errors import NONE
-from groupkeeper.protocol.messages.group_metadata_key import GroupMetadataKey
-from groupkeeper.protocol.messages.heartbeat_request import HeartbeatRequest
-from groupkeeper.protocol.messages.heartbeat_response import HeartbeatResponse
-from groupkeeper.protocol.messages.join_group_request import JoinGroupRequest
-from groupkeeper.protocol.messages.join_group_response import JoinGroupResponse, JoinGroupResponseMember
-from groupkeeper.protocol.messages.offset_commit_request import OffsetCommitRequest
-from groupkeeper.protocol.messages.offset_commit_response import OffsetCommitResponse
-from groupkeeper.protocol.messages.offset_delete_request import OffsetDeleteRequest
-from groupkeeper.protocol.messages.offset_delete_response import OffsetDeleteResponse
-from groupkeeper.protocol.messages.sync_group_request import SyncGroupRequest
-from groupkeeper.protocol.messages.sync_group_response import SyncGroupResponse
 from groupkeeper.protocol.primitives import Message
 
 GenerationKey: TypeAlias = tuple[str, int, int]
@@ -44,7 +34,7 @@ class Ownership(Checker):  # GC-15, GC-20, GR-09
 
     def on_request(self, call: Call) -> None:
         request = call.request
-        if isinstance(request, SyncGroupRequest):
+        if isinstance(request, m.SyncGroupRequest):
             if request.group_instance_id is not None:
                 self._instances[request.member_id] = request.group_instance_id
             if request.assignments:
@@ -53,13 +43,13 @@ class Ownership(Checker):  # GC-15, GC-20, GR-09
 
     def on_answer(self, call: Call, response: Message, *, was_parked: bool) -> None:
         request = call.request
-        if isinstance(request, JoinGroupRequest) and isinstance(response, JoinGroupResponse):
+        if isinstance(request, m.JoinGroupRequest) and isinstance(response, m.JoinGroupResponse):
             if request.group_instance_id is not None:
                 self._instances[response.member_id] = request.group_instance_id
             return
-        if not isinstance(response, SyncGroupResponse) or response.error_code != NONE:
+        if not isinstance(response, m.SyncGroupResponse) or response.error_code != NONE:
             return
-        assert isinstance(request, SyncGroupRequest)
+        assert isinstance(request, m.SyncGroupRequest)
         key = self.facts.generation_key(request.group_id, request.generation_id)
         self._check_plan(key, request, response.assignment)
         self._check_log(request, response.assignment)
@@ -76,7 +66,7 @@ class Ownership(Checker):  # GC-15, GC-20, GR-09
         """A static member stays the same under every id."""
         return self._instances.get(member_id, member_id)
 
-    def _check_plan(self, key: GenerationKey, request: SyncGroupRequest, assignment: bytes) -> None:
+    def _check_plan(self, key: GenerationKey, request: m.SyncGroupRequest, assignment: bytes) -> None:
         me = self._person(request.member_id)
         planned = [
             {self._person(owner): blob for owner, blob in plan.items()}.get(me, b"")
@@ -85,7 +75,7 @@ class Ownership(Checker):  # GC-15, GC-20, GR-09
         if assignment not in (planned or [b""]):
             self.fail(request.group_id, f"{key}: {request.member_id} gets {assignment!r}, planned was {planned}")
 
-    def _check_log(self, request: SyncGroupRequest, assignment: bytes) -> None:
+    def _check_log(self, request: m.SyncGroupRequest, assignment: bytes) -> None:
         value = self.facts.group_values.get(request.group_id)
         stored = [] if value is None else [(member.member_id, member.assignment) for member in value.members]
         if value is None or value.generation != request.generation_id or (request.member_id, assignment) not in stored:
@@ -114,7 +104,7 @@ class Generation:
     told: dict[str, Told] = field(default_factory=dict)
     joined: set[str] = field(default_factory=set)
     """Who was told when it began; static members may be told later."""
-    members: Sequence[JoinGroupResponseMember] = ()
+    members: Sequence[m.JoinGroupResponseMember] = ()
     """The members by what the leader was told first; empty before."""
 
 
@@ -139,15 +129,15 @@ class Agreement(Checker):  # GC-07, GC-08, GC-10, GC-11, GC-21, GO-04, K496-11
     def on_answer(self, call: Call, response: Message, *, was_parked: bool) -> None:
         request = call.request
         match request, response:
-            case JoinGroupRequest(), JoinGroupResponse(error_code=0):
+            case m.JoinGroupRequest(), m.JoinGroupResponse(error_code=0):
                 self._joined(call, request, response, was_parked=was_parked)
-            case HeartbeatRequest(), HeartbeatResponse(error_code=0):
+            case m.HeartbeatRequest(), m.HeartbeatResponse(error_code=0):
                 self._check_works(request.group_id, request.generation_id)
-            case OffsetCommitRequest(), OffsetCommitResponse():
+            case m.OffsetCommitRequest(), m.OffsetCommitResponse():
                 codes = {one.error_code for topic in response.topics for one in topic.partitions}
                 if request.generation_id_or_member_epoch >= 0 and NONE in codes:
                     self._check_works(request.group_id, request.generation_id_or_member_epoch)
-            case OffsetDeleteRequest(), OffsetDeleteResponse(error_code=0):
+            case m.OffsetDeleteRequest(), m.OffsetDeleteResponse(error_code=0):
                 self._check_deleted(request.group_id, response)
 
     def _latest_generation(self, group_id: str) -> int | None:
@@ -158,7 +148,7 @@ class Agreement(Checker):  # GC-07, GC-08, GC-10, GC-11, GC-21, GO-04, K496-11
         if latest is not None and generation != latest:
             self.fail(group_id, f"somebody works in generation {generation}, others were told {latest}")
 
-    def _check_deleted(self, group_id: str, response: OffsetDeleteResponse) -> None:
+    def _check_deleted(self, group_id: str, response: m.OffsetDeleteResponse) -> None:
         value = self.facts.group_values.get(group_id)
         if value is None or self._latest_generation(group_id) not in (None, value.generation):
             return
@@ -167,7 +157,9 @@ class Agreement(Checker):  # GC-07, GC-08, GC-10, GC-11, GC-21, GO-04, K496-11
             if topic.name in read and any(one.error_code == NONE for one in topic.partitions):
                 self.fail(group_id, f"offsets of {topic.name} are deleted, members read it: {value}")
 
-    def _joined(self, call: Call, request: JoinGroupRequest, response: JoinGroupResponse, *, was_parked: bool) -> None:
+    def _joined(
+        self, call: Call, request: m.JoinGroupRequest, response: m.JoinGroupResponse, *, was_parked: bool
+    ) -> None:
         group_id = request.group_id
         key = self.facts.generation_key(group_id, response.generation_id)
         self._check_order(group_id, key)
@@ -204,7 +196,7 @@ class Agreement(Checker):  # GC-07, GC-08, GC-10, GC-11, GC-21, GO-04, K496-11
             self.fail(group_id, f"generation {generation} after {self.latest.get(incarnation)}")
         self.latest[incarnation] = generation
 
-    def _check_leader(self, group_id: str, response: JoinGroupResponse, known: Generation, told: Told) -> None:
+    def _check_leader(self, group_id: str, response: m.JoinGroupResponse, known: Generation, told: Told) -> None:
         me = response.member_id
         if response.leader not in known.leaders and not (told.is_return and response.leader == me):
             self.fail(group_id, f"told leader {response.leader}, others {known.leaders}: {response}")
@@ -257,7 +249,7 @@ class Agreement(Checker):  # GC-07, GC-08, GC-10, GC-11, GC-21, GO-04, K496-11
                 self.fail(group_id, f"{key}: {known.protocol_name} was selected, the votes are {counts}")
 
     def on_record(self, record: Record, cause: Call | TimerKey | None) -> None:
-        if isinstance(record.key, GroupMetadataKey):
+        if isinstance(record.key, m.GroupMetadataKey):
             value = self.facts.group_values.get(record.key.group)
             if value is not None and value.members and value.leader not in {one.member_id for one in value.members}:
                 self.fail(record.key.group, f"the leader in the log is no member: {value}")

@@ -8,6 +8,7 @@ from typing import TypeAlias
 from tests.simulation.observation import Checker, Facts
 
 from groupkeeper.coordinator.kernel.result import Call
+from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.errors import (
     NONE,
     FencedInstanceId,
@@ -16,18 +17,6 @@ from groupkeeper.protocol.errors import (
     RebalanceInProgress,
     UnknownMemberId,
 )
-from groupkeeper.protocol.messages.delete_groups_response import DeleteGroupsResponse
-from groupkeeper.protocol.messages.describe_groups_response import DescribeGroupsResponse
-from groupkeeper.protocol.messages.heartbeat_request import HeartbeatRequest
-from groupkeeper.protocol.messages.heartbeat_response import HeartbeatResponse
-from groupkeeper.protocol.messages.join_group_request import JoinGroupRequest
-from groupkeeper.protocol.messages.join_group_response import JoinGroupResponse
-from groupkeeper.protocol.messages.leave_group_request import LeaveGroupRequest
-from groupkeeper.protocol.messages.leave_group_response import LeaveGroupResponse
-from groupkeeper.protocol.messages.offset_commit_request import OffsetCommitRequest
-from groupkeeper.protocol.messages.offset_commit_response import OffsetCommitResponse
-from groupkeeper.protocol.messages.sync_group_request import SyncGroupRequest
-from groupkeeper.protocol.messages.sync_group_response import SyncGroupResponse
 from groupkeeper.protocol.primitives import Message
 
 MemberKey: TypeAlias = tuple[str, str]
@@ -78,11 +67,11 @@ class Membership(Checker):  # GC-14, GC-16, GC-18, GC-19, GC-20, GO-05, GP-04
     def on_request(self, call: Call) -> None:
         self._going.clear()
         request = call.request
-        if isinstance(request, LeaveGroupRequest):
+        if isinstance(request, m.LeaveGroupRequest):
             for member in request.members:
                 self._going.add((request.group_id, member.member_id))
                 self._going.update(self._holders(request.group_id, member.group_instance_id))
-        elif isinstance(request, JoinGroupRequest) and not request.member_id:
+        elif isinstance(request, m.JoinGroupRequest) and not request.member_id:
             self._going.update(self._holders(request.group_id, request.group_instance_id))
 
     def _holders(self, group_id: str, instance_id: str | None) -> list[MemberKey]:
@@ -97,9 +86,9 @@ class Membership(Checker):  # GC-14, GC-16, GC-18, GC-19, GC-20, GO-05, GP-04
 
     def on_parked(self, call: Call) -> None:
         request = call.request
-        if isinstance(request, JoinGroupRequest | SyncGroupRequest):
+        if isinstance(request, m.JoinGroupRequest | m.SyncGroupRequest):
             if (
-                isinstance(request, JoinGroupRequest)
+                isinstance(request, m.JoinGroupRequest)
                 and not request.member_id
                 and request.group_instance_id is not None
             ):
@@ -113,7 +102,7 @@ class Membership(Checker):  # GC-14, GC-16, GC-18, GC-19, GC-20, GO-05, GP-04
             del self._standings[key]
             self._replaced.add(key)
 
-    def _joined(self, request: JoinGroupRequest, response: JoinGroupResponse, *, was_parked: bool) -> None:
+    def _joined(self, request: m.JoinGroupRequest, response: m.JoinGroupResponse, *, was_parked: bool) -> None:
         now_ms, key = self.facts.now_ms, (request.group_id, response.member_id)
         if response.error_code == NONE:
             known = self._standings.get(key)
@@ -144,22 +133,22 @@ class Membership(Checker):  # GC-14, GC-16, GC-18, GC-19, GC-20, GO-05, GP-04
     def on_answer(self, call: Call, response: Message, *, was_parked: bool) -> None:
         request = call.request
         match request, response:
-            case JoinGroupRequest(), JoinGroupResponse():
+            case m.JoinGroupRequest(), m.JoinGroupResponse():
                 self._joined(request, response, was_parked=was_parked)
-            case SyncGroupRequest(), SyncGroupResponse():
+            case m.SyncGroupRequest(), m.SyncGroupResponse():
                 self._synced(request, response, was_parked=was_parked)
-            case HeartbeatRequest(), HeartbeatResponse():
+            case m.HeartbeatRequest(), m.HeartbeatResponse():
                 self._beaten(request, response)
-            case OffsetCommitRequest(), OffsetCommitResponse() if request.member_id:
+            case m.OffsetCommitRequest(), m.OffsetCommitResponse() if request.member_id:
                 self._committed(request, response)
-            case LeaveGroupRequest(), LeaveGroupResponse():
+            case m.LeaveGroupRequest(), m.LeaveGroupResponse():
                 self._left(request, response)
-            case _, DeleteGroupsResponse():
+            case _, m.DeleteGroupsResponse():
                 deleted = {one.group_id for one in response.results if one.error_code == NONE}
                 for key in [key for key in self._standings if key[0] in deleted]:
                     del self._standings[key]
 
-    def _synced(self, request: SyncGroupRequest, response: SyncGroupResponse, *, was_parked: bool) -> None:
+    def _synced(self, request: m.SyncGroupRequest, response: m.SyncGroupResponse, *, was_parked: bool) -> None:
         key, now_ms = (request.group_id, request.member_id), self.facts.now_ms
         self._check_replaced(key, response.error_code)
         standing = self._standings.get(key)
@@ -178,7 +167,7 @@ class Membership(Checker):  # GC-14, GC-16, GC-18, GC-19, GC-20, GO-05, GP-04
             standing.heard(now_ms)
             standing.phase_begins(now_ms)
 
-    def _beaten(self, request: HeartbeatRequest, response: HeartbeatResponse) -> None:
+    def _beaten(self, request: m.HeartbeatRequest, response: m.HeartbeatResponse) -> None:
         key, now_ms = (request.group_id, request.member_id), self.facts.now_ms
         self._check_replaced(key, response.error_code)
         standing = self._standings.get(key)
@@ -191,7 +180,7 @@ class Membership(Checker):  # GC-14, GC-16, GC-18, GC-19, GC-20, GO-05, GP-04
         else:
             self._check_refusal(key, response.error_code, was_parked=False, request=request)
 
-    def _committed(self, request: OffsetCommitRequest, response: OffsetCommitResponse) -> None:
+    def _committed(self, request: m.OffsetCommitRequest, response: m.OffsetCommitResponse) -> None:
         key = (request.group_id, request.member_id)
         (error_code,) = {one.error_code for topic in response.topics for one in topic.partitions}
         self._check_replaced(key, error_code)
@@ -203,7 +192,7 @@ class Membership(Checker):  # GC-14, GC-16, GC-18, GC-19, GC-20, GO-05, GP-04
         elif error_code in (UnknownMemberId.code, IllegalGeneration.code, FencedInstanceId.code):
             self._check_refusal(key, error_code, was_parked=False, request=request)
 
-    def _left(self, request: LeaveGroupRequest, response: LeaveGroupResponse) -> None:
+    def _left(self, request: m.LeaveGroupRequest, response: m.LeaveGroupResponse) -> None:
         for member in response.members:
             if member.error_code != NONE:
                 continue
@@ -276,7 +265,7 @@ class Departure(Checker):  # GC-16, GC-19, GC-23, GP-04
 
     def on_parked(self, call: Call) -> None:
         request = call.request
-        assert isinstance(request, JoinGroupRequest | SyncGroupRequest)
+        assert isinstance(request, m.JoinGroupRequest | m.SyncGroupRequest)
         if request.member_id:
             self._parked[call.call_id] = (request.group_id, request.member_id)
 
@@ -288,13 +277,13 @@ class Departure(Checker):  # GC-16, GC-19, GC-23, GP-04
         key = self._parked.pop(call.call_id, None)
         if key is not None:
             self._heard_ms[key] = now_ms
-        if isinstance(request, JoinGroupRequest) and isinstance(response, JoinGroupResponse):
+        if isinstance(request, m.JoinGroupRequest) and isinstance(response, m.JoinGroupResponse):
             self._group_told_ms[request.group_id] = now_ms
             if response.error_code == NONE:
                 key = (request.group_id, response.member_id)
                 self._heard_ms[key] = now_ms
                 self._timeouts_ms[key] = request.session_timeout_ms
-        if isinstance(response, DescribeGroupsResponse):
+        if isinstance(response, m.DescribeGroupsResponse):
             for group in response.groups:
                 for member in group.members:
                     self._check(group.group_id, member.member_id, is_static=member.group_instance_id is not None)
@@ -329,7 +318,7 @@ class Patience(Checker):  # GC-09, GC-10, GC-16, GC-17
 
     def on_parked(self, call: Call) -> None:
         self._parked[call.call_id] = (call, self.facts.now_ms)
-        if isinstance(call.request, JoinGroupRequest):
+        if isinstance(call.request, m.JoinGroupRequest):
             self._longest_ms = max(self._longest_ms, call.request.rebalance_timeout_ms)
 
     def on_answer(self, call: Call, response: Message, *, was_parked: bool) -> None:

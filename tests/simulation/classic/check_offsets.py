@@ -8,16 +8,9 @@ from tests.simulation.observation import Checker, Facts
 
 from groupkeeper.coordinator.kernel.result import Call, Record
 from groupkeeper.coordinator.kernel.timers import OffsetExpiration, TimerKey
+from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.consumer_protocol import decode_subscribed_topics
 from groupkeeper.protocol.errors import NONE
-from groupkeeper.protocol.messages.delete_groups_response import DeleteGroupsResponse
-from groupkeeper.protocol.messages.offset_commit_key import OffsetCommitKey
-from groupkeeper.protocol.messages.offset_commit_request import OffsetCommitRequest
-from groupkeeper.protocol.messages.offset_commit_response import OffsetCommitResponse
-from groupkeeper.protocol.messages.offset_delete_request import OffsetDeleteRequest
-from groupkeeper.protocol.messages.offset_delete_response import OffsetDeleteResponse
-from groupkeeper.protocol.messages.offset_fetch_request import OffsetFetchRequest
-from groupkeeper.protocol.messages.offset_fetch_response import OffsetFetchResponse
 from groupkeeper.protocol.offsets_topic import Tombstone
 from groupkeeper.protocol.primitives import Message
 
@@ -45,21 +38,21 @@ class Offsets(Checker):  # K88-10, K496-10, GD-03, GO-10, GO-11, GO-71, GO-72, G
 
     def on_answer(self, call: Call, response: Message, *, was_parked: bool) -> None:
         match response:
-            case OffsetCommitResponse():
-                assert isinstance(call.request, OffsetCommitRequest)
+            case m.OffsetCommitResponse():
+                assert isinstance(call.request, m.OffsetCommitRequest)
                 self._note_commit(call.request, response)
-            case OffsetDeleteResponse():
-                assert isinstance(call.request, OffsetDeleteRequest)
+            case m.OffsetDeleteResponse():
+                assert isinstance(call.request, m.OffsetDeleteRequest)
                 self._note_deletion(call.request.group_id, response)
-            case DeleteGroupsResponse():
+            case m.DeleteGroupsResponse():
                 for one in response.results:
                     if one.error_code == NONE:
                         self._groups.pop(one.group_id, None)
-            case OffsetFetchResponse():
-                assert isinstance(call.request, OffsetFetchRequest)
+            case m.OffsetFetchResponse():
+                assert isinstance(call.request, m.OffsetFetchRequest)
                 self._compare(call.request, response)
 
-    def _note_commit(self, request: OffsetCommitRequest, response: OffsetCommitResponse) -> None:
+    def _note_commit(self, request: m.OffsetCommitRequest, response: m.OffsetCommitResponse) -> None:
         if [topic.name for topic in response.topics] != [topic.name for topic in request.topics]:
             self.fail(request.group_id, f"{request} is answered {response}")
         group = self._groups.setdefault(request.group_id, {})
@@ -81,7 +74,7 @@ class Offsets(Checker):  # K88-10, K496-10, GD-03, GO-10, GO-11, GO-71, GO-72, G
                 if stored is None or stored.offset != committed.offset:
                     self.fail(request.group_id, f"acknowledged, but the log has {stored}: {request}")
 
-    def _note_deletion(self, group_id: str, response: OffsetDeleteResponse) -> None:
+    def _note_deletion(self, group_id: str, response: m.OffsetDeleteResponse) -> None:
         group = self._groups.get(group_id, {})
         for topic in response.topics if response.error_code == NONE else ():
             for partition in topic.partitions:
@@ -90,7 +83,7 @@ class Offsets(Checker):  # K88-10, K496-10, GD-03, GO-10, GO-11, GO-71, GO-72, G
                     if (group_id, topic.name, partition.partition_index) in self.facts.offset_values:
                         self.fail(group_id, f"{topic.name}/{partition.partition_index} is deleted, but in the log")
 
-    def _compare(self, request: OffsetFetchRequest, response: OffsetFetchResponse) -> None:
+    def _compare(self, request: m.OffsetFetchRequest, response: m.OffsetFetchResponse) -> None:
         for asked, answer in zip(request.groups, response.groups, strict=True):
             if asked.topics is not None:
                 continue
@@ -113,12 +106,12 @@ class Offsets(Checker):  # K88-10, K496-10, GD-03, GO-10, GO-11, GO-71, GO-72, G
 
     def on_record(self, record: Record, cause: Call | TimerKey | None) -> None:
         key = record.key
-        if isinstance(cause, OffsetExpiration) and isinstance(key, OffsetCommitKey) and isinstance(record, Tombstone):
+        if isinstance(cause, OffsetExpiration) and isinstance(key, m.OffsetCommitKey) and isinstance(record, Tombstone):
             committed = self._groups.get(key.group, {}).pop((key.topic, key.partition), None)
             if committed is None or not self._has_expired(key, committed):
                 self.fail(key.group, f"{key} expires at {self.facts.now_ms}, committed was {committed}")
 
-    def _has_expired(self, key: OffsetCommitKey, committed: Committed) -> bool:
+    def _has_expired(self, key: m.OffsetCommitKey, committed: Committed) -> bool:
         """The table of GO-71, by what the log says of the group."""
         now_ms, value = self.facts.now_ms, self.facts.group_values.get(key.group)
         base_ms = committed.commit_ms

@@ -9,6 +9,7 @@ from enum import Enum
 from tests.simulation.classic.plan import TOPICS
 from tests.simulation.classic.world import World
 
+from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.consumer_protocol import (
     ConsumerProtocolAssignment,
     ConsumerProtocolSubscription,
@@ -28,19 +29,6 @@ from groupkeeper.protocol.errors import (
     UnknownMemberId,
 )
 from groupkeeper.protocol.messages.consumer_protocol_assignment import TopicPartition
-from groupkeeper.protocol.messages.heartbeat_request import HeartbeatRequest
-from groupkeeper.protocol.messages.heartbeat_response import HeartbeatResponse
-from groupkeeper.protocol.messages.join_group_request import JoinGroupRequest, JoinGroupRequestProtocol
-from groupkeeper.protocol.messages.join_group_response import JoinGroupResponse
-from groupkeeper.protocol.messages.leave_group_request import LeaveGroupRequest, MemberIdentity
-from groupkeeper.protocol.messages.offset_commit_request import (
-    OffsetCommitRequest,
-    OffsetCommitRequestPartition,
-    OffsetCommitRequestTopic,
-)
-from groupkeeper.protocol.messages.offset_commit_response import OffsetCommitResponse
-from groupkeeper.protocol.messages.sync_group_request import SyncGroupRequest, SyncGroupRequestAssignment
-from groupkeeper.protocol.messages.sync_group_response import SyncGroupResponse
 from groupkeeper.protocol.primitives import Message
 
 REQUEST_TIMEOUT_MS = 5_000
@@ -104,8 +92,8 @@ class Consumer:
 
     def leave(self) -> None:
         """Stops and says so."""
-        request = LeaveGroupRequest(
-            self.character.group_id, members=[MemberIdentity(self.member_id, self.character.instance_id)]
+        request = m.LeaveGroupRequest(
+            self.character.group_id, members=[m.MemberIdentity(self.member_id, self.character.instance_id)]
         )
         self.crash()
         self._send(request, 5, lambda _: None)
@@ -157,14 +145,14 @@ class Consumer:
         self._said_topics = self.topics
         character = self.character
         subscription = self._subscription()
-        request = JoinGroupRequest(
+        request = m.JoinGroupRequest(
             group_id=character.group_id,
             session_timeout_ms=character.session_timeout_ms,
             rebalance_timeout_ms=character.rebalance_timeout_ms,
             member_id=self.member_id,
             group_instance_id=character.instance_id,
             protocol_type="consumer",
-            protocols=[JoinGroupRequestProtocol(name, subscription) for name in character.protocol_names],
+            protocols=[m.JoinGroupRequestProtocol(name, subscription) for name in character.protocol_names],
         )
         self._send(request, character.join_version, self._joined, character.rebalance_timeout_ms)
 
@@ -175,7 +163,7 @@ class Consumer:
         if response is None:
             self._later(BACKOFF_MS, self._join)
             return
-        assert isinstance(response, JoinGroupResponse)
+        assert isinstance(response, m.JoinGroupResponse)
         match response.error_code:
             case 0:
                 self._sync(response)
@@ -194,21 +182,21 @@ class Consumer:
 
     # --- sync
 
-    def _sync(self, joined: JoinGroupResponse) -> None:
+    def _sync(self, joined: m.JoinGroupResponse) -> None:
         self._begin(Phase.SYNCING)
         self.member_id, self.generation = joined.member_id, joined.generation_id
         self._protocol_name = joined.protocol_name
         assignments: Mapping[str, list[tuple[str, int]]] = {}
         if joined.leader == joined.member_id and not joined.skip_assignment:
             assignments = self._plan(joined)
-        request = SyncGroupRequest(
+        request = m.SyncGroupRequest(
             group_id=self.character.group_id,
             generation_id=self.generation,
             member_id=self.member_id,
             group_instance_id=self.character.instance_id,
             protocol_type="consumer",
             protocol_name=joined.protocol_name,
-            assignments=[SyncGroupRequestAssignment(owner, _blob(owned)) for owner, owned in assignments.items()],
+            assignments=[m.SyncGroupRequestAssignment(owner, _blob(owned)) for owner, owned in assignments.items()],
         )
 
         def send() -> None:
@@ -220,7 +208,7 @@ class Consumer:
         else:
             send()
 
-    def _plan(self, joined: JoinGroupResponse) -> dict[str, list[tuple[str, int]]]:
+    def _plan(self, joined: m.JoinGroupResponse) -> dict[str, list[tuple[str, int]]]:
         """As the leader: who gets what."""
         subscriptions = {member.member_id: decode_subscribed_topics(member.metadata) for member in joined.members}
         return assign(subscriptions, joined.protocol_name or "", TOPICS)
@@ -233,7 +221,7 @@ class Consumer:
         if response is None:
             self._join()
             return
-        assert isinstance(response, SyncGroupResponse)
+        assert isinstance(response, m.SyncGroupResponse)
         if response.error_code == NONE:
             self._begin(Phase.WORKING)
             assigned = decode_assignment(response.assignment).assigned_partitions if response.assignment else ()
@@ -281,9 +269,9 @@ class Consumer:
 
     # --- work
 
-    def _heartbeat(self) -> HeartbeatRequest:
+    def _heartbeat(self) -> m.HeartbeatRequest:
         character = self.character
-        return HeartbeatRequest(character.group_id, self.generation, self.member_id, character.instance_id)
+        return m.HeartbeatRequest(character.group_id, self.generation, self.member_id, character.instance_id)
 
     def _work(self) -> None:
         """A round of work: heartbeat, perhaps a commit."""
@@ -295,30 +283,30 @@ class Consumer:
         self._later(self.character.heartbeat_interval_ms, self._work)
 
     def _beaten(self, response: Message | None) -> None:
-        if isinstance(response, HeartbeatResponse) and response.error_code != NONE:
+        if isinstance(response, m.HeartbeatResponse) and response.error_code != NONE:
             self._refused(response.error_code)
 
     def _commit(self, on_answer: Callable[[Message | None], None]) -> None:
         if not self.owned:
             return
         random = self.world.random
-        topics: dict[str, list[OffsetCommitRequestPartition]] = {}
+        topics: dict[str, list[m.OffsetCommitRequestPartition]] = {}
         for topic, partition in random.sample(self.owned, random.randint(1, len(self.owned))):
             self._position += 1
             topics.setdefault(topic, []).append(
-                OffsetCommitRequestPartition(partition, self._position, random.choice((-1, 3)), self.member_id)
+                m.OffsetCommitRequestPartition(partition, self._position, random.choice((-1, 3)), self.member_id)
             )
-        request = OffsetCommitRequest(
+        request = m.OffsetCommitRequest(
             group_id=self.character.group_id,
             generation_id_or_member_epoch=self.generation,
             member_id=self.member_id,
             group_instance_id=self.character.instance_id,
-            topics=[OffsetCommitRequestTopic(topic, partitions=partitions) for topic, partitions in topics.items()],
+            topics=[m.OffsetCommitRequestTopic(topic, partitions=partitions) for topic, partitions in topics.items()],
         )
         self._send(request, 9, on_answer)
 
     def _committed(self, response: Message | None) -> None:
-        if isinstance(response, OffsetCommitResponse):
+        if isinstance(response, m.OffsetCommitResponse):
             codes = {partition.error_code for topic in response.topics for partition in topic.partitions}
             codes.discard(NONE)
             if codes:

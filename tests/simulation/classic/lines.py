@@ -4,12 +4,7 @@ from __future__ import annotations
 
 from tests.scenarios import texts
 
-from groupkeeper.protocol.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
-from groupkeeper.protocol.messages.heartbeat_request import HeartbeatRequest
-from groupkeeper.protocol.messages.join_group_request import JoinGroupRequest
-from groupkeeper.protocol.messages.leave_group_request import LeaveGroupRequest
-from groupkeeper.protocol.messages.offset_commit_request import OffsetCommitRequest
-from groupkeeper.protocol.messages.sync_group_request import SyncGroupRequest
+from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.offsets_topic import Entry, Tombstone
 from groupkeeper.protocol.primitives import Message
 
@@ -19,24 +14,24 @@ def event_text(more: object, start_ms: int) -> str:
     if isinstance(more, Entry | Tombstone):
         return texts.record_text(more, start_ms)
     match more:
-        case JoinGroupRequest():
+        case m.JoinGroupRequest():
             offers = ";".join(f"{one.name}:{texts.metadata_text(one.metadata)}" for one in more.protocols)
             return f"member={more.member_id!r} instance={more.group_instance_id} protocols={offers}"
-        case SyncGroupRequest():
+        case m.SyncGroupRequest():
             shares = "; ".join(
                 f"{one.member_id} -> {texts.assignment_text(one.assignment)}" for one in more.assignments
             )
             return f"member={more.member_id} generation={more.generation_id} {shares}"
-        case ConsumerGroupHeartbeatRequest():
+        case m.ConsumerGroupHeartbeatRequest():
             names, regex, owned = more.subscribed_topic_names, more.subscribed_topic_regex, more.topic_partitions
             said = "" if names is None and regex is None else f" topics={names} regex={regex}"
             has = "" if owned is None else f" owns={[(one.topic_id[-1], list(one.partitions)) for one in owned]}"
             return f"member={more.member_id!r}({more.instance_id}) epoch={more.member_epoch}{said}{has}"
-        case HeartbeatRequest():
+        case m.HeartbeatRequest():
             return f"member={more.member_id} generation={more.generation_id}"
-        case LeaveGroupRequest():
+        case m.LeaveGroupRequest():
             return ", ".join(f"{one.member_id}({one.group_instance_id})" for one in more.members)
-        case OffsetCommitRequest():
+        case m.OffsetCommitRequest():
             offsets = " ".join(
                 f"{topic.name}/{one.partition_index}={one.committed_offset}"
                 for topic in more.topics

@@ -17,10 +17,7 @@ from tests.simulation.classic.world import World
 from tests.simulation.minimal import smallest
 from tests.simulation.observation import Checker, Facts, Violation
 
-from groupkeeper.protocol.messages.describe_groups_request import DescribeGroupsRequest
-from groupkeeper.protocol.messages.describe_groups_response import DescribeGroupsResponse
-from groupkeeper.protocol.messages.list_groups_request import ListGroupsRequest
-from groupkeeper.protocol.messages.list_groups_response import ListGroupsResponse
+from groupkeeper.protocol import messages as m
 
 CALM_MS = 120_000
 """Longer than any timeout: by then a group without faults has found its way."""
@@ -117,8 +114,8 @@ class Run:
             for topic in {topic for one in at_work for topic in one.topics}
             for partition in range(TOPICS[topic])
         )
-        described = self.world.ask_now(DescribeGroupsRequest([group_id]), 6)
-        assert isinstance(described, DescribeGroupsResponse)
+        described = self.world.ask_now(m.DescribeGroupsRequest([group_id]), 6)
+        assert isinstance(described, m.DescribeGroupsResponse)
         state = described.groups[0].group_state
         members = {member.member_id for member in described.groups[0].members}
         if consumers and (not at_work or state != "Stable" or members != {one.member_id for one in at_work}):
@@ -140,14 +137,14 @@ class Run:
         # Offsets that name their own retention, and passes, take a little longer.
         world.advance_to(world.now_ms + self.plan.retention_ms + 500_000)
         self.society.look()
-        listed = world.ask_now(ListGroupsRequest(), 5)
-        assert isinstance(listed, ListGroupsResponse)
+        listed = world.ask_now(m.ListGroupsRequest(), 5)
+        assert isinstance(listed, m.ListGroupsResponse)
         if listed.groups or self.offsets.remaining():
             raise Violation("Liveness", "", f"never forgotten: {listed.groups} {self.offsets.remaining()}")
 
     def _expect_nobody(self) -> None:
-        listed = self.world.ask_now(ListGroupsRequest(), 5)
-        assert isinstance(listed, ListGroupsResponse)
+        listed = self.world.ask_now(m.ListGroupsRequest(), 5)
+        assert isinstance(listed, m.ListGroupsResponse)
         busy = [group for group in listed.groups if group.group_state != "Empty"]
         if busy:
             raise Violation("Liveness", busy[0].group_id, f"all members are gone, and {busy}")

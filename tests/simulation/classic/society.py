@@ -8,22 +8,7 @@ from tests.simulation.classic.consumer import Character, Consumer, Phase
 from tests.simulation.classic.plan import GROUPS, SIMPLE_GROUPS, TOPICS
 from tests.simulation.classic.world import World
 
-from groupkeeper.protocol.messages.delete_groups_request import DeleteGroupsRequest
-from groupkeeper.protocol.messages.describe_groups_request import DescribeGroupsRequest
-from groupkeeper.protocol.messages.heartbeat_request import HeartbeatRequest
-from groupkeeper.protocol.messages.leave_group_request import LeaveGroupRequest, MemberIdentity
-from groupkeeper.protocol.messages.list_groups_request import ListGroupsRequest
-from groupkeeper.protocol.messages.offset_commit_request import (
-    OffsetCommitRequest,
-    OffsetCommitRequestPartition,
-    OffsetCommitRequestTopic,
-)
-from groupkeeper.protocol.messages.offset_delete_request import (
-    OffsetDeleteRequest,
-    OffsetDeleteRequestPartition,
-    OffsetDeleteRequestTopic,
-)
-from groupkeeper.protocol.messages.offset_fetch_request import OffsetFetchRequest, OffsetFetchRequestGroup
+from groupkeeper.protocol import messages as m
 
 # Whichever is selected, everybody offers it: a coordinator that has restarted knows of members nothing else.
 PROTOCOL_NAMES = (("range", "roundrobin"), ("roundrobin", "range"), ("range", "roundrobin", "sticky"))
@@ -125,10 +110,10 @@ class Society:
     def look(self) -> None:
         """Asks what can be asked."""
         every_group = [*self.groups, *SIMPLE_GROUPS]
-        requests = [OffsetFetchRequestGroup(group_id, topics=None) for group_id in every_group]
-        self.world.ask_now(OffsetFetchRequest(groups=requests), 9)
-        self.world.ask_now(DescribeGroupsRequest(every_group), 6)
-        self.world.ask_now(ListGroupsRequest(), 5)
+        requests = [m.OffsetFetchRequestGroup(group_id, topics=None) for group_id in every_group]
+        self.world.ask_now(m.OffsetFetchRequest(groups=requests), 9)
+        self.world.ask_now(m.DescribeGroupsRequest(every_group), 6)
+        self.world.ask_now(m.ListGroupsRequest(), 5)
 
     def _any_group(self) -> str:
         return self.world.random.choice((*self.groups, *SIMPLE_GROUPS))
@@ -138,24 +123,26 @@ class Society:
         random = self.world.random
         topic = random.choice(list(TOPICS))
         partitions = [
-            OffsetCommitRequestPartition(partition, random.randint(0, 1_000), -1, random.choice((None, "", "by hand")))
+            m.OffsetCommitRequestPartition(
+                partition, random.randint(0, 1_000), -1, random.choice((None, "", "by hand"))
+            )
             for partition in range(random.randint(1, TOPICS[topic]))
         ]
         has_retention = random.random() < 0.2
-        request = OffsetCommitRequest(
+        request = m.OffsetCommitRequest(
             group_id=self._any_group(),
             retention_time_ms=random.choice((1_000, 50_000)) if has_retention else -1,
-            topics=[OffsetCommitRequestTopic(topic, partitions=partitions)],
+            topics=[m.OffsetCommitRequestTopic(topic, partitions=partitions)],
         )
         self.world.ask_now(request, 4 if has_retention else 9)
 
     def _delete_offsets(self) -> None:
         topics = self.world.random.sample(list(TOPICS), 2)
-        request = OffsetDeleteRequest(
+        request = m.OffsetDeleteRequest(
             self._any_group(),
             [
-                OffsetDeleteRequestTopic(
-                    topic, [OffsetDeleteRequestPartition(number) for number in range(TOPICS[topic])]
+                m.OffsetDeleteRequestTopic(
+                    topic, [m.OffsetDeleteRequestPartition(number) for number in range(TOPICS[topic])]
                 )
                 for topic in topics
             ],
@@ -163,18 +150,18 @@ class Society:
         self.world.ask_now(request, 0)
 
     def _delete_groups(self) -> None:
-        self.world.ask_now(DeleteGroupsRequest([self._any_group()]), 2)
+        self.world.ask_now(m.DeleteGroupsRequest([self._any_group()]), 2)
 
     def _remove_static_member(self) -> None:
         consumer = self.world.random.choice(self.consumers)
         instance_id = consumer.character.instance_id
         if instance_id is not None:
-            request = LeaveGroupRequest(consumer.character.group_id, members=[MemberIdentity("", instance_id)])
+            request = m.LeaveGroupRequest(consumer.character.group_id, members=[m.MemberIdentity("", instance_id)])
             self.world.ask_now(request, 5)
 
     def _ask_as_a_stranger(self) -> None:
         """Somebody who was never a member."""
-        self.world.ask_now(HeartbeatRequest(self.world.random.choice(self.groups), 1, "stranger"), 4)
+        self.world.ask_now(m.HeartbeatRequest(self.world.random.choice(self.groups), 1, "stranger"), 4)
 
     def _delete_topic(self) -> None:
         if self.world.random.random() < 0.2:

@@ -17,11 +17,8 @@ from tests.simulation.observation import Checker, Facts
 from groupkeeper.coordinator.coordinator import Coordinator
 from groupkeeper.coordinator.kernel.result import Call, Record, Result
 from groupkeeper.coordinator.kernel.timers import TimerKey
+from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.errors import CoordinatorNotAvailable, KafkaError, NotCoordinator
-from groupkeeper.protocol.messages.consumer_group_describe_request import ConsumerGroupDescribeRequest
-from groupkeeper.protocol.messages.describe_groups_request import DescribeGroupsRequest
-from groupkeeper.protocol.messages.list_groups_request import ListGroupsRequest
-from groupkeeper.protocol.messages.offset_fetch_request import OffsetFetchRequest
 from groupkeeper.protocol.primitives import Message
 
 OnAnswer: TypeAlias = Callable[[Message | None], None]
@@ -33,7 +30,7 @@ OPERATOR = "operator"
 WORLD = "*"
 """Stands for a group in the trace's lines that concern all of them."""
 TRACE_LENGTH = 20_000
-LOOKS = (OffsetFetchRequest, DescribeGroupsRequest, ListGroupsRequest, ConsumerGroupDescribeRequest)
+LOOKS = (m.OffsetFetchRequest, m.DescribeGroupsRequest, m.ListGroupsRequest, m.ConsumerGroupDescribeRequest)
 """Questions that the trace leaves out."""
 
 

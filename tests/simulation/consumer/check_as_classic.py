@@ -13,13 +13,8 @@ from tests.simulation.consumer.facts import ConsumerChecker, ConsumerFacts
 from groupkeeper.coordinator.coordinator import Coordinator
 from groupkeeper.coordinator.kernel.result import Call
 from groupkeeper.coordinator.kernel.topics_image import TopicsChange
-from groupkeeper.protocol.messages.consumer_group_describe_request import ConsumerGroupDescribeRequest
-from groupkeeper.protocol.messages.consumer_group_describe_response import ConsumerGroupDescribeResponse, DescribedGroup
-from groupkeeper.protocol.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
-from groupkeeper.protocol.messages.consumer_group_heartbeat_response import ConsumerGroupHeartbeatResponse
-from groupkeeper.protocol.messages.offset_commit_key import OffsetCommitKey
-from groupkeeper.protocol.messages.offset_fetch_request import OffsetFetchRequest, OffsetFetchRequestGroup
-from groupkeeper.protocol.messages.offset_fetch_response import OffsetFetchResponse, OffsetFetchResponseTopics
+from groupkeeper.protocol import messages as m
+from groupkeeper.protocol.messages.consumer_group_describe_response import DescribedGroup
 from groupkeeper.protocol.primitives import Message
 
 
@@ -28,7 +23,7 @@ class ConsumerOffsets(Offsets):  # GO-06, GO-10, GO-71, GM-02
 
     facts: ConsumerFacts
 
-    def _has_expired(self, key: OffsetCommitKey, committed: Committed) -> bool:
+    def _has_expired(self, key: m.OffsetCommitKey, committed: Committed) -> bool:
         if key.group not in self.facts.is_consumer:
             return super()._has_expired(key, committed)
         for member in self.facts.members.get(key.group, {}).values():
@@ -42,14 +37,14 @@ class ConsumerRepetition(Repetition):  # GN-07, GN-14
 
     def on_answer(self, call: Call, response: Message, *, was_parked: bool) -> None:
         request = call.request
-        if not isinstance(request, ConsumerGroupHeartbeatRequest):
+        if not isinstance(request, m.ConsumerGroupHeartbeatRequest):
             return
         is_full = (
             request.topic_partitions is not None
             and request.rebalance_timeout_ms != -1
             and request.subscribed_topic_names is not None
         )
-        assert isinstance(response, ConsumerGroupHeartbeatResponse)
+        assert isinstance(response, m.ConsumerGroupHeartbeatResponse)
         # The epoch before is taken until the coordinator has heard of it once more.
         is_again = response.member_epoch == request.member_epoch > 0
         if not is_full or not is_again or call is self._failed or self._random.random() >= self._share:
@@ -95,10 +90,10 @@ class ConsumerRestart(ConsumerChecker):  # GR-03 … GR-06, GR-10
             assert isinstance(response, Message)
             return response
 
-        described = ask(ConsumerGroupDescribeRequest(list(GROUPS)), 1)
-        fetched = ask(OffsetFetchRequest(groups=[OffsetFetchRequestGroup(one, topics=None) for one in GROUPS]), 9)
-        assert isinstance(described, ConsumerGroupDescribeResponse)
-        assert isinstance(fetched, OffsetFetchResponse)
+        described = ask(m.ConsumerGroupDescribeRequest(list(GROUPS)), 1)
+        fetched = ask(m.OffsetFetchRequest(groups=[m.OffsetFetchRequestGroup(one, topics=None) for one in GROUPS]), 9)
+        assert isinstance(described, m.ConsumerGroupDescribeResponse)
+        assert isinstance(fetched, m.OffsetFetchResponse)
         return [
             [*_comparable(group), sorted(repr(_sorted_partitions(topic)) for topic in offsets.topics)]
             for group, offsets in zip(described.groups, fetched.groups, strict=True)
@@ -113,5 +108,5 @@ def _comparable(group: DescribedGroup) -> list[object]:
     return [group.group_state, group.group_epoch, group.assignment_epoch, group.assignor_name, members]
 
 
-def _sorted_partitions(topic: OffsetFetchResponseTopics) -> object:
+def _sorted_partitions(topic: m.OffsetFetchResponseTopics) -> object:
     return topic.name, sorted(repr(frozen(one)) for one in topic.partitions)

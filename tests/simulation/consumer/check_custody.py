@@ -8,18 +8,9 @@ from tests.simulation.consumer.facts import ConsumerChecker, ConsumerFacts
 
 from groupkeeper.coordinator.kernel.result import Call, Record
 from groupkeeper.coordinator.kernel.timers import TimerKey
+from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.consumer_protocol import decode_assignment, decode_subscription
 from groupkeeper.protocol.errors import NONE
-from groupkeeper.protocol.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
-from groupkeeper.protocol.messages.consumer_group_heartbeat_response import ConsumerGroupHeartbeatResponse
-from groupkeeper.protocol.messages.consumer_group_member_metadata_key import ConsumerGroupMemberMetadataKey
-from groupkeeper.protocol.messages.group_metadata_key import GroupMetadataKey
-from groupkeeper.protocol.messages.join_group_request import JoinGroupRequest
-from groupkeeper.protocol.messages.join_group_response import JoinGroupResponse
-from groupkeeper.protocol.messages.offset_commit_request import OffsetCommitRequest
-from groupkeeper.protocol.messages.offset_commit_response import OffsetCommitResponse
-from groupkeeper.protocol.messages.sync_group_request import SyncGroupRequest
-from groupkeeper.protocol.messages.sync_group_response import SyncGroupResponse
 from groupkeeper.protocol.offsets_topic import Entry
 from groupkeeper.protocol.primitives import Message
 
@@ -46,7 +37,7 @@ class Custody(ConsumerChecker):  # GN-12, GN-13, GM-03, GM-04
 
     def on_request(self, call: Call) -> None:
         request = call.request
-        if isinstance(request, JoinGroupRequest) and request.protocols:
+        if isinstance(request, m.JoinGroupRequest) and request.protocols:
             owned = decode_subscription(request.protocols[0].metadata).owned_partitions
             self._keep(request.group_id, request.member_id, self._places((one.topic, one.partitions) for one in owned))
 
@@ -68,21 +59,21 @@ class Custody(ConsumerChecker):  # GN-12, GN-13, GM-03, GM-04
 
     def on_answer(self, call: Call, response: Message, *, was_parked: bool) -> None:
         request = call.request
-        if isinstance(request, ConsumerGroupHeartbeatRequest):
-            assert isinstance(response, ConsumerGroupHeartbeatResponse)
+        if isinstance(request, m.ConsumerGroupHeartbeatRequest):
+            assert isinstance(response, m.ConsumerGroupHeartbeatResponse)
             if response.error_code == NONE:
                 self._heard(request, response)
-        elif isinstance(response, JoinGroupResponse) and response.error_code == NONE:
-            assert isinstance(request, JoinGroupRequest)
+        elif isinstance(response, m.JoinGroupResponse) and response.error_code == NONE:
+            assert isinstance(request, m.JoinGroupRequest)
             self._note_release(request.group_id, response.member_id)
-        elif isinstance(request, SyncGroupRequest):
-            assert isinstance(response, SyncGroupResponse)
+        elif isinstance(request, m.SyncGroupRequest):
+            assert isinstance(response, m.SyncGroupResponse)
             if response.error_code == NONE:
                 assigned = decode_assignment(response.assignment).assigned_partitions if response.assignment else ()
                 places = self._places((one.topic, one.partitions) for one in assigned)
                 self._hand_out(request.group_id, request.member_id, places)
 
-    def _heard(self, request: ConsumerGroupHeartbeatRequest, response: ConsumerGroupHeartbeatResponse) -> None:
+    def _heard(self, request: m.ConsumerGroupHeartbeatRequest, response: m.ConsumerGroupHeartbeatResponse) -> None:
         """The coordinator has taken a heartbeat."""
         group_id, member_id = request.group_id, response.member_id or ""
         if response.member_epoch < 0:
@@ -143,12 +134,12 @@ class Custody(ConsumerChecker):  # GN-12, GN-13, GM-03, GM-04
 
     def on_record(self, record: Record, cause: Call | TimerKey | None) -> None:
         key = record.key
-        if isinstance(key, ConsumerGroupMemberMetadataKey) and not isinstance(record, Entry):
+        if isinstance(key, m.ConsumerGroupMemberMetadataKey) and not isinstance(record, Entry):
             # Whoever comes back under this id comes with nothing.
             self.held.get(key.group_id, {}).pop(key.member_id, None)
             for by_member in (self.must_give_back_since, self.asked_ms, self._told):
                 by_member.pop((key.group_id, key.member_id), None)
-        elif isinstance(key, GroupMetadataKey) and isinstance(record, Entry):
+        elif isinstance(key, m.GroupMetadataKey) and isinstance(record, Entry):
             # A generation of the classic protocol: its leader hands out everything anew.
             self.held.pop(key.group, None)
 
@@ -168,16 +159,16 @@ class Commits(ConsumerChecker):  # GO-06, GO-07
         self._failed = cause
 
     def on_answer(self, call: Call, response: Message, *, was_parked: bool) -> None:
-        if isinstance(response, ConsumerGroupHeartbeatResponse):
+        if isinstance(response, m.ConsumerGroupHeartbeatResponse):
             if response.error_code == NONE and response.member_epoch > 0:
                 request = call.request
-                assert isinstance(request, ConsumerGroupHeartbeatRequest)
+                assert isinstance(request, m.ConsumerGroupHeartbeatRequest)
                 self._epochs[request.group_id, response.member_id or ""] = response.member_epoch
             return
         request = call.request
-        if not isinstance(request, OffsetCommitRequest) or request.group_id not in self.facts.is_consumer:
+        if not isinstance(request, m.OffsetCommitRequest) or request.group_id not in self.facts.is_consumer:
             return
-        assert isinstance(response, OffsetCommitResponse)
+        assert isinstance(response, m.OffsetCommitResponse)
         members = self.facts.members.get(request.group_id, {})
         codes = {partition.error_code for topic in response.topics for partition in topic.partitions}
         if codes == {NONE}:
@@ -185,11 +176,11 @@ class Commits(ConsumerChecker):  # GO-06, GO-07
         elif call is not self._failed and self._is_entitled(request, members.keys()):
             self.fail(request.group_id, f"{request} is refused: {codes}")
 
-    def _is_entitled(self, request: OffsetCommitRequest, members: Iterable[str]) -> bool:
+    def _is_entitled(self, request: m.OffsetCommitRequest, members: Iterable[str]) -> bool:
         epoch = request.generation_id_or_member_epoch
         return request.member_id in members and self._epochs.get((request.group_id, request.member_id)) == epoch
 
-    def _check_accepted(self, request: OffsetCommitRequest, members: Iterable[str]) -> None:
+    def _check_accepted(self, request: m.OffsetCommitRequest, members: Iterable[str]) -> None:
         if not members and request.generation_id_or_member_epoch < 0:
             return
         if request.member_id not in members:

@@ -10,25 +10,8 @@ from tests.simulation.consumer.facts import ConsumerChecker, ConsumerFacts
 from groupkeeper.coordinator.kernel.result import Call, Record
 from groupkeeper.coordinator.kernel.settings import Settings
 from groupkeeper.coordinator.kernel.timers import ClassicRejoin, ClassicResync, ConsumerSession, Revocation, TimerKey
+from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.errors import NONE, FencedMemberEpoch, RebalanceInProgress, UnknownMemberId
-from groupkeeper.protocol.messages.consumer_group_current_member_assignment_key import (
-    ConsumerGroupCurrentMemberAssignmentKey,
-)
-from groupkeeper.protocol.messages.consumer_group_describe_response import ConsumerGroupDescribeResponse
-from groupkeeper.protocol.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
-from groupkeeper.protocol.messages.consumer_group_heartbeat_response import ConsumerGroupHeartbeatResponse
-from groupkeeper.protocol.messages.consumer_group_member_metadata_key import ConsumerGroupMemberMetadataKey
-from groupkeeper.protocol.messages.consumer_group_metadata_key import ConsumerGroupMetadataKey
-from groupkeeper.protocol.messages.consumer_group_metadata_value import ConsumerGroupMetadataValue
-from groupkeeper.protocol.messages.group_metadata_key import GroupMetadataKey
-from groupkeeper.protocol.messages.group_metadata_value import GroupMetadataValue
-from groupkeeper.protocol.messages.heartbeat_request import HeartbeatRequest
-from groupkeeper.protocol.messages.heartbeat_response import HeartbeatResponse
-from groupkeeper.protocol.messages.join_group_request import JoinGroupRequest
-from groupkeeper.protocol.messages.join_group_response import JoinGroupResponse
-from groupkeeper.protocol.messages.leave_group_request import LeaveGroupRequest
-from groupkeeper.protocol.messages.sync_group_request import SyncGroupRequest
-from groupkeeper.protocol.messages.sync_group_response import SyncGroupResponse
 from groupkeeper.protocol.offsets_topic import Entry
 from groupkeeper.protocol.primitives import Message
 
@@ -50,15 +33,15 @@ class Epochs(ConsumerChecker):  # GN-07, GN-08, GN-10, GM-03, GM-07
 
     def on_answer(self, call: Call, response: Message, *, was_parked: bool) -> None:
         request = call.request
-        if isinstance(response, ConsumerGroupHeartbeatResponse):
-            assert isinstance(request, ConsumerGroupHeartbeatRequest)
+        if isinstance(response, m.ConsumerGroupHeartbeatResponse):
+            assert isinstance(request, m.ConsumerGroupHeartbeatRequest)
             if response.error_code == NONE and response.member_epoch >= 0:
                 self._note_member(request.group_id, response.member_id or "", response.member_epoch)
-        elif isinstance(response, JoinGroupResponse):
-            assert isinstance(request, JoinGroupRequest)
+        elif isinstance(response, m.JoinGroupResponse):
+            assert isinstance(request, m.JoinGroupRequest)
             if response.error_code == NONE and request.group_id in self.facts.is_consumer:
                 self._note_member(request.group_id, response.member_id, response.generation_id)
-        elif isinstance(response, ConsumerGroupDescribeResponse):
+        elif isinstance(response, m.ConsumerGroupDescribeResponse):
             for group in response.groups:
                 if group.error_code == NONE:
                     epochs = [member.member_epoch for member in group.members]
@@ -76,11 +59,11 @@ class Epochs(ConsumerChecker):  # GN-07, GN-08, GN-10, GM-03, GM-07
 
     def on_record(self, record: Record, cause: Call | TimerKey | None) -> None:
         match record.key:
-            case ConsumerGroupMetadataKey(group_id=group_id):
+            case m.ConsumerGroupMetadataKey(group_id=group_id):
                 self._note_group(group_id, record, cause)
-            case GroupMetadataKey(group=group_id):
+            case m.GroupMetadataKey(group=group_id):
                 self._note_group(group_id, record, cause)
-            case ConsumerGroupMemberMetadataKey(group_id=group_id, member_id=member_id):
+            case m.ConsumerGroupMemberMetadataKey(group_id=group_id, member_id=member_id):
                 if not isinstance(record, Entry):
                     self._members.pop((group_id, member_id), None)
                     if cause is not None:
@@ -93,19 +76,19 @@ class Epochs(ConsumerChecker):  # GN-07, GN-08, GN-10, GM-03, GM-07
             self._end(group_id, record, cause)
             return
         value = record.value
-        is_classic = isinstance(value, GroupMetadataValue)
-        assert isinstance(value, GroupMetadataValue | ConsumerGroupMetadataValue)
-        epoch = value.generation if isinstance(value, GroupMetadataValue) else value.epoch
+        is_classic = isinstance(value, m.GroupMetadataValue)
+        assert isinstance(value, m.GroupMetadataValue | m.ConsumerGroupMetadataValue)
+        epoch = value.generation if isinstance(value, m.GroupMetadataValue) else value.epoch
         highest, _ = self._groups.get(group_id, (0, False))
         if epoch < highest:
             self.fail(group_id, f"the group was at {highest}, and goes on at {epoch}")
-        has_members = bool(value.members) if isinstance(value, GroupMetadataValue) else True
+        has_members = bool(value.members) if isinstance(value, m.GroupMetadataValue) else True
         self._groups[group_id] = (epoch, has_members if is_classic else True)
 
     def _end(self, group_id: str, record: Record, cause: Call | TimerKey | None) -> None:
         """A group that had no members starts over; one that had goes on in the other protocol."""
         _, had_members = self._groups.get(group_id, (0, False))
-        if isinstance(record.key, ConsumerGroupMetadataKey):
+        if isinstance(record.key, m.ConsumerGroupMetadataKey):
             ended_by, _ = self._ended_by.get(group_id, (None, False))
             had_members = ended_by is not None and ended_by is cause
         if not had_members:
@@ -121,9 +104,9 @@ class Fencing(ConsumerChecker):  # GN-07
 
     def on_delivery(self, call: Call, response: Message, *, is_lost: bool) -> None:
         request = call.request
-        if not isinstance(response, ConsumerGroupHeartbeatResponse) or call.client_id == "operator":
+        if not isinstance(response, m.ConsumerGroupHeartbeatResponse) or call.client_id == "operator":
             return
-        assert isinstance(request, ConsumerGroupHeartbeatRequest)
+        assert isinstance(request, m.ConsumerGroupHeartbeatRequest)
         key = request.group_id, response.member_id or request.member_id
         is_member = key[1] in self.facts.members.get(request.group_id, {})
         unheard = self._unheard.get(key, 0)
@@ -165,19 +148,19 @@ class Removal(ConsumerChecker):  # GN-15 … GN-17, GM-06, GM-09, GM-10
 
     def on_record(self, record: Record, cause: Call | TimerKey | None) -> None:
         match record.key:
-            case ConsumerGroupMemberMetadataKey(group_id=group_id, member_id=member_id):
+            case m.ConsumerGroupMemberMetadataKey(group_id=group_id, member_id=member_id):
                 if isinstance(record, Entry):
                     self._note_member(group_id, member_id)
                 else:
                     self._members.pop((group_id, member_id), None)
-            case ConsumerGroupCurrentMemberAssignmentKey(group_id=group_id, member_id=member_id):
+            case m.ConsumerGroupCurrentMemberAssignmentKey(group_id=group_id, member_id=member_id):
                 if not isinstance(record, Entry) and (group_id, member_id) in self._members:
                     trouble = self._trouble(group_id, member_id, cause)
                     if trouble is not None:
                         self._gone.append((group_id, member_id, trouble))
-            case GroupMetadataKey(group=group_id):
+            case m.GroupMetadataKey(group=group_id):
                 if isinstance(record, Entry):
-                    assert isinstance(record.value, GroupMetadataValue)
+                    assert isinstance(record.value, m.GroupMetadataValue)
                     stay = {member.member_id for member in record.value.members}
                     self._gone = [one for one in self._gone if one[0] != group_id or one[1] not in stay]
 
@@ -222,14 +205,14 @@ class Removal(ConsumerChecker):  # GN-15 … GN-17, GM-06, GM-09, GM-10
 
     def _may_remove(self, group_id: str, member_id: str, request: Message) -> bool:
         instance_id = self._instance(group_id, member_id)
-        if isinstance(request, ConsumerGroupHeartbeatRequest):
+        if isinstance(request, m.ConsumerGroupHeartbeatRequest):
             if request.member_epoch == -1:
                 return request.member_id == member_id
             is_away = self._members[group_id, member_id].is_away
             return request.member_epoch == 0 and request.instance_id == instance_id is not None and is_away
-        if isinstance(request, JoinGroupRequest):
+        if isinstance(request, m.JoinGroupRequest):
             return request.group_instance_id is not None and request.group_instance_id == instance_id
-        if isinstance(request, LeaveGroupRequest):
+        if isinstance(request, m.LeaveGroupRequest):
             named = {one.member_id for one in request.members if one.group_instance_id is None}
             instances = {one.group_instance_id for one in request.members if one.group_instance_id is not None}
             return member_id in named or instance_id in instances
@@ -246,24 +229,24 @@ class Removal(ConsumerChecker):  # GN-15 … GN-17, GM-06, GM-09, GM-10
         self._judge()
         now_ms, request = self.facts.now_ms, call.request
         match response:
-            case ConsumerGroupHeartbeatResponse(error_code=0):
-                assert isinstance(request, ConsumerGroupHeartbeatRequest)
+            case m.ConsumerGroupHeartbeatResponse(error_code=0):
+                assert isinstance(request, m.ConsumerGroupHeartbeatRequest)
                 known = self._members.get((request.group_id, response.member_id or ""))
                 if known is not None:
                     known.is_away = response.member_epoch == -2
                     if response.member_epoch >= 0:
                         known.heard_ms = now_ms
-            case JoinGroupResponse(error_code=0):
-                assert isinstance(request, JoinGroupRequest)
+            case m.JoinGroupResponse(error_code=0):
+                assert isinstance(request, m.JoinGroupRequest)
                 known = self._members.get((request.group_id, response.member_id))
                 if known is not None:
                     known.heard_ms = known.must_sync_since = now_ms
                     known.must_rejoin_since = None
-            case SyncGroupResponse():
-                assert isinstance(request, SyncGroupRequest)
+            case m.SyncGroupResponse():
+                assert isinstance(request, m.SyncGroupRequest)
                 self._note_classic(request.group_id, request.member_id, response.error_code, has_synced=True)
-            case HeartbeatResponse():
-                assert isinstance(request, HeartbeatRequest)
+            case m.HeartbeatResponse():
+                assert isinstance(request, m.HeartbeatRequest)
                 self._note_classic(request.group_id, request.member_id, response.error_code, has_synced=False)
 
     def _note_classic(self, group_id: str, member_id: str, error_code: int, *, has_synced: bool) -> None:

@@ -9,13 +9,8 @@ from tests.simulation.observation import Checker, Facts
 
 from groupkeeper.coordinator.kernel.result import Call, Record
 from groupkeeper.coordinator.kernel.topics_image import TopicShape, TopicsImage
+from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.consumer_protocol import decode_assignment
-from groupkeeper.protocol.messages.consumer_group_member_metadata_key import ConsumerGroupMemberMetadataKey
-from groupkeeper.protocol.messages.consumer_group_member_metadata_value import ConsumerGroupMemberMetadataValue
-from groupkeeper.protocol.messages.consumer_group_metadata_key import ConsumerGroupMetadataKey
-from groupkeeper.protocol.messages.consumer_group_metadata_value import ConsumerGroupMetadataValue
-from groupkeeper.protocol.messages.group_metadata_key import GroupMetadataKey
-from groupkeeper.protocol.messages.group_metadata_value import GroupMetadataValue
 from groupkeeper.protocol.offsets_topic import Entry
 from groupkeeper.protocol.primitives import Message
 
@@ -36,7 +31,7 @@ class ConsumerFacts(Facts):
     """
 
     topics: TopicsImage = field(default_factory=TopicsImage)
-    members: dict[str, dict[str, ConsumerGroupMemberMetadataValue]] = field(default_factory=dict)
+    members: dict[str, dict[str, m.ConsumerGroupMemberMetadataValue]] = field(default_factory=dict)
     is_consumer: set[str] = field(default_factory=set)
     inherited: dict[str, dict[str, set[tuple[str, int]]]] = field(default_factory=dict)
     upgrades: int = 0
@@ -48,16 +43,16 @@ class ConsumerFacts(Facts):
 
     def note(self, record: Record) -> None:
         key = record.key
-        if isinstance(key, ConsumerGroupMemberMetadataKey):
+        if isinstance(key, m.ConsumerGroupMemberMetadataKey):
             members = self.members.setdefault(key.group_id, {})
             members.pop(key.member_id, None)
             if isinstance(record, Entry):
-                assert isinstance(record.value, ConsumerGroupMemberMetadataValue)
+                assert isinstance(record.value, m.ConsumerGroupMemberMetadataValue)
                 members[key.member_id] = record.value
                 self.is_consumer.add(key.group_id)
-        elif isinstance(key, ConsumerGroupMetadataKey):
+        elif isinstance(key, m.ConsumerGroupMetadataKey):
             if isinstance(record, Entry):
-                assert isinstance(record.value, ConsumerGroupMetadataValue)
+                assert isinstance(record.value, m.ConsumerGroupMetadataValue)
                 self.is_consumer.add(key.group_id)
                 epoch = self._upgraded_at.setdefault(key.group_id, record.value.epoch)
                 if record.value.metadata_hash or record.value.epoch != epoch:
@@ -70,7 +65,7 @@ class ConsumerFacts(Facts):
             Facts.note(self, record)
 
     def _note_migration(self, record: Record) -> None:
-        if not isinstance(record.key, GroupMetadataKey):
+        if not isinstance(record.key, m.GroupMetadataKey):
             return
         group_id = record.key.group
         before = self.group_values.get(group_id)
@@ -82,7 +77,7 @@ class ConsumerFacts(Facts):
                 self._upgraded_at.pop(group_id, None)
                 self.inherited[group_id] = {one.member_id: _assigned(one.assignment) for one in before.members}
         elif before is None:
-            assert isinstance(record.value, GroupMetadataValue)
+            assert isinstance(record.value, m.GroupMetadataValue)
             if record.value.members and record.value.generation > 1:
                 self.downgrades += 1
                 self.rebalances_due.add(group_id)

@@ -8,6 +8,7 @@ from tests.simulation.classic.consumer import Character, Consumer, Phase, assign
 from tests.simulation.consumer.world import ConsumerWorld
 
 from groupkeeper.coordinator.kernel.topics_image import TopicShape
+from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.consumer_protocol import (
     ConsumerProtocolSubscription,
     decode_subscription,
@@ -15,8 +16,6 @@ from groupkeeper.protocol.consumer_protocol import (
 )
 from groupkeeper.protocol.errors import NONE, IllegalGeneration, UnknownMemberId
 from groupkeeper.protocol.messages.consumer_protocol_subscription import TopicPartition
-from groupkeeper.protocol.messages.join_group_response import JoinGroupResponse
-from groupkeeper.protocol.messages.sync_group_response import SyncGroupResponse
 from groupkeeper.protocol.primitives import Message
 
 COOPERATIVE = "cooperative-sticky"
@@ -68,10 +67,10 @@ class MixedClassic(Consumer):
             super()._work()
 
     def _joined(self, response: Message | None) -> None:
-        if isinstance(response, JoinGroupResponse) and response.error_code == UnknownMemberId.code:
+        if isinstance(response, m.JoinGroupResponse) and response.error_code == UnknownMemberId.code:
             self._kept = self.owned = ()
         super()._joined(response)
-        if isinstance(response, JoinGroupResponse) and not response.error_code:
+        if isinstance(response, m.JoinGroupResponse) and not response.error_code:
             is_leader = response.leader == response.member_id
             self._planned_for = self.world.facts.topics.topics if is_leader else None
 
@@ -85,7 +84,7 @@ class MixedClassic(Consumer):
             said = ConsumerProtocolSubscription(topics=self.topics, owned_partitions=owned)
         return encode_subscription(said, self._version)
 
-    def _plan(self, joined: JoinGroupResponse) -> dict[str, list[tuple[str, int]]]:
+    def _plan(self, joined: m.JoinGroupResponse) -> dict[str, list[tuple[str, int]]]:
         said = {member.member_id: decode_subscription(member.metadata) for member in joined.members}
         counts = {name: shape.partition_count for name, shape in self.world.facts.topics.topics.items()}
         planned = assign({one: list(what.topics) for one, what in said.items()}, joined.protocol_name or "", counts)
@@ -102,7 +101,7 @@ class MixedClassic(Consumer):
     def _synced(self, response: Message | None) -> None:
         before = set(self._kept)
         super()._synced(response)
-        if isinstance(response, SyncGroupResponse) and response.error_code == NONE and self.phase is Phase.WORKING:
+        if isinstance(response, m.SyncGroupResponse) and response.error_code == NONE and self.phase is Phase.WORKING:
             self._kept = self.owned
             if self._is_cooperative and before - set(self._kept):
                 # What it had to give back goes to others once it has said so.

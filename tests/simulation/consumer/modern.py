@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from tests.simulation.consumer.world import ConsumerWorld
 
+from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.errors import (
     FencedInstanceId,
     FencedMemberEpoch,
@@ -15,16 +16,8 @@ from groupkeeper.protocol.errors import (
     UnknownMemberId,
     UnreleasedInstanceId,
 )
-from groupkeeper.protocol.messages.consumer_group_heartbeat_request import (
-    ConsumerGroupHeartbeatRequest,
-    TopicPartitions,
-)
-from groupkeeper.protocol.messages.consumer_group_heartbeat_response import Assignment, ConsumerGroupHeartbeatResponse
-from groupkeeper.protocol.messages.offset_commit_request import (
-    OffsetCommitRequest,
-    OffsetCommitRequestPartition,
-    OffsetCommitRequestTopic,
-)
+from groupkeeper.protocol.messages.consumer_group_heartbeat_request import TopicPartitions
+from groupkeeper.protocol.messages.consumer_group_heartbeat_response import Assignment
 from groupkeeper.protocol.primitives import ZERO_UUID, Message
 
 REQUEST_TIMEOUT_MS = 5_000
@@ -103,7 +96,7 @@ class Modern:
     def leave(self, *, for_good: bool) -> None:
         """Stops and says so; a static member may come back."""
         epoch = -1 if for_good or self.configured.instance_id is None else -2
-        request = ConsumerGroupHeartbeatRequest(
+        request = m.ConsumerGroupHeartbeatRequest(
             self.configured.group_id, self.member_id, epoch, self.configured.instance_id
         )
         has_joined = self.epoch > 0
@@ -152,7 +145,7 @@ class Modern:
         is_full = self._needs_full or self._said is None or self.epoch == 0
         has_other_topics = is_full or self._said is None or self._said[0] != self.subscription
         has_moved = is_full or self._said is None or self._said[1] != owned
-        request = ConsumerGroupHeartbeatRequest(
+        request = m.ConsumerGroupHeartbeatRequest(
             configured.group_id,
             self.member_id,
             self.epoch,
@@ -171,7 +164,7 @@ class Modern:
         if response is None:
             self._try_again(BACKOFF_MS)
             return
-        assert isinstance(response, ConsumerGroupHeartbeatResponse)
+        assert isinstance(response, m.ConsumerGroupHeartbeatResponse)
         match response.error_code:
             case 0:
                 self.member_id, self.epoch = response.member_id or self.member_id, response.member_epoch
@@ -230,17 +223,17 @@ class Modern:
             return
         random = self.world.random
         with_id = random.random() < 0.5
-        topics: dict[bytes, list[OffsetCommitRequestPartition]] = {}
+        topics: dict[bytes, list[m.OffsetCommitRequestPartition]] = {}
         for topic_id, partition in random.sample(mine, random.randint(1, len(mine))):
             self._position += 1
-            topics.setdefault(topic_id, []).append(OffsetCommitRequestPartition(partition, self._position))
-        request = OffsetCommitRequest(
+            topics.setdefault(topic_id, []).append(m.OffsetCommitRequestPartition(partition, self._position))
+        request = m.OffsetCommitRequest(
             self.configured.group_id,
             self.epoch,
             self.member_id,
             self.configured.instance_id,
             topics=[
-                OffsetCommitRequestTopic(names[topic_id], topic_id if with_id else ZERO_UUID, partitions)
+                m.OffsetCommitRequestTopic(names[topic_id], topic_id if with_id else ZERO_UUID, partitions)
                 for topic_id, partitions in topics.items()
             ],
         )

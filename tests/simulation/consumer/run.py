@@ -22,12 +22,7 @@ from tests.simulation.minimal import smallest
 from tests.simulation.observation import Checker, Facts, Violation
 
 from groupkeeper.coordinator.kernel.result import Record
-from groupkeeper.protocol.messages.consumer_group_describe_request import ConsumerGroupDescribeRequest
-from groupkeeper.protocol.messages.consumer_group_describe_response import ConsumerGroupDescribeResponse
-from groupkeeper.protocol.messages.consumer_group_regular_expression_key import ConsumerGroupRegularExpressionKey
-from groupkeeper.protocol.messages.list_groups_request import ListGroupsRequest
-from groupkeeper.protocol.messages.list_groups_response import ListGroupsResponse
-from groupkeeper.protocol.messages.offset_commit_key import OffsetCommitKey
+from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.offsets_topic import UnknownRecord, decode_record
 
 CALM_MS = 150_000
@@ -35,7 +30,7 @@ CALM_MS = 150_000
 LOOK_MS = 5_000
 QUIET_MS = 20_000
 BROKEN = (AssertionError, AttributeError, LookupError, TypeError, ValueError)
-UNIMPORTANT = (OffsetCommitKey, ConsumerGroupRegularExpressionKey)
+UNIMPORTANT = (m.OffsetCommitKey, m.ConsumerGroupRegularExpressionKey)
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,8 +149,8 @@ class Run:
         return self._trouble_described(group_id, at_work)
 
     def _trouble_described(self, group_id: str, at_work: Sequence[Person]) -> str:
-        described = self.world.ask_now(ConsumerGroupDescribeRequest([group_id]), 1)
-        assert isinstance(described, ConsumerGroupDescribeResponse)
+        described = self.world.ask_now(m.ConsumerGroupDescribeRequest([group_id]), 1)
+        assert isinstance(described, m.ConsumerGroupDescribeResponse)
         group = described.groups[0]
         if group.error_code:
             if any(isinstance(one.client, Modern) for one in at_work):
@@ -217,8 +212,8 @@ class Run:
             person.client.crash()
         world.advance_to(world.now_ms + CALM_MS)
         self.society.look()
-        listed = world.ask_now(ListGroupsRequest(), 5)
-        assert isinstance(listed, ListGroupsResponse)
+        listed = world.ask_now(m.ListGroupsRequest(), 5)
+        assert isinstance(listed, m.ListGroupsResponse)
         busy = [group for group in listed.groups if group.group_state != "Empty"]
         if busy:
             raise Violation("Liveness", busy[0].group_id, f"all members are gone, and {busy}")

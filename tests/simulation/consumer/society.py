@@ -13,22 +13,7 @@ from tests.simulation.consumer.modern import Configured, Modern, Subscription
 from tests.simulation.consumer.plan import NAMES, REGEXES
 from tests.simulation.consumer.world import ConsumerWorld
 
-from groupkeeper.protocol.messages.consumer_group_describe_request import ConsumerGroupDescribeRequest
-from groupkeeper.protocol.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
-from groupkeeper.protocol.messages.delete_groups_request import DeleteGroupsRequest
-from groupkeeper.protocol.messages.leave_group_request import LeaveGroupRequest, MemberIdentity
-from groupkeeper.protocol.messages.list_groups_request import ListGroupsRequest
-from groupkeeper.protocol.messages.offset_commit_request import (
-    OffsetCommitRequest,
-    OffsetCommitRequestPartition,
-    OffsetCommitRequestTopic,
-)
-from groupkeeper.protocol.messages.offset_delete_request import (
-    OffsetDeleteRequest,
-    OffsetDeleteRequestPartition,
-    OffsetDeleteRequestTopic,
-)
-from groupkeeper.protocol.messages.offset_fetch_request import OffsetFetchRequest, OffsetFetchRequestGroup
+from groupkeeper.protocol import messages as m
 
 FATE_MS = 4_000
 LATER_TOPICS = ("u1", "u2")
@@ -155,8 +140,8 @@ class ConsumerSociety:
                 continue
             if client.character.instance_id is not None:
                 client.crash()
-                identity = MemberIdentity("", client.character.instance_id)
-                self.world.ask_now(LeaveGroupRequest(person.group_id, members=[identity]), 5)
+                identity = m.MemberIdentity("", client.character.instance_id)
+                self.world.ask_now(m.LeaveGroupRequest(person.group_id, members=[identity]), 5)
             elif client.is_running and person.group_id in self.world.facts.rebalances_lost:
                 client.leave()
 
@@ -178,10 +163,10 @@ class ConsumerSociety:
 
     def look(self) -> None:
         """Asks what can be asked."""
-        requests = [OffsetFetchRequestGroup(group_id, topics=None) for group_id in self.groups]
-        self.world.ask_now(OffsetFetchRequest(groups=requests), 9)
-        self.world.ask_now(ConsumerGroupDescribeRequest(list(self.groups)), 1)
-        self.world.ask_now(ListGroupsRequest(), 5)
+        requests = [m.OffsetFetchRequestGroup(group_id, topics=None) for group_id in self.groups]
+        self.world.ask_now(m.OffsetFetchRequest(groups=requests), 9)
+        self.world.ask_now(m.ConsumerGroupDescribeRequest(list(self.groups)), 1)
+        self.world.ask_now(m.ListGroupsRequest(), 5)
 
     def _reshape(self) -> None:
         world, random = self.world, self.world.random
@@ -202,24 +187,24 @@ class ConsumerSociety:
         """A commit without membership, which only an empty group takes."""
         random, topics = self.world.random, self.world.facts.topics.topics
         if topics:
-            partitions = [OffsetCommitRequestPartition(0, random.randint(0, 1_000))]
-            commit = OffsetCommitRequestTopic(random.choice(sorted(topics)), partitions=partitions)
-            self.world.ask_now(OffsetCommitRequest(self._any_group(), topics=[commit]), 9)
+            partitions = [m.OffsetCommitRequestPartition(0, random.randint(0, 1_000))]
+            commit = m.OffsetCommitRequestTopic(random.choice(sorted(topics)), partitions=partitions)
+            self.world.ask_now(m.OffsetCommitRequest(self._any_group(), topics=[commit]), 9)
 
     def _delete_offsets(self) -> None:
         topics = [
-            OffsetDeleteRequestTopic(name, [OffsetDeleteRequestPartition(number) for number in range(4)])
+            m.OffsetDeleteRequestTopic(name, [m.OffsetDeleteRequestPartition(number) for number in range(4)])
             for name in self.world.random.sample(("t1", "t2", "t3"), 2)
         ]
-        self.world.ask_now(OffsetDeleteRequest(self._any_group(), topics), 0)
+        self.world.ask_now(m.OffsetDeleteRequest(self._any_group(), topics), 0)
 
     def _delete_group(self) -> None:
-        self.world.ask_now(DeleteGroupsRequest([self._any_group()]), 2)
+        self.world.ask_now(m.DeleteGroupsRequest([self._any_group()]), 2)
 
     def _remove_static_member(self) -> None:
         configured = self.world.random.choice(self.people).modern.configured
         if configured.instance_id is not None:
-            request = LeaveGroupRequest(configured.group_id, members=[MemberIdentity("", configured.instance_id)])
+            request = m.LeaveGroupRequest(configured.group_id, members=[m.MemberIdentity("", configured.instance_id)])
             self.world.ask_now(request, 5)
 
     def _intrude(self) -> None:
@@ -229,12 +214,12 @@ class ConsumerSociety:
         member_id = person.modern.member_id or "stranger"
         if random.random() < 0.6 and topics:
             name = random.choice(sorted(topics))
-            partition = OffsetCommitRequestPartition(random.randrange(topics[name].partition_count), 5)
-            commit = OffsetCommitRequestTopic(name, partitions=[partition])
+            partition = m.OffsetCommitRequestPartition(random.randrange(topics[name].partition_count), 5)
+            commit = m.OffsetCommitRequestTopic(name, partitions=[partition])
             epoch = max(person.modern.epoch - random.choice((0, 1, 1, 2)), 0)
-            world.ask_now(OffsetCommitRequest(person.group_id, epoch, member_id, topics=[commit]), 9)
+            world.ask_now(m.OffsetCommitRequest(person.group_id, epoch, member_id, topics=[commit]), 9)
         else:
             epoch = 1_000_000 if random.random() < 0.5 else 2
             member_id = member_id if epoch > 2 else "stranger"
-            request = ConsumerGroupHeartbeatRequest(person.group_id, member_id, epoch, topic_partitions=[])
+            request = m.ConsumerGroupHeartbeatRequest(person.group_id, member_id, epoch, topic_partitions=[])
             world.ask_now(request, 1)

@@ -11,28 +11,12 @@ from groupkeeper.coordinator.consumer import records as consumer_records
 from groupkeeper.coordinator.consumer.group import ConsumerMember
 from groupkeeper.coordinator.kernel.result import Call
 from groupkeeper.coordinator.kernel.topics_image import TopicShape
+from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.consumer_protocol import encode_assignment
 from groupkeeper.protocol.errors import NONE, NotCoordinator
-from groupkeeper.protocol.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
 from groupkeeper.protocol.messages.consumer_group_heartbeat_request import TopicPartitions as Reported
-from groupkeeper.protocol.messages.consumer_group_heartbeat_response import (
-    Assignment,
-    ConsumerGroupHeartbeatResponse,
-    TopicPartitions,
-)
-from groupkeeper.protocol.messages.consumer_protocol_assignment import ConsumerProtocolAssignment, TopicPartition
-from groupkeeper.protocol.messages.group_metadata_key import GroupMetadataKey
-from groupkeeper.protocol.messages.group_metadata_value import GroupMetadataValue, MemberMetadata
-from groupkeeper.protocol.messages.offset_commit_request import (
-    OffsetCommitRequest,
-    OffsetCommitRequestPartition,
-    OffsetCommitRequestTopic,
-)
-from groupkeeper.protocol.messages.offset_commit_response import (
-    OffsetCommitResponse,
-    OffsetCommitResponsePartition,
-    OffsetCommitResponseTopic,
-)
+from groupkeeper.protocol.messages.consumer_group_heartbeat_response import Assignment, TopicPartitions
+from groupkeeper.protocol.messages.consumer_protocol_assignment import TopicPartition
 from groupkeeper.protocol.offsets_topic import Entry, Tombstone
 from groupkeeper.protocol.primitives import Message
 
@@ -59,17 +43,17 @@ class Door:
         said = None if owns is None else [Reported(TOPIC_ID, owns)] if owns else []
         assignment = None if told is None else Assignment([TopicPartitions(TOPIC_ID, told)] if told else [])
         self._pass(
-            ConsumerGroupHeartbeatRequest("g", who, epoch, topic_partitions=said),
-            ConsumerGroupHeartbeatResponse(
+            m.ConsumerGroupHeartbeatRequest("g", who, epoch, topic_partitions=said),
+            m.ConsumerGroupHeartbeatResponse(
                 error_code=error, member_id=who, member_epoch=epoch if error == NONE else 0, assignment=assignment
             ),
         )
 
     def commit(self, who: str, epoch: int, partition: int) -> None:
         """A commit that is accepted."""
-        topic = OffsetCommitRequestTopic("t", partitions=[OffsetCommitRequestPartition(partition, 5)])
-        answered = OffsetCommitResponseTopic("t", partitions=[OffsetCommitResponsePartition(partition)])
-        self._pass(OffsetCommitRequest("g", epoch, who, topics=[topic]), OffsetCommitResponse(topics=[answered]))
+        topic = m.OffsetCommitRequestTopic("t", partitions=[m.OffsetCommitRequestPartition(partition, 5)])
+        answered = m.OffsetCommitResponseTopic("t", partitions=[m.OffsetCommitResponsePartition(partition)])
+        self._pass(m.OffsetCommitRequest("g", epoch, who, topics=[topic]), m.OffsetCommitResponse(topics=[answered]))
 
     def _pass(self, request: Message, response: Message) -> None:
         call = Call(1, request, 1, "client")
@@ -126,10 +110,10 @@ def test_what_the_coordinator_could_not_hear_is_not_said(door: Door) -> None:  #
 
 
 def test_what_members_had_before_an_upgrade_is_theirs_until_the_epoch_rises(door: Door) -> None:  # GM-03
-    had = encode_assignment(ConsumerProtocolAssignment([TopicPartition("t", [0])]), 1)
-    classic = MemberMetadata("a", session_timeout=1, subscription=b"", assignment=had)
-    door.facts.note(Entry(GroupMetadataKey("g"), GroupMetadataValue("consumer", 3, members=[classic])))
-    door.facts.note(Tombstone(GroupMetadataKey("g")))
+    had = encode_assignment(m.ConsumerProtocolAssignment([TopicPartition("t", [0])]), 1)
+    classic = m.MemberMetadata("a", session_timeout=1, subscription=b"", assignment=had)
+    door.facts.note(Entry(m.GroupMetadataKey("g"), m.GroupMetadataValue("consumer", 3, members=[classic])))
+    door.facts.note(Tombstone(m.GroupMetadataKey("g")))
     for member_id in "ab":
         door.facts.note(consumer_records.member_record("g", ConsumerMember(member_id, subscribed_topic_names=("u",))))
     door.facts.note(consumer_records.epoch_record("g", 4, 0))

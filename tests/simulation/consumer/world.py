@@ -10,8 +10,7 @@ from tests.simulation.consumer.plan import FIRST_TOPICS, ConsumerPlan
 
 from groupkeeper.coordinator.kernel.result import Call, RegexLookup
 from groupkeeper.coordinator.kernel.topics_image import TopicShape
-from groupkeeper.protocol.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
-from groupkeeper.protocol.messages.offset_commit_request import OffsetCommitRequest
+from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.primitives import ZERO_UUID, Message
 
 MOST_PARTITIONS = 8
@@ -81,7 +80,7 @@ class ConsumerWorld(World):
         if self.chance(self.plan.lost):
             self.at(self._until_noticed_ms(), partial(on_answer, None))
             return
-        is_repeatable = not isinstance(request, ConsumerGroupHeartbeatRequest) or request.rebalance_timeout_ms != -1
+        is_repeatable = not isinstance(request, m.ConsumerGroupHeartbeatRequest) or request.rebalance_timeout_ms != -1
         attempts = (_nobody, on_answer) if is_repeatable and self.chance(self.plan.doubled) else (on_answer,)
         for listener in attempts:
             arrival_ms = max(self.now_ms + self.random.randint(1, 30), self._last_arrival_ms.get(sender, 0))
@@ -93,7 +92,7 @@ class ConsumerWorld(World):
         return self.random.choice((40, TIMED_OUT_MS))
 
     def _ask(self, sender: str, request: Message, version: int, on_answer: OnAnswer) -> None:
-        if isinstance(request, OffsetCommitRequest) and not self._knows_topics(request):
+        if isinstance(request, m.OffsetCommitRequest) and not self._knows_topics(request):
             # The broker refuses what it can't resolve.
             on_answer(None)
             return
@@ -103,7 +102,7 @@ class ConsumerWorld(World):
             self.at(self.random.choice((0, 5, 300, 3_000)), partial(self._resolve, lookup))
         self._lookup_count = len(self.shell.lookups)
 
-    def _knows_topics(self, request: OffsetCommitRequest) -> bool:
+    def _knows_topics(self, request: m.OffsetCommitRequest) -> bool:
         topics = self.facts.topics.topics
         return all(
             one.name in topics and one.topic_id in (ZERO_UUID, topics[one.name].topic_id) for one in request.topics

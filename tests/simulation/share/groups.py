@@ -22,6 +22,7 @@ from groupkeeper.coordinator.kernel.topics_image import TopicShape, TopicsImage
 from groupkeeper.coordinator.share.group import ShareGroup
 from groupkeeper.coordinator.share.work import DeleteShares, InitializeShares
 from groupkeeper.coordinator.share_state.state import SharePartitionKey
+from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.errors import (
     CoordinatorNotAvailable,
     FencedMemberEpoch,
@@ -30,23 +31,7 @@ from groupkeeper.protocol.errors import (
     NonEmptyGroup,
     UnknownMemberId,
 )
-from groupkeeper.protocol.messages.alter_share_group_offsets_request import (
-    AlterShareGroupOffsetsRequest,
-    AlterShareGroupOffsetsRequestPartition,
-    AlterShareGroupOffsetsRequestTopic,
-)
-from groupkeeper.protocol.messages.alter_share_group_offsets_response import AlterShareGroupOffsetsResponse
-from groupkeeper.protocol.messages.delete_groups_request import DeleteGroupsRequest
-from groupkeeper.protocol.messages.delete_groups_response import DeleteGroupsResponse
-from groupkeeper.protocol.messages.delete_share_group_offsets_request import (
-    DeleteShareGroupOffsetsRequest,
-    DeleteShareGroupOffsetsRequestTopic,
-)
-from groupkeeper.protocol.messages.delete_share_group_offsets_response import DeleteShareGroupOffsetsResponse
-from groupkeeper.protocol.messages.share_group_describe_request import ShareGroupDescribeRequest
-from groupkeeper.protocol.messages.share_group_describe_response import DescribedGroup, ShareGroupDescribeResponse
-from groupkeeper.protocol.messages.share_group_heartbeat_request import ShareGroupHeartbeatRequest
-from groupkeeper.protocol.messages.share_group_heartbeat_response import ShareGroupHeartbeatResponse
+from groupkeeper.protocol.messages.share_group_describe_response import DescribedGroup
 from groupkeeper.protocol.primitives import Message
 
 GROUPS = ("g", "g-a")
@@ -122,7 +107,7 @@ class Member:
         if world.events.chance(plan.crash):
             self._rise_as_another()
         elif world.events.chance(plan.leave):
-            self._send(ShareGroupHeartbeatRequest(self.group_id, self.member_id, LEAVE), lambda _: None)
+            self._send(m.ShareGroupHeartbeatRequest(self.group_id, self.member_id, LEAVE), lambda _: None)
             self._rise_as_another()
         else:
             if world.events.chance(plan.resubscribe):
@@ -141,12 +126,12 @@ class Member:
         self._awaited += 1
         self._is_doubled = False
         names = list(self.names) if self._says_names else None
-        request = ShareGroupHeartbeatRequest(self.group_id, self.member_id, self.epoch, None, names)
+        request = m.ShareGroupHeartbeatRequest(self.group_id, self.member_id, self.epoch, None, names)
         # Until the answer is there nothing is known to have arrived.
         self._says_names = True
         self._send(request, partial(self._hear, self.lives, self._awaited))
 
-    def _send(self, request: ShareGroupHeartbeatRequest, on_answer: Callable[[Message], None]) -> None:
+    def _send(self, request: m.ShareGroupHeartbeatRequest, on_answer: Callable[[Message], None]) -> None:
         events, plan = self.world.events, self.world.plan
         if events.chance(plan.lost):
             return
@@ -156,7 +141,7 @@ class Member:
             events.at(events.random.randint(1, SLOWEST_MS), partial(self.world.ask, request, on_answer))
 
     def _hear(self, life: int, number: int, response: Message) -> None:
-        assert isinstance(response, ShareGroupHeartbeatResponse)
+        assert isinstance(response, m.ShareGroupHeartbeatResponse)
         if life != self.lives or number != self._awaited or self.world.events.chance(self.world.plan.lost):
             return
         if response.error_code in (FencedMemberEpoch.code, UnknownMemberId.code, GroupIdNotFound.code):
@@ -220,7 +205,7 @@ class World:
     def ask(self, request: Message, on_answer: Callable[[Message], None]) -> None:
         self.shell.advance_to(self.events.now_ms)
         self._call_count += 1
-        version = {AlterShareGroupOffsetsRequest: 0, DeleteShareGroupOffsetsRequest: 0, DeleteGroupsRequest: 2}
+        version = {m.AlterShareGroupOffsetsRequest: 0, m.DeleteShareGroupOffsetsRequest: 0, m.DeleteGroupsRequest: 2}
         call = Call(self._call_count, request, version.get(type(request), 1), "client", "/127.0.0.1")
         self._calls[call.call_id] = (call, on_answer)
         work_before = len(self.shell.share_work)
@@ -235,8 +220,8 @@ class World:
 
     def _answered(self, call_id: int, response: Message) -> None:
         call, on_answer = self._calls.pop(call_id)
-        if isinstance(call.request, ShareGroupHeartbeatRequest):
-            assert isinstance(response, ShareGroupHeartbeatResponse)
+        if isinstance(call.request, m.ShareGroupHeartbeatRequest):
+            assert isinstance(response, m.ShareGroupHeartbeatResponse)
             self._check_heartbeat(call.request, response)
             self.events.at(self.events.random.randint(1, SLOWEST_MS), partial(on_answer, response))
         else:
@@ -284,7 +269,7 @@ class World:
 
     # --- what members are told
 
-    def _check_heartbeat(self, request: ShareGroupHeartbeatRequest, response: ShareGroupHeartbeatResponse) -> None:
+    def _check_heartbeat(self, request: m.ShareGroupHeartbeatRequest, response: m.ShareGroupHeartbeatResponse) -> None:
         key, now_ms, seats = (request.group_id, request.member_id), self.events.now_ms, self.truth.seats
         self.events.note(f"{key} {request.member_epoch} {request.subscribed_topic_names}: {response}")
         seat = seats.get(key)
@@ -321,7 +306,7 @@ class World:
     _is_working = False
 
     def _sit(
-        self, key: tuple[str, str], request: ShareGroupHeartbeatRequest, response: ShareGroupHeartbeatResponse
+        self, key: tuple[str, str], request: m.ShareGroupHeartbeatRequest, response: m.ShareGroupHeartbeatResponse
     ) -> None:
         seat = self.truth.seats.get(key)
         epoch = response.member_epoch
@@ -334,7 +319,7 @@ class World:
         if epoch > seat.epochs[0]:
             seat.epochs = (epoch, seat.epochs[0])
 
-    def _check_assignment(self, request: ShareGroupHeartbeatRequest, response: ShareGroupHeartbeatResponse) -> None:
+    def _check_assignment(self, request: m.ShareGroupHeartbeatRequest, response: m.ShareGroupHeartbeatResponse) -> None:
         self.seen += 1
         if response.assignment is None:
             return
@@ -434,11 +419,11 @@ class World:
         shape = self.topics.get(name)
         count = 1 if shape is None else shape.partition_count
         wanted = {index: random.randint(0, 100) for index in range(random.randint(1, count))}
-        parts = [AlterShareGroupOffsetsRequestPartition(index, offset) for index, offset in wanted.items()]
-        request = AlterShareGroupOffsetsRequest(group_id, [AlterShareGroupOffsetsRequestTopic(name, parts)])
+        parts = [m.AlterShareGroupOffsetsRequestPartition(index, offset) for index, offset in wanted.items()]
+        request = m.AlterShareGroupOffsetsRequest(group_id, [m.AlterShareGroupOffsetsRequestTopic(name, parts)])
 
         def told(response: Message) -> None:
-            assert isinstance(response, AlterShareGroupOffsetsResponse)
+            assert isinstance(response, m.AlterShareGroupOffsetsResponse)
             self.events.note(f"{request}: {response}")
             if response.error_code or shape is None:
                 return
@@ -458,10 +443,10 @@ class World:
     def _delete_offsets(self) -> None:
         random = self.events.random
         group_id, name = random.choice(GROUPS), random.choice(list(TOPICS))
-        request = DeleteShareGroupOffsetsRequest(group_id, [DeleteShareGroupOffsetsRequestTopic(name)])
+        request = m.DeleteShareGroupOffsetsRequest(group_id, [m.DeleteShareGroupOffsetsRequestTopic(name)])
 
         def told(response: Message) -> None:
-            assert isinstance(response, DeleteShareGroupOffsetsResponse)
+            assert isinstance(response, m.DeleteShareGroupOffsetsResponse)
             self.events.note(f"{request}: {response}")
             for topic in response.responses:
                 left = [key for key in self._stored(group_id) if key.topic_id == topic.topic_id]
@@ -485,10 +470,10 @@ class World:
     def _delete_group(self) -> None:
         group_id = self.events.random.choice(GROUPS)
         had_members = bool(self.described(group_id).members)
-        answers: list[DeleteGroupsResponse] = []
+        answers: list[m.DeleteGroupsResponse] = []
 
         def told(response: Message) -> None:
-            assert isinstance(response, DeleteGroupsResponse)
+            assert isinstance(response, m.DeleteGroupsResponse)
             answers.append(response)
             (result,) = response.results
             self.events.note(f"delete {group_id}: {result}")
@@ -500,7 +485,7 @@ class World:
                 self.events.fail("Offsets", f"{group_id} was deleted, and {self._stored(group_id)} are stored")
 
         self._let_go(group_id)
-        self.ask(DeleteGroupsRequest([group_id]), told)
+        self.ask(m.DeleteGroupsRequest([group_id]), told)
         if had_members and answers:
             self._is_refused(group_id, answers[0].results[0].error_code)
 
@@ -515,8 +500,8 @@ class World:
                 self.events.fail("Offsets", f"{group_id} {index} was altered to {offset}, and is {state}")
 
     def described(self, group_id: str) -> DescribedGroup:
-        result = self.shell.coordinator.handle(Call(-1, ShareGroupDescribeRequest([group_id]), 1), self.events.now_ms)
-        assert isinstance(result.response, ShareGroupDescribeResponse)
+        result = self.shell.coordinator.handle(Call(-1, m.ShareGroupDescribeRequest([group_id]), 1), self.events.now_ms)
+        assert isinstance(result.response, m.ShareGroupDescribeResponse)
         return result.response.groups[0]
 
     # --- the end
@@ -569,7 +554,7 @@ class World:
             described = self.described(group_id)
             if described.members:
                 self.events.fail("Departure", f"all are gone, and {described.members}")
-            answers = self.ask_now(DeleteGroupsRequest([group_id]))
+            answers = self.ask_now(m.DeleteGroupsRequest([group_id]))
             for _ in range(10_000):
                 if answers:
                     break

@@ -31,20 +31,8 @@ from groupkeeper.coordinator.share_partition.batch import AcknowledgeType
 from groupkeeper.coordinator.share_partition.partition import Acknowledgement
 from groupkeeper.coordinator.share_state.state import SharePartitionKey
 from groupkeeper.protocol import errors
+from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.errors import KafkaError
-from groupkeeper.protocol.messages.add_offsets_to_txn_request import AddOffsetsToTxnRequest
-from groupkeeper.protocol.messages.add_offsets_to_txn_response import AddOffsetsToTxnResponse
-from groupkeeper.protocol.messages.end_txn_request import EndTxnRequest
-from groupkeeper.protocol.messages.end_txn_response import EndTxnResponse
-from groupkeeper.protocol.messages.init_producer_id_request import InitProducerIdRequest
-from groupkeeper.protocol.messages.init_producer_id_response import InitProducerIdResponse
-from groupkeeper.protocol.messages.offset_fetch_request import OffsetFetchRequest, OffsetFetchRequestGroup
-from groupkeeper.protocol.messages.txn_offset_commit_request import (
-    TxnOffsetCommitRequest,
-    TxnOffsetCommitRequestPartition,
-    TxnOffsetCommitRequestTopic,
-)
-from groupkeeper.protocol.messages.txn_offset_commit_response import TxnOffsetCommitResponse
 from groupkeeper.protocol.record_batch import Record, write_batch
 
 RECORDS = 60
@@ -130,13 +118,13 @@ class Life:
         return code
 
     async def look(self, group_id: str) -> int:
-        request = OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id, topics=None)], require_stable=True)
+        request = m.OffsetFetchRequest(groups=[m.OffsetFetchRequestGroup(group_id, topics=None)], require_stable=True)
         (group,) = (await self.peer.ask(request, 9)).groups
         if group.error_code:
-            return group.error_code
+            return int(group.error_code)
         found = [one for topic in group.topics for one in topic.partitions]
         if found and found[0].error_code:
-            return found[0].error_code
+            return int(found[0].error_code)
         self.truth.offsets[group_id].check(group_id, found[0].committed_offset if found else -1)
         return errors.NONE
 
@@ -144,24 +132,24 @@ class Life:
         """One transaction of a producer that begins anew, with the error that ended it."""
         name, group_id = f"producer-{number}", f"transactional-{number}"
         offset, ask, records = self.truth.offsets[group_id], self.peer.ask, self.truth.records
-        begun = await ask(InitProducerIdRequest(name, 10_000, -1, -1), 4, InitProducerIdResponse)
+        begun = await ask(m.InitProducerIdRequest(name, 10_000, -1, -1), 4)
         if begun.error_code:
-            return begun.error_code
+            return int(begun.error_code)
         producer_id, epoch = begun.producer_id, begun.producer_epoch
         if self.truth.producer_ids.setdefault(producer_id, name) != name:
             raise Violation(f"two producers have the id {producer_id}")
         values, code = await records.produce_in(self.peer, name, producer_id, epoch)
         if code:
             return code
-        added = await ask(AddOffsetsToTxnRequest(name, producer_id, epoch, group_id), 3, AddOffsetsToTxnResponse)
+        added = await ask(m.AddOffsetsToTxnRequest(name, producer_id, epoch, group_id), 3)
         if added.error_code:
-            return added.error_code
+            return int(added.error_code)
         offset.last += 1
         topics = [
-            TxnOffsetCommitRequestTopic("t", partitions=[TxnOffsetCommitRequestPartition(0, offset.last, -1, "")])
+            m.TxnOffsetCommitRequestTopic("t", partitions=[m.TxnOffsetCommitRequestPartition(0, offset.last, -1, "")])
         ]
-        request = TxnOffsetCommitRequest(name, group_id, producer_id, epoch, topics=topics)
-        stored = (await ask(request, 3, TxnOffsetCommitResponse)).topics[0].partitions[0].error_code
+        request = m.TxnOffsetCommitRequest(name, group_id, producer_id, epoch, topics=topics)
+        stored: int = (await ask(request, 3)).topics[0].partitions[0].error_code
         if stored:
             return stored
         # When the power fails, the marker of the transaction before may be written again, behind these offsets.
@@ -171,7 +159,7 @@ class Life:
         is_commit = self.chance.random() < 0.7
         if is_commit:
             records.ending(values)
-        ended = (await ask(EndTxnRequest(name, producer_id, epoch, is_commit), 3, EndTxnResponse)).error_code
+        ended: int = (await ask(m.EndTxnRequest(name, producer_id, epoch, is_commit), 3)).error_code
         records.ended(values, ended, is_commit=is_commit, is_certain=ended != UNCERTAIN)
         if is_commit:
             offset.told(offset.last, ended)
@@ -180,7 +168,7 @@ class Life:
 
     async def identify(self) -> None:
         """A producer without transactions begins."""
-        begun = await self.peer.ask(InitProducerIdRequest(None, 10_000, -1, -1), 4)
+        begun = await self.peer.ask(m.InitProducerIdRequest(None, 10_000, -1, -1), 4)
         if not begun.error_code:
             _require(begun.producer_id not in self.truth.producer_ids, f"two producers have the id {begun.producer_id}")
             self.truth.producer_ids[begun.producer_id] = ""
@@ -299,7 +287,7 @@ class Life:
     async def begin_idle_producers(self) -> None:
         """Producers with more transactional ids than one batch holds tombstones of, which they never use."""
         for number in range(MANY):
-            request = InitProducerIdRequest(f"idle-{number}-{LONG}", 10_000, -1, -1)
+            request = m.InitProducerIdRequest(f"idle-{number}-{LONG}", 10_000, -1, -1)
             begun = await self.peer.ask(request, 4)
             _require(begun.error_code == errors.NONE, f"no producer can begin: error {begun.error_code}")
 
@@ -357,7 +345,7 @@ class Life:
             for shard in runtime.shards:
                 _require(shard.is_active, f"{shard.log!r} has no coordinator: {shard.failure}")
         for number in range(PRODUCERS):  # a transaction that a clock set back has kept open is aborted
-            await self.peer.ask(InitProducerIdRequest(f"producer-{number}", 10_000, -1, -1), 4)
+            await self.peer.ask(m.InitProducerIdRequest(f"producer-{number}", 10_000, -1, -1), 4)
         await asyncio.sleep(1)
         # The power may take the last of a transaction's log, and leave its offsets: it hangs, as in Apache Kafka.
         right = {errors.NONE, errors.UnstableOffsetCommit.code} if self.truth.power_failures else {errors.NONE}
@@ -409,7 +397,7 @@ class Life:
 
     async def _topics_of(self, group_id: str) -> set[str]:
         """Topics in which a group has committed offsets."""
-        request = OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id, topics=None)])
+        request = m.OffsetFetchRequest(groups=[m.OffsetFetchRequestGroup(group_id, topics=None)])
         (group,) = (await self.peer.ask(request, 8)).groups
         return {topic.name for topic in group.topics}
 

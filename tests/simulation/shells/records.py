@@ -7,14 +7,10 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from groupkeeper.protocol import errors
+from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.compression import CorruptRecord
-from groupkeeper.protocol.messages.add_partitions_to_txn_request import (
-    AddPartitionsToTxnRequest,
-    AddPartitionsToTxnTopic,
-)
-from groupkeeper.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
+from groupkeeper.protocol.messages.fetch_request import FetchPartition, FetchTopic
 from groupkeeper.protocol.messages.fetch_response import PartitionData
-from groupkeeper.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
 from groupkeeper.protocol.record_batch import Record, iter_headers, read_end_transaction, read_records, write_batch
 
 if TYPE_CHECKING:
@@ -96,8 +92,8 @@ class Records:
         """Records of a transaction that has just begun; returns them, hidden up to its end, and the error code."""
         values = self._new_values(2)
         self.hidden.update(values)
-        topics = [AddPartitionsToTxnTopic(TOPIC, [0])]
-        request = AddPartitionsToTxnRequest(
+        topics = [m.AddPartitionsToTxnTopic(TOPIC, [0])]
+        request = m.AddPartitionsToTxnRequest(
             v3_and_below_transactional_id=name,
             v3_and_below_producer_id=producer_id,
             v3_and_below_producer_epoch=epoch,
@@ -117,9 +113,9 @@ class Records:
         return values, await self._send(peer, name, values, batch)
 
     async def _send(self, peer: Peer, name: str | None, values: list[bytes], batch: bytes) -> int:
-        topics = [TopicProduceData(TOPIC, partition_data=[PartitionProduceData(0, batch)])]
-        answer = await peer.ask(ProduceRequest(name, -1, 1_000, topics), 10)
-        told = answer.responses[0].partition_responses[0]
+        topics = [m.TopicProduceData(TOPIC, partition_data=[m.PartitionProduceData(0, batch)])]
+        answer = await peer.ask(m.ProduceRequest(name, -1, 1_000, topics), 10)
+        told: m.PartitionProduceResponse = answer.responses[0].partition_responses[0]
         if told.error_code == errors.NONE and (name is None or not self._epochs_repeat):
             self.acknowledged.update(enumerate(values, told.base_offset))
         return told.error_code
@@ -173,7 +169,7 @@ class Records:
     async def _fetch(self, peer: Peer, isolation: int, position: int) -> tuple[int, int, list[tuple[int, bytes]]]:
         """The error code, the position behind what was read, and the records that a client hands on."""
         wanted = FetchTopic(TOPIC, partitions=[FetchPartition(0, -1, position, partition_max_bytes=_FETCHED_BYTES)])
-        request = FetchRequest(isolation_level=isolation, topics=[wanted])
+        request = m.FetchRequest(isolation_level=isolation, topics=[wanted])
         data = (await peer.ask(request, 11)).responses[0].partitions[0]
         if data.error_code:
             if data.error_code == errors.CorruptMessage.code and self._has_holes:

@@ -16,8 +16,7 @@ from groupkeeper.pipeline.decode.arrow import Origin, decode, places_of
 from groupkeeper.pipeline.decode.records import read_record_sets
 from groupkeeper.pipeline.kafka.instants import ClusterIdentity, Instant
 from groupkeeper.pipeline.tables import DECODED, FRESHNESS, LOG_OFFSETS, SHARE_OFFSETS, TOPICS, TRANSACTIONS
-from groupkeeper.protocol.messages.offset_commit_key import OffsetCommitKey
-from groupkeeper.protocol.messages.offset_commit_value import OffsetCommitValue
+from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.uuids import uuid_text
 
 __all__ = ["ASKED", "INSTANTS", "Cut", "answers", "cuts", "decoded", "histories", "instants"]
@@ -209,10 +208,10 @@ def _live() -> History:
     records = []
     for offset, (at_ms, group, topic, committed) in enumerate(sorted(commits, key=lambda one: one[0])):
         time_ms = INSTANTS[0] + at_ms
-        value = None if committed is None else OffsetCommitValue(committed, metadata="", commit_timestamp=time_ms)
+        value = None if committed is None else m.OffsetCommitValue(committed, metadata="", commit_timestamp=time_ms)
         if value is not None and topic == "again":
             value.topic_id = _ID_BYTES[at_ms > 0]
-        records.append(Logged(offset, time_ms, OffsetCommitKey(group, topic, 0), value, version=4))
+        records.append(Logged(offset, time_ms, m.OffsetCommitKey(group, topic, 0), value, version=4))
     return History("live", records, [], len(records))
 
 

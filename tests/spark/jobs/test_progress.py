@@ -23,8 +23,7 @@ from groupkeeper.broker import Broker
 from groupkeeper.cli.pipeline.family import stage_of
 from groupkeeper.cli.pipeline.watch import Screen, Stage
 from groupkeeper.pipeline.jobs.snapshot import snapshot
-from groupkeeper.protocol.messages.offset_commit_key import OffsetCommitKey
-from groupkeeper.protocol.messages.offset_commit_value import OffsetCommitValue
+from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.offsets_topic import Entry, encode_record
 from groupkeeper.protocol.record_batch import Record, write_batch
 from groupkeeper.testing.background import BackgroundBroker
@@ -79,8 +78,8 @@ def write_commits(directory: Path, records: int) -> None:
             for number in range(records // PER_BATCH):
                 group_id = f"group-{number % 8}"
                 commits = [
-                    Record(*encode_record(Entry(OffsetCommitKey(group_id, "orders", each % 9), value)), (), now_ms)
-                    for each, value in enumerate([OffsetCommitValue(number, 3, "", now_ms)] * PER_BATCH)
+                    Record(*encode_record(Entry(m.OffsetCommitKey(group_id, "orders", each % 9), value)), (), now_ms)
+                    for each, value in enumerate([m.OffsetCommitValue(number, 3, "", now_ms)] * PER_BATCH)
                 ]
                 broker.groups.log_of(group_id).append(write_batch(commits), now_ms)
 

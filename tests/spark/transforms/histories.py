@@ -12,14 +12,10 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from groupkeeper.pipeline.decode.batches import AbortedRange, RecordSet
+from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.codec import encode
 from groupkeeper.protocol.consumer_protocol import encode_assignment, encode_subscription
 from groupkeeper.protocol.messages import consumer_protocol_assignment as assignments
-from groupkeeper.protocol.messages.consumer_protocol_subscription import ConsumerProtocolSubscription
-from groupkeeper.protocol.messages.group_metadata_key import GroupMetadataKey
-from groupkeeper.protocol.messages.group_metadata_value import GroupMetadataValue, MemberMetadata
-from groupkeeper.protocol.messages.offset_commit_key import OffsetCommitKey
-from groupkeeper.protocol.messages.offset_commit_value import OffsetCommitValue
 from groupkeeper.protocol.offsets_topic import _CLASSES as CLASSES
 from groupkeeper.protocol.primitives import RootMessage
 from groupkeeper.protocol.record import Record
@@ -126,7 +122,7 @@ class _Writer:
         )
         offset = min(offset, 2**63 - 1)
         time_ms = self.now if rng.random() < 0.9 else self.now - rng.choice((5, MINUTE, 9 * DAY))
-        value = OffsetCommitValue(offset, metadata=rng.choice(("", "", "note", "é" * 70)), commit_timestamp=time_ms)
+        value = m.OffsetCommitValue(offset, metadata=rng.choice(("", "", "note", "é" * 70)), commit_timestamp=time_ms)
         if version == 1:
             value.expire_timestamp = rng.choice((-1, time_ms + MINUTE, time_ms + 2 * DAY))
         if version >= 3:
@@ -137,7 +133,7 @@ class _Writer:
         if producer_id >= 0:
             self.open.setdefault(producer_id, self.offset)
         group.committed[place] = offset
-        self.put(OffsetCommitKey(group_id, *place), value, version=version, producer_id=producer_id)
+        self.put(m.OffsetCommitKey(group_id, *place), value, version=version, producer_id=producer_id)
 
     def end(self) -> None:
         if not self.open:
@@ -155,16 +151,16 @@ class _Writer:
         places = list(group.committed) or [(rng.choice(TOPICS), 0)]
         for place in rng.sample(places, rng.choice((1, len(places)))):
             group.committed.pop(place, None)
-            self.put(OffsetCommitKey(group_id, *place))
+            self.put(m.OffsetCommitKey(group_id, *place))
 
     def delete(self, group_id: str) -> None:
         group = self.groups[group_id]
         for place in group.committed:
-            self.put(OffsetCommitKey(group_id, *place))
+            self.put(m.OffsetCommitKey(group_id, *place))
         group.committed.clear()
         self.leave_all(group_id)
         if group.kind in (None, "Classic"):
-            self.put(GroupMetadataKey(group_id))
+            self.put(m.GroupMetadataKey(group_id))
         else:
             self.other(f"{group.kind}GroupTargetAssignmentMetadata", group_id, None, True)
             self.other(f"{group.kind}GroupMetadata", group_id, None, True)
@@ -193,24 +189,24 @@ class _Writer:
         version = rng.randrange(5)
         people = []
         for name, topics in group.members.items():
-            subscription = encode_subscription(ConsumerProtocolSubscription(topics=topics), 1)
+            subscription = encode_subscription(m.ConsumerProtocolSubscription(topics=topics), 1)
             parts = [assignments.TopicPartition("t", [0, 1])]
             assigned = encode_assignment(assignments.ConsumerProtocolAssignment(assigned_partitions=parts), 0)
             blob = rng.choice((subscription, subscription, subscription, b"\x00", b""))
             instance_id = "static" if version >= 3 and name == "a" else None
             timeout = -1 if version == 0 else 7
-            people.append(MemberMetadata(name, instance_id, "app", "/h", timeout, 9, blob, assigned))
+            people.append(m.MemberMetadata(name, instance_id, "app", "/h", timeout, 9, blob, assigned))
         since = self.now - rng.choice((0, 0, DAY)) if version >= 2 else -1
         protocol = "range" if group.members else None
-        value = GroupMetadataValue(protocol_type, group.epoch, protocol, protocol, since, people)
-        self.put(GroupMetadataKey(group_id), value, version=version)
+        value = m.GroupMetadataValue(protocol_type, group.epoch, protocol, protocol, since, people)
+        self.put(m.GroupMetadataKey(group_id), value, version=version)
 
     def migrate(self, group_id: str) -> None:
         """At once, as a coordinator does it, between the classic and the consumer type; or by dying first."""
         rng, group = self.rng, self.groups[group_id]
         members = dict(group.members)
         if group.kind == "Classic":
-            self.put(GroupMetadataKey(group_id))
+            self.put(m.GroupMetadataKey(group_id))
             group.kind, group.members = "Consumer", {}
             for name, topics in members.items():
                 self.member(group_id, name, topics)

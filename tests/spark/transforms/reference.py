@@ -11,10 +11,8 @@ from typing import Any, NamedTuple
 from tests.spark.transforms.histories import DAY, MINUTE, History, Logged
 
 from groupkeeper.protocol import MalformedMessage
+from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.consumer_protocol import decode_subscribed_topics
-from groupkeeper.protocol.messages.group_metadata_value import GroupMetadataValue
-from groupkeeper.protocol.messages.offset_commit_key import OffsetCommitKey
-from groupkeeper.protocol.messages.offset_commit_value import OffsetCommitValue
 from groupkeeper.protocol.primitives import ZERO_UUID
 
 RETENTION, PATIENCE = 7 * DAY, 21 * MINUTE
@@ -41,7 +39,7 @@ def group_of(one: Logged) -> str:
 
 
 def place_of(one: Logged) -> Place:
-    assert isinstance(one.key, OffsetCommitKey)
+    assert isinstance(one.key, m.OffsetCommitKey)
     return one.key.group, one.key.topic, one.key.partition
 
 
@@ -53,7 +51,7 @@ def is_level(name: str) -> bool:
     return name in ("GroupMetadata", "ConsumerGroupMetadata", "ShareGroupMetadata", "StreamsGroupMetadata")
 
 
-def topics_of(value: GroupMetadataValue) -> set[str] | None:
+def topics_of(value: m.GroupMetadataValue) -> set[str] | None:
     """What the members of a classic group read; None: not all of them say it."""
     found: set[str] = set()
     for member in value.members:
@@ -77,7 +75,7 @@ def current_offsets(records: Iterable[Logged]) -> dict[Place, Row]:
 
 def shown(one: Logged) -> Row:
     value = one.value
-    assert isinstance(value, OffsetCommitValue)
+    assert isinstance(value, m.OffsetCommitValue)
     topic_id = base64.urlsafe_b64encode(value.topic_id).rstrip(b"=").decode()
     return (
         value.offset, None if value.leader_epoch < 0 else value.leader_epoch,
@@ -106,10 +104,10 @@ def removed_by(records: list[Logged]) -> dict[int, str]:
 
 
 def _cause(one: Logged, before: Logged | None, level: Logged | None, changed: int) -> str:
-    if before is None or not isinstance(before.value, OffsetCommitValue):
+    if before is None or not isinstance(before.value, m.OffsetCommitValue):
         return "unknown"
     base = before.value.commit_timestamp
-    classic = level.value if level is not None and isinstance(level.value, GroupMetadataValue) else None
+    classic = level.value if level is not None and isinstance(level.value, m.GroupMetadataValue) else None
     if classic is not None and classic.protocol_type:
         topics = topics_of(classic)
         if classic.members and (topics is None or place_of(one)[1] in topics):
@@ -250,7 +248,7 @@ def shows(one: Logged) -> bool:
 def _roster(one: Logged | None) -> set[str]:
     return (
         {member.member_id for member in one.value.members}
-        if one and isinstance(one.value, GroupMetadataValue)
+        if one and isinstance(one.value, m.GroupMetadataValue)
         else set()
     )
 
@@ -271,7 +269,7 @@ def members(records: Iterable[Logged]) -> set[Row]:
     found: set[Row] = set()
     last = {(one.name, str(one.key)): one for one in records if one.key is not None}
     for one in last.values():
-        if isinstance(one.value, GroupMetadataValue):
+        if isinstance(one.value, m.GroupMetadataValue):
             found |= {(group_of(one), "classic", name, None) for name in _roster(one)}
         elif one.value is not None and one.name.endswith("GroupMemberMetadata"):
             key = (group_of(one), one.key.member_id)  # type: ignore[union-attr]
@@ -375,7 +373,7 @@ def rewinds(records: list[Logged]) -> set[Row]:
         key = (event.group_id, event.offset)
         happened[key] = min(event.members, happened.get(key, event.members))
     found: set[Row] = set()
-    before: dict[Place, OffsetCommitValue] = {}
+    before: dict[Place, m.OffsetCommitValue] = {}
     gone: set[Place] = set()
     empty: dict[str, bool] = {}
     for one in records:
@@ -384,7 +382,7 @@ def rewinds(records: list[Logged]) -> set[Row]:
         if one.name != "OffsetCommit":
             continue
         place = place_of(one)
-        if not isinstance(one.value, OffsetCommitValue):
+        if not isinstance(one.value, m.OffsetCommitValue):
             gone.add(place)
             continue
         last, now = before.get(place), one.value
@@ -418,14 +416,14 @@ def offsets_as_of(records: list[Logged], time_ms: int) -> dict[Place, int]:
             since = next(ends, since)  # the marker may lie behind the last stable offset
         if since <= time_ms:
             known[place_of(one)] = one
-    return {place: one.value.offset for place, one in known.items() if isinstance(one.value, OffsetCommitValue)}
+    return {place: one.value.offset for place, one in known.items() if isinstance(one.value, m.OffsetCommitValue)}
 
 
 def lag(records: list[Logged], logs: dict[tuple[str, int], Log]) -> dict[Place, Row]:
     """Lag, lag of a reader of committed records, the lag in time and how it is known."""
     points: dict[tuple[str, int], dict[int, int]] = defaultdict(dict)
     for one in commits_of(records):
-        if isinstance(one.value, OffsetCommitValue):
+        if isinstance(one.value, m.OffsetCommitValue):
             own = points[place_of(one)[1:]]
             own[one.value.offset] = min(one.value.commit_timestamp, own.get(one.value.offset, 2**63))
     found: dict[Place, Row] = {}

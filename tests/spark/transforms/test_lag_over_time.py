@@ -18,8 +18,7 @@ from tests.spark.kafka.test_source import PATIENCE_S, new_topic
 
 from groupkeeper.cli.main import main
 from groupkeeper.pipeline.jobs.snapshot import snapshot
-from groupkeeper.protocol.messages.offset_commit_key import OffsetCommitKey
-from groupkeeper.protocol.messages.offset_commit_value import OffsetCommitValue
+from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.offsets_topic import Entry, encode_record
 
 MINUTE_MS = 60_000
@@ -71,8 +70,8 @@ def write_past(servers: str, log: str, topic: str, begin_ms: int) -> None:
             offset = position(minute)
             is_silent = group_id == "slow" and minute > STOPS
             if minute in COMMITS and offset is not None and not is_silent:
-                place = OffsetCommitKey(group_id, topic, PARTITIONS.get(group_id, 0))
-                key, value = encode_record(Entry(place, OffsetCommitValue(offset, commit_timestamp=now_ms)))
+                place = m.OffsetCommitKey(group_id, topic, PARTITIONS.get(group_id, 0))
+                key, value = encode_record(Entry(place, m.OffsetCommitValue(offset, commit_timestamp=now_ms)))
                 producer.produce(log, value, key, partition=0, timestamp=now_ms)
     assert producer.flush(PATIENCE_S) == 0
 

@@ -18,11 +18,7 @@ from groupkeeper.pipeline.decode.history import commits, group_records
 from groupkeeper.pipeline.storage.lake import OPEN
 from groupkeeper.pipeline.tables import RATES
 from groupkeeper.pipeline.transforms.rates import rates, rates_of_groups
-from groupkeeper.protocol.messages.offset_commit_request import (
-    OffsetCommitRequest,
-    OffsetCommitRequestPartition,
-    OffsetCommitRequestTopic,
-)
+from groupkeeper.protocol import messages as m
 from groupkeeper.testing.background import BackgroundBroker
 
 METERS = {
@@ -67,9 +63,9 @@ def test_rates_are_what_the_meters_counted(spark: SparkSession) -> None:  # K496
             commit(servers, "deleted-all", {(topic, 0): 1, (topic, 1): 2})
             ask(servers, lambda admin: admin.delete_consumer_groups(["deleted-all"]))
         commit(servers, "soon-gone", {(topic, 2): 3})
-        short = [OffsetCommitRequestTopic(topic, partitions=[OffsetCommitRequestPartition(n, 5) for n in (0, 1)])]
+        short = [m.OffsetCommitRequestTopic(topic, partitions=[m.OffsetCommitRequestPartition(n, 5) for n in (0, 1)])]
         with closing(Pool(servers)) as pool:
-            pool.ask(OffsetCommitRequest("soon-gone", topics=short, retention_time_ms=1), 2)
+            pool.ask(m.OffsetCommitRequest("soon-gone", topics=short, retention_time_ms=1), 2)
         deadline = time.monotonic() + PATIENCE_S
         while broker.metric(METERS["offset_expirations"]) < 2:
             assert time.monotonic() < deadline

@@ -19,10 +19,7 @@ from tools.apache_kafka import ApacheKafka
 
 from groupkeeper.pipeline.jobs.snapshot import snapshot
 from groupkeeper.pipeline.report.reading import read_report
-from groupkeeper.protocol.messages.group_metadata_key import GroupMetadataKey
-from groupkeeper.protocol.messages.group_metadata_value import GroupMetadataValue
-from groupkeeper.protocol.messages.offset_commit_key import OffsetCommitKey
-from groupkeeper.protocol.messages.offset_commit_value import OffsetCommitValue
+from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.offsets_topic import Entry, encode_record
 from groupkeeper.testing.background import BackgroundBroker
 
@@ -64,16 +61,16 @@ def log_of_groups(servers: str, topic: str, now_ms: int) -> str:
         producer.produce(log, value, key, partition=0, timestamp=now_ms - ago_ms)
 
     def put_commit(group_id: str, name: str, offset: int, minutes: int, **more: Any) -> None:
-        value = OffsetCommitValue(offset, commit_timestamp=now_ms - minutes * MINUTE_MS, **more)
-        put(Entry(OffsetCommitKey(group_id, name, 0), value), minutes * MINUTE_MS)
+        value = m.OffsetCommitValue(offset, commit_timestamp=now_ms - minutes * MINUTE_MS, **more)
+        put(Entry(m.OffsetCommitKey(group_id, name, 0), value), minutes * MINUTE_MS)
 
     put_commit("simple", topic, RECORDS, 50)
     put_commit("behind", topic, 100, 5)
     put_commit("orphan", "no-such-topic", 3, 5)
     put_commit("made-anew", topic, RECORDS, 5, topic_id=ID_OF_ANOTHER)
     put_commit("emptied", topic, RECORDS, 300)
-    emptied = GroupMetadataValue("consumer", 4, None, None, now_ms - 40 * MINUTE_MS, [])
-    put(Entry(GroupMetadataKey("emptied"), emptied), 40 * MINUTE_MS)
+    emptied = m.GroupMetadataValue("consumer", 4, None, None, now_ms - 40 * MINUTE_MS, [])
+    put(Entry(m.GroupMetadataKey("emptied"), emptied), 40 * MINUTE_MS)
     assert producer.flush(PATIENCE_S) == 0
     return log
 

@@ -11,19 +11,8 @@ from groupkeeper.broker.call import Call
 from groupkeeper.broker.log.partition_log import PartitionLog
 from groupkeeper.broker.network.connection import Connection
 from groupkeeper.broker.security.identity import Identity
+from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.framing import decode_response, encode_request, response_class
-from groupkeeper.protocol.messages.join_group_request import JoinGroupRequest, JoinGroupRequestProtocol
-from groupkeeper.protocol.messages.offset_commit_request import (
-    OffsetCommitRequest,
-    OffsetCommitRequestPartition,
-    OffsetCommitRequestTopic,
-)
-from groupkeeper.protocol.messages.offset_fetch_request import (
-    OffsetFetchRequest,
-    OffsetFetchRequestGroup,
-    OffsetFetchRequestTopics,
-)
-from groupkeeper.protocol.messages.sync_group_request import SyncGroupRequest, SyncGroupRequestAssignment
 from groupkeeper.protocol.primitives import RootMessage
 from groupkeeper.protocol.record_batch import BatchHeader, Record
 
@@ -68,12 +57,12 @@ class Peer(Connection):
     ) -> dict[tuple[str, int], int]:
         """The error code by partition, in the answer's order; by topic id (text) from version 10 on."""
         topics = [
-            OffsetCommitRequestTopic(
-                "" if version >= 10 else topic, topic_id, [OffsetCommitRequestPartition(partition, offset, -1, "")]
+            m.OffsetCommitRequestTopic(
+                "" if version >= 10 else topic, topic_id, [m.OffsetCommitRequestPartition(partition, offset, -1, "")]
             )
             for (topic, partition), offset in offsets.items()
         ]
-        request = OffsetCommitRequest(group_id, generation, member_id, topics=topics)
+        request = m.OffsetCommitRequest(group_id, generation, member_id, topics=topics)
         response = await self.ask(request, version)
         return {
             (topic.name or topic.topic_id.hex(), partition.partition_index): partition.error_code
@@ -87,8 +76,8 @@ class Peer(Connection):
         """(offset, error code) by partition, of all partitions by default."""
         topics = None
         if partitions is not None:
-            topics = [OffsetFetchRequestTopics(topic, partition_indexes=[index]) for topic, index in partitions]
-        request = OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id, topics=topics)])
+            topics = [m.OffsetFetchRequestTopics(topic, partition_indexes=[index]) for topic, index in partitions]
+        request = m.OffsetFetchRequest(groups=[m.OffsetFetchRequestGroup(group_id, topics=topics)])
         (group,) = (await self.ask(request, 9)).groups
         assert group.error_code == 0
         return {
@@ -99,19 +88,19 @@ class Peer(Connection):
 
     def join_request(
         self, member_id: str = "", *, group_id: str = "g", instance_id: str | None = None
-    ) -> JoinGroupRequest:
-        protocols = [JoinGroupRequestProtocol("range", b"")]
-        return JoinGroupRequest(group_id, 10_000, 60_000, member_id, instance_id, "consumer", protocols)
+    ) -> m.JoinGroupRequest:
+        protocols = [m.JoinGroupRequestProtocol("range", b"")]
+        return m.JoinGroupRequest(group_id, 10_000, 60_000, member_id, instance_id, "consumer", protocols)
 
     async def stable_member(
-        self, group_id: str = "g", protocols: Sequence[JoinGroupRequestProtocol] | None = None
+        self, group_id: str = "g", protocols: Sequence[m.JoinGroupRequestProtocol] | None = None
     ) -> str:
         """Makes a Stable group of one member and returns its id."""
         request = self.join_request(group_id=group_id, instance_id=f"static-{group_id}")
         request.protocols = request.protocols if protocols is None else protocols
-        member_id = (await self.ask(request, 9)).member_id
-        assignments = [SyncGroupRequestAssignment(member_id, b"assigned")]
-        sync = SyncGroupRequest(group_id, 1, member_id, None, "consumer", "range", assignments)
+        member_id: str = (await self.ask(request, 9)).member_id
+        assignments = [m.SyncGroupRequestAssignment(member_id, b"assigned")]
+        sync = m.SyncGroupRequest(group_id, 1, member_id, None, "consumer", "range", assignments)
         assert (await self.ask(sync, 5)).assignment == b"assigned"
         return member_id
 

@@ -12,6 +12,7 @@ from tests.unit.broker.peer import UNKNOWN_ID, Denies, Peer
 from groupkeeper.broker.api_table import TABLE
 from groupkeeper.broker.authorizer import Operation, ResourceType
 from groupkeeper.broker.broker import Broker
+from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.errors import (
     NONE,
     ClusterAuthorizationFailed,
@@ -31,28 +32,6 @@ from groupkeeper.protocol.errors import (
     UnsupportedVersion,
 )
 from groupkeeper.protocol.framing import request_class
-from groupkeeper.protocol.messages.consumer_group_describe_request import ConsumerGroupDescribeRequest
-from groupkeeper.protocol.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
-from groupkeeper.protocol.messages.delete_groups_request import DeleteGroupsRequest
-from groupkeeper.protocol.messages.describe_groups_request import DescribeGroupsRequest
-from groupkeeper.protocol.messages.find_coordinator_request import FindCoordinatorRequest
-from groupkeeper.protocol.messages.heartbeat_request import HeartbeatRequest
-from groupkeeper.protocol.messages.leave_group_request import LeaveGroupRequest, MemberIdentity
-from groupkeeper.protocol.messages.list_groups_request import ListGroupsRequest
-from groupkeeper.protocol.messages.offset_delete_request import (
-    OffsetDeleteRequest,
-    OffsetDeleteRequestPartition,
-    OffsetDeleteRequestTopic,
-)
-from groupkeeper.protocol.messages.offset_delete_response import OffsetDeleteResponse
-from groupkeeper.protocol.messages.offset_fetch_request import (
-    OffsetFetchRequest,
-    OffsetFetchRequestGroup,
-    OffsetFetchRequestTopic,
-    OffsetFetchRequestTopics,
-)
-from groupkeeper.protocol.messages.offset_fetch_response import OffsetFetchResponse
-from groupkeeper.protocol.messages.sync_group_request import SyncGroupRequest
 
 T0, T1, U0 = ("t", 0), ("t", 1), ("u", 0)
 NODE = 1
@@ -100,10 +79,10 @@ class TestFindCoordinator:
     async def find(self, peer: Peer, key: str, key_type: int = 0, version: int = 6) -> tuple[int, int, str | None]:
         """Error code, node and message of one key."""
         if version < 4:
-            request = FindCoordinatorRequest(key, key_type)
+            request = m.FindCoordinatorRequest(key, key_type)
             answer = await peer.ask(request, version)
             return answer.error_code, answer.node_id, answer.error_message
-        request = FindCoordinatorRequest(key_type=key_type, coordinator_keys=[key])
+        request = m.FindCoordinatorRequest(key_type=key_type, coordinator_keys=[key])
         (found,) = (await peer.ask(request, version)).coordinators
         assert found.key == key
         return found.error_code, found.node_id, found.error_message
@@ -133,7 +112,7 @@ class TestFindCoordinator:
         assert message == {1: "NONE", 2: "NONE", 3: "NONE"}.get(version, "")
 
     async def test_several_keys(self, peer: Peer) -> None:  # GW-06
-        answer = await peer.ask(FindCoordinatorRequest(coordinator_keys=["a", "b"]), 4)
+        answer = await peer.ask(m.FindCoordinatorRequest(coordinator_keys=["a", "b"]), 4)
         assert [(one.key, one.error_code) for one in answer.coordinators] == [("a", 0), ("b", 0)]
 
     @pytest.mark.parametrize(
@@ -177,27 +156,27 @@ class TestMembership:
     async def test_sync_versions(self, peer: Peer, version: int) -> None:  # GC-14
         member_id = await peer.stable_member()
         named = ("consumer", "range") if version >= 5 else (None, None)
-        answer = await peer.ask(SyncGroupRequest("g", 1, member_id, None, *named), version)
+        answer = await peer.ask(m.SyncGroupRequest("g", 1, member_id, None, *named), version)
         assert answer.assignment == b"assigned"
         assert (answer.protocol_type, answer.protocol_name) == named
 
     @pytest.mark.parametrize("names", [("consumer", None), (None, "range")])
     async def test_sync_needs_both_names(self, peer: Peer, names: tuple[str | None, str | None]) -> None:  # GC-14
         deny(peer, Operation.READ, ResourceType.GROUP, "g")
-        answer = await peer.ask(SyncGroupRequest("g", 1, "m", None, *names), 5)
+        answer = await peer.ask(m.SyncGroupRequest("g", 1, "m", None, *names), 5)
         assert answer.error_code == InconsistentGroupProtocol.code
 
     @pytest.mark.parametrize("version", versions(12))
     async def test_heartbeat_versions(self, peer: Peer, version: int) -> None:  # GC-18
         member_id = await peer.stable_member()
-        assert (await peer.ask(HeartbeatRequest("g", 1, member_id), version)).error_code == NONE
+        assert (await peer.ask(m.HeartbeatRequest("g", 1, member_id), version)).error_code == NONE
 
     @pytest.mark.parametrize("version", versions(13))
     async def test_leave_versions(self, peer: Peer, version: int) -> None:  # GC-24, GC-25
         member_id = await peer.stable_member()
         for expected in (NONE, UnknownMemberId.code):
-            members = [MemberIdentity(member_id)] if version >= 3 else []
-            request = LeaveGroupRequest("g", "" if version >= 3 else member_id, members)
+            members = [m.MemberIdentity(member_id)] if version >= 3 else []
+            request = m.LeaveGroupRequest("g", "" if version >= 3 else member_id, members)
             answer = await peer.ask(request, version)
             if version < 3:
                 assert answer.error_code == expected
@@ -210,10 +189,10 @@ class TestMembership:
         refused = GroupAuthorizationFailed.code
         join = await peer.ask(peer.join_request("m"), 9)
         assert (join.error_code, join.member_id) == (refused, "m")
-        sync = SyncGroupRequest("g", 1, "m", None, "consumer", "range")
+        sync = m.SyncGroupRequest("g", 1, "m", None, "consumer", "range")
         assert (await peer.ask(sync, 5)).error_code == refused
-        assert (await peer.ask(HeartbeatRequest("g", 1, "m"), 4)).error_code == refused
-        leave = LeaveGroupRequest("g", members=[MemberIdentity("m")])
+        assert (await peer.ask(m.HeartbeatRequest("g", 1, "m"), 4)).error_code == refused
+        leave = m.LeaveGroupRequest("g", members=[m.MemberIdentity("m")])
         assert (await peer.ask(leave, 5)).error_code == refused
 
     async def test_parked_callers_are_answered_each_in_its_version(self) -> None:  # GC-28
@@ -290,9 +269,11 @@ class TestOffsetCommit:
 
 
 class TestOffsetFetch:
-    async def old(self, peer: Peer, version: int, topics: dict[str, list[int]] | None) -> OffsetFetchResponse:
-        asked = None if topics is None else [OffsetFetchRequestTopic(name, indexes) for name, indexes in topics.items()]
-        return await peer.ask(OffsetFetchRequest("g", asked), version)
+    async def old(self, peer: Peer, version: int, topics: dict[str, list[int]] | None) -> m.OffsetFetchResponse:
+        asked = (
+            None if topics is None else [m.OffsetFetchRequestTopic(name, indexes) for name, indexes in topics.items()]
+        )
+        return await peer.ask(m.OffsetFetchRequest("g", asked), version)
 
     @pytest.mark.parametrize("version", range(1, 8))
     async def test_old_versions(self, peer: Peer, version: int) -> None:  # K88-02 … K88-05
@@ -322,8 +303,8 @@ class TestOffsetFetch:
     async def test_groups_are_answered_each_for_itself(self, peer: Peer) -> None:  # GO-30
         await peer.commit({T0: 5}, group_id="a")
         deny(peer, Operation.DESCRIBE, ResourceType.GROUP, "b")
-        groups = [OffsetFetchRequestGroup(one, topics=None) for one in "abc"]
-        answer = await peer.ask(OffsetFetchRequest(groups=groups), 8)
+        groups = [m.OffsetFetchRequestGroup(one, topics=None) for one in "abc"]
+        answer = await peer.ask(m.OffsetFetchRequest(groups=groups), 8)
         outcome = [(one.group_id, one.error_code, len(one.topics)) for one in answer.groups]
         assert outcome == [("a", 0, 1), ("b", GroupAuthorizationFailed.code, 0), ("c", 0, 0)]
 
@@ -338,28 +319,30 @@ class TestOffsetFetch:
         topic = peer.broker.topics.get("t")
         assert topic is not None
         await peer.commit({T0: 5}, version=10, topic_id=topic.topic_id)
-        topics = [OffsetFetchRequestTopics(topic_id=one, partition_indexes=[0]) for one in (UNKNOWN_ID, topic.topic_id)]
-        request = OffsetFetchRequest(groups=[OffsetFetchRequestGroup("g", topics=topics)])
+        topics = [
+            m.OffsetFetchRequestTopics(topic_id=one, partition_indexes=[0]) for one in (UNKNOWN_ID, topic.topic_id)
+        ]
+        request = m.OffsetFetchRequest(groups=[m.OffsetFetchRequestGroup("g", topics=topics)])
         (group,) = (await peer.ask(request, 10)).groups
         answers = [(t.topic_id, p.committed_offset, p.error_code) for t in group.topics for p in t.partitions]
         assert answers == [(topic.topic_id, 5, NONE), (UNKNOWN_ID, -1, UnknownTopicId.code)]
-        request = OffsetFetchRequest(groups=[OffsetFetchRequestGroup("g", topics=None)])
+        request = m.OffsetFetchRequest(groups=[m.OffsetFetchRequestGroup("g", topics=None)])
         (group,) = (await peer.ask(request, 10)).groups
         assert [one.topic_id for one in group.topics] == [topic.topic_id]
 
     async def test_no_coordinator(self) -> None:  # K88-32, GP-02
         async with Broker() as broker:
-            request = OffsetFetchRequest(groups=[OffsetFetchRequestGroup("g", topics=None)])
+            request = m.OffsetFetchRequest(groups=[m.OffsetFetchRequestGroup("g", topics=None)])
             answer = await Peer(broker).ask(request, 9)
             assert answer.groups[0].error_code == NotCoordinator.code
 
 
 class TestOffsetDelete:
-    async def delete(self, peer: Peer, *partitions: tuple[str, int], group_id: str = "g") -> OffsetDeleteResponse:
-        topics = [OffsetDeleteRequestTopic(topic, [OffsetDeleteRequestPartition(one)]) for topic, one in partitions]
-        return await peer.ask(OffsetDeleteRequest(group_id, topics), 0)
+    async def delete(self, peer: Peer, *partitions: tuple[str, int], group_id: str = "g") -> m.OffsetDeleteResponse:
+        topics = [m.OffsetDeleteRequestTopic(topic, [m.OffsetDeleteRequestPartition(one)]) for topic, one in partitions]
+        return await peer.ask(m.OffsetDeleteRequest(group_id, topics), 0)
 
-    def codes(self, answer: OffsetDeleteResponse) -> dict[tuple[str, int], int]:
+    def codes(self, answer: m.OffsetDeleteResponse) -> dict[tuple[str, int], int]:
         assert answer.error_code == NONE
         return {
             (topic.name, one.partition_index): one.error_code for topic in answer.topics for one in topic.partitions
@@ -394,7 +377,7 @@ class TestListings:
     async def test_list(self, peer: Peer, version: int) -> None:  # K518-02, K518-10
         await peer.commit({T0: 1}, group_id="simple")
         await peer.stable_member("stable")
-        answer = await peer.ask(ListGroupsRequest(), version)
+        answer = await peer.ask(m.ListGroupsRequest(), version)
         assert answer.error_code == NONE
         found = {(one.group_id, one.protocol_type, one.group_state, one.group_type) for one in answer.groups}
         states = ("Empty", "Stable") if version >= 4 else ("", "")
@@ -403,7 +386,7 @@ class TestListings:
 
     async def test_list_without_coordinators(self) -> None:  # K518-14
         async with Broker() as broker:
-            answer = await Peer(broker).ask(ListGroupsRequest(), 5)
+            answer = await Peer(broker).ask(m.ListGroupsRequest(), 5)
             assert (answer.error_code, list(answer.groups)) == (NONE, [])
 
     async def test_list_shows_what_the_caller_may_see(self, peer: Peer) -> None:  # K518-20
@@ -413,7 +396,7 @@ class TestListings:
         cluster = (Operation.DESCRIBE, ResourceType.CLUSTER, "kafka-cluster")
         for refused, expected in (((group,), {"a", "b"}), ((cluster, group), {"b"}), ((cluster,), {"a", "b"})):
             peer.broker.authorizer = Denies(*refused)
-            answer = await peer.ask(ListGroupsRequest(), 5)
+            answer = await peer.ask(m.ListGroupsRequest(), 5)
             assert answer.error_code == NONE
             assert {one.group_id for one in answer.groups} == expected
 
@@ -421,7 +404,7 @@ class TestListings:
     async def test_describe(self, peer: Peer, version: int) -> None:  # GD-20, GD-22, K1099-22
         await peer.stable_member("stable")
         deny(peer, Operation.DESCRIBE, ResourceType.GROUP, "hidden")
-        request = DescribeGroupsRequest(["hidden", "stable", "unknown"], version >= 3)
+        request = m.DescribeGroupsRequest(["hidden", "stable", "unknown"], version >= 3)
         hidden, stable, unknown = (await peer.ask(request, version)).groups
         assert (hidden.group_id, hidden.error_code) == ("hidden", GroupAuthorizationFailed.code)
         assert (stable.group_id, stable.error_code, stable.group_state) == ("stable", NONE, "Stable")
@@ -436,7 +419,7 @@ class TestListings:
         await peer.commit({T0: 1}, group_id="simple")
         await peer.stable_member("stable")
         deny(peer, Operation.DELETE, ResourceType.GROUP, "hidden")
-        request = DeleteGroupsRequest(["hidden", "simple", "stable", "unknown", "simple"])
+        request = m.DeleteGroupsRequest(["hidden", "simple", "stable", "unknown", "simple"])
         answer = await peer.ask(request, version)
         assert {one.group_id: one.error_code for one in answer.results} == {
             "hidden": GroupAuthorizationFailed.code,
@@ -450,7 +433,7 @@ class TestListings:
     async def test_consumer_group_describe(self, peer: Peer, version: int) -> None:  # K1099-14, K1099-20
         await peer.commit({T0: 1}, group_id="simple")
         deny(peer, Operation.DESCRIBE, ResourceType.GROUP, "hidden")
-        request = ConsumerGroupDescribeRequest(["hidden", "simple", "unknown"])
+        request = m.ConsumerGroupDescribeRequest(["hidden", "simple", "unknown"])
         groups = (await peer.ask(request, version)).groups
         assert [(one.group_id, one.error_code, one.error_message) for one in groups] == [
             ("hidden", GroupAuthorizationFailed.code, None),
@@ -462,7 +445,7 @@ class TestListings:
     async def test_a_consumer_group_on_the_wire(self, peer: Peer, version: int) -> None:
         # K1099-01, K1099-02, K1099-03, K1099-04, K1099-05, K1099-22, GN-27
         await self.join(peer)
-        request = ConsumerGroupDescribeRequest(["c"], True)
+        request = m.ConsumerGroupDescribeRequest(["c"], True)
         (group,) = (await peer.ask(request, version)).groups
         assert (group.error_code, group.error_message, group.group_state) == (NONE, None, "Stable")
         assert (group.group_epoch, group.assignment_epoch, group.assignor_name) == (2, 2, "uniform")
@@ -479,7 +462,7 @@ class TestListings:
 
     async def test_a_group_with_a_topic_that_may_not_be_seen(self, peer: Peer) -> None:  # K1099-21
         await self.join(peer, "t", "nowhere")
-        request = ConsumerGroupDescribeRequest(["c"], True)
+        request = m.ConsumerGroupDescribeRequest(["c"], True)
         deny(peer, Operation.DESCRIBE, ResourceType.TOPIC, "nowhere")
         (group,) = (await peer.ask(request, 1)).groups
         assert (group.error_code, len(group.members)) == (NONE, 1)
@@ -492,7 +475,7 @@ class TestListings:
         assert group.authorized_operations == -(2**31)
 
     async def join(self, peer: Peer, *names: str) -> None:
-        request = ConsumerGroupHeartbeatRequest("c", "m", 0, "i", "r", 1000, names or ("t",), topic_partitions=[])
+        request = m.ConsumerGroupHeartbeatRequest("c", "m", 0, "i", "r", 1000, names or ("t",), topic_partitions=[])
         answer = await peer.ask(request, 1)
         assert answer.error_code == NONE
 
@@ -501,6 +484,6 @@ class TestListings:
     )
     async def test_consumer_protocol_off(self, name: str, value: str) -> None:  # K1099-23
         async with Broker(properties={name: value}) as broker:
-            request = ConsumerGroupDescribeRequest(["g"])
+            request = m.ConsumerGroupDescribeRequest(["g"])
             answer = await Peer(broker).ask(request, 1)
             assert [one.error_code for one in answer.groups] == [UnsupportedVersion.code]

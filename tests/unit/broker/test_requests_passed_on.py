@@ -9,22 +9,7 @@ from groupkeeper.broker.authorizer import Operation, ResourceType
 from groupkeeper.broker.broker import Broker
 from groupkeeper.broker.call import Call
 from groupkeeper.broker.coordination.runtime import GroupRuntime
-from groupkeeper.protocol.messages.init_producer_id_request import InitProducerIdRequest
-from groupkeeper.protocol.messages.offset_commit_request import (
-    OffsetCommitRequest,
-    OffsetCommitRequestPartition,
-    OffsetCommitRequestTopic,
-)
-from groupkeeper.protocol.messages.offset_fetch_request import (
-    OffsetFetchRequest,
-    OffsetFetchRequestGroup,
-    OffsetFetchRequestTopics,
-)
-from groupkeeper.protocol.messages.txn_offset_commit_request import (
-    TxnOffsetCommitRequest,
-    TxnOffsetCommitRequestPartition,
-    TxnOffsetCommitRequestTopic,
-)
+from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.primitives import Message
 
 NAMES = ("t", "u")
@@ -70,8 +55,8 @@ def names(message: object) -> list[str]:
 
 @pytest.mark.parametrize(("version", "absent"), [(2, {"group_instance_id": None}), (9, {"retention_time_ms": -1})])
 async def test_a_commit(passed_on: list[Message], version: int, absent: dict[str, object]) -> None:
-    topics = _topics(OffsetCommitRequestTopic, OffsetCommitRequestPartition)
-    sent = filled(OffsetCommitRequest(), topics=topics, **absent)
+    topics = _topics(m.OffsetCommitRequestTopic, m.OffsetCommitRequestPartition)
+    sent = filled(m.OffsetCommitRequest(), topics=topics, **absent)
     async with Broker() as broker:
         await _peer(broker).ask(sent, version)  # type: ignore[arg-type]
     (found,) = passed_on
@@ -79,25 +64,25 @@ async def test_a_commit(passed_on: list[Message], version: int, absent: dict[str
 
 
 async def test_a_commit_in_a_transaction(passed_on: list[Message]) -> None:
-    topics = _topics(TxnOffsetCommitRequestTopic, TxnOffsetCommitRequestPartition)
+    topics = _topics(m.TxnOffsetCommitRequestTopic, m.TxnOffsetCommitRequestPartition)
     async with Broker() as broker:
         peer = _peer(broker)
-        producer = await peer.ask(InitProducerIdRequest("x", 60_000), 5)
+        producer = await peer.ask(m.InitProducerIdRequest("x", 60_000), 5)
         known = {"producer_id": producer.producer_id, "producer_epoch": producer.producer_epoch}
-        sent = filled(TxnOffsetCommitRequest(), transactional_id="x", topics=topics, **known)
+        sent = filled(m.TxnOffsetCommitRequest(), transactional_id="x", topics=topics, **known)
         await peer.ask(sent, 5)  # type: ignore[arg-type]
     (found,) = passed_on
     assert (fields(found), names(found)) == (fields(sent), ["t"])
 
 
 async def test_a_fetch(passed_on: list[Message]) -> None:
-    topics = [OffsetFetchRequestTopics(name, partition_indexes=[0]) for name in NAMES]
-    group = filled(OffsetFetchRequestGroup(), topics=topics)
-    sent = OffsetFetchRequest(groups=[group], require_stable=True)  # type: ignore[list-item]
+    topics = [m.OffsetFetchRequestTopics(name, partition_indexes=[0]) for name in NAMES]
+    group = filled(m.OffsetFetchRequestGroup(), topics=topics)
+    sent = m.OffsetFetchRequest(groups=[group], require_stable=True)  # type: ignore[list-item]
     async with Broker() as broker:
         await _peer(broker).ask(sent, 9)
     (found,) = passed_on
-    assert isinstance(found, OffsetFetchRequest)
+    assert isinstance(found, m.OffsetFetchRequest)
     assert found.require_stable
     assert (fields(found.groups[0]), names(found.groups[0])) == (fields(group), ["t"])
 

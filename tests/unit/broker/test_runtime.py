@@ -14,6 +14,7 @@ from groupkeeper.broker.coordination.group_shard import Shard
 from groupkeeper.broker.coordination.runtime import OFFSETS_TOPIC
 from groupkeeper.broker.meters import GroupMeters
 from groupkeeper.coordinator.kernel.result import Meter
+from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.errors import (
     NONE,
     CoordinatorLoadInProgress,
@@ -22,11 +23,6 @@ from groupkeeper.protocol.errors import (
     UnknownMemberId,
     UnknownServerError,
 )
-from groupkeeper.protocol.messages.heartbeat_request import HeartbeatRequest
-from groupkeeper.protocol.messages.list_groups_request import ListGroupsRequest
-from groupkeeper.protocol.messages.offset_commit_key import OffsetCommitKey
-from groupkeeper.protocol.messages.offset_commit_value import OffsetCommitValue
-from groupkeeper.protocol.messages.sync_group_request import SyncGroupRequest, SyncGroupRequestAssignment
 from groupkeeper.protocol.offsets_topic import Entry, decode_record, encode_record
 from groupkeeper.protocol.record_batch import EndTransaction, Record, end_transaction_record, iter_headers, write_batch
 
@@ -47,7 +43,7 @@ async def peer(tmp_path: Path) -> AsyncIterator[Peer]:
 
 
 async def heartbeat(peer: Peer, member_id: str, generation: int = 1) -> int:
-    return (await peer.ask(HeartbeatRequest("g", generation, member_id), 4)).error_code
+    return (await peer.ask(m.HeartbeatRequest("g", generation, member_id), 4)).error_code
 
 
 async def wait_until_loaded(broker: Broker) -> None:
@@ -69,7 +65,7 @@ async def test_restart_keeps_groups_and_offsets(tmp_path: Path) -> None:  # GR-0
         peer = Peer(broker)
         await wait_until_loaded(broker)
         assert await heartbeat(peer, member_id) == NONE
-        sync = SyncGroupRequest("g", 1, member_id, None, "consumer", "range")
+        sync = m.SyncGroupRequest("g", 1, member_id, None, "consumer", "range")
         assert (await peer.ask(sync, 5)).assignment == b"assigned"
         assert await peer.fetch() == {T0: (5, NONE)}
         assert await peer.fetch(group_id="simple") == {T1: (6, NONE)}
@@ -97,8 +93,8 @@ async def test_records_of_one_operation_are_one_batch(peer: Peer) -> None:  # GR
     assert header.record_count == 2
     decoded = [decode_record(record.key or b"", record.value) for record in records]
     assert [entry.key for entry in decoded if isinstance(entry, Entry)] == [
-        OffsetCommitKey("g", "t", 0),
-        OffsetCommitKey("g", "t", 1),
+        m.OffsetCommitKey("g", "t", 0),
+        m.OffsetCommitKey("g", "t", 1),
     ]
     assert [record.value[:2] for record in records if record.value] == [b"\0\4"] * 2
 
@@ -115,14 +111,14 @@ async def test_parked_calls_are_answered_by_others(peer: Peer) -> None:  # GC-10
         joined = await waiting
         ids.append(joined.member_id)
         if len(ids) == 1:
-            sync = SyncGroupRequest("g", 1, ids[0], "a", "consumer", "range")
+            sync = m.SyncGroupRequest("g", 1, ids[0], "a", "consumer", "range")
             await peer.ask(sync, 5)
-    follower = SyncGroupRequest("g", 2, ids[1], "b", "consumer", "range")
+    follower = m.SyncGroupRequest("g", 2, ids[1], "b", "consumer", "range")
     waiting_sync = asyncio.create_task(peer.ask(follower, 5))
     await asyncio.sleep(0)
     assert not waiting_sync.done()
-    assignments = [SyncGroupRequestAssignment(one, one.encode()) for one in ids]
-    leader = SyncGroupRequest("g", 2, ids[0], "a", "consumer", "range", assignments)
+    assignments = [m.SyncGroupRequestAssignment(one, one.encode()) for one in ids]
+    leader = m.SyncGroupRequest("g", 2, ids[0], "a", "consumer", "range", assignments)
     assert (await peer.ask(leader, 5)).assignment == ids[0].encode()
     assert (await waiting_sync).assignment == ids[1].encode()
     assert peer.broker.groups.meters.marks[Meter.GROUP_COMPLETED_REBALANCE].total == 2
@@ -154,7 +150,7 @@ async def test_loading_partition_answers_so(peer: Peer) -> None:  # GP-03, GC-18
     shard.is_loading = True
     assert await peer.commit({T0: 6}) == {T0: CoordinatorLoadInProgress.code}
     assert await heartbeat(peer, "m") == NONE
-    listed = await peer.ask(ListGroupsRequest(), 5)
+    listed = await peer.ask(m.ListGroupsRequest(), 5)
     assert (listed.error_code, list(listed.groups)) == (CoordinatorLoadInProgress.code, [])
     shard.is_loading = False
     assert await peer.fetch() == {T0: (5, NONE)}
@@ -166,7 +162,7 @@ async def test_partition_that_cannot_be_loaded(tmp_path: Path) -> None:  # GR-08
         broker.groups.ensure_topic()
         await Peer(broker).commit({T0: 5})
         await Peer(broker).commit({T0: 7}, group_id="b")
-        key, _ = encode_record(Entry(OffsetCommitKey("g", "t", 0), OffsetCommitValue()))
+        key, _ = encode_record(Entry(m.OffsetCommitKey("g", "t", 0), m.OffsetCommitValue()))
         log = broker.topics.partition(OFFSETS_TOPIC, 3)
         assert log is not None
         log.append(write_batch([Record(key, b"\0\x63", (), 0)]), 0)
@@ -175,7 +171,7 @@ async def test_partition_that_cannot_be_loaded(tmp_path: Path) -> None:  # GR-08
         await wait_until_loaded_or_failed(broker)
         assert await peer.commit({T0: 6}) == {T0: NotCoordinator.code}
         assert await peer.fetch(group_id="b") == {T0: (7, NONE)}
-        listed = await peer.ask(ListGroupsRequest(), 5)
+        listed = await peer.ask(m.ListGroupsRequest(), 5)
         assert [group.group_id for group in listed.groups] == ["b"]
 
 
@@ -205,7 +201,7 @@ async def test_transactions_in_the_log(tmp_path: Path) -> None:  # GR-07, GO-23
         log = broker.topics.partition(OFFSETS_TOPIC, 3)
         assert log is not None
         for producer_id, (offset, is_commit) in enumerate([(5, True), (6, False)]):
-            key, value = encode_record(Entry(OffsetCommitKey("g", "t", 0), OffsetCommitValue(offset)))
+            key, value = encode_record(Entry(m.OffsetCommitKey("g", "t", 0), m.OffsetCommitValue(offset)))
             named = {"producer_id": producer_id, "producer_epoch": 0, "base_sequence": 0, "is_transactional": True}
             log.append(write_batch([Record(key, value, (), 0)], **named), 0)
             marker = end_transaction_record(EndTransaction(is_commit, 0), 0)
@@ -231,7 +227,7 @@ async def test_records_larger_than_allowed(tmp_path: Path) -> None:  # GW-08
         broker.topics.create(OFFSETS_TOPIC, 4, {"max.message.bytes": "200"})
         peer = Peer(broker)
         answer = await peer.ask(peer.join_request(instance_id="i" * 300), 9)
-        sync = SyncGroupRequest("g", 1, answer.member_id, None, "consumer", "range")
+        sync = m.SyncGroupRequest("g", 1, answer.member_id, None, "consumer", "range")
         assert (await peer.ask(sync, 5)).error_code == UnknownServerError.code
 
 

@@ -9,14 +9,8 @@ import pytest
 
 from groupkeeper.broker import Broker
 from groupkeeper.broker.network.connection import Connection
+from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.framing import encode_request
-from groupkeeper.protocol.messages.find_coordinator_request import FindCoordinatorRequest
-from groupkeeper.protocol.messages.heartbeat_request import HeartbeatRequest
-from groupkeeper.protocol.messages.offset_commit_request import (
-    OffsetCommitRequest,
-    OffsetCommitRequestPartition,
-    OffsetCommitRequestTopic,
-)
 
 
 class Socket(asyncio.Transport):
@@ -78,13 +72,13 @@ async def wire() -> AsyncIterator[Wire]:
 
 
 def commit(number: int) -> bytes:
-    topics = [OffsetCommitRequestTopic("t", partitions=[OffsetCommitRequestPartition(0, number)])]
-    return encode_request(number, "c", OffsetCommitRequest("g", topics=topics), 8)
+    topics = [m.OffsetCommitRequestTopic("t", partitions=[m.OffsetCommitRequestPartition(0, number)])]
+    return encode_request(number, "c", m.OffsetCommitRequest("g", topics=topics), 8)
 
 
 def waits(number: int) -> bytes:
     """A request that the task serves."""
-    return encode_request(number, "c", FindCoordinatorRequest("g"), 3)
+    return encode_request(number, "c", m.FindCoordinatorRequest("g"), 3)
 
 
 def offset(broker: Broker) -> int:
@@ -96,7 +90,7 @@ def offset(broker: Broker) -> int:
 async def test_a_commit_is_answered_in_the_call_that_brings_it(wire: Wire) -> None:
     wire.feed(commit(1))
     assert wire.socket.replied == [1]
-    wire.feed(commit(2), commit(3), encode_request(4, "c", HeartbeatRequest("g", 1, "m"), 4))
+    wire.feed(commit(2), commit(3), encode_request(4, "c", m.HeartbeatRequest("g", 1, "m"), 4))
     assert wire.socket.replied == [1, 2, 3, 4]
     assert offset(wire.broker) == 3
 

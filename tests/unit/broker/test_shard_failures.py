@@ -26,6 +26,7 @@ from groupkeeper.coordinator.share_partition.partition import Acknowledgement, S
 from groupkeeper.coordinator.share_state.coordinator import ShareStateWrite
 from groupkeeper.coordinator.share_state.state import SharePartitionKey, StateBatch
 from groupkeeper.coordinator.transactions.transaction import TransactionStatus
+from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.errors import (
     NONE,
     CoordinatorLoadInProgress,
@@ -34,12 +35,6 @@ from groupkeeper.protocol.errors import (
     NotLeaderOrFollower,
     UnknownServerError,
 )
-from groupkeeper.protocol.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
-from groupkeeper.protocol.messages.consumer_group_heartbeat_response import ConsumerGroupHeartbeatResponse
-from groupkeeper.protocol.messages.end_txn_request import EndTxnRequest
-from groupkeeper.protocol.messages.init_producer_id_request import InitProducerIdRequest
-from groupkeeper.protocol.messages.init_producer_id_response import InitProducerIdResponse
-from groupkeeper.protocol.messages.transaction_log_value import TransactionLogValue
 from groupkeeper.protocol.record_batch import Record, write_batch
 from groupkeeper.protocol.transaction_log import TransactionEntry, encode_transaction
 
@@ -97,17 +92,17 @@ def log_of(broker: Broker, topic: str, index: int = 0) -> PartitionLog:
     return log
 
 
-async def init(broker: Broker, transactional_id: str = "x") -> InitProducerIdResponse:
+async def init(broker: Broker, transactional_id: str = "x") -> m.InitProducerIdResponse:
     broker.transactions.ensure_topic()
-    return await Peer(broker).ask(InitProducerIdRequest(transactional_id, 60_000, -1, -1), 4)
+    return await Peer(broker).ask(m.InitProducerIdRequest(transactional_id, 60_000, -1, -1), 4)
 
 
-async def end(broker: Broker, producer: InitProducerIdResponse, *, is_commit: bool = True) -> int:
-    request = EndTxnRequest("x", producer.producer_id, producer.producer_epoch, is_commit)
+async def end(broker: Broker, producer: m.InitProducerIdResponse, *, is_commit: bool = True) -> int:
+    request = m.EndTxnRequest("x", producer.producer_id, producer.producer_epoch, is_commit)
     return (await Peer(broker).ask(request, 3)).error_code
 
 
-def begin(broker: Broker, producer: InitProducerIdResponse, *partitions: tuple[str, int]) -> None:
+def begin(broker: Broker, producer: m.InitProducerIdResponse, *partitions: tuple[str, int]) -> None:
     shard = broker.transactions.shard_of("x")
     shard.add_partitions("x", producer.producer_id, producer.producer_epoch, partitions)
 
@@ -230,7 +225,7 @@ async def test_a_transaction_of_unknown_status(tmp_path: Path, caplog: pytest.Lo
     async with new_broker(tmp_path) as broker:
         await init(broker)
         shard = broker.transactions.shard_of("x")
-        pair = encode_transaction(TransactionEntry("x", TransactionLogValue(transaction_status=9)), 1)
+        pair = encode_transaction(TransactionEntry("x", m.TransactionLogValue(transaction_status=9)), 1)
         shard.log.append(write_batch([Record(*pair, (), 0)]), 0)
         index = shard.log.index
     async with new_broker(tmp_path) as broker:
@@ -383,12 +378,12 @@ async def test_what_was_not_appended_looks_nothing_up(broker: Broker) -> None:
     pytest.importorskip("re2", reason="not made for PyPy")
     shard = broker.groups.shard_of("g")
     looked_at: list[str] = []
-    request = ConsumerGroupHeartbeatRequest("g", "m", 0, rebalance_timeout_ms=60_000, subscribed_topic_regex="t.*")
+    request = m.ConsumerGroupHeartbeatRequest("g", "m", 0, rebalance_timeout_ms=60_000, subscribed_topic_regex="t.*")
     request.topic_partitions = []
 
     async def beat() -> int:
         answer = await shard.ask(request, 1, may_describe=lambda topic: not looked_at.append(topic))
-        assert isinstance(answer, ConsumerGroupHeartbeatResponse)
+        assert isinstance(answer, m.ConsumerGroupHeartbeatResponse)
         return answer.error_code
 
     shard.log.failure = "disk on fire"

@@ -22,6 +22,7 @@ from groupkeeper.coordinator.share.group import ShareGroup
 from groupkeeper.coordinator.share.work import ShareErrors
 from groupkeeper.coordinator.share_state.coordinator import ShareStateSettings, ShareStateWrite
 from groupkeeper.coordinator.share_state.state import SharePartitionKey, StateBatch
+from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.errors import FencedStateEpoch, NonEmptyGroup, NotCoordinator
 from groupkeeper.protocol.messages import (
     alter_share_group_offsets_request,
@@ -30,13 +31,6 @@ from groupkeeper.protocol.messages import (
     initialize_share_group_state_request,
     read_share_group_state_summary_request,
 )
-from groupkeeper.protocol.messages.alter_share_group_offsets_response import AlterShareGroupOffsetsResponse
-from groupkeeper.protocol.messages.delete_groups_request import DeleteGroupsRequest
-from groupkeeper.protocol.messages.delete_share_group_offsets_response import DeleteShareGroupOffsetsResponse
-from groupkeeper.protocol.messages.find_coordinator_request import FindCoordinatorRequest
-from groupkeeper.protocol.messages.share_group_describe_request import ShareGroupDescribeRequest
-from groupkeeper.protocol.messages.share_group_heartbeat_request import ShareGroupHeartbeatRequest
-from groupkeeper.protocol.messages.share_group_heartbeat_response import ShareGroupHeartbeatResponse
 from groupkeeper.protocol.primitives import Message
 from groupkeeper.protocol.record_batch import Record, write_batch
 
@@ -63,8 +57,8 @@ async def peer(tmp_path: Path) -> AsyncIterator[Peer]:
 
 async def beat(
     peer: Peer, epoch: int, names: list[str] | None = None, member_id: str = MEMBER
-) -> ShareGroupHeartbeatResponse:
-    request = ShareGroupHeartbeatRequest("g", member_id, epoch, None, names)
+) -> m.ShareGroupHeartbeatResponse:
+    request = m.ShareGroupHeartbeatRequest("g", member_id, epoch, None, names)
     return await peer.ask(request, 1)
 
 
@@ -92,14 +86,14 @@ async def settled_member(peer: Peer) -> int:
     return (await beat(peer, 2)).member_epoch
 
 
-async def alter(peer: Peer, offsets: Mapping[int, int], topic: str = "t") -> AlterShareGroupOffsetsResponse:
+async def alter(peer: Peer, offsets: Mapping[int, int], topic: str = "t") -> m.AlterShareGroupOffsetsResponse:
     module = alter_share_group_offsets_request
     partitions = [module.AlterShareGroupOffsetsRequestPartition(*one) for one in offsets.items()]
     topics = [module.AlterShareGroupOffsetsRequestTopic(topic, partitions)]
     return await peer.ask(module.AlterShareGroupOffsetsRequest("g", topics), 0)
 
 
-async def delete_offsets(peer: Peer, *topics: str) -> DeleteShareGroupOffsetsResponse:
+async def delete_offsets(peer: Peer, *topics: str) -> m.DeleteShareGroupOffsetsResponse:
     module = delete_share_group_offsets_request
     wanted = [module.DeleteShareGroupOffsetsRequestTopic(topic) for topic in topics]
     return await peer.ask(module.DeleteShareGroupOffsetsRequest("g", wanted), 0)
@@ -197,10 +191,10 @@ async def test_the_life_of_a_group(peer: Peer) -> None:  # E2E-08
     assert outcomes == {"t": 0, "nope": 3}
     assert await describe(peer) == {}
     assert (await alter(peer, {1: 2})).error_code == 0
-    deleted = await peer.ask(DeleteGroupsRequest(["g"]), 2)
+    deleted = await peer.ask(m.DeleteGroupsRequest(["g"]), 2)
     assert [one.error_code for one in deleted.results] == [0]
     assert await describe(peer, {"t": [1]}) == {("t", 1): (-1, -1, 0)}
-    (group,) = (await peer.ask(ShareGroupDescribeRequest(["g"]), 1)).groups
+    (group,) = (await peer.ask(m.ShareGroupDescribeRequest(["g"]), 1)).groups
     assert group.error_code == 69
 
 
@@ -290,7 +284,7 @@ async def test_what_members_may_be_assigned_by_now_is_not_deleted(peer: Peer) ->
     await until(lambda: shard_of_group.parked_count == 1)
     asked.append(asyncio.create_task(delete_offsets(peer, "t")))
     await until(lambda: shard_of_group.parked_count == 2)
-    deletion = asyncio.create_task(peer.ask(DeleteGroupsRequest(["g"]), 2))
+    deletion = asyncio.create_task(peer.ask(m.DeleteGroupsRequest(["g"]), 2))
     await until(lambda: shard_of_group.parked_count == 3)
     await beat(peer, 0, ["t"])
     for shard in peer.broker.share_states.shards:
@@ -393,7 +387,7 @@ async def test_share_coordinators_are_found(peer: Peer) -> None:  # GW-06
     keys = [coordinator_key(SharePartitionKey(group_id, topic.topic_id, 1)) for group_id in ("g", "with:colon")]
 
     async def find(*asked: str) -> list[int]:
-        response = await peer.ask(FindCoordinatorRequest("", 2, list(asked)), 6)
+        response = await peer.ask(m.FindCoordinatorRequest("", 2, list(asked)), 6)
         return [one.error_code for one in response.coordinators]
 
     assert await find(keys[0]) == [15]
@@ -406,7 +400,7 @@ async def test_without_the_feature(tmp_path: Path) -> None:  # K1099-23
         assert (await beat(peer, 0, ["t"])).error_code == 35
         assert (await alter(peer, {0: 1})).error_code == 35
         assert (await delete_offsets(peer, "t")).error_code == 35
-        described = await peer.ask(ShareGroupDescribeRequest(["g"]), 1)
+        described = await peer.ask(m.ShareGroupDescribeRequest(["g"]), 1)
         assert described.groups[0].error_code == 35
 
 
@@ -429,7 +423,7 @@ async def test_who_may_what(
         "g", [module.InitializeStateData(bytes(16), [module.PartitionData(0, 1, 0)])]
     )
     initialized = await peer.ask(request, 0)
-    described = await peer.ask(ShareGroupDescribeRequest(["g"]), 1)
+    described = await peer.ask(m.ShareGroupDescribeRequest(["g"]), 1)
     answers = {
         "beat": (await beat(peer, 0, ["t"])).error_code,
         "alter": (await alter(peer, {0: 1})).error_code,
@@ -454,7 +448,7 @@ async def test_topics_that_may_not_be_seen(peer: Peer) -> None:  # K1099-21, GA-
 
 async def test_a_described_group_with_hidden_topics(peer: Peer) -> None:  # K1099-21, K1099-22
     await settled_member(peer)
-    request = ShareGroupDescribeRequest(["g"], True)
+    request = m.ShareGroupDescribeRequest(["g"], True)
     (group,) = (await peer.ask(request, 1)).groups
     assert group.group_state == "Stable"
     assert group.authorized_operations > 0

@@ -13,6 +13,7 @@ from groupkeeper.broker.authorizer import Operation, ResourceType
 from groupkeeper.broker.broker import Broker
 from groupkeeper.coordinator.streams.group import StreamsGroup
 from groupkeeper.coordinator.streams.topology import StatusCode
+from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.errors import (
     GroupAuthorizationFailed,
     KafkaError,
@@ -20,17 +21,14 @@ from groupkeeper.protocol.errors import (
     TopicAuthorizationFailed,
     UnsupportedVersion,
 )
-from groupkeeper.protocol.messages.streams_group_describe_request import StreamsGroupDescribeRequest
 from groupkeeper.protocol.messages.streams_group_describe_response import DescribedGroup
 from groupkeeper.protocol.messages.streams_group_heartbeat_request import (
     Endpoint,
     KeyValue,
-    StreamsGroupHeartbeatRequest,
     Subtopology,
     TopicInfo,
     Topology,
 )
-from groupkeeper.protocol.messages.streams_group_heartbeat_response import StreamsGroupHeartbeatResponse
 
 PROPERTIES: Mapping[str, str | int] = {
     "offsets.topic.num.partitions": 2,
@@ -66,8 +64,8 @@ def counting(replication_factor: int = 0, **configs: str) -> Topology:
     )
 
 
-async def beat(peer: Peer, epoch: int, topology: Topology | None = None) -> StreamsGroupHeartbeatResponse:
-    request = StreamsGroupHeartbeatRequest("g", "m", epoch)
+async def beat(peer: Peer, epoch: int, topology: Topology | None = None) -> m.StreamsGroupHeartbeatResponse:
+    request = m.StreamsGroupHeartbeatRequest("g", "m", epoch)
     if epoch == 0:
         request.rebalance_timeout_ms, request.topology, request.process_id = 1000, topology or counting(), "p"
         request.active_tasks, request.standby_tasks, request.warmup_tasks = [], [], []
@@ -75,11 +73,11 @@ async def beat(peer: Peer, epoch: int, topology: Topology | None = None) -> Stre
 
 
 async def describe(peer: Peer, *, has_operations: bool = False) -> DescribedGroup:
-    request = StreamsGroupDescribeRequest(["g"], has_operations)
+    request = m.StreamsGroupDescribeRequest(["g"], has_operations)
     return (await peer.ask(request, 0)).groups[0]
 
 
-def told(response: StreamsGroupHeartbeatResponse) -> list[tuple[int, str]]:
+def told(response: m.StreamsGroupHeartbeatResponse) -> list[tuple[int, str]]:
     return [(one.status_code, one.status_detail) for one in response.status or ()]
 
 
@@ -163,7 +161,7 @@ async def test_a_restart_finds_the_group(tmp_path: Path) -> None:
 
 async def test_tags_that_a_client_lacks_are_told(peer: Peer) -> None:
     peer.broker.group_configs.configure("g", {"streams.rack.aware.assignment.tags": "zone,rack"})
-    request = StreamsGroupHeartbeatRequest("g", "m", 0, rebalance_timeout_ms=1000, process_id="p")
+    request = m.StreamsGroupHeartbeatRequest("g", "m", 0, rebalance_timeout_ms=1000, process_id="p")
     request.topology = Topology(0, [Subtopology("0", ["t"])])
     request.active_tasks, request.standby_tasks, request.warmup_tasks = [], [], []
     request.client_tags = [KeyValue("zone", "a")]
@@ -180,7 +178,7 @@ async def test_tags_that_a_client_lacks_are_told(peer: Peer) -> None:
 
 
 async def test_a_member_that_joins_again_says_whether_it_has_an_endpoint(peer: Peer) -> None:
-    request = StreamsGroupHeartbeatRequest("g", "m", 0, rebalance_timeout_ms=1000, process_id="p")
+    request = m.StreamsGroupHeartbeatRequest("g", "m", 0, rebalance_timeout_ms=1000, process_id="p")
     request.topology, request.endpoint_information_epoch = Topology(0, [Subtopology("0", ["t"])]), -1
     request.active_tasks, request.standby_tasks, request.warmup_tasks = [], [], []
     request.user_endpoint = Endpoint("h", 1)

@@ -9,8 +9,9 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple, TypeVar
 
 from groupkeeper.client.admin.types import TopicPartition
-from groupkeeper.protocol.messages.fetch_request import FetchPartition, FetchRequest
-from groupkeeper.protocol.messages.fetch_response import FetchableTopicResponse, FetchResponse, PartitionData
+from groupkeeper.protocol import messages as m
+from groupkeeper.protocol.messages.fetch_request import FetchPartition
+from groupkeeper.protocol.messages.fetch_response import PartitionData
 from groupkeeper.protocol.record import Record
 from groupkeeper.protocol.record_batch import iter_headers, read_records, write_batch
 
@@ -64,9 +65,9 @@ class FetchedLogs:
         self.sizes: list[int] = []
         self._unkind = unkind
 
-    def __call__(self, message: FetchRequest, version: int) -> FetchResponse:
+    def __call__(self, message: m.FetchRequest, version: int) -> m.FetchResponse:
         if self._happens(0.1):
-            return FetchResponse(throttle_time_ms=1)
+            return m.FetchResponse(throttle_time_ms=1)
         left, is_first = message.max_bytes, True
         topics = []
         for topic in message.topics:
@@ -79,9 +80,9 @@ class FetchedLogs:
                 is_first = is_first and not answer.records
                 left = max(0, left - len(answer.records or b""))
                 partitions.append(answer)
-            topics.append(FetchableTopicResponse(topic.topic, partitions=self._shuffled(partitions)))
+            topics.append(m.FetchableTopicResponse(topic.topic, partitions=self._shuffled(partitions)))
         self.sizes.append(sum(len(each.records or b"") for topic in topics for each in topic.partitions))
-        return FetchResponse(responses=self._shuffled(topics))
+        return m.FetchResponse(responses=self._shuffled(topics))
 
     def _read(self, log: Log, wanted: FetchPartition, left: int, is_first: bool) -> PartitionData:
         code = 0 if log.start <= wanted.fetch_offset <= log.end else OUT_OF_RANGE

@@ -9,11 +9,7 @@ from collections.abc import Callable, Mapping
 
 from tests.unit.client.scripted_broker import HangUp, ScriptedBroker
 
-from groupkeeper.protocol.messages.list_groups_response import ListedGroup, ListGroupsResponse
-from groupkeeper.protocol.messages.sasl_authenticate_request import SaslAuthenticateRequest
-from groupkeeper.protocol.messages.sasl_authenticate_response import SaslAuthenticateResponse
-from groupkeeper.protocol.messages.sasl_handshake_request import SaslHandshakeRequest
-from groupkeeper.protocol.messages.sasl_handshake_response import SaslHandshakeResponse
+from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.primitives import RootMessage
 
 Step = Callable[[bytes], tuple[bytes, bool]]
@@ -127,13 +123,13 @@ class SaslBroker(ScriptedBroker):
         if self.seen[-1].connection not in self._authenticated:
             raise HangUp
 
-    def _answer_handshake(self, message: SaslHandshakeRequest, version: int) -> SaslHandshakeResponse:
+    def _answer_handshake(self, message: m.SaslHandshakeRequest, version: int) -> m.SaslHandshakeResponse:
         offered = list(self._starts)
         if message.mechanism in offered:
             self._steps[self.seen[-1].connection] = self._starts[message.mechanism]()
         if self._handshake_error:
-            return SaslHandshakeResponse(self._handshake_error)
-        return SaslHandshakeResponse(0 if message.mechanism in offered else 33, offered)
+            return m.SaslHandshakeResponse(self._handshake_error)
+        return m.SaslHandshakeResponse(0 if message.mechanism in offered else 33, offered)
 
     def _step(self, token: bytes) -> tuple[bytes, bool]:
         """A token in a bare frame: refusing is hanging up."""
@@ -149,15 +145,15 @@ class SaslBroker(ScriptedBroker):
         self.authentications += 1
         self._authenticated.add(self.seen[-1].connection)
 
-    def _answer_authenticate(self, message: SaslAuthenticateRequest, version: int) -> SaslAuthenticateResponse:
+    def _answer_authenticate(self, message: m.SaslAuthenticateRequest, version: int) -> m.SaslAuthenticateResponse:
         try:
             answer, is_done = self._steps[self.seen[-1].connection](message.auth_bytes)
         except Refused as refusal:
-            return SaslAuthenticateResponse(58, str(refusal))
+            return m.SaslAuthenticateResponse(58, str(refusal))
         if is_done:
             self._done()
-        return SaslAuthenticateResponse(0, None, answer, self._lifetime_ms if version >= 1 else 0)
+        return m.SaslAuthenticateResponse(0, None, answer, self._lifetime_ms if version >= 1 else 0)
 
-    def _answer_list_groups(self, message: RootMessage, version: int) -> ListGroupsResponse:
+    def _answer_list_groups(self, message: RootMessage, version: int) -> m.ListGroupsResponse:
         self._check()
-        return ListGroupsResponse(groups=[ListedGroup("g")])
+        return m.ListGroupsResponse(groups=[m.ListedGroup("g")])

@@ -10,20 +10,10 @@ from types import TracebackType
 from typing import NamedTuple, Self
 
 from groupkeeper.client.admin import Admin
+from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.codec import encode
 from groupkeeper.protocol.framing import api_name, decode_request, encode_response, response_class
 from groupkeeper.protocol.index import APIS
-from groupkeeper.protocol.messages.api_versions_response import ApiVersion, ApiVersionsResponse
-from groupkeeper.protocol.messages.find_coordinator_request import FindCoordinatorRequest
-from groupkeeper.protocol.messages.find_coordinator_response import Coordinator, FindCoordinatorResponse
-from groupkeeper.protocol.messages.metadata_request import MetadataRequest
-from groupkeeper.protocol.messages.metadata_response import (
-    MetadataResponse,
-    MetadataResponseBroker,
-    MetadataResponsePartition,
-    MetadataResponseTopic,
-)
-from groupkeeper.protocol.messages.sasl_handshake_response import SaslHandshakeResponse
 from groupkeeper.protocol.primitives import RootMessage
 
 KEY_BY_NAME = {name: key for key, (name, *_) in APIS.items()}
@@ -85,7 +75,7 @@ class ScriptedBroker:
             "ApiVersions": self._answer_api_versions,
             "Metadata": self._answer_metadata,
             "FindCoordinator": self._answer_find_coordinator,
-            "SaslHandshake": lambda *_: SaslHandshakeResponse(34),  # a listener without SASL
+            "SaslHandshake": lambda *_: m.SaslHandshakeResponse(34),  # a listener without SASL
             **(handlers or {}),
         }
         self.peers: list[ScriptedBroker] = [self]
@@ -191,7 +181,7 @@ class ScriptedBroker:
         if not low <= version <= high:
             if name != "ApiVersions":
                 raise HangUp
-            self._note(Seen(name, version, ApiVersionsResponse(), connection, None))
+            self._note(Seen(name, version, m.ApiVersionsResponse(), connection, None))
             writer.write(encode_response(correlation_id, self._refuse_api_versions(), 0))
             return
         header, message = decode_request(frame)
@@ -212,48 +202,48 @@ class ScriptedBroker:
         self.seen.append(seen)
         self._news.set()
 
-    def _advertised(self) -> list[ApiVersion]:
-        return [ApiVersion(KEY_BY_NAME[name], low, high) for name, (low, high) in self.ranges.items()]
+    def _advertised(self) -> list[m.ApiVersion]:
+        return [m.ApiVersion(KEY_BY_NAME[name], low, high) for name, (low, high) in self.ranges.items()]
 
-    def _refuse_api_versions(self) -> ApiVersionsResponse:
+    def _refuse_api_versions(self) -> m.ApiVersionsResponse:
         if self._api_versions == "hangs up":
             raise HangUp
         low, high = self.ranges["ApiVersions"]
-        return ApiVersionsResponse(35, [ApiVersion(18, low, high)] if self._api_versions == "new" else [])
+        return m.ApiVersionsResponse(35, [m.ApiVersion(18, low, high)] if self._api_versions == "new" else [])
 
-    def _answer_api_versions(self, message: RootMessage, version: int) -> ApiVersionsResponse:
-        return ApiVersionsResponse(0, self._advertised())
+    def _answer_api_versions(self, message: RootMessage, version: int) -> m.ApiVersionsResponse:
+        return m.ApiVersionsResponse(0, self._advertised())
 
-    def _answer_metadata(self, message: MetadataRequest, version: int) -> MetadataResponse:
+    def _answer_metadata(self, message: m.MetadataRequest, version: int) -> m.MetadataResponse:
         wanted = None if message.topics is None else [topic.name or "" for topic in message.topics]
         if wanted is None or (version == 0 and not wanted):
             wanted = list(self.topics)
-        return MetadataResponse(
-            brokers=[MetadataResponseBroker(peer.node_id, peer.host, peer.port) for peer in self.peers],
+        return m.MetadataResponse(
+            brokers=[m.MetadataResponseBroker(peer.node_id, peer.host, peer.port) for peer in self.peers],
             cluster_id="scripted" if version >= 2 else None,
             controller_id=self.peers[0].node_id if version >= 1 else -1,
             topics=[self._topic(name) for name in wanted],
         )
 
-    def _topic(self, name: str) -> MetadataResponseTopic:
+    def _topic(self, name: str) -> m.MetadataResponseTopic:
         if name not in self.topics:
-            return MetadataResponseTopic(3, name)
+            return m.MetadataResponseTopic(3, name)
         partitions = [
-            MetadataResponsePartition(5 if leader < 0 else 0, index, leader, replica_nodes=[1], isr_nodes=[1])
+            m.MetadataResponsePartition(5 if leader < 0 else 0, index, leader, replica_nodes=[1], isr_nodes=[1])
             for index, leader in enumerate(self.topics[name])
         ]
-        return MetadataResponseTopic(0, name, partitions=partitions)
+        return m.MetadataResponseTopic(0, name, partitions=partitions)
 
-    def _answer_find_coordinator(self, message: FindCoordinatorRequest, version: int) -> FindCoordinatorResponse:
-        def find(group_id: str) -> Coordinator:
+    def _answer_find_coordinator(self, message: m.FindCoordinatorRequest, version: int) -> m.FindCoordinatorResponse:
+        def find(group_id: str) -> m.Coordinator:
             node_id = self.coordinator_by_group.get(group_id, self.node_id)
             peer = next(peer for peer in self.peers if peer.node_id == node_id)
-            return Coordinator(group_id, node_id, peer.host, peer.port, 0, None)
+            return m.Coordinator(group_id, node_id, peer.host, peer.port, 0, None)
 
         if version >= 4:
-            return FindCoordinatorResponse(coordinators=[find(key) for key in message.coordinator_keys])
+            return m.FindCoordinatorResponse(coordinators=[find(key) for key in message.coordinator_keys])
         found = find(message.key)
-        return FindCoordinatorResponse(node_id=found.node_id, host=found.host, port=found.port)
+        return m.FindCoordinatorResponse(node_id=found.node_id, host=found.host, port=found.port)
 
 
 def cluster_of(*brokers: ScriptedBroker) -> None:

@@ -23,13 +23,11 @@ from groupkeeper.client.errors import (
     UnsupportedSecurity,
 )
 from groupkeeper.operations.problems import problem_of
-from groupkeeper.protocol.messages.delete_groups_response import DeletableGroupResult, DeleteGroupsResponse
-from groupkeeper.protocol.messages.describe_groups_response import DescribedGroup, DescribeGroupsResponse
-from groupkeeper.protocol.messages.list_groups_response import ListedGroup, ListGroupsResponse
-from groupkeeper.protocol.messages.metadata_response import MetadataResponse, MetadataResponseBroker
+from groupkeeper.protocol import messages as m
+from groupkeeper.protocol.messages.describe_groups_response import DescribedGroup
 from groupkeeper.protocol.primitives import RootMessage
 
-LISTING = {"ListGroups": in_turn(ListGroupsResponse(groups=[ListedGroup("g")]))}
+LISTING = {"ListGroups": in_turn(m.ListGroupsResponse(groups=[m.ListedGroup("g")]))}
 
 
 async def refused_port() -> int:
@@ -162,7 +160,7 @@ async def test_a_broker_that_moved_is_followed() -> None:
 
 
 async def test_calls_under_way_follow_a_broker_that_moves() -> None:
-    deleted = DeleteGroupsResponse(results=[DeletableGroupResult("g")])
+    deleted = m.DeleteGroupsResponse(results=[m.DeletableGroupResult("g")])
     async with (
         ScriptedBroker(1, handlers=LISTING) as bootstrap,
         ScriptedBroker(2, handlers={"DeleteGroups": in_turn(Silence)}) as before,
@@ -196,7 +194,7 @@ async def test_a_broker_may_answer_after_metadata_left_it_out() -> None:
 
     async def describe(message: RootMessage, version: int) -> RootMessage:
         await described.wait()
-        return DescribeGroupsResponse(groups=[DescribedGroup(group_id="g", group_state="Empty")])
+        return m.DescribeGroupsResponse(groups=[DescribedGroup(group_id="g", group_state="Empty")])
 
     only_classic = {"ConsumerGroupDescribe": None}
     async with (
@@ -316,10 +314,10 @@ async def test_the_oldest_metadata() -> None:
 
 async def test_metadata_without_brokers_keeps_those_known() -> None:
     def metadata(message: RootMessage, version: int) -> RootMessage:
-        return MetadataResponse(brokers=[MetadataResponseBroker(0, broker.host, broker.port)])
+        return m.MetadataResponse(brokers=[m.MetadataResponseBroker(0, broker.host, broker.port)])
 
     async with ScriptedBroker(handlers=LISTING) as broker:
-        broker.handlers["Metadata"] = in_turn(metadata, MetadataResponse())
+        broker.handlers["Metadata"] = in_turn(metadata, m.MetadataResponse())
         async with fast_admin(broker.bootstrap_servers) as admin:
             await admin.list_groups()
             assert list((await admin.list_groups()).groups) == ["g"]

@@ -25,14 +25,12 @@ from groupkeeper.client.opener import open_connection
 from groupkeeper.client.peer import Peer
 from groupkeeper.client.security.transport import Security
 from groupkeeper.client.settings import Settings
-from groupkeeper.protocol.messages.api_versions_response import ApiVersionsResponse
-from groupkeeper.protocol.messages.list_groups_request import ListGroupsRequest
-from groupkeeper.protocol.messages.list_groups_response import ListedGroup, ListGroupsResponse
+from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.primitives import RootMessage
 
 
-def listing(*group_ids: str) -> ListGroupsResponse:
-    return ListGroupsResponse(groups=[ListedGroup(group_id) for group_id in group_ids])
+def listing(*group_ids: str) -> m.ListGroupsResponse:
+    return m.ListGroupsResponse(groups=[m.ListedGroup(group_id) for group_id in group_ids])
 
 
 async def connected(broker: ScriptedBroker, **settings: int) -> Connection:
@@ -48,14 +46,14 @@ async def closed(connection: Connection) -> None:
 async def test_pipelined_requests_get_their_own_answers() -> None:
     gates = {"a": asyncio.Event(), "b": asyncio.Event()}
 
-    async def handle(message: ListGroupsRequest, version: int) -> RootMessage:
+    async def handle(message: m.ListGroupsRequest, version: int) -> RootMessage:
         await gates[message.states_filter[0]].wait()
         return listing(message.states_filter[0])
 
     async with ScriptedBroker(handlers={"ListGroups": handle}) as broker:
         connection = await connected(broker)
-        first = asyncio.create_task(connection.ask(ListGroupsRequest(["a"]), 4, ListGroupsResponse, 5))
-        second = asyncio.create_task(connection.ask(ListGroupsRequest(["b"]), 4, ListGroupsResponse, 5))
+        first = asyncio.create_task(connection.ask(m.ListGroupsRequest(["a"]), 4, m.ListGroupsResponse, 5))
+        second = asyncio.create_task(connection.ask(m.ListGroupsRequest(["b"]), 4, m.ListGroupsResponse, 5))
         gates["b"].set()
         gates["a"].set()
         assert (await first).groups[0].group_id == "a"
@@ -67,7 +65,7 @@ async def test_a_large_answer_in_many_pieces() -> None:
     group_ids = [f"group-{index:0200}" for index in range(5000)]
     async with ScriptedBroker(handlers={"ListGroups": lambda *_: listing(*group_ids)}) as broker:
         connection = await connected(broker)
-        answer = await connection.ask(ListGroupsRequest(), 5, ListGroupsResponse, 5)
+        answer = await connection.ask(m.ListGroupsRequest(), 5, m.ListGroupsResponse, 5)
         assert [group.group_id for group in answer.groups] == group_ids
         await closed(connection)
 
@@ -82,14 +80,14 @@ async def test_a_late_answer_is_dropped() -> None:
     async with ScriptedBroker(handlers={"ListGroups": in_turn(late, listing("next"))}) as broker:
         connection = await connected(broker)
         with pytest.raises(CallTimedOut):
-            await connection.ask(ListGroupsRequest(), 5, ListGroupsResponse, 0.02)
-        cancelled = asyncio.create_task(connection.ask(ListGroupsRequest(), 5, ListGroupsResponse, 5))
+            await connection.ask(m.ListGroupsRequest(), 5, m.ListGroupsResponse, 0.02)
+        cancelled = asyncio.create_task(connection.ask(m.ListGroupsRequest(), 5, m.ListGroupsResponse, 5))
         await asyncio.sleep(0)
         cancelled.cancel()
         with pytest.raises(asyncio.CancelledError):
             await cancelled
         gate.set()
-        answer = await connection.ask(ListGroupsRequest(), 5, ListGroupsResponse, 5)
+        answer = await connection.ask(m.ListGroupsRequest(), 5, m.ListGroupsResponse, 5)
         assert answer.groups[0].group_id == "next"
         await closed(connection)
 
@@ -110,23 +108,23 @@ async def test_what_is_no_answer_ends_the_connection(answer: bytes, kind: type[C
     async with ScriptedBroker(handlers={"ListGroups": lambda *_: answer}) as broker:
         connection = await connected(broker, max_answer_bytes=1_000_000)
         with pytest.raises(kind) as caught:
-            await connection.ask(ListGroupsRequest(), 5, ListGroupsResponse, 5)
+            await connection.ask(m.ListGroupsRequest(), 5, m.ListGroupsResponse, 5)
         assert says in str(caught.value)
         assert not connection.is_open
         with pytest.raises(ConnectionFailed):
-            await connection.ask(ListGroupsRequest(), 5, ListGroupsResponse, 5)
+            await connection.ask(m.ListGroupsRequest(), 5, m.ListGroupsResponse, 5)
         await closed(connection)
 
 
 async def test_a_lost_connection_fails_all_that_wait() -> None:
-    def second_hangs_up(message: ListGroupsRequest, version: int) -> RootMessage:
+    def second_hangs_up(message: m.ListGroupsRequest, version: int) -> RootMessage:
         raise HangUp if message.states_filter else Silence
 
     async with ScriptedBroker(handlers={"ListGroups": second_hangs_up}) as broker:
         connection = await connected(broker)
         results = await asyncio.gather(
-            connection.ask(ListGroupsRequest(), 4, ListGroupsResponse, 5),
-            connection.ask(ListGroupsRequest(["x"]), 4, ListGroupsResponse, 5),
+            connection.ask(m.ListGroupsRequest(), 4, m.ListGroupsResponse, 5),
+            connection.ask(m.ListGroupsRequest(["x"]), 4, m.ListGroupsResponse, 5),
             return_exceptions=True,
         )
         assert [type(result) for result in results] == [ConnectionFailed, ConnectionFailed]
@@ -148,7 +146,7 @@ async def test_refused_and_unresolvable() -> None:
 async def test_each_that_waits_gets_a_failure_of_its_own() -> None:
     async with ScriptedBroker(handlers={"ListGroups": in_turn(Silence, Silence, Silence)}) as broker:
         connection = await connected(broker)
-        asked = [asyncio.create_task(connection.exchange(ListGroupsRequest(), 0, 5)) for _ in range(3)]
+        asked = [asyncio.create_task(connection.exchange(m.ListGroupsRequest(), 0, 5)) for _ in range(3)]
         await broker.until("ListGroups", 3)
         connection.abort(AuthenticationFailed("no", ValueError("said so")))
         failures = await asyncio.gather(*asked, return_exceptions=True)
@@ -175,9 +173,9 @@ def peer_of(broker: ScriptedBroker, **settings: int) -> Peer:
     return Peer(Address(broker.host, broker.port), Settings(**settings), Security())  # type: ignore[arg-type]
 
 
-async def ask_listing(peer: Peer, timeout_ms: int = 5000) -> ListGroupsResponse:
+async def ask_listing(peer: Peer, timeout_ms: int = 5000) -> m.ListGroupsResponse:
     deadline = Deadline("test", timeout_ms)
-    return await peer.ask(ListGroupsRequest, ListGroupsResponse, lambda version: ListGroupsRequest(), deadline)
+    return await peer.ask(m.ListGroupsRequest, m.ListGroupsResponse, lambda version: m.ListGroupsRequest(), deadline)
 
 
 @pytest.mark.parametrize(
@@ -226,7 +224,7 @@ async def test_what_is_no_plain_kafka_is_named(handler: object, kind: type[Clien
     ("answer", "says"),
     [
         (raw_frame(b"\x00\x00\x00\x00\x00\x00garbage"), "malformed reply"),
-        (raw_answer(0, ApiVersionsResponse(58), 4), "the reply to ApiVersions has error 58"),
+        (raw_answer(0, m.ApiVersionsResponse(58), 4), "the reply to ApiVersions has error 58"),
     ],
 )
 async def test_a_broken_handshake(answer: bytes, says: str) -> None:

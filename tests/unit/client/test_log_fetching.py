@@ -13,9 +13,9 @@ from tests.unit.client.scripted_broker import Handler, ScriptedBroker, fast_admi
 from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import FirstRecord, Position, TopicPartition
 from groupkeeper.client.errors import CallTimedOut, UnexpectedAnswer
+from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.errors import OffsetOutOfRange, TopicAuthorizationFailed
-from groupkeeper.protocol.messages.fetch_request import FetchRequest
-from groupkeeper.protocol.messages.fetch_response import FetchableTopicResponse, FetchResponse, PartitionData
+from groupkeeper.protocol.messages.fetch_response import PartitionData
 from groupkeeper.protocol.record_batch import EndTransaction, end_transaction_record, iter_headers, write_batch
 
 TOPIC = "t"
@@ -115,8 +115,8 @@ async def test_a_corrupt_batch_fails_those_who_need_it() -> None:
 
 
 async def test_a_leader_that_never_has_room_is_a_reason() -> None:
-    def nothing(message: FetchRequest, version: int) -> FetchResponse:
-        return FetchResponse()
+    def nothing(message: m.FetchRequest, version: int) -> m.FetchResponse:
+        return m.FetchResponse()
 
     async with leader_of(nothing, 1) as (_, admin):
         found = await admin.record_timestamps([Position(TOPIC, 0, 0)], timeout_ms=1500)
@@ -129,12 +129,12 @@ async def test_a_leader_that_never_has_room_is_a_reason() -> None:
 async def test_what_may_not_be_read_says_so_beside_the_rest() -> None:
     logs = FetchedLogs(by_place([log_of([batch_of(0, [1], 30_000)]), log_of([batch_of(0, [2], 30_000)])]))
 
-    def refusing(message: FetchRequest, version: int) -> FetchResponse:
+    def refusing(message: m.FetchRequest, version: int) -> m.FetchResponse:
         allowed = [each for each in message.topics if each.topic == TOPIC]
         refused = [each.topic for each in message.topics if each.topic != TOPIC]
-        answer = logs(FetchRequest(max_bytes=message.max_bytes, topics=allowed), version)
+        answer = logs(m.FetchRequest(max_bytes=message.max_bytes, topics=allowed), version)
         answer.responses = [
-            *(FetchableTopicResponse(name, partitions=[PartitionData(0, 29, -1)]) for name in refused),
+            *(m.FetchableTopicResponse(name, partitions=[PartitionData(0, 29, -1)]) for name in refused),
             *answer.responses,
         ]
         return answer

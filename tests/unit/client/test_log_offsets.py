@@ -11,19 +11,8 @@ from tests.unit.client.scripted_broker import Handler, HangUp, ScriptedBroker, c
 from groupkeeper.client.admin import log_offsets
 from groupkeeper.client.admin.types import ListedOffset, OffsetSpec, TopicPartition
 from groupkeeper.client.errors import CallTimedOut, IllegalArgument, UnsupportedVersion
+from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.errors import LeaderNotAvailable, TopicAuthorizationFailed, UnknownTopicOrPartition
-from groupkeeper.protocol.messages.list_offsets_request import ListOffsetsRequest
-from groupkeeper.protocol.messages.list_offsets_response import (
-    ListOffsetsPartitionResponse,
-    ListOffsetsResponse,
-    ListOffsetsTopicResponse,
-)
-from groupkeeper.protocol.messages.metadata_request import MetadataRequest
-from groupkeeper.protocol.messages.metadata_response import (
-    MetadataResponse,
-    MetadataResponseBroker,
-    MetadataResponseTopic,
-)
 from groupkeeper.protocol.primitives import RootMessage
 
 T0, T1, U0 = TopicPartition("t", 0), TopicPartition("t", 1), TopicPartition("u", 0)
@@ -32,14 +21,14 @@ T0, T1, U0 = TopicPartition("t", 0), TopicPartition("t", 1), TopicPartition("u",
 def listed(offset: int, code_by_partition: Mapping[TopicPartition, int] = {}) -> Handler:
     """Answers ListOffsets: ``offset`` for every partition, with the timestamp that was looked for, or a code."""
 
-    def handle(message: ListOffsetsRequest, version: int) -> RootMessage:
+    def handle(message: m.ListOffsetsRequest, version: int) -> RootMessage:
         assert message.replica_id == -1
-        return ListOffsetsResponse(
+        return m.ListOffsetsResponse(
             topics=[
-                ListOffsetsTopicResponse(
+                m.ListOffsetsTopicResponse(
                     topic.name,
                     [
-                        ListOffsetsPartitionResponse(
+                        m.ListOffsetsPartitionResponse(
                             each.partition_index,
                             code_by_partition.get(TopicPartition(topic.name, each.partition_index), 0),
                             each.timestamp,
@@ -85,8 +74,8 @@ async def test_isolation_and_timeout_are_sent() -> None:
             await admin.list_offsets({T0: OffsetSpec.latest()}, read_committed=True, timeout_ms=1000)
             await admin.list_offsets({T0: OffsetSpec.latest()})
     [(_, committed), (_, uncommitted)] = first.asked("ListOffsets")
-    assert isinstance(committed, ListOffsetsRequest)
-    assert isinstance(uncommitted, ListOffsetsRequest)
+    assert isinstance(committed, m.ListOffsetsRequest)
+    assert isinstance(uncommitted, m.ListOffsetsRequest)
     assert (committed.isolation_level, uncommitted.isolation_level) == (1, 0)
     assert 0 < committed.timeout_ms <= 1000
 
@@ -148,10 +137,10 @@ async def test_one_bad_partition_does_not_break_the_rest(monkeypatch: pytest.Mon
 
 
 async def test_topics_that_may_not_be_seen() -> None:
-    def metadata(message: MetadataRequest, version: int) -> RootMessage:
-        return MetadataResponse(
-            brokers=[MetadataResponseBroker(1, broker.host, broker.port)],
-            topics=[MetadataResponseTopic(29, topic.name) for topic in message.topics or ()],
+    def metadata(message: m.MetadataRequest, version: int) -> RootMessage:
+        return m.MetadataResponse(
+            brokers=[m.MetadataResponseBroker(1, broker.host, broker.port)],
+            topics=[m.MetadataResponseTopic(29, topic.name) for topic in message.topics or ()],
         )
 
     async with ScriptedBroker(1) as broker:

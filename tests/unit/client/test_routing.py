@@ -8,6 +8,7 @@ import pytest
 from tests.unit.client.scripted_broker import Handler, HangUp, ScriptedBroker, Silence, cluster_of, fast_admin, in_turn
 
 from groupkeeper.client.errors import AnswerTooLarge, CallTimedOut, ConnectionFailed, MissingResult, Unrepresentable
+from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.errors import (
     CoordinatorNotAvailable,
     GroupAuthorizationFailed,
@@ -16,19 +17,15 @@ from groupkeeper.protocol.errors import (
     NonEmptyGroup,
     NotCoordinator,
 )
-from groupkeeper.protocol.messages.delete_groups_request import DeleteGroupsRequest
-from groupkeeper.protocol.messages.delete_groups_response import DeletableGroupResult, DeleteGroupsResponse
-from groupkeeper.protocol.messages.find_coordinator_request import FindCoordinatorRequest
-from groupkeeper.protocol.messages.find_coordinator_response import Coordinator, FindCoordinatorResponse
 from groupkeeper.protocol.primitives import RootMessage
 
 
 def deletion(**code_by_group: int) -> Handler:
     """Answers DeleteGroups: 0 for every group, or the code given for it."""
 
-    def handle(message: DeleteGroupsRequest, version: int) -> RootMessage:
-        return DeleteGroupsResponse(
-            results=[DeletableGroupResult(group, code_by_group.get(group, 0)) for group in message.groups_names]
+    def handle(message: m.DeleteGroupsRequest, version: int) -> RootMessage:
+        return m.DeleteGroupsResponse(
+            results=[m.DeletableGroupResult(group, code_by_group.get(group, 0)) for group in message.groups_names]
         )
 
     return handle
@@ -81,7 +78,7 @@ async def test_a_moved_coordinator_is_looked_up_again(code: int) -> None:
         cluster_of(first, second)
         first.coordinator_by_group["b"] = 1
         finding = first._answer_find_coordinator
-        moved = FindCoordinatorResponse(coordinators=[Coordinator("a", 2, second.host, second.port, 0, None)])
+        moved = m.FindCoordinatorResponse(coordinators=[m.Coordinator("a", 2, second.host, second.port, 0, None)])
         first.handlers["FindCoordinator"] = in_turn(finding, moved)
         second.handlers["FindCoordinator"] = in_turn(moved)
         async with fast_admin(first.bootstrap_servers) as admin:
@@ -163,7 +160,7 @@ async def test_a_hanging_coordinator_takes_no_place_from_others() -> None:
 
 
 async def test_a_group_left_out_of_the_answer() -> None:
-    handlers = {"DeleteGroups": in_turn(DeleteGroupsResponse(results=[DeletableGroupResult("a", 0)]))}
+    handlers = {"DeleteGroups": in_turn(m.DeleteGroupsResponse(results=[m.DeletableGroupResult("a", 0)]))}
     async with ScriptedBroker(handlers=handlers) as broker, fast_admin(broker.bootstrap_servers) as admin:
         batch = await admin.delete_consumer_groups(["a", "b"])
     assert batch.done == {"a": None}
@@ -191,17 +188,17 @@ async def test_coordinators_are_found_one_by_one_on_old_brokers() -> None:
 
 async def test_lookups_that_fail() -> None:
     # GD-06
-    def find(message: FindCoordinatorRequest, version: int) -> RootMessage:
+    def find(message: m.FindCoordinatorRequest, version: int) -> RootMessage:
         codes = {"secret": 30, "odd": 42}
-        return FindCoordinatorResponse(
+        return m.FindCoordinatorResponse(
             coordinators=[
-                Coordinator(key, 0, broker.host, broker.port, codes.get(key, 0)) for key in message.coordinator_keys
+                m.Coordinator(key, 0, broker.host, broker.port, codes.get(key, 0)) for key in message.coordinator_keys
             ]
         )
 
     async with ScriptedBroker(handlers={"DeleteGroups": deletion()}) as broker:
-        none_yet = FindCoordinatorResponse(
-            coordinators=[Coordinator(key, -1, "", -1, 15) for key in ("secret", "odd", "fine")]
+        none_yet = m.FindCoordinatorResponse(
+            coordinators=[m.Coordinator(key, -1, "", -1, 15) for key in ("secret", "odd", "fine")]
         )
         broker.handlers["FindCoordinator"] = in_turn(none_yet, find)
         async with fast_admin(broker.bootstrap_servers) as admin:
@@ -216,7 +213,7 @@ async def test_lookups_that_fail() -> None:
 
 
 async def test_no_coordinator_until_the_timeout() -> None:
-    nowhere = FindCoordinatorResponse(coordinators=[Coordinator("a", -1, "", -1, 15)])
+    nowhere = m.FindCoordinatorResponse(coordinators=[m.Coordinator("a", -1, "", -1, 15)])
     async with (
         ScriptedBroker(handlers={"FindCoordinator": in_turn(nowhere)}) as broker,
         fast_admin(broker.bootstrap_servers) as admin,
@@ -226,7 +223,7 @@ async def test_no_coordinator_until_the_timeout() -> None:
 
 
 async def test_answers_that_are_too_large_are_asked_for_in_parts() -> None:
-    def handle(message: DeleteGroupsRequest, version: int) -> RootMessage | bytes:
+    def handle(message: m.DeleteGroupsRequest, version: int) -> RootMessage | bytes:
         if len(message.groups_names) > 3:
             return b"\x7f\xff\xff\xff"
         return deletion()(message, version)  # type: ignore[return-value]

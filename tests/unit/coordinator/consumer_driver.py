@@ -11,13 +11,10 @@ from groupkeeper.coordinator.consumer.group import ConsumerGroup
 from groupkeeper.coordinator.kernel.result import Call, Record
 from groupkeeper.coordinator.kernel.settings import Settings
 from groupkeeper.coordinator.kernel.topics_image import TopicShape, TopicsImage
+from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.errors import NONE
 from groupkeeper.protocol.framing import response_class
-from groupkeeper.protocol.messages.consumer_group_heartbeat_request import (
-    ConsumerGroupHeartbeatRequest,
-    TopicPartitions,
-)
-from groupkeeper.protocol.messages.consumer_group_heartbeat_response import ConsumerGroupHeartbeatResponse
+from groupkeeper.protocol.messages.consumer_group_heartbeat_request import TopicPartitions
 from groupkeeper.protocol.primitives import Message, RootMessage
 
 GROUP = "g"
@@ -94,7 +91,7 @@ class Consumer:
 
     def join(
         self, *names: str, regex: str | None = None, assignor: str | None = None, timeout_ms: int = 30_000
-    ) -> ConsumerGroupHeartbeatResponse:
+    ) -> m.ConsumerGroupHeartbeatResponse:
         self.epoch, self.owned, self.names = 0, {}, list(names)
         return self.beat(names=list(names), regex=regex, assignor=assignor, timeout_ms=timeout_ms, owned={})
 
@@ -108,9 +105,9 @@ class Consumer:
         owned: Owned | None = None,
         epoch: int | None = None,
         regex_trouble: str | None = None,
-    ) -> ConsumerGroupHeartbeatResponse:
+    ) -> m.ConsumerGroupHeartbeatResponse:
         """Sends a heartbeat; takes epoch and assignment from the answer unless it is an error."""
-        request = ConsumerGroupHeartbeatRequest(
+        request = m.ConsumerGroupHeartbeatRequest(
             GROUP,
             self.member_id,
             self.epoch if epoch is None else epoch,
@@ -135,11 +132,11 @@ class Consumer:
                 }
         return answer
 
-    def report(self) -> ConsumerGroupHeartbeatResponse:
+    def report(self) -> m.ConsumerGroupHeartbeatResponse:
         """A heartbeat with the partitions that the member owns."""
         return self.beat(owned=self.owned)
 
-    def leave(self, epoch: int = -1) -> ConsumerGroupHeartbeatResponse:
+    def leave(self, epoch: int = -1) -> m.ConsumerGroupHeartbeatResponse:
         return self.beat(epoch=epoch)
 
 

@@ -13,6 +13,7 @@ from groupkeeper.coordinator.consumer.group import ConsumerMember
 from groupkeeper.coordinator.kernel.group_state import GroupState
 from groupkeeper.coordinator.kernel.result import Call, Meter
 from groupkeeper.coordinator.kernel.settings import Settings
+from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.errors import (
     NONE,
     GroupIdNotFound,
@@ -26,38 +27,13 @@ from groupkeeper.protocol.errors import (
     UnknownServerError,
     UnsupportedVersion,
 )
-from groupkeeper.protocol.messages.consumer_group_describe_request import ConsumerGroupDescribeRequest
 from groupkeeper.protocol.messages.consumer_group_describe_response import DescribedGroup
-from groupkeeper.protocol.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
-from groupkeeper.protocol.messages.consumer_group_heartbeat_response import ConsumerGroupHeartbeatResponse
-from groupkeeper.protocol.messages.consumer_group_partition_metadata_key import ConsumerGroupPartitionMetadataKey
-from groupkeeper.protocol.messages.consumer_group_partition_metadata_value import ConsumerGroupPartitionMetadataValue
-from groupkeeper.protocol.messages.list_groups_request import ListGroupsRequest
-from groupkeeper.protocol.messages.list_groups_response import ListedGroup
-from groupkeeper.protocol.messages.offset_commit_request import (
-    OffsetCommitRequest,
-    OffsetCommitRequestPartition,
-    OffsetCommitRequestTopic,
-)
-from groupkeeper.protocol.messages.offset_commit_value import OffsetCommitValue
-from groupkeeper.protocol.messages.offset_delete_request import (
-    OffsetDeleteRequest,
-    OffsetDeleteRequestPartition,
-    OffsetDeleteRequestTopic,
-)
-from groupkeeper.protocol.messages.offset_fetch_request import OffsetFetchRequest, OffsetFetchRequestGroup
-from groupkeeper.protocol.messages.share_group_heartbeat_request import ShareGroupHeartbeatRequest
-from groupkeeper.protocol.messages.txn_offset_commit_request import (
-    TxnOffsetCommitRequest,
-    TxnOffsetCommitRequestPartition,
-    TxnOffsetCommitRequestTopic,
-)
 from groupkeeper.protocol.offsets_topic import Entry
 from groupkeeper.protocol.primitives import ZERO_UUID
 
 
 def _described(cluster: Cluster) -> DescribedGroup:
-    (group,) = cluster.ask(ConsumerGroupDescribeRequest([GROUP])).groups
+    (group,) = cluster.ask(m.ConsumerGroupDescribeRequest([GROUP])).groups
     return group
 
 
@@ -149,22 +125,24 @@ def test_an_operation_sees_what_the_one_before_did() -> None:
     cluster = Cluster({"t": 2})
     calls = [
         Call(
-            number, ConsumerGroupHeartbeatRequest(GROUP, member_id, 0, None, None, 9_000, ["t"], topic_partitions=[]), 1
+            number,
+            m.ConsumerGroupHeartbeatRequest(GROUP, member_id, 0, None, None, 9_000, ["t"], topic_partitions=[]),
+            1,
         )
         for number, member_id in enumerate("ab")
     ]
     for call in calls:
         cluster.shell.call(call)
     answers = [cluster.answers[call.call_id] for call in calls]
-    assert [answer.member_epoch for answer in answers if isinstance(answer, ConsumerGroupHeartbeatResponse)] == [2, 3]
+    assert [answer.member_epoch for answer in answers if isinstance(answer, m.ConsumerGroupHeartbeatResponse)] == [2, 3]
 
 
 SESSION_MS = 45_000
 
 
 def _commit(cluster: Cluster, member_id: str, epoch: int, partition: int = 0, version: int = 9) -> int:
-    topic = OffsetCommitRequestTopic("t", topic_id("t"), [OffsetCommitRequestPartition(partition, 5)])
-    request = OffsetCommitRequest(GROUP, epoch, member_id, topics=[topic])
+    topic = m.OffsetCommitRequestTopic("t", topic_id("t"), [m.OffsetCommitRequestPartition(partition, 5)])
+    request = m.OffsetCommitRequest(GROUP, epoch, member_id, topics=[topic])
     answer = cluster.ask(request, version=version)
     return answer.topics[0].partitions[0].error_code
 
@@ -172,24 +150,24 @@ def _commit(cluster: Cluster, member_id: str, epoch: int, partition: int = 0, ve
 @pytest.mark.parametrize(
     ("request_", "message"),
     [
-        (ConsumerGroupHeartbeatRequest("", "m", 1), "GroupId can't be empty."),
-        (ConsumerGroupHeartbeatRequest(GROUP, "", 1), "MemberId can't be empty."),
-        (ConsumerGroupHeartbeatRequest(GROUP, "m", 1, ""), "InstanceId can't be empty."),
-        (ConsumerGroupHeartbeatRequest(GROUP, "m", 1, None, ""), "RackId can't be empty."),
-        (ConsumerGroupHeartbeatRequest(GROUP, "m", 0), "RebalanceTimeoutMs must be provided in first request."),
+        (m.ConsumerGroupHeartbeatRequest("", "m", 1), "GroupId can't be empty."),
+        (m.ConsumerGroupHeartbeatRequest(GROUP, "", 1), "MemberId can't be empty."),
+        (m.ConsumerGroupHeartbeatRequest(GROUP, "m", 1, ""), "InstanceId can't be empty."),
+        (m.ConsumerGroupHeartbeatRequest(GROUP, "m", 1, None, ""), "RackId can't be empty."),
+        (m.ConsumerGroupHeartbeatRequest(GROUP, "m", 0), "RebalanceTimeoutMs must be provided in first request."),
         (
-            ConsumerGroupHeartbeatRequest(GROUP, "m", 0, rebalance_timeout_ms=5),
+            m.ConsumerGroupHeartbeatRequest(GROUP, "m", 0, rebalance_timeout_ms=5),
             "TopicPartitions must be empty when (re-)joining.",
         ),
         (
-            ConsumerGroupHeartbeatRequest(GROUP, "m", 0, rebalance_timeout_ms=5, topic_partitions=[]),
+            m.ConsumerGroupHeartbeatRequest(GROUP, "m", 0, rebalance_timeout_ms=5, topic_partitions=[]),
             "Either SubscribedTopicNames or SubscribedTopicRegex must be non-null when (re-)joining.",
         ),
-        (ConsumerGroupHeartbeatRequest(GROUP, "m", -2), "InstanceId can't be null."),
-        (ConsumerGroupHeartbeatRequest(GROUP, "m", -3), "MemberEpoch is invalid."),
+        (m.ConsumerGroupHeartbeatRequest(GROUP, "m", -2), "InstanceId can't be null."),
+        (m.ConsumerGroupHeartbeatRequest(GROUP, "m", -3), "MemberEpoch is invalid."),
     ],
 )
-def test_malformed_requests(request_: ConsumerGroupHeartbeatRequest, message: str) -> None:
+def test_malformed_requests(request_: m.ConsumerGroupHeartbeatRequest, message: str) -> None:
     # GN-02, GN-03
     answer = Cluster({}).ask(request_)
     assert (answer.error_code, answer.error_message) == (InvalidRequest.code, message)
@@ -197,7 +175,7 @@ def test_malformed_requests(request_: ConsumerGroupHeartbeatRequest, message: st
 
 def test_a_member_without_id_gets_one_in_version_0() -> None:
     # GN-04
-    request = ConsumerGroupHeartbeatRequest(
+    request = m.ConsumerGroupHeartbeatRequest(
         GROUP, "", 0, rebalance_timeout_ms=5, subscribed_topic_names=["t"], topic_partitions=[]
     )
     assert Cluster({}).ask(request, version=0).member_id == "fresh-1"
@@ -262,7 +240,7 @@ def test_describe_shows_epochs_and_assignments() -> None:
     a.join("t")
     b.join("t")
     a.beat()
-    request = ConsumerGroupDescribeRequest([GROUP, "other", ""])
+    request = m.ConsumerGroupDescribeRequest([GROUP, "other", ""])
     group, missing, empty = cluster.ask(request).groups
     assert (group.group_state, group.group_epoch, group.assignment_epoch) == ("Reconciling", 3, 3)
     assert group.assignor_name == "uniform"
@@ -273,7 +251,7 @@ def test_describe_shows_epochs_and_assignments() -> None:
     assert (missing.error_code, missing.error_message) == (GroupIdNotFound.code, "Group other not found.")
     assert empty.group_id == ""
     cluster.set_topics({})
-    (group,) = cluster.ask(ConsumerGroupDescribeRequest([GROUP])).groups
+    (group,) = cluster.ask(m.ConsumerGroupDescribeRequest([GROUP])).groups
     assert not group.members[0].assignment.topic_partitions
 
 
@@ -302,7 +280,7 @@ def test_fetches_follow_member_epochs(member_id: str | None, epoch: int, error_c
     # GO-31
     cluster = Cluster({"t": 4})
     Consumer(cluster, "a").join("t")
-    request = OffsetFetchRequest(groups=[OffsetFetchRequestGroup(GROUP, member_id, epoch, None)])
+    request = m.OffsetFetchRequest(groups=[m.OffsetFetchRequestGroup(GROUP, member_id, epoch, None)])
     assert cluster.ask(request, version=9).groups[0].error_code == error_code
 
 
@@ -310,7 +288,7 @@ def test_what_old_versions_kept_of_the_topics_is_removed() -> None:
     # GR-11
     cluster = Cluster({"t": 1})
     cluster.shell.coordinator.replay(
-        Entry(ConsumerGroupPartitionMetadataKey(GROUP), ConsumerGroupPartitionMetadataValue())
+        Entry(m.ConsumerGroupPartitionMetadataKey(GROUP), m.ConsumerGroupPartitionMetadataValue())
     )
     a, b = Consumer(cluster, "a"), Consumer(cluster, "b")
     a.join("t")
@@ -332,9 +310,9 @@ def test_transactional_commits_of_older_epochs() -> None:
 
     def commit(topic: str, partition: int, epoch: int) -> int:
         topics = [
-            TxnOffsetCommitRequestTopic(topic, partitions=[TxnOffsetCommitRequestPartition(partition, 5, -1, "")])
+            m.TxnOffsetCommitRequestTopic(topic, partitions=[m.TxnOffsetCommitRequestPartition(partition, 5, -1, "")])
         ]
-        request = TxnOffsetCommitRequest("tx", GROUP, 7, 0, epoch, "a", topics=topics)
+        request = m.TxnOffsetCommitRequest("tx", GROUP, 7, 0, epoch, "a", topics=topics)
         answer = cluster.ask(request, version=5)
         return answer.topics[0].partitions[0].error_code
 
@@ -365,7 +343,7 @@ def test_all_offsets_are_shown_to_everybody_while_members_are_active() -> None:
     a.join("t")
     assert _commit(cluster, "a", a.epoch, 1) == NONE
     (group,) = cluster.ask(
-        OffsetFetchRequest(groups=[OffsetFetchRequestGroup(GROUP, None, -1, None)]), version=9
+        m.OffsetFetchRequest(groups=[m.OffsetFetchRequestGroup(GROUP, None, -1, None)]), version=9
     ).groups
     assert group.error_code == NONE
     assert [
@@ -381,9 +359,9 @@ def test_offsets_of_topics_that_are_subscribed_to_stay() -> None:
     b.join(regex="by-r.*")
     cluster.shell.resolve({"by-r.*": frozenset({"by-regex"})})
     topics = [
-        OffsetDeleteRequestTopic(name, [OffsetDeleteRequestPartition(0)]) for name in ("t", "by-name", "by-regex")
+        m.OffsetDeleteRequestTopic(name, [m.OffsetDeleteRequestPartition(0)]) for name in ("t", "by-name", "by-regex")
     ]
-    answer = cluster.ask(OffsetDeleteRequest(GROUP, topics), version=0)
+    answer = cluster.ask(m.OffsetDeleteRequest(GROUP, topics), version=0)
     assert answer.error_code == NONE
     codes = {topic.name: topic.partitions[0].error_code for topic in answer.topics}
     assert codes == {"t": NONE, "by-name": GroupSubscribedToTopic.code, "by-regex": GroupSubscribedToTopic.code}
@@ -395,7 +373,7 @@ def test_the_first_assignor_is_the_default(assignors: tuple[str, ...]) -> None:
     settings = Settings(group_consumer_assignment_interval_ms=0, group_consumer_assignors=assignors)
     cluster = Cluster({"t": 1}, settings)
     Consumer(cluster, "a").join("t")
-    (group,) = cluster.ask(ConsumerGroupDescribeRequest([GROUP])).groups
+    (group,) = cluster.ask(m.ConsumerGroupDescribeRequest([GROUP])).groups
     assert group.assignor_name == assignors[0]
 
 
@@ -405,7 +383,7 @@ def test_listings_show_the_state_that_was_written() -> None:
     a, b = Consumer(cluster, "a"), Consumer(cluster, "b")
 
     def state() -> str:
-        return cluster.ask(ListGroupsRequest(), version=5).groups[0].group_state
+        return cluster.ask(m.ListGroupsRequest(), version=5).groups[0].group_state
 
     a.join("t")
     assert state() == "Stable"
@@ -421,20 +399,20 @@ def test_listings_show_the_state_that_was_written() -> None:
 def test_every_field_of_a_listed_group_is_filled() -> None:
     cluster = Cluster({"t": 1})
     Consumer(cluster, "a").join("t")
-    (group,) = cluster.ask(ListGroupsRequest(), version=ListGroupsRequest.MAX_VERSION).groups
-    assert [name for name in group.__slots__ if getattr(group, name) == getattr(ListedGroup(), name)] == []
+    (group,) = cluster.ask(m.ListGroupsRequest(), version=m.ListGroupsRequest.MAX_VERSION).groups
+    assert [name for name in group.__slots__ if getattr(group, name) == getattr(m.ListedGroup(), name)] == []
 
 
 def test_transactional_offsets_are_counted_when_they_are_accepted() -> None:
     # K496-62, GO-24
     cluster = Cluster({"t": 1})
-    topic = TxnOffsetCommitRequestTopic("t", partitions=[TxnOffsetCommitRequestPartition(0, 5, -1, "")])
-    request = TxnOffsetCommitRequest("tx", "g", 7, 0, topics=[topic])
+    topic = m.TxnOffsetCommitRequestTopic("t", partitions=[m.TxnOffsetCommitRequestPartition(0, 5, -1, "")])
+    request = m.TxnOffsetCommitRequest("tx", "g", 7, 0, topics=[topic])
     cluster.ask(request, version=5)
     assert cluster.shell.marks[Meter.OFFSET_COMMIT] == 1
     (record,) = cluster.records
     assert isinstance(record, Entry)
-    assert isinstance(record.value, OffsetCommitValue)
+    assert isinstance(record.value, m.OffsetCommitValue)
     assert record.value.topic_id == ZERO_UUID
     cluster.shell.coordinator.replay_end_transaction(7, is_commit=True)
     assert cluster.shell.marks[Meter.OFFSET_COMMIT] == 1
@@ -444,15 +422,15 @@ def test_transactional_offsets_are_counted_when_they_are_accepted() -> None:
 def test_a_share_group_commits_nothing(member_id: str) -> None:
     # GO-08
     cluster = Cluster({"t": 1})
-    join = ShareGroupHeartbeatRequest("g", "m", 0, subscribed_topic_names=["t"])
+    join = m.ShareGroupHeartbeatRequest("g", "m", 0, subscribed_topic_names=["t"])
     assert cluster.ask(join).error_code == NONE
-    topic = OffsetCommitRequestTopic("t", partitions=[OffsetCommitRequestPartition(0, 7)])
-    commit = OffsetCommitRequest("g", 1 if member_id else -1, member_id, topics=[topic])
+    topic = m.OffsetCommitRequestTopic("t", partitions=[m.OffsetCommitRequestPartition(0, 7)])
+    commit = m.OffsetCommitRequest("g", 1 if member_id else -1, member_id, topics=[topic])
     answer = cluster.ask(commit, version=9)
     assert answer.topics[0].partitions[0].error_code == GroupIdNotFound.code
-    partition = TxnOffsetCommitRequestPartition(0, 7)
-    in_transaction = TxnOffsetCommitRequest(
-        "x", "g", 1, 0, topics=[TxnOffsetCommitRequestTopic("t", partitions=[partition])]
+    partition = m.TxnOffsetCommitRequestPartition(0, 7)
+    in_transaction = m.TxnOffsetCommitRequest(
+        "x", "g", 1, 0, topics=[m.TxnOffsetCommitRequestTopic("t", partitions=[partition])]
     )
     refused = cluster.ask(in_transaction, version=3)
     assert refused.topics[0].partitions[0].error_code == GroupIdNotFound.code

@@ -10,6 +10,7 @@ from tests.simulation.classic.check_coordinator import frozen
 from tests.unit.coordinator.consumer_driver import GROUP, Cluster, Consumer, settle, topic_id
 
 from groupkeeper.coordinator.kernel.settings import Settings
+from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.errors import (
     NONE,
     FencedInstanceId,
@@ -22,11 +23,7 @@ from groupkeeper.protocol.errors import (
     UnreleasedInstanceId,
     UnsupportedAssignor,
 )
-from groupkeeper.protocol.messages.consumer_group_describe_request import ConsumerGroupDescribeRequest
-from groupkeeper.protocol.messages.consumer_group_heartbeat_request import (
-    ConsumerGroupHeartbeatRequest,
-    TopicPartitions,
-)
+from groupkeeper.protocol.messages.consumer_group_heartbeat_request import TopicPartitions
 
 JOINING = {"member_epoch": 0, "rebalance_timeout_ms": 9_000, "subscribed_topic_names": ["t"], "topic_partitions": []}
 FULL = "The consumer group has reached its maximum capacity of 2 members."
@@ -72,7 +69,7 @@ def test_nothing_else_moves(fields: Mapping[str, Any], error: type[KafkaError], 
         member.join("t")
     settle(a, b)
     before, deadlines = _state(cluster), dict(cluster.shell.deadlines)
-    request = ConsumerGroupHeartbeatRequest(**{"group_id": GROUP, "member_id": "a", **fields})
+    request = m.ConsumerGroupHeartbeatRequest(**{"group_id": GROUP, "member_id": "a", **fields})
     trouble = "missing closing ): `(`" if request.subscribed_topic_regex else None
     answer = cluster.ask(request, regex_trouble=trouble)
     assert answer.error_code == error.code
@@ -104,4 +101,4 @@ def test_who_says_to_have_what_it_was_not_given_gets_nothing_by_it() -> None:
 
 
 def _state(cluster: Cluster) -> str:
-    return repr(frozen(cluster.ask(ConsumerGroupDescribeRequest([GROUP]))))
+    return repr(frozen(cluster.ask(m.ConsumerGroupDescribeRequest([GROUP]))))

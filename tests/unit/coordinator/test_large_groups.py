@@ -9,9 +9,7 @@ from groupkeeper.coordinator.coordinator import Coordinator
 from groupkeeper.coordinator.kernel.result import Call, Result
 from groupkeeper.coordinator.kernel.settings import Settings
 from groupkeeper.coordinator.kernel.timers import JoinPhase
-from groupkeeper.protocol.messages.join_group_request import JoinGroupRequest, JoinGroupRequestProtocol
-from groupkeeper.protocol.messages.leave_group_request import LeaveGroupRequest, MemberIdentity
-from groupkeeper.protocol.messages.sync_group_request import SyncGroupRequest
+from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.primitives import Message
 
 SMALL, LARGE = 500, 8_000
@@ -38,10 +36,10 @@ class Group:
         self.settle(self.coordinator.handle(call, 0))
 
     def join(self, members: int, version: int, instance: str | None = None) -> None:
-        protocols = [JoinGroupRequestProtocol("range", b""), JoinGroupRequestProtocol("sticky", b"")]
+        protocols = [m.JoinGroupRequestProtocol("range", b""), m.JoinGroupRequestProtocol("sticky", b"")]
         for number in range(members):
             name = None if instance is None else f"{instance}{number}"
-            self.call(JoinGroupRequest("g", 30_000, 30_000, "", name, "consumer", protocols), version)
+            self.call(m.JoinGroupRequest("g", 30_000, 30_000, "", name, "consumer", protocols), version)
 
     def end_join_phase(self) -> None:
         for _ in range(2):  # the first one waits for more members
@@ -76,7 +74,7 @@ def sync(members: int) -> float:
     group.end_join_phase()
     began = thread_time()
     for member_id in group.members[1:]:
-        group.call(SyncGroupRequest("g", 1, member_id), 3)
+        group.call(m.SyncGroupRequest("g", 1, member_id), 3)
     return thread_time() - began
 
 
@@ -86,7 +84,7 @@ def leave(members: int) -> float:
     group.end_join_phase()
     began = thread_time()
     for member_id in group.members:
-        group.call(LeaveGroupRequest("g", "", [MemberIdentity(member_id)]), 3)
+        group.call(m.LeaveGroupRequest("g", "", [m.MemberIdentity(member_id)]), 3)
     return thread_time() - began
 
 

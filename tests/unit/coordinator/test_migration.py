@@ -10,6 +10,7 @@ from tests.unit.coordinator.consumer_driver import GROUP, Cluster, Consumer
 from groupkeeper.coordinator.classic.group import ClassicGroup
 from groupkeeper.coordinator.kernel.group_state import GroupState
 from groupkeeper.coordinator.kernel.settings import Settings
+from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.consumer_protocol import (
     ConsumerProtocolAssignment,
     ConsumerProtocolSubscription,
@@ -27,9 +28,6 @@ from groupkeeper.protocol.errors import (
 )
 from groupkeeper.protocol.messages.consumer_protocol_assignment import TopicPartition
 from groupkeeper.protocol.messages.consumer_protocol_subscription import TopicPartition as OwnedPartition
-from groupkeeper.protocol.messages.heartbeat_request import HeartbeatRequest
-from groupkeeper.protocol.messages.join_group_request import JoinGroupRequest, JoinGroupRequestProtocol
-from groupkeeper.protocol.messages.sync_group_request import SyncGroupRequest, SyncGroupRequestAssignment
 
 SESSION_MS = 10_000
 REBALANCE_MS = 20_000
@@ -52,14 +50,14 @@ class Classic:
     def join(self, *names: str, protocol: str = "range", protocol_type: str = "consumer") -> int:
         owned = [OwnedPartition(name, sorted(some)) for name, some in self.owned.items()]
         metadata = encode_subscription(ConsumerProtocolSubscription(names, None, owned), 1)
-        request = JoinGroupRequest(
+        request = m.JoinGroupRequest(
             GROUP,
             SESSION_MS,
             REBALANCE_MS,
             self.member_id,
             self.instance_id,
             protocol_type,
-            [JoinGroupRequestProtocol(protocol, metadata)],
+            [m.JoinGroupRequestProtocol(protocol, metadata)],
         )
         answer = self.cluster.ask(request, version=9)
         if answer.error_code == MemberIdRequired.code:
@@ -70,8 +68,10 @@ class Classic:
         return answer.error_code
 
     def sync(self, assignments: Mapping[str, bytes] | None = None) -> int:
-        sent = [SyncGroupRequestAssignment(one, blob) for one, blob in (assignments or {}).items()]
-        request = SyncGroupRequest(GROUP, self.generation, self.member_id, self.instance_id, "consumer", "range", sent)
+        sent = [m.SyncGroupRequestAssignment(one, blob) for one, blob in (assignments or {}).items()]
+        request = m.SyncGroupRequest(
+            GROUP, self.generation, self.member_id, self.instance_id, "consumer", "range", sent
+        )
         answer = self.cluster.ask(request, version=5)
         if answer.error_code == NONE:
             assigned = decode_assignment(answer.assignment).assigned_partitions
@@ -79,7 +79,7 @@ class Classic:
         return answer.error_code
 
     def heartbeat(self) -> int:
-        request = HeartbeatRequest(GROUP, self.generation, self.member_id, self.instance_id)
+        request = m.HeartbeatRequest(GROUP, self.generation, self.member_id, self.instance_id)
         return self.cluster.ask(request, version=4).error_code
 
     def lead(self, *names: str, partitions: Mapping[str, set[int]], user_data: bytes | None = None) -> None:
@@ -135,11 +135,11 @@ def test_malformed_members_are_not_upgraded(subscription: bytes | None, assignme
     # GM-02
     cluster = Cluster({"t": 4}, _settings())
     good = encode_subscription(ConsumerProtocolSubscription(["t"]), 1)
-    protocols = [JoinGroupRequestProtocol("range", good if subscription is None else subscription)]
-    request = JoinGroupRequest(GROUP, SESSION_MS, REBALANCE_MS, "", "i", "consumer", protocols)
+    protocols = [m.JoinGroupRequestProtocol("range", good if subscription is None else subscription)]
+    request = m.JoinGroupRequest(GROUP, SESSION_MS, REBALANCE_MS, "", "i", "consumer", protocols)
     joined = cluster.ask(request, version=5)
-    sent = [SyncGroupRequestAssignment(joined.member_id, assignment or b"")]
-    sync = SyncGroupRequest(GROUP, joined.generation_id, joined.member_id, "i", "consumer", "range", sent)
+    sent = [m.SyncGroupRequestAssignment(joined.member_id, assignment or b"")]
+    sync = m.SyncGroupRequest(GROUP, joined.generation_id, joined.member_id, "i", "consumer", "range", sent)
     assert cluster.ask(sync, version=5).error_code == NONE
     answer = Consumer(cluster, "new").join("t")
     assert answer.error_code == GroupIdNotFound.code
@@ -152,8 +152,8 @@ def test_groups_of_other_protocols_and_large_ones_are_not_upgraded() -> None:
     cluster = Cluster({"t": 4}, _settings(group_consumer_max_size=1))
     first = Classic(cluster, instance_id="i")
     first.join("t")
-    request = JoinGroupRequest(
-        GROUP, SESSION_MS, REBALANCE_MS, "", "j", "consumer", [JoinGroupRequestProtocol("range", b"")]
+    request = m.JoinGroupRequest(
+        GROUP, SESSION_MS, REBALANCE_MS, "", "j", "consumer", [m.JoinGroupRequestProtocol("range", b"")]
     )
     cluster.send(request, version=5)
     assert first.join("t") == NONE

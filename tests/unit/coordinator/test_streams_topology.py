@@ -6,14 +6,9 @@ import pytest
 from tests.unit.coordinator.consumer_driver import topics_image
 
 from groupkeeper.coordinator.streams.topology import ConfiguredTopology, StatusCode, TopologyRecord, configure
+from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.errors import StreamsInvalidTopology
-from groupkeeper.protocol.messages.streams_group_topology_value import (
-    CopartitionGroup,
-    StreamsGroupTopologyValue,
-    Subtopology,
-    TopicConfig,
-    TopicInfo,
-)
+from groupkeeper.protocol.messages.streams_group_topology_value import CopartitionGroup, Subtopology, TopicInfo
 
 
 def part(
@@ -28,7 +23,7 @@ def part(
         name,
         sources,
         (),
-        [TopicInfo(topic, 0, 2, [TopicConfig("cleanup.policy", "compact")]) for topic in state],
+        [TopicInfo(topic, 0, 2, [m.TopicConfig("cleanup.policy", "compact")]) for topic in state],
         writes,
         [TopicInfo(topic, count) for topic, count in reads],
         () if together is None else [together],
@@ -36,7 +31,7 @@ def part(
 
 
 def over(topics: dict[str, int], *parts: Subtopology) -> ConfiguredTopology:
-    return configure(TopologyRecord(StreamsGroupTopologyValue(0, parts)), topics_image(topics))
+    return configure(TopologyRecord(m.StreamsGroupTopologyValue(0, parts)), topics_image(topics))
 
 
 def test_partitions_come_from_upstream() -> None:

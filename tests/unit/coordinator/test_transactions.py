@@ -8,10 +8,7 @@ from groupkeeper.coordinator.transactions.coordinator import TransactionCoordina
 from groupkeeper.coordinator.transactions.result import TransactionCall, TransactionResult, TransactionSettings
 from groupkeeper.coordinator.transactions.transaction import LAST_EPOCH, Transaction, TransactionStatus
 from groupkeeper.protocol import errors
-from groupkeeper.protocol.messages.end_txn_request import EndTxnRequest
-from groupkeeper.protocol.messages.end_txn_response import EndTxnResponse
-from groupkeeper.protocol.messages.init_producer_id_request import InitProducerIdRequest
-from groupkeeper.protocol.messages.init_producer_id_response import InitProducerIdResponse
+from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.primitives import Message
 from groupkeeper.protocol.transaction_log import FLEXIBLE_VERSION, decode_transaction, encode_transaction
 
@@ -68,8 +65,8 @@ class Shell:
 
     def init(self, producer_id: int = -1, epoch: int = -1, *, timeout_ms: int = 60_000) -> tuple[int, int] | int:
         """Producer id and epoch, or the error's code."""
-        answer = self.ask(InitProducerIdRequest(ID, timeout_ms, producer_id, epoch), 5)
-        assert isinstance(answer, InitProducerIdResponse)
+        answer = self.ask(m.InitProducerIdRequest(ID, timeout_ms, producer_id, epoch), 5)
+        assert isinstance(answer, m.InitProducerIdResponse)
         return answer.error_code or (answer.producer_id, answer.producer_epoch)
 
     def begin(self) -> None:
@@ -77,8 +74,8 @@ class Shell:
         self.settle(self.coordinator.add_partitions(ID, known.producer_id, known.producer_epoch, (PLACE,), self.now_ms))
 
     def end(self, producer_id: int, epoch: int, *, commit: bool, version: int) -> tuple[int, int] | int:
-        answer = self.ask(EndTxnRequest(ID, producer_id, epoch, commit), version)
-        assert isinstance(answer, EndTxnResponse)
+        answer = self.ask(m.EndTxnRequest(ID, producer_id, epoch, commit), version)
+        assert isinstance(answer, m.EndTxnResponse)
         return answer.error_code or (answer.producer_id, answer.producer_epoch)
 
     def set_epoch(self, epoch: int) -> None:

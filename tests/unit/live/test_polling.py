@@ -17,17 +17,16 @@ from groupkeeper.live.model import Polls
 from groupkeeper.live.standings import Following
 from groupkeeper.live.waits import Waits
 from groupkeeper.operations.lag import lag_at_an_instant
+from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.errors import CoordinatorNotAvailable
-from groupkeeper.protocol.messages.list_groups_response import ListedGroup, ListGroupsResponse
-from groupkeeper.protocol.messages.list_offsets_request import ListOffsetsRequest
 from groupkeeper.protocol.primitives import RootMessage
 
 WANTED = Wanted(reads_records=False)
-REFUSES = ListGroupsResponse(error_code=15)
+REFUSES = m.ListGroupsResponse(error_code=15)
 
 
 def lists(*names: str) -> RootMessage:
-    return ListGroupsResponse(groups=[ListedGroup(name, "consumer", "Empty", "Consumer") for name in names])
+    return m.ListGroupsResponse(groups=[m.ListedGroup(name, "consumer", "Empty", "Consumer") for name in names])
 
 
 def broker(node_id: int, *listings: RootMessage) -> ScriptedBroker:
@@ -86,7 +85,7 @@ async def test_the_instant_is_when_the_ends_are_asked_for() -> None:
     """What was acknowledged by then is before them; a slow answer to what is asked before must not make it earlier."""
     asked_ms: dict[int, float] = {}
 
-    async def slowly(message: ListOffsetsRequest, version: int) -> RootMessage:
+    async def slowly(message: m.ListOffsetsRequest, version: int) -> RootMessage:
         [kind] = {each.timestamp for topic in message.topics for each in topic.partitions}
         asked_ms[kind] = time.time() * 1000
         await asyncio.sleep(0.05)

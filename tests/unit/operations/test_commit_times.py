@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from groupkeeper.client.admin.types import TopicPartition
 from groupkeeper.operations.commit_times import OFFSETS_TOPIC, CommitTime, OffsetsReader
-from groupkeeper.protocol.messages.group_metadata_key import GroupMetadataKey
-from groupkeeper.protocol.messages.group_metadata_value import GroupMetadataValue
-from groupkeeper.protocol.messages.offset_commit_key import OffsetCommitKey
-from groupkeeper.protocol.messages.offset_commit_value import OffsetCommitValue
+from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.offsets_topic import Entry, Tombstone, encode_record
 from groupkeeper.protocol.record_batch import EndTransaction, Record, end_transaction_record, write_batch
 
@@ -16,8 +13,8 @@ P = TopicPartition("orders", 0)
 
 
 def commit(offset: int, time_ms: int, group: str = "g", expires_ms: int = -1) -> Entry:
-    value = OffsetCommitValue(offset, commit_timestamp=time_ms, expire_timestamp=expires_ms)
-    return Entry(OffsetCommitKey(group, *P), value)
+    value = m.OffsetCommitValue(offset, commit_timestamp=time_ms, expire_timestamp=expires_ms)
+    return Entry(m.OffsetCommitKey(group, *P), value)
 
 
 def batch(*records: Entry | Tombstone) -> bytes:
@@ -45,7 +42,7 @@ def read(*batches: bytes) -> OffsetsReader:
 
 def test_the_last_commit_counts_and_a_deletion_ends_it() -> None:
     assert read(batch(commit(1, 10), commit(2, 20), commit(9, 90, "other"))).commits == {"g": {P: CommitTime(2, 20)}}
-    assert read(batch(commit(1, 10), Tombstone(OffsetCommitKey("g", *P)))).commits == {"g": {}}
+    assert read(batch(commit(1, 10), Tombstone(m.OffsetCommitKey("g", *P)))).commits == {"g": {}}
     assert read(batch(commit(1, 10, expires_ms=30))).commits["g"][P].expires_ms == 30
 
 
@@ -57,10 +54,10 @@ def test_a_transaction_counts_when_it_is_committed() -> None:
 
 
 def test_since_when_a_group_is_empty() -> None:
-    key = GroupMetadataKey("g")
-    empty = Entry(key, GroupMetadataValue("consumer", 3, None, None, 50, []))
+    key = m.GroupMetadataKey("g")
+    empty = Entry(key, m.GroupMetadataValue("consumer", 3, None, None, 50, []))
     assert read(batch(empty)).empty_ms == {"g": 50}
-    simple = Entry(key, GroupMetadataValue("", 0, None, None, 50, []))
+    simple = Entry(key, m.GroupMetadataValue("", 0, None, None, 50, []))
     for later in (simple, Tombstone(key)):
         assert read(batch(empty, later)).empty_ms == {}
 

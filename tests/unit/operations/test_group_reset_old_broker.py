@@ -7,8 +7,8 @@ from tests.unit.client.scripted_broker import ScriptedBroker, fast_admin
 
 from groupkeeper.client.errors import UnsupportedVersion
 from groupkeeper.operations.group_reset import generate
-from groupkeeper.protocol.messages.describe_groups_response import DescribedGroup, DescribeGroupsResponse
-from groupkeeper.protocol.messages.offset_fetch_response import OffsetFetchResponse, OffsetFetchResponseGroup
+from groupkeeper.protocol import messages as m
+from groupkeeper.protocol.messages.describe_groups_response import DescribedGroup
 
 
 @pytest.mark.parametrize("timestamp_ms", [0, 1_700_000_000_000, -5])
@@ -17,10 +17,10 @@ async def test_without_an_index_of_times_nothing_is_scanned(timestamp_ms: int) -
     broker = ScriptedBroker(
         ranges={"ListOffsets": (0, 0), "ConsumerGroupDescribe": None},
         handlers={
-            "DescribeGroups": lambda *_: DescribeGroupsResponse(
+            "DescribeGroups": lambda *_: m.DescribeGroupsResponse(
                 groups=[DescribedGroup(group_id="g", group_state="Empty", protocol_type="consumer")]
             ),
-            "OffsetFetch": lambda *_: OffsetFetchResponse(groups=[OffsetFetchResponseGroup("g")]),
+            "OffsetFetch": lambda *_: m.OffsetFetchResponse(groups=[m.OffsetFetchResponseGroup("g")]),
         },
     )
     broker.topics["orders"] = [0]

@@ -20,6 +20,7 @@ from groupkeeper.operations.lag import (
     sum_by_topic,
 )
 from groupkeeper.operations.selection import Names
+from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.errors import (
     LeaderNotAvailable,
     NotLeaderOrFollower,
@@ -27,17 +28,7 @@ from groupkeeper.protocol.errors import (
     UnknownTopicOrPartition,
     UnstableOffsetCommit,
 )
-from groupkeeper.protocol.messages.consumer_group_describe_request import ConsumerGroupDescribeRequest
-from groupkeeper.protocol.messages.consumer_group_describe_response import ConsumerGroupDescribeResponse, DescribedGroup
-from groupkeeper.protocol.messages.list_offsets_request import ListOffsetsRequest
-from groupkeeper.protocol.messages.list_offsets_response import ListOffsetsResponse
-from groupkeeper.protocol.messages.offset_fetch_request import OffsetFetchRequest
-from groupkeeper.protocol.messages.offset_fetch_response import (
-    OffsetFetchResponse,
-    OffsetFetchResponseGroup,
-    OffsetFetchResponsePartitions,
-    OffsetFetchResponseTopics,
-)
+from groupkeeper.protocol.messages.consumer_group_describe_response import DescribedGroup
 from groupkeeper.protocol.primitives import RootMessage
 
 
@@ -107,24 +98,28 @@ def test_groups_are_asked_for_in_parts() -> None:
     assert list(in_parts([])) == []
 
 
-def described(message: ConsumerGroupDescribeRequest, _: int) -> ConsumerGroupDescribeResponse:
-    return ConsumerGroupDescribeResponse(groups=[DescribedGroup(0, None, each, "Empty") for each in message.group_ids])
+def described(message: m.ConsumerGroupDescribeRequest, _: int) -> m.ConsumerGroupDescribeResponse:
+    return m.ConsumerGroupDescribeResponse(
+        groups=[DescribedGroup(0, None, each, "Empty") for each in message.group_ids]
+    )
 
 
 def committed(offset_by_topic: dict[str, list[int]]) -> Handler:
     """Answers OffsetFetch: every group has these offsets."""
 
-    def handle(message: OffsetFetchRequest, _: int) -> OffsetFetchResponse:
+    def handle(message: m.OffsetFetchRequest, _: int) -> m.OffsetFetchResponse:
         topics = [
-            OffsetFetchResponseTopics(
+            m.OffsetFetchResponseTopics(
                 name=topic,
                 partitions=[
-                    OffsetFetchResponsePartitions(index, offset, -1, "") for index, offset in enumerate(offsets)
+                    m.OffsetFetchResponsePartitions(index, offset, -1, "") for index, offset in enumerate(offsets)
                 ],
             )
             for topic, offsets in offset_by_topic.items()
         ]
-        return OffsetFetchResponse(groups=[OffsetFetchResponseGroup(each.group_id, topics) for each in message.groups])
+        return m.OffsetFetchResponse(
+            groups=[m.OffsetFetchResponseGroup(each.group_id, topics) for each in message.groups]
+        )
 
     return handle
 
@@ -156,9 +151,9 @@ async def test_leaderless_partitions_and_deleted_topics_hold_nobody_up() -> None
 
 
 async def test_an_offset_that_the_coordinator_refuses_has_its_row() -> None:
-    def fetch(message: OffsetFetchRequest, version: int) -> OffsetFetchResponse:
+    def fetch(message: m.OffsetFetchRequest, version: int) -> m.OffsetFetchResponse:
         answer = committed({"t": [4, 4]})(message, version)
-        assert isinstance(answer, OffsetFetchResponse)
+        assert isinstance(answer, m.OffsetFetchResponse)
         answer.groups[0].topics[0].partitions[1].error_code = UnstableOffsetCommit.code
         return answer
 
@@ -181,9 +176,9 @@ async def test_only_the_topics_that_are_meant_are_looked_at() -> None:
 async def test_records_of_partitions_that_were_added_are_not_committed() -> None:
     """A group without members has committed in all partitions that there were; those with records have rows."""
 
-    def ends(message: ListOffsetsRequest, version: int) -> RootMessage:
+    def ends(message: m.ListOffsetsRequest, version: int) -> RootMessage:
         reply = listed(0)(message, version)
-        assert isinstance(reply, ListOffsetsResponse)
+        assert isinstance(reply, m.ListOffsetsResponse)
         for each in (part for topic in reply.topics for part in topic.partitions):
             is_empty = each.partition_index == 3
             each.offset = 0 if each.timestamp == -2 or is_empty else 10
@@ -212,10 +207,10 @@ async def test_a_log_that_grew_is_looked_at_again() -> None:
     ends = iter([10, 10, 30, 30])
     many = [f"group-{number:03}" for number in range(201)]
 
-    def fetch(message: OffsetFetchRequest, version: int) -> OffsetFetchResponse:
+    def fetch(message: m.OffsetFetchRequest, version: int) -> m.OffsetFetchResponse:
         offset = 20 if message.groups[0].group_id == many[-1] else 10
         answer = committed({"t": [offset]})(message, version)
-        assert isinstance(answer, OffsetFetchResponse)
+        assert isinstance(answer, m.OffsetFetchResponse)
         return answer
 
     handlers = {

@@ -4,13 +4,8 @@ from struct import pack
 
 import pytest
 
+from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.codec import MalformedMessage, UnsupportedField, encode
-from groupkeeper.protocol.messages.consumer_group_metadata_key import ConsumerGroupMetadataKey
-from groupkeeper.protocol.messages.consumer_group_metadata_value import ConsumerGroupMetadataValue
-from groupkeeper.protocol.messages.group_metadata_key import GroupMetadataKey
-from groupkeeper.protocol.messages.group_metadata_value import GroupMetadataValue, MemberMetadata
-from groupkeeper.protocol.messages.offset_commit_key import OffsetCommitKey
-from groupkeeper.protocol.messages.offset_commit_value import OffsetCommitValue
 from groupkeeper.protocol.offsets_topic import (
     Entry,
     Tombstone,
@@ -20,29 +15,31 @@ from groupkeeper.protocol.offsets_topic import (
     encode_record,
 )
 
-KEY = OffsetCommitKey("g", "t", 3)
+KEY = m.OffsetCommitKey("g", "t", 3)
 TOPIC_ID = bytes(range(16))
 
 
 def test_written_versions() -> None:  # GR-01
-    commit = OffsetCommitValue(42, 5, "note", 1000, topic_id=TOPIC_ID)
+    commit = m.OffsetCommitValue(42, 5, "note", 1000, topic_id=TOPIC_ID)
     key, value = encode_record(Entry(KEY, commit))
     assert key == b"\x00\x01\x00\x01g\x00\x01t\x00\x00\x00\x03"
     assert value is not None
     assert value[:2] == b"\x00\x04"
     assert decode_record(key, value) == Entry(KEY, commit)
 
-    expiring = OffsetCommitValue(42, 5, "note", 1000, 2000, TOPIC_ID)
+    expiring = m.OffsetCommitValue(42, 5, "note", 1000, 2000, TOPIC_ID)
     key, value = encode_record(Entry(KEY, expiring))
     assert value is not None
     assert value[:2] == b"\x00\x01"
-    assert decode_record(key, value) == Entry(KEY, OffsetCommitValue(42, -1, "note", 1000, 2000))
+    assert decode_record(key, value) == Entry(KEY, m.OffsetCommitValue(42, -1, "note", 1000, 2000))
 
-    group = GroupMetadataValue("consumer", 7, "range", "m", 5, [MemberMetadata("m", None, "c", "/h", 1, 2, b"s", b"a")])
-    _, value = encode_record(Entry(GroupMetadataKey("g"), group))
+    group = m.GroupMetadataValue(
+        "consumer", 7, "range", "m", 5, [m.MemberMetadata("m", None, "c", "/h", 1, 2, b"s", b"a")]
+    )
+    _, value = encode_record(Entry(m.GroupMetadataKey("g"), group))
     assert value is not None
     assert value[:2] == b"\x00\x03"
-    _, value = encode_record(Entry(ConsumerGroupMetadataKey("g"), ConsumerGroupMetadataValue(1)))
+    _, value = encode_record(Entry(m.ConsumerGroupMetadataKey("g"), m.ConsumerGroupMetadataValue(1)))
     assert value is not None
     assert value[:2] == b"\x00\x00"
 
@@ -53,10 +50,10 @@ _TEXTS = ("", "g", "grüppe-" * 3, "x" * 126, "x" * 127, "é" * 64, "𝄞" * 800
 @pytest.mark.parametrize("text", _TEXTS)
 @pytest.mark.parametrize("topic_id", [bytes(16), TOPIC_ID])
 def test_the_short_way_writes_and_reads_what_the_schemas_say(text: str, topic_id: bytes) -> None:  # GR-01, GR-02
-    key = OffsetCommitKey(text, text[::-1], 2**31 - 1)
+    key = m.OffsetCommitKey(text, text[::-1], 2**31 - 1)
     for value in (
-        OffsetCommitValue(2**63 - 1, -1, text, -1, topic_id=topic_id),
-        OffsetCommitValue(-1, 2**31 - 1, "", 2**63 - 1, topic_id=topic_id),
+        m.OffsetCommitValue(2**63 - 1, -1, text, -1, topic_id=topic_id),
+        m.OffsetCommitValue(-1, 2**31 - 1, "", 2**63 - 1, topic_id=topic_id),
     ):
         written = encode_record(Entry(key, value))
         assert written == (b"\x00\x01" + encode(key, 0), b"\x00\x04" + encode(value, 4))
@@ -68,16 +65,16 @@ def test_the_short_way_writes_and_reads_what_the_schemas_say(text: str, topic_id
 @pytest.mark.parametrize(
     ("key", "value"),
     [
-        (OffsetCommitKey("g" * 40_000, "t", 0), OffsetCommitValue()),
-        (OffsetCommitKey("g", "t" * 40_000, 0), OffsetCommitValue()),
-        (OffsetCommitKey("g", "t", 2**31), OffsetCommitValue()),
-        (OffsetCommitKey("g", "t", 0), OffsetCommitValue(2**63)),
-        (OffsetCommitKey("g", "t", 0), OffsetCommitValue(0, 2**31)),
-        (OffsetCommitKey("g", "t", 0), OffsetCommitValue(0, commit_timestamp=2**63)),
-        (OffsetCommitKey("g\ud800", "t", 0), OffsetCommitValue()),
+        (m.OffsetCommitKey("g" * 40_000, "t", 0), m.OffsetCommitValue()),
+        (m.OffsetCommitKey("g", "t" * 40_000, 0), m.OffsetCommitValue()),
+        (m.OffsetCommitKey("g", "t", 2**31), m.OffsetCommitValue()),
+        (m.OffsetCommitKey("g", "t", 0), m.OffsetCommitValue(2**63)),
+        (m.OffsetCommitKey("g", "t", 0), m.OffsetCommitValue(0, 2**31)),
+        (m.OffsetCommitKey("g", "t", 0), m.OffsetCommitValue(0, commit_timestamp=2**63)),
+        (m.OffsetCommitKey("g\ud800", "t", 0), m.OffsetCommitValue()),
     ],
 )
-def test_a_commit_that_no_record_can_hold_is_refused(key: OffsetCommitKey, value: OffsetCommitValue) -> None:
+def test_a_commit_that_no_record_can_hold_is_refused(key: m.OffsetCommitKey, value: m.OffsetCommitValue) -> None:
     with pytest.raises(UnsupportedField):
         encode_record(Entry(key, value))
 
@@ -85,7 +82,7 @@ def test_a_commit_that_no_record_can_hold_is_refused(key: OffsetCommitKey, value
 @pytest.mark.parametrize("cut", range(1, 40))
 def test_a_commit_that_ends_too_early_is_malformed(cut: int) -> None:
     key, value = encode_record(
-        Entry(OffsetCommitKey("group", "topic", 3), OffsetCommitValue(1, 2, "note", 3, -1, TOPIC_ID))
+        Entry(m.OffsetCommitKey("group", "topic", 3), m.OffsetCommitValue(1, 2, "note", 3, -1, TOPIC_ID))
     )
     assert value is not None
     with pytest.raises(MalformedMessage):
@@ -97,10 +94,10 @@ def test_a_commit_that_ends_too_early_is_malformed(cut: int) -> None:
 
 @pytest.mark.parametrize("version", range(5))
 def test_every_version_of_a_commit_is_read(version: int) -> None:  # GR-02
-    commit = OffsetCommitValue(42, 9, "é", 1000, 2000 if version == 1 else -1, TOPIC_ID)
+    commit = m.OffsetCommitValue(42, 9, "é", 1000, 2000 if version == 1 else -1, TOPIC_ID)
     decoded = decode_record(encode_record(Tombstone(KEY))[0], pack(">h", version) + encode(commit, version))
     assert isinstance(decoded, Entry)
-    assert isinstance(decoded.value, OffsetCommitValue)
+    assert isinstance(decoded.value, m.OffsetCommitValue)
     assert (decoded.value.offset, decoded.value.metadata) == (42, "é")
     assert decoded.value.leader_epoch == (9 if version >= 3 else -1)
     assert decoded.value.expire_timestamp == (2000 if version == 1 else -1)
@@ -109,7 +106,7 @@ def test_every_version_of_a_commit_is_read(version: int) -> None:  # GR-02
 def test_the_legacy_key_is_read_as_a_commit() -> None:  # GR-02
     key = b"\x00\x00\x00\x01g\x00\x01t\x00\x00\x00\x03"
     value = b"\x00\x00" + pack(">q", 42) + b"\x00\x01m" + pack(">q", 1000)
-    assert decode_record(key, value) == Entry(KEY, OffsetCommitValue(42, metadata="m", commit_timestamp=1000))
+    assert decode_record(key, value) == Entry(KEY, m.OffsetCommitValue(42, metadata="m", commit_timestamp=1000))
     assert decode_record(key, None) == Tombstone(KEY)
 
 

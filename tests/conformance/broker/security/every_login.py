@@ -14,9 +14,7 @@ from tests.differential.wire import Connection
 from tests.unit.client.certificates import certified, trust_pkcs12
 from tools.apache_kafka import fetch, free_port
 
-from groupkeeper.protocol.messages.create_delegation_token_request import CreateDelegationTokenRequest
-from groupkeeper.protocol.messages.sasl_authenticate_request import SaslAuthenticateRequest
-from groupkeeper.protocol.messages.sasl_handshake_request import SaslHandshakeRequest
+from groupkeeper.protocol import messages as m
 from groupkeeper.testing.background import BackgroundBroker
 
 HERE = Path(__file__).parent
@@ -141,9 +139,9 @@ def _token(address: str) -> tuple[str, str]:
     """A delegation token of alice's: its id and its secret."""
     connection = Connection(address)
     for request, version in (
-        (SaslHandshakeRequest("PLAIN"), 1),
-        (SaslAuthenticateRequest(f"\0alice\0{PASSWORD}".encode()), 2),
-        (CreateDelegationTokenRequest(max_lifetime_ms=-1), 3),
+        (m.SaslHandshakeRequest("PLAIN"), 1),
+        (m.SaslAuthenticateRequest(f"\0alice\0{PASSWORD}".encode()), 2),
+        (m.CreateDelegationTokenRequest(max_lifetime_ms=-1), 3),
     ):
         connection.send(request, version)
         answer = connection.receive(30)

@@ -12,16 +12,7 @@ from tests.differential.coordinator.classic.steps import PARTITIONS, TOPICS, Pro
 from tests.differential.coordinator.log import Line, LogTail
 from tests.differential.wire import Connection, Pool
 
-from groupkeeper.protocol.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
-from groupkeeper.protocol.messages.create_topics_response import CreateTopicsResponse
-from groupkeeper.protocol.messages.delete_groups_request import DeleteGroupsRequest
-from groupkeeper.protocol.messages.find_coordinator_request import FindCoordinatorRequest
-from groupkeeper.protocol.messages.find_coordinator_response import FindCoordinatorResponse
-from groupkeeper.protocol.messages.join_group_response import JoinGroupResponse
-from groupkeeper.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
-from groupkeeper.protocol.messages.metadata_response import MetadataResponse
-from groupkeeper.protocol.messages.offset_fetch_request import OffsetFetchRequest, OffsetFetchRequestGroup
-from groupkeeper.protocol.messages.offset_fetch_response import OffsetFetchResponse
+from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.primitives import Message, RootMessage
 
 ANSWERED_S = 5.0
@@ -60,17 +51,19 @@ class Side:
 
     def prepare(self) -> None:
         """Creates the topics and waits for the coordinator."""
-        self.pool.ask(DeleteGroupsRequest([""]), 2)
-        topics = [CreatableTopic(one, PARTITIONS, 1) for one in TOPICS]
-        created = self.pool.ask(CreateTopicsRequest(topics, 30_000), 7)
-        assert isinstance(created, CreateTopicsResponse)
+        self.pool.ask(m.DeleteGroupsRequest([""]), 2)
+        topics = [m.CreatableTopic(one, PARTITIONS, 1) for one in TOPICS]
+        created = self.pool.ask(m.CreateTopicsRequest(topics, 30_000), 7)
+        assert isinstance(created, m.CreateTopicsResponse)
         while True:
-            found = self.pool.ask(FindCoordinatorRequest(coordinator_keys=["g"]), 4)
-            assert isinstance(found, FindCoordinatorResponse)
-            metadata = self.pool.ask(MetadataRequest([MetadataRequestTopic(name=one) for one in TOPICS]), 12)
-            assert isinstance(metadata, MetadataResponse)
-            fetched = self.pool.ask(OffsetFetchRequest(groups=[OffsetFetchRequestGroup(str(n)) for n in range(40)]), 8)
-            assert isinstance(fetched, OffsetFetchResponse)
+            found = self.pool.ask(m.FindCoordinatorRequest(coordinator_keys=["g"]), 4)
+            assert isinstance(found, m.FindCoordinatorResponse)
+            metadata = self.pool.ask(m.MetadataRequest([m.MetadataRequestTopic(name=one) for one in TOPICS]), 12)
+            assert isinstance(metadata, m.MetadataResponse)
+            fetched = self.pool.ask(
+                m.OffsetFetchRequest(groups=[m.OffsetFetchRequestGroup(str(n)) for n in range(40)]), 8
+            )
+            assert isinstance(fetched, m.OffsetFetchResponse)
             are_loaded = all(one.error_code == 0 for one in fetched.groups)
             is_ready = all(one.error_code == 0 and len(one.partitions) == PARTITIONS for one in metadata.topics)
             if is_ready and are_loaded and found.coordinators[0].error_code == 0:
@@ -86,7 +79,7 @@ class Side:
         return self.pool.ask(step.build(self.ids, self.topic_ids), step.version)
 
     def learn(self, step: Step, answer: RootMessage) -> None:
-        if step.new_member and isinstance(answer, JoinGroupResponse) and answer.member_id:
+        if step.new_member and isinstance(answer, m.JoinGroupResponse) and answer.member_id:
             self.ids[step.new_member] = answer.member_id
 
     def normal(self, value: object, groups: Sequence[str], name: str = "") -> object:
@@ -225,7 +218,7 @@ class Comparison:
             entry = (step.text.split(" ")[2], step.new_member)
             if entry not in program.members:
                 program.members.append(entry)
-        if isinstance(mine, JoinGroupResponse) and mine.error_code == 0:
+        if isinstance(mine, m.JoinGroupResponse) and mine.error_code == 0:
             group = step.text.split(" ")[2]
             program.generation_by_group[group] = mine.generation_id
             leader = next((symbol for symbol, known in self.ours.ids.items() if known == mine.leader), None)
@@ -235,6 +228,6 @@ class Comparison:
 
 def _is_free_choice(mine: RootMessage, theirs: RootMessage) -> bool:
     """Whether two new generations differ only by the choice of a leader or a protocol."""
-    if not (isinstance(mine, JoinGroupResponse) and isinstance(theirs, JoinGroupResponse)):
+    if not (isinstance(mine, m.JoinGroupResponse) and isinstance(theirs, m.JoinGroupResponse)):
         return False
     return mine.error_code == theirs.error_code == 0 and mine.generation_id == theirs.generation_id

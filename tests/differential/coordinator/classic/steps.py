@@ -6,30 +6,7 @@ import random
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from groupkeeper.protocol.messages.consumer_protocol_subscription import ConsumerProtocolSubscription
-from groupkeeper.protocol.messages.delete_groups_request import DeleteGroupsRequest
-from groupkeeper.protocol.messages.describe_groups_request import DescribeGroupsRequest
-from groupkeeper.protocol.messages.heartbeat_request import HeartbeatRequest
-from groupkeeper.protocol.messages.join_group_request import JoinGroupRequest, JoinGroupRequestProtocol
-from groupkeeper.protocol.messages.leave_group_request import LeaveGroupRequest, MemberIdentity
-from groupkeeper.protocol.messages.list_groups_request import ListGroupsRequest
-from groupkeeper.protocol.messages.offset_commit_request import (
-    OffsetCommitRequest,
-    OffsetCommitRequestPartition,
-    OffsetCommitRequestTopic,
-)
-from groupkeeper.protocol.messages.offset_delete_request import (
-    OffsetDeleteRequest,
-    OffsetDeleteRequestPartition,
-    OffsetDeleteRequestTopic,
-)
-from groupkeeper.protocol.messages.offset_fetch_request import (
-    OffsetFetchRequest,
-    OffsetFetchRequestGroup,
-    OffsetFetchRequestTopic,
-    OffsetFetchRequestTopics,
-)
-from groupkeeper.protocol.messages.sync_group_request import SyncGroupRequest, SyncGroupRequestAssignment
+from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.primitives import RootMessage
 
 TOPICS = ("ta", "tb")
@@ -127,7 +104,7 @@ class Program:
         names = self._random.choice([("range",)] * 5 + [("range", "sticky"), ("sticky", "range"), ("sticky",), ()])
         topics = self._random.choice([TOPICS[:1], TOPICS[:1], TOPICS, ()])
         metadata = bytearray((0, 0))
-        ConsumerProtocolSubscription(topics=topics).write(metadata, 0)
+        m.ConsumerProtocolSubscription(topics=topics).write(metadata, 0)
         return dict.fromkeys(names, bytes(metadata))
 
     def _version(self, low: int, high: int) -> int:
@@ -157,14 +134,14 @@ class Program:
             self.instance_by_member[new_member] = instance_id
 
         def build(ids: Ids, topics: Ids) -> RootMessage:
-            return JoinGroupRequest(
+            return m.JoinGroupRequest(
                 group,
                 session_ms,
                 self.rebalance_timeout_ms if version else -1,
                 resolve(ids, symbol),
                 instance_id,
                 protocol_type,
-                [JoinGroupRequestProtocol(name, metadata) for name, metadata in offers.items()],
+                [m.JoinGroupRequestProtocol(name, metadata) for name, metadata in offers.items()],
             )
 
         what = f"{group} as {symbol or 'new'} / {instance_id} of {protocol_type} offering {sorted(offers)}"
@@ -186,8 +163,8 @@ class Program:
         assigned = [one for owner, one in self.members if owner == group and self._random.random() < 0.9]
 
         def build(ids: Ids, topics: Ids) -> RootMessage:
-            assignments = [SyncGroupRequestAssignment(resolve(ids, one), one.encode()) for one in assigned]
-            return SyncGroupRequest(group, generation, resolve(ids, symbol), instance_id, *named, assignments)
+            assignments = [m.SyncGroupRequestAssignment(resolve(ids, one), one.encode()) for one in assigned]
+            return m.SyncGroupRequest(group, generation, resolve(ids, symbol), instance_id, *named, assignments)
 
         what = f"sync v{version} {group} {symbol} generation {generation} {instance_id} {named}"
         return Step(what, version, build, member=symbol)
@@ -213,7 +190,7 @@ class Program:
         instance_id = self._instance_of(symbol) if version >= 3 else None
 
         def build(ids: Ids, topics: Ids) -> RootMessage:
-            return HeartbeatRequest(group, generation, resolve(ids, symbol), instance_id)
+            return m.HeartbeatRequest(group, generation, resolve(ids, symbol), instance_id)
 
         return Step(f"heartbeat v{version} {group} {symbol} {generation} {instance_id}", version, build)
 
@@ -224,11 +201,11 @@ class Program:
 
         def build(ids: Ids, topics: Ids) -> RootMessage:
             if version < 3:
-                return LeaveGroupRequest(group, resolve(ids, symbols[0]))
+                return m.LeaveGroupRequest(group, resolve(ids, symbols[0]))
             members = [
-                MemberIdentity(resolve(ids, one), instance) for one, instance in zip(symbols, instances, strict=True)
+                m.MemberIdentity(resolve(ids, one), instance) for one, instance in zip(symbols, instances, strict=True)
             ]
-            return LeaveGroupRequest(group, members=members)
+            return m.LeaveGroupRequest(group, members=members)
 
         return Step(f"leave v{version} {group} {symbols} {instances}", version, build)
 
@@ -248,12 +225,12 @@ class Program:
 
         def build(ids: Ids, topic_ids: Ids) -> RootMessage:
             wanted = [
-                OffsetCommitRequestPartition(one, offset, 0 if version >= 6 else -1, metadata) for one in partitions
+                m.OffsetCommitRequestPartition(one, offset, 0 if version >= 6 else -1, metadata) for one in partitions
             ]
             named = [
-                OffsetCommitRequestTopic(*_name_or_id(one, topic_ids, by_id=version >= 10), wanted) for one in topics
+                m.OffsetCommitRequestTopic(*_name_or_id(one, topic_ids, by_id=version >= 10), wanted) for one in topics
             ]
-            return OffsetCommitRequest(group, generation, resolve(ids, symbol), instance_id, -1, named)
+            return m.OffsetCommitRequest(group, generation, resolve(ids, symbol), instance_id, -1, named)
 
         what = f"{group} {symbol} {generation} {instance_id} {topics} {partitions} = {offset} {(metadata or '')[:9]}"
         return Step(f"commit v{version} {what}", version, build)
@@ -267,15 +244,16 @@ class Program:
 
         def build(ids: Ids, topic_ids: Ids) -> RootMessage:
             if version < 8:
-                old = None if is_all else [OffsetFetchRequestTopic(one, [1, 0]) for one in names]
-                return OffsetFetchRequest(groups[0], old, require_stable=require_stable)
+                old = None if is_all else [m.OffsetFetchRequestTopic(one, [1, 0]) for one in names]
+                return m.OffsetFetchRequest(groups[0], old, require_stable=require_stable)
             topics = None
             if not is_all:
                 topics = [
-                    OffsetFetchRequestTopics(*_name_or_id(one, topic_ids, by_id=version >= 10), [1, 0]) for one in names
+                    m.OffsetFetchRequestTopics(*_name_or_id(one, topic_ids, by_id=version >= 10), [1, 0])
+                    for one in names
                 ]
-            asked = [OffsetFetchRequestGroup(one, topics=topics) for one in dict.fromkeys(groups)]
-            return OffsetFetchRequest(groups=asked, require_stable=require_stable)
+            asked = [m.OffsetFetchRequestGroup(one, topics=topics) for one in dict.fromkeys(groups)]
+            return m.OffsetFetchRequest(groups=asked, require_stable=require_stable)
 
         what = f"fetch v{version} {groups} {'all' if is_all else names} stable {require_stable}"
         return Step(what, version, build, is_read=True)
@@ -286,8 +264,8 @@ class Program:
         partitions = self._random.sample(range(PARTITIONS + 1), self._random.choice([0, 1, 2]))
 
         def build(ids: Ids, topics: Ids) -> RootMessage:
-            wanted = [OffsetDeleteRequestPartition(one) for one in partitions]
-            return OffsetDeleteRequest(group, [OffsetDeleteRequestTopic(one, wanted) for one in names])
+            wanted = [m.OffsetDeleteRequestPartition(one) for one in partitions]
+            return m.OffsetDeleteRequest(group, [m.OffsetDeleteRequestTopic(one, wanted) for one in names])
 
         return Step(f"delete-offsets {group} {names} {partitions}", 0, build)
 
@@ -298,7 +276,7 @@ class Program:
         pause_s = PAUSE_S if self.has_short_timers and self._random.random() < 0.7 else 0.0
 
         def build(ids: Ids, topics: Ids) -> RootMessage:
-            return DescribeGroupsRequest(groups, version >= 3)
+            return m.DescribeGroupsRequest(groups, version >= 3)
 
         return Step(f"describe v{version} {groups} after {pause_s} s", version, build, is_read=True, pause_s=pause_s)
 
@@ -308,7 +286,7 @@ class Program:
         types = self._random.choice([(), ("classic",), ("Consumer",)]) if version >= 5 else ()
 
         def build(ids: Ids, topics: Ids) -> RootMessage:
-            return ListGroupsRequest(states, types)
+            return m.ListGroupsRequest(states, types)
 
         return Step(f"list v{version} {states} {types}", version, build, is_read=True)
 
@@ -316,7 +294,7 @@ class Program:
         groups, version = [self._group(), self._group()], self._version(0, 2)
 
         def build(ids: Ids, topics: Ids) -> RootMessage:
-            return DeleteGroupsRequest(groups)
+            return m.DeleteGroupsRequest(groups)
 
         return Step(f"delete v{version} {groups}", version, build)
 

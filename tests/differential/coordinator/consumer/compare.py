@@ -9,10 +9,8 @@ from tests.differential.coordinator.consumer.side import Side
 from tests.differential.coordinator.consumer.steps import Change, Program, Step
 from tests.differential.wire import Connection
 
+from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.errors import NONE
-from groupkeeper.protocol.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
-from groupkeeper.protocol.messages.join_group_request import JoinGroupRequest
-from groupkeeper.protocol.messages.sync_group_request import SyncGroupRequest
 
 ANSWERED_S = 20.0
 """How long a broker may take once the other has answered."""
@@ -80,11 +78,11 @@ class Comparison:
         requests = [step.build(side) for side in (self.ours, self.reference)]
         calls = [side.send(one, step.version) for side, one in zip((self.ours, self.reference), requests, strict=True)]
         waiting = Waiting(step, *calls)
-        may_park = isinstance(requests[0], JoinGroupRequest | SyncGroupRequest)
+        may_park = isinstance(requests[0], m.JoinGroupRequest | m.SyncGroupRequest)
         patience = (OURS_S, PARKED_S) if may_park else (ANSWERED_S, ANSWERED_S)
         if self._collect(waiting, *patience):
-            is_heartbeat = isinstance(requests[0], ConsumerGroupHeartbeatRequest)
-            epoch = requests[0].member_epoch if isinstance(requests[0], ConsumerGroupHeartbeatRequest) else 0
+            is_heartbeat = isinstance(requests[0], m.ConsumerGroupHeartbeatRequest)
+            epoch = requests[0].member_epoch if isinstance(requests[0], m.ConsumerGroupHeartbeatRequest) else 0
             if is_heartbeat and epoch < 0:
                 self.regexes.pop(step.who, None)
         else:

@@ -11,22 +11,9 @@ from tests.differential.coordinator.log import PARTITIONS, Line, LogTail
 from tests.differential.wire import Connection, Pool
 
 from groupkeeper.broker.coordination.offsets_partition import partition_of_group
+from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.consumer_protocol import decode_assignment
 from groupkeeper.protocol.errors import NONE
-from groupkeeper.protocol.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
-from groupkeeper.protocol.messages.consumer_group_heartbeat_response import ConsumerGroupHeartbeatResponse
-from groupkeeper.protocol.messages.consumer_group_regular_expression_key import ConsumerGroupRegularExpressionKey
-from groupkeeper.protocol.messages.create_partitions_request import CreatePartitionsRequest, CreatePartitionsTopic
-from groupkeeper.protocol.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
-from groupkeeper.protocol.messages.delete_groups_request import DeleteGroupsRequest
-from groupkeeper.protocol.messages.delete_topics_request import DeleteTopicsRequest
-from groupkeeper.protocol.messages.describe_groups_response import DescribedGroupMember, DescribeGroupsResponse
-from groupkeeper.protocol.messages.find_coordinator_request import FindCoordinatorRequest
-from groupkeeper.protocol.messages.join_group_response import JoinGroupResponse, JoinGroupResponseMember
-from groupkeeper.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
-from groupkeeper.protocol.messages.metadata_response import MetadataResponse
-from groupkeeper.protocol.messages.offset_fetch_request import OffsetFetchRequest, OffsetFetchRequestGroup
-from groupkeeper.protocol.messages.sync_group_response import SyncGroupResponse
 from groupkeeper.protocol.primitives import Message, RootMessage
 
 TOPICS = {"da": 3, "db": 2}
@@ -64,8 +51,8 @@ class Side:
         self.make_topics(TOPICS)
 
         def is_ready() -> bool:
-            found = self.pool.ask(FindCoordinatorRequest(coordinator_keys=["g"]), 4)
-            fetched = self.pool.ask(OffsetFetchRequest(groups=[OffsetFetchRequestGroup("g")]), 8)
+            found = self.pool.ask(m.FindCoordinatorRequest(coordinator_keys=["g"]), 4)
+            fetched = self.pool.ask(m.OffsetFetchRequest(groups=[m.OffsetFetchRequestGroup("g")]), 8)
             return found.coordinators[0].error_code == 0 == fetched.groups[0].error_code  # type: ignore[attr-defined]
 
         self.until(is_ready)
@@ -73,12 +60,12 @@ class Side:
 
     def make_topics(self, counts: dict[str, int]) -> None:
         """Creates topics, and waits until they can be used."""
-        topics = [CreatableTopic(name, count, 1) for name, count in counts.items()]
-        self.pool.ask(CreateTopicsRequest(topics, 30_000), 7)
+        topics = [m.CreatableTopic(name, count, 1) for name, count in counts.items()]
+        self.pool.ask(m.CreateTopicsRequest(topics, 30_000), 7)
 
         def is_known() -> bool:
-            known = self.pool.ask(MetadataRequest([MetadataRequestTopic(name=one) for one in counts]), 12)
-            assert isinstance(known, MetadataResponse)
+            known = self.pool.ask(m.MetadataRequest([m.MetadataRequestTopic(name=one) for one in counts]), 12)
+            assert isinstance(known, m.MetadataResponse)
             self.topic_ids |= {one.name or "": one.topic_id for one in known.topics if one.error_code == NONE}
             return all(len(one.partitions) == counts[one.name or ""] for one in known.topics)
 
@@ -94,14 +81,14 @@ class Side:
 
     def grow_topic(self, name: str, count: int) -> None:
         """Adds partitions; returns when the coordinator knows."""
-        self.pool.ask(CreatePartitionsRequest([CreatePartitionsTopic(name, count, None)], 30_000), 3)
+        self.pool.ask(m.CreatePartitionsRequest([m.CreatePartitionsTopic(name, count, None)], 30_000), 3)
         self._until_seen(name, count)
 
     def delete_topic(self, name: str) -> None:
         """Deletes a topic; returns when the coordinator knows, and has deleted its offsets."""
-        self.pool.ask(DeleteTopicsRequest(topic_names=[name], timeout_ms=30_000), 5)
+        self.pool.ask(m.DeleteTopicsRequest(topic_names=[name], timeout_ms=30_000), 5)
         self._until_seen(name, 0)
-        fetch = OffsetFetchRequest(groups=[OffsetFetchRequestGroup(self.group_id, topics=None)])
+        fetch = m.OffsetFetchRequest(groups=[m.OffsetFetchRequestGroup(self.group_id, topics=None)])
 
         def are_deleted() -> bool:
             answer = self.pool.ask(fetch, 8)
@@ -120,15 +107,15 @@ class Side:
         def is_seen() -> bool:
             # Who joins, if once more, is told its assignment.
             answer = self.pool.ask(
-                ConsumerGroupHeartbeatRequest(probe, "p", 0, None, None, 9_000, [name], None, None, []), 0
+                m.ConsumerGroupHeartbeatRequest(probe, "p", 0, None, None, 9_000, [name], None, None, []), 0
             )
-            assert isinstance(answer, ConsumerGroupHeartbeatResponse)
+            assert isinstance(answer, m.ConsumerGroupHeartbeatResponse)
             assert answer.assignment is not None, answer
             return sum(len(one.partitions) for one in answer.assignment.topic_partitions) == count
 
         self.until(is_seen)
-        self.pool.ask(ConsumerGroupHeartbeatRequest(probe, "p", -1), 0)
-        self.pool.ask(DeleteGroupsRequest([probe]), 2)
+        self.pool.ask(m.ConsumerGroupHeartbeatRequest(probe, "p", -1), 0)
+        self.pool.ask(m.DeleteGroupsRequest([probe]), 2)
 
     def until(self, is_so: Callable[[], bool]) -> None:
         deadline = time.monotonic() + SETTLED_S
@@ -152,37 +139,37 @@ class Side:
     def learn(self, symbol: str, answer: RootMessage) -> object:
         """The answer as it may be compared; a member remembers what it is told."""
         belief = self.belief(symbol)
-        if isinstance(answer, ConsumerGroupHeartbeatResponse) and answer.error_code == NONE:
+        if isinstance(answer, m.ConsumerGroupHeartbeatResponse) and answer.error_code == NONE:
             belief.member_id = answer.member_id or belief.member_id
             belief.epoch = max(answer.member_epoch, 0)
             if answer.assignment is not None:
                 belief.owned = [(one.topic_id, list(one.partitions)) for one in answer.assignment.topic_partitions]
-        elif isinstance(answer, JoinGroupResponse) and answer.member_id:
+        elif isinstance(answer, m.JoinGroupResponse) and answer.member_id:
             belief.member_id = answer.member_id
             belief.epoch = max(answer.generation_id, 0)
             self._learn_ids(answer.members)
-        elif isinstance(answer, DescribeGroupsResponse):
+        elif isinstance(answer, m.DescribeGroupsResponse):
             self._learn_ids(answer.groups[0].members)
-        elif isinstance(answer, SyncGroupResponse) and answer.error_code == NONE and answer.assignment:
+        elif isinstance(answer, m.SyncGroupResponse) and answer.error_code == NONE and answer.assignment:
             assigned = decode_assignment(answer.assignment).assigned_partitions
             belief.owned = [(self.topic_ids[one.topic], list(one.partitions)) for one in assigned]
         return self.normal(answer)
 
-    def _learn_ids(self, members: Sequence[JoinGroupResponseMember | DescribedGroupMember]) -> None:
+    def _learn_ids(self, members: Sequence[m.JoinGroupResponseMember | m.DescribedGroupMember]) -> None:
         """Of members of a classic group, whose own answers may come later: all of them are static."""
         for member in members:
             self.belief((member.group_instance_id or "i?")[1:]).member_id = member.member_id
 
     def leader(self, answer: RootMessage) -> str:
         """Who leads, of members of the classic protocol."""
-        return self._symbolic(answer.leader) if isinstance(answer, JoinGroupResponse) else ""
+        return self._symbolic(answer.leader) if isinstance(answer, m.JoinGroupResponse) else ""
 
     def resolved(self) -> tuple[int, set[str]]:
         """How often topics of regular expressions were written, and the expressions that have some."""
         self._lines += self.log.read([self.group_id])
         count, live = 0, set[str]()
         for entry, version in self._lines:
-            if isinstance(entry.key, ConsumerGroupRegularExpressionKey):
+            if isinstance(entry.key, m.ConsumerGroupRegularExpressionKey):
                 count += version is not None
                 (live.discard if version is None else live.add)(entry.key.regular_expression)
         return count, live

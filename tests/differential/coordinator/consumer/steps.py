@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from tests.differential.coordinator.consumer.side import TOPICS, Side
 
+from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.consumer_protocol import (
     ConsumerProtocolAssignment,
     ConsumerProtocolSubscription,
@@ -15,35 +16,9 @@ from groupkeeper.protocol.consumer_protocol import (
     encode_subscription,
 )
 from groupkeeper.protocol.messages import incremental_alter_configs_request
-from groupkeeper.protocol.messages.consumer_group_describe_request import ConsumerGroupDescribeRequest
-from groupkeeper.protocol.messages.consumer_group_heartbeat_request import (
-    ConsumerGroupHeartbeatRequest,
-    TopicPartitions,
-)
+from groupkeeper.protocol.messages.consumer_group_heartbeat_request import TopicPartitions
 from groupkeeper.protocol.messages.consumer_protocol_assignment import TopicPartition as Assigned
 from groupkeeper.protocol.messages.consumer_protocol_subscription import TopicPartition
-from groupkeeper.protocol.messages.delete_groups_request import DeleteGroupsRequest
-from groupkeeper.protocol.messages.describe_groups_request import DescribeGroupsRequest
-from groupkeeper.protocol.messages.heartbeat_request import HeartbeatRequest
-from groupkeeper.protocol.messages.join_group_request import JoinGroupRequest, JoinGroupRequestProtocol
-from groupkeeper.protocol.messages.leave_group_request import LeaveGroupRequest, MemberIdentity
-from groupkeeper.protocol.messages.list_groups_request import ListGroupsRequest
-from groupkeeper.protocol.messages.offset_commit_request import (
-    OffsetCommitRequest,
-    OffsetCommitRequestPartition,
-    OffsetCommitRequestTopic,
-)
-from groupkeeper.protocol.messages.offset_delete_request import (
-    OffsetDeleteRequest,
-    OffsetDeleteRequestPartition,
-    OffsetDeleteRequestTopic,
-)
-from groupkeeper.protocol.messages.offset_fetch_request import (
-    OffsetFetchRequest,
-    OffsetFetchRequestGroup,
-    OffsetFetchRequestTopics,
-)
-from groupkeeper.protocol.messages.sync_group_request import SyncGroupRequest, SyncGroupRequestAssignment
 from groupkeeper.protocol.primitives import ZERO_UUID, RootMessage
 
 STEPS = 30
@@ -169,7 +144,7 @@ class Program:
             if suffix and belief.member_id == who:
                 belief.member_id = who + suffix
             said = [] if is_alone and (is_first or regex in side.resolved()[1]) else names
-            return ConsumerGroupHeartbeatRequest(
+            return m.ConsumerGroupHeartbeatRequest(
                 side.group_id, belief.member_id, 0, instance_id, rack_id, timeout_ms, said, regex, assignor, []
             )
 
@@ -185,7 +160,7 @@ class Program:
         def build(side: Side) -> RootMessage:
             belief = side.belief(who)
             epoch = self._epoch(belief.epoch, shift) or 7
-            return ConsumerGroupHeartbeatRequest(
+            return m.ConsumerGroupHeartbeatRequest(
                 side.group_id,
                 belief.member_id,
                 epoch,
@@ -206,7 +181,7 @@ class Program:
         def build(side: Side) -> RootMessage:
             belief = side.belief(who)
             owned = {"all": belief.owned, "none": [], "lies": [(side.topic_ids["da"], [0, 1, 2])]}[manner]
-            return ConsumerGroupHeartbeatRequest(
+            return m.ConsumerGroupHeartbeatRequest(
                 side.group_id,
                 belief.member_id,
                 self._epoch(belief.epoch, shift) or 7,
@@ -222,7 +197,7 @@ class Program:
         who, epoch = self._who(), self._random.choice((-1, -1, -2))
 
         def build(side: Side) -> RootMessage:
-            return ConsumerGroupHeartbeatRequest(
+            return m.ConsumerGroupHeartbeatRequest(
                 side.group_id, side.belief(who).member_id, epoch, self._instances.get(who)
             )
 
@@ -267,7 +242,7 @@ class Program:
                 "topic_partitions": [],
                 **fields,
             }
-            return ConsumerGroupHeartbeatRequest(**values)  # type: ignore[arg-type]
+            return m.ConsumerGroupHeartbeatRequest(**values)  # type: ignore[arg-type]
 
         return Step(f"odd v{version} {fields}", "stranger", version, build)
 
@@ -288,14 +263,14 @@ class Program:
                 ConsumerProtocolSubscription(topics=names, owned_partitions=[TopicPartition(*one) for one in owned]), 1
             )
             member_id = "" if belief.member_id == who else belief.member_id
-            return JoinGroupRequest(
+            return m.JoinGroupRequest(
                 side.group_id,
                 session_ms,
                 60_000,
                 member_id,
                 f"i{who}",
                 "consumer",
-                [JoinGroupRequestProtocol(protocol, said)],
+                [m.JoinGroupRequestProtocol(protocol, said)],
             )
 
         return Step(f"classic join {who} {names} {protocol}", who, 9, build)
@@ -309,12 +284,12 @@ class Program:
             # Only the leader of a classic group is listened to.
             plan = (("x", [0]), ("y", [1, 2])) if gives_all else (("x", [0, 1, 2]),)
             given = [
-                SyncGroupRequestAssignment(
+                m.SyncGroupRequestAssignment(
                     side.belief(one).member_id, encode_assignment(ConsumerProtocolAssignment([Assigned("da", some)]), 1)
                 )
                 for one, some in plan
             ]
-            return SyncGroupRequest(
+            return m.SyncGroupRequest(
                 side.group_id, belief.epoch + shift, belief.member_id, f"i{who}", "consumer", "range", given
             )
 
@@ -325,7 +300,7 @@ class Program:
 
         def build(side: Side) -> RootMessage:
             belief = side.belief(who)
-            return HeartbeatRequest(side.group_id, belief.epoch + shift, belief.member_id, f"i{who}")
+            return m.HeartbeatRequest(side.group_id, belief.epoch + shift, belief.member_id, f"i{who}")
 
         return Step(f"classic beat {who} {shift:+}", who, 4, build)
 
@@ -336,10 +311,10 @@ class Program:
 
         def build(side: Side) -> RootMessage:
             members = [
-                MemberIdentity("", f"i{one}") if by_instance else MemberIdentity(side.belief(one).member_id, None)
+                m.MemberIdentity("", f"i{one}") if by_instance else m.MemberIdentity(side.belief(one).member_id, None)
                 for one in who
             ]
-            return LeaveGroupRequest(side.group_id, members=members)
+            return m.LeaveGroupRequest(side.group_id, members=members)
 
         return Step(f"classic leave {who} by instance {by_instance}", who[0], 5, build)
 
@@ -354,10 +329,10 @@ class Program:
         def build(side: Side) -> RootMessage:
             belief = side.belief(who)
             named = ("", side.topic_ids.get(name, NOBODYS_ID)) if version >= 10 else (name, ZERO_UUID)
-            wanted = [OffsetCommitRequestTopic(*named, [OffsetCommitRequestPartition(partition, offset)])]
+            wanted = [m.OffsetCommitRequestTopic(*named, [m.OffsetCommitRequestPartition(partition, offset)])]
             if is_simple:
-                return OffsetCommitRequest(side.group_id, topics=wanted)
-            return OffsetCommitRequest(side.group_id, belief.epoch + shift, belief.member_id, topics=wanted)
+                return m.OffsetCommitRequest(side.group_id, topics=wanted)
+            return m.OffsetCommitRequest(side.group_id, belief.epoch + shift, belief.member_id, topics=wanted)
 
         what = f"{name}/{partition}={offset} epoch {shift:+} simple {is_simple}"
         return Step(f"commit v{version} {who} {what}", who, version, build)
@@ -368,18 +343,20 @@ class Program:
 
         def build(side: Side) -> RootMessage:
             belief = side.belief(who)
-            topics = None if asks_all else [OffsetFetchRequestTopics("da", partition_indexes=[0, 1])]
-            group = OffsetFetchRequestGroup(side.group_id, topics=topics)
+            topics = None if asks_all else [m.OffsetFetchRequestTopics("da", partition_indexes=[0, 1])]
+            group = m.OffsetFetchRequestGroup(side.group_id, topics=topics)
             if is_named:
-                group = OffsetFetchRequestGroup(side.group_id, belief.member_id, belief.epoch + shift, topics)
-            return OffsetFetchRequest(groups=[group])
+                group = m.OffsetFetchRequestGroup(side.group_id, belief.member_id, belief.epoch + shift, topics)
+            return m.OffsetFetchRequest(groups=[group])
 
         return Step(f"fetch {who} {shift:+} named {is_named}", who, version, build)
 
     def _delete_offsets(self) -> Step:
         def build(side: Side) -> RootMessage:
-            topics = [OffsetDeleteRequestTopic(one, [OffsetDeleteRequestPartition(0)]) for one in (*TOPICS, *self._own)]
-            return OffsetDeleteRequest(side.group_id, topics)
+            topics = [
+                m.OffsetDeleteRequestTopic(one, [m.OffsetDeleteRequestPartition(0)]) for one in (*TOPICS, *self._own)
+            ]
+            return m.OffsetDeleteRequest(side.group_id, topics)
 
         return Step("delete offsets", "", 0, build)
 
@@ -387,19 +364,21 @@ class Program:
 
     def _describe(self) -> Step:
         version = self._random.choice((0, 1, 1))
-        return Step(f"describe v{version}", "", version, lambda side: ConsumerGroupDescribeRequest([side.group_id, ""]))
+        return Step(
+            f"describe v{version}", "", version, lambda side: m.ConsumerGroupDescribeRequest([side.group_id, ""])
+        )
 
     def _describe_classic(self) -> Step:
         version = self._random.choice((5, 6))
-        return Step(f"describe classic v{version}", "", version, lambda side: DescribeGroupsRequest([side.group_id]))
+        return Step(f"describe classic v{version}", "", version, lambda side: m.DescribeGroupsRequest([side.group_id]))
 
     def _list(self) -> Step:
         states = self._random.choice(((), ("Stable",), ("assigning", "Empty"), ("Reconciling",)))
         types = self._random.choice(((), ("consumer",), ("Classic",)))
-        return Step(f"list {states} {types}", "", 5, lambda side: ListGroupsRequest(states, types))
+        return Step(f"list {states} {types}", "", 5, lambda side: m.ListGroupsRequest(states, types))
 
     def _delete_group(self) -> Step:
-        return Step("delete", "", 2, lambda side: DeleteGroupsRequest([side.group_id]))
+        return Step("delete", "", 2, lambda side: m.DeleteGroupsRequest([side.group_id]))
 
     def _settings(self) -> Step:
         name, values = self._random.choice(GROUP_SETTINGS)

@@ -12,11 +12,8 @@ from collections.abc import Sequence
 from tests.differential.coordinator.consumer.compare import Different
 from tests.differential.coordinator.consumer.side import Side
 
-from groupkeeper.protocol.messages.consumer_group_describe_request import ConsumerGroupDescribeRequest
-from groupkeeper.protocol.messages.consumer_group_heartbeat_request import (
-    ConsumerGroupHeartbeatRequest,
-    TopicPartitions,
-)
+from groupkeeper.protocol import messages as m
+from groupkeeper.protocol.messages.consumer_group_heartbeat_request import TopicPartitions
 from groupkeeper.protocol.primitives import Message
 
 EVEN = 12
@@ -76,7 +73,7 @@ class UniformProgram:
             belief = side.belief(who)
             if epoch == 0:
                 belief.owned = []
-            request = ConsumerGroupHeartbeatRequest(
+            request = m.ConsumerGroupHeartbeatRequest(
                 side.group_id, belief.member_id, belief.epoch if epoch is None else epoch, self._instances.get(who)
             )
             if request.member_epoch >= 0:
@@ -119,7 +116,7 @@ class UniformProgram:
             for who in self._members:
                 self._ask(f"round {number}: {who}", who)
         described = [
-            side.learn("", side.pool.ask(ConsumerGroupDescribeRequest([side.group_id]), 1)) for side in self._sides
+            side.learn("", side.pool.ask(m.ConsumerGroupDescribeRequest([side.group_id]), 1)) for side in self._sides
         ]
         self._require("describe", *described)
         assert "Stable" in str(described[0]) or not self._members, self._trace

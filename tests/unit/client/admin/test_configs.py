@@ -7,23 +7,18 @@ from tests.unit.client.scripted_broker import HangUp, ScriptedBroker, cluster_of
 
 from groupkeeper.client.admin.resources.types import Config, ConfigResource, ConfigSource, ConfigType
 from groupkeeper.client.errors import IllegalArgument
-from groupkeeper.protocol.messages.describe_configs_request import DescribeConfigsRequest
-from groupkeeper.protocol.messages.describe_configs_response import (
-    DescribeConfigsResourceResult,
-    DescribeConfigsResponse,
-    DescribeConfigsResult,
-)
+from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.primitives import RootMessage
 
 
-def told(message: DescribeConfigsRequest, version: int) -> RootMessage:
+def told(message: m.DescribeConfigsRequest, version: int) -> RootMessage:
     """Each resource has a config with its own name as value."""
-    return DescribeConfigsResponse(
+    return m.DescribeConfigsResponse(
         results=[
-            DescribeConfigsResult(
+            m.DescribeConfigsResult(
                 resource_type=each.resource_type,
                 resource_name=each.resource_name,
-                configs=[DescribeConfigsResourceResult("a", each.resource_name, config_source=77, config_type=77)],
+                configs=[m.DescribeConfigsResourceResult("a", each.resource_name, config_source=77, config_type=77)],
             )
             for each in message.resources
         ]

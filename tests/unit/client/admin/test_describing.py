@@ -7,6 +7,7 @@ from tests.unit.client.scripted_broker import Handler, ScriptedBroker, fast_admi
 
 from groupkeeper.client.admin.types import GroupState, GroupType, MemberDescription, TopicPartition
 from groupkeeper.client.errors import IllegalArgument
+from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.codec import encode
 from groupkeeper.protocol.errors import (
     GroupAuthorizationFailed,
@@ -16,23 +17,18 @@ from groupkeeper.protocol.errors import (
 )
 from groupkeeper.protocol.messages import consumer_group_describe_response as modern
 from groupkeeper.protocol.messages import describe_groups_response as classic
-from groupkeeper.protocol.messages.consumer_group_describe_request import ConsumerGroupDescribeRequest
-from groupkeeper.protocol.messages.consumer_protocol_assignment import ConsumerProtocolAssignment
 from groupkeeper.protocol.messages.consumer_protocol_assignment import TopicPartition as AssignedTopic
-from groupkeeper.protocol.messages.consumer_protocol_subscription import ConsumerProtocolSubscription
-from groupkeeper.protocol.messages.describe_groups_request import DescribeGroupsRequest
-from groupkeeper.protocol.messages.list_groups_response import ListedGroup, ListGroupsResponse
 from groupkeeper.protocol.primitives import RootMessage
 
-SUBSCRIPTION = b"\x00\x01" + encode(ConsumerProtocolSubscription(["t"]), 1)
-ASSIGNMENT = b"\x00\x01" + encode(ConsumerProtocolAssignment([AssignedTopic("t", [0, 2])]), 1)
+SUBSCRIPTION = b"\x00\x01" + encode(m.ConsumerProtocolSubscription(["t"]), 1)
+ASSIGNMENT = b"\x00\x01" + encode(m.ConsumerProtocolAssignment([AssignedTopic("t", [0, 2])]), 1)
 
 
 def described(*groups: modern.DescribedGroup) -> Handler:
     """Answers ConsumerGroupDescribe: GROUP_ID_NOT_FOUND for groups not given."""
     by_id = {group.group_id: group for group in groups}
 
-    def handle(message: ConsumerGroupDescribeRequest, version: int) -> RootMessage:
+    def handle(message: m.ConsumerGroupDescribeRequest, version: int) -> RootMessage:
         return modern.ConsumerGroupDescribeResponse(
             groups=[
                 by_id.get(key) or modern.DescribedGroup(69, f"Group {key} is not a consumer group.", key)
@@ -47,7 +43,7 @@ def described_classic(*groups: classic.DescribedGroup) -> Handler:
     """Answers DescribeGroups: what is missing is not found from version 6 on, and Dead before."""
     by_id = {group.group_id: group for group in groups}
 
-    def handle(message: DescribeGroupsRequest, version: int) -> RootMessage:
+    def handle(message: m.DescribeGroupsRequest, version: int) -> RootMessage:
         def missing(key: str) -> classic.DescribedGroup:
             if version >= 6:
                 return classic.DescribedGroup(69, f"Group {key} not found.", key, "Dead")
@@ -147,7 +143,7 @@ async def test_falls_back_to_describe_groups(code: int) -> None:
     }
     async with ScriptedBroker(handlers=handlers) as broker, fast_admin(broker.bootstrap_servers) as admin:
         descriptions = (await admin.describe_consumer_groups(["c", "g"])).all()
-        assert broker.asked("DescribeGroups") == [(6, DescribeGroupsRequest(["c"]))]
+        assert broker.asked("DescribeGroups") == [(6, m.DescribeGroupsRequest(["c"]))]
     group = descriptions["c"]
     assert list(descriptions) == ["c", "g"]
     assert group.group_type is GroupType.CLASSIC
@@ -165,14 +161,14 @@ async def test_falls_back_to_describe_groups(code: int) -> None:
     assert [each.subscribed_topics for each in group.members] == [("t",), None, None, ("t",)]
 
 
-def listed(*groups: ListedGroup) -> Handler:
-    return in_turn(ListGroupsResponse(groups=list(groups)))
+def listed(*groups: m.ListedGroup) -> Handler:
+    return in_turn(m.ListGroupsResponse(groups=list(groups)))
 
 
 async def test_groups_listed_as_classic_are_described_so_at_once() -> None:
     handlers = {
         "ListGroups": listed(
-            ListedGroup("c", "consumer", "Stable", "classic"), ListedGroup("g", "consumer", "", "consumer")
+            m.ListedGroup("c", "consumer", "Stable", "classic"), m.ListedGroup("g", "consumer", "", "consumer")
         ),
         "ConsumerGroupDescribe": described(consumer_group("g")),
         "DescribeGroups": described_classic(CLASSIC),
@@ -180,8 +176,8 @@ async def test_groups_listed_as_classic_are_described_so_at_once() -> None:
     async with ScriptedBroker(handlers=handlers) as broker, fast_admin(broker.bootstrap_servers) as admin:
         await admin.list_groups()
         descriptions = (await admin.describe_consumer_groups(["c", "g"])).all()
-        assert broker.asked("ConsumerGroupDescribe") == [(1, ConsumerGroupDescribeRequest(["g"]))]
-        assert broker.asked("DescribeGroups") == [(6, DescribeGroupsRequest(["c"]))]
+        assert broker.asked("ConsumerGroupDescribe") == [(1, m.ConsumerGroupDescribeRequest(["g"]))]
+        assert broker.asked("DescribeGroups") == [(6, m.DescribeGroupsRequest(["c"]))]
     assert [group.group_type for group in descriptions.values()] == [GroupType.CLASSIC, GroupType.CONSUMER]
 
 
@@ -189,7 +185,7 @@ async def test_groups_listed_as_classic_are_described_so_at_once() -> None:
 async def test_a_group_that_has_changed_its_type_since_it_was_listed(versions: tuple[int, int]) -> None:
     handlers = {
         "ListGroups": listed(
-            ListedGroup("g", "consumer", "Stable", "Classic"), ListedGroup("gone", "", "Empty", "Classic")
+            m.ListedGroup("g", "consumer", "Stable", "Classic"), m.ListedGroup("gone", "", "Empty", "Classic")
         ),
         "ConsumerGroupDescribe": described(consumer_group("g")),
         "DescribeGroups": described_classic(),
@@ -314,7 +310,7 @@ async def test_authorized_operations(highest: int, is_sent: bool) -> None:
         fast_admin(broker.bootstrap_servers) as admin,
     ):
         batch = await admin.describe_consumer_groups(["c"], include_authorized_operations=True)
-        assert broker.asked("DescribeGroups") == [(highest, DescribeGroupsRequest(["c"], is_sent))]
+        assert broker.asked("DescribeGroups") == [(highest, m.DescribeGroupsRequest(["c"], is_sent))]
         assert batch.done["c"].authorized_operations == (frozenset({"READ", "DESCRIBE"}) if is_sent else None)
 
 

@@ -9,28 +9,27 @@ from tests.unit.client.scripted_broker import HangUp, ScriptedBroker, Silence, c
 
 from groupkeeper.client.admin.types import GroupListing, GroupState, GroupType
 from groupkeeper.client.errors import CallTimedOut, UnsupportedVersion
+from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.errors import CoordinatorLoadInProgress, UnknownServerError
-from groupkeeper.protocol.messages.list_groups_request import ListGroupsRequest
-from groupkeeper.protocol.messages.list_groups_response import ListedGroup, ListGroupsResponse
 from groupkeeper.protocol.primitives import RootMessage
 
 GROUPS = [
-    ListedGroup("simple", "", "Empty", "Classic"),
-    ListedGroup("workers", "connect", "Stable", "classic"),
-    ListedGroup("readers", "consumer", "Stable", "Classic"),
-    ListedGroup("modern", "consumer", "Reconciling", "Consumer"),
-    ListedGroup("shared", "share", "Empty", "Share"),
-    ListedGroup("future", "x", "Dancing", "Quantum"),
+    m.ListedGroup("simple", "", "Empty", "Classic"),
+    m.ListedGroup("workers", "connect", "Stable", "classic"),
+    m.ListedGroup("readers", "consumer", "Stable", "Classic"),
+    m.ListedGroup("modern", "consumer", "Reconciling", "Consumer"),
+    m.ListedGroup("shared", "share", "Empty", "Share"),
+    m.ListedGroup("future", "x", "Dancing", "Quantum"),
 ]
 
 
-def answer(message: ListGroupsRequest, version: int) -> RootMessage:
+def answer(message: m.ListGroupsRequest, version: int) -> RootMessage:
     if version >= 5:
-        return ListGroupsResponse(groups=GROUPS)
-    groups = [ListedGroup(each.group_id, each.protocol_type, each.group_state) for each in GROUPS]
+        return m.ListGroupsResponse(groups=GROUPS)
+    groups = [m.ListedGroup(each.group_id, each.protocol_type, each.group_state) for each in GROUPS]
     if version < 4:
-        groups = [ListedGroup(each.group_id, each.protocol_type) for each in groups]
-    return ListGroupsResponse(groups=groups)
+        groups = [m.ListedGroup(each.group_id, each.protocol_type) for each in groups]
+    return m.ListGroupsResponse(groups=groups)
 
 
 async def test_listings_are_typed() -> None:
@@ -50,7 +49,7 @@ async def test_filters_are_sent_as_names() -> None:
     # K518-30, K518-34
     async with ScriptedBroker(handlers={"ListGroups": answer}) as broker, fast_admin(broker.bootstrap_servers) as admin:
         await admin.list_groups(states=[GroupState.STABLE, "Empty"], types=[GroupType.CONSUMER])
-        assert broker.asked("ListGroups") == [(5, ListGroupsRequest(["Stable", "Empty"], ["Consumer"]))]
+        assert broker.asked("ListGroups") == [(5, m.ListGroupsRequest(["Stable", "Empty"], ["Consumer"]))]
 
 
 async def test_protocol_types_are_filtered_here() -> None:
@@ -62,9 +61,11 @@ async def test_protocol_types_are_filtered_here() -> None:
 
 async def test_brokers_are_merged_and_failures_kept_apart() -> None:
     # K518-33
-    one = {"ListGroups": in_turn(ListGroupsResponse(groups=[ListedGroup("a"), ListedGroup("b")]))}
-    two = {"ListGroups": in_turn(ListGroupsResponse(error_code=14), ListGroupsResponse(groups=[ListedGroup("c")]))}
-    three = {"ListGroups": in_turn(ListGroupsResponse(error_code=-1))}
+    one = {"ListGroups": in_turn(m.ListGroupsResponse(groups=[m.ListedGroup("a"), m.ListedGroup("b")]))}
+    two = {
+        "ListGroups": in_turn(m.ListGroupsResponse(error_code=14), m.ListGroupsResponse(groups=[m.ListedGroup("c")]))
+    }
+    three = {"ListGroups": in_turn(m.ListGroupsResponse(error_code=-1))}
     four = {"ListGroups": in_turn(HangUp)}
     async with (
         ScriptedBroker(1, handlers=one) as first,
@@ -86,7 +87,7 @@ async def test_brokers_are_merged_and_failures_kept_apart() -> None:
 async def test_loading_is_waited_for_until_the_timeout() -> None:
     # K518-33, K518-65
     async with (
-        ScriptedBroker(handlers={"ListGroups": in_turn(ListGroupsResponse(error_code=14))}) as broker,
+        ScriptedBroker(handlers={"ListGroups": in_turn(m.ListGroupsResponse(error_code=14))}) as broker,
         fast_admin(broker.bootstrap_servers) as admin,
     ):
         [failure] = (await admin.list_groups(timeout_ms=100)).failed.values()
@@ -149,7 +150,7 @@ async def test_types_of_old_brokers_are_classic(types: list[str]) -> None:
     ):
         groups = (await admin.list_groups(types=types, states=["Stable"])).all()
         assert groups["readers"] == GroupListing("readers", "consumer", GroupState.STABLE, None)
-        assert broker.asked("ListGroups") == [(4, ListGroupsRequest(["Stable"], []))]
+        assert broker.asked("ListGroups") == [(4, m.ListGroupsRequest(["Stable"], []))]
 
 
 async def test_other_types_need_version_5() -> None:
@@ -168,8 +169,8 @@ async def test_other_types_need_version_5() -> None:
 
 async def test_groups_that_are_gone_are_forgotten() -> None:
     """A client that runs for weeks would otherwise remember every group that there ever was."""
-    listings = [ListGroupsResponse(groups=[ListedGroup(name, "", "Empty", "Classic")]) for name in ("a", "b", "c")]
-    failing = ListGroupsResponse(error_code=-1)
+    listings = [m.ListGroupsResponse(groups=[m.ListedGroup(name, "", "Empty", "Classic")]) for name in ("a", "b", "c")]
+    failing = m.ListGroupsResponse(error_code=-1)
     handlers = {"ListGroups": in_turn(listings[0], listings[1], failing, listings[2], listings[2])}
     async with ScriptedBroker(handlers=handlers) as broker, fast_admin(broker.bootstrap_servers) as admin:
         remembered = []

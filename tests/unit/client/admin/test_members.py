@@ -8,23 +8,22 @@ from tests.unit.client.scripted_broker import Handler, ScriptedBroker, fast_admi
 
 from groupkeeper.client.admin.types import ALL, MemberToRemove
 from groupkeeper.client.errors import MissingResult, UnsupportedVersion
+from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.errors import GroupAuthorizationFailed, GroupIdNotFound, UnknownMemberId
 from groupkeeper.protocol.messages import describe_groups_response as classic
-from groupkeeper.protocol.messages.leave_group_request import LeaveGroupRequest, MemberIdentity
-from groupkeeper.protocol.messages.leave_group_response import LeaveGroupResponse, MemberResponse
 from groupkeeper.protocol.primitives import RootMessage
 
 STATIC, DYNAMIC = MemberToRemove("instance"), MemberToRemove(None, "member")
 
 
 def leaving(error_code: int = 0, **code_by_member: int) -> Handler:
-    def handle(message: LeaveGroupRequest, version: int) -> RootMessage:
+    def handle(message: m.LeaveGroupRequest, version: int) -> RootMessage:
         if version < 3:
-            return LeaveGroupResponse(error_code=error_code or code_by_member.get(message.member_id, 0))
-        return LeaveGroupResponse(
+            return m.LeaveGroupResponse(error_code=error_code or code_by_member.get(message.member_id, 0))
+        return m.LeaveGroupResponse(
             error_code=error_code,
             members=[
-                MemberResponse(
+                m.MemberResponse(
                     each.member_id,
                     each.group_instance_id,
                     code_by_member.get(each.group_instance_id or each.member_id, 0),
@@ -45,8 +44,8 @@ async def test_given_members_leave_in_one_request() -> None:
         assert batch.done == {STATIC: None}
         assert batch.failed == {DYNAMIC: UnknownMemberId()}
         reason = "member was removed by an admin: tidying up"
-        members = [MemberIdentity("", "instance", reason), MemberIdentity("member", None, reason)]
-        assert broker.asked("LeaveGroup") == [(5, LeaveGroupRequest("g", "", members))]
+        members = [m.MemberIdentity("", "instance", reason), m.MemberIdentity("member", None, reason)]
+        assert broker.asked("LeaveGroup") == [(5, m.LeaveGroupRequest("g", "", members))]
 
 
 async def test_reasons_are_cut() -> None:
@@ -95,7 +94,7 @@ async def test_errors_of_the_whole_group() -> None:
 
 async def test_members_left_out_of_the_answer() -> None:
     async with (
-        ScriptedBroker(handlers={"LeaveGroup": in_turn(LeaveGroupResponse())}) as broker,
+        ScriptedBroker(handlers={"LeaveGroup": in_turn(m.LeaveGroupResponse())}) as broker,
         fast_admin(broker.bootstrap_servers) as admin,
     ):
         assert isinstance((await admin.remove_members("g", [STATIC])).failed[STATIC], MissingResult)

@@ -9,6 +9,7 @@ from tests.unit.client.scripted_broker import Handler, HangUp, ScriptedBroker, f
 
 from groupkeeper.client.admin.types import OffsetAndMetadata, TopicPartition
 from groupkeeper.client.errors import CallTimedOut, IllegalArgument, MissingResult, UnsupportedVersion
+from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.errors import (
     GroupAuthorizationFailed,
     GroupIdNotFound,
@@ -21,31 +22,6 @@ from groupkeeper.protocol.errors import (
     UnknownMemberId,
     UnknownTopicOrPartition,
     UnstableOffsetCommit,
-)
-from groupkeeper.protocol.messages.offset_commit_request import (
-    OffsetCommitRequest,
-    OffsetCommitRequestPartition,
-    OffsetCommitRequestTopic,
-)
-from groupkeeper.protocol.messages.offset_commit_response import (
-    OffsetCommitResponse,
-    OffsetCommitResponsePartition,
-    OffsetCommitResponseTopic,
-)
-from groupkeeper.protocol.messages.offset_delete_request import OffsetDeleteRequest
-from groupkeeper.protocol.messages.offset_delete_response import (
-    OffsetDeleteResponse,
-    OffsetDeleteResponsePartition,
-    OffsetDeleteResponseTopic,
-)
-from groupkeeper.protocol.messages.offset_fetch_request import OffsetFetchRequest
-from groupkeeper.protocol.messages.offset_fetch_response import (
-    OffsetFetchResponse,
-    OffsetFetchResponseGroup,
-    OffsetFetchResponsePartition,
-    OffsetFetchResponsePartitions,
-    OffsetFetchResponseTopic,
-    OffsetFetchResponseTopics,
 )
 from groupkeeper.protocol.primitives import RootMessage
 
@@ -68,17 +44,18 @@ def fetching(store: Store, *, code_by_group: Mapping[str, int] = {}, code_by_top
             found.setdefault(tp.topic, []).append((tp.partition, -1 if code else offsets.get(tp, -1), code))
         return found
 
-    def handle(message: OffsetFetchRequest, version: int) -> RootMessage:
+    def handle(message: m.OffsetFetchRequest, version: int) -> RootMessage:
         if version >= 8:
-            return OffsetFetchResponse(
+            return m.OffsetFetchResponse(
                 groups=[
-                    OffsetFetchResponseGroup(
+                    m.OffsetFetchResponseGroup(
                         group.group_id,
                         []
                         if code_by_group.get(group.group_id)
                         else [
-                            OffsetFetchResponseTopics(
-                                topic, partitions=[OffsetFetchResponsePartitions(i, o, 7, None, c) for i, o, c in parts]
+                            m.OffsetFetchResponseTopics(
+                                topic,
+                                partitions=[m.OffsetFetchResponsePartitions(i, o, 7, None, c) for i, o, c in parts],
                             )
                             for topic, parts in partitions_of(group.group_id, group.topics).items()
                         ],
@@ -89,10 +66,10 @@ def fetching(store: Store, *, code_by_group: Mapping[str, int] = {}, code_by_top
             )
         code = code_by_group.get(message.group_id, 0)
         topics = [
-            OffsetFetchResponseTopic(
+            m.OffsetFetchResponseTopic(
                 topic,
                 [
-                    OffsetFetchResponsePartition(
+                    m.OffsetFetchResponsePartition(
                         i, o, 7 if version >= 5 else -1, "m", code if version < 2 and code else c
                     )
                     for i, o, c in parts
@@ -101,8 +78,8 @@ def fetching(store: Store, *, code_by_group: Mapping[str, int] = {}, code_by_top
             for topic, parts in partitions_of(message.group_id, message.topics).items()
         ]
         if version < 2:
-            return OffsetFetchResponse(topics=topics)
-        return OffsetFetchResponse(topics=[] if code else topics, error_code=code)
+            return m.OffsetFetchResponse(topics=topics)
+        return m.OffsetFetchResponse(topics=[] if code else topics, error_code=code)
 
     return handle
 
@@ -120,7 +97,7 @@ async def test_all_offsets_of_a_group_in_one_request() -> None:
         assert batch.all()["g"].all() == {A0: OffsetAndMetadata(10, 7, ""), A1: OffsetAndMetadata(11, 7, "")}
         [(version, message)] = broker.asked("OffsetFetch")
         assert version == 9  # K88-44
-        assert isinstance(message, OffsetFetchRequest)
+        assert isinstance(message, m.OffsetFetchRequest)
         [group] = message.groups
         assert group.topics is None
         assert (group.member_id, group.member_epoch) == (None, -1)
@@ -234,7 +211,7 @@ async def test_require_stable_is_dropped_where_unknown(highest: int, is_sent: bo
         batch = await admin.list_consumer_group_offsets({"h": [B0]}, require_stable=True)
         assert batch.done["h"].failed == {B0: UnstableOffsetCommit()}
         [(_, message)] = broker.asked("OffsetFetch")
-        assert isinstance(message, OffsetFetchRequest)
+        assert isinstance(message, m.OffsetFetchRequest)
         assert message.require_stable is is_sent
 
 
@@ -267,7 +244,7 @@ async def test_other_group_errors_fail_the_group(code: int, failure: KafkaError)
 
 
 async def test_partitions_left_out_of_the_answer() -> None:
-    left_out = OffsetFetchResponse(groups=[OffsetFetchResponseGroup("g")])
+    left_out = m.OffsetFetchResponse(groups=[m.OffsetFetchResponseGroup("g")])
     async with (
         ScriptedBroker(handlers={"OffsetFetch": in_turn(left_out)}) as broker,
         fast_admin(broker.bootstrap_servers) as admin,
@@ -277,13 +254,13 @@ async def test_partitions_left_out_of_the_answer() -> None:
 
 
 def committing(**code_by_topic: int) -> Handler:
-    def handle(message: OffsetCommitRequest, version: int) -> RootMessage:
-        return OffsetCommitResponse(
+    def handle(message: m.OffsetCommitRequest, version: int) -> RootMessage:
+        return m.OffsetCommitResponse(
             topics=[
-                OffsetCommitResponseTopic(
+                m.OffsetCommitResponseTopic(
                     topic.name,
                     partitions=[
-                        OffsetCommitResponsePartition(each.partition_index, code_by_topic.get(topic.name, 0))
+                        m.OffsetCommitResponsePartition(each.partition_index, code_by_topic.get(topic.name, 0))
                         for each in topic.partitions
                     ],
                 )
@@ -309,15 +286,15 @@ async def test_commits_come_from_outside_of_the_group() -> None:
         assert broker.asked("OffsetCommit") == [
             (
                 9,
-                OffsetCommitRequest(
+                m.OffsetCommitRequest(
                     "g",
                     -1,
                     "",
                     None,
                     -1,
                     [
-                        OffsetCommitRequestTopic("a", partitions=[OffsetCommitRequestPartition(0, 5, 2, "why")]),
-                        OffsetCommitRequestTopic("b", partitions=[OffsetCommitRequestPartition(0, 6, -1, "")]),
+                        m.OffsetCommitRequestTopic("a", partitions=[m.OffsetCommitRequestPartition(0, 5, 2, "why")]),
+                        m.OffsetCommitRequestTopic("b", partitions=[m.OffsetCommitRequestPartition(0, 6, -1, "")]),
                     ],
                 ),
             )
@@ -366,19 +343,19 @@ async def test_a_call_on_one_group_raises_what_concerns_it() -> None:
 
 
 def deleting(error_code: int = 0, *, leave_out: str = "", **code_by_topic: int) -> Handler:
-    def handle(message: OffsetDeleteRequest, version: int) -> RootMessage:
+    def handle(message: m.OffsetDeleteRequest, version: int) -> RootMessage:
         topics = [
-            OffsetDeleteResponseTopic(
+            m.OffsetDeleteResponseTopic(
                 topic.name,
                 [
-                    OffsetDeleteResponsePartition(each.partition_index, code_by_topic.get(topic.name, 0))
+                    m.OffsetDeleteResponsePartition(each.partition_index, code_by_topic.get(topic.name, 0))
                     for each in topic.partitions
                 ],
             )
             for topic in message.topics
             if topic.name != leave_out
         ]
-        return OffsetDeleteResponse(error_code, topics=[] if error_code else topics)
+        return m.OffsetDeleteResponse(error_code, topics=[] if error_code else topics)
 
     return handle
 
@@ -398,7 +375,7 @@ async def test_deleting_offsets() -> None:
             batch.result(TopicPartition("c", 0))
         [(version, message)] = broker.asked("OffsetDelete")
         assert version == 0
-        assert isinstance(message, OffsetDeleteRequest)
+        assert isinstance(message, m.OffsetDeleteRequest)
         assert [(topic.name, [each.partition_index for each in topic.partitions]) for topic in message.topics] == [
             ("a", [0, 1]),
             ("b", [0]),

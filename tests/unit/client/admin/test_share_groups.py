@@ -9,6 +9,7 @@ from groupkeeper.cli.java import values as java
 from groupkeeper.client.admin.types import GroupState, ShareMemberDescription, SharePartitionOffset, TopicPartition
 from groupkeeper.client.errors import CallTimedOut, MissingResult
 from groupkeeper.client.errors import UnsupportedVersion as NotSupported
+from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.errors import (
     GroupDeletionFailed,
     GroupIdNotFound,
@@ -23,9 +24,6 @@ from groupkeeper.protocol.messages import delete_share_group_offsets_response as
 from groupkeeper.protocol.messages import describe_share_group_offsets_request as listing
 from groupkeeper.protocol.messages import describe_share_group_offsets_response as listed
 from groupkeeper.protocol.messages import share_group_describe_response as described
-from groupkeeper.protocol.messages.delete_groups_request import DeleteGroupsRequest
-from groupkeeper.protocol.messages.delete_groups_response import DeletableGroupResult, DeleteGroupsResponse
-from groupkeeper.protocol.messages.share_group_describe_request import ShareGroupDescribeRequest
 from groupkeeper.protocol.primitives import RootMessage
 
 A0, A1, B0 = TopicPartition("a", 0), TopicPartition("a", 1), TopicPartition("b", 0)
@@ -35,7 +33,7 @@ def describing(*groups: described.DescribedGroup) -> Handler:
     """Answers ShareGroupDescribe: GROUP_ID_NOT_FOUND for groups not given."""
     by_id = {group.group_id: group for group in groups}
 
-    def handle(message: ShareGroupDescribeRequest, version: int) -> RootMessage:
+    def handle(message: m.ShareGroupDescribeRequest, version: int) -> RootMessage:
         return described.ShareGroupDescribeResponse(
             groups=[
                 by_id.get(key) or described.DescribedGroup(69, f"Group {key} not found.", key)
@@ -57,7 +55,7 @@ async def test_descriptions() -> None:
     handlers = {"ShareGroupDescribe": describing(group)}
     async with ScriptedBroker(handlers=handlers) as broker, fast_admin(broker.bootstrap_servers) as admin:
         batch = await admin.describe_share_groups(["g", "x", "g"], include_authorized_operations=True)
-        assert broker.asked("ShareGroupDescribe") == [(1, ShareGroupDescribeRequest(["g", "x"], True))]
+        assert broker.asked("ShareGroupDescribe") == [(1, m.ShareGroupDescribeRequest(["g", "x"], True))]
     description = batch.done["g"]
     assert (description.group_state, description.partition_assignor) == (GroupState.STABLE, "simple")
     assert (description.group_epoch, description.target_assignment_epoch) == (8, 7)
@@ -214,21 +212,21 @@ async def test_failures_of_the_whole_group_are_raised() -> None:
 async def test_delete_groups() -> None:
     # GS-19, GD-05
     results = [
-        DeletableGroupResult("g"),
-        DeletableGroupResult("h", 68),
-        DeletableGroupResult("i", 134, "The plugin failed."),
+        m.DeletableGroupResult("g"),
+        m.DeletableGroupResult("h", 68),
+        m.DeletableGroupResult("i", 134, "The plugin failed."),
     ]
-    handlers = {"DeleteGroups": in_turn(DeleteGroupsResponse(results=results))}
+    handlers = {"DeleteGroups": in_turn(m.DeleteGroupsResponse(results=results))}
     async with ScriptedBroker(handlers=handlers) as broker, fast_admin(broker.bootstrap_servers) as admin:
         batch = await admin.delete_share_groups(["g", "h", "i"])
-        assert broker.asked("DeleteGroups") == [(3, DeleteGroupsRequest(["g", "h", "i"]))]
+        assert broker.asked("DeleteGroups") == [(3, m.DeleteGroupsRequest(["g", "h", "i"]))]
     assert (batch.done, batch.failed) == (
         {"g": None},
         {"h": NonEmptyGroup(), "i": GroupDeletionFailed("The plugin failed.")},
     )
     # The official tools don't show the reason.
     assert java.message(batch.failed["i"]) == GroupDeletionFailed.text
-    handlers = {"DeleteGroups": in_turn(DeleteGroupsResponse(results=[DeletableGroupResult("g", 14)]))}
+    handlers = {"DeleteGroups": in_turn(m.DeleteGroupsResponse(results=[m.DeletableGroupResult("g", 14)]))}
     async with ScriptedBroker(handlers=handlers) as broker, fast_admin(broker.bootstrap_servers) as admin:
         failure = (await admin.delete_share_groups(["g"], timeout_ms=50)).failed["g"]
     assert isinstance(failure, CallTimedOut)

@@ -7,6 +7,7 @@ from tests.unit.client.scripted_broker import HangUp, ScriptedBroker, cluster_of
 
 from groupkeeper.client.admin.types import CreatedTopic, NewTopic, PartitionDescription, TopicListing
 from groupkeeper.client.errors import CallTimedOut, MissingResult
+from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.errors import (
     ClusterAuthorizationFailed,
     LeaderNotAvailable,
@@ -15,43 +16,28 @@ from groupkeeper.protocol.errors import (
     UnknownTopicOrPartition,
 )
 from groupkeeper.protocol.messages import create_topics_response, delete_topics_response
-from groupkeeper.protocol.messages.create_topics_request import (
-    CreatableReplicaAssignment,
-    CreatableTopic,
-    CreatableTopicConfig,
-    CreateTopicsRequest,
-)
-from groupkeeper.protocol.messages.delete_topics_request import DeleteTopicsRequest
-from groupkeeper.protocol.messages.describe_cluster_response import DescribeClusterBroker, DescribeClusterResponse
-from groupkeeper.protocol.messages.metadata_request import MetadataRequest
-from groupkeeper.protocol.messages.metadata_response import (
-    MetadataResponse,
-    MetadataResponseBroker,
-    MetadataResponsePartition,
-    MetadataResponseTopic,
-)
 from groupkeeper.protocol.primitives import RootMessage
 
 TOPIC_ID = bytes(range(16))
 
 
 def metadata_of(broker: ScriptedBroker) -> RootMessage:
-    return MetadataResponse(
-        brokers=[MetadataResponseBroker(0, broker.host, broker.port)],
+    return m.MetadataResponse(
+        brokers=[m.MetadataResponseBroker(0, broker.host, broker.port)],
         topics=[
-            MetadataResponseTopic(
+            m.MetadataResponseTopic(
                 0,
                 "t",
                 TOPIC_ID,
                 False,
                 [
-                    MetadataResponsePartition(5, 1, -1, -1, [0, 1], [], [0]),
-                    MetadataResponsePartition(0, 0, 0, 4, [0, 1], [0], [1]),
+                    m.MetadataResponsePartition(5, 1, -1, -1, [0, 1], [], [0]),
+                    m.MetadataResponsePartition(0, 0, 0, 4, [0, 1], [0], [1]),
                 ],
                 1 << 3,
             ),
-            MetadataResponseTopic(29, "secret"),
-            MetadataResponseTopic(0, "__consumer_offsets", is_internal=True),
+            m.MetadataResponseTopic(29, "secret"),
+            m.MetadataResponseTopic(0, "__consumer_offsets", is_internal=True),
         ],
     )
 
@@ -84,7 +70,7 @@ async def test_topics_by_name_are_not_created() -> None:
         assert batch.failed == {"gone": UnknownTopicOrPartition()}
         assert (await admin.describe_topics([])).done == {}
         [(_, message)] = broker.asked("Metadata")
-        assert isinstance(message, MetadataRequest)
+        assert isinstance(message, m.MetadataRequest)
         assert [topic.name for topic in message.topics or ()] == ["t", "gone"]
         assert not message.allow_auto_topic_creation
         assert message.include_topic_authorized_operations
@@ -100,7 +86,7 @@ async def test_topics_by_name_on_old_brokers() -> None:
 
 async def test_metadata_that_is_refused() -> None:
     async with ScriptedBroker() as broker, fast_admin(broker.bootstrap_servers) as admin:
-        broker.handlers["Metadata"] = in_turn(MetadataResponse(error_code=31))
+        broker.handlers["Metadata"] = in_turn(m.MetadataResponse(error_code=31))
         with pytest.raises(ClusterAuthorizationFailed):
             await admin.describe_topics()
 
@@ -132,13 +118,13 @@ async def test_creating_topics() -> None:
     assert batch.failed["b"] == TopicAlreadyExists("Topic 'b' already exists.")
     assert isinstance(batch.failed["left-out"], MissingResult)
     assert version == 7
-    assert isinstance(message, CreateTopicsRequest)
+    assert isinstance(message, m.CreateTopicsRequest)
     assert message.validate_only
     assert message.timeout_ms > 0
     assert message.topics == [
-        CreatableTopic("a", 3, 1, [], [CreatableTopicConfig("retention.ms", "1")]),
-        CreatableTopic("b", -1, -1, [CreatableReplicaAssignment(0, [0, 1])], []),
-        CreatableTopic("left-out", -1, -1, [], []),
+        m.CreatableTopic("a", 3, 1, [], [m.CreatableTopicConfig("retention.ms", "1")]),
+        m.CreatableTopic("b", -1, -1, [m.CreatableReplicaAssignment(0, [0, 1])], []),
+        m.CreatableTopic("left-out", -1, -1, [], []),
     ]
 
 
@@ -152,7 +138,7 @@ async def test_the_controller_is_asked_and_followed() -> None:
         cluster_of(first, second)
         metadata = first._answer_metadata
 
-        def moved(message: MetadataRequest, version: int) -> RootMessage:
+        def moved(message: m.MetadataRequest, version: int) -> RootMessage:
             answer = metadata(message, version)
             answer.controller_id = 2
             return answer
@@ -180,7 +166,7 @@ async def test_a_lost_controller_is_looked_up_again() -> None:
 async def test_deleting_topics(highest: int) -> None:
     result = delete_topics_response.DeletableTopicResult
 
-    def handle(message: DeleteTopicsRequest, version: int) -> RootMessage:
+    def handle(message: m.DeleteTopicsRequest, version: int) -> RootMessage:
         names = [topic.name for topic in message.topics] if version >= 6 else message.topic_names
         return delete_topics_response.DeleteTopicsResponse(
             responses=[result(name, error_code=3 if name == "gone" else 0) for name in names]
@@ -196,13 +182,13 @@ async def test_deleting_topics(highest: int) -> None:
 
 
 async def test_the_cluster() -> None:
-    answer = DescribeClusterResponse(
+    answer = m.DescribeClusterResponse(
         cluster_id="id",
         controller_id=2,
-        brokers=[DescribeClusterBroker(1, "a", 1, None), DescribeClusterBroker(2, "b", 2, "rack")],
+        brokers=[m.DescribeClusterBroker(1, "a", 1, None), m.DescribeClusterBroker(2, "b", 2, "rack")],
         cluster_authorized_operations=1 << 5 | 1 << 8,
     )
-    refused = DescribeClusterResponse(error_code=31, error_message="no")
+    refused = m.DescribeClusterResponse(error_code=31, error_message="no")
     async with (
         ScriptedBroker(handlers={"DescribeCluster": in_turn(answer, refused)}) as broker,
         fast_admin(broker.bootstrap_servers) as admin,

@@ -9,8 +9,7 @@ import pyarrow.parquet as pq
 
 from groupkeeper.pipeline.decode.archive import archive_parts, read_archive
 from groupkeeper.pipeline.tables import DECODED
-from groupkeeper.protocol.messages.offset_commit_key import OffsetCommitKey
-from groupkeeper.protocol.messages.offset_commit_value import OffsetCommitValue
+from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.offsets_topic import Entry, encode_record
 
 COMMITS = 40_000
@@ -19,7 +18,7 @@ NOT_UTF8 = 20_000
 
 def test_archive_of_several_batches(tmp_path: Path) -> None:
     pairs = [
-        encode_record(Entry(OffsetCommitKey(f"g{number % 7}", "orders", 1), OffsetCommitValue(number, 3, "m", 5)))
+        encode_record(Entry(m.OffsetCommitKey(f"g{number % 7}", "orders", 1), m.OffsetCommitValue(number, 3, "m", 5)))
         for number in range(COMMITS)
     ]
     key, value = pairs[NOT_UTF8]

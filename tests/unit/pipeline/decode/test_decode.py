@@ -16,17 +16,8 @@ from groupkeeper.pipeline.decode.batches import RecordSet
 from groupkeeper.pipeline.decode.records import read_record_sets
 from groupkeeper.pipeline.tables import DECODED
 from groupkeeper.pipeline.tables.log import GROUP_RECORD, REJECTED
+from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.codec import MalformedMessage, encode
-from groupkeeper.protocol.messages.consumer_group_metadata_key import ConsumerGroupMetadataKey
-from groupkeeper.protocol.messages.consumer_group_metadata_value import ConsumerGroupMetadataValue
-from groupkeeper.protocol.messages.group_metadata_key import GroupMetadataKey
-from groupkeeper.protocol.messages.group_metadata_value import GroupMetadataValue, MemberMetadata
-from groupkeeper.protocol.messages.offset_commit_key import OffsetCommitKey
-from groupkeeper.protocol.messages.offset_commit_value import OffsetCommitValue
-from groupkeeper.protocol.messages.streams_group_metadata_key import StreamsGroupMetadataKey
-from groupkeeper.protocol.messages.streams_group_metadata_value import StreamsGroupMetadataValue
-from groupkeeper.protocol.messages.streams_group_topology_key import StreamsGroupTopologyKey
-from groupkeeper.protocol.messages.streams_group_topology_value import StreamsGroupTopologyValue
 from groupkeeper.protocol.offsets_topic import Entry, Tombstone, UnknownRecord, decode_record
 from groupkeeper.protocol.primitives import ZERO_UUID
 from groupkeeper.protocol.record import Record
@@ -70,12 +61,12 @@ def random_commits(rng: random.Random, count: int) -> Iterator[Record]:
     for _ in range(count):
         record_type = rng.choice((0, 1, 1, 1))
         version = 0 if record_type == 0 else rng.randrange(5)
-        key = key_bytes(OffsetCommitKey(rng.choice(NAMES), rng.choice(NAMES), rng.randrange(-1, 2**31)), record_type)
+        key = key_bytes(m.OffsetCommitKey(rng.choice(NAMES), rng.choice(NAMES), rng.randrange(-1, 2**31)), record_type)
         if rng.random() < 0.1:
             yield Record(key, None, (), rng.randrange(2**40))
             continue
         metadata = "m" * rng.choice((0, 0, 1, 125, 126, 127, 128, 5000))
-        value = OffsetCommitValue(
+        value = m.OffsetCommitValue(
             rng.randrange(-1, 2**63), metadata=metadata, commit_timestamp=rng.randrange(-1, 2**62)
         )
         if version >= 3:
@@ -113,7 +104,7 @@ def expected(record: Record) -> dict[str, Any] | None:
         found = decode_record(record.key or b"", record.value)
     except MalformedMessage:
         return None
-    if isinstance(found, UnknownRecord) or not isinstance(found.key, OffsetCommitKey):
+    if isinstance(found, UnknownRecord) or not isinstance(found.key, m.OffsetCommitKey):
         return None
     row: dict[str, Any] = {
         "group_id": found.key.group,
@@ -122,7 +113,7 @@ def expected(record: Record) -> dict[str, Any] | None:
         "is_tombstone": isinstance(found, Tombstone),
     }
     value = found.value if isinstance(found, Entry) else None
-    if not isinstance(value, OffsetCommitValue):
+    if not isinstance(value, m.OffsetCommitValue):
         return row
     topic_id = base64.urlsafe_b64encode(value.topic_id).rstrip(b"=").decode()
     return row | {
@@ -157,8 +148,8 @@ def test_commits_as_the_generated_classes_read_them(seed: int) -> None:
 
 @pytest.mark.parametrize(("record_type", "version"), [(0, 1), (1, 5), (1, -1)])
 def test_a_version_that_no_schema_has_is_not_taken_for_another(record_type: int, version: int) -> None:
-    value = version.to_bytes(2, "big", signed=True) + encode(OffsetCommitValue(5, 3, "m", 7), 4)
-    (row,) = rows(Record(key_bytes(OffsetCommitKey("g", "t", 1), record_type), value, (), 1))
+    value = version.to_bytes(2, "big", signed=True) + encode(m.OffsetCommitValue(5, 3, "m", 7), 4)
+    (row,) = rows(Record(key_bytes(m.OffsetCommitKey("g", "t", 1), record_type), value, (), 1))
     assert (row["committed_offset"], row["raw_value"]) == (None, value)
     assert f"no version {version}" in row["problem"]
 
@@ -167,7 +158,7 @@ def test_broken_bytes_never_break_the_others() -> None:
     rng = random.Random(99)
     records = [Record(rng.randbytes(rng.randrange(60)), rng.randbytes(rng.randrange(60)), (), 1) for _ in range(3000)]
     records += [Record(b"\x00\x01" + rng.randbytes(rng.randrange(30)), rng.randbytes(30), (), 1) for _ in range(3000)]
-    good = Record(key_bytes(OffsetCommitKey("g", "t", 1), 1), b"\x00\x00" + encode(OffsetCommitValue(5), 0), (), 1)
+    good = Record(key_bytes(m.OffsetCommitKey("g", "t", 1), 1), b"\x00\x00" + encode(m.OffsetCommitValue(5), 0), (), 1)
     found = rows(*records, good)
     assert len(found) == 6001
     assert found[-1]["committed_offset"] == 5
@@ -177,10 +168,10 @@ def test_broken_bytes_never_break_the_others() -> None:
 
 
 def test_group_metadata_in_every_version() -> None:
-    member = MemberMetadata("m-1", None, "cl", "/1.2.3.4", 5, 6, b"\x00\x01", b"")
-    key = key_bytes(GroupMetadataKey("g"), 2)
-    for version in range(GroupMetadataValue.MAX_VERSION + 1):
-        value = GroupMetadataValue("consumer", 4, "range", "m-1", 77 if version >= 2 else -1, [member])
+    member = m.MemberMetadata("m-1", None, "cl", "/1.2.3.4", 5, 6, b"\x00\x01", b"")
+    key = key_bytes(m.GroupMetadataKey("g"), 2)
+    for version in range(m.GroupMetadataValue.MAX_VERSION + 1):
+        value = m.GroupMetadataValue("consumer", 4, "range", "m-1", 77 if version >= 2 else -1, [member])
         if version == 0:
             member.rebalance_timeout = -1
         else:
@@ -196,9 +187,11 @@ def test_group_metadata_in_every_version() -> None:
 
 
 def test_streams_markers_unknown_types_and_versions() -> None:
-    streams = Record(key_bytes(StreamsGroupMetadataKey("s"), 17), b"\x00\x00" + encode(StreamsGroupMetadataValue(3), 0))
+    streams = Record(
+        key_bytes(m.StreamsGroupMetadataKey("s"), 17), b"\x00\x00" + encode(m.StreamsGroupMetadataValue(3), 0)
+    )
     unknown = Record(b"\x03\xe7abc", b"value", (), 1)
-    future = Record(key_bytes(GroupMetadataKey("g"), 2), b"\x00\x63abc", (), 1)
+    future = Record(key_bytes(m.GroupMetadataKey("g"), 2), b"\x00\x63abc", (), 1)
     nameless = Record(None, b"v", (), 1)
     found = rows(streams, unknown, future, nameless)
     assert found[0]["group_record"]["group_epoch"] == 3
@@ -217,21 +210,21 @@ def test_streams_markers_unknown_types_and_versions() -> None:
 
 def test_what_the_columns_of_newer_groups_are_taken_from() -> None:
     """A topology's epoch is not the group's; a tagged field is printed when it is not the default, as Kafka does."""
-    key = key_bytes(StreamsGroupTopologyKey("s"), StreamsGroupTopologyValue.RECORD_TYPE)
-    (topology,) = rows(Record(key, b"\x00\x00" + encode(StreamsGroupTopologyValue(epoch=4), 0), (), 1))
+    key = key_bytes(m.StreamsGroupTopologyKey("s"), m.StreamsGroupTopologyValue.RECORD_TYPE)
+    (topology,) = rows(Record(key, b"\x00\x00" + encode(m.StreamsGroupTopologyValue(epoch=4), 0), (), 1))
     assert topology["group_record"]["group_epoch"] is None
     assert json.loads(topology["group_record"]["value_json"])["epoch"] == 4
-    key = key_bytes(ConsumerGroupMetadataKey("g"), ConsumerGroupMetadataValue.RECORD_TYPE)
+    key = key_bytes(m.ConsumerGroupMetadataKey("g"), m.ConsumerGroupMetadataValue.RECORD_TYPE)
     for metadata_hash, shown in ((0, {"epoch": 7}), (9, {"epoch": 7, "metadataHash": 9})):
-        value = encode(ConsumerGroupMetadataValue(7, metadata_hash), 0)
+        value = encode(m.ConsumerGroupMetadataValue(7, metadata_hash), 0)
         (group,) = rows(Record(key, b"\x00\x00" + value, (), 1))
         assert group["group_record"]["group_epoch"] == 7
         assert json.loads(group["group_record"]["value_json"]) == shown
 
 
 def test_a_topic_id_of_zeros_is_none() -> None:
-    key = key_bytes(OffsetCommitKey("g", "t", 1), 1)
-    with_id = encode(OffsetCommitValue(5, topic_id=b"\x01" * 16), 4)
+    key = key_bytes(m.OffsetCommitKey("g", "t", 1), 1)
+    with_id = encode(m.OffsetCommitValue(5, topic_id=b"\x01" * 16), 4)
     for octets, shown in ((b"\x01" * 16, "AQEBAQEBAQEBAQEBAQEBAQ"), (ZERO_UUID, None)):
         (row,) = rows(Record(key, b"\x00\x04" + with_id.replace(b"\x01" * 16, octets), (), 1))
         assert (row["committed_offset"], row["topic_id"]) == (5, shown)
@@ -240,8 +233,11 @@ def test_a_topic_id_of_zeros_is_none() -> None:
 def test_latest_of_keys_is_the_last_record_of_each() -> None:
     rng = random.Random(5)
     records = [
-        Record(key_bytes(OffsetCommitKey(f"g{rng.randrange(9)}", "t", rng.randrange(3)), 1), None if rng.random() < 0.2
-               else b"\x00\x00" + encode(OffsetCommitValue(number), 0), (), 1)
+        Record(
+            key_bytes(m.OffsetCommitKey(f"g{rng.randrange(9)}", "t", rng.randrange(3)), 1),
+            None if rng.random() < 0.2 else b"\x00\x00" + encode(m.OffsetCommitValue(number), 0),
+            (), 1,
+        )
         for number in range(500)
     ]  # fmt: skip
     found, _ = read_record_sets([RecordSet(write_batch(records), 0, 500)])

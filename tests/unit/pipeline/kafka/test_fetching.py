@@ -21,8 +21,8 @@ from groupkeeper.pipeline.errors import SourceError
 from groupkeeper.pipeline.kafka.fetching import fetch
 from groupkeeper.pipeline.kafka.options import ReadOptions, parse_options
 from groupkeeper.pipeline.kafka.planning import Range
-from groupkeeper.protocol.messages.fetch_request import FetchRequest
-from groupkeeper.protocol.messages.fetch_response import FetchableTopicResponse, FetchResponse, PartitionData
+from groupkeeper.protocol import messages as m
+from groupkeeper.protocol.messages.fetch_response import PartitionData
 from groupkeeper.protocol.record_batch import Record, write_batch
 from groupkeeper.testing.background import BackgroundBroker
 
@@ -125,11 +125,11 @@ def test_a_partition_without_a_leader_is_waited_for_and_named(servers: str) -> N
 async def test_a_log_whose_end_was_cleaned_away_is_read_to_its_end() -> None:
     """Apache Kafka answers with nothing where compaction has left nothing before the last stable offset."""
 
-    def answer(request: FetchRequest, version: int) -> FetchResponse:
+    def answer(request: m.FetchRequest, version: int) -> m.FetchResponse:
         start = request.topics[0].partitions[0].fetch_offset
         records = write_batch([Record(b"k", b"v")]) if start == 0 else None
         partition = PartitionData(0, 0, 5, 3, records=records)
-        return FetchResponse(responses=[FetchableTopicResponse("t", partitions=[partition])])
+        return m.FetchResponse(responses=[m.FetchableTopicResponse("t", partitions=[partition])])
 
     async with ScriptedBroker(handlers={"Fetch": answer}) as broker:
         broker.topics["t"] = [broker.node_id]
