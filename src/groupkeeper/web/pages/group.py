@@ -30,6 +30,7 @@ _MOST_BARS = 60
 _MINUTE_MS = 60_000
 _MOST_PLACES = 40
 
+_SKIPS = ". Where its member cannot read the record, this plans to skip it:"
 EVENTS: Mapping[str, str] = {
     What.TYPE: "group type",
     What.STATE: "state",
@@ -142,7 +143,7 @@ def _why(snapshot: ClusterSnapshot, group: GroupView, found: Sequence[Fact], way
     way = way_to(snapshot.cluster, ways)
     items = [
         f"<li>{parts.text(f'{fact.place.topic}-{fact.place.partition}') + ': ' if fact.place else ''}"
-        f"{parts.sentence(fact.text)}<br/>"
+        f"{parts.sentence(fact.text)}{_SKIPS if '--shift-by' in fact.words else ''}<br/>"
         f"<code>{parts.sentence(text(command(way, fact.words, fact.names)))}</code></li>"
         for fact in found
     ]
