@@ -200,3 +200,23 @@ async def test_a_new_topic_knows_of_nodes_that_are_not_well(nodes: Nodes) -> Non
     for topic in ("t", "u"):
         assert code_of(await produce(await nodes(1), topic, b"a", acks=1)) == 0
         assert await end(nodes, 1, topic) == 0
+
+
+async def test_nodes_have_metrics_of_their_own(nodes: Nodes) -> None:
+    await nodes.create("t", [1, 2, 3], min_insync_replicas="2")
+    await nodes.create("u", [2])
+
+    def value(name: str, node: int) -> float:
+        return nodes.broker.metrics.value(name, node=str(node))
+
+    assert [value("PartitionCount", node) for node in (1, 2, 3)] == [1, 2, 1]
+    assert [value("LeaderCount", node) for node in (1, 2, 3)] == [1, 1, 0]
+    assert [value("UnderReplicatedPartitions", node) for node in (1, 2, 3)] == [0, 0, 0]
+    await nodes.broker.stop_node(2)
+    assert value("UnderReplicatedPartitions", 1) == 1
+    assert value("UnderMinIsrPartitionCount", 1) == 0
+    assert nodes.broker.metrics.value("OfflinePartitionsCount") == 1
+    with pytest.raises(KeyError):
+        value("LeaderCount", 2)
+    await nodes.broker.stop_node(3)
+    assert value("UnderMinIsrPartitionCount", 1) == 1

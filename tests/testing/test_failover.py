@@ -13,7 +13,8 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from groupkeeper.testing.background import BackgroundBroker
 
 PATIENCE_S = 60
-SETTINGS = {"group.initial.rebalance.delay.ms": "0", "offsets.topic.num.partitions": "3", "min.insync.replicas": "2"}
+SETTINGS = {"group.initial.rebalance.delay.ms": "0", "offsets.topic.num.partitions": "3", "min.insync.replicas": "2",
+            "broker.session.timeout.ms": "200"}  # fmt: skip
 RETRIES = {"retry.backoff.ms": 20, "reconnect.backoff.ms": 20, "reconnect.backoff.max.ms": 100}
 
 
@@ -58,7 +59,7 @@ class Reader(threading.Thread):
         self._consumer.close()
 
 
-@pytest.mark.parametrize("way", ["stop_node", "kill_node"])
+@pytest.mark.parametrize("way", ["stop_node", "kill_node", "pause_node", "cut_off_node"])
 def test_producers_and_consumers_go_on_while_every_node_goes_down_in_turn(cluster: BackgroundBroker, way: str) -> None:
     count = 300
     reader = Reader(cluster.bootstrap_servers, count)
@@ -74,7 +75,8 @@ def test_producers_and_consumers_go_on_while_every_node_goes_down_in_turn(cluste
             getattr(cluster, way)(node + 1)
         elif step == 70:
             producer.flush(0.05)
-            cluster.start_node(node + 1)
+            back = cluster.start_node if way in ("stop_node", "kill_node") else cluster.resume_node
+            back(node + 1)
         producer.poll(0)
     assert producer.flush(PATIENCE_S) == 0
     reader.join(PATIENCE_S)

@@ -12,6 +12,7 @@ from groupkeeper.broker.observing.metrics_table import (
     METRICS,
     PARTITION_STATES,
     PROTOCOLS,
+    REPLICAS,
     SHARE_STATES,
     STREAMS_STATES,
     TIMES,
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
     from groupkeeper.broker.coordination.runtime import GroupRuntime
     from groupkeeper.broker.log.cleaner import LogCleaner
+    from groupkeeper.broker.log.topics import Topics
     from groupkeeper.broker.observing.metrics_endpoint import MetricsEndpoint
     from groupkeeper.broker.shares.state import ShareStateRuntime
     from groupkeeper.broker.storage.open_files import OpenFiles
@@ -35,6 +37,7 @@ class Measured(Protocol):
     """What is measured of a broker."""
 
     files: OpenFiles
+    topics: Topics
 
     @property
     def groups(self) -> GroupRuntime: ...
@@ -70,6 +73,7 @@ class Metrics:
             *_of(self._partitions(now_ns)),
             *_of(self._share(now_ns)),
             *_of(self._cleaning()),
+            *_of(self._replicas()),
         ]
 
     async def serve(self, port: int = 0) -> MetricsEndpoint:
@@ -148,6 +152,26 @@ class Metrics:
     def _cleaning(self) -> Iterator[tuple[str, tuple[str, ...], float]]:
         yield "DeadThreadCount", (), min(self._broker.cleaner.failures, 1)
         yield "uncleanable-partitions-count", (), len(self._broker.cleaner.given_up)
+
+    def _replicas(self) -> Iterator[tuple[str, tuple[str, ...], float]]:
+        running = self._broker.topics.placements.running
+        counts = {node: dict.fromkeys(REPLICAS, 0) for node in sorted(running)}
+        offline = 0
+        for log in self._broker.topics.logs():
+            at = log.placement
+            for node in running.intersection(at.replicas):
+                counts[node]["PartitionCount"] += 1
+            if at.leader not in counts:
+                offline += 1
+                continue
+            of_leader = counts[at.leader]
+            of_leader["LeaderCount"] += 1
+            of_leader["UnderReplicatedPartitions"] += len(at.isr) < len(at.original)
+            of_leader["UnderMinIsrPartitionCount"] += at.lacks(log.config.min_insync_replicas)
+        yield "OfflinePartitionsCount", (), offline
+        for node, of_node in counts.items():
+            for name, count in of_node.items():
+                yield name, (str(node),), count
 
 
 def _of(values: Iterator[tuple[str, tuple[str, ...], float]]) -> Iterator[Sample]:

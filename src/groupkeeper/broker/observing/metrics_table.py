@@ -14,6 +14,7 @@ _MANAGER = "kafka.coordinator.group:type=GroupMetadataManager"
 _SHARE = "kafka.server:type=share-coordinator-metrics"
 _SHARE_GROUPS = "kafka.server:type=ShareGroupMetrics"
 _CLEANER = "kafka.log:type=LogCleaner"
+_REPLICAS = "kafka.server:type=ReplicaManager"
 
 
 class Metric(NamedTuple):
@@ -74,6 +75,12 @@ CONSUMER_STATES = (GroupState.EMPTY, GroupState.ASSIGNING, GroupState.RECONCILIN
 SHARE_STATES = (GroupState.EMPTY, GroupState.STABLE, GroupState.DEAD)
 STREAMS_STATES = (*CONSUMER_STATES, GroupState.NOT_READY)
 PROTOCOLS = ("classic", "consumer", "share", "streams")
+REPLICAS = {
+    "PartitionCount": "partitions of which a node has a replica",
+    "LeaderCount": "partitions that a node leads",
+    "UnderReplicatedPartitions": "of these: not all replicas are in sync",
+    "UnderMinIsrPartitionCount": "of these: fewer replicas than `min.insync.replicas` are in sync",
+}
 PARTITION_STATES = ("loading", "active", "failed")
 
 
@@ -114,6 +121,9 @@ def _metrics() -> Iterator[Metric]:
     yield Metric(_CLEANER, "DeadThreadCount", dead)
     uncleanable = "logs that cannot be compacted, and are skipped until the next start (the log says why)"
     yield Metric(f"{_CLEANER}Manager", "uncleanable-partitions-count", uncleanable)
+    for name, what in REPLICAS.items():
+        yield Metric(_REPLICAS, name, what, ("node",))
+    yield Metric("kafka.controller:type=KafkaController", "OfflinePartitionsCount", "partitions that nobody leads")
 
 
 METRICS: Mapping[str, Metric] = {metric.name: metric for metric in _metrics()}

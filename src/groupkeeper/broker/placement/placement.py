@@ -98,7 +98,7 @@ class Placement:
         others = [one for one in self.isr if one != self.leader]
         lagging = {one: self.ends.get(one, end_offset) for one in others if not may_follow(one, self.leader)}
         self.ends = {**{one: end for one, end in self.ends.items() if one not in self.isr}, **lagging}
-        if len(self.isr) < wanted and len(self.isr) < len(self.replicas):
+        if self.lacks(wanted):
             self.limit = min(high_watermark, end_offset)
         elif lagging:
             self.limit = min(max(high_watermark, min(lagging.values())), end_offset)
@@ -164,9 +164,13 @@ class Placement:
             raise FencedLeaderEpoch if epoch < self.epoch else UnknownLeaderEpoch
 
     def require_in_sync(self, wanted: int) -> None:
-        """Raises `NotEnoughReplicas` if fewer replicas are in sync (more than there are need not be)."""
-        if len(self.isr) < wanted and len(self.isr) < len(self.replicas):
+        """Raises `NotEnoughReplicas` if it lacks some."""
+        if self.lacks(wanted):
             raise NotEnoughReplicas
+
+    def lacks(self, wanted: int) -> bool:
+        """Whether fewer replicas are in sync; more than there are need not be."""
+        return len(self.isr) < wanted and len(self.isr) < len(self.replicas)
 
     # ------------------------------------------------------------------ epochs
 
