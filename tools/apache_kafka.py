@@ -23,6 +23,7 @@ import tempfile
 import time
 import uuid
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -230,11 +231,19 @@ def run_tool(
     )
 
 
-def free_port() -> int:
-    """A TCP port of 127.0.0.1 that the operating system has just found to be free."""
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return int(s.getsockname()[1])
+def free_port(count: int = 1) -> int:
+    """A TCP port of 127.0.0.1 that the operating system has just found to be free, with those that follow it."""
+    while True:
+        with ExitStack() as taken:
+            port = 0
+            try:
+                for number in range(count):
+                    one = taken.enter_context(socket.socket())
+                    one.bind(("127.0.0.1", port + number if port else 0))
+                    port = port or int(one.getsockname()[1])
+            except OSError:
+                continue
+            return port
 
 
 def answers_metadata(host: str, port: int, timeout: float = 2.0) -> bool:

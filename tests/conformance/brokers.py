@@ -60,10 +60,13 @@ class RunningBroker(Protocol):
 
 
 class GroupkeeperBroker:
-    """`groupkeeper broker` in a process of its own, on a port and in a directory that outlive it."""
+    """`groupkeeper broker` in a process of its own, on ports and in a directory that outlive it."""
 
-    def __init__(self, properties: Mapping[str, str] | None = None, python: str = sys.executable) -> None:
-        self.port = free_port()
+    def __init__(
+        self, properties: Mapping[str, str] | None = None, python: str = sys.executable, nodes: int = 1
+    ) -> None:
+        self.port = free_port(nodes)
+        self._nodes = nodes
         self.directory = Path(tempfile.mkdtemp(prefix="groupkeeper-broker-"))
         self._properties = PROPERTIES | dict(properties or {})
         self._python = python
@@ -71,7 +74,7 @@ class GroupkeeperBroker:
 
     @property
     def bootstrap_servers(self) -> str:
-        return f"127.0.0.1:{self.port}"
+        return ",".join(f"127.0.0.1:{self.port + number}" for number in range(self._nodes))
 
     @property
     def pid(self) -> int | None:
@@ -85,7 +88,7 @@ class GroupkeeperBroker:
     def command(self) -> list[str]:
         options = [word for key, value in self._properties.items() for word in ("--property", f"{key}={value}")]
         return [self._python, "-m", "groupkeeper", "broker", "--port", str(self.port),
-                "--data", str(self.directory / "data"), *options]  # fmt: skip
+                "--brokers", str(self._nodes), "--data", str(self.directory / "data"), *options]  # fmt: skip
 
     def start(self, timeout: float = 20) -> None:
         with self.log.open("ab") as log:
@@ -127,12 +130,16 @@ class GroupkeeperBroker:
 
 
 def new_broker(kind: str, properties: Mapping[str, str] | None = None) -> RunningBroker:
-    """A broker of that kind ("groupkeeper"; "compiled", "pypy": the same so; or "apache"), not started."""
+    """A broker of that kind ("groupkeeper"; "compiled", "pypy": the same so; "three": three nodes; or "apache"), not
+    started.
+    """
     if kind == "apache":
         return ApacheKafka(PROPERTIES | dict(properties or {}))
+    if kind == "three":
+        return GroupkeeperBroker(properties, nodes=3)
     return GroupkeeperBroker(properties, PYTHONS[kind])
 
 
 def kinds_under_test() -> list[str]:
-    """Ours, unless BROKER_UNDER_TEST says "apache", "compiled", "pypy" or several of them with commas between."""
+    """Ours, unless BROKER_UNDER_TEST says "apache", "compiled", "pypy", "three" or several, with commas between."""
     return os.environ.get("BROKER_UNDER_TEST", "groupkeeper").split(",")

@@ -3,7 +3,7 @@
 const assert = require('node:assert/strict');
 const { Kafka, CompressionTypes, logLevel } = require('kafkajs');
 
-const kafka = new Kafka({ brokers: [process.argv[2]], clientId: 'scenes', logLevel: logLevel.NOTHING });
+const kafka = new Kafka({ brokers: process.argv[2].split(','), clientId: 'scenes', logLevel: logLevel.NOTHING });
 const admin = kafka.admin();
 const run = Date.now().toString(36);
 const DAY_MS = 86_400_000;

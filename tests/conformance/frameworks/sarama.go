@@ -1,4 +1,4 @@
-// What a program with sarama does with a broker, whose address is the argument. A line for each scene: its name and
+// What a program with sarama does with a broker, whose addresses are the argument. A line for each scene: its name and
 // "ok", or what was wrong.
 package main
 
@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -15,8 +16,8 @@ import (
 )
 
 var (
-	address = os.Args[1]
-	run     = time.Now().UnixNano()
+	addresses = strings.Split(os.Args[1], ",")
+	run       = time.Now().UnixNano()
 )
 
 func settings() *sarama.Config {
@@ -52,7 +53,7 @@ func made(admin sarama.ClusterAdmin, name string, partitions int32) string {
 	topic := fmt.Sprintf("%s-%d", name, run)
 	check(admin.CreateTopic(topic, &sarama.TopicDetail{NumPartitions: partitions, ReplicationFactor: 1}, false) == nil, "no topic")
 	until("a leader", func() bool {
-		client := must(sarama.NewClient([]string{address}, settings()))
+		client := must(sarama.NewClient(addresses, settings()))
 		defer client.Close()
 		found, err := client.WritablePartitions(topic)
 		return err == nil && len(found) == int(partitions)
@@ -62,7 +63,7 @@ func made(admin sarama.ClusterAdmin, name string, partitions int32) string {
 
 // Texts of a partition from its start on.
 func read(config *sarama.Config, topic string, count int) []string {
-	consumer := must(sarama.NewConsumer([]string{address}, config))
+	consumer := must(sarama.NewConsumer(addresses, config))
 	defer consumer.Close()
 	partition := must(consumer.ConsumePartition(topic, 0, sarama.OffsetOldest))
 	defer partition.Close()
@@ -84,7 +85,7 @@ func codecs(admin sarama.ClusterAdmin) {
 	for _, codec := range []sarama.CompressionCodec{sarama.CompressionNone, sarama.CompressionGZIP, sarama.CompressionSnappy, sarama.CompressionLZ4, sarama.CompressionZSTD} {
 		config := settings()
 		config.Producer.Compression = codec
-		producer := must(sarama.NewSyncProducer([]string{address}, config))
+		producer := must(sarama.NewSyncProducer(addresses, config))
 		var messages []*sarama.ProducerMessage
 		for number := range 20 {
 			sent = append(sent, fmt.Sprintf("%s %d", codec, number))
@@ -110,7 +111,7 @@ func joined(groupID, topic string, strategy sarama.BalanceStrategy) *member {
 	config := settings()
 	config.Consumer.Group.Rebalance.GroupStrategies = []sarama.BalanceStrategy{strategy}
 	ctx, stop := context.WithCancel(context.Background())
-	own := &member{group: must(sarama.NewConsumerGroup([]string{address}, groupID, config)), stop: stop, done: make(chan struct{})}
+	own := &member{group: must(sarama.NewConsumerGroup(addresses, groupID, config)), stop: stop, done: make(chan struct{})}
 	go func() {
 		defer close(own.done)
 		for ctx.Err() == nil {
@@ -169,7 +170,7 @@ func rebalances(admin sarama.ClusterAdmin) {
 		check(len(groups[0].Members) == 2 && groups[0].Protocol == strategy.Name(), "%v", groups[0])
 		first.leave()
 		until("all again", func() bool { had, _ := second.count(); return had == 4 })
-		producer := must(sarama.NewSyncProducer([]string{address}, settings()))
+		producer := must(sarama.NewSyncProducer(addresses, settings()))
 		_, offset, err := producer.SendMessage(&sarama.ProducerMessage{Topic: topic, Value: sarama.StringEncoder("x")})
 		check(err == nil && offset == 0, "%v", err)
 		producer.Close()
@@ -188,7 +189,7 @@ func transactions(admin sarama.ClusterAdmin) {
 	topic := made(admin, "transactions", 1)
 	config := settings()
 	config.Producer.Transaction.ID = topic
-	producer := must(sarama.NewSyncProducer([]string{address}, config))
+	producer := must(sarama.NewSyncProducer(addresses, config))
 	for offset, name := range []string{"committed", "aborted", "also committed"} {
 		check(producer.BeginTxn() == nil, "a transaction did not begin")
 		_, _, err := producer.SendMessage(&sarama.ProducerMessage{Topic: topic, Value: sarama.StringEncoder(name)})
@@ -203,7 +204,7 @@ func transactions(admin sarama.ClusterAdmin) {
 		check(err == nil, "%v", err)
 	}
 	fenced := producer
-	producer = must(sarama.NewSyncProducer([]string{address}, config))
+	producer = must(sarama.NewSyncProducer(addresses, config))
 	defer producer.Close()
 	check(fenced.BeginTxn() == nil, "a transaction did not begin")
 	_, _, err := fenced.SendMessage(&sarama.ProducerMessage{Topic: topic, Value: sarama.StringEncoder("fenced")})
@@ -217,7 +218,7 @@ func transactions(admin sarama.ClusterAdmin) {
 
 func times(admin sarama.ClusterAdmin) {
 	topic := made(admin, "times", 1)
-	producer := must(sarama.NewSyncProducer([]string{address}, settings()))
+	producer := must(sarama.NewSyncProducer(addresses, settings()))
 	defer producer.Close()
 	began := time.Now()
 	for _, days := range []int{30, 20, 10} {
@@ -225,7 +226,7 @@ func times(admin sarama.ClusterAdmin) {
 		_, _, err := producer.SendMessage(&sarama.ProducerMessage{Topic: topic, Timestamp: at, Value: sarama.StringEncoder("x")})
 		check(err == nil, "%v", err)
 	}
-	client := must(sarama.NewClient([]string{address}, settings()))
+	client := must(sarama.NewClient(addresses, settings()))
 	defer client.Close()
 	for days, wanted := range map[int]int64{40: 0, 25: 1, 15: 2, 5: 3} {
 		offset := must(client.GetOffset(topic, 0, began.AddDate(0, 0, -days).UnixMilli()))
@@ -235,7 +236,7 @@ func times(admin sarama.ClusterAdmin) {
 
 func administers(admin sarama.ClusterAdmin) {
 	topic := made(admin, "admin", 2)
-	producer := must(sarama.NewSyncProducer([]string{address}, settings()))
+	producer := must(sarama.NewSyncProducer(addresses, settings()))
 	defer producer.Close()
 	for range 10 {
 		_, _, err := producer.SendMessage(&sarama.ProducerMessage{Topic: topic, Key: sarama.StringEncoder("k"), Value: sarama.StringEncoder("x")})
@@ -262,7 +263,7 @@ func administers(admin sarama.ClusterAdmin) {
 }
 
 func main() {
-	admin := must(sarama.NewClusterAdmin([]string{address}, settings()))
+	admin := must(sarama.NewClusterAdmin(addresses, settings()))
 	defer admin.Close()
 	for _, scene := range []struct {
 		name string
