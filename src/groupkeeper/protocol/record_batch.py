@@ -273,18 +273,19 @@ def write_pairs(
         raise ValueError("a batch has at least one record")
     varint = ZIGZAG
     count = 0
-    body = bytearray()
+    parts: list[bytes] = []
     for key, value in pairs:
         if value is None:
             record = b"".join((b"\0\0", varint[count], varint[len(key)], key, b"\1\0"))
         else:
             record = b"".join((b"\0\0", varint[count], varint[len(key)], key, varint[len(value)], value, b"\0"))
-        body += varint[len(record)]
-        body += record
+        parts.append(varint[len(record)])
+        parts.append(record)
         count += 1
+    body = b"".join(parts)
     attributes = is_transactional << 4
     if compression != "none":
-        body[:] = compress(compression, bytes(body))
+        body = compress(compression, body)
         attributes |= CODECS.index(compression)
     last = count - 1
     checked = _CHECKED.pack(attributes, last, timestamp, timestamp, producer_id, producer_epoch, -1, count) + body

@@ -1,7 +1,7 @@
 """A classic group as a value: its part in the log (`stored`), and its part in memory only (`soft`).
 
 Only the replay of a group record changes the stored part. The soft part is a running rebalance and the members that
-wait for it. A `ClassicChange` replaces it as a whole; a restart drops it, like a failover of the coordinator. Every
+wait for it. A `GroupChange` replaces it as a whole; a restart drops it, like a failover of the coordinator. Every
 type here is immutable, so reading a group can't change it.
 """
 
