@@ -59,7 +59,7 @@ def cost_of(words: Sequence[str], environment: dict[str, str]) -> Cost:
             most = [0.0, 0.0, 0.0, 0.0]
             while run.poll() is None:
                 parts = [0.0, 0.0, 0.0]
-                for pid, seen in _family(run.pid):
+                for pid, seen in family_of(run.pid):
                     cpu_s[pid] = seen.cpu_s
                     parts[0 if seen.name == "java" else 1 if pid == run.pid else 2] += seen.memory_mb
                 most = [max(pair) for pair in zip(most, [sum(parts), *parts], strict=True)]
@@ -74,9 +74,9 @@ def cost_of(words: Sequence[str], environment: dict[str, str]) -> Cost:
 
 def cpu_of(work: Callable[[], object]) -> float:
     """CPU seconds of this process and its descendants while it ran."""
-    before = {pid: seen.cpu_s for pid, seen in _family(os.getpid())}
+    before = {pid: seen.cpu_s for pid, seen in family_of(os.getpid())}
     work()
-    return sum(seen.cpu_s - before.get(pid, 0) for pid, seen in _family(os.getpid()))
+    return sum(seen.cpu_s - before.get(pid, 0) for pid, seen in family_of(os.getpid()))
 
 
 class Held(NamedTuple):
@@ -90,7 +90,7 @@ class Held(NamedTuple):
 def held(without: int | None = None) -> dict[str, Held]:
     """What this process (`job`), its Java and its other descendants (`workers`) hold, but for the one `without`."""
     found = dict.fromkeys(("job", "java", "workers"), Held())
-    for pid, seen in _family(os.getpid()):
+    for pid, seen in family_of(os.getpid()):
         if pid == without:
             continue
         part = "job" if pid == os.getpid() else "java" if seen.name == "java" else "workers"
@@ -117,7 +117,7 @@ def _heap(directory: Path) -> tuple[float, float]:
     return max(size for _, size in collections), median(used for used, _ in collections[len(collections) // 2 :])
 
 
-def _family(root: int) -> Iterator[tuple[int, _Seen]]:
+def family_of(root: int) -> Iterator[tuple[int, _Seen]]:
     """The process and its descendants that live."""
     seen = {int(entry.name): one for entry in Path("/proc").iterdir() if entry.name.isdigit() and (one := _look(entry))}
     family, more = set[int](), {root}
