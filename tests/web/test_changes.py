@@ -9,6 +9,7 @@ import time
 from collections.abc import Collection, Iterator, Mapping
 from functools import partial
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlencode
 
 import pytest
@@ -38,6 +39,7 @@ from groupkeeper.web.app import Site as Served
 from groupkeeper.web.app import application
 from groupkeeper.web.exporter import Choices, Exporter
 from groupkeeper.web.pages.alerts import AlertsNow
+from groupkeeper.web.pages.search import search_page
 
 
 @pytest.fixture
@@ -343,6 +345,27 @@ async def test_roles_say_what_is_seen_and_what_is_changed(broker: BackgroundBrok
     assert "Your roles give you access to no group" in (await eve.get("/")).words
     assert (await eve.get("/cluster?cluster=prod")).status == 404
     assert await site.committed("search") == {"orders-0": 0}
+
+
+async def test_a_search_leaves_the_event_loop_its_turns(
+    broker: BackgroundBroker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site = await site_of(broker, tmp_path)
+    alice = await site.of(ALICE)
+    loops: list[bool] = []
+
+    def watched(*given: Any) -> str:
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            loops.append(False)
+        else:
+            loops.append(True)
+        return search_page(*given)
+
+    monkeypatch.setattr("groupkeeper.web.app.search_page", watched)
+    await asyncio.gather(*(alice.get("/search?q=aud") for _ in range(3)))
+    assert loops == [False]  # and once for all of them
 
 
 def walked(site: Site) -> list[tuple[str, Collection[str]]]:

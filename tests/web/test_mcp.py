@@ -16,10 +16,10 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp_types import ElicitResult
 from tests.live.stage import arrange
 from tests.web.serving import COMMAND
-from tests.web.site import ALICE
+from tests.web.site import ALICE, BOB
 
 from groupkeeper.client.admin import Admin
-from groupkeeper.client.admin.types import TopicPartition
+from groupkeeper.client.admin.types import OffsetAndMetadata, TopicPartition
 from groupkeeper.testing.background import BackgroundBroker
 
 pytestmark = pytest.mark.timeout(120)
@@ -140,10 +140,39 @@ async def test_a_person_confirms_or_does_not(broker: BackgroundBroker, tmp_path:
     assert await committed(broker) == 0
 
 
+async def test_an_answer_is_about_one_plan_and_one_state_of_the_cluster(
+    broker: BackgroundBroker, tmp_path: Path
+) -> None:
+    asked_about: list[str] = []
+    moved_to = OffsetAndMetadata(3)
+
+    async def answers(_: Any, asked: Any) -> ElicitResult:
+        asked_about.append(asked.message.removeprefix("Apply the plan ").partition(" ")[0])
+        if len(asked_about) == 1:  # while the person thinks
+            async with Admin(broker.bootstrap_servers) as admin:
+                await admin.alter_consumer_group_offsets("search", {TopicPartition("orders", 0): moved_to})
+        return ElicitResult(action="accept", content={"apply": True})
+
+    async with connected(broker, tmp_path, answers=answers) as client:
+        first = await ask(client, "make_plan", wanted=RESET)
+        told = await refused(client, "apply_plan", plan_id=first["id"])
+        assert "committed at 0 when the plan was made, and is committed at 3 now" in told
+        assert await committed(broker) == moved_to.offset
+        second = await ask(client, "make_plan", wanted=RESET)
+        done = await ask(client, "apply_plan", plan_id=second["id"])
+        assert asked_about == [first["id"], second["id"]]
+        undo = await ask(client, "plan_undo", cluster="prod", change_id=done["change_id"])
+        await ask(client, "apply_plan", plan_id=undo["id"])
+        assert asked_about[-1] == undo["id"]
+    async with Admin(broker.bootstrap_servers) as admin:
+        await admin.alter_consumer_group_offsets("search", {TopicPartition("orders", 0): OffsetAndMetadata(0)})
+
+
 @contextmanager
-def serving_http(broker: BackgroundBroker, folder: Path) -> Iterator[str]:
-    (folder / "tokens").write_text(f"alice {ALICE}\n")
+def serving_http(broker: BackgroundBroker, folder: Path, *more: str) -> Iterator[str]:
+    (folder / "tokens").write_text(f"alice {ALICE}\nbob {BOB}\n")
     words = [COMMAND, "mcp", "--bootstrap-server", f"prod={broker.bootstrap_servers}", "--http-port", "0"]
+    words += more
     process = subprocess.Popen([*words, "--token-file", str(folder / "tokens")], stderr=subprocess.PIPE, text=True)
     try:
         assert process.stderr is not None
@@ -167,6 +196,29 @@ async def test_http_needs_a_token(broker: BackgroundBroker, tmp_path: Path) -> N
                 {"Authorization": "", "Cookie": "groupkeeper=1", "X-Forwarded-User": "alice"},
             ):
                 assert (await known.post(url, json={}, headers=headers)).status_code == 401
+
+
+async def test_tokens_have_the_rights_of_roles(broker: BackgroundBroker, tmp_path: Path) -> None:
+    (tmp_path / "roles.toml").write_text(
+        '[[role]]\nusers = ["bob"]\nmay = "view"\ngroups = ["b*", "search"]\n'
+        '[[role]]\nusers = ["bob"]\nmay = "change"\ngroups = ["billing"]\n'
+    )
+    with serving_http(broker, tmp_path, "--roles", str(tmp_path / "roles.toml"), "--allow-apply") as url:
+        bob = httpx2.AsyncClient(headers={"Authorization": f"Bearer {BOB}"}, timeout=20)
+        async with bob, Client(streamable_http_client(url, http_client=bob)) as client:
+            listed = await ask(client, "list_groups", cluster="prod")
+            assert [each["group"] for each in listed["groups"]] == ["billing", "search"]
+            for tool in ("describe_group", "explain_group"):
+                assert "There is no group" in await refused(client, tool, cluster="prod", group="audit")
+            assert "no role that may change" in await refused(client, "make_plan", wanted=RESET)
+            plan = await ask(client, "make_plan", wanted={**RESET, "group": "billing"})
+            assert plan["made_by"] == "bob"
+
+
+def test_roles_need_tokens(broker: BackgroundBroker, tmp_path: Path) -> None:
+    words = [COMMAND, "mcp", "--bootstrap-server", broker.bootstrap_servers, "--roles", str(tmp_path / "roles.toml")]
+    ended = subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
+    assert (ended.returncode, "users have names only with" in ended.stderr) == (2, True)
 
 
 def test_a_port_that_is_taken_or_none_is_said(broker: BackgroundBroker, tmp_path: Path) -> None:

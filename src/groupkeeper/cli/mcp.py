@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import socket
 import time
 from argparse import Namespace
@@ -17,7 +16,8 @@ from groupkeeper.cli.framework.journalling import OFF, VARIABLE, journal
 from groupkeeper.cli.framework.output import complain
 from groupkeeper.cli.framework.several_clusters import add_choices, add_clusters, choice_of, usable_clusters_of
 from groupkeeper.cli.framework.typed import way_of
-from groupkeeper.cli.serve_files import read_file
+from groupkeeper.cli.serve import listen
+from groupkeeper.cli.serve_access import add_roles, roles_of, tokens_of
 from groupkeeper.live.archive import Archive
 from groupkeeper.live.cluster_poll import Wanted
 from groupkeeper.live.collector import Collector, Schedule
@@ -50,6 +50,7 @@ def _add_arguments(command: ArgumentParser) -> None:
         "standard input and output",
     )
     command.add_argument("--token-file", metavar="FILE", help="for --http-port: a name and a token in each row")
+    add_roles(command)
 
 
 class _Looks:
@@ -95,10 +96,9 @@ def _run(options: Namespace) -> int:
         options.refuse(str(mistake))
         raise
     try:
-        listening = None if access is None else socket.create_server((_HOST, options.http_port))
+        listening = None if access is None else listen(_HOST, options.http_port, "--http-port")
     except OSError as problem:
-        why = os.strerror(problem.errno or 0)
-        complain(f"error: cannot listen at {_HOST}:{options.http_port}: {why}; give another --http-port\n")
+        complain(f"error: {problem}\n")
         return 1
 
     async def run() -> None:
@@ -152,15 +152,15 @@ def _toolbox(options: Namespace, access: Access | None) -> tuple[Toolbox, _Looks
 
 def _access(options: Namespace) -> Access | None:
     """Who may connect by HTTP; None: it is not served. Raises UsageMistake."""
-    from groupkeeper.web.access.people import Access, read_tokens
-    from groupkeeper.web.access.roles import Roles
+    from groupkeeper.web.access.people import Access
 
+    if options.roles is not None and options.token_file is None:
+        raise UsageMistake("argument --roles: users have names only with --http-port and --token-file")
     if (options.http_port is None) != (options.token_file is None):
         raise UsageMistake("arguments --http-port and --token-file go together")
     if options.token_file is None:
         return None
-    tokens = read_file("--token-file", options.token_file, read_tokens)
-    return Access(Roles(None, changes=True), tokens, is_open=False)
+    return Access(roles_of(options, changes=True), tokens_of(options), is_open=False)
 
 
 async def _serve(app: Any, access: Access, listening: socket.socket) -> None:

@@ -186,7 +186,7 @@ def _run(options: Namespace) -> int:
     try:
         history = _history(options)
         kept = {} if history is None else {name: history.kept(name) for name in KEPT}
-        listening = _listen(options.host, options.port)
+        listening = listen(options.host, options.port)
     except (HistoryFailed, OSError) as problem:
         complain(f"error: {problem}\n")
         return 1
@@ -304,8 +304,10 @@ def _history(options: Namespace) -> History | None:
     return History(options.history or default_path(), bounds)
 
 
-def _listen(host: str, port: int) -> socket.socket:
-    """Raises OSError with a text that names the address."""
+def listen(host: str, port: int, way_out: str = "--host or --port") -> socket.socket:
+    """A socket that listens. ``way_out``: the options that name another address. Raises OSError with a text that names
+    the address.
+    """
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
         family, _, _, _, address = found[0]
@@ -313,7 +315,7 @@ def _listen(host: str, port: int) -> socket.socket:
     except OSError as problem:
         is_name = isinstance(problem, socket.gaierror) or problem.errno is None
         why = problem.strerror or str(problem) if is_name else os.strerror(problem.errno or 0)
-        raise OSError(f"cannot listen at {Address(host, port)}: {why}; give another --host or --port") from None
+        raise OSError(f"cannot listen at {Address(host, port)}: {why}; give another {way_out}") from None
 
 
 def _address(listening: socket.socket) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import secrets
 from argparse import ArgumentTypeError, Namespace
 from collections.abc import Callable, Mapping, Sequence
@@ -70,6 +71,11 @@ def add_access(command: ArgumentParser) -> None:
         metavar="ADDRESS",
         help="the address or network of a proxy whose --user-header is trusted; repeat for several",
     )
+    add_roles(who)
+
+
+def add_roles(who: argparse._ArgumentGroup | ArgumentParser) -> None:
+    """The argument for the file of roles."""
     who.add_argument(
         "--roles", metavar="FILE", help="who may see and who may change which groups (docs/serve.md); default: all may"
     )
@@ -110,14 +116,19 @@ def admission_of(
     proxy = None if options.user_header is None else Proxy(options.user_header, networks)
     oidc = _oidc(options)
     is_open = options.token_file is None and proxy is None and oidc is None
-    access = Access(_roles(options), tokens, proxy, is_open=is_open, has_oidc=oidc is not None)
+    roles = roles_of(options, changes=options.allow_changes)
+    access = Access(roles, tokens, proxy, is_open=is_open, has_oidc=oidc is not None)
     desk = None
     if options.allow_changes and kept is not None:
         desk = Desk(openers, kept, tell, choice_of(options, "group"), ways)
     files = [
-        *([ServedFile(options.roles, lambda: access.take_roles(_roles(options)))] if options.roles else ()),
         *(
-            [ServedFile(options.token_file, lambda: access.take_tokens(_tokens_of(options)))]
+            [ServedFile(options.roles, lambda: access.take_roles(roles_of(options, changes=options.allow_changes)))]
+            if options.roles
+            else ()
+        ),
+        *(
+            [ServedFile(options.token_file, lambda: access.take_tokens(tokens_of(options)))]
             if options.token_file
             else ()
         ),
@@ -144,24 +155,28 @@ def _tokens(options: Namespace) -> tuple[PageTokens | None, str]:
     from groupkeeper.web.access.people import PageTokens
 
     if options.token_file is not None:
-        return _tokens_of(options), ""
+        return tokens_of(options), ""
     if options.user_header is not None or options.oidc is not None or not options.allow_changes:
         return None, ""
     token = secrets.token_urlsafe(_TOKEN_BYTES)
     return PageTokens({token: user() or "somebody"}), token
 
 
-def _tokens_of(options: Namespace) -> PageTokens:
+def tokens_of(options: Namespace) -> PageTokens:
+    """Those of the file of ``--token-file``. Raises UsageMistake."""
     from groupkeeper.web.access.people import read_tokens
 
     return read_file("--token-file", options.token_file, read_tokens)
 
 
-def _roles(options: Namespace) -> Roles:
+def roles_of(options: Namespace, *, changes: bool) -> Roles:
+    """Those of the file of ``--roles``; without it everybody may do everything. ``changes``: whether something can be
+    changed at all. Raises UsageMistake.
+    """
     from groupkeeper.web.access.roles import Roles, read_grants
 
     grants = None if options.roles is None else read_file("--roles", options.roles, read_grants)
-    return Roles(grants, changes=options.allow_changes)
+    return Roles(grants, changes=changes)
 
 
 def _oidc(options: Namespace) -> OidcLogin | None:

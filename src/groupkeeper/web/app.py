@@ -78,7 +78,7 @@ class Site:
         oidc: OidcLogin | None = None,
         ways: Ways = NO_WAYS,
     ) -> None:
-        """``notes``: what whoever sees all should know of the rules; ``alerts``: of the rules now; ``ways``: for
+        """``notes``: about the rules, for users who see everything; ``alerts``: of the rules now; ``ways``: for
         commands.
         """
         self._exporter = exporter
@@ -92,6 +92,7 @@ class Site:
         self._ways = ways
         self._kept: dict[tuple[object, ...], tuple[float, str]] = {}
         self._rows = KeptRows()
+        self._searching = asyncio.Lock()
         self._acting = Acting(snapshots, desk, record)
         self._changes = Changes(access, self._acting, self._ways_for)
 
@@ -211,7 +212,7 @@ class Site:
         return Viewer(changes=self._access.changes)
 
     async def missing(self, request: Request, _: Exception) -> Response:
-        """The answer to a path that is none of ``routes``."""
+        """The answer to an unknown path."""
         return html_answer(parts.refusal_page("There is no such page.", 404, self._nobody()), 404)
 
     async def logout(self, request: Request) -> Response:
@@ -291,16 +292,26 @@ class Site:
         self, request: Request, snapshots: Sequence[ClusterSnapshot], write: Callable[[], str], *more: Hashable
     ) -> Response:
         """A page of snapshots and ``more``. Many may have the same page open, and all request it after a poll."""
-        now_s = time.monotonic()
+        key = self._key(request, snapshots, *more)
+        page = self._fresh(key)
+        if page is None:
+            page = write()
+            self._keep(key, page)
+        return html_answer(page)
+
+    def _key(self, request: Request, snapshots: Sequence[ClusterSnapshot], *more: Hashable) -> tuple[object, ...]:
         polls = ((each.cluster, each.polls.done) for each in snapshots)
-        key = (str(request.url), self._viewer(request), self._archive.problem, *more, *polls)
+        return str(request.url), self._viewer(request), self._archive.problem, *more, *polls
+
+    def _fresh(self, key: tuple[object, ...]) -> str | None:
         kept = self._kept.get(key)
-        if kept is None or now_s - kept[0] > _KEPT_S:
-            self._kept = {key: kept for key, kept in self._kept.items() if now_s - kept[0] <= _KEPT_S}
-            kept = (now_s, write())
-            if len(self._kept) < _MOST_KEPT:
-                self._kept[key] = kept
-        return html_answer(kept[1])
+        return None if kept is None or time.monotonic() - kept[0] > _KEPT_S else kept[1]
+
+    def _keep(self, key: tuple[object, ...], page: str) -> None:
+        now_s = time.monotonic()
+        self._kept = {key: kept for key, kept in self._kept.items() if now_s - kept[0] <= _KEPT_S}
+        if len(self._kept) < _MOST_KEPT:
+            self._kept[key] = (now_s, page)
 
     async def fleet(self, request: Request) -> Response:
         viewer = self._viewer(request)
@@ -410,7 +421,13 @@ class Site:
         if not text:
             return RedirectResponse("/", 303, HEADERS)
         seen = viewer.seen(self._snapshots())
-        return self._shared(request, seen, lambda: search_page(seen, text, viewer, self._rows.rows_of))
+        key = self._key(request, seen)
+        async with self._searching:  # one after the other, so that many leave the loop its turns
+            page = self._fresh(key)
+            if page is None:
+                page = await asyncio.to_thread(search_page, seen, text, viewer, self._rows.rows_of)
+                self._keep(key, page)
+        return html_answer(page)
 
     def _viewer(self, request: Request) -> Viewer:
         return self._changes.viewer(request)

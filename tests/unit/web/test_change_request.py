@@ -14,7 +14,7 @@ RESET = {"deed": ["reset"], "scope": ["all"]}
 @pytest.mark.parametrize(
     ("fields", "said"),
     [
-        ({"deed": ["burn"]}, "deed: 'burn' is none of reset, delete-offsets, delete"),
+        ({"deed": ["burn"]}, "deed: 'burn': expected one of reset, delete-offsets, delete"),
         ({}, "where to: nothing is chosen"),
         ({"to": ["moon"]}, "where to: nothing is chosen"),
         ({"to": ["time"], "time": ["tomorrow"]}, "time: 'tomorrow' is not a date and time"),

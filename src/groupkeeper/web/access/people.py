@@ -25,7 +25,7 @@ _COOKIE = "groupkeeper"
 
 
 class BadTokens(ValueError):
-    """The file is none of tokens. The text never has one of them."""
+    """The file is not a file of tokens. The text never contains a token."""
 
 
 class Person(NamedTuple):
@@ -45,7 +45,7 @@ class TokenOwner(NamedTuple):
 
 
 class PageTokens:
-    """Tokens, of which only the hashes are held, with the names of their owners."""
+    """The hashes of tokens, with the names of their owners."""
 
     def __init__(self, names_by_token: Mapping[str, str]) -> None:
         self.owners = [TokenOwner(name, _digest(token)) for token, name in names_by_token.items()]

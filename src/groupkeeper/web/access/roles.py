@@ -22,7 +22,7 @@ class Role(StrEnum):
 
 
 class Grant(NamedTuple):
-    """A role of some users, by their names or teams, for some groups of some clusters. None: nobody by that."""
+    """A role of some users, by their names or teams, for some groups of some clusters. None: that names nobody."""
 
     users: Names | None
     role: Role
@@ -69,7 +69,7 @@ def _part(snapshot: ClusterSnapshot, choices: tuple[Choice, ...]) -> ClusterSnap
 
     groups = {group_id: group for group_id, group in snapshot.groups.items() if is_in(group_id)}
     left_out = tuple(filter(is_in, snapshot.scope.left_out))
-    # What was typed may name groups that this viewer is not to know of.
+    # What was typed may name groups that this viewer may not see.
     scope = snapshot.scope._replace(left_out=left_out, unmatched=())
     last = None if snapshot.last is None else _part(snapshot.last, choices)
     return snapshot._replace(groups=groups, listed=len(groups) + len(left_out), scope=scope, last=last)

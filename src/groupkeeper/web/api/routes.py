@@ -91,6 +91,7 @@ APage = Annotated[Wanted, Depends(_page)]
 Name = Annotated[str, Query(max_length=1000)]
 
 router = APIRouter()
+"""Functions that are no coroutines look through all groups, on threads."""
 
 
 @router.get("/clusters")
@@ -100,7 +101,7 @@ async def list_clusters(asking: AskedBy) -> d.Clusters:
 
 
 @router.get("/groups")
-async def list_groups(
+def list_groups(
     asking: AskedBy,
     page: APage,
     cluster: Name,
@@ -133,10 +134,8 @@ async def list_members(asking: AskedBy, page: APage, cluster: Name, group: Name)
 
 
 @router.get("/topics")
-async def list_topics(
-    asking: AskedBy, page: APage, cluster: Name, q: Annotated[str, Query(max_length=300)] = ""
-) -> d.Topics:
-    """The topics of which groups have offsets, or members that read them."""
+def list_topics(asking: AskedBy, page: APage, cluster: Name, q: Annotated[str, Query(max_length=300)] = "") -> d.Topics:
+    """The topics that groups have committed offsets for, or that members read."""
     return asking.reading.topics(asking.person, cluster, q, page)
 
 

@@ -5,6 +5,7 @@ Tools that read and plan change nothing. A plan is applied when a person confirm
 
 from __future__ import annotations
 
+import asyncio
 import functools
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
@@ -141,7 +142,8 @@ async def list_groups(
     """The groups of a cluster by name, with status, reason, lag and trend. `q`: a part of the name."""
     toolbox, person = _of(asked)
     await toolbox.look(cluster)
-    return toolbox.reading.groups(person, cluster, Wish(q, status or ""), Wanted(limit, cursor))
+    wish, page = Wish(q, status or ""), Wanted(limit, cursor)
+    return await asyncio.to_thread(toolbox.reading.groups, person, cluster, wish, page)
 
 
 @_told
@@ -161,7 +163,7 @@ async def explain_group(
     asked: Asked, cluster: str, group: str, interval_s: Annotated[float, Field(ge=0.1, le=_LONGEST_S)] = 10
 ) -> Causes:
     """Why a group does not move: two looks at the cluster, and facts, the reason first, each with a command that
-    helps. Values of records are not told.
+    helps. Values of records are never shown.
     """
     toolbox, person = _of(asked)
     await toolbox.look(cluster)
@@ -235,7 +237,7 @@ async def _confirmed(asked: Asked, plan_id: str) -> Confirmation | Elicit[Confir
         )
     names = ", ".join(entry.group_ids[:3]) + (" …" if len(entry.group_ids) > 3 else "")
     changes = sum(len(group.changes) for group in entry.plan.groups)
-    question = f"Apply the plan ({entry.plan.kind}) of {names} on {entry.cluster}: {changes} partitions?"
+    question = f"Apply the plan {entry.id} ({entry.plan.kind}) of {names} on {entry.cluster}: {changes} partitions?"
     return Elicit(" ".join([question, *remarks_of(entry)]), Confirmation)
 
 

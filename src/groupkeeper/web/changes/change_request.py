@@ -165,7 +165,7 @@ def _one_of(known: type[Deed], name: str, text: str) -> Deed:
     try:
         return known(text)
     except ValueError:
-        raise BadForm(f"{name}: {text!r} is none of {', '.join(known)}") from None
+        raise BadForm(f"{name}: {text!r}: expected one of {', '.join(known)}") from None
 
 
 def _topics(form: Form, deed: Deed) -> tuple[PlanTopics, list[str]]:

@@ -47,7 +47,7 @@ class ChangeRecord:
         return "journal: not read yet" if self._read_ms is None else ""
 
     def said_to(self, person: Person) -> str:
-        """The same; the reason, which names a path or brokers, is only for who sees all."""
+        """The same, for a user. The reason names a path or brokers: only users who see everything are told."""
         is_short = self._failure and not person.rights.sees_all
         return self.problem.removesuffix(f": {self._failure}") if is_short else self.problem
 

@@ -240,7 +240,7 @@ def _left(left: Sequence[Need], viewer: Viewer, ways: Ways) -> str:
     return (
         f'<details id="left" class="card"><summary><b>{words.counted(len(left), "group")} without members: sweep</b> '
         f'<span class="soft">{", ".join(shown)}</span></summary>'
-        "<p>Nobody reads there, and no commit was seen. Where nobody will read on, plan to delete the offsets:</p>"
+        "<p>They have no members, and no commit was seen. If nobody needs them, plan to delete their offsets:</p>"
         f"{_sweeps(left, viewer, ways)}{table}{more}</details>"
     )
 

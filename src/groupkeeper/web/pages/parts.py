@@ -429,7 +429,7 @@ def time_lag(of: LagSum, wait: WaitSum) -> str:
 
 
 def without_commit(of: LagSum) -> str:
-    """Partitions of which it is unknown what waits, "" when there are none."""
+    """Partitions whose waiting records are unknown, "" when there are none."""
     if not of.open_starts:
         return ""
     verb = "has" if of.open_starts == 1 else "have"

@@ -27,7 +27,7 @@ class TopicRow(NamedTuple):
 
     @property
     def active(self) -> int:
-        """Groups of which a member has some of it."""
+        """Groups with a member that has some of its partitions."""
         return sum(bool(view.assigned) for _, view in self.readers)
 
     @property
@@ -107,7 +107,7 @@ def topics_page(
         f'<label>name contains<input type="search" name="q" value="{escape(text)}"/></label>'
         '<button type="submit">Show</button></form>'
     )
-    counts = f"{words.counted(len(topics), 'topic')} of which groups have offsets, or members that read them."
+    counts = f"{words.counted(len(topics), 'topic')} that groups have committed offsets for, or that members read."
     rows = (_cells(snapshot.cluster, topic) for topic in order.cut(topics))
     table = parts.table([order.head(column, link) for column in _COLUMNS], rows, "topics")
     if not topics:
