@@ -16,7 +16,7 @@ from groupkeeper.cli.framework.journalling import OFF, VARIABLE, journal
 from groupkeeper.cli.framework.output import complain
 from groupkeeper.cli.framework.several_clusters import add_choices, add_clusters, choice_of, usable_clusters_of
 from groupkeeper.cli.framework.typed import way_of
-from groupkeeper.cli.serve import listen
+from groupkeeper.cli.listening import listen
 from groupkeeper.cli.serve_access import add_roles, roles_of, tokens_of
 from groupkeeper.live.archive import Archive
 from groupkeeper.live.cluster_poll import Wanted
@@ -110,7 +110,7 @@ def _run(options: Namespace) -> int:
                 await _serve(server.streamable_http_app(), access, listening)
         finally:
             await looks.close()
-            await toolbox.acting.journal().journal.close()
+            await toolbox.service.journal().journal.close()
 
     asyncio.run(run())
     return 0
@@ -120,11 +120,11 @@ def _toolbox(options: Namespace, access: Access | None) -> tuple[Toolbox, _Looks
     """Raises UsageMistake."""
     from groupkeeper.web.access.people import Person
     from groupkeeper.web.access.roles import Rights
-    from groupkeeper.web.api.reading import Reading
+    from groupkeeper.web.api.answers import Answers
     from groupkeeper.web.api.tools import Toolbox
-    from groupkeeper.web.changes.acting import Acting
     from groupkeeper.web.changes.desk import Desk
     from groupkeeper.web.changes.record import ChangeRecord
+    from groupkeeper.web.changes.service import ChangeService
     from groupkeeper.web.pages.alerts import AlertsNow
     from groupkeeper.web.pages.judged import rows_of
 
@@ -138,7 +138,7 @@ def _toolbox(options: Namespace, access: Access | None) -> tuple[Toolbox, _Looks
     schedule = Schedule(_FRESH_S, wanted)
     looks = _Looks([Collector(name, opener, schedule, Archive(None)) for name, opener in openers.items()])
     desk = Desk(openers, kept, looks.forget, choice_of(options, "group"), ways, "groupkeeper mcp")
-    acting = Acting(lambda: [each.snapshot for each in looks.collectors], desk, ChangeRecord(kept))
+    service = ChangeService(lambda: [each.snapshot for each in looks.collectors], desk, ChangeRecord(kept))
     me = Person(user() or "somebody", Rights(None, changes=True))
 
     def person(request: Any) -> Person:
@@ -146,8 +146,8 @@ def _toolbox(options: Namespace, access: Access | None) -> tuple[Toolbox, _Looks
         assert found is not None  # others get no further
         return found
 
-    reading = Reading(acting, rows_of, AlertsNow)
-    return Toolbox(reading, person, looks.look, openers, ways, options.allow_apply), looks
+    answers = Answers(service, rows_of, AlertsNow)
+    return Toolbox(answers, person, looks.look, openers, ways, options.allow_apply), looks
 
 
 def _access(options: Namespace) -> Access | None:

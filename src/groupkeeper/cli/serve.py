@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import signal
 import socket
 from argparse import ArgumentTypeError, Namespace
@@ -18,6 +17,7 @@ from groupkeeper.cli.framework.logs import add_log_format, log_to_stderr
 from groupkeeper.cli.framework.output import complain
 from groupkeeper.cli.framework.several_clusters import add_choices, add_clusters, choice_of, usable_clusters_of
 from groupkeeper.cli.framework.typed import way_of
+from groupkeeper.cli.listening import listen
 from groupkeeper.cli.serve_access import PageAccess, add_access, admission_of
 from groupkeeper.cli.serve_files import ServedFile, ServedFiles, read_file
 from groupkeeper.cli.serve_watch import KEPT, ServeWatch
@@ -302,20 +302,6 @@ def _history(options: Namespace) -> History | None:
         return None
     bounds = Bounds(options.history_rows, options.history_age)
     return History(options.history or default_path(), bounds)
-
-
-def listen(host: str, port: int, way_out: str = "--host or --port") -> socket.socket:
-    """A socket that listens. ``way_out``: the options that name another address. Raises OSError with a text that names
-    the address.
-    """
-    try:
-        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-        family, _, _, _, address = found[0]
-        return socket.create_server(address[:2], family=family)
-    except OSError as problem:
-        is_name = isinstance(problem, socket.gaierror) or problem.errno is None
-        why = problem.strerror or str(problem) if is_name else os.strerror(problem.errno or 0)
-        raise OSError(f"cannot listen at {Address(host, port)}: {why}; give another {way_out}") from None
 
 
 def _address(listening: socket.socket) -> str:

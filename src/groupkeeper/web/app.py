@@ -28,10 +28,10 @@ from groupkeeper.web.access.oidc import BEGUN_S, DONE, LoginFailed, OidcLogin
 from groupkeeper.web.access.people import SESSION_S, Access, cookie_name
 from groupkeeper.web.answers import HEADERS, Chunked, Streamed, html_answer
 from groupkeeper.web.change_routes import Answer, Changes, read_form
-from groupkeeper.web.changes.acting import Acting, ChangeRefused, Snapshots
 from groupkeeper.web.changes.change_request import first
 from groupkeeper.web.changes.desk import Desk
 from groupkeeper.web.changes.record import ChangeRecord
+from groupkeeper.web.changes.service import ChangeRefused, ChangeService, Snapshots
 from groupkeeper.web.exporter import Exporter
 from groupkeeper.web.exposition import wanted_format
 from groupkeeper.web.news import News
@@ -93,8 +93,8 @@ class Site:
         self._kept: dict[tuple[object, ...], tuple[float, str]] = {}
         self._rows = KeptRows()
         self._searching = asyncio.Lock()
-        self._acting = Acting(snapshots, desk, record)
-        self._changes = Changes(access, self._acting, self._ways_for)
+        self._service = ChangeService(snapshots, desk, record)
+        self._changes = Changes(access, self._service, self._ways_for)
 
     def routes(self) -> list[BaseRoute]:
         """All routes; most of them require a role."""
@@ -133,12 +133,12 @@ class Site:
     def _api(self) -> BaseRoute:
         """What programs ask, where its library is installed."""
         try:
-            from groupkeeper.web.api.reading import Reading
+            from groupkeeper.web.api.answers import Answers
             from groupkeeper.web.api.routes import PREFIX, api_of
         except ImportError as missing:
             reason = f"The API needs {missing.name}: pip install '.[api]' in a checkout brings it.\n"
             return Route("/api/{path:path}", lambda _: PlainTextResponse(reason, 501, HEADERS))
-        return Mount(PREFIX, api_of(Reading(self._acting, self._rows.rows_of, self._alerts), self._access))
+        return Mount(PREFIX, api_of(Answers(self._service, self._rows.rows_of, self._alerts), self._access))
 
     def forget(self, cluster: str) -> None:
         """What was made of a cluster's snapshot: there is a newer one."""
@@ -250,7 +250,7 @@ class Site:
         lines = "".join(f"{each.cluster}: {state_of(each)}\n" for each in found) if sees_all else ""
         if lines and self._archive.problem is not None:
             lines += f"the history cannot be written: {self._archive.problem}\n"
-        record = self._acting.record
+        record = self._service.record
         problem = [record.problem] if record is not None and record.problem else []
         lines += "".join(f"{each}\n" for each in (*problem, *self._notes())) if lines else ""
         return PlainTextResponse(lines or f"{'' if is_ready else 'not '}ready\n", 200 if is_ready else 503, HEADERS)

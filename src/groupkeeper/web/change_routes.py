@@ -14,9 +14,9 @@ from groupkeeper.operations.plans.journal import JournalUnreadable
 from groupkeeper.shell import Ways, way_to
 from groupkeeper.web.access.people import Access, Person
 from groupkeeper.web.answers import HEADERS, html_answer
-from groupkeeper.web.changes.acting import Acting, ChangeRefused
 from groupkeeper.web.changes.change_request import BadForm, Form, first
 from groupkeeper.web.changes.desk import NotDone
+from groupkeeper.web.changes.service import ChangeRefused, ChangeService
 from groupkeeper.web.pages import parts
 from groupkeeper.web.pages.change import change_page, sweep_page
 from groupkeeper.web.pages.journal import change_made_page, changes_table, journal_page, plans_page
@@ -34,10 +34,10 @@ Answer = Callable[[Request], Awaitable[Response]]
 class Changes:
     """The routes. Where nothing can be changed, pages show that."""
 
-    def __init__(self, access: Access, acting: Acting, ways_for: Callable[[Viewer], Ways]) -> None:
+    def __init__(self, access: Access, service: ChangeService, ways_for: Callable[[Viewer], Ways]) -> None:
         """``ways_for``: what commands may name for a viewer."""
         self._access = access
-        self._acting = acting
+        self._service = service
         self._ways_for = ways_for
 
     def answers(self) -> list[tuple[str, str, Answer]]:
@@ -83,43 +83,43 @@ class Changes:
             seal,
             has_login=self._access.has_login,
             changes=self._access.changes,
-            has_journal=self._acting.record is not None,
+            has_journal=self._service.record is not None,
             can_search=person is not None,
         )
 
     async def choose(self, request: Request) -> Response:
-        wanted, acting = request.query_params, self._acting
+        wanted, service = request.query_params, self._service
         viewer = self.viewer(request)
         person = _known(viewer)
-        snapshot, group = acting.group(person, wanted.get("cluster", ""), wanted.get("group", ""))
-        clusters = [each.cluster for each in acting.clusters(person)]
-        why_not = acting.why_not(person, snapshot.cluster, group.group_id)
-        is_chosen = acting.desk is not None and bool(acting.desk.watched)
+        snapshot, group = service.group(person, wanted.get("cluster", ""), wanted.get("group", ""))
+        clusters = [each.cluster for each in service.clusters(person)]
+        why_not = service.why_not(person, snapshot.cluster, group.group_id)
+        is_chosen = service.desk is not None and bool(service.desk.watched)
         way = way_to(snapshot.cluster, self._ways_for(viewer))
         return html_answer(change_page(snapshot, group, viewer, why_not, clusters, way, is_chosen=is_chosen))
 
     async def make(self, request: Request) -> Response:
         person, form = await self._posted(request)
-        return _seen_at("/plan", id=(await self._acting.plan(person, form)).id)
+        return _seen_at("/plan", id=(await self._service.plan(person, form)).id)
 
     async def choose_sweep(self, request: Request) -> Response:
         viewer = self.viewer(request)
-        snapshot = self._acting.cluster(_known(viewer), request.query_params.get("cluster", ""))
-        return html_answer(sweep_page(snapshot.cluster, viewer, self._acting.why_nothing(_known(viewer))))
+        snapshot = self._service.cluster(_known(viewer), request.query_params.get("cluster", ""))
+        return html_answer(sweep_page(snapshot.cluster, viewer, self._service.why_nothing(_known(viewer))))
 
     async def sweep(self, request: Request) -> Response:
         person, form = await self._posted(request)
-        return _seen_at("/plan", id=(await self._acting.sweep(person, form)).id)
+        return _seen_at("/plan", id=(await self._service.sweep(person, form)).id)
 
     async def show(self, request: Request) -> Response:
         viewer = self.viewer(request)
         person = _known(viewer)
-        entry = self._acting.entry(person, request.query_params.get("id", ""))
-        may = self._acting.may(person, entry.cluster, entry.group_ids)
+        entry = self._service.entry(person, request.query_params.get("id", ""))
+        may = self._service.may(person, entry.cluster, entry.group_ids)
         return html_answer(plan_page(entry, viewer, may_change=may))
 
     async def file(self, request: Request) -> Response:
-        entry = self._acting.entry(_known(self.viewer(request)), request.query_params.get("id", ""))
+        entry = self._service.entry(_known(self.viewer(request)), request.query_params.get("id", ""))
         if entry.is_deletion_of_group or entry.is_of_share_groups:
             raise ChangeRefused(404, "A plan of this kind has no file.")
         headers = {**HEADERS, "Content-Disposition": 'attachment; filename="plan.json"'}
@@ -127,43 +127,43 @@ class Changes:
 
     async def compare(self, request: Request) -> Response:
         person, form = await self._posted(request)
-        return _seen_at("/plan", id=(await self._acting.compare(person, first(form, "id"))).id)
+        return _seen_at("/plan", id=(await self._service.compare(person, first(form, "id"))).id)
 
     async def apply(self, request: Request) -> Response:
         person, form = await self._posted(request)
-        entry = await self._acting.apply(person, first(form, "id"), first(form, "confirm").strip())
+        entry = await self._service.apply(person, first(form, "id"), first(form, "confirm").strip())
         return _seen_at("/plan", id=entry.id)
 
     async def undo(self, request: Request) -> Response:
         person, form = await self._posted(request)
-        entry = await self._acting.undo(person, first(form, "cluster"), first(form, "change"))
+        entry = await self._service.undo(person, first(form, "cluster"), first(form, "change"))
         return _seen_at("/plan", id=entry.id)
 
     async def plans(self, request: Request) -> Response:
         viewer = self.viewer(request)
-        return html_answer(plans_page(self._acting.entries(_known(viewer)), viewer))
+        return html_answer(plans_page(self._service.entries(_known(viewer)), viewer))
 
     async def journal(self, request: Request) -> Response:
-        viewer, record = self.viewer(request), self._acting.journal()
+        viewer, record = self.viewer(request), self._service.journal()
         changes = await record.changes(_known(viewer))
         return html_answer(journal_page(record, changes, request.query_params, viewer))
 
     async def change_made(self, request: Request) -> Response:
-        viewer, acting = self.viewer(request), self._acting
-        recorded = await acting.change(_known(viewer), request.query_params.get("id", ""))
-        may = acting.where_to_undo(_known(viewer), recorded) is not None
-        unseen = acting.unseen(tuple(recorded.groups)) if may else ""
-        record, command = acting.journal(), tuple[str, ...]()
+        viewer, service = self.viewer(request), self._service
+        recorded = await service.change(_known(viewer), request.query_params.get("id", ""))
+        may = service.where_to_undo(_known(viewer), recorded) is not None
+        unseen = service.unseen(tuple(recorded.groups)) if may else ""
+        record, command = service.journal(), tuple[str, ...]()
         cluster = record.cluster(recorded.head)
-        if acting.desk is not None and cluster is not None:
-            command = acting.desk.undo_command(cluster, recorded.head.id)
+        if service.desk is not None and cluster is not None:
+            command = service.desk.undo_command(cluster, recorded.head.id)
         return html_answer(change_made_page(record, recorded, viewer, may_undo=may, unseen=unseen, command=command))
 
     async def made_table(self, viewer: Viewer, cluster: str, group_id: str) -> str:
         """What the journal has of a group, for its page, and why that may not be all; "" when that is nothing."""
-        if self._acting.record is None:
+        if self._service.record is None:
             return ""
-        record = self._acting.journal()
+        record = self._service.journal()
         made = await record.changes(_known(viewer), group_id)
         changes = [each for each in made if record.cluster(each.head) == cluster]
         told = record.said_to(_known(viewer))
@@ -176,7 +176,7 @@ class Changes:
 
     async def _posted(self, request: Request) -> tuple[Person, Form]:
         """The sender and the fields of a form. Raises ChangeRefused unless it is from one of the sender's own pages."""
-        if self._acting.desk is None:
+        if self._service.desk is None:
             raise ChangeRefused(403, "This server is read-only: it was started without --allow-changes.")
         form = await read_form(request)
         person = self._access.person(request)

@@ -124,7 +124,9 @@ class TopicJournal(ChangeJournal):
         """
         known, reader = Known(MOST_CHANGES, MOST_NAMES), _Reader(0)
         self._read(lambda admin: self._read_on(admin, reader, known.take))
-        now_ms = reader.written_ms[head.id]
+        now_ms = reader.written_ms.get(head.id)
+        if now_ms is None:  # its leader has changed, and does not have all yet
+            raise JournalUnreadable(f"the journal {self._address} does not have {head.id} now")
         for one in known.summaries():
             if one.head.id == head.id:
                 return None
@@ -134,7 +136,7 @@ class TopicJournal(ChangeJournal):
                 return (
                     f"nothing was changed: {head.undoes} is being undone by {maker_of(one.head)} since "
                     f"{utc_text(one.head.time_ms)} ({one.head.id}, {one.result}): see 'groupkeeper history'. An undo "
-                    f"whose program was killed counts for {self._claim_ms // 60_000} minutes"
+                    f"whose program was killed blocks others for {self._claim_ms // 60_000} minutes"
                 )
         return None
 

@@ -23,12 +23,12 @@ from groupkeeper.rules.status import Status
 from groupkeeper.web.access.people import Access, Person
 from groupkeeper.web.answers import HEADERS
 from groupkeeper.web.api import documents as d
-from groupkeeper.web.api.paging import MOST, USUAL, Wanted
-from groupkeeper.web.api.reading import Reading, problem_rows
+from groupkeeper.web.api.answers import Answers, problem_rows
+from groupkeeper.web.api.cursors import MOST, USUAL, Wanted
 from groupkeeper.web.change_routes import read_body
-from groupkeeper.web.changes.acting import Acting, ChangeRefused, Concern
 from groupkeeper.web.changes.change_request import BadForm
 from groupkeeper.web.changes.desk import DeskEntry, DeskStage, NotDone
+from groupkeeper.web.changes.service import ChangeRefused, ChangeService, Concern
 from groupkeeper.web.pages.cluster import Wish
 from groupkeeper.web.pages.plan import outcome_of, problems_of
 
@@ -66,8 +66,8 @@ class Asking(NamedTuple):
     """Who asks, and what answers."""
 
     person: Person
-    reading: Reading
-    acting: Acting
+    answers: Answers
+    service: ChangeService
 
 
 def _asking(request: Request, _: Annotated[object, Depends(_token)]) -> Asking:
@@ -75,8 +75,8 @@ def _asking(request: Request, _: Annotated[object, Depends(_token)]) -> Asking:
     person = access.person(request, has_session=False)
     if person is None:
         raise ChangeRefused(401, "The request has no token that this server knows.", Concern.LOGIN)
-    reading: Reading = request.app.state.reading
-    return Asking(person, reading, reading.acting)
+    answers: Answers = request.app.state.answers
+    return Asking(person, answers, answers.service)
 
 
 def _page(
@@ -97,7 +97,7 @@ router = APIRouter()
 @router.get("/clusters")
 async def list_clusters(asking: AskedBy) -> d.Clusters:
     """The clusters, each with the sums of the groups that you may see."""
-    return asking.reading.clusters(asking.person)
+    return asking.answers.clusters(asking.person)
 
 
 @router.get("/groups")
@@ -112,37 +112,37 @@ def list_groups(
 ) -> d.Groups:
     """The groups of a cluster by their names, with status, lag, trend and reason."""
     wish = Wish(q, status or "", type or "", state or "")
-    return asking.reading.groups(asking.person, cluster, wish, page)
+    return asking.answers.groups(asking.person, cluster, wish, page)
 
 
 @router.get("/group")
 async def describe_group(asking: AskedBy, cluster: Name, group: Name) -> d.Group:
     """One group."""
-    return asking.reading.group(asking.person, cluster, group)
+    return asking.answers.group(asking.person, cluster, group)
 
 
 @router.get("/offsets")
 async def list_offsets(asking: AskedBy, page: APage, cluster: Name, group: Name) -> d.Offsets:
     """The partitions of a group."""
-    return asking.reading.offsets(asking.person, cluster, group, page)
+    return asking.answers.offsets(asking.person, cluster, group, page)
 
 
 @router.get("/members")
 async def list_members(asking: AskedBy, page: APage, cluster: Name, group: Name) -> d.Members:
     """The members of a group."""
-    return asking.reading.members(asking.person, cluster, group, page)
+    return asking.answers.members(asking.person, cluster, group, page)
 
 
 @router.get("/topics")
 def list_topics(asking: AskedBy, page: APage, cluster: Name, q: Annotated[str, Query(max_length=300)] = "") -> d.Topics:
     """The topics that groups have committed offsets for, or that members read."""
-    return asking.reading.topics(asking.person, cluster, q, page)
+    return asking.answers.topics(asking.person, cluster, q, page)
 
 
 @router.get("/alerts")
 async def list_alerts(asking: AskedBy, page: APage) -> d.Alerts:
     """The alerts that fire."""
-    return asking.reading.alerts(asking.person, page)
+    return asking.answers.alerts(asking.person, page)
 
 
 @router.get("/changes")
@@ -150,56 +150,56 @@ async def list_changes(
     asking: AskedBy, page: APage, group: Annotated[str, Query(max_length=1000, description="Only of this group.")] = ""
 ) -> d.History:
     """The journal: changes that were made, the latest first."""
-    return await asking.reading.history(asking.person, group, page)
+    return await asking.answers.history(asking.person, group, page)
 
 
 @router.get("/changes/{change_id}")
 async def show_change(asking: AskedBy, page: APage, change_id: str) -> d.Recorded:
     """One change with its partitions."""
-    return await asking.reading.change(asking.person, change_id, page)
+    return await asking.answers.change(asking.person, change_id, page)
 
 
 @router.post("/changes/{change_id}/undo", status_code=201)
 async def plan_undo(asking: AskedBy, page: APage, change_id: str, wanted: d.UndoRequest) -> d.Plan:
     """Plan what takes a change back. Nothing is changed before that plan is applied."""
-    return asking.reading.plan(await asking.acting.undo(asking.person, wanted.cluster, change_id), page)
+    return asking.answers.plan(await asking.service.undo(asking.person, wanted.cluster, change_id), page)
 
 
 @router.get("/plans")
 async def list_plans(asking: AskedBy, page: APage) -> d.Plans:
     """The plans on the server, the latest first. They are lost when it ends; the journal is not."""
-    return asking.reading.plans(asking.person, page)
+    return asking.answers.plans(asking.person, page)
 
 
 @router.post("/plans", status_code=201)
 async def make_plan(asking: AskedBy, page: APage, wanted: d.PlanRequest) -> d.Plan:
     """Plan a change of a group. Nothing is changed."""
-    return asking.reading.plan(await asking.acting.plan(asking.person, wanted.form()), page)
+    return asking.answers.plan(await asking.service.plan(asking.person, wanted.form()), page)
 
 
 @router.post("/sweeps", status_code=201)
 async def plan_sweep(asking: AskedBy, page: APage, wanted: d.SweepRequest) -> d.Plan:
     """Plan to delete what is not used, or to keep what would expire. Nothing is changed."""
-    return asking.reading.plan(await asking.acting.sweep(asking.person, wanted.form()), page)
+    return asking.answers.plan(await asking.service.sweep(asking.person, wanted.form()), page)
 
 
 @router.get("/plans/{plan_id}")
 async def show_plan(asking: AskedBy, page: APage, plan_id: str) -> d.Plan:
     """A plan with its partitions, and its outcome once it was applied."""
-    return asking.reading.plan(asking.acting.entry(asking.person, plan_id), page)
+    return asking.answers.plan(asking.service.entry(asking.person, plan_id), page)
 
 
 @router.post("/plans/{plan_id}/apply")
 async def apply_plan(asking: AskedBy, page: APage, plan_id: str, wanted: d.ApplyRequest) -> d.Plan:
     """Apply a plan if all of it fits, at most once however often it is requested. 409: nothing was changed."""
     confirmed = "" if wanted.confirm is None else str(wanted.confirm)
-    entry = await asking.acting.apply(asking.person, plan_id, confirmed)
+    entry = await asking.service.apply(asking.person, plan_id, confirmed)
     if entry.stage is DeskStage.PLANNED:
         raise _Unfit(entry)
-    return asking.reading.plan(entry, page)
+    return asking.answers.plan(entry, page)
 
 
-def api_of(reading: Reading, access: Access) -> FastAPI:
+def api_of(answers: Answers, access: Access) -> FastAPI:
     """The application, to be mounted at ``PREFIX``."""
     app = FastAPI(
         title="groupkeeper",
@@ -224,7 +224,7 @@ def api_of(reading: Reading, access: Access) -> FastAPI:
         return document
 
     app.openapi = openapi  # type: ignore[method-assign]
-    app.state.reading, app.state.access = reading, access
+    app.state.answers, app.state.access = answers, access
     app.include_router(router)
     app.add_middleware(_Bounded)
     for failure, handler in {

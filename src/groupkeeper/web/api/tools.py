@@ -27,11 +27,11 @@ from groupkeeper.rules.status import Status
 from groupkeeper.shell import Ways, command, text, way_to
 from groupkeeper.web.access.people import Person
 from groupkeeper.web.api import documents as d
-from groupkeeper.web.api.paging import Wanted
-from groupkeeper.web.api.reading import Reading, problem_rows
-from groupkeeper.web.changes.acting import Acting, ChangeRefused, Concern
+from groupkeeper.web.api.answers import Answers, problem_rows
+from groupkeeper.web.api.cursors import Wanted
 from groupkeeper.web.changes.change_request import BadForm
 from groupkeeper.web.changes.desk import DeskStage, NotDone
+from groupkeeper.web.changes.service import ChangeRefused, ChangeService, Concern
 from groupkeeper.web.pages.cluster import Wish
 from groupkeeper.web.pages.plan import outcome_of, problems_of, remarks_of
 
@@ -55,7 +55,7 @@ class Toolbox(NamedTuple):
     whether plans are applied without asking a person.
     """
 
-    reading: Reading
+    answers: Answers
     person: Callable[[Any], Person]
     look: Callable[[str | None], Awaitable[None]]
     open_admins: Mapping[str, Callable[[], Admin]]
@@ -63,8 +63,8 @@ class Toolbox(NamedTuple):
     allows_apply: bool
 
     @property
-    def acting(self) -> Acting:
-        return self.reading.acting
+    def service(self) -> ChangeService:
+        return self.answers.service
 
 
 Asked = Context[Toolbox, Any]
@@ -132,7 +132,7 @@ async def list_clusters(asked: Asked) -> d.Clusters:
     """The clusters: how many groups have which status, with the sums of lag."""
     toolbox, person = _of(asked)
     await toolbox.look(None)
-    return toolbox.reading.clusters(person)
+    return toolbox.answers.clusters(person)
 
 
 @_told
@@ -143,7 +143,7 @@ async def list_groups(
     toolbox, person = _of(asked)
     await toolbox.look(cluster)
     wish, page = Wish(q, status or ""), Wanted(limit, cursor)
-    return await asyncio.to_thread(toolbox.reading.groups, person, cluster, wish, page)
+    return await asyncio.to_thread(toolbox.answers.groups, person, cluster, wish, page)
 
 
 @_told
@@ -151,10 +151,10 @@ async def describe_group(asked: Asked, cluster: str, group: str, limit: Limit = 
     """A group with its first partitions (offsets, lag, status of each) and members."""
     toolbox, person = _of(asked)
     await toolbox.look(cluster)
-    reading, page = toolbox.reading, Wanted(limit)
-    found = reading.group(person, cluster, group)
-    members = reading.members(person, cluster, group, page).members
-    offsets = reading.offsets(person, cluster, group, page).offsets
+    answers, page = toolbox.answers, Wanted(limit)
+    found = answers.group(person, cluster, group)
+    members = answers.members(person, cluster, group, page).members
+    offsets = answers.offsets(person, cluster, group, page).offsets
     return Described(**found.model_dump(), offsets=offsets, offsets_in_all=found.partitions, assigned_to=members)
 
 
@@ -167,7 +167,7 @@ async def explain_group(
     """
     toolbox, person = _of(asked)
     await toolbox.look(cluster)
-    toolbox.reading.acting.group(person, cluster, group)
+    toolbox.answers.service.group(person, cluster, group)
     async with toolbox.open_admins[cluster]() as admin:
         found = await explain(admin, group, interval_s=interval_s)
     facts = [
@@ -189,7 +189,7 @@ async def make_plan(asked: Asked, wanted: d.PlanRequest, limit: Limit = 50) -> d
     """Plan to reset, clone or delete a group's offsets: before and after of each partition. Nothing is changed."""
     toolbox, person = _of(asked)
     await toolbox.look(wanted.cluster)
-    return toolbox.reading.plan(await toolbox.acting.plan(person, wanted.form()), Wanted(limit))
+    return toolbox.answers.plan(await toolbox.service.plan(person, wanted.form()), Wanted(limit))
 
 
 @_told
@@ -197,21 +197,21 @@ async def plan_undo(asked: Asked, cluster: str, change_id: str, limit: Limit = 5
     """Plan what takes a change back; `apply_plan` does it. Nothing is changed."""
     toolbox, person = _of(asked)
     await toolbox.look(cluster)
-    return toolbox.reading.plan(await toolbox.acting.undo(person, cluster, change_id), Wanted(limit))
+    return toolbox.answers.plan(await toolbox.service.undo(person, cluster, change_id), Wanted(limit))
 
 
 @_told
 async def list_plans(asked: Asked, limit: Limit = 20, cursor: Cursor = None) -> d.Plans:
     """The plans that were made here, the latest first."""
     toolbox, person = _of(asked)
-    return toolbox.reading.plans(person, Wanted(limit, cursor))
+    return toolbox.answers.plans(person, Wanted(limit, cursor))
 
 
 @_told
 async def show_plan(asked: Asked, plan_id: str, limit: Limit = 50, cursor: Cursor = None) -> d.Plan:
     """A plan with its partitions, and its outcome once it was applied."""
     toolbox, person = _of(asked)
-    return toolbox.reading.plan(toolbox.acting.entry(person, plan_id), Wanted(limit, cursor))
+    return toolbox.answers.plan(toolbox.service.entry(person, plan_id), Wanted(limit, cursor))
 
 
 @_told
@@ -219,14 +219,14 @@ async def list_changes(asked: Asked, group: str = "", limit: Limit = 20, cursor:
     """The journal: changes that were made, the latest first. Their ids are for `plan_undo`."""
     toolbox, person = _of(asked)
     await toolbox.look(None)
-    await toolbox.acting.journal().refresh(_JOURNAL_S)
-    return await toolbox.reading.history(person, group, Wanted(limit, cursor))
+    await toolbox.service.journal().refresh(_JOURNAL_S)
+    return await toolbox.answers.history(person, group, Wanted(limit, cursor))
 
 
 @_told
 async def _confirmed(asked: Asked, plan_id: str) -> Confirmation | Elicit[Confirmation]:
     toolbox, person = _of(asked)
-    entry = toolbox.acting.entry(person, plan_id)
+    entry = toolbox.service.entry(person, plan_id)
     if toolbox.allows_apply:
         return Confirmation(apply=True)
     known = asked.client_capabilities
@@ -249,13 +249,13 @@ async def apply_plan(
     toolbox, person = _of(asked)
     if not (isinstance(answer, AcceptedElicitation) and answer.data.apply):
         raise ToolError("Nothing was changed: the person did not confirm. show_plan has the plan, to talk about it.")
-    entry = toolbox.acting.entry(person, plan_id)
-    entry = await toolbox.acting.apply(person, plan_id, str(len(entry.group_ids)))
+    entry = toolbox.service.entry(person, plan_id)
+    entry = await toolbox.service.apply(person, plan_id, str(len(entry.group_ids)))
     if entry.stage is DeskStage.PLANNED:
         problems = problems_of(entry)
         why = "; ".join(f"{each.group}: {each.message}" for each in problems[:5])
         raise ToolError(f"{outcome_of(entry, problems)[1]} {why} make_plan makes a new plan.")
-    return toolbox.reading.plan(entry, Wanted(50))
+    return toolbox.answers.plan(entry, Wanted(50))
 
 
 def server_of(toolbox: Toolbox) -> MCPServer[Toolbox]:
@@ -273,8 +273,8 @@ def server_of(toolbox: Toolbox) -> MCPServer[Toolbox]:
         lifespan=lifespan,
         log_level="WARNING",
     )
-    reading = (list_clusters, list_groups, describe_group, explain_group, list_plans, show_plan, list_changes)
-    for tool in (*reading, make_plan, plan_undo):
-        server.add_tool(tool, annotations=ToolAnnotations(read_only_hint=tool in reading, destructive_hint=False))
+    looking = (list_clusters, list_groups, describe_group, explain_group, list_plans, show_plan, list_changes)
+    for tool in (*looking, make_plan, plan_undo):
+        server.add_tool(tool, annotations=ToolAnnotations(read_only_hint=tool in looking, destructive_hint=False))
     server.add_tool(apply_plan, annotations=ToolAnnotations(destructive_hint=True, idempotent_hint=True))
     return server

@@ -21,9 +21,9 @@ from groupkeeper.operations.selection import Names
 from groupkeeper.operations.times import utc_text
 from groupkeeper.web.access.people import Person
 from groupkeeper.web.api import documents as d
-from groupkeeper.web.api.paging import Key, Wanted
-from groupkeeper.web.changes.acting import Acting, ChangeRefused, Concern
+from groupkeeper.web.api.cursors import Key, Wanted
 from groupkeeper.web.changes.desk import DeskEntry
+from groupkeeper.web.changes.service import ChangeRefused, ChangeService, Concern
 from groupkeeper.web.pages import scope
 from groupkeeper.web.pages.alerts import AlertsNow, Firing
 from groupkeeper.web.pages.cluster import Wish, chosen
@@ -36,15 +36,15 @@ _MOST_PROBLEMS = 50
 _MOST_NAMES = 20
 
 
-class Reading(NamedTuple):
+class Answers(NamedTuple):
     """``judge``: of pages; ``now``: the alerts. All methods raise ChangeRefused."""
 
-    acting: Acting
+    service: ChangeService
     judge: Judge
     now: Callable[[], AlertsNow]
 
     def clusters(self, person: Person) -> d.Clusters:
-        return d.Clusters(clusters=[self._cluster_row(each) for each in self.acting.clusters(person)])
+        return d.Clusters(clusters=[self._cluster_row(each) for each in self.service.clusters(person)])
 
     def _cluster_row(self, snapshot: ClusterSnapshot) -> d.ClusterRow:
         known = snapshot.known
@@ -138,14 +138,14 @@ class Reading(NamedTuple):
         return d.Alerts(alerts=rows, next=after)
 
     async def history(self, person: Person, group_id: str, page: Wanted) -> d.History:
-        record = self.acting.journal()
+        record = self.service.journal()
         changes = await record.changes(person, group_id)
         found, after = page.of(sorted(changes, key=_latest_first), _latest_first)
         rows = [d.HistoryRow(**_fields(history_row(each)) | {"cluster": record.cluster(each.head)}) for each in found]
         return d.History(changes=rows, problem=record.said_to(person) or None, next=after)
 
     async def change(self, person: Person, change_id: str, page: Wanted) -> d.Recorded:
-        recorded = await self.acting.change(person, change_id)
+        recorded = await self.service.change(person, change_id)
         head = recorded.head
         rows = sorted(recorded_rows(recorded, Names(())), key=_row_place)
         found, after = page.of(rows, _row_place)
@@ -157,14 +157,14 @@ class Reading(NamedTuple):
             result=str(recorded.result),
             undoes=head.undoes,
             command=shlex.join(head.command),
-            cluster=self.acting.journal().cluster(head),
-            undo_on=self.acting.where_to_undo(person, recorded),
+            cluster=self.service.journal().cluster(head),
+            undo_on=self.service.where_to_undo(person, recorded),
             changes=[d.RecordedRow(**_fields(row)) for row in found],
             next=after,
         )
 
     def plans(self, person: Person, page: Wanted) -> d.Plans:
-        entries = sorted(self.acting.entries(person), key=_latest_plan)
+        entries = sorted(self.service.entries(person), key=_latest_plan)
         found, after = page.of(entries, _latest_plan)
         return d.Plans(plans=[d.PlanHead(**_plan_head(each)) for each in found], next=after)
 
@@ -192,7 +192,7 @@ class Reading(NamedTuple):
 
     def _known(self, person: Person, cluster: str) -> ClusterSnapshot:
         """A cluster of which something is known."""
-        snapshot = self.acting.cluster(person, cluster)
+        snapshot = self.service.cluster(person, cluster)
         if not snapshot.known.is_up:
             raise ChangeRefused(503, scope.why_down(snapshot), Concern.CLUSTER)
         return snapshot

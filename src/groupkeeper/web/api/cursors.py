@@ -10,7 +10,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, TypeVar
 
-from groupkeeper.web.changes.acting import ChangeRefused
+from groupkeeper.web.changes.service import ChangeRefused
 
 MOST = 1000
 USUAL = 100

@@ -51,7 +51,7 @@ class ChangeRefused(Exception):
         self.about = about
 
 
-class Acting:
+class ChangeService:
     """``desk`` None: nothing can be changed here. ``record`` None: there is no journal."""
 
     def __init__(self, snapshots: Snapshots, desk: Desk | None, record: ChangeRecord | None) -> None:
