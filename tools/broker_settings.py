@@ -35,8 +35,7 @@ GROUPS = """
 ## Settings of a group
 
 Given with `kafka-configs --alter --entity-type groups`, to groups that exist and to others; in force at once, and they
-outlive the group. Without one the broker's setting `group.` with the same name holds, and its bounds
-(`group.consumer.min.session.timeout.ms`, ...) limit what may be given.
+outlive the group. Bounds are settings of the broker (`group.consumer.min.session.timeout.ms`, ...).
 """
 
 IDLE = """
@@ -95,7 +94,10 @@ def document() -> str:
     lines = [INTRODUCTION, "## Settings of the broker itself"]
     lines += table(one for one in of_broker() if one.name not in without_effect)
     lines += [TOPICS.rstrip("\n"), *table(one for one in TopicConfig.settings() if one.has_effect)]
-    lines += [GROUPS.rstrip("\n"), *table(one for one in GroupConfig.settings() if one.has_effect)]
+    of_groups = [one for one in GroupConfig.settings() if one.has_effect]
+    same = [one for one in of_groups if (of_all := Config.setting(f"group.{one.name}")) and of_all.doc == one.doc]
+    lines += [GROUPS.rstrip("\n"), "", names("In place of the broker's setting `group.` with the same name", same)]
+    lines += table(one for one in of_groups if one not in same)
     lines += [IDLE.rstrip("\n"), "", names("Of the broker", idle)]
     for title, of_others in (("topic", TopicConfig), ("group", GroupConfig)):
         lines += ["", names(f"Of a {title}", [one for one in of_others.settings() if not one.has_effect])]

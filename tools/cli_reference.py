@@ -264,7 +264,7 @@ def document() -> str:
 def _shapes(common: Set[str]) -> Iterator[str]:
     told: dict[tuple[str, ...], str] = {}
     for command, shape, more in SHAPES:
-        own = tuple(row for row in map(_column, shape.columns) if row not in common)
+        own = tuple(row for row in map(_column, filter(_meaning, shape.columns)) if row not in common)
         parts = [f"`{command}`: rows under `{shape.kind}`, schema `{shape.name}`\n"]
         if len(own) < len(shape.columns):
             parts.append(f"In this order: {', '.join(f'`{column.name}`' for column in shape.columns)}.\n")
@@ -276,13 +276,18 @@ def _shapes(common: Set[str]) -> Iterator[str]:
         yield "\n".join([*parts, *([f"{more}\n"] if more else [])])
 
 
+def _meaning(column: Column) -> str:
+    """Empty where the name says it all."""
+    return column.meaning
+
+
 def _column(column: Column) -> str:
     return f"| `{column.name}` | {_cell(column.meaning)} |"
 
 
 def _common_columns(shapes: Sequence[Shape]) -> list[str]:
     """The rows of columns that mean the same in `SHARED` kinds of rows or more."""
-    counts = Counter(_column(column) for shape in shapes for column in shape.columns)
+    counts = Counter(_column(column) for shape in shapes for column in filter(_meaning, shape.columns))
     return sorted(row for row, count in counts.items() if count >= SHARED)
 
 

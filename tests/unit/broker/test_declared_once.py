@@ -47,10 +47,8 @@ from groupkeeper.coordinator.coordinator import Coordinator
 from tools.broker_settings import document
 
 lines = [line for line in document().splitlines() if "Made up by a test." in line]
-assert lines == [
-    "| `group.share.made.up.ms` | int | `7000` | 10 to 90000 | Made up by a test. |",
-    "| `share.made.up.ms` | int | `7000` | at least 10 | Made up by a test. |",
-], lines
+assert lines == ["| `group.share.made.up.ms` | int | `7000` | 10 to 90000 | Made up by a test. |"], lines
+assert ", `share.made.up.ms`, " in document()
 
 config = Config.from_texts({{"group.share.made.up.ms": "8000"}})
 described = {{one.name: one for one in describe_broker(config)}}
