@@ -186,10 +186,13 @@ async def test_nothing_is_committed_while_too_few_are_in_sync(nodes: Nodes) -> N
         await nodes.broker.stop_node(node)
     assert code_of(await produce(await nodes(1), "t", b"a", acks=1)) == 0
     assert await end(nodes, 1) == 0
+    assert code_of(await produce(await nodes(1), "t", b"b", acks=1)) == 0
+    nodes.broker.topics.partition("t", 0).advance_start(1)  # type: ignore[union-attr]  # retention does not wait
+    assert await end(nodes, 1) == 1
     config = AlterableConfig("min.insync.replicas", 0, "1")
     request = m.IncrementalAlterConfigsRequest([AlterConfigsResource(2, "t", [config])])
     await (await nodes(1)).call(request, 1)
-    assert await end(nodes, 1) == 1
+    assert await end(nodes, 1) == 2
 
 
 async def test_a_new_topic_knows_of_nodes_that_are_not_well(nodes: Nodes) -> None:
@@ -220,3 +223,30 @@ async def test_nodes_have_metrics_of_their_own(nodes: Nodes) -> None:
         value("LeaderCount", 2)
     await nodes.broker.stop_node(3)
     assert value("UnderMinIsrPartitionCount", 1) == 1
+
+
+@pytest.mark.parametrize("way", ["pause", "cut_off", "hide"])
+@pytest.mark.parametrize("end_of_it", ["stop", "kill"])
+async def test_a_node_that_is_not_well_is_stopped_and_starts_well(nodes: Nodes, way: str, end_of_it: str) -> None:
+    await nodes.create("t", [1, 2])
+    await getattr(nodes.broker, f"{way}_node")(2)
+    await getattr(nodes.broker, f"{end_of_it}_node")(2)
+    assert nodes.broker.state_of(2) == "down"
+    assert code_of(await produce(await nodes(1), "t", b"a")) == 0
+    with pytest.raises(ConnectionError):
+        await nodes(2)
+    await nodes.broker.start_node(2)
+    assert await placed(nodes) == (1, 0, [1, 2], [], [])
+    await (await nodes(2)).call(m.MetadataRequest([]), 12)
+
+
+async def test_a_cluster_stops_while_a_node_is_suspended(start: Start) -> None:
+    broker = await start(brokers=3, properties={"broker.session.timeout.ms": 50})
+    nodes = Nodes(broker)
+    wire = await nodes(2)
+    await broker.pause_node(2)
+    waiting = asyncio.ensure_future(wire.call(m.MetadataRequest([]), 12))
+    await (await nodes(1)).call(m.MetadataRequest([]), 12)
+    await asyncio.wait_for(broker.stop(), 20)
+    with pytest.raises((asyncio.IncompleteReadError, ConnectionError)):
+        await waiting

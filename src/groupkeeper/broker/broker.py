@@ -203,6 +203,8 @@ class Broker(Outages):
             self.cleaner.start()
             self.dynamic_config.on_changed(self._take_settings)
             opened.push_async_callback(self._end_share_sessions)
+            opened.callback(self.stop_timer)
+            opened.callback(self._end_outages)
             for front in self.fronts.values():
                 opened.push_async_callback(front.close)
                 await front.listen()
@@ -320,8 +322,6 @@ class Broker(Outages):
         self.fronts = {}
         self._one_at_a_time = Lock()
         self._moving_since, self._killed, self._outages = {}, set(), {}
-        opened.callback(self.stop_timer)
-        opened.callback(self._end_outages)
         for number, (node, rack) in enumerate(self._racks.items()):
             self.fronts[node] = front = Front(self, self._carry_out, node, rack, number * len(self._listeners))
             opened.push_async_callback(front.close)

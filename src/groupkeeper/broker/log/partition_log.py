@@ -112,7 +112,7 @@ class PartitionLog:
     def high_watermark(self) -> int:
         """Offset after the last record that may be read: all replicas in sync have it. With one that is the log end."""
         limit = self.placement.limit
-        return self.log_end_offset if limit is None else limit
+        return self.log_end_offset if limit is None else max(limit, self.log_start_offset)
 
     @property
     def last_stable_offset(self) -> int:
