@@ -59,6 +59,17 @@ async def test_partitions_get_other_replicas(nodes: Nodes) -> None:
     assert list((await nodes.partition("t")).isr_nodes) == [1, 2]
 
 
+async def test_a_replica_that_is_added_and_leads_has_all_records(nodes: Nodes) -> None:
+    await nodes.create("t", [1])
+    await produce(await nodes(1), "t", b"a", b"b")
+    log = nodes.broker.topics.partition("t", 0)
+    assert log is not None
+    await nodes.broker.reassign({log: [3, 2]})
+    part = await nodes.partition("t")
+    assert (part.leader_id, list(part.replica_nodes), list(part.isr_nodes)) == (3, [3, 2], [2, 3])
+    assert (await (await nodes(3)).list_offset("t", -1)).offset == 2
+
+
 async def test_another_target_takes_no_replica_away_before_it_is_reached(nodes: Nodes) -> None:
     await nodes.create("t", [1, 2])
     await nodes.broker.kill_node(3)

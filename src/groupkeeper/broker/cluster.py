@@ -134,6 +134,7 @@ class Cluster(Node):
             held_up = {one for one in at.adding if self._is_throttled(log, one)}
             wanted = self.topics.placements.running.intersection(at.replicas, {*nodes, *at.adding}) - held_up
             may = {one for one in wanted if self._may_follow(one, at.leader)}
+            at.ends = {one: end for one, end in at.ends.items() if one not in may}  # they have the whole log now
             targets[log] = at.with_isr(sorted(may.union(at.isr)))
         self._apply(targets)
 
