@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Set
 from pathlib import Path
 
 from groupkeeper.pipeline.jobs.freshness import MOST_BEHIND_MS
@@ -26,7 +28,13 @@ INTRODUCTION = """\
 Each table is a parquet dataset at `DIR/<table>/`. Names and types are a contract: a column keeps its meaning, and new
 ones come at the end. Every column is nullable in the files; its meaning says when it is null. Times are UTC, in
 microseconds.
+
+These columns are explained once. A table has those that its key or "Also" names; where it has a row for one, that row
+counts:
 """
+
+SHARED = 3
+"""A column that means the same in so many tables is explained once."""
 
 RULES = f"""\
 ## How they judge
@@ -91,17 +99,20 @@ records are unread. An offset in a quiet topic is not idle if the group has memb
 """
 
 
-def described(table: Table) -> str:
-    lines = [
-        f"## {table.name}",
-        "",
-        f"One row per {table.one_row_per}. Key: {', '.join(f'`{name}`' for name in table.key)}.",
-        "",
-        "| column | type | meaning |",
-        "|---|---|---|",
-    ]
-    lines += [f"| `{name}` | {_cell(ddl_of(kind))} | {_cell(meaning)} |" for name, kind, meaning in table.columns]
-    return "\n".join(lines) + "\n"
+def described(table: Table, shared: Set[str]) -> str:
+    rows = dict(zip((name for name, _, _ in table.columns), _rows(table), strict=True))
+    beside = [f"`{name}`" for name, row in rows.items() if row in shared and name not in table.key]
+    lines = [f"## {table.name}", ""]
+    lines += [f"One row per {table.one_row_per}. Key: {', '.join(f'`{name}`' for name in table.key)}.", ""]
+    lines += [f"Also: {', '.join(beside)}.", ""] if beside else []
+    return "\n".join([*lines, *_HEAD, *(row for row in rows.values() if row not in shared)]) + "\n"
+
+
+_HEAD = ("| column | type | meaning |", "|---|---|---|")
+
+
+def _rows(table: Table) -> list[str]:
+    return [f"| `{name}` | {_cell(ddl_of(kind))} | {_cell(meaning)} |" for name, kind, meaning in table.columns]
 
 
 def _cell(text: str) -> str:
@@ -110,7 +121,14 @@ def _cell(text: str) -> str:
 
 def text() -> str:
     """The whole document."""
-    return "\n".join([INTRODUCTION, *map(described, (*TABLES, DECODED)), RULES])
+    tables = (*TABLES, DECODED)
+    counts = Counter(row for table in tables for row in _rows(table))
+    shared: dict[str, str] = {}
+    for row, count in counts.most_common():
+        if count >= SHARED:
+            shared.setdefault(row.split("`")[1], row)
+    head = "\n".join([INTRODUCTION, *_HEAD, *shared.values(), ""])
+    return "\n".join([head, *(described(table, frozenset(shared.values())) for table in tables), RULES])
 
 
 if __name__ == "__main__":
