@@ -167,6 +167,8 @@ def check_two_machines(
     assert (status, asyncio.run(scene.committed())) == (0, ["kept", "kept"])
     status, (change, undo) = run("history")
     assert (status, change["undone_by"], undo["kind"], undo["result"]) == (0, undo["id"], "undo", "applied")
+    assert main(["history"]) == 0
+    assert "no outcome is recorded" not in capsys.readouterr().err  # it was taken back
     rows, notes = read_changes([checked(address)], {"prod": None})
     assert (len(rows), notes) == (3, [])
     (first, last), broken = journal_of(two, scene).summaries()

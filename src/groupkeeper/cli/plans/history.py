@@ -104,7 +104,7 @@ def _page(options: Namespace, where: ChangeJournal, summaries: Sequence[Summary]
     remarks = [] if summaries else [f"no changes{whose} in {where.name}"]
     if broken:
         remarks.append(f"{where.name}: skipped {counted(broken, 'line')} that cannot be read")
-    unfinished = [one.head.id for one in summaries if one.result is ApplyResult.UNFINISHED]
+    unfinished = [one.head.id for one in summaries if one.result is ApplyResult.UNFINISHED and one.undone_by is None]
     remarks += [f"{change_id}: {UNFINISHED.format(id=change_id)}" for change_id in unfinished[-1:]]
     return Page([history_row(one) for one in summaries], (), remarks)
 
