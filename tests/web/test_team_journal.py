@@ -88,4 +88,5 @@ async def test_no_request_waits_for_brokers_that_do_not_answer(broker: Backgroun
         alice = await site.of(ALICE)
         async with reading(site), asyncio.timeout(AT_ONCE_S):
             pages = await asyncio.gather(*(alice.get("/journal") for _ in range(5)))
+            pages.append(await alice.get("/journal/change?id=one"))
         assert all("journal: not read yet" in each.text for each in pages)

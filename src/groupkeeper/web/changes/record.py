@@ -86,7 +86,7 @@ class ChangeRecord:
 
     async def load(self, change_id: str) -> Recorded | None:
         """A change with everything in it. Raises JournalUnreadable, at once where the journal cannot be read now."""
-        if self._failure:
+        if self.problem:
             raise JournalUnreadable(self.problem)
         try:
             async with asyncio.timeout(_PATIENCE_S):
@@ -107,6 +107,10 @@ class ChangeRecord:
 
     async def refresh(self, patience_s: float | None = None) -> None:
         """Read what is new now; ``patience_s``: wait for it so long at most."""
+        if self._reading is not None and not self._reading.done():  # it may have looked too early
+            done, _ = await asyncio.wait([self._reading], timeout=patience_s)
+            if not done:
+                return
         if self._reading is None or self._reading.done():
             self._reading = asyncio.create_task(self._read())
         await asyncio.wait([self._reading], timeout=patience_s)
