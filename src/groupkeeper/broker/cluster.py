@@ -171,7 +171,7 @@ class Cluster(Node):
 
     def _go_on(self) -> None:
         logs = list(self.topics.logs()) if len(self.fronts) > 1 else []
-        self._apply({log: log.placement for log in logs})
+        self._apply({log: at for log in logs if len((at := log.placement).isr) < len(at.replicas)})
         self._join({log: () for log in logs if log.placement.adding})
 
     async def go_on(self) -> None:
