@@ -11,15 +11,7 @@ from groupkeeper.broker.network.long_requests import in_turns
 from groupkeeper.broker.settings.client_metrics import MetricsSubscription
 from groupkeeper.broker.settings.dynamic import ALL_BROKERS
 from groupkeeper.broker.settings.table import InvalidSetting
-from groupkeeper.protocol.errors import (
-    ClusterAuthorizationFailed,
-    GroupAuthorizationFailed,
-    InvalidConfig,
-    InvalidRequest,
-    KafkaError,
-    TopicAuthorizationFailed,
-    UnknownTopicOrPartition,
-)
+from groupkeeper.protocol import errors
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -56,7 +48,7 @@ class Resource:
         overrides: Mapping[str, str],
         check: Callable[[Mapping[str, str]], object],
         configure: Callable[[Mapping[str, str]], None],
-        refusal: type[KafkaError] = InvalidConfig,
+        refusal: type[errors.KafkaError] = errors.InvalidConfig,
     ) -> None:
         self.config = config
         self._refusal = refusal
@@ -78,21 +70,24 @@ class Resource:
 
 
 async def alter_each(
-    broker: Broker, resources: Sequence[R], alter: Callable[[R], None], answer: Callable[[R, KafkaError | None], A]
+    broker: Broker,
+    resources: Sequence[R],
+    alter: Callable[[R], None],
+    answer: Callable[[R, errors.KafkaError | None], A],
 ) -> list[A]:
     """The answers to all resources. Those that appear more than once are refused, as by Apache Kafka."""
     times: Counter[tuple[int, str]] = Counter()
     async for one in in_turns(resources):
         times[one.resource_type, one.resource_name] += 1
     answers = []
-    repeated = InvalidRequest("Each resource must appear at most once.")
+    repeated = errors.InvalidRequest("Each resource must appear at most once.")
     async for one in in_turns(resources):
-        error: KafkaError | None = repeated
+        error: errors.KafkaError | None = repeated
         if times[one.resource_type, one.resource_name] == 1:
             try:
                 alter(one)
                 error = None
-            except KafkaError as refusal:
+            except errors.KafkaError as refusal:
                 error = refusal
         answers.append(answer(one, error))
     await broker.go_on()
@@ -107,21 +102,21 @@ def find_resource(broker: Broker, call: Call, resource_type: int, name: str) -> 
     require_allowed(broker, call, Operation.ALTER_CONFIGS, resource_type, name)
     if resource_type == TOPIC:
         if not name:
-            raise InvalidRequest("Default topic resources are not allowed.")
+            raise errors.InvalidRequest("Default topic resources are not allowed.")
         topic = broker.topics.get(name)
         if topic is None:
-            raise UnknownTopicOrPartition(f"The topic '{name}' does not exist.")
+            raise errors.UnknownTopicOrPartition(f"The topic '{name}' does not exist.")
         topics = broker.topics
         return Resource(topic.config, topic.configs, topics.config_of, lambda given: topics.configure(topic, given))
     if resource_type == GROUP:
         if not name:
-            raise InvalidRequest("Default group resources are not allowed.")
+            raise errors.InvalidRequest("Default group resources are not allowed.")
         configs = broker.group_configs
         config = configs.of(name)
         return Resource(config, config.overrides, configs.check, lambda given: configs.configure(name, given))
     if resource_type == CLIENT_METRICS:
         if not name:
-            raise InvalidRequest("Subscription name can't be empty")
+            raise errors.InvalidRequest("Subscription name can't be empty")
         metrics = broker.client_metrics
         found = metrics.of(name)
         return Resource(found, found.overrides, MetricsSubscription, lambda given: metrics.configure(name, given))
@@ -129,33 +124,33 @@ def find_resource(broker: Broker, call: Call, resource_type: int, name: str) -> 
         return Resource(broker.config, {}, _refuse_loggers, lambda given: None)
     if resource_type == BROKER:
         if name != ALL_BROKERS and not name.lstrip("-").isdigit():
-            raise InvalidRequest(f"Node id must be an integer, but it is: {name}")
+            raise errors.InvalidRequest(f"Node id must be an integer, but it is: {name}")
         if name not in (ALL_BROKERS, str(call.node)):
-            raise InvalidRequest(f"Unexpected broker id, expected {call.node}, but received {name}")
+            raise errors.InvalidRequest(f"Unexpected broker id, expected {call.node}, but received {name}")
         changes = broker.dynamic_config
         return Resource(
             broker.config,
             broker.config.changed.get(name, {}),
             lambda given: changes.check(name, given),
             lambda given: changes.configure(name, given),
-            InvalidRequest,
+            errors.InvalidRequest,
         )
-    raise InvalidRequest(f"Unknown resource type {resource_type}")
+    raise errors.InvalidRequest(f"Unknown resource type {resource_type}")
 
 
 def _refuse_loggers(given: Mapping[str, str]) -> None:
     """Raises `InvalidConfig`: there is no logger that clients could name."""
     for name in given:
-        raise InvalidConfig(f"Logger {name} does not exist!")
+        raise errors.InvalidConfig(f"Logger {name} does not exist!")
 
 
 def require_allowed(broker: Broker, call: Call, operation: Operation, resource_type: int, name: str) -> None:
     """Raises `TopicAuthorizationFailed`, `GroupAuthorizationFailed` or `ClusterAuthorizationFailed`."""
     if resource_type == TOPIC and not broker.authorizer.allows(call, operation, ResourceType.TOPIC, name):
-        raise TopicAuthorizationFailed
+        raise errors.TopicAuthorizationFailed
     if resource_type == GROUP and not broker.authorizer.allows(call, operation, ResourceType.GROUP, name):
-        raise GroupAuthorizationFailed
+        raise errors.GroupAuthorizationFailed
     if resource_type not in (TOPIC, GROUP) and not broker.authorizer.allows(
         call, operation, ResourceType.CLUSTER, CLUSTER_NAME
     ):
-        raise ClusterAuthorizationFailed
+        raise errors.ClusterAuthorizationFailed

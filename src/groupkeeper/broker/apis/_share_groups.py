@@ -14,12 +14,7 @@ from groupkeeper.broker.network.long_requests import in_turns
 from groupkeeper.broker.shares.state import coordinator_key
 from groupkeeper.coordinator.refusals import refuse
 from groupkeeper.coordinator.share_state.state import SharePartitionKey
-from groupkeeper.protocol.errors import (
-    ClusterAuthorizationFailed,
-    GroupAuthorizationFailed,
-    KafkaError,
-    UnsupportedVersion,
-)
+from groupkeeper.protocol import errors
 from groupkeeper.protocol.primitives import RootMessage
 
 
@@ -52,9 +47,9 @@ class StateRequest(Protocol[D_co]):
     def topics(self) -> Sequence[Topic[D_co]]: ...
 
 
-def trouble_of(broker: Broker) -> KafkaError | None:
+def trouble_of(broker: Broker) -> errors.KafkaError | None:
     """The error for every request of share groups if they are not served; None if they are."""
-    return UnsupportedVersion() if broker.config.features.get("share.version", 1) < 1 else None
+    return errors.UnsupportedVersion() if broker.config.features.get("share.version", 1) < 1 else None
 
 
 async def ask_without_hidden(
@@ -66,7 +61,7 @@ async def ask_without_hidden(
     request: Any = copy(call.message)
     trouble = trouble_of(broker)
     if trouble is None and not may(broker, call, operation, request.group_id):
-        trouble = GroupAuthorizationFailed()
+        trouble = errors.GroupAuthorizationFailed()
     if trouble is not None:
         response: Any = refuse(request, trouble)
     else:
@@ -98,7 +93,7 @@ async def ask_share_coordinator(
         failure: makes the result from partition, error code and message.
     """
     if not broker.authorizer.allows(call, Operation.CLUSTER_ACTION, ResourceType.CLUSTER, CLUSTER_NAME):
-        return fail_all(request, ClusterAuthorizationFailed(), failure)
+        return fail_all(request, errors.ClusterAuthorizationFailed(), failure)
     trouble = trouble_of(broker)
     if trouble is not None:
         return fail_all(request, trouble, failure)
@@ -112,7 +107,7 @@ async def ask_share_coordinator(
                 broker.share_states.shard_for_request(coordinator_key(key), call.node)
                 await broker.share_states.ready(key)
                 results.append(operate(key, one))
-            except KafkaError as error:
+            except errors.KafkaError as error:
                 results.append(failure(one.partition, error.code, error.message))
         if results:
             answers.append((topic.topic_id, results))
@@ -120,7 +115,7 @@ async def ask_share_coordinator(
 
 
 def fail_all(
-    request: StateRequest[D], error: KafkaError, failure: Callable[[int, int, str], P]
+    request: StateRequest[D], error: errors.KafkaError, failure: Callable[[int, int, str], P]
 ) -> list[tuple[bytes, list[P]]]:
     """The results of a request to the share coordinator that failed as a whole."""
     return [

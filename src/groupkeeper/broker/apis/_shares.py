@@ -8,16 +8,7 @@ from groupkeeper.broker.features import feature_level
 from groupkeeper.broker.network.long_requests import in_turns
 from groupkeeper.coordinator.share_partition.batch import AcknowledgeType
 from groupkeeper.coordinator.share_partition.partition import Acknowledgement
-from groupkeeper.protocol.errors import (
-    GroupAuthorizationFailed,
-    InvalidRequest,
-    KafkaError,
-    NotLeaderOrFollower,
-    TopicAuthorizationFailed,
-    UnknownTopicId,
-    UnknownTopicOrPartition,
-    UnsupportedVersion,
-)
+from groupkeeper.protocol import errors
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -44,13 +35,13 @@ def check_member(broker: Broker, call: Call, request: ShareFetchRequest | ShareA
     Raises `UnsupportedVersion` when share groups are off, `InvalidRequest`, `GroupAuthorizationFailed`.
     """
     if feature_level(broker.config, "share.version") == 0:
-        raise UnsupportedVersion
+        raise errors.UnsupportedVersion
     if request.group_id is None:
-        raise InvalidRequest("Invalid group id in the request.")
+        raise errors.InvalidRequest("Invalid group id in the request.")
     if not may(broker, call, Operation.READ, request.group_id):
-        raise GroupAuthorizationFailed
+        raise errors.GroupAuthorizationFailed
     if not request.member_id or len(request.member_id) > _LONGEST_MEMBER_ID:
-        raise InvalidRequest("Invalid member id in the request.")
+        raise errors.InvalidRequest("Invalid member id in the request.")
     return request.group_id, request.member_id
 
 
@@ -59,14 +50,14 @@ async def acknowledge(
     call: Call,
     request: ShareFetchRequest | ShareAcknowledgeRequest,
     acknowledged: Mapping[Place, Batches],
-) -> dict[Place, KafkaError | None]:
+) -> dict[Place, errors.KafkaError | None]:
     """The outcome of the acknowledgements of each partition: the error, or None when they are stored."""
-    results: dict[Place, KafkaError | None] = {}
+    results: dict[Place, errors.KafkaError | None] = {}
     async for place, batches in in_turns(acknowledged.items()):
         try:
             await _acknowledge(broker, call, request, place, batches)
             results[place] = None
-        except KafkaError as error:
+        except errors.KafkaError as error:
             results[place] = error
     return results
 
@@ -77,10 +68,10 @@ async def _acknowledge(
     topic_id, index = place
     topic = broker.topics.by_id(topic_id)
     if topic is None:
-        raise UnknownTopicId
+        raise errors.UnknownTopicId
     acknowledgements = _checked(batches, may_renew=call.api_version >= RENEW_SINCE, wants_renewal=request.is_renew_ack)
     if not may_topic(broker, call, Operation.READ, topic.name):
-        raise TopicAuthorizationFailed
+        raise errors.TopicAuthorizationFailed
     assert request.group_id is not None
     assert request.member_id is not None
     log = topic.partition(index)
@@ -88,7 +79,7 @@ async def _acknowledge(
         log.placement.require_leader(call.node)
     led = broker.share_sessions.partitions.get(request.group_id, topic_id, index)
     if log is None or led is None:
-        raise UnknownTopicOrPartition
+        raise errors.UnknownTopicOrPartition
     await led.acknowledge(request.member_id, acknowledgements)
 
 
@@ -98,7 +89,7 @@ def tell_leaders(
     """Names the leaders of partitions that this node does not lead; returns where they are."""
     leaders = set()
     for (topic_id, index), answer in answers.items():
-        if answer.error_code != NotLeaderOrFollower.code:
+        if answer.error_code != errors.NotLeaderOrFollower.code:
             continue
         topic = broker.topics.by_id(topic_id)
         log = None if topic is None else topic.partition(index)
@@ -116,9 +107,9 @@ def _checked(batches: Batches, *, may_renew: bool, wants_renewal: bool) -> list[
         first, last, types = batch.first_offset, batch.last_offset, batch.acknowledge_types
         is_whole = len(types) == 1 or len(types) == last - first + 1
         if not behind < first <= last or not is_whole or not all(0 <= kind <= highest for kind in types):
-            raise InvalidRequest
+            raise errors.InvalidRequest
         if AcknowledgeType.RENEW in types and not wants_renewal:
-            raise InvalidRequest
+            raise errors.InvalidRequest
         behind = last
         acknowledgements.append(Acknowledgement(first, last, types))
     return acknowledgements

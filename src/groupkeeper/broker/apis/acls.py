@@ -9,21 +9,8 @@ from groupkeeper.broker.call import Call
 from groupkeeper.broker.network.closing import CloseConnection
 from groupkeeper.broker.security.acl_authorizer import AclAuthorizer
 from groupkeeper.broker.security.acls import ANY, Acl, AclFilter, PatternType
+from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.errors import KafkaError, SecurityDisabled, UnknownServerError
-from groupkeeper.protocol.messages.create_acls_request import CreateAclsRequest
-from groupkeeper.protocol.messages.create_acls_response import AclCreationResult, CreateAclsResponse
-from groupkeeper.protocol.messages.delete_acls_request import DeleteAclsFilter, DeleteAclsRequest
-from groupkeeper.protocol.messages.delete_acls_response import (
-    DeleteAclsFilterResult,
-    DeleteAclsMatchingAcl,
-    DeleteAclsResponse,
-)
-from groupkeeper.protocol.messages.describe_acls_request import DescribeAclsRequest
-from groupkeeper.protocol.messages.describe_acls_response import (
-    AclDescription,
-    DescribeAclsResource,
-    DescribeAclsResponse,
-)
 from groupkeeper.protocol.primitives import RootMessage
 
 _UNKNOWN = 0
@@ -32,37 +19,41 @@ _OF_FILTERS = (ANY, PatternType.MATCH)
 
 async def handle(broker: Broker, call: Call) -> RootMessage:
     match call.message:
-        case DescribeAclsRequest() as request:
+        case m.DescribeAclsRequest() as request:
             return _describe(broker, call, request)
-        case CreateAclsRequest() as request:
+        case m.CreateAclsRequest() as request:
             return _create(broker, call, request)
-        case DeleteAclsRequest() as request:
+        case m.DeleteAclsRequest() as request:
             return _delete(broker, call, request)
     raise AssertionError(call.message)
 
 
 def refuse(call: Call, error: KafkaError) -> RootMessage:
     match call.message:
-        case CreateAclsRequest(creations=creations):
-            return CreateAclsResponse(results=[AclCreationResult(error.code, own_message(error)) for _ in creations])
-        case DeleteAclsRequest(filters=filters):
-            return DeleteAclsResponse(
-                filter_results=[DeleteAclsFilterResult(error.code, error.message) for _ in filters]
+        case m.CreateAclsRequest(creations=creations):
+            return m.CreateAclsResponse(
+                results=[m.AclCreationResult(error.code, own_message(error)) for _ in creations]
             )
-    return DescribeAclsResponse(error_code=error.code, error_message=error.message)
+        case m.DeleteAclsRequest(filters=filters):
+            return m.DeleteAclsResponse(
+                filter_results=[m.DeleteAclsFilterResult(error.code, error.message) for _ in filters]
+            )
+    return m.DescribeAclsResponse(error_code=error.code, error_message=error.message)
 
 
-def _describe(broker: Broker, call: Call, request: DescribeAclsRequest) -> RootMessage:
+def _describe(broker: Broker, call: Call, request: m.DescribeAclsRequest) -> RootMessage:
     wanted = _filter(request)
     require_cluster(broker, call, Operation.DESCRIBE)
-    resources: dict[tuple[int, str, int], list[AclDescription]] = {}
+    resources: dict[tuple[int, str, int], list[m.AclDescription]] = {}
     for acl in _authorizer(broker, " on the broker").acls.meant_by(wanted):
-        described = AclDescription(acl.principal, acl.host, acl.operation, acl.permission)
+        described = m.AclDescription(acl.principal, acl.host, acl.operation, acl.permission)
         resources.setdefault(acl[:3], []).append(described)
-    return DescribeAclsResponse(resources=[DescribeAclsResource(*pattern, acls) for pattern, acls in resources.items()])
+    return m.DescribeAclsResponse(
+        resources=[m.DescribeAclsResource(*pattern, acls) for pattern, acls in resources.items()]
+    )
 
 
-def _create(broker: Broker, call: Call, request: CreateAclsRequest) -> RootMessage:
+def _create(broker: Broker, call: Call, request: m.CreateAclsRequest) -> RootMessage:
     acls = [
         Acl(
             one.resource_type,
@@ -88,13 +79,13 @@ def _create(broker: Broker, call: Call, request: CreateAclsRequest) -> RootMessa
         try:
             authorizer.create(acl)
         except KafkaError as error:
-            results.append(AclCreationResult(error.code, error.message))
+            results.append(m.AclCreationResult(error.code, error.message))
         else:
-            results.append(AclCreationResult())
-    return CreateAclsResponse(results=results)
+            results.append(m.AclCreationResult())
+    return m.CreateAclsResponse(results=results)
 
 
-def _delete(broker: Broker, call: Call, request: DeleteAclsRequest) -> RootMessage:
+def _delete(broker: Broker, call: Call, request: m.DeleteAclsRequest) -> RootMessage:
     filters = [_filter(one) for one in request.filters]
     require_cluster(broker, call, Operation.ALTER)
     authorizer = _authorizer(broker)
@@ -105,15 +96,15 @@ def _delete(broker: Broker, call: Call, request: DeleteAclsRequest) -> RootMessa
         try:
             authorizer.delete(wanted)
         except KafkaError as error:
-            results.append(DeleteAclsFilterResult(error.code, error.message))
+            results.append(m.DeleteAclsFilterResult(error.code, error.message))
         else:
             deleted = [_deleted(acl) for acl in known if wanted.fits(acl)]
-            results.append(DeleteAclsFilterResult(error_message=None, matching_acls=deleted))
-    return DeleteAclsResponse(filter_results=results)
+            results.append(m.DeleteAclsFilterResult(error_message=None, matching_acls=deleted))
+    return m.DeleteAclsResponse(filter_results=results)
 
 
-def _deleted(acl: Acl) -> DeleteAclsMatchingAcl:
-    return DeleteAclsMatchingAcl(0, None, *acl)
+def _deleted(acl: Acl) -> m.DeleteAclsMatchingAcl:
+    return m.DeleteAclsMatchingAcl(0, None, *acl)
 
 
 def _authorizer(broker: Broker, where: str = ".") -> AclAuthorizer:
@@ -123,7 +114,7 @@ def _authorizer(broker: Broker, where: str = ".") -> AclAuthorizer:
     return authorizer
 
 
-def _filter(one: DescribeAclsRequest | DeleteAclsFilter) -> AclFilter:
+def _filter(one: m.DescribeAclsRequest | m.DeleteAclsFilter) -> AclFilter:
     _require_known(one.resource_type_filter, one.pattern_type_filter, one.operation, one.permission_type)
     return AclFilter(
         one.resource_type_filter,

@@ -8,12 +8,7 @@ from groupkeeper.broker.authorizer import Operation
 from groupkeeper.broker.broker import Broker
 from groupkeeper.broker.call import Call
 from groupkeeper.broker.coordination.runtime import OFFSETS_TOPIC
-from groupkeeper.protocol.errors import (
-    CoordinatorNotAvailable,
-    GroupAuthorizationFailed,
-    KafkaError,
-    TransactionalIdAuthorizationFailed,
-)
+from groupkeeper.protocol import errors
 from groupkeeper.protocol.messages.add_offsets_to_txn_request import AddOffsetsToTxnRequest
 from groupkeeper.protocol.messages.add_offsets_to_txn_response import AddOffsetsToTxnResponse
 from groupkeeper.protocol.primitives import RootMessage
@@ -26,15 +21,15 @@ async def handle(broker: Broker, call: Call) -> RootMessage:
     assert isinstance(request, AddOffsetsToTxnRequest)
     try:
         if not may_use(broker, call, request.transactional_id):
-            raise TransactionalIdAuthorizationFailed
+            raise errors.TransactionalIdAuthorizationFailed
         if not may(broker, call, Operation.READ, request.group_id):
-            raise GroupAuthorizationFailed
+            raise errors.GroupAuthorizationFailed
         if not broker.groups.ensure_topic():
-            raise CoordinatorNotAvailable
+            raise errors.CoordinatorNotAvailable
         partition = (OFFSETS_TOPIC, broker.groups.partition_of(request.group_id))
         broker.transactions.shard_for_request(request.transactional_id, call.node).add_partitions(
             request.transactional_id, request.producer_id, request.producer_epoch, (partition,)
         )
-    except KafkaError as error:
+    except errors.KafkaError as error:
         return AddOffsetsToTxnResponse(error_code=told_before(_FENCED_SINCE, call.api_version, error.code))
     return AddOffsetsToTxnResponse()

@@ -6,25 +6,9 @@ from groupkeeper.broker.apis._groups import may_topic
 from groupkeeper.broker.apis._transactions import may_use, told_before
 from groupkeeper.broker.authorizer import CLUSTER_NAME, Operation, ResourceType
 from groupkeeper.broker.network.long_requests import in_turns
-from groupkeeper.protocol.errors import (
-    NONE,
-    ClusterAuthorizationFailed,
-    KafkaError,
-    OperationNotAttempted,
-    TopicAuthorizationFailed,
-    TransactionalIdAuthorizationFailed,
-    UnknownTopicOrPartition,
-)
-from groupkeeper.protocol.messages.add_partitions_to_txn_request import (
-    AddPartitionsToTxnRequest,
-    AddPartitionsToTxnTransaction,
-)
-from groupkeeper.protocol.messages.add_partitions_to_txn_response import (
-    AddPartitionsToTxnPartitionResult,
-    AddPartitionsToTxnResponse,
-    AddPartitionsToTxnResult,
-    AddPartitionsToTxnTopicResult,
-)
+from groupkeeper.protocol import errors
+from groupkeeper.protocol import messages as m
+from groupkeeper.protocol.errors import NONE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -41,15 +25,15 @@ _BATCHES_SINCE = 4
 
 async def handle(broker: Broker, call: Call) -> RootMessage:
     request = call.message
-    assert isinstance(request, AddPartitionsToTxnRequest)
+    assert isinstance(request, m.AddPartitionsToTxnRequest)
     if call.api_version < _BATCHES_SINCE:
         codes = await _add(broker, call, _only_transaction(request), is_client=True)
-        return AddPartitionsToTxnResponse(results_by_topic_v3_and_below=await _topics(codes))
+        return m.AddPartitionsToTxnResponse(results_by_topic_v3_and_below=await _topics(codes))
     if not broker.authorizer.allows(call, Operation.CLUSTER_ACTION, ResourceType.CLUSTER, CLUSTER_NAME):
-        return AddPartitionsToTxnResponse(error_code=ClusterAuthorizationFailed.code)
-    return AddPartitionsToTxnResponse(
+        return m.AddPartitionsToTxnResponse(error_code=errors.ClusterAuthorizationFailed.code)
+    return m.AddPartitionsToTxnResponse(
         results_by_transaction=[
-            AddPartitionsToTxnResult(
+            m.AddPartitionsToTxnResult(
                 one.transactional_id, await _topics(await _add(broker, call, one, is_client=False))
             )
             for one in request.transactions
@@ -57,22 +41,22 @@ async def handle(broker: Broker, call: Call) -> RootMessage:
     )
 
 
-def refuse(call: Call, error: KafkaError) -> RootMessage:
+def refuse(call: Call, error: errors.KafkaError) -> RootMessage:
     request = call.message
-    assert isinstance(request, AddPartitionsToTxnRequest)
+    assert isinstance(request, m.AddPartitionsToTxnRequest)
     if call.api_version >= _BATCHES_SINCE:
-        return AddPartitionsToTxnResponse(error_code=error.code)
+        return m.AddPartitionsToTxnResponse(error_code=error.code)
     topics = [
-        AddPartitionsToTxnTopicResult(
-            topic.name, [AddPartitionsToTxnPartitionResult(index, error.code) for index in topic.partitions]
+        m.AddPartitionsToTxnTopicResult(
+            topic.name, [m.AddPartitionsToTxnPartitionResult(index, error.code) for index in topic.partitions]
         )
         for topic in request.v3_and_below_topics
     ]
-    return AddPartitionsToTxnResponse(results_by_topic_v3_and_below=topics)
+    return m.AddPartitionsToTxnResponse(results_by_topic_v3_and_below=topics)
 
 
-def _only_transaction(request: AddPartitionsToTxnRequest) -> AddPartitionsToTxnTransaction:
-    return AddPartitionsToTxnTransaction(
+def _only_transaction(request: m.AddPartitionsToTxnRequest) -> m.AddPartitionsToTxnTransaction:
+    return m.AddPartitionsToTxnTransaction(
         request.v3_and_below_transactional_id,
         request.v3_and_below_producer_id,
         request.v3_and_below_producer_epoch,
@@ -80,27 +64,27 @@ def _only_transaction(request: AddPartitionsToTxnRequest) -> AddPartitionsToTxnT
     )
 
 
-def _places(one: AddPartitionsToTxnTransaction) -> list[TopicPartition]:
+def _places(one: m.AddPartitionsToTxnTransaction) -> list[TopicPartition]:
     return [(topic.name, index) for topic in one.topics for index in topic.partitions]
 
 
-async def _add(broker: Broker, call: Call, one: AddPartitionsToTxnTransaction, *, is_client: bool) -> Codes:
+async def _add(broker: Broker, call: Call, one: m.AddPartitionsToTxnTransaction, *, is_client: bool) -> Codes:
     """The outcome by partition; all are added, or none."""
     places = _places(one)
     if is_client and not may_use(broker, call, one.transactional_id):
-        return dict.fromkeys(places, TransactionalIdAuthorizationFailed.code)
+        return dict.fromkeys(places, errors.TransactionalIdAuthorizationFailed.code)
     codes = {}
     async for place in in_turns(places):
         codes[place] = _check(broker, call, place, is_client=is_client)
     if any(codes.values()):
-        return {place: code or OperationNotAttempted.code for place, code in codes.items()}
+        return {place: code or errors.OperationNotAttempted.code for place, code in codes.items()}
     if one.verify_only:
         return {place: _verify(broker, call, one, place) for place in places}
     try:
         broker.transactions.shard_for_request(one.transactional_id, call.node).add_partitions(
             one.transactional_id, one.producer_id, one.producer_epoch, places
         )
-    except KafkaError as error:
+    except errors.KafkaError as error:
         return dict.fromkeys(places, told_before(_FENCED_SINCE, call.api_version, error.code))
     return dict.fromkeys(places, NONE)
 
@@ -108,25 +92,25 @@ async def _add(broker: Broker, call: Call, one: AddPartitionsToTxnTransaction, *
 def _check(broker: Broker, call: Call, place: TopicPartition, *, is_client: bool) -> int:
     topic, index = place
     if is_client and (broker.is_internal(topic) or not may_topic(broker, call, Operation.WRITE, topic)):
-        return TopicAuthorizationFailed.code
-    return NONE if broker.topics.partition(topic, index) is not None else UnknownTopicOrPartition.code
+        return errors.TopicAuthorizationFailed.code
+    return NONE if broker.topics.partition(topic, index) is not None else errors.UnknownTopicOrPartition.code
 
 
-def _verify(broker: Broker, call: Call, one: AddPartitionsToTxnTransaction, place: TopicPartition) -> int:
+def _verify(broker: Broker, call: Call, one: m.AddPartitionsToTxnTransaction, place: TopicPartition) -> int:
     try:
         shard = broker.transactions.shard_for_request(one.transactional_id, call.node)
         shard.verify_partition(one.transactional_id, one.producer_id, one.producer_epoch, place)
-    except KafkaError as error:
+    except errors.KafkaError as error:
         return error.code
     return NONE
 
 
-async def _topics(codes: Codes) -> list[AddPartitionsToTxnTopicResult]:
-    topics: list[AddPartitionsToTxnTopicResult] = []
-    by_name: dict[str, list[AddPartitionsToTxnPartitionResult]] = {}
+async def _topics(codes: Codes) -> list[m.AddPartitionsToTxnTopicResult]:
+    topics: list[m.AddPartitionsToTxnTopicResult] = []
+    by_name: dict[str, list[m.AddPartitionsToTxnPartitionResult]] = {}
     async for (name, index), code in in_turns(codes.items()):
         if name not in by_name:
             by_name[name] = []
-            topics.append(AddPartitionsToTxnTopicResult(name, by_name[name]))
-        by_name[name].append(AddPartitionsToTxnPartitionResult(index, code))
+            topics.append(m.AddPartitionsToTxnTopicResult(name, by_name[name]))
+        by_name[name].append(m.AddPartitionsToTxnPartitionResult(index, code))
     return topics

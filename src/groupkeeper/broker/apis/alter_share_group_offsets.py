@@ -6,12 +6,8 @@ from groupkeeper.broker.apis._share_groups import ask_without_hidden
 from groupkeeper.broker.authorizer import Operation
 from groupkeeper.broker.broker import Broker
 from groupkeeper.broker.call import Call
+from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.errors import TopicAuthorizationFailed
-from groupkeeper.protocol.messages.alter_share_group_offsets_request import AlterShareGroupOffsetsRequestTopic
-from groupkeeper.protocol.messages.alter_share_group_offsets_response import (
-    AlterShareGroupOffsetsResponsePartition,
-    AlterShareGroupOffsetsResponseTopic,
-)
 from groupkeeper.protocol.primitives import RootMessage
 
 
@@ -19,12 +15,12 @@ async def handle(broker: Broker, call: Call) -> RootMessage:
     return await ask_without_hidden(broker, call, Operation.READ, _hidden)
 
 
-def _hidden(topic: AlterShareGroupOffsetsRequestTopic) -> AlterShareGroupOffsetsResponseTopic:
+def _hidden(topic: m.AlterShareGroupOffsetsRequestTopic) -> m.AlterShareGroupOffsetsResponseTopic:
     error = TopicAuthorizationFailed()
-    return AlterShareGroupOffsetsResponseTopic(
+    return m.AlterShareGroupOffsetsResponseTopic(
         topic.topic_name,
         partitions=[
-            AlterShareGroupOffsetsResponsePartition(one.partition_index, error.code, error.message)
+            m.AlterShareGroupOffsetsResponsePartition(one.partition_index, error.code, error.message)
             for one in topic.partitions
         ],
     )

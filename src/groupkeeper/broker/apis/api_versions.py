@@ -6,14 +6,8 @@ from groupkeeper.broker.api_table import TABLE, Api
 from groupkeeper.broker.broker import Broker
 from groupkeeper.broker.call import Call
 from groupkeeper.broker.features import finalized_features, supported_features
+from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.errors import InvalidRequest, RebootstrapRequired
-from groupkeeper.protocol.messages.api_versions_request import ApiVersionsRequest
-from groupkeeper.protocol.messages.api_versions_response import (
-    ApiVersion,
-    ApiVersionsResponse,
-    FinalizedFeatureKey,
-    SupportedFeatureKey,
-)
 from groupkeeper.protocol.primitives import RootMessage
 
 _PRODUCE = 0
@@ -23,31 +17,31 @@ _NAME_CHARACTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWX
 
 async def handle(broker: Broker, call: Call) -> RootMessage:
     request = call.message
-    assert isinstance(request, ApiVersionsRequest)
+    assert isinstance(request, m.ApiVersionsRequest)
     if call.api_version >= _CLIENT_NAME_SINCE and not (
         _is_valid(request.client_software_name) and _is_valid(request.client_software_version)
     ):
-        return ApiVersionsResponse(error_code=InvalidRequest.code)
+        return m.ApiVersionsResponse(error_code=InvalidRequest.code)
     if _wants_another_broker(broker, call, request):
-        return ApiVersionsResponse(error_code=RebootstrapRequired.code)
-    keys = [ApiVersion(api.key, _advertised_lowest(api), api.highest_of(broker.config)) for api in TABLE.values()]
+        return m.ApiVersionsResponse(error_code=RebootstrapRequired.code)
+    keys = [m.ApiVersion(api.key, _advertised_lowest(api), api.highest_of(broker.config)) for api in TABLE.values()]
     if call.api_version < _CLIENT_NAME_SINCE:
-        return ApiVersionsResponse(api_keys=keys)
+        return m.ApiVersionsResponse(api_keys=keys)
     finalized = finalized_features(broker.config)
-    return ApiVersionsResponse(
+    return m.ApiVersionsResponse(
         api_keys=keys,
         supported_features=[
-            SupportedFeatureKey(name, lowest, highest)
+            m.SupportedFeatureKey(name, lowest, highest)
             for name, lowest, highest in supported_features(broker.config)
             # Before version 4 clients take a lowest level of 0 for a mistake.
             if lowest > 0 or call.api_version > _CLIENT_NAME_SINCE
         ],
         finalized_features_epoch=broker.features.epoch,
-        finalized_features=[FinalizedFeatureKey(name, level, level) for name, level in finalized.items()],
+        finalized_features=[m.FinalizedFeatureKey(name, level, level) for name, level in finalized.items()],
     )
 
 
-def _wants_another_broker(broker: Broker, call: Call, request: ApiVersionsRequest) -> bool:
+def _wants_another_broker(broker: Broker, call: Call, request: m.ApiVersionsRequest) -> bool:
     """Whether the client means another cluster, or another node of this one: then its metadata are outdated."""
     if request.cluster_id is None:
         return False

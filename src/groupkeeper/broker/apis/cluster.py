@@ -11,6 +11,7 @@ from groupkeeper.broker.broker import Broker
 from groupkeeper.broker.call import Call
 from groupkeeper.broker.log.partition_log import PartitionLog
 from groupkeeper.broker.log.topics import METADATA_TOPIC
+from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.errors import (
     BrokerIdNotRegistered,
     ElectionNotNeeded,
@@ -22,37 +23,8 @@ from groupkeeper.protocol.errors import (
     UnknownTopicOrPartition,
     code_of,
 )
-from groupkeeper.protocol.messages.alter_partition_reassignments_request import (
-    AlterPartitionReassignmentsRequest,
-    ReassignablePartition,
-)
-from groupkeeper.protocol.messages.alter_partition_reassignments_response import (
-    AlterPartitionReassignmentsResponse,
-    ReassignablePartitionResponse,
-    ReassignableTopicResponse,
-)
-from groupkeeper.protocol.messages.alter_replica_log_dirs_request import AlterReplicaLogDirsRequest
-from groupkeeper.protocol.messages.alter_replica_log_dirs_response import (
-    AlterReplicaLogDirPartitionResult,
-    AlterReplicaLogDirsResponse,
-    AlterReplicaLogDirTopicResult,
-)
-from groupkeeper.protocol.messages.describe_quorum_request import DescribeQuorumRequest
-from groupkeeper.protocol.messages.describe_quorum_response import (
-    DescribeQuorumResponse,
-    Listener,
-    Node,
-    PartitionData,
-    ReplicaState,
-    TopicData,
-)
-from groupkeeper.protocol.messages.elect_leaders_request import ElectLeadersRequest
-from groupkeeper.protocol.messages.elect_leaders_response import (
-    ElectLeadersResponse,
-    PartitionResult,
-    ReplicaElectionResult,
-)
-from groupkeeper.protocol.messages.unregister_broker_request import UnregisterBrokerRequest
+from groupkeeper.protocol.messages.describe_quorum_response import Listener, PartitionData, ReplicaState, TopicData
+from groupkeeper.protocol.messages.elect_leaders_response import PartitionResult
 from groupkeeper.protocol.primitives import RootMessage
 
 _UNCLEAN = 1
@@ -61,18 +33,18 @@ _NODES_SINCE = 2
 
 
 async def handle(broker: Broker, call: Call) -> RootMessage:
-    reads = isinstance(call.message, DescribeQuorumRequest)
+    reads = isinstance(call.message, m.DescribeQuorumRequest)
     require_cluster(broker, call, Operation.DESCRIBE if reads else Operation.ALTER)
     match call.message:
-        case ElectLeadersRequest() as request:
+        case m.ElectLeadersRequest() as request:
             return await _elect(broker, request)
-        case AlterPartitionReassignmentsRequest() as reassignments:
+        case m.AlterPartitionReassignmentsRequest() as reassignments:
             return await _reassign(broker, reassignments)
-        case AlterReplicaLogDirsRequest() as moves:
+        case m.AlterReplicaLogDirsRequest() as moves:
             return _move(broker, moves)
-        case DescribeQuorumRequest() as quorum:
+        case m.DescribeQuorumRequest() as quorum:
             return _describe_quorum(broker, call, quorum)
-        case UnregisterBrokerRequest(broker_id=broker_id):
+        case m.UnregisterBrokerRequest(broker_id=broker_id):
             # Kafka unregisters a broker that runs, and that registers again at once.
             if broker_id in broker.topics.placements.running:
                 raise UnknownTopicOrPartition
@@ -84,42 +56,42 @@ def refuse(call: Call, error: KafkaError) -> RootMessage:
     from groupkeeper.broker.apis import not_offered
 
     match call.message:
-        case AlterReplicaLogDirsRequest(dirs=dirs):
+        case m.AlterReplicaLogDirsRequest(dirs=dirs):
             results = [
-                AlterReplicaLogDirTopicResult(
-                    topic.name, [AlterReplicaLogDirPartitionResult(index, error.code) for index in topic.partitions]
+                m.AlterReplicaLogDirTopicResult(
+                    topic.name, [m.AlterReplicaLogDirPartitionResult(index, error.code) for index in topic.partitions]
                 )
                 for one in dirs
                 for topic in one.topics
             ]
-            return AlterReplicaLogDirsResponse(results=results)
-        case ElectLeadersRequest(topic_partitions=wanted):
+            return m.AlterReplicaLogDirsResponse(results=results)
+        case m.ElectLeadersRequest(topic_partitions=wanted):
             elections = [
-                ReplicaElectionResult(
+                m.ReplicaElectionResult(
                     topic.topic, [PartitionResult(index, error.code, error.message) for index in topic.partitions]
                 )
                 for topic in wanted or ()
             ]
             code = error.code if call.api_version else 0
-            return ElectLeadersResponse(error_code=code, replica_election_results=elections)
-        case AlterPartitionReassignmentsRequest(topics=topics):
+            return m.ElectLeadersResponse(error_code=code, replica_election_results=elections)
+        case m.AlterPartitionReassignmentsRequest(topics=topics):
             responses = [
-                ReassignableTopicResponse(
+                m.ReassignableTopicResponse(
                     topic.name,
                     [
-                        ReassignablePartitionResponse(one.partition_index, error.code, error.message)
+                        m.ReassignablePartitionResponse(one.partition_index, error.code, error.message)
                         for one in topic.partitions
                     ],
                 )
                 for topic in topics
             ]
-            return AlterPartitionReassignmentsResponse(
+            return m.AlterPartitionReassignmentsResponse(
                 error_code=error.code, error_message=error.message, responses=responses
             )
     return not_offered.refuse(call, error)
 
 
-async def _elect(broker: Broker, request: ElectLeadersRequest) -> ElectLeadersResponse:
+async def _elect(broker: Broker, request: m.ElectLeadersRequest) -> m.ElectLeadersResponse:
     wanted: list[tuple[str, Sequence[int]]] = [
         (topic.topic, topic.partitions) for topic in request.topic_partitions or ()
     ]
@@ -145,11 +117,13 @@ async def _elect(broker: Broker, request: ElectLeadersRequest) -> ElectLeadersRe
             # Without names, those that need no election are left out.
             if request.topic_partitions is not None or not isinstance(error, ElectionNotNeeded):
                 parts.append(PartitionResult(index, code_of(error), None if error is None else error.message))
-        results.append(ReplicaElectionResult(name, parts))
-    return ElectLeadersResponse(replica_election_results=results)
+        results.append(m.ReplicaElectionResult(name, parts))
+    return m.ElectLeadersResponse(replica_election_results=results)
 
 
-async def _reassign(broker: Broker, request: AlterPartitionReassignmentsRequest) -> AlterPartitionReassignmentsResponse:
+async def _reassign(
+    broker: Broker, request: m.AlterPartitionReassignmentsRequest
+) -> m.AlterPartitionReassignmentsResponse:
     responses = []
     targets = {}
     may_resize = request.allow_replication_factor_change
@@ -163,15 +137,15 @@ async def _reassign(broker: Broker, request: AlterPartitionReassignmentsRequest)
             except KafkaError as refusal:
                 error = refusal
             message = None if error is None or error.message == error.text else error.message
-            parts.append(ReassignablePartitionResponse(part.partition_index, code_of(error), message))
-        responses.append(ReassignableTopicResponse(topic.name, parts))
+            parts.append(m.ReassignablePartitionResponse(part.partition_index, code_of(error), message))
+        responses.append(m.ReassignableTopicResponse(topic.name, parts))
     await broker.reassign(targets)
-    return AlterPartitionReassignmentsResponse(
+    return m.AlterPartitionReassignmentsResponse(
         allow_replication_factor_change=request.allow_replication_factor_change, error_message=None, responses=responses
     )
 
 
-def _log_to_move(broker: Broker, name: str, part: ReassignablePartition, *, may_resize: bool) -> PartitionLog:
+def _log_to_move(broker: Broker, name: str, part: m.ReassignablePartition, *, may_resize: bool) -> PartitionLog:
     """The log of a partition that may have these replicas. Raises `KafkaError`."""
     topic = broker.topics.get(name)
     if topic is None:
@@ -196,7 +170,7 @@ def _log_to_move(broker: Broker, name: str, part: ReassignablePartition, *, may_
     return log
 
 
-def _move(broker: Broker, request: AlterReplicaLogDirsRequest) -> AlterReplicaLogDirsResponse:
+def _move(broker: Broker, request: m.AlterReplicaLogDirsRequest) -> m.AlterReplicaLogDirsResponse:
     results = []
     for directory in request.dirs:
         for wanted in directory.topics:
@@ -208,12 +182,12 @@ def _move(broker: Broker, request: AlterReplicaLogDirsRequest) -> AlterReplicaLo
                     error = LogDirNotFound()
                 elif topic is None or topic.partition(index) is None:
                     error = UnknownTopicOrPartition()
-                parts.append(AlterReplicaLogDirPartitionResult(index, code_of(error)))
-            results.append(AlterReplicaLogDirTopicResult(wanted.name, parts))
-    return AlterReplicaLogDirsResponse(results=results)
+                parts.append(m.AlterReplicaLogDirPartitionResult(index, code_of(error)))
+            results.append(m.AlterReplicaLogDirTopicResult(wanted.name, parts))
+    return m.AlterReplicaLogDirsResponse(results=results)
 
 
-def _describe_quorum(broker: Broker, call: Call, request: DescribeQuorumRequest) -> DescribeQuorumResponse:
+def _describe_quorum(broker: Broker, call: Call, request: m.DescribeQuorumRequest) -> m.DescribeQuorumResponse:
     requested = [(topic.topic_name, [part.partition_index for part in topic.partitions]) for topic in request.topics]
     if requested != [(METADATA_TOPIC, [0])]:
         error = UnknownTopicOrPartition
@@ -221,12 +195,12 @@ def _describe_quorum(broker: Broker, call: Call, request: DescribeQuorumRequest)
             TopicData(name, [PartitionData(index, error.code, error.text) for index in indexes])
             for name, indexes in requested
         ]
-        return DescribeQuorumResponse(topics=topics)
+        return m.DescribeQuorumResponse(topics=topics)
     now_ms = call.received_ms
     voters = [ReplicaState(one, last_fetch_timestamp=now_ms, last_caught_up_timestamp=now_ms) for one in broker.fronts]
     part = PartitionData(0, leader_id=broker.controller_id, leader_epoch=1, current_voters=voters)
     endpoints = broker.endpoints(call.listener)
-    nodes = [Node(one.node_id, [Listener(call.listener, one.host, one.port)]) for one in endpoints]
-    return DescribeQuorumResponse(
+    nodes = [m.Node(one.node_id, [Listener(call.listener, one.host, one.port)]) for one in endpoints]
+    return m.DescribeQuorumResponse(
         topics=[TopicData(METADATA_TOPIC, [part])], nodes=nodes if call.api_version >= _NODES_SINCE else ()
     )

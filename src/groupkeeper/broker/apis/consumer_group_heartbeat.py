@@ -9,12 +9,7 @@ from groupkeeper.broker.broker import Broker
 from groupkeeper.broker.call import Call
 from groupkeeper.broker.network.long_requests import in_turns
 from groupkeeper.coordinator.refusals import refuse as refuse_request
-from groupkeeper.protocol.errors import (
-    GroupAuthorizationFailed,
-    KafkaError,
-    TopicAuthorizationFailed,
-    UnsupportedVersion,
-)
+from groupkeeper.protocol import errors
 from groupkeeper.protocol.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
 from groupkeeper.protocol.messages.consumer_group_heartbeat_response import ConsumerGroupHeartbeatResponse
 from groupkeeper.protocol.primitives import RootMessage
@@ -32,13 +27,13 @@ async def handle(broker: Broker, call: Call) -> RootMessage:
     return response
 
 
-async def _trouble_of(broker: Broker, call: Call, request: ConsumerGroupHeartbeatRequest) -> KafkaError | None:
+async def _trouble_of(broker: Broker, call: Call, request: ConsumerGroupHeartbeatRequest) -> errors.KafkaError | None:
     """What refuses the request before its group is looked at, or None."""
     if not is_consumer_protocol_on(broker.config):
-        return UnsupportedVersion()
+        return errors.UnsupportedVersion()
     if not may(broker, call, Operation.READ, request.group_id):
-        return GroupAuthorizationFailed()
+        return errors.GroupAuthorizationFailed()
     async for name in in_turns(request.subscribed_topic_names or ()):
         if not may_topic(broker, call, Operation.DESCRIBE, name):
-            return TopicAuthorizationFailed()
+            return errors.TopicAuthorizationFailed()
     return None

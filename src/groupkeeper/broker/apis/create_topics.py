@@ -19,23 +19,8 @@ from groupkeeper.broker.settings.described import source_of
 from groupkeeper.broker.settings.table import InvalidSetting
 from groupkeeper.broker.settings.topic import TopicConfig
 from groupkeeper.broker.storage.directory import random_uuid
-from groupkeeper.protocol.errors import (
-    InvalidConfig,
-    InvalidPartitions,
-    InvalidReplicaAssignment,
-    InvalidReplicationFactor,
-    InvalidRequest,
-    KafkaError,
-    PolicyViolation,
-    ThrottlingQuotaExceeded,
-    TopicAuthorizationFailed,
-)
-from groupkeeper.protocol.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
-from groupkeeper.protocol.messages.create_topics_response import (
-    CreatableTopicConfigs,
-    CreatableTopicResult,
-    CreateTopicsResponse,
-)
+from groupkeeper.protocol import errors
+from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.primitives import RootMessage
 
 _STRICT_SINCE = 6
@@ -46,7 +31,7 @@ TOO_LARGE = "Unable to perform excessively large batch operation."
 
 async def handle(broker: Broker, call: Call) -> RootMessage:
     request = call.message
-    assert isinstance(request, CreateTopicsRequest)
+    assert isinstance(request, m.CreateTopicsRequest)
     occurrences = Counter(topic.name for topic in request.topics)
     _require_moderate([topic for topic in request.topics if occurrences[topic.name] == 1], broker.config.num_partitions)
     mutations = broker.quotas.mutations(call, strict_since=_STRICT_SINCE)
@@ -58,46 +43,46 @@ async def handle(broker: Broker, call: Call) -> RootMessage:
                     require_topic(broker, call, Operation.CREATE, topic.name)
                 results.append(create_topic(broker, call, topic, mutations, request.validate_only))
                 await asyncio.sleep(0)
-            except KafkaError as error:
+            except errors.KafkaError as error:
                 results.append(_refused(topic.name, error))
     twice = [name for name, count in occurrences.items() if count > 1]
-    results += [_refused(name, InvalidRequest("Duplicate topic name.")) for name in twice]
-    return CreateTopicsResponse(mutations.throttle_ms, results)
+    results += [_refused(name, errors.InvalidRequest("Duplicate topic name.")) for name in twice]
+    return m.CreateTopicsResponse(mutations.throttle_ms, results)
 
 
-def _require_moderate(topics: Sequence[CreatableTopic], default_count: int) -> None:
+def _require_moderate(topics: Sequence[m.CreatableTopic], default_count: int) -> None:
     """Raises `PolicyViolation` for a request that Apache Kafka's controller refuses, too."""
     counts = [
         len(topic.assignments) or (default_count if topic.num_partitions == -1 else topic.num_partitions)
         for topic in topics
     ]
     if sum(counts) > MAX_PARTITIONS:
-        raise PolicyViolation("Excessively large number of partitions per request.")
+        raise errors.PolicyViolation("Excessively large number of partitions per request.")
     # A record for each partition, topic and setting.
     if sum(counts) + sum(1 + len(topic.configs) for topic in topics) > MAX_PARTITIONS:
-        raise PolicyViolation(TOO_LARGE)
+        raise errors.PolicyViolation(TOO_LARGE)
 
 
-def refuse(call: Call, error: KafkaError) -> RootMessage:
+def refuse(call: Call, error: errors.KafkaError) -> RootMessage:
     request = call.message
-    assert isinstance(request, CreateTopicsRequest)
-    return CreateTopicsResponse(topics=[_refused(topic.name, error) for topic in request.topics])
+    assert isinstance(request, m.CreateTopicsRequest)
+    return m.CreateTopicsResponse(topics=[_refused(topic.name, error) for topic in request.topics])
 
 
-def _refused(name: str, error: KafkaError) -> CreatableTopicResult:
-    message = None if isinstance(error, ThrottlingQuotaExceeded) else error.message
-    return CreatableTopicResult(name, error_code=error.code, error_message=message)
+def _refused(name: str, error: errors.KafkaError) -> m.CreatableTopicResult:
+    message = None if isinstance(error, errors.ThrottlingQuotaExceeded) else error.message
+    return m.CreatableTopicResult(name, error_code=error.code, error_message=message)
 
 
 def create_topic(
-    broker: Broker, call: Call, topic: CreatableTopic, mutations: Mutations, validate_only: bool
-) -> CreatableTopicResult:
+    broker: Broker, call: Call, topic: m.CreatableTopic, mutations: Mutations, validate_only: bool
+) -> m.CreatableTopicResult:
     broker.topics.check_new(topic.name)
     overrides = _overrides(topic)
     try:
         config = broker.topics.config_of(overrides)
     except InvalidSetting as error:
-        raise InvalidConfig(str(error)) from None
+        raise errors.InvalidConfig(str(error)) from None
     num_partitions, replicas = _placed(broker, topic)
     mutations.count(num_partitions)
     topic_id = random_uuid()
@@ -106,9 +91,9 @@ def create_topic(
         created = broker.topics.create(topic.name, num_partitions, overrides, replicas)
         topic_id, factor = created.topic_id, len(created.partitions[0].placement.replicas)
     if not may_topic(broker, call, Operation.DESCRIBE_CONFIGS, topic.name):
-        code = TopicAuthorizationFailed.code
-        return CreatableTopicResult(topic.name, topic_id, 0, None, topic_config_error_code=code)
-    return CreatableTopicResult(
+        code = errors.TopicAuthorizationFailed.code
+        return m.CreatableTopicResult(topic.name, topic_id, 0, None, topic_config_error_code=code)
+    return m.CreatableTopicResult(
         topic.name,
         topic_id,
         error_message=None,
@@ -118,16 +103,16 @@ def create_topic(
     )
 
 
-def _overrides(topic: CreatableTopic) -> dict[str, str]:
+def _overrides(topic: m.CreatableTopic) -> dict[str, str]:
     overrides = {}
     for config in topic.configs:
         if config.value is None:
-            raise InvalidConfig(f"Null value not supported for topic configs: {config.name}")
+            raise errors.InvalidConfig(f"Null value not supported for topic configs: {config.name}")
         overrides[config.name] = config.value
     return overrides
 
 
-def _placed(broker: Broker, topic: CreatableTopic) -> tuple[int, Replicas]:
+def _placed(broker: Broker, topic: m.CreatableTopic) -> tuple[int, Replicas]:
     """How many partitions it gets, and their replicas."""
     if topic.assignments:
         replicas = _assigned(broker, topic)
@@ -140,29 +125,33 @@ def _placed(broker: Broker, topic: CreatableTopic) -> tuple[int, Replicas]:
     if topic.num_partitions == -1:
         return broker.config.num_partitions, min(factor, count)
     if topic.num_partitions <= 0:
-        raise InvalidPartitions("Number of partitions was set to an invalid non-positive value.")
+        raise errors.InvalidPartitions("Number of partitions was set to an invalid non-positive value.")
     return topic.num_partitions, min(factor, count)
 
 
 def _check_replication_factor(factor: int, count: int) -> None:
     if factor <= 0:
-        raise InvalidReplicationFactor("Replication factor must be larger than 0, or -1 to use the default value.")
+        raise errors.InvalidReplicationFactor(
+            "Replication factor must be larger than 0, or -1 to use the default value."
+        )
     if factor > count:
-        raise InvalidReplicationFactor(
+        raise errors.InvalidReplicationFactor(
             f"Unable to replicate the partition {factor} time(s): The target replication factor of {factor} "
             f"cannot be reached because only {count} broker(s) are registered "
             "or some brokers have all their log directories cordoned."
         )
 
 
-def _assigned(broker: Broker, topic: CreatableTopic) -> list[Sequence[int]]:
+def _assigned(broker: Broker, topic: m.CreatableTopic) -> list[Sequence[int]]:
     """The replicas of each partition."""
     if topic.replication_factor != -1:
-        raise InvalidRequest("A manual partition assignment was specified, but replication factor was not set to -1.")
+        raise errors.InvalidRequest(
+            "A manual partition assignment was specified, but replication factor was not set to -1."
+        )
     if topic.num_partitions != -1:
-        raise InvalidRequest("A manual partition assignment was specified, but numPartitions was not set to -1.")
+        raise errors.InvalidRequest("A manual partition assignment was specified, but numPartitions was not set to -1.")
     if {assignment.partition_index for assignment in topic.assignments} != set(range(len(topic.assignments))):
-        raise InvalidReplicaAssignment("partitions should be a consecutive 0-based integer sequence")
+        raise errors.InvalidReplicaAssignment("partitions should be a consecutive 0-based integer sequence")
     ordered = sorted(topic.assignments, key=lambda assignment: assignment.partition_index)
     replicas = [assignment.broker_ids for assignment in ordered]
     check_assignments(broker.topics.placements, replicas)
@@ -179,12 +168,12 @@ def check_assignments(
         check_assignment(placements, broker_ids)
         factor = factor or len(broker_ids)
         if len(broker_ids) != factor:
-            raise InvalidReplicaAssignment(
+            raise errors.InvalidReplicaAssignment(
                 f"The manual partition assignment includes a partition with {len(broker_ids)} replica(s), but this is "
                 f"not consistent with previous partitions, which have {factor} replica(s)."
             )
         if not placements.running.intersection(broker_ids):
-            raise InvalidReplicaAssignment(
+            raise errors.InvalidReplicaAssignment(
                 f"All brokers specified in the manual partition assignment for partition {index} are fenced or in "
                 "controlled shutdown."
             )
@@ -193,21 +182,21 @@ def check_assignments(
 def check_assignment(placements: Placements, broker_ids: Sequence[int]) -> None:
     """Raises `InvalidReplicaAssignment` unless the replicas of a partition are different nodes."""
     if not broker_ids:
-        raise InvalidReplicaAssignment("The manual partition assignment includes an empty replica list.")
+        raise errors.InvalidReplicaAssignment("The manual partition assignment includes an empty replica list.")
     for before, broker_id in pairwise([None, *sorted(broker_ids)]):
         if broker_id not in placements.nodes:
-            raise InvalidReplicaAssignment(
+            raise errors.InvalidReplicaAssignment(
                 f"The manual partition assignment includes broker {broker_id}, but no such broker is registered."
             )
         if broker_id == before:
-            raise InvalidReplicaAssignment(
+            raise errors.InvalidReplicaAssignment(
                 f"The manual partition assignment includes the broker {broker_id} more than once."
             )
 
 
-def _configs(config: TopicConfig, broker: Broker) -> list[CreatableTopicConfigs]:
+def _configs(config: TopicConfig, broker: Broker) -> list[m.CreatableTopicConfigs]:
     return [
-        CreatableTopicConfigs(
+        m.CreatableTopicConfigs(
             setting.name,
             setting.format(getattr(config, setting.attribute)),
             False,

@@ -4,24 +4,8 @@ from __future__ import annotations
 
 from groupkeeper.broker.authorizer import Operation, ResourceType
 from groupkeeper.broker.security.identity import ANONYMOUS
-from groupkeeper.protocol.errors import (
-    DelegationTokenAuthorizationFailed,
-    DelegationTokenRequestNotAllowed,
-    InvalidPrincipalType,
-    KafkaError,
-)
-from groupkeeper.protocol.messages.create_delegation_token_request import CreateDelegationTokenRequest
-from groupkeeper.protocol.messages.create_delegation_token_response import CreateDelegationTokenResponse
-from groupkeeper.protocol.messages.describe_delegation_token_request import DescribeDelegationTokenRequest
-from groupkeeper.protocol.messages.describe_delegation_token_response import (
-    DescribedDelegationToken,
-    DescribedDelegationTokenRenewer,
-    DescribeDelegationTokenResponse,
-)
-from groupkeeper.protocol.messages.expire_delegation_token_request import ExpireDelegationTokenRequest
-from groupkeeper.protocol.messages.expire_delegation_token_response import ExpireDelegationTokenResponse
-from groupkeeper.protocol.messages.renew_delegation_token_request import RenewDelegationTokenRequest
-from groupkeeper.protocol.messages.renew_delegation_token_response import RenewDelegationTokenResponse
+from groupkeeper.protocol import errors
+from groupkeeper.protocol import messages as m
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -36,36 +20,40 @@ _WITH_REQUESTER = 3
 
 async def handle(broker: Broker, call: Call) -> RootMessage:
     if not _may_ask(call):
-        raise DelegationTokenRequestNotAllowed
+        raise errors.DelegationTokenRequestNotAllowed
     tokens = broker.security.tokens
     match call.message:
-        case CreateDelegationTokenRequest() as request:
+        case m.CreateDelegationTokenRequest() as request:
             return _create(broker, call, request)
-        case RenewDelegationTokenRequest(hmac=secret, renew_period_ms=period_ms):
-            return RenewDelegationTokenResponse(0, tokens.renew(secret, call.principal, period_ms))
-        case ExpireDelegationTokenRequest(hmac=secret, expiry_time_period_ms=period_ms):
-            return ExpireDelegationTokenResponse(0, tokens.expire(secret, call.principal, period_ms))
-        case DescribeDelegationTokenRequest() as request:
+        case m.RenewDelegationTokenRequest(hmac=secret, renew_period_ms=period_ms):
+            return m.RenewDelegationTokenResponse(0, tokens.renew(secret, call.principal, period_ms))
+        case m.ExpireDelegationTokenRequest(hmac=secret, expiry_time_period_ms=period_ms):
+            return m.ExpireDelegationTokenResponse(0, tokens.expire(secret, call.principal, period_ms))
+        case m.DescribeDelegationTokenRequest() as request:
             return _describe(broker, call, request)
     raise AssertionError(call.message)
 
 
-def refuse(call: Call, error: KafkaError) -> RootMessage:
+def refuse(call: Call, error: errors.KafkaError) -> RootMessage:
     # Kafka's broker, which refuses before its controller does, has no time then; its controller has 0.
     when = _NO_TIME if isinstance(error, _OF_THE_BROKER) else 0
     match call.message:
-        case CreateDelegationTokenRequest() as request:
-            return CreateDelegationTokenResponse(
+        case m.CreateDelegationTokenRequest() as request:
+            return m.CreateDelegationTokenResponse(
                 error.code, *_parts(_owner(call, request)), *_requester(call, call.principal), when, when, when
             )
-        case RenewDelegationTokenRequest():
-            return RenewDelegationTokenResponse(error.code, when)
-        case ExpireDelegationTokenRequest():
-            return ExpireDelegationTokenResponse(error.code, when)
-    return DescribeDelegationTokenResponse(error.code)
+        case m.RenewDelegationTokenRequest():
+            return m.RenewDelegationTokenResponse(error.code, when)
+        case m.ExpireDelegationTokenRequest():
+            return m.ExpireDelegationTokenResponse(error.code, when)
+    return m.DescribeDelegationTokenResponse(error.code)
 
 
-_OF_THE_BROKER = (DelegationTokenRequestNotAllowed, DelegationTokenAuthorizationFailed, InvalidPrincipalType)
+_OF_THE_BROKER = (
+    errors.DelegationTokenRequestNotAllowed,
+    errors.DelegationTokenAuthorizationFailed,
+    errors.InvalidPrincipalType,
+)
 
 
 def _may_ask(call: Call) -> bool:
@@ -75,22 +63,22 @@ def _may_ask(call: Call) -> bool:
     return call.security_protocol != "SSL" or call.principal != ANONYMOUS
 
 
-def _owner(call: Call, request: CreateDelegationTokenRequest) -> str:
+def _owner(call: Call, request: m.CreateDelegationTokenRequest) -> str:
     name = request.owner_principal_name
     return f"{request.owner_principal_type}:{name}" if name else call.principal
 
 
-def _create(broker: Broker, call: Call, request: CreateDelegationTokenRequest) -> CreateDelegationTokenResponse:
+def _create(broker: Broker, call: Call, request: m.CreateDelegationTokenRequest) -> m.CreateDelegationTokenResponse:
     owner = _owner(call, request)
     may = owner == call.principal or broker.authorizer.allows(call, Operation.CREATE_TOKENS, ResourceType.USER, owner)
     if not may:
-        raise DelegationTokenAuthorizationFailed
+        raise errors.DelegationTokenAuthorizationFailed
     if any(one.principal_type != "User" for one in request.renewers):
-        raise InvalidPrincipalType
+        raise errors.InvalidPrincipalType
     renewers = [f"{one.principal_type}:{one.principal_name}" for one in request.renewers]
     tokens = broker.security.tokens
     token = tokens.create(owner, call.principal, renewers, request.max_lifetime_ms)
-    return CreateDelegationTokenResponse(
+    return m.CreateDelegationTokenResponse(
         0,
         *_parts(owner),
         *_requester(call, call.principal),
@@ -102,7 +90,9 @@ def _create(broker: Broker, call: Call, request: CreateDelegationTokenRequest) -
     )
 
 
-def _describe(broker: Broker, call: Call, request: DescribeDelegationTokenRequest) -> DescribeDelegationTokenResponse:
+def _describe(
+    broker: Broker, call: Call, request: m.DescribeDelegationTokenRequest
+) -> m.DescribeDelegationTokenResponse:
     tokens = broker.security.tokens
     known = tokens.all()
     owners = request.owners
@@ -110,7 +100,7 @@ def _describe(broker: Broker, call: Call, request: DescribeDelegationTokenReques
         wanted = [f"{one.principal_type}:{one.principal_name}" for one in owners]
         known = [token for token in known if any(map(token.is_seen_by, wanted))]
     seen = [token for token in known if _may_see(broker, call, token)]
-    return DescribeDelegationTokenResponse(tokens=[_described(call, tokens, token) for token in seen])
+    return m.DescribeDelegationTokenResponse(tokens=[_described(call, tokens, token) for token in seen])
 
 
 def _may_see(broker: Broker, call: Call, token: Token) -> bool:
@@ -122,8 +112,8 @@ def _may_see(broker: Broker, call: Call, token: Token) -> bool:
     )
 
 
-def _described(call: Call, tokens: DelegationTokens, token: Token) -> DescribedDelegationToken:
-    return DescribedDelegationToken(
+def _described(call: Call, tokens: DelegationTokens, token: Token) -> m.DescribedDelegationToken:
+    return m.DescribedDelegationToken(
         *_parts(token.owner),
         *_requester(call, token.requester),
         token.issued_ms,
@@ -131,7 +121,7 @@ def _described(call: Call, tokens: DelegationTokens, token: Token) -> DescribedD
         token.max_ms,
         token.token_id,
         tokens.secret_of(token),
-        [DescribedDelegationTokenRenewer(*_parts(one)) for one in token.renewers],
+        [m.DescribedDelegationTokenRenewer(*_parts(one)) for one in token.renewers],
     )
 
 

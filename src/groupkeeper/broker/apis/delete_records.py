@@ -7,19 +7,8 @@ from groupkeeper.broker.authorizer import Operation
 from groupkeeper.broker.broker import Broker
 from groupkeeper.broker.call import Call
 from groupkeeper.broker.log.topics import Topic
-from groupkeeper.protocol.errors import (
-    InvalidTopicException,
-    KafkaError,
-    OffsetOutOfRange,
-    PolicyViolation,
-    UnknownTopicOrPartition,
-)
-from groupkeeper.protocol.messages.delete_records_request import DeleteRecordsRequest
-from groupkeeper.protocol.messages.delete_records_response import (
-    DeleteRecordsPartitionResult,
-    DeleteRecordsResponse,
-    DeleteRecordsTopicResult,
-)
+from groupkeeper.protocol import errors
+from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.primitives import RootMessage
 
 _TO_HIGH_WATERMARK = -1
@@ -27,7 +16,7 @@ _TO_HIGH_WATERMARK = -1
 
 async def handle(broker: Broker, call: Call) -> RootMessage:
     request = call.message
-    assert isinstance(request, DeleteRecordsRequest)
+    assert isinstance(request, m.DeleteRecordsRequest)
     topics = []
     for wanted in request.topics:
         topic = broker.topics.get(wanted.name)
@@ -36,22 +25,22 @@ async def handle(broker: Broker, call: Call) -> RootMessage:
             try:
                 require_topic(broker, call, Operation.DELETE, wanted.name)
                 low = _advance(topic, part.partition_index, part.offset, call.node)
-                parts.append(DeleteRecordsPartitionResult(part.partition_index, low))
-            except KafkaError as error:
-                parts.append(DeleteRecordsPartitionResult(part.partition_index, -1, error.code))
-        topics.append(DeleteRecordsTopicResult(wanted.name, parts))
+                parts.append(m.DeleteRecordsPartitionResult(part.partition_index, low))
+            except errors.KafkaError as error:
+                parts.append(m.DeleteRecordsPartitionResult(part.partition_index, -1, error.code))
+        topics.append(m.DeleteRecordsTopicResult(wanted.name, parts))
     await broker.topics.write_start_offsets()
-    return DeleteRecordsResponse(topics=topics)
+    return m.DeleteRecordsResponse(topics=topics)
 
 
-def refuse(call: Call, error: KafkaError) -> RootMessage:
+def refuse(call: Call, error: errors.KafkaError) -> RootMessage:
     request = call.message
-    assert isinstance(request, DeleteRecordsRequest)
-    return DeleteRecordsResponse(
+    assert isinstance(request, m.DeleteRecordsRequest)
+    return m.DeleteRecordsResponse(
         topics=[
-            DeleteRecordsTopicResult(
+            m.DeleteRecordsTopicResult(
                 topic.name,
-                [DeleteRecordsPartitionResult(part.partition_index, -1, error.code) for part in topic.partitions],
+                [m.DeleteRecordsPartitionResult(part.partition_index, -1, error.code) for part in topic.partitions],
             )
             for topic in request.topics
         ]
@@ -61,14 +50,14 @@ def refuse(call: Call, error: KafkaError) -> RootMessage:
 def _advance(topic: Topic | None, index: int, offset: int, node: int) -> int:
     log = topic.partition(index) if topic is not None else None
     if topic is None or log is None:
-        raise UnknownTopicOrPartition
+        raise errors.UnknownTopicOrPartition
     if topic.is_internal:
-        raise InvalidTopicException
+        raise errors.InvalidTopicException
     if "delete" not in topic.config.cleanup_policy:
-        raise PolicyViolation
+        raise errors.PolicyViolation
     log.placement.require_leader(node)
     offset = log.high_watermark if offset == _TO_HIGH_WATERMARK else offset
     if not 0 <= offset <= log.high_watermark:
-        raise OffsetOutOfRange
+        raise errors.OffsetOutOfRange
     log.advance_start(offset)
     return log.log_start_offset

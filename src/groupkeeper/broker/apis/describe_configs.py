@@ -18,14 +18,8 @@ from groupkeeper.broker.settings.described import (
     describe_subscription,
     describe_topic,
 )
+from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.errors import InvalidRequest, KafkaError, UnknownTopicOrPartition
-from groupkeeper.protocol.messages.describe_configs_request import DescribeConfigsRequest, DescribeConfigsResource
-from groupkeeper.protocol.messages.describe_configs_response import (
-    DescribeConfigsResourceResult,
-    DescribeConfigsResponse,
-    DescribeConfigsResult,
-    DescribeConfigsSynonym,
-)
 from groupkeeper.protocol.primitives import RootMessage
 
 _RESOURCES = frozenset((TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP))
@@ -35,7 +29,7 @@ _TYPES = {UNKNOWN_TYPE: 0, "boolean": 1, "string": 2, "int": 3, "short": 4, "lon
 
 async def handle(broker: Broker, call: Call) -> RootMessage:
     request = call.message
-    assert isinstance(request, DescribeConfigsRequest)
+    assert isinstance(request, m.DescribeConfigsRequest)
     if any(resource.resource_type not in _RESOURCES for resource in request.resources):
         raise InvalidRequest  # for all of them, as in Kafka
     results = []
@@ -44,24 +38,24 @@ async def handle(broker: Broker, call: Call) -> RootMessage:
             wanted = frozenset(resource.configuration_keys or ())
             found = _described(broker, call, resource)
             configs = [_config(one, request) for one in found if not wanted or one.name in wanted]
-            results.append(DescribeConfigsResult(0, "", resource.resource_type, resource.resource_name, configs))
+            results.append(m.DescribeConfigsResult(0, "", resource.resource_type, resource.resource_name, configs))
         except KafkaError as error:
             results.append(_refused(resource, error))
-    return DescribeConfigsResponse(results=results)
+    return m.DescribeConfigsResponse(results=results)
 
 
 def refuse(call: Call, error: KafkaError) -> RootMessage:
     request = call.message
-    assert isinstance(request, DescribeConfigsRequest)
-    return DescribeConfigsResponse(results=[_refused(resource, error) for resource in request.resources])
+    assert isinstance(request, m.DescribeConfigsRequest)
+    return m.DescribeConfigsResponse(results=[_refused(resource, error) for resource in request.resources])
 
 
-def _refused(resource: DescribeConfigsResource, error: KafkaError) -> DescribeConfigsResult:
+def _refused(resource: m.DescribeConfigsResource, error: KafkaError) -> m.DescribeConfigsResult:
     message = "" if isinstance(error, UnknownTopicOrPartition) else error.message
-    return DescribeConfigsResult(error.code, message, resource.resource_type, resource.resource_name)
+    return m.DescribeConfigsResult(error.code, message, resource.resource_type, resource.resource_name)
 
 
-def _described(broker: Broker, call: Call, resource: DescribeConfigsResource) -> Iterable[DescribedSetting]:
+def _described(broker: Broker, call: Call, resource: m.DescribeConfigsResource) -> Iterable[DescribedSetting]:
     name = resource.resource_name
     require_allowed(broker, call, Operation.DESCRIBE_CONFIGS, resource.resource_type, name)
     if resource.resource_type == TOPIC:
@@ -96,14 +90,14 @@ def _of_broker(broker: Broker, node: int, name: str, resource_type: int) -> Iter
     return () if is_logger else describe_broker(broker.front(node).config)
 
 
-def _config(setting: DescribedSetting, request: DescribeConfigsRequest) -> DescribeConfigsResourceResult:
-    return DescribeConfigsResourceResult(
+def _config(setting: DescribedSetting, request: m.DescribeConfigsRequest) -> m.DescribeConfigsResourceResult:
+    return m.DescribeConfigsResourceResult(
         setting.name,
         setting.value,
         setting.is_read_only,
         setting.source,
         setting.is_sensitive,
-        [DescribeConfigsSynonym(*one) for one in setting.synonyms] if request.include_synonyms else [],
+        [m.DescribeConfigsSynonym(*one) for one in setting.synonyms] if request.include_synonyms else [],
         _TYPES[setting.type],
         setting.doc if request.include_documentation else None,
     )

@@ -7,25 +7,14 @@ from groupkeeper.broker.authorizer import Operation
 from groupkeeper.broker.broker import Broker
 from groupkeeper.broker.call import Call
 from groupkeeper.broker.log.partition_log import PartitionLog
-from groupkeeper.protocol.errors import (
-    KafkaError,
-    NotLeaderOrFollower,
-    TopicAuthorizationFailed,
-    UnknownTopicOrPartition,
-)
-from groupkeeper.protocol.messages.describe_producers_request import DescribeProducersRequest
-from groupkeeper.protocol.messages.describe_producers_response import (
-    DescribeProducersResponse,
-    PartitionResponse,
-    ProducerState,
-    TopicResponse,
-)
+from groupkeeper.protocol import errors
+from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.primitives import RootMessage
 
 
 async def handle(broker: Broker, call: Call) -> RootMessage:
     request = call.message
-    assert isinstance(request, DescribeProducersRequest)
+    assert isinstance(request, m.DescribeProducersRequest)
     topics = []
     for wanted in request.topics:
         if may_topic(broker, call, Operation.READ, wanted.name):
@@ -34,29 +23,31 @@ async def handle(broker: Broker, call: Call) -> RootMessage:
                 for index in wanted.partition_indexes
             ]
         else:
-            parts = [PartitionResponse(index, TopicAuthorizationFailed.code) for index in wanted.partition_indexes]
-        topics.append(TopicResponse(wanted.name, parts))
-    return DescribeProducersResponse(topics=topics)
+            parts = [
+                m.PartitionResponse(index, errors.TopicAuthorizationFailed.code) for index in wanted.partition_indexes
+            ]
+        topics.append(m.TopicResponse(wanted.name, parts))
+    return m.DescribeProducersResponse(topics=topics)
 
 
-def refuse(call: Call, error: KafkaError) -> RootMessage:
+def refuse(call: Call, error: errors.KafkaError) -> RootMessage:
     request = call.message
-    assert isinstance(request, DescribeProducersRequest)
-    return DescribeProducersResponse(
+    assert isinstance(request, m.DescribeProducersRequest)
+    return m.DescribeProducersResponse(
         topics=[
-            TopicResponse(topic.name, [PartitionResponse(index, error.code) for index in topic.partition_indexes])
+            m.TopicResponse(topic.name, [m.PartitionResponse(index, error.code) for index in topic.partition_indexes])
             for topic in request.topics
         ]
     )
 
 
-def _describe(log: PartitionLog | None, index: int, node: int) -> PartitionResponse:
+def _describe(log: PartitionLog | None, index: int, node: int) -> m.PartitionResponse:
     if log is None:
-        return PartitionResponse(index, UnknownTopicOrPartition.code)
+        return m.PartitionResponse(index, errors.UnknownTopicOrPartition.code)
     if node not in log.placement.replicas:
-        return PartitionResponse(index, NotLeaderOrFollower.code)
+        return m.PartitionResponse(index, errors.NotLeaderOrFollower.code)
     states = [
-        ProducerState(
+        m.ProducerState(
             producer_id,
             producer.epoch,
             producer.last_sequence,
@@ -66,4 +57,4 @@ def _describe(log: PartitionLog | None, index: int, node: int) -> PartitionRespo
         )
         for producer_id, producer in log.producers.items()
     ]
-    return PartitionResponse(index, active_producers=states)
+    return m.PartitionResponse(index, active_producers=states)

@@ -12,17 +12,8 @@ from groupkeeper.broker.call import Call
 from groupkeeper.broker.log.topics import Topic
 from groupkeeper.coordinator.share.group import ShareGroup
 from groupkeeper.coordinator.share_state.state import UNKNOWN_COUNT, UNKNOWN_OFFSET, SharePartitionKey
+from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.errors import GroupAuthorizationFailed, KafkaError, TopicAuthorizationFailed
-from groupkeeper.protocol.messages.describe_share_group_offsets_request import (
-    DescribeShareGroupOffsetsRequest,
-    DescribeShareGroupOffsetsRequestGroup,
-)
-from groupkeeper.protocol.messages.describe_share_group_offsets_response import (
-    DescribeShareGroupOffsetsResponse,
-    DescribeShareGroupOffsetsResponseGroup,
-    DescribeShareGroupOffsetsResponsePartition,
-    DescribeShareGroupOffsetsResponseTopic,
-)
 from groupkeeper.protocol.primitives import ZERO_UUID, RootMessage
 
 _UNKNOWN_LAG = -1
@@ -30,37 +21,41 @@ _UNKNOWN_LAG = -1
 
 async def handle(broker: Broker, call: Call) -> RootMessage:
     request = call.message
-    assert isinstance(request, DescribeShareGroupOffsetsRequest)
+    assert isinstance(request, m.DescribeShareGroupOffsetsRequest)
     trouble = trouble_of(broker)
     if trouble is not None:
         return refuse(call, trouble)
-    return DescribeShareGroupOffsetsResponse(groups=[await _describe(broker, call, group) for group in request.groups])
+    return m.DescribeShareGroupOffsetsResponse(
+        groups=[await _describe(broker, call, group) for group in request.groups]
+    )
 
 
 def refuse(call: Call, error: KafkaError) -> RootMessage:
-    assert isinstance(call.message, DescribeShareGroupOffsetsRequest)
-    return DescribeShareGroupOffsetsResponse(groups=[_failure(group.group_id, error) for group in call.message.groups])
+    assert isinstance(call.message, m.DescribeShareGroupOffsetsRequest)
+    return m.DescribeShareGroupOffsetsResponse(
+        groups=[_failure(group.group_id, error) for group in call.message.groups]
+    )
 
 
-def _failure(group_id: str, error: KafkaError) -> DescribeShareGroupOffsetsResponseGroup:
-    return DescribeShareGroupOffsetsResponseGroup(group_id, error_code=error.code, error_message=error.message)
+def _failure(group_id: str, error: KafkaError) -> m.DescribeShareGroupOffsetsResponseGroup:
+    return m.DescribeShareGroupOffsetsResponseGroup(group_id, error_code=error.code, error_message=error.message)
 
 
 async def _describe(
-    broker: Broker, call: Call, group: DescribeShareGroupOffsetsRequestGroup
-) -> DescribeShareGroupOffsetsResponseGroup:
+    broker: Broker, call: Call, group: m.DescribeShareGroupOffsetsRequestGroup
+) -> m.DescribeShareGroupOffsetsResponseGroup:
     if not may(broker, call, Operation.DESCRIBE, group.group_id):
         return _failure(group.group_id, GroupAuthorizationFailed())
     try:
         topics = await (_describe_all if group.topics is None else _describe_named)(broker, call, group)
     except KafkaError as error:
         return _failure(group.group_id, error)
-    return DescribeShareGroupOffsetsResponseGroup(group.group_id, topics)
+    return m.DescribeShareGroupOffsetsResponseGroup(group.group_id, topics)
 
 
 async def _describe_all(
-    broker: Broker, call: Call, group: DescribeShareGroupOffsetsRequestGroup
-) -> list[DescribeShareGroupOffsetsResponseTopic]:
+    broker: Broker, call: Call, group: m.DescribeShareGroupOffsetsRequestGroup
+) -> list[m.DescribeShareGroupOffsetsResponseTopic]:
     """All that is initialized, of topics that the caller may see."""
     shard = broker.groups.shard_for_request(group.group_id, call.node)
     shard.require_active()
@@ -76,8 +71,8 @@ async def _describe_all(
 
 
 async def _describe_named(
-    broker: Broker, call: Call, group: DescribeShareGroupOffsetsRequestGroup
-) -> list[DescribeShareGroupOffsetsResponseTopic]:
+    broker: Broker, call: Call, group: m.DescribeShareGroupOffsetsRequestGroup
+) -> list[m.DescribeShareGroupOffsetsResponseTopic]:
     broker.groups.shard_for_request(group.group_id, call.node).require_active()
     described, unknown = [], []
     for wanted in group.topics or ():
@@ -93,14 +88,14 @@ async def _describe_named(
 
 def _unknown_topic(
     name: str, partitions: Iterable[int], error: KafkaError | None
-) -> DescribeShareGroupOffsetsResponseTopic:
+) -> m.DescribeShareGroupOffsetsResponseTopic:
     code, message = (0, None) if error is None else (error.code, error.message)
     start_offset = UNKNOWN_OFFSET if error is None else 0
-    return DescribeShareGroupOffsetsResponseTopic(
+    return m.DescribeShareGroupOffsetsResponseTopic(
         name,
         ZERO_UUID,
         [
-            DescribeShareGroupOffsetsResponsePartition(index, start_offset, error_code=code, error_message=message)
+            m.DescribeShareGroupOffsetsResponsePartition(index, start_offset, error_code=code, error_message=message)
             for index in partitions
         ],
     )
@@ -108,23 +103,23 @@ def _unknown_topic(
 
 async def _describe_topic(
     broker: Broker, group_id: str, topic: Topic, partitions: Iterable[int]
-) -> DescribeShareGroupOffsetsResponseTopic:
+) -> m.DescribeShareGroupOffsetsResponseTopic:
     described = [await _describe_partition(broker, group_id, topic, index) for index in partitions]
-    return DescribeShareGroupOffsetsResponseTopic(topic.name, topic.topic_id, described)
+    return m.DescribeShareGroupOffsetsResponseTopic(topic.name, topic.topic_id, described)
 
 
 async def _describe_partition(
     broker: Broker, group_id: str, topic: Topic, index: int
-) -> DescribeShareGroupOffsetsResponsePartition:
+) -> m.DescribeShareGroupOffsetsResponsePartition:
     """The offsets that the share coordinator has; where it has none there is no offset, and no error either."""
     key = SharePartitionKey(group_id, topic.topic_id, index)
     try:
         await broker.share_states.ready(key)
         state = broker.share_states.summary(key)
     except KafkaError:
-        return DescribeShareGroupOffsetsResponsePartition(index, UNKNOWN_OFFSET)
+        return m.DescribeShareGroupOffsetsResponsePartition(index, UNKNOWN_OFFSET)
     log = topic.partition(index)
     lag = _UNKNOWN_LAG
     if log is not None and state.start_offset != UNKNOWN_OFFSET and state.delivery_complete_count != UNKNOWN_COUNT:
         lag = log.high_watermark - state.start_offset - state.delivery_complete_count
-    return DescribeShareGroupOffsetsResponsePartition(index, state.start_offset, state.leader_epoch, lag)
+    return m.DescribeShareGroupOffsetsResponsePartition(index, state.start_offset, state.leader_epoch, lag)

@@ -14,36 +14,25 @@ from groupkeeper.broker.log.topic_names import require_valid_name
 from groupkeeper.broker.log.topics import Topic
 from groupkeeper.broker.network.long_requests import in_turns
 from groupkeeper.broker.placement.placement import NO_LEADER
-from groupkeeper.protocol.errors import (
-    InvalidRequest,
-    InvalidTopicException,
-    KafkaError,
-    TopicAuthorizationFailed,
-    UnknownTopicOrPartition,
-)
-from groupkeeper.protocol.messages.describe_topic_partitions_request import DescribeTopicPartitionsRequest
-from groupkeeper.protocol.messages.describe_topic_partitions_response import (
-    Cursor,
-    DescribeTopicPartitionsResponse,
-    DescribeTopicPartitionsResponsePartition,
-    DescribeTopicPartitionsResponseTopic,
-)
+from groupkeeper.protocol import errors
+from groupkeeper.protocol import messages as m
+from groupkeeper.protocol.messages.describe_topic_partitions_response import Cursor
 from groupkeeper.protocol.primitives import RootMessage
 
 
 async def handle(broker: Broker, call: Call) -> RootMessage:
     request = call.message
-    assert isinstance(request, DescribeTopicPartitionsRequest)
+    assert isinstance(request, m.DescribeTopicPartitionsRequest)
     names, first = _start(broker, call, request)
     room = min(request.response_partition_limit, broker.config.max_request_partition_size_limit)
     room = max(room, 1)
-    topics: list[DescribeTopicPartitionsResponseTopic] = []
+    topics: list[m.DescribeTopicPartitionsResponseTopic] = []
     async for name in in_turns(names):
         if room == 0:
-            return DescribeTopicPartitionsResponse(topics=topics, next_cursor=Cursor(name, first))
+            return m.DescribeTopicPartitionsResponse(topics=topics, next_cursor=Cursor(name, first))
         topic = broker.topics.get(name)
         if not may_topic(broker, call, Operation.DESCRIBE, name):
-            topics.append(_refused(name, TopicAuthorizationFailed.code, NOT_REQUESTED))
+            topics.append(_refused(name, errors.TopicAuthorizationFailed.code, NOT_REQUESTED))
         elif topic is None:
             topics.append(_unknown(broker, call, name))
         else:
@@ -52,20 +41,20 @@ async def handle(broker: Broker, call: Call) -> RootMessage:
             topics.append(_describe(broker, topic, first, last, operations))
             room -= last - first
             if last < len(topic.partitions):
-                return DescribeTopicPartitionsResponse(topics=topics, next_cursor=Cursor(name, last))
+                return m.DescribeTopicPartitionsResponse(topics=topics, next_cursor=Cursor(name, last))
         first = 0
-    return DescribeTopicPartitionsResponse(topics=topics)
+    return m.DescribeTopicPartitionsResponse(topics=topics)
 
 
-def refuse(call: Call, error: KafkaError) -> RootMessage:
+def refuse(call: Call, error: errors.KafkaError) -> RootMessage:
     request = call.message
-    assert isinstance(request, DescribeTopicPartitionsRequest)
-    return DescribeTopicPartitionsResponse(
-        topics=[DescribeTopicPartitionsResponseTopic(error.code, topic.name) for topic in request.topics]
+    assert isinstance(request, m.DescribeTopicPartitionsRequest)
+    return m.DescribeTopicPartitionsResponse(
+        topics=[m.DescribeTopicPartitionsResponseTopic(error.code, topic.name) for topic in request.topics]
     )
 
 
-def _start(broker: Broker, call: Call, request: DescribeTopicPartitionsRequest) -> tuple[Sequence[str], int]:
+def _start(broker: Broker, call: Call, request: m.DescribeTopicPartitionsRequest) -> tuple[Sequence[str], int]:
     """The topic names to describe, in order, and the first partition of the first one."""
     names: Sequence[str] = sorted({topic.name for topic in request.topics})
     if not names:
@@ -73,7 +62,9 @@ def _start(broker: Broker, call: Call, request: DescribeTopicPartitionsRequest) 
     if request.cursor is None:
         return names, 0
     if request.cursor.partition_index < 0:
-        raise InvalidRequest("DescribeTopicPartitionsRequest cursor partition must be valid: " + str(request.cursor))
+        raise errors.InvalidRequest(
+            "DescribeTopicPartitionsRequest cursor partition must be valid: " + str(request.cursor)
+        )
     names = names[bisect_left(names, request.cursor.topic_name) :]
     is_inside = bool(names) and names[0] == request.cursor.topic_name
     return names, request.cursor.partition_index if is_inside else 0
@@ -81,14 +72,14 @@ def _start(broker: Broker, call: Call, request: DescribeTopicPartitionsRequest) 
 
 def _describe(
     broker: Broker, topic: Topic, first: int, last: int, operations: int
-) -> DescribeTopicPartitionsResponseTopic:
+) -> m.DescribeTopicPartitionsResponseTopic:
     running = broker.topics.placements.running
-    return DescribeTopicPartitionsResponseTopic(
+    return m.DescribeTopicPartitionsResponseTopic(
         name=topic.name,
         topic_id=topic.topic_id,
         is_internal=topic.is_internal,
         partitions=[
-            DescribeTopicPartitionsResponsePartition(
+            m.DescribeTopicPartitionsResponsePartition(
                 0,
                 log.index,
                 (at := log.placement).leader,
@@ -106,18 +97,18 @@ def _describe(
     )
 
 
-def _unknown(broker: Broker, call: Call, name: str) -> DescribeTopicPartitionsResponseTopic:
+def _unknown(broker: Broker, call: Call, name: str) -> m.DescribeTopicPartitionsResponseTopic:
     operations = topic_operations(broker, call, name)
     try:
         require_valid_name(name)
-    except InvalidTopicException as error:
+    except errors.InvalidTopicException as error:
         return _refused(name, error.code, operations)
-    return _refused(name, UnknownTopicOrPartition.code, operations, is_internal=broker.is_internal(name))
+    return _refused(name, errors.UnknownTopicOrPartition.code, operations, is_internal=broker.is_internal(name))
 
 
 def _refused(
     name: str, code: int, operations: int, *, is_internal: bool = False
-) -> DescribeTopicPartitionsResponseTopic:
-    return DescribeTopicPartitionsResponseTopic(
+) -> m.DescribeTopicPartitionsResponseTopic:
+    return m.DescribeTopicPartitionsResponseTopic(
         code, name, is_internal=is_internal, topic_authorized_operations=operations
     )

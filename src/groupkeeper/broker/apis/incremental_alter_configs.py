@@ -7,16 +7,10 @@ from groupkeeper.broker.broker import Broker
 from groupkeeper.broker.call import Call
 from groupkeeper.broker.settings.catalog import broker_setting
 from groupkeeper.broker.settings.table import SettingsTable
+from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.errors import InvalidConfig, InvalidRequest, KafkaError, UnknownServerError
-from groupkeeper.protocol.messages.incremental_alter_configs_request import (
-    AlterableConfig,
-    AlterConfigsResource,
-    IncrementalAlterConfigsRequest,
-)
-from groupkeeper.protocol.messages.incremental_alter_configs_response import (
-    AlterConfigsResourceResponse,
-    IncrementalAlterConfigsResponse,
-)
+from groupkeeper.protocol.messages.incremental_alter_configs_request import AlterableConfig, AlterConfigsResource
+from groupkeeper.protocol.messages.incremental_alter_configs_response import AlterConfigsResourceResponse
 from groupkeeper.protocol.primitives import RootMessage
 
 _OPERATIONS = _SET, _DELETE, _APPEND, _SUBTRACT = range(4)
@@ -24,9 +18,9 @@ _OPERATIONS = _SET, _DELETE, _APPEND, _SUBTRACT = range(4)
 
 async def handle(broker: Broker, call: Call) -> RootMessage:
     request = call.message
-    assert isinstance(request, IncrementalAlterConfigsRequest)
+    assert isinstance(request, m.IncrementalAlterConfigsRequest)
     only_check = request.validate_only
-    return IncrementalAlterConfigsResponse(
+    return m.IncrementalAlterConfigsResponse(
         responses=await alter_each(
             broker, request.resources, lambda one: _alter(broker, call, one, only_check), _answer
         )
@@ -35,8 +29,8 @@ async def handle(broker: Broker, call: Call) -> RootMessage:
 
 def refuse(call: Call, error: KafkaError) -> RootMessage:
     request = call.message
-    assert isinstance(request, IncrementalAlterConfigsRequest)
-    return IncrementalAlterConfigsResponse(responses=[_answer(resource, error) for resource in request.resources])
+    assert isinstance(request, m.IncrementalAlterConfigsRequest)
+    return m.IncrementalAlterConfigsResponse(responses=[_answer(resource, error) for resource in request.resources])
 
 
 def _answer(resource: AlterConfigsResource, error: KafkaError | None) -> AlterConfigsResourceResponse:

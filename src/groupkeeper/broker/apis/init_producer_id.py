@@ -10,12 +10,7 @@ from groupkeeper.broker.apis._transactions import may_use, told_before
 from groupkeeper.broker.authorizer import Operation, ResourceType
 from groupkeeper.broker.broker import Broker
 from groupkeeper.broker.call import Call
-from groupkeeper.protocol.errors import (
-    ClusterAuthorizationFailed,
-    InvalidRequest,
-    TransactionalIdAuthorizationFailed,
-    UnsupportedVersion,
-)
+from groupkeeper.protocol import errors
 from groupkeeper.protocol.messages.init_producer_id_request import InitProducerIdRequest
 from groupkeeper.protocol.messages.init_producer_id_response import InitProducerIdResponse
 from groupkeeper.protocol.primitives import RootMessage
@@ -27,17 +22,17 @@ async def handle(broker: Broker, call: Call) -> RootMessage:
     request = call.message
     assert isinstance(request, InitProducerIdRequest)
     if request.transactional_id is not None and not may_use(broker, call, request.transactional_id):
-        return _refused(TransactionalIdAuthorizationFailed.code)
+        return _refused(errors.TransactionalIdAuthorizationFailed.code)
     if request.enable2_pc:
         # Two-phase commit is off, as it is by default in Apache Kafka.
-        return _refused(TransactionalIdAuthorizationFailed.code)
+        return _refused(errors.TransactionalIdAuthorizationFailed.code)
     if request.keep_prepared_txn:
-        return _refused(UnsupportedVersion.code)
+        return _refused(errors.UnsupportedVersion.code)
     if (request.producer_id < 0) != (request.producer_epoch < 0) or request.transactional_id == "":
-        return _refused(InvalidRequest.code)
+        return _refused(errors.InvalidRequest.code)
     if request.transactional_id is None:
         if not _may_write_at_all(broker, call):
-            return _refused(ClusterAuthorizationFailed.code)
+            return _refused(errors.ClusterAuthorizationFailed.code)
         return InitProducerIdResponse(producer_id=broker.new_producer_id(), producer_epoch=0)
     answer = broker.transactions.ask(request.transactional_id, request, call)
     assert isinstance(answer, InitProducerIdResponse)

@@ -6,32 +6,26 @@ from groupkeeper.broker.apis._share_groups import ask_share_coordinator, fail_al
 from groupkeeper.broker.broker import Broker
 from groupkeeper.broker.call import Call
 from groupkeeper.coordinator.share_state.state import SharePartitionKey
+from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.errors import KafkaError
-from groupkeeper.protocol.messages.initialize_share_group_state_request import (
-    InitializeShareGroupStateRequest,
-    PartitionData,
-)
-from groupkeeper.protocol.messages.initialize_share_group_state_response import (
-    InitializeShareGroupStateResponse,
-    InitializeStateResult,
-    PartitionResult,
-)
+from groupkeeper.protocol.messages.initialize_share_group_state_request import PartitionData
+from groupkeeper.protocol.messages.initialize_share_group_state_response import PartitionResult
 from groupkeeper.protocol.primitives import RootMessage
 
 
 async def handle(broker: Broker, call: Call) -> RootMessage:
     request = call.message
-    assert isinstance(request, InitializeShareGroupStateRequest)
+    assert isinstance(request, m.InitializeShareGroupStateRequest)
 
     def operate(key: SharePartitionKey, data: PartitionData) -> PartitionResult:
         broker.share_states.initialize(key, data.state_epoch, data.start_offset)
         return PartitionResult(data.partition)
 
     answers = await ask_share_coordinator(broker, call, request, operate, PartitionResult)
-    return InitializeShareGroupStateResponse(results=[InitializeStateResult(*answer) for answer in answers])
+    return m.InitializeShareGroupStateResponse(results=[m.InitializeStateResult(*answer) for answer in answers])
 
 
 def refuse(call: Call, error: KafkaError) -> RootMessage:
-    assert isinstance(call.message, InitializeShareGroupStateRequest)
+    assert isinstance(call.message, m.InitializeShareGroupStateRequest)
     answers = fail_all(call.message, error, PartitionResult)
-    return InitializeShareGroupStateResponse(results=[InitializeStateResult(*answer) for answer in answers])
+    return m.InitializeShareGroupStateResponse(results=[m.InitializeStateResult(*answer) for answer in answers])

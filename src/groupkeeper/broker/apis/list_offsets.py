@@ -10,13 +10,8 @@ from groupkeeper.broker.broker import Broker
 from groupkeeper.broker.call import Call
 from groupkeeper.broker.log.long_reads import LongReads
 from groupkeeper.broker.log.partition_log import PartitionLog
+from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.errors import InvalidRequest, KafkaError, UnknownTopicOrPartition, UnsupportedVersion
-from groupkeeper.protocol.messages.list_offsets_request import ListOffsetsPartition, ListOffsetsRequest
-from groupkeeper.protocol.messages.list_offsets_response import (
-    ListOffsetsPartitionResponse,
-    ListOffsetsResponse,
-    ListOffsetsTopicResponse,
-)
 from groupkeeper.protocol.primitives import RootMessage
 
 LATEST = -1
@@ -39,10 +34,10 @@ _READ_COMMITTED = 1
 
 async def handle(broker: Broker, call: Call) -> RootMessage:
     request = call.message
-    assert isinstance(request, ListOffsetsRequest)
+    assert isinstance(request, m.ListOffsetsRequest)
     counts = Counter((topic.name, part.partition_index) for topic in request.topics for part in topic.partitions)
     committed = request.isolation_level == _READ_COMMITTED
-    topics: dict[str, dict[int, ListOffsetsPartitionResponse]] = {}
+    topics: dict[str, dict[int, m.ListOffsetsPartitionResponse]] = {}
     for topic in request.topics:
         answers = topics.setdefault(topic.name, {})
         for part in topic.partitions:
@@ -53,21 +48,21 @@ async def handle(broker: Broker, call: Call) -> RootMessage:
                 log = broker.topics.partition(topic.name, part.partition_index)
                 answer = await _find(broker, call, log, part, committed)
             except KafkaError as error:
-                answer = ListOffsetsPartitionResponse(part.partition_index, error.code)
+                answer = m.ListOffsetsPartitionResponse(part.partition_index, error.code)
             answers[part.partition_index] = answer
-    return ListOffsetsResponse(
-        topics=[ListOffsetsTopicResponse(name, list(answers.values())) for name, answers in topics.items()]
+    return m.ListOffsetsResponse(
+        topics=[m.ListOffsetsTopicResponse(name, list(answers.values())) for name, answers in topics.items()]
     )
 
 
 def refuse(call: Call, error: KafkaError) -> RootMessage:
     request = call.message
-    assert isinstance(request, ListOffsetsRequest)
-    return ListOffsetsResponse(
+    assert isinstance(request, m.ListOffsetsRequest)
+    return m.ListOffsetsResponse(
         topics=[
-            ListOffsetsTopicResponse(
+            m.ListOffsetsTopicResponse(
                 topic.name,
-                [ListOffsetsPartitionResponse(part.partition_index, error.code) for part in topic.partitions],
+                [m.ListOffsetsPartitionResponse(part.partition_index, error.code) for part in topic.partitions],
             )
             for topic in request.topics
         ]
@@ -75,8 +70,8 @@ def refuse(call: Call, error: KafkaError) -> RootMessage:
 
 
 async def _find(
-    broker: Broker, call: Call, log: PartitionLog | None, part: ListOffsetsPartition, committed: bool
-) -> ListOffsetsPartitionResponse:
+    broker: Broker, call: Call, log: PartitionLog | None, part: m.ListOffsetsPartition, committed: bool
+) -> m.ListOffsetsPartitionResponse:
     version = call.api_version
     if part.timestamp < 0 and version < _SINCE_VERSION.get(part.timestamp, 2**15):
         raise UnsupportedVersion
@@ -88,7 +83,7 @@ async def _find(
     epoch = -1
     if offset >= 0 and version >= 4:
         epoch = placement.epoch if part.timestamp == LATEST else placement.epoch_at(offset)
-    return ListOffsetsPartitionResponse(part.partition_index, 0, timestamp, offset, epoch)
+    return m.ListOffsetsPartitionResponse(part.partition_index, 0, timestamp, offset, epoch)
 
 
 async def _position(reads: LongReads, log: PartitionLog, timestamp: int, committed: bool) -> tuple[int, int]:

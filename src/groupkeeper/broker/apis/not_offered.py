@@ -11,14 +11,7 @@ from groupkeeper.broker.authorizer import Operation
 from groupkeeper.broker.broker import Broker
 from groupkeeper.broker.call import Call
 from groupkeeper.broker.features import METADATA_VERSION, finalized_features
-from groupkeeper.protocol.errors import (
-    ControllerIdNotRegistered,
-    IllegalSaslState,
-    InconsistentClusterId,
-    InvalidRequest,
-    KafkaError,
-    UnsupportedVersion,
-)
+from groupkeeper.protocol import errors
 from groupkeeper.protocol.framing import message_class
 from groupkeeper.protocol.messages.add_raft_voter_request import AddRaftVoterRequest
 from groupkeeper.protocol.messages.remove_raft_voter_request import RemoveRaftVoterRequest
@@ -28,9 +21,9 @@ from groupkeeper.protocol.primitives import RootMessage
 _UNREGISTERS_SINCE = 33
 """Level of metadata.version."""
 
-_REFUSALS: dict[int, KafkaError] = {
-    17: IllegalSaslState(),
-    36: IllegalSaslState("SaslAuthenticate request received after successful authentication"),
+_REFUSALS: dict[int, errors.KafkaError] = {
+    17: errors.IllegalSaslState(),
+    36: errors.IllegalSaslState("SaslAuthenticate request received after successful authentication"),
 }
 
 
@@ -39,10 +32,10 @@ async def handle(broker: Broker, call: Call) -> RootMessage:
         case AddRaftVoterRequest() | RemoveRaftVoterRequest() as change:
             require_cluster(broker, call, Operation.ALTER)
             if change.cluster_id != broker.cluster_id:
-                raise InconsistentClusterId(
+                raise errors.InconsistentClusterId(
                     f'The given id "{change.cluster_id or ""}" doesn\'t match the cluster id "{broker.cluster_id}"'
                 )
-            raise UnsupportedVersion
+            raise errors.UnsupportedVersion
         case UnregisterControllerRequest(controller_id=controller_id):
             require_cluster(broker, call, Operation.ALTER)
             _refuse_controller(broker, controller_id)
@@ -52,13 +45,13 @@ async def handle(broker: Broker, call: Call) -> RootMessage:
 def _refuse_controller(broker: Broker, controller_id: int) -> None:
     """This one is active, and there is no other."""
     if controller_id == broker.config.node_id:
-        raise InvalidRequest("Controller cannot unregister itself while it is active.")
+        raise errors.InvalidRequest("Controller cannot unregister itself while it is active.")
     if finalized_features(broker.config).get(METADATA_VERSION, 0) < _UNREGISTERS_SINCE:
-        raise UnsupportedVersion("The current MetadataVersion is too old to support controller unregistration.")
-    raise ControllerIdNotRegistered(f"Controller ID {controller_id} is not currently registered.")
+        raise errors.UnsupportedVersion("The current MetadataVersion is too old to support controller unregistration.")
+    raise errors.ControllerIdNotRegistered(f"Controller ID {controller_id} is not currently registered.")
 
 
-def refuse(call: Call, error: KafkaError) -> RootMessage:
+def refuse(call: Call, error: errors.KafkaError) -> RootMessage:
     response = message_class(type(call.message).__name__.replace("Request", "Response"))()
     response.error_code = error.code  # type: ignore[attr-defined]
     if "error_message" in response.__slots__ and error.message != error.text:

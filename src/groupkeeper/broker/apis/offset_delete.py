@@ -6,32 +6,23 @@ from groupkeeper.broker.apis._groups import ask, may, may_topic
 from groupkeeper.broker.authorizer import Operation
 from groupkeeper.broker.broker import Broker
 from groupkeeper.broker.call import Call
-from groupkeeper.protocol.errors import (
-    NONE,
-    GroupAuthorizationFailed,
-    TopicAuthorizationFailed,
-    UnknownTopicOrPartition,
-)
-from groupkeeper.protocol.messages.offset_delete_request import OffsetDeleteRequest, OffsetDeleteRequestTopic
-from groupkeeper.protocol.messages.offset_delete_response import (
-    OffsetDeleteResponse,
-    OffsetDeleteResponsePartition,
-    OffsetDeleteResponseTopic,
-)
+from groupkeeper.protocol import errors
+from groupkeeper.protocol import messages as m
+from groupkeeper.protocol.errors import NONE
 from groupkeeper.protocol.primitives import RootMessage
 
 
 async def handle(broker: Broker, call: Call) -> RootMessage:
     request = call.message
-    assert isinstance(request, OffsetDeleteRequest)
+    assert isinstance(request, m.OffsetDeleteRequest)
     if not may(broker, call, Operation.DELETE, request.group_id):
-        return OffsetDeleteResponse(error_code=GroupAuthorizationFailed.code)
-    answers: dict[str, list[OffsetDeleteResponsePartition]] = {}
+        return m.OffsetDeleteResponse(error_code=errors.GroupAuthorizationFailed.code)
+    answers: dict[str, list[m.OffsetDeleteResponsePartition]] = {}
     accepted = []
     for topic in request.topics:
         error_code = _check_topic(broker, call, topic.name)
         if error_code:
-            refused = [OffsetDeleteResponsePartition(one.partition_index, error_code) for one in topic.partitions]
+            refused = [m.OffsetDeleteResponsePartition(one.partition_index, error_code) for one in topic.partitions]
             answers.setdefault(topic.name, []).extend(refused)
             continue
         known = []
@@ -39,26 +30,26 @@ async def handle(broker: Broker, call: Call) -> RootMessage:
             if broker.topics.partition(topic.name, one.partition_index) is not None:
                 known.append(one)
                 continue
-            refusal = OffsetDeleteResponsePartition(one.partition_index, UnknownTopicOrPartition.code)
+            refusal = m.OffsetDeleteResponsePartition(one.partition_index, errors.UnknownTopicOrPartition.code)
             answers.setdefault(topic.name, []).append(refusal)
         if known:
-            accepted.append(OffsetDeleteRequestTopic(topic.name, known))
+            accepted.append(m.OffsetDeleteRequestTopic(topic.name, known))
     # The coordinator is called even with nothing left: the group's own error wins.
     response = await ask(
-        broker, call, Operation.DELETE, request.group_id, OffsetDeleteRequest(request.group_id, accepted)
+        broker, call, Operation.DELETE, request.group_id, m.OffsetDeleteRequest(request.group_id, accepted)
     )
-    assert isinstance(response, OffsetDeleteResponse)
+    assert isinstance(response, m.OffsetDeleteResponse)
     if response.error_code:
         return response
     for answer in response.topics:
         answers.setdefault(answer.name, []).extend(answer.partitions)
-    return OffsetDeleteResponse(
-        topics=[OffsetDeleteResponseTopic(name, partitions) for name, partitions in answers.items()]
+    return m.OffsetDeleteResponse(
+        topics=[m.OffsetDeleteResponseTopic(name, partitions) for name, partitions in answers.items()]
     )
 
 
 def _check_topic(broker: Broker, call: Call, topic: str) -> int:
     """The error of a topic that isn't sent to the coordinator, or 0."""
     if not may_topic(broker, call, Operation.READ, topic):
-        return TopicAuthorizationFailed.code
-    return NONE if broker.topics.get(topic) is not None else UnknownTopicOrPartition.code
+        return errors.TopicAuthorizationFailed.code
+    return NONE if broker.topics.get(topic) is not None else errors.UnknownTopicOrPartition.code

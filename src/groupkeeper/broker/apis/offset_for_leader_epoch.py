@@ -7,22 +7,15 @@ from groupkeeper.broker.authorizer import Operation
 from groupkeeper.broker.broker import Broker
 from groupkeeper.broker.call import Call
 from groupkeeper.broker.log.partition_log import PartitionLog
+from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.errors import KafkaError, KafkaStorageError, UnknownTopicOrPartition
-from groupkeeper.protocol.messages.offset_for_leader_epoch_request import (
-    OffsetForLeaderEpochRequest,
-    OffsetForLeaderPartition,
-)
-from groupkeeper.protocol.messages.offset_for_leader_epoch_response import (
-    EpochEndOffset,
-    OffsetForLeaderEpochResponse,
-    OffsetForLeaderTopicResult,
-)
+from groupkeeper.protocol.messages.offset_for_leader_epoch_response import EpochEndOffset
 from groupkeeper.protocol.primitives import RootMessage
 
 
 async def handle(broker: Broker, call: Call) -> RootMessage:
     request = call.message
-    assert isinstance(request, OffsetForLeaderEpochRequest)
+    assert isinstance(request, m.OffsetForLeaderEpochRequest)
     topics = []
     may_all = may_cluster(broker, call, Operation.CLUSTER_ACTION)
     for wanted in request.topics:
@@ -34,16 +27,16 @@ async def handle(broker: Broker, call: Call) -> RootMessage:
                 parts.append(_end(broker.topics.partition(wanted.topic, part.partition), part, call.node))
             except KafkaError as error:
                 parts.append(EpochEndOffset(error.code, part.partition))
-        topics.append(OffsetForLeaderTopicResult(wanted.topic, parts))
-    return OffsetForLeaderEpochResponse(topics=topics)
+        topics.append(m.OffsetForLeaderTopicResult(wanted.topic, parts))
+    return m.OffsetForLeaderEpochResponse(topics=topics)
 
 
 def refuse(call: Call, error: KafkaError) -> RootMessage:
     request = call.message
-    assert isinstance(request, OffsetForLeaderEpochRequest)
-    return OffsetForLeaderEpochResponse(
+    assert isinstance(request, m.OffsetForLeaderEpochRequest)
+    return m.OffsetForLeaderEpochResponse(
         topics=[
-            OffsetForLeaderTopicResult(
+            m.OffsetForLeaderTopicResult(
                 topic.topic, [EpochEndOffset(error.code, part.partition) for part in topic.partitions]
             )
             for topic in request.topics
@@ -51,7 +44,7 @@ def refuse(call: Call, error: KafkaError) -> RootMessage:
     )
 
 
-def _end(log: PartitionLog | None, part: OffsetForLeaderPartition, node: int) -> EpochEndOffset:
+def _end(log: PartitionLog | None, part: m.OffsetForLeaderPartition, node: int) -> EpochEndOffset:
     if log is None:
         raise UnknownTopicOrPartition
     log.placement.require_leader(node, part.current_leader_epoch)

@@ -6,20 +6,16 @@ from groupkeeper.broker.apis._share_groups import ask_share_coordinator, fail_al
 from groupkeeper.broker.broker import Broker
 from groupkeeper.broker.call import Call
 from groupkeeper.coordinator.share_state.state import SharePartitionKey
+from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.errors import KafkaError
-from groupkeeper.protocol.messages.read_share_group_state_request import PartitionData, ReadShareGroupStateRequest
-from groupkeeper.protocol.messages.read_share_group_state_response import (
-    PartitionResult,
-    ReadShareGroupStateResponse,
-    ReadStateResult,
-    StateBatch,
-)
+from groupkeeper.protocol.messages.read_share_group_state_request import PartitionData
+from groupkeeper.protocol.messages.read_share_group_state_response import PartitionResult, StateBatch
 from groupkeeper.protocol.primitives import RootMessage
 
 
 async def handle(broker: Broker, call: Call) -> RootMessage:
     request = call.message
-    assert isinstance(request, ReadShareGroupStateRequest)
+    assert isinstance(request, m.ReadShareGroupStateRequest)
 
     def operate(key: SharePartitionKey, data: PartitionData) -> PartitionResult:
         state = broker.share_states.read(key, data.leader_epoch)
@@ -31,10 +27,10 @@ async def handle(broker: Broker, call: Call) -> RootMessage:
         )
 
     answers = await ask_share_coordinator(broker, call, request, operate, PartitionResult)
-    return ReadShareGroupStateResponse(results=[ReadStateResult(*answer) for answer in answers])
+    return m.ReadShareGroupStateResponse(results=[m.ReadStateResult(*answer) for answer in answers])
 
 
 def refuse(call: Call, error: KafkaError) -> RootMessage:
-    assert isinstance(call.message, ReadShareGroupStateRequest)
+    assert isinstance(call.message, m.ReadShareGroupStateRequest)
     answers = fail_all(call.message, error, PartitionResult)
-    return ReadShareGroupStateResponse(results=[ReadStateResult(*answer) for answer in answers])
+    return m.ReadShareGroupStateResponse(results=[m.ReadStateResult(*answer) for answer in answers])

@@ -6,22 +6,16 @@ from groupkeeper.broker.apis._share_groups import ask_share_coordinator, fail_al
 from groupkeeper.broker.broker import Broker
 from groupkeeper.broker.call import Call
 from groupkeeper.coordinator.share_state.state import SharePartitionKey
+from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.errors import KafkaError
-from groupkeeper.protocol.messages.read_share_group_state_summary_request import (
-    PartitionData,
-    ReadShareGroupStateSummaryRequest,
-)
-from groupkeeper.protocol.messages.read_share_group_state_summary_response import (
-    PartitionResult,
-    ReadShareGroupStateSummaryResponse,
-    ReadStateSummaryResult,
-)
+from groupkeeper.protocol.messages.read_share_group_state_summary_request import PartitionData
+from groupkeeper.protocol.messages.read_share_group_state_summary_response import PartitionResult
 from groupkeeper.protocol.primitives import RootMessage
 
 
 async def handle(broker: Broker, call: Call) -> RootMessage:
     request = call.message
-    assert isinstance(request, ReadShareGroupStateSummaryRequest)
+    assert isinstance(request, m.ReadShareGroupStateSummaryRequest)
 
     def operate(key: SharePartitionKey, data: PartitionData) -> PartitionResult:
         state = broker.share_states.summary(key)
@@ -34,10 +28,10 @@ async def handle(broker: Broker, call: Call) -> RootMessage:
         )
 
     answers = await ask_share_coordinator(broker, call, request, operate, PartitionResult)
-    return ReadShareGroupStateSummaryResponse(results=[ReadStateSummaryResult(*answer) for answer in answers])
+    return m.ReadShareGroupStateSummaryResponse(results=[m.ReadStateSummaryResult(*answer) for answer in answers])
 
 
 def refuse(call: Call, error: KafkaError) -> RootMessage:
-    assert isinstance(call.message, ReadShareGroupStateSummaryRequest)
+    assert isinstance(call.message, m.ReadShareGroupStateSummaryRequest)
     answers = fail_all(call.message, error, PartitionResult)
-    return ReadShareGroupStateSummaryResponse(results=[ReadStateSummaryResult(*answer) for answer in answers])
+    return m.ReadShareGroupStateSummaryResponse(results=[m.ReadStateSummaryResult(*answer) for answer in answers])

@@ -9,6 +9,7 @@ from groupkeeper.broker.authorizer import Operation
 from groupkeeper.broker.features import METADATA_VERSION, SCRAM_SINCE, feature_level
 from groupkeeper.broker.network.long_requests import in_turns
 from groupkeeper.broker.security.scram import MAX_ITERATIONS, Credential, credential_of
+from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.errors import (
     DuplicateResource,
     KafkaError,
@@ -17,21 +18,6 @@ from groupkeeper.protocol.errors import (
     UnknownServerError,
     UnsupportedSaslMechanism,
     UnsupportedVersion,
-)
-from groupkeeper.protocol.messages.alter_user_scram_credentials_request import (
-    AlterUserScramCredentialsRequest,
-    ScramCredentialDeletion,
-    ScramCredentialUpsertion,
-)
-from groupkeeper.protocol.messages.alter_user_scram_credentials_response import (
-    AlterUserScramCredentialsResponse,
-    AlterUserScramCredentialsResult,
-)
-from groupkeeper.protocol.messages.describe_user_scram_credentials_request import DescribeUserScramCredentialsRequest
-from groupkeeper.protocol.messages.describe_user_scram_credentials_response import (
-    CredentialInfo,
-    DescribeUserScramCredentialsResponse,
-    DescribeUserScramCredentialsResult,
 )
 from groupkeeper.security.scram import HASH_BY_MECHANISM, MIN_ITERATIONS
 
@@ -48,10 +34,10 @@ _MECHANISMS = {code: mechanism for mechanism, code in _CODES.items()}
 
 async def handle(broker: Broker, call: Call) -> RootMessage:
     match call.message:
-        case DescribeUserScramCredentialsRequest() as request:
+        case m.DescribeUserScramCredentialsRequest() as request:
             require_cluster(broker, call, Operation.DESCRIBE)
             return await _describe(broker.security.credentials, request)
-        case AlterUserScramCredentialsRequest() as change:
+        case m.AlterUserScramCredentialsRequest() as change:
             require_cluster(broker, call, Operation.ALTER)
             is_supported = feature_level(broker.config, METADATA_VERSION) >= SCRAM_SINCE
             return await _alter(broker.security.credentials, change, is_supported=is_supported)
@@ -59,15 +45,15 @@ async def handle(broker: Broker, call: Call) -> RootMessage:
 
 
 def refuse(call: Call, error: KafkaError) -> RootMessage:
-    if isinstance(call.message, AlterUserScramCredentialsRequest):
+    if isinstance(call.message, m.AlterUserScramCredentialsRequest):
         names = dict.fromkeys(one.name for one in _changes(call.message))
-        return AlterUserScramCredentialsResponse(results=[_failed(name, error) for name in names])
-    assert isinstance(call.message, DescribeUserScramCredentialsRequest)
-    results = [DescribeUserScramCredentialsResult("", error.code, error.message) for _ in call.message.users or ()]
-    return DescribeUserScramCredentialsResponse(error_code=error.code, error_message=error.message, results=results)
+        return m.AlterUserScramCredentialsResponse(results=[_failed(name, error) for name in names])
+    assert isinstance(call.message, m.DescribeUserScramCredentialsRequest)
+    results = [m.DescribeUserScramCredentialsResult("", error.code, error.message) for _ in call.message.users or ()]
+    return m.DescribeUserScramCredentialsResponse(error_code=error.code, error_message=error.message, results=results)
 
 
-async def _describe(credentials: ScramCredentials, request: DescribeUserScramCredentialsRequest) -> RootMessage:
+async def _describe(credentials: ScramCredentials, request: m.DescribeUserScramCredentialsRequest) -> RootMessage:
     requested = Counter(one.name for one in request.users or ()) or Counter(credentials.users())
     results = []
     async for user, times in in_turns(requested.items()):
@@ -79,15 +65,15 @@ async def _describe(credentials: ScramCredentials, request: DescribeUserScramCre
         elif not iterations:
             error = ResourceNotFound(f"Attempt to describe a user credential that does not exist: {user}")
         else:
-            infos = [CredentialInfo(_CODES[mechanism], count) for mechanism, count in iterations.items()]
-            results.append(DescribeUserScramCredentialsResult(user, credential_infos=infos))
+            infos = [m.CredentialInfo(_CODES[mechanism], count) for mechanism, count in iterations.items()]
+            results.append(m.DescribeUserScramCredentialsResult(user, credential_infos=infos))
             continue
-        results.append(DescribeUserScramCredentialsResult(user, error.code, error.message))
-    return DescribeUserScramCredentialsResponse(results=results)
+        results.append(m.DescribeUserScramCredentialsResult(user, error.code, error.message))
+    return m.DescribeUserScramCredentialsResponse(results=results)
 
 
 async def _alter(
-    credentials: ScramCredentials, request: AlterUserScramCredentialsRequest, *, is_supported: bool
+    credentials: ScramCredentials, request: m.AlterUserScramCredentialsRequest, *, is_supported: bool
 ) -> RootMessage:
     changes: dict[str, tuple[tuple[str, str], Credential | None]] = {}
     errors: dict[str, KafkaError] = {}
@@ -105,16 +91,18 @@ async def _alter(
             errors[one.name] = error
     if changes:
         credentials.change(dict(changes.values()))
-    done = [AlterUserScramCredentialsResult(name, error_message=None) for name in changes]
-    return AlterUserScramCredentialsResponse(results=done + [_failed(name, error) for name, error in errors.items()])
+    done = [m.AlterUserScramCredentialsResult(name, error_message=None) for name in changes]
+    return m.AlterUserScramCredentialsResponse(results=done + [_failed(name, error) for name, error in errors.items()])
 
 
-def _changes(request: AlterUserScramCredentialsRequest) -> list[ScramCredentialDeletion | ScramCredentialUpsertion]:
+def _changes(
+    request: m.AlterUserScramCredentialsRequest,
+) -> list[m.ScramCredentialDeletion | m.ScramCredentialUpsertion]:
     return [*request.deletions, *request.upsertions]
 
 
 def _change(
-    credentials: ScramCredentials, one: ScramCredentialDeletion | ScramCredentialUpsertion
+    credentials: ScramCredentials, one: m.ScramCredentialDeletion | m.ScramCredentialUpsertion
 ) -> tuple[tuple[str, str], Credential | None]:
     if not one.name:
         raise UnacceptableCredential("Username must not be empty")
@@ -122,7 +110,7 @@ def _change(
     if mechanism is None:
         raise UnsupportedSaslMechanism("Unknown SCRAM mechanism")
     key = (mechanism, one.name)
-    if isinstance(one, ScramCredentialDeletion):
+    if isinstance(one, m.ScramCredentialDeletion):
         if credentials.get(*key) is None:
             raise ResourceNotFound("Attempt to delete a user credential that does not exist")
         return key, None
@@ -135,5 +123,5 @@ def _change(
     return key, credential_of(mechanism, one.salted_password, one.salt, one.iterations)
 
 
-def _failed(name: str, error: KafkaError) -> AlterUserScramCredentialsResult:
-    return AlterUserScramCredentialsResult(name, error.code, own_message(error))
+def _failed(name: str, error: KafkaError) -> m.AlterUserScramCredentialsResult:
+    return m.AlterUserScramCredentialsResult(name, error.code, own_message(error))

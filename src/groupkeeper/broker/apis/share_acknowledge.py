@@ -6,21 +6,15 @@ from groupkeeper.broker.apis._shares import acknowledge, by_topic, check_member,
 from groupkeeper.broker.broker import Broker
 from groupkeeper.broker.call import Call
 from groupkeeper.broker.shares.sessions import FINAL_EPOCH, FIRST_EPOCH
+from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.errors import InvalidShareSessionEpoch, KafkaError
-from groupkeeper.protocol.messages.share_acknowledge_request import ShareAcknowledgeRequest
-from groupkeeper.protocol.messages.share_acknowledge_response import (
-    LeaderIdAndEpoch,
-    NodeEndpoint,
-    PartitionData,
-    ShareAcknowledgeResponse,
-    ShareAcknowledgeTopicResponse,
-)
+from groupkeeper.protocol.messages.share_acknowledge_response import LeaderIdAndEpoch, NodeEndpoint, PartitionData
 from groupkeeper.protocol.primitives import RootMessage
 
 
 async def handle(broker: Broker, call: Call) -> RootMessage:
     request = call.message
-    assert isinstance(request, ShareAcknowledgeRequest)
+    assert isinstance(request, m.ShareAcknowledgeRequest)
     group_id, member_id = check_member(broker, call, request)
     if request.share_session_epoch == FIRST_EPOCH:
         raise InvalidShareSessionEpoch
@@ -37,9 +31,9 @@ async def handle(broker: Broker, call: Call) -> RootMessage:
         await broker.share_sessions.end(session)
     answers = {place: _answer(place[1], error) for place, error in results.items()}
     endpoints = tell_leaders(broker, call, answers, LeaderIdAndEpoch, NodeEndpoint)
-    return ShareAcknowledgeResponse(
+    return m.ShareAcknowledgeResponse(
         acquisition_lock_timeout_ms=broker.group_configs.of(group_id).effective.group_share_record_lock_duration_ms,
-        responses=[ShareAcknowledgeTopicResponse(*topic) for topic in (await by_topic(answers)).items()],
+        responses=[m.ShareAcknowledgeTopicResponse(*topic) for topic in (await by_topic(answers)).items()],
         node_endpoints=endpoints,
     )
 

@@ -15,15 +15,10 @@ from groupkeeper.broker.call import Call
 from groupkeeper.broker.network.long_requests import in_turns
 from groupkeeper.broker.shares.fetch import WantedRecords, fetch
 from groupkeeper.broker.shares.sessions import FINAL_EPOCH, FIRST_EPOCH, ShareSession
+from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.errors import InvalidRequest, KafkaError, ShareSessionLimitReached, TopicAuthorizationFailed
-from groupkeeper.protocol.messages.share_fetch_request import FetchPartition, FetchTopic, ShareFetchRequest
-from groupkeeper.protocol.messages.share_fetch_response import (
-    LeaderIdAndEpoch,
-    NodeEndpoint,
-    PartitionData,
-    ShareFetchableTopicResponse,
-    ShareFetchResponse,
-)
+from groupkeeper.protocol.messages.share_fetch_request import FetchPartition, FetchTopic
+from groupkeeper.protocol.messages.share_fetch_response import LeaderIdAndEpoch, NodeEndpoint, PartitionData
 from groupkeeper.protocol.primitives import RootMessage
 
 Place = tuple[bytes, int]
@@ -34,7 +29,7 @@ _RECORD_LIMIT = 1
 
 async def handle(broker: Broker, call: Call) -> RootMessage:
     request = call.message
-    assert isinstance(request, ShareFetchRequest)
+    assert isinstance(request, m.ShareFetchRequest)
     check_member(broker, call, request)
     if request.is_renew_ack:
         _check_renewal(request)
@@ -56,20 +51,20 @@ async def handle(broker: Broker, call: Call) -> RootMessage:
     if request.share_session_epoch == FINAL_EPOCH:
         await broker.share_sessions.end(session)
     endpoints = tell_leaders(broker, call, answers, LeaderIdAndEpoch, NodeEndpoint)
-    return ShareFetchResponse(
+    return m.ShareFetchResponse(
         acquisition_lock_timeout_ms=broker.group_configs.of(
             session.group_id
         ).effective.group_share_record_lock_duration_ms,
-        responses=[ShareFetchableTopicResponse(*topic) for topic in (await by_topic(answers)).items()],
+        responses=[m.ShareFetchableTopicResponse(*topic) for topic in (await by_topic(answers)).items()],
         node_endpoints=endpoints,
     )
 
 
-def _partitions(request: ShareFetchRequest) -> Iterator[tuple[FetchTopic, FetchPartition]]:
+def _partitions(request: m.ShareFetchRequest) -> Iterator[tuple[FetchTopic, FetchPartition]]:
     return ((topic, part) for topic in request.topics for part in topic.partitions)
 
 
-def _check_renewal(request: ShareFetchRequest) -> None:
+def _check_renewal(request: m.ShareFetchRequest) -> None:
     """A request that renews locks fetches nothing."""
     wanted = {
         "maxBytes": request.max_bytes,
@@ -82,7 +77,7 @@ def _check_renewal(request: ShareFetchRequest) -> None:
         raise InvalidRequest(f"{', '.join(given)} must be 0 in a request that renews acquisition locks.")
 
 
-async def _session(broker: Broker, call: Call, request: ShareFetchRequest) -> ShareSession:
+async def _session(broker: Broker, call: Call, request: m.ShareFetchRequest) -> ShareSession:
     """The member's session, with the partitions that the request adds and forgets."""
     assert request.group_id is not None
     assert request.member_id is not None
@@ -109,7 +104,7 @@ async def _session(broker: Broker, call: Call, request: ShareFetchRequest) -> Sh
 
 
 async def _fetch(
-    broker: Broker, call: Call, request: ShareFetchRequest, session: ShareSession
+    broker: Broker, call: Call, request: m.ShareFetchRequest, session: ShareSession
 ) -> dict[Place, PartitionData]:
     """The response for each partition; partitions without changes are left out."""
     answers: dict[Place, PartitionData] = {}

@@ -16,14 +16,7 @@ from groupkeeper.broker.call import Call
 from groupkeeper.broker.log.topic_names import require_valid_name
 from groupkeeper.coordinator.refusals import refuse as refuse_request
 from groupkeeper.coordinator.streams.topology import MissingTopic, StatusCode
-from groupkeeper.protocol.errors import (
-    GroupAuthorizationFailed,
-    InvalidTopicException,
-    KafkaError,
-    StreamsInvalidTopology,
-    TopicAlreadyExists,
-    TopicAuthorizationFailed,
-)
+from groupkeeper.protocol import errors
 from groupkeeper.protocol.messages.create_topics_request import CreatableTopic, CreatableTopicConfig
 from groupkeeper.protocol.messages.streams_group_heartbeat_request import StreamsGroupHeartbeatRequest, Topology
 from groupkeeper.protocol.messages.streams_group_heartbeat_response import StreamsGroupHeartbeatResponse
@@ -46,19 +39,19 @@ async def handle(broker: Broker, call: Call) -> RootMessage:
     return response
 
 
-def _trouble_of(broker: Broker, call: Call, request: StreamsGroupHeartbeatRequest) -> KafkaError | None:
+def _trouble_of(broker: Broker, call: Call, request: StreamsGroupHeartbeatRequest) -> errors.KafkaError | None:
     """What refuses the request before its group is looked at, or None."""
     if not may(broker, call, Operation.READ, request.group_id):
-        return GroupAuthorizationFailed()
+        return errors.GroupAuthorizationFailed()
     names = [] if request.topology is None else _topics(request.topology)
     if prohibited := [name for name in names if broker.is_internal(name)]:
-        return StreamsInvalidTopology(
+        return errors.StreamsInvalidTopology(
             f"Use of Kafka internal topics {','.join(prohibited)} in a Kafka Streams topology is prohibited."
         )
     if invalid := [name for name in names if not _is_valid(name)]:
-        return StreamsInvalidTopology(f"Topic names {','.join(invalid)} are not valid topic names.")
+        return errors.StreamsInvalidTopology(f"Topic names {','.join(invalid)} are not valid topic names.")
     if not all(may_topic(broker, call, Operation.DESCRIBE, name) for name in names):
-        return TopicAuthorizationFailed()
+        return errors.TopicAuthorizationFailed()
     return None
 
 
@@ -75,7 +68,7 @@ def _topics(topology: Topology) -> Iterable[str]:
 def _is_valid(name: str) -> bool:
     try:
         require_valid_name(name)
-    except InvalidTopicException:
+    except errors.InvalidTopicException:
         return False
     return True
 
@@ -95,8 +88,8 @@ def _create(broker: Broker, call: Call, missing: Sequence[MissingTopic]) -> str:
         creatable = CreatableTopic(topic.name, topic.partition_count, topic.replication_factor, configs=configs)
         try:
             create_topic(broker, call, creatable, mutations, validate_only=False)
-        except TopicAlreadyExists:
+        except errors.TopicAlreadyExists:
             pass  # the coordinator will see it with the next heartbeat
-        except KafkaError as error:
+        except errors.KafkaError as error:
             failures.append(f"{topic.name} ({error.message})")
     return f"; Creation failed: {', '.join(failures)}." if failures else ""

@@ -9,29 +9,26 @@ from groupkeeper.broker.broker import Broker
 from groupkeeper.broker.call import Call
 from groupkeeper.coordinator.epochs.checks import check_texts
 from groupkeeper.coordinator.refusals import refuse as refuse_request
+from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.errors import GroupAuthorizationFailed, InvalidRequest, KafkaError, UnsupportedVersion
-from groupkeeper.protocol.messages.streams_group_topology_description_update_request import (
-    StreamsGroupTopologyDescriptionUpdateRequest,
-)
-from groupkeeper.protocol.messages.streams_group_topology_description_update_response import (
-    StreamsGroupTopologyDescriptionUpdateResponse,
-)
 from groupkeeper.protocol.primitives import RootMessage
 
 
 async def handle(broker: Broker, call: Call) -> RootMessage:
     request = call.message
-    assert isinstance(request, StreamsGroupTopologyDescriptionUpdateRequest)
+    assert isinstance(request, m.StreamsGroupTopologyDescriptionUpdateRequest)
     trouble = trouble_of(broker) or _trouble_of(broker, call, request)
     if trouble is not None:
         response = refuse_request(request, trouble)
     else:
         response = await broker.groups.ask(request.group_id, request, call)
-    assert isinstance(response, StreamsGroupTopologyDescriptionUpdateResponse)
+    assert isinstance(response, m.StreamsGroupTopologyDescriptionUpdateResponse)
     return response
 
 
-def _trouble_of(broker: Broker, call: Call, request: StreamsGroupTopologyDescriptionUpdateRequest) -> KafkaError | None:
+def _trouble_of(
+    broker: Broker, call: Call, request: m.StreamsGroupTopologyDescriptionUpdateRequest
+) -> KafkaError | None:
     """What refuses the request before its group is looked at, or None."""
     if not may(broker, call, Operation.READ, request.group_id):
         return GroupAuthorizationFailed()

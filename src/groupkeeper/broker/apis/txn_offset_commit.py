@@ -12,22 +12,8 @@ from groupkeeper.broker.broker import Broker
 from groupkeeper.broker.call import Call
 from groupkeeper.coordinator.offsets.commit import FIRST_TRANSACTIONAL_COMMIT_VERSION_WITH_TOPIC_IDS
 from groupkeeper.coordinator.refusals import refuse_transactional_commit
-from groupkeeper.protocol.errors import (
-    CoordinatorLoadInProgress,
-    CoordinatorNotAvailable,
-    GroupAuthorizationFailed,
-    InvalidGroupId,
-    InvalidTxnState,
-    KafkaError,
-    TransactionAbortable,
-    TransactionalIdAuthorizationFailed,
-)
-from groupkeeper.protocol.messages.txn_offset_commit_request import TxnOffsetCommitRequest
-from groupkeeper.protocol.messages.txn_offset_commit_response import (
-    TxnOffsetCommitResponse,
-    TxnOffsetCommitResponsePartition,
-    TxnOffsetCommitResponseTopic,
-)
+from groupkeeper.protocol import errors
+from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.primitives import RootMessage
 
 _LOADING_SINCE = 2
@@ -37,58 +23,58 @@ _ADDS_SINCE = 5
 
 def reply(broker: Broker, call: Call) -> RootMessage:
     request = call.message
-    assert isinstance(request, TxnOffsetCommitRequest)
+    assert isinstance(request, m.TxnOffsetCommitRequest)
     if not may_use(broker, call, request.transactional_id):
-        return refuse(call, TransactionalIdAuthorizationFailed())
+        return refuse(call, errors.TransactionalIdAuthorizationFailed())
     if not may(broker, call, Operation.READ, request.group_id):
-        return refuse(call, GroupAuthorizationFailed())
-    refused = Refused(TxnOffsetCommitResponseTopic, TxnOffsetCommitResponsePartition)
+        return refuse(call, errors.GroupAuthorizationFailed())
+    refused = Refused(m.TxnOffsetCommitResponseTopic, m.TxnOffsetCommitResponsePartition)
     accepted = []
     is_by_id = call.api_version >= FIRST_TRANSACTIONAL_COMMIT_VERSION_WITH_TOPIC_IDS
     for topic, found in known_topics(broker, call, request.topics, refused, is_by_id=is_by_id):
         topic.name, topic.topic_id = found.name, found.topic_id
         accepted.append(topic)
     if not accepted:
-        return TxnOffsetCommitResponse(topics=refused.topics())
+        return m.TxnOffsetCommitResponse(topics=refused.topics())
     allowed_request = copy(request)
     allowed_request.topics = accepted
     others = _commit(broker, call, allowed_request).topics
-    return TxnOffsetCommitResponse(topics=refused.topics(others))
+    return m.TxnOffsetCommitResponse(topics=refused.topics(others))
 
 
-def refuse(call: Call, error: KafkaError) -> TxnOffsetCommitResponse:
-    assert isinstance(call.message, TxnOffsetCommitRequest)
+def refuse(call: Call, error: errors.KafkaError) -> m.TxnOffsetCommitResponse:
+    assert isinstance(call.message, m.TxnOffsetCommitRequest)
     return _refused(call, call.message, error)
 
 
-def _refused(call: Call, request: TxnOffsetCommitRequest, error: KafkaError) -> TxnOffsetCommitResponse:
-    if isinstance(error, CoordinatorLoadInProgress) and call.api_version < _LOADING_SINCE:
+def _refused(call: Call, request: m.TxnOffsetCommitRequest, error: errors.KafkaError) -> m.TxnOffsetCommitResponse:
+    if isinstance(error, errors.CoordinatorLoadInProgress) and call.api_version < _LOADING_SINCE:
         # Old producers fail on the other error code.
-        error = CoordinatorNotAvailable()
+        error = errors.CoordinatorNotAvailable()
     return refuse_transactional_commit(request, error)
 
 
-def _commit(broker: Broker, call: Call, request: TxnOffsetCommitRequest) -> TxnOffsetCommitResponse:
+def _commit(broker: Broker, call: Call, request: m.TxnOffsetCommitRequest) -> m.TxnOffsetCommitResponse:
     try:
         if not request.group_id:
-            raise InvalidGroupId
+            raise errors.InvalidGroupId
         broker.groups.shard_for_request(request.group_id, call.node).require_active()
         _admit(broker, call, request)
-    except KafkaError as error:
+    except errors.KafkaError as error:
         return _refused(call, request, error)
     response = broker.groups.reply(request.group_id, request, call)
-    assert isinstance(response, TxnOffsetCommitResponse)
+    assert isinstance(response, m.TxnOffsetCommitResponse)
     return response
 
 
-def _admit(broker: Broker, call: Call, request: TxnOffsetCommitRequest) -> None:
+def _admit(broker: Broker, call: Call, request: m.TxnOffsetCommitRequest) -> None:
     """Has the transaction coordinator verify the transaction first. What follows is one plain call, so nothing comes
     in between."""
     log = broker.groups.log_of(request.group_id)
     adds = call.api_version >= _ADDS_SINCE
     try:
         broker.transactions.admit(log, request.transactional_id, request.producer_id, request.producer_epoch, adds=adds)
-    except TransactionAbortable as error:
-        raise error if call.api_version >= _ABORTABLE_SINCE else InvalidTxnState() from error
-    except KafkaError as error:
+    except errors.TransactionAbortable as error:
+        raise error if call.api_version >= _ABORTABLE_SINCE else errors.InvalidTxnState() from error
+    except errors.KafkaError as error:
         raise writer_error(error) from error

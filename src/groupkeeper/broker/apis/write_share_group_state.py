@@ -7,19 +7,16 @@ from groupkeeper.broker.broker import Broker
 from groupkeeper.broker.call import Call
 from groupkeeper.coordinator.share_state.coordinator import ShareStateWrite
 from groupkeeper.coordinator.share_state.state import SharePartitionKey, StateBatch
+from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.errors import KafkaError
-from groupkeeper.protocol.messages.write_share_group_state_request import PartitionData, WriteShareGroupStateRequest
-from groupkeeper.protocol.messages.write_share_group_state_response import (
-    PartitionResult,
-    WriteShareGroupStateResponse,
-    WriteStateResult,
-)
+from groupkeeper.protocol.messages.write_share_group_state_request import PartitionData
+from groupkeeper.protocol.messages.write_share_group_state_response import PartitionResult
 from groupkeeper.protocol.primitives import RootMessage
 
 
 async def handle(broker: Broker, call: Call) -> RootMessage:
     request = call.message
-    assert isinstance(request, WriteShareGroupStateRequest)
+    assert isinstance(request, m.WriteShareGroupStateRequest)
 
     def operate(key: SharePartitionKey, data: PartitionData) -> PartitionResult:
         batches = tuple(
@@ -33,10 +30,10 @@ async def handle(broker: Broker, call: Call) -> RootMessage:
         return PartitionResult(data.partition)
 
     answers = await ask_share_coordinator(broker, call, request, operate, PartitionResult)
-    return WriteShareGroupStateResponse(results=[WriteStateResult(*answer) for answer in answers])
+    return m.WriteShareGroupStateResponse(results=[m.WriteStateResult(*answer) for answer in answers])
 
 
 def refuse(call: Call, error: KafkaError) -> RootMessage:
-    assert isinstance(call.message, WriteShareGroupStateRequest)
+    assert isinstance(call.message, m.WriteShareGroupStateRequest)
     answers = fail_all(call.message, error, PartitionResult)
-    return WriteShareGroupStateResponse(results=[WriteStateResult(*answer) for answer in answers])
+    return m.WriteShareGroupStateResponse(results=[m.WriteStateResult(*answer) for answer in answers])

@@ -8,36 +8,30 @@ from groupkeeper.broker.broker import Broker
 from groupkeeper.broker.call import Call
 from groupkeeper.broker.coordination.runtime import OFFSETS_TOPIC
 from groupkeeper.broker.coordination.transaction_marker import Marker
+from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.errors import NONE, KafkaError, UnknownTopicOrPartition
-from groupkeeper.protocol.messages.write_txn_markers_request import WritableTxnMarker, WriteTxnMarkersRequest
-from groupkeeper.protocol.messages.write_txn_markers_response import (
-    WritableTxnMarkerPartitionResult,
-    WritableTxnMarkerResult,
-    WritableTxnMarkerTopicResult,
-    WriteTxnMarkersResponse,
-)
 from groupkeeper.protocol.primitives import RootMessage
 
 
 async def handle(broker: Broker, call: Call) -> RootMessage:
     request = call.message
-    assert isinstance(request, WriteTxnMarkersRequest)
+    assert isinstance(request, m.WriteTxnMarkersRequest)
     if not may_cluster(broker, call, Operation.ALTER):
         require_cluster(broker, call, Operation.CLUSTER_ACTION)
-    return WriteTxnMarkersResponse([_write(broker, marker, call.node) for marker in request.markers])
+    return m.WriteTxnMarkersResponse([_write(broker, marker, call.node) for marker in request.markers])
 
 
 def refuse(call: Call, error: KafkaError) -> RootMessage:
     request = call.message
-    assert isinstance(request, WriteTxnMarkersRequest)
-    return WriteTxnMarkersResponse(
+    assert isinstance(request, m.WriteTxnMarkersRequest)
+    return m.WriteTxnMarkersResponse(
         [
-            WritableTxnMarkerResult(
+            m.WritableTxnMarkerResult(
                 marker.producer_id,
                 [
-                    WritableTxnMarkerTopicResult(
+                    m.WritableTxnMarkerTopicResult(
                         topic.name,
-                        [WritableTxnMarkerPartitionResult(index, error.code) for index in topic.partition_indexes],
+                        [m.WritableTxnMarkerPartitionResult(index, error.code) for index in topic.partition_indexes],
                     )
                     for topic in marker.topics
                 ],
@@ -47,7 +41,7 @@ def refuse(call: Call, error: KafkaError) -> RootMessage:
     )
 
 
-def _write(broker: Broker, wanted: WritableTxnMarker, node: int) -> WritableTxnMarkerResult:
+def _write(broker: Broker, wanted: m.WritableTxnMarker, node: int) -> m.WritableTxnMarkerResult:
     marker = Marker(
         wanted.producer_id,
         wanted.producer_epoch,
@@ -55,13 +49,13 @@ def _write(broker: Broker, wanted: WritableTxnMarker, node: int) -> WritableTxnM
         wanted.coordinator_epoch,
         wanted.transaction_version,
     )
-    return WritableTxnMarkerResult(
+    return m.WritableTxnMarkerResult(
         wanted.producer_id,
         [
-            WritableTxnMarkerTopicResult(
+            m.WritableTxnMarkerTopicResult(
                 topic.name,
                 [
-                    WritableTxnMarkerPartitionResult(index, _write_one(broker, topic.name, index, marker, node))
+                    m.WritableTxnMarkerPartitionResult(index, _write_one(broker, topic.name, index, marker, node))
                     for index in topic.partition_indexes
                 ],
             )
