@@ -184,7 +184,6 @@ public class ExternalClusterInstance implements ClusterInstance {
         if (config.numBrokers() == 1) process.terminate();
         else control("/nodes/" + node + "/stop");
         try {
-            Files.createDirectories(ofStops(node));
             Files.writeString(stopped(node), "");
         } catch (IOException e) {
             throw new UncheckedIOException(e);
@@ -197,7 +196,11 @@ public class ExternalClusterInstance implements ClusterInstance {
     }
 
     Path ofStops(int node) {
-        return process.dir.resolve("stops-" + node);
+        try {
+            return Files.createDirectories(process.dir.resolve("stops-" + node));
+        } catch (IOException e) {
+            throw new UncheckedIOException(e);
+        }
     }
 
     @Override
