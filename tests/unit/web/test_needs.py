@@ -60,34 +60,34 @@ def test_what_can_still_be_saved_comes_first_and_the_dead_are_one_row() -> None:
     page = Page(html)
     assert shown_of(page)[:7] == ["audit-archive", "settlement", "enricher", "mender", "indexer", "report", "export"]
     assert set(shown_of(page)[7:]) == {f"console-consumer-{number}" for number in range(20)}
-    assert "6 of 28 groups need attention." in page.text
+    assert "6 of 28 groups need attention, and 21 without members are behind." in page.text
     where = "--bootstrap-server HOST:PORT"
     expiring = (
-        "Unread records are about to be removed 1 stopped since 21:53 audit-archive prod The next record of t-0 may be "
-        "removed in 2 min, and the group has no members: start its consumers. members none records to read 60 trend — "
-        "time lag 20 min may be "
-        f"removed in 2 min groupkeeper groups why {where} audit-archive"
+        "Unread records are about to be removed 1 stopped since 21:53 UTC audit-archive prod The next record of t-0 "
+        "may be removed in 2 min, and the group has no members: start its consumers. members none records to read 60 "
+        f"trend — time lag 20 min may be removed in 2 min look closer: groupkeeper groups why {where} audit-archive"
     )
     standing = (
-        "Stand still or lose records, with members 1 stopped since 21:40 settlement prod t-0: offset 40 does not "
-        f"move, and 60 records wait. members 1 records to read 60 trend — time lag 33 min may be removed — groupkeeper "
-        f"groups why {where} settlement"
+        "Members are connected, but records stay unread or are lost 1 stopped since 21:40 UTC settlement prod t-0: "
+        "offset 40 does not move, and 60 records wait. members 1 records to read 60 trend — time lag 33 min may be "
+        f"removed — look closer: groupkeeper groups why {where} settlement"
     )
     behind = (
-        "Fall behind 2 lagging since 21:58 enricher prod alert: behind Each second 48 more records are written than "
-        "read. t-0: the next record has waited for 20 min. members 1 records to read 60 trend grows 48/s time lag 20 "
-        f"min may be removed in 1 d groupkeeper groups offsets --trend 10s {where} enricher"
+        "Members read too slowly 2 lagging since 21:58 UTC enricher prod alert: behind Each second 48 more records are "
+        "written than read; 1 member reads 1 partition. t-0: the next record has waited for 20 min. members 1 "
+        "records to read 60 trend grows 48/s time lag 20 min may be removed in 1 d look closer: "
+        f"groupkeeper groups offsets --trend 10s {where} enricher"
     )
     for said in (
         expiring,
         standing,
         behind,
         "mender prod It catches up in 30 s if it goes on like this. t-0: the next record has waited for 9 min. members",
-        "Rebalance all the time 1 unstable indexer prod 10 rebalances or more in the last 10 min: members come and go",
+        "Members come and go all the time 1 unstable indexer prod 10 rebalances or more in the last 10 min: members",
         f"groupkeeper groups watch {where} indexer",
-        "Others that are not well 1 unknown report prod t-0: nothing is committed, and the log has 100 records",
+        "Not known to be well 1 unknown report prod t-0: nothing is committed, and the log has 100 records",
         f"groupkeeper groups members {where} report",
-        "21 groups without members: sweep export (10 records lost), 20 of kafka-console-consumer",
+        "21 groups without members, behind: review and sweep export (10 records lost), 20 of kafka-console-consumer",
         f"prod 21 groupkeeper plan sweep --idle 1d {where} 'console-consumer-*' group",
     ):
         assert said in page.text, (said, page.text)
@@ -98,9 +98,9 @@ def test_what_can_still_be_saved_comes_first_and_the_dead_are_one_row() -> None:
 def test_no_group_of_business_is_swept_with_what_is_left_of_consoles() -> None:
     html = fleet_page([snapshot(*(dead(f"job-[{number}]") for number in range(5)), at_ms=NOW_MS)], NOW_MS)
     text = Page(html).text
-    assert "5 groups without members: sweep job-[0], job-[1], job-[2], 2 more" in text
+    assert "5 groups without members, behind: review and sweep job-[0], job-[1], job-[2], 2 more" in text
     assert "--bootstrap-server HOST:PORT 'job-[[]0]' 'job-[[]1]' 'job-[[]2]'" in text
-    assert "No group of 5 is known to need attention." in text
+    assert "No group of 5 is known to need attention, and 5 without members are behind." in text
 
 
 def test_a_partition_that_stands_still_is_told_before_the_patience_of_its_group_ends() -> None:
@@ -121,14 +121,17 @@ def test_of_a_cluster_that_is_down_the_last_known_groups_stay() -> None:
     down = snapshot(at_ms=None, problems=(Problem("CALL_TIMED_OUT", "no answer"),))
     down = down._replace(last=snapshot(*at_night(), at_ms=NOW_MS))
     page = Page(fleet_page([down], NOW_MS + 3_600_000))
-    assert "1 cluster cannot be reached: prod; 6 of 28 groups need attention." in page.text
+    assert (
+        "1 cluster cannot be reached: prod; 6 of 28 groups need attention, and 21 without members are behind."
+        in page.text
+    )
     assert "audit-archive prod, last known 1 h ago The next record of t-0" in page.text
 
 
 def test_more_than_fit_are_counted_with_links_to_them() -> None:
     groups = [live(f"g-{number:02}", Wait(20 * MINUTE_MS)) for number in range(15)]
     page = Page(fleet_page([snapshot(*groups, at_ms=NOW_MS)], NOW_MS))
-    assert "Fall behind 15" in page.text
+    assert "Members read too slowly 15" in page.text
     assert "and 3 more: prod lagging 3" in page.text
     assert "/cluster?cluster=prod&status=lagging" in page.links
     assert len(shown_of(page)) == 12

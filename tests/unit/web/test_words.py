@@ -33,7 +33,7 @@ OF_PLANS = frozenset({"how far", "change in the journal", "made by", "record bef
 OTHERS = frozenset(
     {
         "last poll took",
-        "groups with problems",
+        "groups not read whole",
         "offset status",
         "status of the group",
         "reads after repartitioning",

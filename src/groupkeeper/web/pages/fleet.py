@@ -35,7 +35,8 @@ def fleet_page(
         "Consumer groups",
         parts.live(
             "fleet",
-            f"{note}{_verdict(snapshots, needed)}{needs_html(needs, now_ms, viewer, firing, ways)}<h2>Clusters</h2>"
+            f"{note}{_verdict(snapshots, needed, len(needs) - needed)}"
+            f"{needs_html(needs, now_ms, viewer, firing, ways)}<h2>Clusters</h2>"
             f'<div class="cards">{cards}</div>',
         ),
         viewer=viewer,
@@ -43,7 +44,7 @@ def fleet_page(
     )
 
 
-def _verdict(snapshots: Sequence[ClusterSnapshot], troubled: int) -> str:
+def _verdict(snapshots: Sequence[ClusterSnapshot], troubled: int, left_behind: int) -> str:
     down = [each.cluster for each in snapshots if not each.is_up and each.polls.done]
     waiting = [each.cluster for each in snapshots if not each.polls.done]
     if not snapshots:
@@ -54,10 +55,11 @@ def _verdict(snapshots: Sequence[ClusterSnapshot], troubled: int) -> str:
     )
     texts += [f"not polled yet: {', '.join(map(parts.text, waiting))}"] if waiting else []
     verb = "needs" if troubled == 1 else "need"
+    left = f", and {left_behind:,} without members are behind" if left_behind else ""
     texts.append(
-        f"{troubled:,} of {words.counted(total, 'group')} {verb} attention"
+        f"{troubled:,} of {words.counted(total, 'group')} {verb} attention{left}"
         if troubled
-        else f"no group of {total:,} is known to need attention"
+        else f"no group of {total:,} is known to need attention{left}"
     )
     tone = "bad" if down or troubled else "none" if waiting or not total else "good"
     text = "; ".join(texts)
@@ -77,7 +79,7 @@ def _of_poll(snapshot: ClusterSnapshot) -> list[tuple[str, str]]:
     """Figures of the last poll that are not kept in the history."""
     troubled = sum(bool(group.problems) for group in snapshot.groups.values())
     return [
-        ("groups with problems", words.number(troubled)),
+        ("groups not read whole", words.number(troubled)),
         ("brokers", words.number(len(snapshot.brokers))),
         (
             "last poll took",

@@ -9,7 +9,7 @@ from itertools import groupby
 from typing import NamedTuple
 
 from groupkeeper.client.admin.types import TopicPartition
-from groupkeeper.live.model import ClusterSnapshot
+from groupkeeper.live.model import ClusterSnapshot, GroupView
 from groupkeeper.live.verdicts import since_ms
 from groupkeeper.operations.errors import named
 from groupkeeper.operations.selection import Names
@@ -34,10 +34,10 @@ _GENERATED = re.compile(r"console-consumer-\d{1,5}")
 
 _TITLES: Mapping[Urgency, str] = {
     Urgency.EXPIRING: "Unread records are about to be removed",
-    Urgency.STANDING: "Stand still or lose records, with members",
-    Urgency.BEHIND: "Fall behind",
-    Urgency.STORM: "Rebalance all the time",
-    Urgency.REST: "Others that are not well",
+    Urgency.STANDING: "Members are connected, but records stay unread or are lost",
+    Urgency.BEHIND: "Members read too slowly",
+    Urgency.STORM: "Members come and go all the time",
+    Urgency.REST: "Not known to be well",
 }
 _HELP: Mapping[Urgency, tuple[str, ...]] = {
     Urgency.BEHIND: ("groups", "offsets", "--trend", "10s"),
@@ -131,7 +131,8 @@ def _item(one: Need, now_ms: int, viewer: Viewer, firing: Firing, ways: Ways) ->
         f'<li><p class="judged">{parts.status(one.row.judged.status)}{_since(one, verdict, now_ms)}</p>'
         f'<div class="about"><p><a class="name" href="{one.link}">{parts.text(one.name)}</a> '
         f'<span class="soft">{where}</span>{alert}</p><p class="because">{parts.sentence(_because(one, verdict))}</p>'
-        f'</div>{_figures(one.row)}<p class="next"><code>{helps}</code>{change}</p></li>'
+        f'</div>{_figures(one.row)}<p class="next"><span class="soft">look closer:</span> <code>{helps}</code>{change}'
+        "</p></li>"
     )
 
 
@@ -139,7 +140,7 @@ def _since(one: Need, verdict: Verdict, now_ms: int) -> str:
     began_ms = verdict.worst and since_ms(one.row.group, verdict.worst[0], one.snapshot.known.at_ms)
     if began_ms is None:
         return ""
-    return f'<span class="soft">since {parts.since(began_ms, now_ms)}</span>'
+    return f'<span class="soft">since {parts.since(began_ms, now_ms)} UTC</span>'
 
 
 def _figures(row: JudgedGroup) -> str:
@@ -183,10 +184,18 @@ def _because(one: Need, verdict: Verdict) -> str:
     if rank is Urgency.BEHIND and (still_ms := _still_ms(one, verdict)) >= LAGGING_MS:
         return f"{found} The committed offset has not moved for {words.duration(still_ms)}{_member(one, verdict)}."
     if rank is Urgency.BEHIND and change >= _STEADY_PER_S:
-        return f"Each second {words.amount(round(change))} more records are written than read. {found}"
+        return f"Each second {words.amount(round(change))} more records are written than read{_readers(group)}. {found}"
     if rank is Urgency.BEHIND and one.row.catch_up_ms is not None:
         return f"It catches up in {words.duration(one.row.catch_up_ms)} if it goes on like this. {found}"
     return found
+
+
+def _readers(group: GroupView) -> str:
+    """Whether more members would help."""
+    if not group.members or not group.rows:
+        return ""
+    verb = "reads" if group.members == 1 else "read"
+    return f"; {words.counted(group.members, 'member')} {verb} {words.counted(len(group.rows), 'partition')}"
 
 
 def _shortest(row: JudgedGroup) -> str:
@@ -238,7 +247,8 @@ def _left(left: Sequence[Need], viewer: Viewer, ways: Ways) -> str:
     table = parts.table(heads, map(_cells, rows[:_MOST_LEFT]), "groups without members", titles)
     more = f'<p class="note">The first {_MOST_LEFT} of {len(left):,}.</p>' if len(left) > _MOST_LEFT else ""
     return (
-        f'<details id="left" class="card"><summary><b>{words.counted(len(left), "group")} without members: sweep</b> '
+        f'<details id="left" class="card"><summary><b>{words.counted(len(left), "group")} without members, behind: '
+        "review and sweep</b> "
         f'<span class="soft">{", ".join(shown)}</span></summary>'
         "<p>They have no members, and no commit was seen. If nobody needs them, plan to delete their offsets:</p>"
         f"{_sweeps(left, viewer, ways)}{table}{more}</details>"
