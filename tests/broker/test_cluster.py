@@ -12,22 +12,8 @@ from tests.broker.nodes import PROPERTIES, TRANSACTION, Nodes, batch, code_of, p
 from groupkeeper.broker import Broker
 from groupkeeper.broker.coordination.transaction_marker import Marker
 from groupkeeper.broker.settings.table import InvalidSetting
+from groupkeeper.protocol import errors
 from groupkeeper.protocol import messages as m
-from groupkeeper.protocol.errors import (
-    ElectionNotNeeded,
-    EligibleLeadersNotAvailable,
-    FencedLeaderEpoch,
-    InvalidReplicaAssignment,
-    InvalidReplicationFactor,
-    LeaderNotAvailable,
-    NotCoordinator,
-    NotEnoughReplicas,
-    NotLeaderOrFollower,
-    OffsetOutOfRange,
-    PreferredLeaderNotAvailable,
-    ReplicaNotAvailable,
-    UnknownLeaderEpoch,
-)
 from groupkeeper.protocol.messages.describe_topic_partitions_request import TopicRequest
 from groupkeeper.protocol.messages.elect_leaders_request import TopicPartitions
 from groupkeeper.protocol.messages.fetch_request import FetchPartition, FetchTopic
@@ -59,7 +45,7 @@ async def test_leaders_and_coordinators_go_round(nodes: Nodes) -> None:
 
 
 async def test_more_replicas_than_nodes_are_refused(nodes: Nodes) -> None:
-    assert await nodes.create("t", factor=4) == InvalidReplicationFactor.code
+    assert await nodes.create("t", factor=4) == errors.InvalidReplicationFactor.code
     await nodes.broker.stop_node(2)
     assert await nodes.create("t", factor=3) == 0
     part = await nodes.partition("t")
@@ -71,7 +57,7 @@ async def test_the_oldest_metadata_has_only_replicas_that_run(nodes: Nodes) -> N
     await nodes.broker.stop_node(3)
     request = m.MetadataRequest([m.MetadataRequestTopic(name="t")])
     (part,) = (await (await nodes(1)).call(request, 0)).topics[0].partitions
-    assert (part.error_code, list(part.replica_nodes)) == (ReplicaNotAvailable.code, [1, 2])
+    assert (part.error_code, list(part.replica_nodes)) == (errors.ReplicaNotAvailable.code, [1, 2])
     (part,) = (await (await nodes(1)).call(request, 1)).topics[0].partitions
     assert (part.error_code, list(part.replica_nodes)) == (0, [1, 2, 3])
 
@@ -80,7 +66,7 @@ async def test_the_wrong_node_names_the_leader(nodes: Nodes) -> None:
     await nodes.create("t", [2, 3])
     answer = await produce(await nodes(1), "t", b"a")
     (part,) = answer.responses[0].partition_responses
-    assert (part.error_code, part.current_leader.leader_id) == (NotLeaderOrFollower.code, 2)
+    assert (part.error_code, part.current_leader.leader_id) == (errors.NotLeaderOrFollower.code, 2)
     (named,) = answer.node_endpoints
     assert (named.node_id, named.port) == (2, nodes.broker.endpoint("PLAINTEXT", 2).port)
     assert code_of(await produce(await nodes(2), "t", b"a")) == 0
@@ -90,9 +76,9 @@ async def test_the_wrong_node_names_the_leader(nodes: Nodes) -> None:
     )
     fetched = await (await nodes(1)).call(request, 16)
     (read,) = fetched.responses[0].partitions
-    assert (read.error_code, read.current_leader.leader_id) == (NotLeaderOrFollower.code, 2)
+    assert (read.error_code, read.current_leader.leader_id) == (errors.NotLeaderOrFollower.code, 2)
     assert [one.node_id for one in fetched.node_endpoints] == [2]
-    assert (await (await nodes(1)).list_offset("t", -1)).error_code == NotLeaderOrFollower.code
+    assert (await (await nodes(1)).list_offset("t", -1)).error_code == errors.NotLeaderOrFollower.code
     assert (await (await nodes(2)).list_offset("t", -1)).offset == 1
 
 
@@ -110,19 +96,19 @@ async def test_followers_serve_consumers_that_may_read_from_them(nodes: Nodes) -
     await produce(await nodes(2), "t", b"a")
     follower = await nodes(3)
     assert (await follower.fetch("t", 0, version=11)).records
-    assert (await follower.fetch("t", 0, version=10)).error_code == NotLeaderOrFollower.code
+    assert (await follower.fetch("t", 0, version=10)).error_code == errors.NotLeaderOrFollower.code
 
 
 async def test_groups_and_transactions_are_served_by_their_coordinators_only(nodes: Nodes) -> None:
     here = await nodes.coordinator("g")
     elsewhere = here % 3 + 1
     beat = m.HeartbeatRequest("g", 1, "m")
-    assert (await (await nodes(elsewhere)).call(beat, 4)).error_code == NotCoordinator.code
-    assert (await (await nodes(here)).call(beat, 4)).error_code != NotCoordinator.code
+    assert (await (await nodes(elsewhere)).call(beat, 4)).error_code == errors.NotCoordinator.code
+    assert (await (await nodes(here)).call(beat, 4)).error_code != errors.NotCoordinator.code
     at = await nodes.coordinator("x", TRANSACTION)
     init = m.InitProducerIdRequest("x", 1000)
     elsewhere = at % 3 + 1
-    assert (await (await nodes(elsewhere)).call(init, 4)).error_code == NotCoordinator.code
+    assert (await (await nodes(elsewhere)).call(init, 4)).error_code == errors.NotCoordinator.code
     assert (await (await nodes(at)).call(init, 4)).error_code == 0
 
 
@@ -132,11 +118,11 @@ async def test_a_leader_that_moves(nodes: Nodes) -> None:
     await nodes.broker.move_leader("t", 0, 3)
     part = await nodes.partition("t")
     assert (part.leader_id, part.leader_epoch, list(part.isr_nodes)) == (3, 1, [1, 2, 3])
-    assert code_of(await produce(await nodes(1), "t", b"c")) == NotLeaderOrFollower.code
+    assert code_of(await produce(await nodes(1), "t", b"c")) == errors.NotLeaderOrFollower.code
     new = await nodes(3)
     assert code_of(await produce(new, "t", b"c")) == 0
-    assert (await new.fetch("t", 0, leader_epoch=0)).error_code == FencedLeaderEpoch.code
-    assert (await new.fetch("t", 0, leader_epoch=2)).error_code == UnknownLeaderEpoch.code
+    assert (await new.fetch("t", 0, leader_epoch=0)).error_code == errors.FencedLeaderEpoch.code
+    assert (await new.fetch("t", 0, leader_epoch=2)).error_code == errors.UnknownLeaderEpoch.code
     assert (await new.list_offset("t", -1)).leader_epoch == 1
     assert (await new.list_offset("t", -2)).leader_epoch == 0
 
@@ -161,7 +147,7 @@ async def test_a_fetch_that_waits_learns_of_the_move(nodes: Nodes) -> None:
         await asyncio.sleep(0.001)
     await nodes.broker.move_leader("t", 0, 2)
     _, answer = await wire.receive(m.FetchResponse, 12)
-    assert answer.responses[0].partitions[0].error_code == FencedLeaderEpoch.code
+    assert answer.responses[0].partitions[0].error_code == errors.FencedLeaderEpoch.code
 
 
 @pytest.mark.parametrize("way", ["stop_node", "kill_node"])
@@ -179,7 +165,7 @@ async def test_a_node_that_goes_down_and_comes_back(nodes: Nodes, way: str) -> N
     assert (part.leader_id, part.leader_epoch) == (3, 1)
     assert (list(part.isr_nodes), list(part.offline_replicas)) == ([3], [2])
     part = await nodes.partition("alone")
-    assert (part.error_code, part.leader_id, list(part.isr_nodes)) == (LeaderNotAvailable.code, -1, [])
+    assert (part.error_code, part.leader_id, list(part.isr_nodes)) == (errors.LeaderNotAvailable.code, -1, [])
     request = m.DescribeTopicPartitionsRequest([TopicRequest("alone")])
     described = await (await nodes(1)).call(request, 0)
     (eligible,) = described.topics[0].partitions
@@ -209,7 +195,7 @@ async def test_a_node_is_stopped_and_started_in_order(nodes: Nodes) -> None:
 async def test_a_transaction_does_not_end_where_nobody_leads(nodes: Nodes) -> None:
     await nodes.create("t", [2])
     await nodes.broker.stop_node(2)
-    with pytest.raises(NotLeaderOrFollower):
+    with pytest.raises(errors.NotLeaderOrFollower):
         nodes.broker.transactions.write_marker(("t", 0), Marker(1, 0, is_commit=True))
     await nodes.broker.start_node(2)
     nodes.broker.transactions.write_marker(("t", 0), Marker(1, 0, is_commit=True))
@@ -220,7 +206,7 @@ async def test_too_few_replicas_in_sync(nodes: Nodes) -> None:
     await nodes.broker.kill_node(2)
     assert code_of(await produce(await nodes(1), "t", b"a")) == 0
     await nodes.broker.kill_node(3)
-    assert code_of(await produce(await nodes(1), "t", b"a")) == NotEnoughReplicas.code
+    assert code_of(await produce(await nodes(1), "t", b"a")) == errors.NotEnoughReplicas.code
     assert code_of(await produce(await nodes(1), "t", b"a", acks=1)) == 0
     await nodes.broker.start_node(3)
     assert code_of(await produce(await nodes(1), "t", b"a")) == 0
@@ -244,7 +230,7 @@ async def test_a_coordinator_that_moves_keeps_its_groups(nodes: Nodes) -> None:
     assert await nodes.commit(here, 5) == 0
     await nodes.broker.move_coordinator("g", there)
     assert await nodes.coordinator("g") == there
-    assert await nodes.commit(here, 6) == NotCoordinator.code
+    assert await nodes.commit(here, 6) == errors.NotCoordinator.code
     assert await nodes.commit(there, 6) == 0
     listed = {node: await (await nodes(node)).call(m.ListGroupsRequest(), 4) for node in (1, 2, 3)}
     assert [node for node, answer in listed.items() if answer.groups] == [there]
@@ -322,9 +308,9 @@ async def elect(wire: Wire, topic: str | None, kind: int = 0) -> list[tuple[str,
 async def test_the_preferred_leader_is_elected(nodes: Nodes) -> None:
     await nodes.create("t", [1, 2])
     wire = await nodes(3)
-    assert await elect(wire, "t") == [("t", [(0, ElectionNotNeeded.code)])]
+    assert await elect(wire, "t") == [("t", [(0, errors.ElectionNotNeeded.code)])]
     await nodes.broker.kill_node(1)
-    assert await elect(wire, "t") == [("t", [(0, PreferredLeaderNotAvailable.code)])]
+    assert await elect(wire, "t") == [("t", [(0, errors.PreferredLeaderNotAvailable.code)])]
     await nodes.broker.start_node(1)
     assert (await nodes.partition("t")).leader_id == 2
     assert await elect(wire, None) == [("t", [(0, 0)])]
@@ -347,9 +333,9 @@ async def test_a_replica_that_is_not_in_sync_leads_only_when_that_is_wanted(node
     assert await elect(wire, "t", 1) == [("t", [(0, 0)])]
     part = await nodes.partition("t")
     assert (part.leader_id, list(part.isr_nodes)) == (2, [2])
-    assert await elect(wire, "t", 1) == [("t", [(0, ElectionNotNeeded.code)])]
+    assert await elect(wire, "t", 1) == [("t", [(0, errors.ElectionNotNeeded.code)])]
     await nodes.broker.kill_node(2)
-    assert await elect(wire, "t", 1) == [("t", [(0, EligibleLeadersNotAvailable.code)])]
+    assert await elect(wire, "t", 1) == [("t", [(0, errors.EligibleLeadersNotAvailable.code)])]
 
 
 async def test_a_leader_that_was_not_in_sync_has_not_all_records(nodes: Nodes) -> None:
@@ -363,7 +349,7 @@ async def test_a_leader_that_was_not_in_sync_has_not_all_records(nodes: Nodes) -
     assert (await nodes.partition("t")).leader_id == 2
     new = await nodes(2)
     assert (await new.list_offset("t", -1)).offset == 3
-    assert (await new.fetch("t", 4)).error_code == OffsetOutOfRange.code
+    assert (await new.fetch("t", 4)).error_code == errors.OffsetOutOfRange.code
     assert (await produce(new, "t", b"e")).responses[0].partition_responses[0].base_offset == 3
     found = await new.call(
         m.OffsetForLeaderEpochRequest(topics=[m.OffsetForLeaderTopic("t", [m.OffsetForLeaderPartition(0, -1, 0)])]), 4
@@ -382,8 +368,8 @@ async def test_new_partitions_have_as_many_replicas_as_the_others(nodes: Nodes) 
         answer = await (await nodes(1)).call(m.CreatePartitionsRequest([topic], 1000), 3)
         return answer.results[0].error_code
 
-    assert await grow(1) == InvalidReplicaAssignment.code
-    assert await grow(1, 2, 3) == InvalidReplicaAssignment.code
+    assert await grow(1) == errors.InvalidReplicaAssignment.code
+    assert await grow(1, 2, 3) == errors.InvalidReplicaAssignment.code
     assert await grow(3, 1) == 0
 
 
@@ -403,5 +389,5 @@ async def test_a_share_partition_is_fetched_from_its_leader(nodes: Nodes) -> Non
     request = m.ShareFetchRequest("g", "m", 0, 0, 1, 1000, 10, 10, topics=topics)
     answer = await (await nodes(1)).call(request, 2)
     (part,) = answer.responses[0].partitions
-    assert (part.error_code, part.current_leader.leader_id) == (NotLeaderOrFollower.code, 2)
+    assert (part.error_code, part.current_leader.leader_id) == (errors.NotLeaderOrFollower.code, 2)
     assert [one.node_id for one in answer.node_endpoints] == [2]

@@ -13,18 +13,9 @@ from tests.broker.conftest import Start, Wire
 from tests.broker.log.test_records import batch
 
 from groupkeeper.broker import Broker
+from groupkeeper.protocol import errors
 from groupkeeper.protocol import messages as m
-from groupkeeper.protocol.errors import (
-    NONE,
-    InvalidRecordState,
-    InvalidRequest,
-    InvalidShareSessionEpoch,
-    ShareSessionLimitReached,
-    ShareSessionNotFound,
-    UnknownServerError,
-    UnknownTopicId,
-    UnknownTopicOrPartition,
-)
+from groupkeeper.protocol.errors import NONE
 from groupkeeper.protocol.messages import share_acknowledge_request, share_fetch_request
 from groupkeeper.protocol.messages.share_fetch_response import PartitionData
 from groupkeeper.protocol.record_batch import iter_headers
@@ -145,7 +136,7 @@ async def test_records_go_to_one_member_each(broker: Broker) -> None:
     assert [header.record_count for _, header in iter_headers(answer.records or b"")] == [10]
     assert (answer.acquired_records[0].first_offset, answer.acquired_records[0].last_offset) == (0, 9)
     assert await bob.take() == []
-    assert await bob.say([(0, 9, ACCEPT)]) == InvalidRecordState.code
+    assert await bob.say([(0, 9, ACCEPT)]) == errors.InvalidRecordState.code
     assert await alice.say([(0, 3, ACCEPT), (4, 4, RELEASE), (5, 9, REJECT)]) == NONE
     assert await bob.take() == [(4, 4, 2)]
     waiting = asyncio.ensure_future(alice.take(wait_ms=20_000))
@@ -167,7 +158,7 @@ async def test_locks_end_and_deliveries_are_counted(broker: Broker) -> None:
     alice, bob = await Consumer.join(broker, topic_id), await Consumer.join(broker, topic_id)
     assert (await alice.ask()).acquisition_lock_timeout_ms == 1000
     assert await bob.take(wait_ms=20_000) == [(0, 9, 2)]
-    assert await alice.say([(0, 9, ACCEPT)]) == InvalidRecordState.code
+    assert await alice.say([(0, 9, ACCEPT)]) == errors.InvalidRecordState.code
     # The limit is 2: what bob gives back is archived.
     assert await bob.say([(0, 0, RELEASE), (1, 9, ACCEPT)]) == NONE
     assert await alice.take(wait_ms=50) == []
@@ -196,7 +187,7 @@ async def test_a_lock_can_be_renewed(broker: Broker) -> None:
     assert not waiting.done()
     assert await waiting == [(0, 9, 2)]
     refused = await alice.fetch(said=[(0, 9, RENEW)], wait_ms=0)
-    assert refused.acknowledge_error_code == InvalidRequest.code  # only with is_renew_ack
+    assert refused.acknowledge_error_code == errors.InvalidRequest.code  # only with is_renew_ack
 
 
 async def test_the_end_of_a_session_or_connection_gives_records_back(broker: Broker) -> None:
@@ -205,7 +196,7 @@ async def test_the_end_of_a_session_or_connection_gives_records_back(broker: Bro
     assert await alice.take(max_records=3) == [(0, 2, 1)]
     assert await bob.take(max_records=3) == [(3, 5, 1)]
     assert (await alice.ask(said=[(0, 0, ACCEPT)], epoch=-1)).error_code == NONE
-    assert (await alice.ask()).error_code == ShareSessionNotFound.code
+    assert (await alice.ask()).error_code == errors.ShareSessionNotFound.code
     await bob.wire.close()
     carol = await Consumer.join(broker, topic_id)
     got: list[tuple[int, int, int]] = []
@@ -221,17 +212,17 @@ async def test_sessions_are_in_order(start: Start) -> None:
     broker = await start(properties=SHORT | limits)
     _, topic_id = await queue(broker)
     alice = await Consumer.join(broker, topic_id)
-    assert (await alice.ask(epoch=0, said=[(0, 0, ACCEPT)])).error_code == InvalidRequest.code
-    assert (await alice.ask(epoch=5)).error_code == ShareSessionNotFound.code
-    assert await alice.say([(0, 9, ACCEPT)], epoch=0) == InvalidShareSessionEpoch.code
-    assert await alice.say([(0, 9, ACCEPT)], epoch=-1) == ShareSessionNotFound.code
+    assert (await alice.ask(epoch=0, said=[(0, 0, ACCEPT)])).error_code == errors.InvalidRequest.code
+    assert (await alice.ask(epoch=5)).error_code == errors.ShareSessionNotFound.code
+    assert await alice.say([(0, 9, ACCEPT)], epoch=0) == errors.InvalidShareSessionEpoch.code
+    assert await alice.say([(0, 9, ACCEPT)], epoch=-1) == errors.ShareSessionNotFound.code
     assert await alice.take() == [(0, 9, 1)]
-    assert (await alice.ask(epoch=7)).error_code == InvalidShareSessionEpoch.code
+    assert (await alice.ask(epoch=7)).error_code == errors.InvalidShareSessionEpoch.code
     bob = Consumer(await Wire.open(broker.bootstrap_servers), topic_id, "bob")
-    assert (await bob.ask()).error_code == ShareSessionLimitReached.code
-    assert await alice.say([(9, 0, ACCEPT)]) == InvalidRequest.code
-    assert await alice.say([(0, 9, 7)]) == InvalidRequest.code
-    assert await alice.say([(0, 10, ACCEPT)]) == InvalidRequest.code
+    assert (await bob.ask()).error_code == errors.ShareSessionLimitReached.code
+    assert await alice.say([(9, 0, ACCEPT)]) == errors.InvalidRequest.code
+    assert await alice.say([(0, 9, 7)]) == errors.InvalidRequest.code
+    assert await alice.say([(0, 10, ACCEPT)]) == errors.InvalidRequest.code
     assert await alice.say([(0, 9, ACCEPT)]) == NONE
 
 
@@ -267,8 +258,8 @@ async def test_deleted_records_and_topics(broker: Broker) -> None:
     assert await alice.say([(0, 7, RELEASE)]) == NONE
     assert await alice.take() == [(6, 7, 2)]
     await wire.call(m.DeleteTopicsRequest([m.DeleteTopicState("t", b"\0" * 16)]), 6)
-    assert await alice.say([(6, 7, ACCEPT)]) == UnknownTopicId.code
-    assert (await alice.fetch()).error_code == UnknownTopicOrPartition.code
+    assert await alice.say([(6, 7, ACCEPT)]) == errors.UnknownTopicId.code
+    assert (await alice.fetch()).error_code == errors.UnknownTopicOrPartition.code
 
 
 @pytest.mark.parametrize(("reset", "first"), [("latest", 10), ("earliest", 0), ("by_duration:PT1H", 5)])
@@ -295,7 +286,7 @@ async def test_a_member_that_left_sees_altered_offsets(broker: Broker) -> None:
         alter = m.AlterShareGroupOffsetsRequest("g", [m.AlterShareGroupOffsetsRequestTopic("t", [part])])
         altered = await alice.wire.call(alter, 0)
         assert altered.responses[0].partitions[0].error_code == NONE
-        assert await alice.say([(0, 9, ACCEPT)]) == UnknownTopicOrPartition.code
+        assert await alice.say([(0, 9, ACCEPT)]) == errors.UnknownTopicOrPartition.code
         assert await alice.take() == [(offset, 9, 1)]
 
 
@@ -310,7 +301,7 @@ async def test_a_fetch_ends_with_its_session(broker: Broker) -> None:
             await asyncio.sleep(0.001)
     elsewhere = Consumer(await Wire.open(broker.bootstrap_servers), topic_id, alice.member_id)
     assert (await elsewhere.ask(epoch=-1)).error_code == NONE
-    assert (await waiting).error_code == ShareSessionNotFound.code
+    assert (await waiting).error_code == errors.ShareSessionNotFound.code
     bob = await Consumer.join(broker, topic_id)
     assert await bob.take() == [(0, 9, 2)]
 
@@ -339,7 +330,7 @@ async def test_a_topic_that_is_made_again_begins_anew(broker: Broker) -> None:
     assert (await wire.produce("t", batch(4))).error_code == NONE
     bob = await Consumer.join(broker, again)
     assert await bob.take(wait_ms=5000) == [(0, 3, 1)]
-    assert await alice.say([(0, 3, ACCEPT)]) == UnknownTopicId.code
+    assert await alice.say([(0, 3, ACCEPT)]) == errors.UnknownTopicId.code
     assert await bob.say([(0, 3, ACCEPT)]) == NONE
 
 
@@ -365,7 +356,7 @@ async def test_a_group_that_never_began_is_told_after_its_wait(broker: Broker) -
     assert (await alice.ask(epoch=0)).responses == []
     began = asyncio.get_running_loop().time()
     part = (await alice.ask(epoch=0, wait_ms=300)).responses[0].partitions[0]
-    assert part.error_code == UnknownServerError.code
+    assert part.error_code == errors.UnknownServerError.code
     assert asyncio.get_running_loop().time() - began >= 0.3
 
 

@@ -10,18 +10,11 @@ from tests.conformance.brokers import wait_for
 from tests.differential.wire import Connection
 from tests.durability.workers import Worker
 
+from groupkeeper.protocol import errors
 from groupkeeper.protocol import messages as m
-from groupkeeper.protocol.errors import (
-    CoordinatorLoadInProgress,
-    CoordinatorNotAvailable,
-    IllegalGeneration,
-    MemberIdRequired,
-    NotCoordinator,
-    RebalanceInProgress,
-)
 from groupkeeper.protocol.primitives import RootMessage
 
-PASSING = {CoordinatorLoadInProgress.code, CoordinatorNotAvailable.code, NotCoordinator.code}
+PASSING = {errors.CoordinatorLoadInProgress.code, errors.CoordinatorNotAvailable.code, errors.NotCoordinator.code}
 SESSION_MS = 120_000
 STILL_SESSION_MS = 1_200_000
 """Nothing is heard from the still members while the last loops end, which takes minutes on a busy machine."""
@@ -142,7 +135,7 @@ def join(caller: Caller, group_id: str, member_id: str, session_ms: int = SESSIO
         request = m.JoinGroupRequest(group_id, session_ms, 60_000, member_id, None, "test", protocols)
         answer = caller.ask(request, 9)
         assert isinstance(answer, m.JoinGroupResponse)
-        if answer.error_code == MemberIdRequired.code:
+        if answer.error_code == errors.MemberIdRequired.code:
             member_id = answer.member_id
             return None
         assert answer.error_code == 0 or answer.error_code in PASSING, answer
@@ -213,7 +206,7 @@ class RestlessClassic(_Restless):
         answer = self.caller.ask(m.HeartbeatRequest("restless-classic", self.stands, self._member_id), 4)
         code = answer.error_code  # type: ignore[attr-defined]
         # What was under way when the connection broke may have ended the generation.
-        more = {RebalanceInProgress.code, IllegalGeneration.code} if self.is_unsure else set()
+        more = {errors.RebalanceInProgress.code, errors.IllegalGeneration.code} if self.is_unsure else set()
         assert code in PASSING | {0} | more, (answer, self.stands)
         return code not in PASSING and self._join()
 

@@ -12,13 +12,8 @@ from tests.broker.security.logins import handshake, log_in, log_in_by_scram, pla
 
 from groupkeeper.broker import Broker
 from groupkeeper.broker.settings.table import InvalidSetting
+from groupkeeper.protocol import errors
 from groupkeeper.protocol import messages as m
-from groupkeeper.protocol.errors import (
-    IllegalSaslState,
-    SaslAuthenticationFailed,
-    UnsupportedSaslMechanism,
-    UnsupportedVersion,
-)
 from groupkeeper.protocol.framing import encode_request
 from groupkeeper.protocol.messages.incremental_alter_configs_request import AlterableConfig, AlterConfigsResource
 
@@ -75,7 +70,7 @@ async def test_scram(wire: Wire, mechanism: str) -> None:
 @pytest.mark.parametrize("username", ["carol", "nobody"])
 async def test_scram_tells_a_wrong_password_from_an_unknown_user_by_nothing_said(wire: Wire, username: str) -> None:
     answer = await log_in_by_scram(wire, "SCRAM-SHA-256", username, "guess")
-    assert answer.error_code == SaslAuthenticationFailed.code
+    assert answer.error_code == errors.SaslAuthenticationFailed.code
     assert answer.error_message == (
         "Authentication failed during authentication due to invalid credentials with SASL mechanism SCRAM-SHA-256"
     )
@@ -101,7 +96,7 @@ async def test_scram_tells_a_wrong_password_from_an_unknown_user_by_nothing_said
 async def test_plain_is_refused(wire: Wire, message: bytes, says: str, caplog: pytest.LogCaptureFixture) -> None:
     await handshake(wire, "PLAIN")
     answer = await token(wire, message)
-    assert answer.error_code == SaslAuthenticationFailed.code
+    assert answer.error_code == errors.SaslAuthenticationFailed.code
     assert says in (answer.error_message or "")
     assert await is_closed(wire)
     assert "secret" not in caplog.text
@@ -117,7 +112,7 @@ async def test_versions_may_be_asked_once_before(wire: Wire) -> None:
     unknown = bytearray(encode_request(5, "c", m.ApiVersionsRequest("c", "1"), 4))
     unknown[6:8] = (99).to_bytes(2)
     wire.writer.write(unknown)
-    assert (await wire.receive(m.ApiVersionsResponse, 0))[1].error_code == UnsupportedVersion.code
+    assert (await wire.receive(m.ApiVersionsResponse, 0))[1].error_code == errors.UnsupportedVersion.code
     answer = await wire.call(m.ApiVersionsRequest("c", "1"), 4)
     assert {17, 36} <= {one.api_key for one in answer.api_keys}
     assert (await log_in(wire, "alice", "alice-secret")).error_code == 0
@@ -133,7 +128,7 @@ async def test_versions_twice_are_too_much(wire: Wire) -> None:
 async def test_versions_in_the_middle_of_a_login(wire: Wire) -> None:
     await handshake(wire, "PLAIN")
     answer = await wire.call(m.ApiVersionsRequest(), 0)
-    assert answer.error_code == IllegalSaslState.code
+    assert answer.error_code == errors.IllegalSaslState.code
     assert await is_closed(wire)
 
 
@@ -157,7 +152,7 @@ async def test_a_request_in_the_middle_of_a_login(wire: Wire) -> None:
 @pytest.mark.parametrize("name", ["", "GSSAPI", "plain", "SCRAM-SHA-1"])
 async def test_a_mechanism_that_is_not_enabled(wire: Wire, name: str) -> None:
     answer = await handshake(wire, name)
-    assert answer.error_code == UnsupportedSaslMechanism.code
+    assert answer.error_code == errors.UnsupportedSaslMechanism.code
     assert sorted(answer.mechanisms) == ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"]
     assert await is_closed(wire)
 
@@ -180,8 +175,8 @@ async def test_tokens_without_headers_are_refused_by_hanging_up(wire: Wire) -> N
 
 async def test_a_second_login_is_out_of_place(wire: Wire) -> None:
     await log_in(wire, "alice", "alice-secret")
-    assert (await handshake(wire, "PLAIN")).error_code == IllegalSaslState.code
-    assert (await token(wire, plain("bob", "b"))).error_code == IllegalSaslState.code
+    assert (await handshake(wire, "PLAIN")).error_code == errors.IllegalSaslState.code
+    assert (await token(wire, plain("bob", "b"))).error_code == errors.IllegalSaslState.code
     assert await may_ask(wire)
 
 
@@ -219,7 +214,7 @@ async def test_the_answer_to_a_guess_waits() -> None:
             began = loop.time()
             answer = await handshake(wire, mechanism)
             if not answer.error_code:
-                assert (await token(wire, plain("alice", "guess"))).error_code == SaslAuthenticationFailed.code
+                assert (await token(wire, plain("alice", "guess"))).error_code == errors.SaslAuthenticationFailed.code
             assert loop.time() - began > 0.14
             assert await is_closed(wire)
 
@@ -251,18 +246,18 @@ class TestAgain:
         resource = AlterConfigsResource(4, "1", [AlterableConfig(name, 0, changed)])
         answer = await wire.call(m.IncrementalAlterConfigsRequest([resource]), 1)
         assert answer.responses[0].error_code == 0
-        assert (await log_in(wire, "alice", "alice-secret")).error_code == SaslAuthenticationFailed.code
+        assert (await log_in(wire, "alice", "alice-secret")).error_code == errors.SaslAuthenticationFailed.code
         assert await is_closed(wire)
 
     async def test_not_twice_within_a_second(self, wire: Wire) -> None:
         await log_in(wire, "alice", "alice-secret")
         await log_in(wire, "alice", "alice-secret")
-        assert (await handshake(wire, "PLAIN")).error_code == IllegalSaslState.code
+        assert (await handshake(wire, "PLAIN")).error_code == errors.IllegalSaslState.code
 
     async def test_another_user(self, wire: Wire) -> None:
         await log_in(wire, "alice", "alice-secret")
         answer = await log_in(wire, "bob", "b")
-        assert answer.error_code == SaslAuthenticationFailed.code
+        assert answer.error_code == errors.SaslAuthenticationFailed.code
         said = "Cannot change principals during re-authentication from User.alice: User.bob"
         assert answer.error_message == said
         assert await is_closed(wire)

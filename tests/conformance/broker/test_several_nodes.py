@@ -14,14 +14,8 @@ from tests.broker.nodes import Nodes, code_of, placed, produce
 from tools.apache_kafka import ApacheKafka
 
 from groupkeeper.broker import Broker
+from groupkeeper.protocol import errors
 from groupkeeper.protocol import messages as m
-from groupkeeper.protocol.errors import (
-    EligibleLeadersNotAvailable,
-    InvalidReplicaAssignment,
-    NotEnoughReplicas,
-    NotLeaderOrFollower,
-    RequestTimedOut,
-)
 from groupkeeper.protocol.messages.elect_leaders_request import TopicPartitions
 
 PATIENCE_S = 60
@@ -171,7 +165,7 @@ async def test_replicas_in_sync_and_what_is_committed(cluster: Control) -> None:
     await ask.becomes("r", 1, 0, [3, 2, 1], [1])
     assert await ask.reassign("r", [2, 1]) == 0
     await ask.becomes("r", 1, 0, [2, 1, 3], [1])
-    assert await ask.reassign("r", [9]) == InvalidReplicaAssignment.code
+    assert await ask.reassign("r", [9]) == errors.InvalidReplicaAssignment.code
     assert await ask.reassign("r", None) == 0
     await ask.becomes("r", 1, 1, [2, 1], [1])
     await cluster.do("start", 3)  # it was killed: not eligible any more
@@ -188,12 +182,12 @@ async def is_suspended(cluster: Control, ask: Asker) -> None:
     await cluster.do("pause", 3)  # in sync until it is missed
     answer = await produce(ask.wire, "t", b"b", timeout_ms=300)
     assert [part.base_offset for part in answer.responses[0].partition_responses] == [1]
-    assert code_of(answer) == RequestTimedOut.code
+    assert code_of(answer) == errors.RequestTimedOut.code
     assert await ask.end("t") == 1
     await ask.becomes("t", 1, 0, [1, 2, 3], [1, 2])
     await becomes(lambda: ask.end("t"), 2)
     await ask.becomes("u", 1, 0, [1, 2, 3], [1, 2], [3])
-    assert await ask.produce("u") == NotEnoughReplicas.code
+    assert await ask.produce("u") == errors.NotEnoughReplicas.code
     assert await ask.produce("u", acks=1) == 0
     assert await ask.end("u") == 0
     await cluster.do("resume", 3)
@@ -204,10 +198,10 @@ async def is_suspended(cluster: Control, ask: Asker) -> None:
 async def stop(cluster: Control, ask: Asker) -> None:
     await cluster.do("stop", 2)
     await ask.becomes("m", 3, 1, [2, 3], [3], [2])
-    assert await ask.produce("m") == NotLeaderOrFollower.code
+    assert await ask.produce("m") == errors.NotLeaderOrFollower.code
     await cluster.do("kill", 3)
     await ask.becomes("m", -1, 2, [2, 3], [], [2, 3], [3])
     await ask.becomes("t", 1, 0, [1, 2, 3], [1], [3])
     await ask.becomes("u", 1, 0, [1, 2, 3], [1], [2, 3])
     await ask.becomes("v", 1, 0, [1, 2, 3], [1])
-    assert await ask.elect_uncleanly("m") == EligibleLeadersNotAvailable.code
+    assert await ask.elect_uncleanly("m") == errors.EligibleLeadersNotAvailable.code

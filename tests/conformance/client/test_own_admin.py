@@ -34,18 +34,7 @@ from groupkeeper.client.admin.types import (
     TopicPartition,
 )
 from groupkeeper.client.errors import UnsupportedVersion
-from groupkeeper.protocol.errors import (
-    GroupAuthorizationFailed,
-    GroupIdNotFound,
-    GroupSubscribedToTopic,
-    InvalidGroupId,
-    InvalidTopicException,
-    NonEmptyGroup,
-    TopicAlreadyExists,
-    TopicAuthorizationFailed,
-    UnknownMemberId,
-    UnknownTopicOrPartition,
-)
+from groupkeeper.protocol import errors
 
 T0 = 1_700_000_000_000
 
@@ -68,10 +57,10 @@ def live_group(broker: RunningBroker, topic: str, name: str, client: Client) -> 
 async def test_topics(own: Admin, name: str) -> None:
     created = await own.create_topics([NewTopic(name, 3, 1), NewTopic("no/slash", 1)])
     assert list(created.done) == [name]
-    assert isinstance(created.failed["no/slash"], InvalidTopicException)
-    assert isinstance((await own.create_topics([NewTopic(name, 3)])).failed[name], TopicAlreadyExists)
+    assert isinstance(created.failed["no/slash"], errors.InvalidTopicException)
+    assert isinstance((await own.create_topics([NewTopic(name, 3)])).failed[name], errors.TopicAlreadyExists)
     described = await own.describe_topics([name, f"{name}-missing"])
-    assert described.failed == {f"{name}-missing": UnknownTopicOrPartition()}
+    assert described.failed == {f"{name}-missing": errors.UnknownTopicOrPartition()}
     topic = described.done[name]
     assert topic.topic_id == created.done[name].topic_id
     assert [(each.partition, each.leader is not None, each.error) for each in topic.partitions] == [
@@ -83,7 +72,7 @@ async def test_topics(own: Admin, name: str) -> None:
     assert name in (await own.describe_topics()).done
     deleted = await own.delete_topics([name, f"{name}-missing"])
     assert list(deleted.done) == [name]
-    assert isinstance(deleted.failed[f"{name}-missing"], UnknownTopicOrPartition)
+    assert isinstance(deleted.failed[f"{name}-missing"], errors.UnknownTopicOrPartition)
 
 
 async def test_cluster(own: Admin, broker: RunningBroker) -> None:
@@ -114,7 +103,7 @@ async def test_log_offsets(own: Admin, broker: RunningBroker, topic: str) -> Non
     unknown = {TopicPartition(topic, 99): OffsetSpec.latest(), p0: OffsetSpec.latest()}
     batch = await own.list_offsets(unknown)
     assert isinstance(batch.done[p0], ListedOffset)
-    assert batch.failed == {TopicPartition(topic, 99): UnknownTopicOrPartition()}
+    assert batch.failed == {TopicPartition(topic, 99): errors.UnknownTopicOrPartition()}
 
 
 async def test_offsets_of_groups_without_members(own: Admin, topic: str) -> None:
@@ -124,7 +113,7 @@ async def test_offsets_of_groups_without_members(own: Admin, topic: str) -> None
     offsets = {p0: OffsetAndMetadata(5, 0, "note"), p1: OffsetAndMetadata(7), gone: OffsetAndMetadata(1)}
     altered = await own.alter_consumer_group_offsets(topic, offsets)
     assert list(altered.done) == [p0, p1]
-    assert altered.failed == {gone: UnknownTopicOrPartition()}
+    assert altered.failed == {gone: errors.UnknownTopicOrPartition()}
 
     batch = await own.list_consumer_group_offsets(
         {topic: None, f"{topic}-missing": None, f"{topic}-named": [p0], f"{topic}-none": []}
@@ -137,11 +126,11 @@ async def test_offsets_of_groups_without_members(own: Admin, topic: str) -> None
 
     deleted = await own.delete_consumer_group_offsets(topic, [p1, gone, TopicPartition(topic, 5)])
     assert list(deleted.done) == [p1, TopicPartition(topic, 5)]
-    assert deleted.failed == {gone: UnknownTopicOrPartition()}
+    assert deleted.failed == {gone: errors.UnknownTopicOrPartition()}
     assert list((await own.list_consumer_group_offsets({topic: None})).all()[topic].done) == [p0]
-    with pytest.raises(GroupIdNotFound):
+    with pytest.raises(errors.GroupIdNotFound):
         await own.delete_consumer_group_offsets(f"{topic}-missing", [p0])
-    with pytest.raises(InvalidGroupId):  # K496-19
+    with pytest.raises(errors.InvalidGroupId):  # K496-19
         await own.delete_consumer_group_offsets("", [p0])
 
 
@@ -161,14 +150,14 @@ async def test_simple_groups(own: Admin, topic: str) -> None:
     description = batch.done[group]
     assert (description.is_simple, description.group_type) == (True, GroupType.CLASSIC)
     assert (description.group_state, description.members) == (GroupState.EMPTY, ())
-    assert batch.failed == {f"{group}-missing": GroupIdNotFound(f"Group {group}-missing not found.")}
+    assert batch.failed == {f"{group}-missing": errors.GroupIdNotFound(f"Group {group}-missing not found.")}
     assert list((await own.describe_classic_groups([group])).all()) == [group]
 
     coordinators = (await own.find_coordinators([group, "any"])).all()
     assert coordinators[group] == description.coordinator
     deleted = await own.delete_consumer_groups([group, f"{group}-missing"])
     assert list(deleted.done) == [group]
-    assert isinstance(deleted.failed[f"{group}-missing"], GroupIdNotFound)
+    assert isinstance(deleted.failed[f"{group}-missing"], errors.GroupIdNotFound)
     assert group not in (await own.list_groups()).all()
 
 
@@ -188,16 +177,16 @@ async def test_groups_with_members(own: Admin, topic: str, live_group: str) -> N
 
     p0 = TopicPartition(topic, 0)
     altered = await own.alter_consumer_group_offsets(live_group, {p0: OffsetAndMetadata(1)})
-    assert altered.failed == {p0: UnknownMemberId()}
-    assert isinstance((await own.delete_consumer_groups([live_group])).failed[live_group], NonEmptyGroup)
+    assert altered.failed == {p0: errors.UnknownMemberId()}
+    assert isinstance((await own.delete_consumer_groups([live_group])).failed[live_group], errors.NonEmptyGroup)
     deleted = await own.delete_consumer_group_offsets(live_group, [p0])
-    assert deleted.failed == {p0: GroupSubscribedToTopic()}
+    assert deleted.failed == {p0: errors.GroupSubscribedToTopic()}
 
     removed = await own.remove_members(
         live_group, [MemberToRemove("static-1"), MemberToRemove("nobody")], reason="test"
     )
     assert list(removed.done) == [MemberToRemove("static-1")]
-    assert isinstance(removed.failed[MemberToRemove("nobody")], UnknownMemberId)
+    assert isinstance(removed.failed[MemberToRemove("nobody")], errors.UnknownMemberId)
 
 
 async def test_removing_all_members(own: Admin, broker: RunningBroker, topic: str, name: str) -> None:
@@ -286,34 +275,34 @@ async def test_what_one_may_not_see_does_not_break_the_rest(apache_jars: None) -
 
             batch = await admin.list_consumer_group_offsets({"open": None, "secret": None})
             assert batch.done["open"].all() == {p0: OffsetAndMetadata(1)}  # K88-22
-            assert isinstance(batch.failed["secret"], GroupAuthorizationFailed)
+            assert isinstance(batch.failed["secret"], errors.GroupAuthorizationFailed)
             named = (await admin.list_consumer_group_offsets({"open": [p0, hidden]})).all()["open"]
             assert named.done == {p0: OffsetAndMetadata(1)}
-            assert named.failed == {hidden: TopicAuthorizationFailed()}  # K88-21
+            assert named.failed == {hidden: errors.TopicAuthorizationFailed()}  # K88-21
 
             found = await admin.find_coordinators(["open", "secret"])
             assert list(found.done) == ["open"]
-            assert found.failed["secret"] == GroupAuthorizationFailed(
+            assert found.failed["secret"] == errors.GroupAuthorizationFailed(
                 "FindCoordinator request for groupId `secret` failed due to authorization failure"
             )
             described = await admin.describe_consumer_groups(["open", "secret"])
             assert list(described.done) == ["open"]
-            assert isinstance(described.failed["secret"], GroupAuthorizationFailed)
+            assert isinstance(described.failed["secret"], errors.GroupAuthorizationFailed)
             deleted = await admin.delete_consumer_groups(["secret", "missing"])
             assert {group: type(failure) for group, failure in deleted.failed.items()} == {
-                "secret": GroupAuthorizationFailed,
-                "missing": GroupIdNotFound,
+                "secret": errors.GroupAuthorizationFailed,
+                "missing": errors.GroupIdNotFound,
             }
             altered = await admin.alter_consumer_group_offsets("open", offsets)
-            assert (altered.done, altered.failed) == ({p0: None}, {hidden: TopicAuthorizationFailed()})
+            assert (altered.done, altered.failed) == ({p0: None}, {hidden: errors.TopicAuthorizationFailed()})
             removed = await admin.delete_consumer_group_offsets("open", [p0, hidden])
-            assert (removed.done, removed.failed) == ({p0: None}, {hidden: TopicAuthorizationFailed()})
-            with pytest.raises(GroupAuthorizationFailed):
+            assert (removed.done, removed.failed) == ({p0: None}, {hidden: errors.TopicAuthorizationFailed()})
+            with pytest.raises(errors.GroupAuthorizationFailed):
                 await admin.delete_consumer_group_offsets("secret", [p0])
             latest = await admin.list_offsets({p0: OffsetSpec.latest(), hidden: OffsetSpec.latest()})
-            assert (list(latest.done), latest.failed) == ([p0], {hidden: TopicAuthorizationFailed()})
+            assert (list(latest.done), latest.failed) == ([p0], {hidden: errors.TopicAuthorizationFailed()})
             topics = await admin.describe_topics(["t", "hidden"])
-            assert (list(topics.done), topics.failed) == (["t"], {"hidden": TopicAuthorizationFailed()})
+            assert (list(topics.done), topics.failed) == (["t"], {"hidden": errors.TopicAuthorizationFailed()})
             assert [topic.name for topic in await admin.list_topics()] == ["t"]
 
 
@@ -357,7 +346,7 @@ async def test_consumer_groups_of_apache(apache_kafka: ApacheKafka, name: str) -
     assert sorted(described.assignment) == [TopicPartition(name, index) for index in range(6)]
     assert described.target_assignment is not None
     assert sorted(described.target_assignment) == sorted(described.assignment)
-    assert isinstance(classic.failed[name], GroupIdNotFound)
+    assert isinstance(classic.failed[name], errors.GroupIdNotFound)
     assert offsets[name].failed == {}
 
 

@@ -8,15 +8,9 @@ from typing import TypeAlias
 from tests.simulation.observation import Checker, Facts
 
 from groupkeeper.coordinator.kernel.result import Call
+from groupkeeper.protocol import errors
 from groupkeeper.protocol import messages as m
-from groupkeeper.protocol.errors import (
-    NONE,
-    FencedInstanceId,
-    GroupMaxSizeReached,
-    IllegalGeneration,
-    RebalanceInProgress,
-    UnknownMemberId,
-)
+from groupkeeper.protocol.errors import NONE
 from groupkeeper.protocol.primitives import Message
 
 MemberKey: TypeAlias = tuple[str, str]
@@ -123,7 +117,7 @@ class Membership(Checker):  # GC-14, GC-16, GC-18, GC-19, GC-20, GO-05, GP-04
             )
             return
         key = (request.group_id, request.member_id)
-        if response.error_code == GroupMaxSizeReached.code:
+        if response.error_code == errors.GroupMaxSizeReached.code:
             self._standings.pop(key, None)
         else:
             self._check_refusal(key, response.error_code, was_parked=was_parked, request=request)
@@ -160,9 +154,13 @@ class Membership(Checker):  # GC-14, GC-16, GC-18, GC-19, GC-20, GO-05, GP-04
             standing.is_synced = True
             standing.heard(now_ms)
             standing.phase_begins(now_ms)
-        elif response.error_code in (UnknownMemberId.code, IllegalGeneration.code, FencedInstanceId.code):
+        elif response.error_code in (
+            errors.UnknownMemberId.code,
+            errors.IllegalGeneration.code,
+            errors.FencedInstanceId.code,
+        ):
             self._check_refusal(key, response.error_code, was_parked=was_parked, request=request)
-        elif was_parked or response.error_code != RebalanceInProgress.code:
+        elif was_parked or response.error_code != errors.RebalanceInProgress.code:
             # A rebalance begins in this moment; it was excused while it waited.
             standing.heard(now_ms)
             standing.phase_begins(now_ms)
@@ -173,7 +171,7 @@ class Membership(Checker):  # GC-14, GC-16, GC-18, GC-19, GC-20, GO-05, GP-04
         standing = self._standings.get(key)
         if standing is None:
             return
-        if response.error_code in (NONE, RebalanceInProgress.code):
+        if response.error_code in (NONE, errors.RebalanceInProgress.code):
             standing.heard(now_ms)
             if response.error_code == NONE and standing.is_synced:
                 standing.phase_begins(now_ms)
@@ -189,7 +187,7 @@ class Membership(Checker):  # GC-14, GC-16, GC-18, GC-19, GC-20, GO-05, GP-04
             return
         if error_code == NONE:
             standing.heard(self.facts.now_ms)
-        elif error_code in (UnknownMemberId.code, IllegalGeneration.code, FencedInstanceId.code):
+        elif error_code in (errors.UnknownMemberId.code, errors.IllegalGeneration.code, errors.FencedInstanceId.code):
             self._check_refusal(key, error_code, was_parked=False, request=request)
 
     def _left(self, request: m.LeaveGroupRequest, response: m.LeaveGroupResponse) -> None:
@@ -210,14 +208,14 @@ class Membership(Checker):  # GC-14, GC-16, GC-18, GC-19, GC-20, GO-05, GP-04
         standing, now_ms = self._standings.get(key), self.facts.now_ms
         if standing is None or key in self._going:
             return
-        if error_code == UnknownMemberId.code:
+        if error_code == errors.UnknownMemberId.code:
             is_excused = was_parked or standing.parked > 0
             if is_excused or now_ms < min(standing.session_ends_ms, standing.phase_ends_ms):
                 self.fail(key[0], f"{key[1]} is unknown at {now_ms}, its standing is {standing}: {request}")
             del self._standings[key]
-        elif error_code == FencedInstanceId.code:
+        elif error_code == errors.FencedInstanceId.code:
             self.fail(key[0], f"{key[1]} is fenced, but nobody replaced it: {request}")
-        elif error_code == IllegalGeneration.code:
+        elif error_code == errors.IllegalGeneration.code:
             is_current = getattr(request, "generation_id", -1) == standing.generation
             if is_current and standing.instance_id is None:
                 self.fail(key[0], f"{key[1]} has the generation it was told, {standing.generation}: {request}")

@@ -9,6 +9,7 @@ from enum import Enum
 from tests.simulation.classic.plan import TOPICS
 from tests.simulation.classic.world import World
 
+from groupkeeper.protocol import errors
 from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.consumer_protocol import (
     ConsumerProtocolAssignment,
@@ -18,16 +19,7 @@ from groupkeeper.protocol.consumer_protocol import (
     encode_assignment,
     encode_subscription,
 )
-from groupkeeper.protocol.errors import (
-    NONE,
-    FencedInstanceId,
-    GroupMaxSizeReached,
-    IllegalGeneration,
-    InconsistentGroupProtocol,
-    MemberIdRequired,
-    RebalanceInProgress,
-    UnknownMemberId,
-)
+from groupkeeper.protocol.errors import NONE
 from groupkeeper.protocol.messages.consumer_protocol_assignment import TopicPartition
 from groupkeeper.protocol.primitives import Message
 
@@ -167,15 +159,15 @@ class Consumer:
         match response.error_code:
             case 0:
                 self._sync(response)
-            case MemberIdRequired.code:
+            case errors.MemberIdRequired.code:
                 self.member_id = response.member_id
                 self._join()
-            case UnknownMemberId.code:
+            case errors.UnknownMemberId.code:
                 self.member_id, self.generation = "", -1
                 self._later(BACKOFF_MS, self._join)
-            case FencedInstanceId.code:
+            case errors.FencedInstanceId.code:
                 self._fenced()
-            case GroupMaxSizeReached.code | InconsistentGroupProtocol.code:
+            case errors.GroupMaxSizeReached.code | errors.InconsistentGroupProtocol.code:
                 self.crash()
             case _:
                 self._later(BACKOFF_MS, self._join)
@@ -236,14 +228,14 @@ class Consumer:
     def _refused(self, error_code: int) -> None:
         """An error to SyncGroup, Heartbeat or OffsetCommit."""
         match error_code:
-            case UnknownMemberId.code:
+            case errors.UnknownMemberId.code:
                 self._lost_membership()
-            case FencedInstanceId.code:
+            case errors.FencedInstanceId.code:
                 self._fenced()
-            case IllegalGeneration.code:
+            case errors.IllegalGeneration.code:
                 self.generation, self.owned = -1, ()
                 self._join()
-            case RebalanceInProgress.code:
+            case errors.RebalanceInProgress.code:
                 self._rejoin()
             case _:
                 if self.phase is Phase.SYNCING:

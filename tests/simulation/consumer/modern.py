@@ -7,15 +7,8 @@ from dataclasses import dataclass
 
 from tests.simulation.consumer.world import ConsumerWorld
 
+from groupkeeper.protocol import errors
 from groupkeeper.protocol import messages as m
-from groupkeeper.protocol.errors import (
-    FencedInstanceId,
-    FencedMemberEpoch,
-    GroupIdNotFound,
-    GroupMaxSizeReached,
-    UnknownMemberId,
-    UnreleasedInstanceId,
-)
 from groupkeeper.protocol.messages.consumer_group_heartbeat_request import TopicPartitions
 from groupkeeper.protocol.messages.consumer_group_heartbeat_response import Assignment
 from groupkeeper.protocol.primitives import ZERO_UUID, Message
@@ -174,15 +167,15 @@ class Modern:
                 self._reconcile()
                 if self._must_ask:
                     self._ask()
-            case UnknownMemberId.code | FencedMemberEpoch.code:
+            case errors.UnknownMemberId.code | errors.FencedMemberEpoch.code:
                 self._abandon()
                 self._try_again(BACKOFF_MS)
-            case GroupIdNotFound.code if self.epoch > 0:
+            case errors.GroupIdNotFound.code if self.epoch > 0:
                 self._abandon()
                 self._try_again(BACKOFF_MS)
-            case UnreleasedInstanceId.code:
+            case errors.UnreleasedInstanceId.code:
                 self._try_again(2_000)
-            case FencedInstanceId.code | GroupMaxSizeReached.code | GroupIdNotFound.code:
+            case errors.FencedInstanceId.code | errors.GroupMaxSizeReached.code | errors.GroupIdNotFound.code:
                 self.crash()
             case _:
                 self._try_again(BACKOFF_MS)

@@ -20,14 +20,7 @@ from groupkeeper.coordinator.share_partition.batch import AcknowledgeType, Deliv
 from groupkeeper.coordinator.share_partition.partition import Acknowledgement, SharePartition, Transition
 from groupkeeper.coordinator.share_state.coordinator import ShareStateWrite
 from groupkeeper.coordinator.share_state.state import SharePartitionKey
-from groupkeeper.protocol.errors import (
-    FencedLeaderEpoch,
-    FencedStateEpoch,
-    InvalidRecordState,
-    InvalidRequest,
-    KafkaError,
-    NotLeaderOrFollower,
-)
+from groupkeeper.protocol import errors
 
 KEY = SharePartitionKey("g", b"t" * 16, 0)
 CALM_MS = 400_000
@@ -82,7 +75,7 @@ class Leader:
 
     def fetch(self, member_id: str, max_records: int, *, is_strict: bool) -> list[Acquired]:
         if self.is_fenced:
-            raise NotLeaderOrFollower
+            raise errors.NotLeaderOrFollower
         world, plan, states = self.world, self.world.plan, self.states
         states.move_start(world.log_start)
         if not states.can_acquire(plan.max_in_flight):
@@ -102,7 +95,7 @@ class Leader:
     def acknowledge(self, consumer: Consumer, said: Said) -> None:
         """Begins what becomes known in a while; raises `KafkaError` when it can't be."""
         if self.is_fenced:
-            raise NotLeaderOrFollower
+            raise errors.NotLeaderOrFollower
         plan = self.world.plan
         transition = self.states.acknowledge(
             consumer.member_id,
@@ -134,7 +127,7 @@ class Leader:
         """It counts even if it can't be stored, which is tried again later."""
         self.is_owing |= bool(ended.batches)
         if self.is_owing:
-            with suppress(KafkaError):
+            with suppress(errors.KafkaError):
                 self._write(self.states.at_rest())
                 self.is_owing = False
 
@@ -154,12 +147,12 @@ class Leader:
         if not self.pending or self.world.is_dead(self):
             return
         transition, consumer, said = self.pending.pop(0)
-        error: KafkaError | None = None
+        error: errors.KafkaError | None = None
         try:
             if transition.needs_storing:
                 self._write(transition)
             self.states.complete(transition)
-        except KafkaError as failure:
+        except errors.KafkaError as failure:
             error = failure
             now_ms = self.world.events.now_ms
             self._ended(self.states.roll_back(transition, now_ms, limit=DeliveryLimit(self.world.plan.max_deliveries)))
@@ -178,7 +171,7 @@ class Leader:
         )
         try:
             self.world.state.write(KEY, written)
-        except (FencedLeaderEpoch, FencedStateEpoch):
+        except (errors.FencedLeaderEpoch, errors.FencedStateEpoch):
             self.is_fenced = True
             raise
         self.states.stored(written.start_offset)
@@ -233,7 +226,7 @@ class Consumer:
         max_records, is_strict = random.randint(1, 15), random.random() < 0.4
         try:
             acquired = leader.fetch(self.member_id, max_records, is_strict=is_strict)
-        except NotLeaderOrFollower:
+        except errors.NotLeaderOrFollower:
             world.find_leader(self)
             return
         if is_strict and sum(one.last_offset - one.first_offset + 1 for one in acquired) > max_records:
@@ -281,7 +274,7 @@ class Consumer:
         try:
             leader.acknowledge(self, said)
             world.taken(leader, self, said, before)
-        except (InvalidRecordState, InvalidRequest, NotLeaderOrFollower) as error:
+        except (errors.InvalidRecordState, errors.InvalidRequest, errors.NotLeaderOrFollower) as error:
             world.refused(leader, self, said, error)
 
 
@@ -362,7 +355,7 @@ class World:
             self.state.restart()
         try:
             leader = Leader(self, self.leader.epoch + (not is_crash))
-        except KafkaError:
+        except errors.KafkaError:
             return  # it can't be the leader yet
         self.zombie = None if is_crash else self.leader
         self._follows = {} if self.zombie is None else dict.fromkeys(range(len(self.consumers)), self.zombie)
@@ -439,10 +432,10 @@ class World:
         if left and leader.states.next_fetch_offset() > min(left):
             self.events.fail("Sessions", f"{left} stay with a member whose session has ended")
 
-    def refused(self, leader: Leader, consumer: Consumer, said: Said, error: KafkaError) -> None:
+    def refused(self, leader: Leader, consumer: Consumer, said: Said, error: errors.KafkaError) -> None:
         """What a consumer has within its lock can't be refused as a record that it doesn't have."""
         self._unsay(said)
-        if isinstance(error, NotLeaderOrFollower):
+        if isinstance(error, errors.NotLeaderOrFollower):
             self.find_leader(consumer)
             return
         now_ms = self.events.now_ms
@@ -451,7 +444,7 @@ class World:
         if leader is self.leader and all(mine) and not leader.pending:
             self.events.fail("Ownership", f"{consumer.member_id} has {said} and was refused: {error.message}")
 
-    def answered(self, leader: Leader, consumer: Consumer, said: Said, error: KafkaError | None) -> None:
+    def answered(self, leader: Leader, consumer: Consumer, said: Said, error: errors.KafkaError | None) -> None:
         """What a consumer said is stored, or could not be."""
         self.events.note(f"{consumer.member_id} said {[(offset, int(kind)) for offset, kind in said]}: {error!r}")
         if error is not None:

@@ -12,25 +12,9 @@ from tests.unit.broker.peer import UNKNOWN_ID, Denies, Peer
 from groupkeeper.broker.api_table import TABLE
 from groupkeeper.broker.authorizer import Operation, ResourceType
 from groupkeeper.broker.broker import Broker
+from groupkeeper.protocol import errors
 from groupkeeper.protocol import messages as m
-from groupkeeper.protocol.errors import (
-    NONE,
-    ClusterAuthorizationFailed,
-    CoordinatorNotAvailable,
-    GroupAuthorizationFailed,
-    GroupIdNotFound,
-    GroupSubscribedToTopic,
-    InconsistentGroupProtocol,
-    InvalidRequest,
-    NonEmptyGroup,
-    NotCoordinator,
-    TopicAuthorizationFailed,
-    TransactionalIdAuthorizationFailed,
-    UnknownMemberId,
-    UnknownTopicId,
-    UnknownTopicOrPartition,
-    UnsupportedVersion,
-)
+from groupkeeper.protocol.errors import NONE
 from groupkeeper.protocol.framing import request_class
 
 T0, T1, U0 = ("t", 0), ("t", 1), ("u", 0)
@@ -90,7 +74,7 @@ class TestFindCoordinator:
     async def test_first_one_creates_the_topic(self) -> None:  # GW-06, GP-07, GR-12
         async with Broker(properties={"offsets.topic.num.partitions": "3"}) as broker:
             peer = Peer(broker)
-            assert (await self.find(peer, "g"))[:2] == (CoordinatorNotAvailable.code, -1)
+            assert (await self.find(peer, "g"))[:2] == (errors.CoordinatorNotAvailable.code, -1)
             assert (await self.find(peer, "g"))[:2] == (NONE, NODE)
             topic = broker.topics.get("__consumer_offsets")
             assert topic is not None
@@ -118,10 +102,10 @@ class TestFindCoordinator:
     @pytest.mark.parametrize(
         ("key_type", "key", "version", "code"),
         [
-            (2, "g:t:0", 5, InvalidRequest.code),
-            (2, "g:t", 6, InvalidRequest.code),
-            (2, "g:t:x", 6, InvalidRequest.code),
-            (3, "g", 6, InvalidRequest.code),
+            (2, "g:t:0", 5, errors.InvalidRequest.code),
+            (2, "g:t", 6, errors.InvalidRequest.code),
+            (2, "g:t:x", 6, errors.InvalidRequest.code),
+            (3, "g", 6, errors.InvalidRequest.code),
         ],
     )
     async def test_refused_keys(self, peer: Peer, key_type: int, key: str, version: int, code: int) -> None:  # GW-06
@@ -129,11 +113,11 @@ class TestFindCoordinator:
 
     async def test_authorization(self, peer: Peer) -> None:  # 6.12
         deny(peer, Operation.DESCRIBE, ResourceType.GROUP, "g")
-        assert (await self.find(peer, "g"))[0] == GroupAuthorizationFailed.code
+        assert (await self.find(peer, "g"))[0] == errors.GroupAuthorizationFailed.code
         deny(peer, Operation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, "x")
-        assert (await self.find(peer, "x", 1))[0] == TransactionalIdAuthorizationFailed.code
+        assert (await self.find(peer, "x", 1))[0] == errors.TransactionalIdAuthorizationFailed.code
         deny(peer, Operation.CLUSTER_ACTION, ResourceType.CLUSTER, "kafka-cluster")
-        assert (await self.find(peer, "g:t:0", 2))[0] == ClusterAuthorizationFailed.code
+        assert (await self.find(peer, "g:t:0", 2))[0] == errors.ClusterAuthorizationFailed.code
 
 
 class TestMembership:
@@ -164,7 +148,7 @@ class TestMembership:
     async def test_sync_needs_both_names(self, peer: Peer, names: tuple[str | None, str | None]) -> None:  # GC-14
         deny(peer, Operation.READ, ResourceType.GROUP, "g")
         answer = await peer.ask(m.SyncGroupRequest("g", 1, "m", None, *names), 5)
-        assert answer.error_code == InconsistentGroupProtocol.code
+        assert answer.error_code == errors.InconsistentGroupProtocol.code
 
     @pytest.mark.parametrize("version", versions(12))
     async def test_heartbeat_versions(self, peer: Peer, version: int) -> None:  # GC-18
@@ -174,7 +158,7 @@ class TestMembership:
     @pytest.mark.parametrize("version", versions(13))
     async def test_leave_versions(self, peer: Peer, version: int) -> None:  # GC-24, GC-25
         member_id = await peer.stable_member()
-        for expected in (NONE, UnknownMemberId.code):
+        for expected in (NONE, errors.UnknownMemberId.code):
             members = [m.MemberIdentity(member_id)] if version >= 3 else []
             request = m.LeaveGroupRequest("g", "" if version >= 3 else member_id, members)
             answer = await peer.ask(request, version)
@@ -186,7 +170,7 @@ class TestMembership:
 
     async def test_authorization(self, peer: Peer) -> None:  # GA-02, 6.12
         deny(peer, Operation.READ, ResourceType.GROUP, "g")
-        refused = GroupAuthorizationFailed.code
+        refused = errors.GroupAuthorizationFailed.code
         join = await peer.ask(peer.join_request("m"), 9)
         assert (join.error_code, join.member_id) == (refused, "m")
         sync = m.SyncGroupRequest("g", 1, "m", None, "consumer", "range")
@@ -208,8 +192,8 @@ class TestMembership:
             assert shard.parked_count == 2
             broker.topics.delete("__consumer_offsets")
             old, new = await asyncio.gather(*joins)
-            assert (old.error_code, old.protocol_name) == (NotCoordinator.code, "")
-            assert (new.error_code, new.protocol_name) == (NotCoordinator.code, None)
+            assert (old.error_code, old.protocol_name) == (errors.NotCoordinator.code, "")
+            assert (new.error_code, new.protocol_name) == (errors.NotCoordinator.code, None)
 
     async def test_caller_that_goes_away_is_forgotten(self, peer: Peer) -> None:
         await peer.stable_member()
@@ -237,15 +221,15 @@ class TestOffsetCommit:
         deny(peer, Operation.READ, ResourceType.TOPIC, "u")
         answer = await peer.commit({T0: 1, ("none", 0): 1, U0: 1, ("t", 7): 1})
         assert answer == {
-            ("none", 0): UnknownTopicOrPartition.code,
-            U0: TopicAuthorizationFailed.code,
-            ("t", 7): UnknownTopicOrPartition.code,
+            ("none", 0): errors.UnknownTopicOrPartition.code,
+            U0: errors.TopicAuthorizationFailed.code,
+            ("t", 7): errors.UnknownTopicOrPartition.code,
             T0: NONE,
         }
         deny(peer, Operation.READ, ResourceType.TOPIC, "none")
-        assert await peer.commit({("none", 0): 1}) == {("none", 0): TopicAuthorizationFailed.code}
+        assert await peer.commit({("none", 0): 1}) == {("none", 0): errors.TopicAuthorizationFailed.code}
         deny(peer, Operation.READ, ResourceType.GROUP, "g")
-        assert await peer.commit({("none", 0): 1}) == {("none", 0): GroupAuthorizationFailed.code}
+        assert await peer.commit({("none", 0): 1}) == {("none", 0): errors.GroupAuthorizationFailed.code}
 
     async def test_topic_id_is_stored_whatever_the_request_says(self, peer: Peer) -> None:  # GO-10
         topic = peer.broker.topics.get("t")
@@ -257,14 +241,17 @@ class TestOffsetCommit:
 
     async def test_unknown_topic_id(self, peer: Peer) -> None:  # GO-02
         answer = await peer.commit({T0: 1}, version=10, topic_id=UNKNOWN_ID)
-        assert answer == {(UNKNOWN_ID.hex(), 0): UnknownTopicId.code}
+        assert answer == {(UNKNOWN_ID.hex(), 0): errors.UnknownTopicId.code}
 
     async def test_group_error_is_on_every_partition(self, peer: Peer) -> None:  # GO-01, GO-03
-        assert await peer.commit({T0: 1, U0: 1}, generation=3) == {T0: GroupIdNotFound.code, U0: GroupIdNotFound.code}
+        assert await peer.commit({T0: 1, U0: 1}, generation=3) == {
+            T0: errors.GroupIdNotFound.code,
+            U0: errors.GroupIdNotFound.code,
+        }
 
     async def test_nothing_left_for_the_coordinator(self, peer: Peer) -> None:  # GO-02
         answer = await peer.commit({("none", 0): 1}, generation=3)
-        assert answer == {("none", 0): UnknownTopicOrPartition.code}
+        assert answer == {("none", 0): errors.UnknownTopicOrPartition.code}
         assert await peer.commit({}, generation=3) == {}
 
 
@@ -290,7 +277,7 @@ class TestOffsetFetch:
         deny(peer, Operation.DESCRIBE, ResourceType.GROUP, "g")
         answer = await self.old(peer, 1, {"t": [0, 1]})
         partitions = [(one.error_code, one.committed_offset, one.metadata) for one in answer.topics[0].partitions]
-        assert partitions == [(GroupAuthorizationFailed.code, -1, "")] * 2
+        assert partitions == [(errors.GroupAuthorizationFailed.code, -1, "")] * 2
         assert list((await self.old(peer, 1, {})).topics) == []
 
     @pytest.mark.parametrize("version", range(2, 8))
@@ -298,7 +285,7 @@ class TestOffsetFetch:
         deny(peer, Operation.DESCRIBE, ResourceType.GROUP, "g")
         for topics in ({"t": [0, 1]}, {}, None):
             answer = await self.old(peer, version, topics)
-            assert (answer.error_code, list(answer.topics)) == (GroupAuthorizationFailed.code, [])
+            assert (answer.error_code, list(answer.topics)) == (errors.GroupAuthorizationFailed.code, [])
 
     async def test_groups_are_answered_each_for_itself(self, peer: Peer) -> None:  # GO-30
         await peer.commit({T0: 5}, group_id="a")
@@ -306,13 +293,13 @@ class TestOffsetFetch:
         groups = [m.OffsetFetchRequestGroup(one, topics=None) for one in "abc"]
         answer = await peer.ask(m.OffsetFetchRequest(groups=groups), 8)
         outcome = [(one.group_id, one.error_code, len(one.topics)) for one in answer.groups]
-        assert outcome == [("a", 0, 1), ("b", GroupAuthorizationFailed.code, 0), ("c", 0, 0)]
+        assert outcome == [("a", 0, 1), ("b", errors.GroupAuthorizationFailed.code, 0), ("c", 0, 0)]
 
     async def test_refused_topics(self, peer: Peer) -> None:  # K88-21, K88-22
         await peer.commit({T0: 5, U0: 6})
         deny(peer, Operation.DESCRIBE, ResourceType.TOPIC, "t")
         named = await peer.fetch([T0, U0])
-        assert list(named.items()) == [(U0, (6, NONE)), (T0, (-1, TopicAuthorizationFailed.code))]
+        assert list(named.items()) == [(U0, (6, NONE)), (T0, (-1, errors.TopicAuthorizationFailed.code))]
         assert await peer.fetch() == {U0: (6, NONE)}
 
     async def test_topic_ids(self, peer: Peer) -> None:  # GO-32
@@ -325,7 +312,7 @@ class TestOffsetFetch:
         request = m.OffsetFetchRequest(groups=[m.OffsetFetchRequestGroup("g", topics=topics)])
         (group,) = (await peer.ask(request, 10)).groups
         answers = [(t.topic_id, p.committed_offset, p.error_code) for t in group.topics for p in t.partitions]
-        assert answers == [(topic.topic_id, 5, NONE), (UNKNOWN_ID, -1, UnknownTopicId.code)]
+        assert answers == [(topic.topic_id, 5, NONE), (UNKNOWN_ID, -1, errors.UnknownTopicId.code)]
         request = m.OffsetFetchRequest(groups=[m.OffsetFetchRequestGroup("g", topics=None)])
         (group,) = (await peer.ask(request, 10)).groups
         assert [one.topic_id for one in group.topics] == [topic.topic_id]
@@ -334,7 +321,7 @@ class TestOffsetFetch:
         async with Broker() as broker:
             request = m.OffsetFetchRequest(groups=[m.OffsetFetchRequestGroup("g", topics=None)])
             answer = await Peer(broker).ask(request, 9)
-            assert answer.groups[0].error_code == NotCoordinator.code
+            assert answer.groups[0].error_code == errors.NotCoordinator.code
 
 
 class TestOffsetDelete:
@@ -354,22 +341,22 @@ class TestOffsetDelete:
         answer = await self.delete(peer, T0, U0, ("none", 0), ("t", 7))
         assert self.codes(answer) == {
             T0: NONE,
-            U0: TopicAuthorizationFailed.code,
-            ("none", 0): UnknownTopicOrPartition.code,
-            ("t", 7): UnknownTopicOrPartition.code,
+            U0: errors.TopicAuthorizationFailed.code,
+            ("none", 0): errors.UnknownTopicOrPartition.code,
+            ("t", 7): errors.UnknownTopicOrPartition.code,
         }
         assert await peer.fetch() == {T1: (1, NONE), U0: (1, NONE)}
 
     async def test_group_errors_win(self, peer: Peer) -> None:  # K496-18, K496-30, K496-33
         answer = await self.delete(peer, ("none", 0))
-        assert (answer.error_code, list(answer.topics)) == (GroupIdNotFound.code, [])
+        assert (answer.error_code, list(answer.topics)) == (errors.GroupIdNotFound.code, [])
         deny(peer, Operation.DELETE, ResourceType.GROUP, "g")
         answer = await self.delete(peer, T0)
-        assert (answer.error_code, list(answer.topics)) == (GroupAuthorizationFailed.code, [])
+        assert (answer.error_code, list(answer.topics)) == (errors.GroupAuthorizationFailed.code, [])
 
     async def test_subscribed(self, peer: Peer) -> None:  # K496-11
         await peer.stable_member()
-        assert self.codes(await self.delete(peer, T0)) == {T0: GroupSubscribedToTopic.code}
+        assert self.codes(await self.delete(peer, T0)) == {T0: errors.GroupSubscribedToTopic.code}
 
 
 class TestListings:
@@ -406,11 +393,11 @@ class TestListings:
         deny(peer, Operation.DESCRIBE, ResourceType.GROUP, "hidden")
         request = m.DescribeGroupsRequest(["hidden", "stable", "unknown"], version >= 3)
         hidden, stable, unknown = (await peer.ask(request, version)).groups
-        assert (hidden.group_id, hidden.error_code) == ("hidden", GroupAuthorizationFailed.code)
+        assert (hidden.group_id, hidden.error_code) == ("hidden", errors.GroupAuthorizationFailed.code)
         assert (stable.group_id, stable.error_code, stable.group_state) == ("stable", NONE, "Stable")
         assert stable.authorized_operations == (3400 if version >= 3 else -(2**31))
         assert hidden.authorized_operations == -(2**31)
-        expected = (GroupIdNotFound.code, "Group unknown not found.") if version >= 6 else (NONE, None)
+        expected = (errors.GroupIdNotFound.code, "Group unknown not found.") if version >= 6 else (NONE, None)
         assert (unknown.error_code, unknown.error_message) == expected
         assert unknown.group_state == "Dead"
 
@@ -422,10 +409,10 @@ class TestListings:
         request = m.DeleteGroupsRequest(["hidden", "simple", "stable", "unknown", "simple"])
         answer = await peer.ask(request, version)
         assert {one.group_id: one.error_code for one in answer.results} == {
-            "hidden": GroupAuthorizationFailed.code,
+            "hidden": errors.GroupAuthorizationFailed.code,
             "simple": NONE,
-            "stable": NonEmptyGroup.code,
-            "unknown": GroupIdNotFound.code,
+            "stable": errors.NonEmptyGroup.code,
+            "unknown": errors.GroupIdNotFound.code,
         }
         assert len(answer.results) == 4
 
@@ -436,9 +423,9 @@ class TestListings:
         request = m.ConsumerGroupDescribeRequest(["hidden", "simple", "unknown"])
         groups = (await peer.ask(request, version)).groups
         assert [(one.group_id, one.error_code, one.error_message) for one in groups] == [
-            ("hidden", GroupAuthorizationFailed.code, None),
-            ("simple", GroupIdNotFound.code, "Group simple is not a consumer group."),
-            ("unknown", GroupIdNotFound.code, "Group unknown not found."),
+            ("hidden", errors.GroupAuthorizationFailed.code, None),
+            ("simple", errors.GroupIdNotFound.code, "Group simple is not a consumer group."),
+            ("unknown", errors.GroupIdNotFound.code, "Group unknown not found."),
         ]
 
     @pytest.mark.parametrize("version", versions(69))
@@ -468,7 +455,11 @@ class TestListings:
         assert (group.error_code, len(group.members)) == (NONE, 1)
         deny(peer, Operation.DESCRIBE, ResourceType.TOPIC, "t")
         (group,) = (await peer.ask(request, 1)).groups
-        assert (group.group_id, group.error_code, list(group.members)) == ("c", TopicAuthorizationFailed.code, [])
+        assert (group.group_id, group.error_code, list(group.members)) == (
+            "c",
+            errors.TopicAuthorizationFailed.code,
+            [],
+        )
         assert group.error_message == (
             "The group has described topic(s) that the client is not authorized to describe."
         )
@@ -486,4 +477,4 @@ class TestListings:
         async with Broker(properties={name: value}) as broker:
             request = m.ConsumerGroupDescribeRequest(["g"])
             answer = await Peer(broker).ask(request, 1)
-            assert [one.error_code for one in answer.groups] == [UnsupportedVersion.code]
+            assert [one.error_code for one in answer.groups] == [errors.UnsupportedVersion.code]

@@ -14,15 +14,9 @@ from groupkeeper.broker.coordination.group_shard import Shard
 from groupkeeper.broker.coordination.runtime import OFFSETS_TOPIC
 from groupkeeper.broker.meters import GroupMeters
 from groupkeeper.coordinator.kernel.result import Meter
+from groupkeeper.protocol import errors
 from groupkeeper.protocol import messages as m
-from groupkeeper.protocol.errors import (
-    NONE,
-    CoordinatorLoadInProgress,
-    NotCoordinator,
-    RebalanceInProgress,
-    UnknownMemberId,
-    UnknownServerError,
-)
+from groupkeeper.protocol.errors import NONE
 from groupkeeper.protocol.offsets_topic import Entry, decode_record, encode_record
 from groupkeeper.protocol.record_batch import EndTransaction, Record, end_transaction_record, iter_headers, write_batch
 
@@ -133,8 +127,8 @@ async def test_session_timer_runs(tmp_path: Path) -> None:  # GC-19
         request.session_timeout_ms = 20
         member_id = (await peer.ask(request, 9)).member_id
         deadline = asyncio.get_running_loop().time() + 10
-        while (code := await heartbeat_without_renewal(peer, member_id)) != UnknownMemberId.code:
-            assert code == RebalanceInProgress.code or code == 22
+        while (code := await heartbeat_without_renewal(peer, member_id)) != errors.UnknownMemberId.code:
+            assert code == errors.RebalanceInProgress.code or code == 22
             assert asyncio.get_running_loop().time() < deadline
             await asyncio.sleep(0.005)
 
@@ -148,10 +142,10 @@ async def test_loading_partition_answers_so(peer: Peer) -> None:  # GP-03, GC-18
     await peer.commit({T0: 5})
     shard = peer.broker.groups.shard_of("g")
     shard.is_loading = True
-    assert await peer.commit({T0: 6}) == {T0: CoordinatorLoadInProgress.code}
+    assert await peer.commit({T0: 6}) == {T0: errors.CoordinatorLoadInProgress.code}
     assert await heartbeat(peer, "m") == NONE
     listed = await peer.ask(m.ListGroupsRequest(), 5)
-    assert (listed.error_code, list(listed.groups)) == (CoordinatorLoadInProgress.code, [])
+    assert (listed.error_code, list(listed.groups)) == (errors.CoordinatorLoadInProgress.code, [])
     shard.is_loading = False
     assert await peer.fetch() == {T0: (5, NONE)}
 
@@ -169,7 +163,7 @@ async def test_partition_that_cannot_be_loaded(tmp_path: Path) -> None:  # GR-08
     async with new_broker(tmp_path) as broker:
         peer = Peer(broker)
         await wait_until_loaded_or_failed(broker)
-        assert await peer.commit({T0: 6}) == {T0: NotCoordinator.code}
+        assert await peer.commit({T0: 6}) == {T0: errors.NotCoordinator.code}
         assert await peer.fetch(group_id="b") == {T0: (7, NONE)}
         listed = await peer.ask(m.ListGroupsRequest(), 5)
         assert [group.group_id for group in listed.groups] == ["b"]
@@ -216,7 +210,7 @@ async def test_failed_append_changes_nothing(peer: Peer) -> None:  # GR-09, GW-0
     log = peer.broker.topics.partition(OFFSETS_TOPIC, 3)
     assert log is not None
     log.failure = "disk on fire"
-    assert await peer.commit({T0: 6}) == {T0: NotCoordinator.code}
+    assert await peer.commit({T0: 6}) == {T0: errors.NotCoordinator.code}
     log.failure = None
     assert await peer.fetch() == {T0: (5, NONE)}
     assert peer.broker.groups.meters.marks[Meter.OFFSET_COMMIT].total == 1
@@ -228,7 +222,7 @@ async def test_records_larger_than_allowed(tmp_path: Path) -> None:  # GW-08
         peer = Peer(broker)
         answer = await peer.ask(peer.join_request(instance_id="i" * 300), 9)
         sync = m.SyncGroupRequest("g", 1, answer.member_id, None, "consumer", "range")
-        assert (await peer.ask(sync, 5)).error_code == UnknownServerError.code
+        assert (await peer.ask(sync, 5)).error_code == errors.UnknownServerError.code
 
 
 async def test_deleted_topic_takes_its_offsets_along(peer: Peer) -> None:  # GO-76
@@ -270,8 +264,8 @@ async def test_deleted_offsets_topic_ends_its_coordinators(peer: Peer) -> None: 
     await asyncio.sleep(0)
     assert peer.broker.groups.shard_of("g").parked_count == 1
     peer.broker.topics.delete(OFFSETS_TOPIC)
-    assert (await waiting).error_code == NotCoordinator.code
-    assert await heartbeat(peer, "m") == NotCoordinator.code
+    assert (await waiting).error_code == errors.NotCoordinator.code
+    assert await heartbeat(peer, "m") == errors.NotCoordinator.code
     peer.broker.groups.ensure_topic()
     assert await peer.fetch() == {}
 

@@ -13,14 +13,8 @@ from groupkeeper.broker.authorizer import Operation, ResourceType
 from groupkeeper.broker.broker import Broker
 from groupkeeper.coordinator.streams.group import StreamsGroup
 from groupkeeper.coordinator.streams.topology import StatusCode
+from groupkeeper.protocol import errors
 from groupkeeper.protocol import messages as m
-from groupkeeper.protocol.errors import (
-    GroupAuthorizationFailed,
-    KafkaError,
-    StreamsInvalidTopology,
-    TopicAuthorizationFailed,
-    UnsupportedVersion,
-)
 from groupkeeper.protocol.messages.streams_group_describe_response import DescribedGroup
 from groupkeeper.protocol.messages.streams_group_heartbeat_request import (
     Endpoint,
@@ -120,12 +114,12 @@ async def test_who_may_not_create_is_told(peer: Peer) -> None:
 @pytest.mark.parametrize(
     ("denied", "error"),
     [
-        ((Operation.READ, ResourceType.GROUP, "g"), GroupAuthorizationFailed),
-        ((Operation.DESCRIBE, ResourceType.TOPIC, "c"), TopicAuthorizationFailed),
+        ((Operation.READ, ResourceType.GROUP, "g"), errors.GroupAuthorizationFailed),
+        ((Operation.DESCRIBE, ResourceType.TOPIC, "c"), errors.TopicAuthorizationFailed),
     ],
 )
 async def test_who_may_not_join(
-    peer: Peer, denied: tuple[Operation, ResourceType, str], error: type[KafkaError]
+    peer: Peer, denied: tuple[Operation, ResourceType, str], error: type[errors.KafkaError]
 ) -> None:  # GA-02
     peer.broker.authorizer = Denies(denied)
     assert (await beat(peer, 0)).error_code == error.code
@@ -136,13 +130,13 @@ async def test_hidden_topics_hide_the_group(peer: Peer) -> None:
     await beat(peer, 0)
     peer.broker.authorizer = Denies((Operation.DESCRIBE, ResourceType.TOPIC, "r"))
     hidden = await describe(peer)
-    assert (hidden.error_code, hidden.topology) == (TopicAuthorizationFailed.code, None)
+    assert (hidden.error_code, hidden.topology) == (errors.TopicAuthorizationFailed.code, None)
 
 
 @pytest.mark.parametrize("name", ["__consumer_offsets", "a b", "x" * 250])
 async def test_names_no_topology_may_have(peer: Peer, name: str) -> None:
     answer = await beat(peer, 0, Topology(0, [Subtopology("0", ["t", name])]))
-    assert answer.error_code == StreamsInvalidTopology.code
+    assert answer.error_code == errors.StreamsInvalidTopology.code
     assert name in (answer.error_message or "")
 
 
@@ -208,5 +202,5 @@ async def test_groups_have_their_own_settings(peer: Peer) -> None:  # GF-02
 async def test_streams_groups_can_be_switched_off(tmp_path: Path, switch: dict[str, str | int]) -> None:
     async with Broker(directory=tmp_path, properties={**PROPERTIES, **switch}) as broker:
         broker.groups.ensure_topic()
-        assert (await beat(Peer(broker), 0)).error_code == UnsupportedVersion.code
-        assert (await describe(Peer(broker))).error_code == UnsupportedVersion.code
+        assert (await beat(Peer(broker), 0)).error_code == errors.UnsupportedVersion.code
+        assert (await describe(Peer(broker))).error_code == errors.UnsupportedVersion.code

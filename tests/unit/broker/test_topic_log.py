@@ -14,13 +14,7 @@ from groupkeeper.broker.log.long_reads import LongReads
 from groupkeeper.broker.log.partition_log import PartitionLog
 from groupkeeper.broker.log.segment_files import topic_id_of
 from groupkeeper.broker.storage.open_files import OpenFiles
-from groupkeeper.protocol.errors import (
-    CorruptMessage,
-    InvalidProducerEpoch,
-    KafkaStorageError,
-    OffsetOutOfRange,
-    OutOfOrderSequenceNumber,
-)
+from groupkeeper.protocol import errors
 from groupkeeper.protocol.record_batch import Record, iter_headers, read_header, read_records, write_batch
 
 OpenLog = Callable[..., PartitionLog]
@@ -104,7 +98,7 @@ class TestReading:
     def test_outside_is_refused(self, open_log: OpenLog, offset: int) -> None:
         log = open_log()
         log.append(batch(), 0)
-        with pytest.raises(OffsetOutOfRange):
+        with pytest.raises(errors.OffsetOutOfRange):
             log.read(offset, 100)
 
     def test_the_first_batch_is_whole_however_small_the_limit(self, open_log: OpenLog) -> None:
@@ -172,9 +166,9 @@ class TestTimestamps:
         log.append(batch(timestamp=10), 0)
         log.append(unreadable(timestamp=20), 0)
         assert asyncio.run(log.offset_for_timestamp(10, LongReads())) == (10, 0)
-        with pytest.raises(CorruptMessage):
+        with pytest.raises(errors.CorruptMessage):
             asyncio.run(log.offset_for_timestamp(15, LongReads()))
-        with pytest.raises(CorruptMessage):
+        with pytest.raises(errors.CorruptMessage):
             asyncio.run(log.max_timestamp(LongReads()))
 
     def test_the_largest_of_an_empty_log(self, open_log: OpenLog) -> None:
@@ -211,13 +205,13 @@ class TestProducers:
         for sequence in range(6):
             log.append(batch(sequence=sequence), 0)
         assert log.append(batch(sequence=1), 0) == 1
-        with pytest.raises(OutOfOrderSequenceNumber):
+        with pytest.raises(errors.OutOfOrderSequenceNumber):
             log.append(batch(sequence=0), 0)
 
     def test_a_gap_is_refused_and_changes_nothing(self, open_log: OpenLog) -> None:
         log = open_log()
         log.append(batch(2, sequence=0), 0)
-        with pytest.raises(OutOfOrderSequenceNumber):
+        with pytest.raises(errors.OutOfOrderSequenceNumber):
             log.append(batch(sequence=3), 0)
         assert log.append(batch(sequence=2), 0) == 2
 
@@ -227,10 +221,10 @@ class TestProducers:
     def test_epochs(self, open_log: OpenLog) -> None:
         log = open_log()
         log.append(batch(sequence=0, epoch=1), 0)
-        with pytest.raises(OutOfOrderSequenceNumber):
+        with pytest.raises(errors.OutOfOrderSequenceNumber):
             log.append(batch(sequence=1, epoch=2), 0)
         log.append(batch(sequence=0, epoch=2), 0)
-        with pytest.raises(InvalidProducerEpoch):
+        with pytest.raises(errors.InvalidProducerEpoch):
             log.append(batch(sequence=1, epoch=1), 0)
 
     def test_sequences_wrap(self, open_log: OpenLog) -> None:
@@ -244,7 +238,7 @@ class TestProducers:
         log.append(batch(2, sequence=0), 0)
         again = open_log()
         assert again.append(batch(2, sequence=0), 0) == 0
-        with pytest.raises(OutOfOrderSequenceNumber):
+        with pytest.raises(errors.OutOfOrderSequenceNumber):
             again.append(batch(sequence=9), 0)
         assert again.append(batch(sequence=2), 0) == 2
 
@@ -367,7 +361,7 @@ def test_a_full_disk_leaves_the_log_as_it_was(
     resource.setrlimit(resource.RLIMIT_FSIZE, (size + 10, hard))
     try:
         for _ in range(2):
-            with pytest.raises(KafkaStorageError):
+            with pytest.raises(errors.KafkaStorageError):
                 log.append(batch(size=1000), 0)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
@@ -392,9 +386,9 @@ def test_a_torn_batch_that_cannot_be_cut_off_closes_the_partition(
         patch.setattr("os.writev", fail, raising=False)
         patch.setattr("os.write", fail)  # PyPy has no writev
         patch.setattr("os.ftruncate", fail)
-        with pytest.raises(KafkaStorageError, match="No space left"):
+        with pytest.raises(errors.KafkaStorageError, match="No space left"):
             log.append(batch(), 0)
-    with pytest.raises(KafkaStorageError):
+    with pytest.raises(errors.KafkaStorageError):
         log.append(batch(), 0)
     assert offsets(open_log()) == [0]
 
@@ -407,7 +401,7 @@ def test_a_file_that_cannot_be_read_is_a_storage_error(open_log: OpenLog, monkey
         raise OSError(24, "Too many open files")
 
     monkeypatch.setattr("os.pread", fail)
-    with pytest.raises(KafkaStorageError, match=r"cannot read .*Too many open files"):
+    with pytest.raises(errors.KafkaStorageError, match=r"cannot read .*Too many open files"):
         log.read(0, 1 << 20)
 
 
@@ -423,7 +417,7 @@ async def test_waiting_for_an_append(open_log: OpenLog) -> None:
     deleted = asyncio.ensure_future(log.wait_for_append(1))
     await asyncio.sleep(0)
     log.close("the topic was deleted")
-    with pytest.raises(KafkaStorageError):
+    with pytest.raises(errors.KafkaStorageError):
         await asyncio.wait_for(deleted, 5)
 
 
@@ -492,7 +486,7 @@ def test_the_end_of_a_log_is_cut_off(open_log: OpenLog, end: int, is_synced: boo
     assert log.recovery_point <= end
     assert [number for first in range(end) for number in offsets(log, first, 1)] == list(range(end))
     if end:
-        with pytest.raises(OutOfOrderSequenceNumber):
+        with pytest.raises(errors.OutOfOrderSequenceNumber):
             log.append(batch(sequence=end + 1), 0)
     assert log.append(batch(sequence=end), 0) == end
     assert open_log(log.recovery_point, segment_bytes="1048576").log_end_offset == end + 1

@@ -17,14 +17,7 @@ from groupkeeper.broker.storage.directory import PRODUCER_ID_BLOCK, DirectoryInU
 from groupkeeper.broker.storage.journal import Journal
 from groupkeeper.broker.storage.open_files import OpenFiles
 from groupkeeper.java_properties import parse_properties
-from groupkeeper.protocol.errors import (
-    CoordinatorLoadInProgress,
-    InvalidPartitions,
-    InvalidTopicException,
-    KafkaStorageError,
-    TopicAlreadyExists,
-    UnknownTopicOrPartition,
-)
+from groupkeeper.protocol import errors
 from groupkeeper.protocol.record_batch import Record, write_batch
 from groupkeeper.protocol.uuids import uuid_of, uuid_text
 
@@ -93,16 +86,16 @@ def test_a_damaged_registry_is_refused_with_its_line(open_topics: OpenTopics, tm
 
 @pytest.mark.parametrize("name", ["", ".", "..", "a b", "a/b", "ä", "x" * 250])
 def test_bad_names(open_topics: OpenTopics, name: str) -> None:
-    with pytest.raises(InvalidTopicException):
+    with pytest.raises(errors.InvalidTopicException):
         open_topics().create(name, 1)
 
 
 def test_taken_and_colliding_names(open_topics: OpenTopics) -> None:
     topics = open_topics()
     topics.create("a.b", 1)
-    with pytest.raises(TopicAlreadyExists, match=r"Topic 'a.b' already exists."):
+    with pytest.raises(errors.TopicAlreadyExists, match=r"Topic 'a.b' already exists."):
         topics.create("a.b", 1)
-    with pytest.raises(InvalidTopicException, match=r"Topic 'a_b' collides with existing topic: a.b"):
+    with pytest.raises(errors.InvalidTopicException, match=r"Topic 'a_b' collides with existing topic: a.b"):
         topics.create("a_b", 1)
     topics.delete("a.b")
     topics.create("a_b", 1)
@@ -110,9 +103,9 @@ def test_taken_and_colliding_names(open_topics: OpenTopics) -> None:
 
 def test_other_refusals(open_topics: OpenTopics) -> None:
     topics = open_topics()
-    with pytest.raises(InvalidPartitions):
+    with pytest.raises(errors.InvalidPartitions):
         topics.create("a", 0)
-    with pytest.raises(UnknownTopicOrPartition):
+    with pytest.raises(errors.UnknownTopicOrPartition):
         topics.delete("a")
     with pytest.raises(InvalidSetting):
         topics.create("a", 1, {"nonsense": "1"})
@@ -260,7 +253,7 @@ class TestStorageDirectory:
         obstacle = tmp_path / "producer-ids.tmp"
         obstacle.mkdir()  # what is written before it is put in place cannot be written
         for _ in range(2):
-            with pytest.raises(CoordinatorLoadInProgress, match="cannot reserve producer ids: Is a directory"):
+            with pytest.raises(errors.CoordinatorLoadInProgress, match="cannot reserve producer ids: Is a directory"):
                 directory.new_producer_id()
         obstacle.rmdir()
         given.append(directory.new_producer_id())
@@ -374,7 +367,7 @@ def test_a_directory_that_cannot_be_moved_is_in_nobodys_way_but_its_own_topics(
         patch.setattr("os.rename", fail)
         topics.delete("t")
         assert deleted == ["t"]
-        with pytest.raises(KafkaStorageError, match="t-0 of a deleted topic is in the way"):
+        with pytest.raises(errors.KafkaStorageError, match="t-0 of a deleted topic is in the way"):
             topics.create("t", 1)
         assert topics.get("t") is None
         assert list(open_topics().names()) == []

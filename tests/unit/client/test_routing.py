@@ -8,15 +8,8 @@ import pytest
 from tests.unit.client.scripted_broker import Handler, HangUp, ScriptedBroker, Silence, cluster_of, fast_admin, in_turn
 
 from groupkeeper.client.errors import AnswerTooLarge, CallTimedOut, ConnectionFailed, MissingResult, Unrepresentable
+from groupkeeper.protocol import errors
 from groupkeeper.protocol import messages as m
-from groupkeeper.protocol.errors import (
-    CoordinatorNotAvailable,
-    GroupAuthorizationFailed,
-    GroupIdNotFound,
-    InvalidGroupId,
-    NonEmptyGroup,
-    NotCoordinator,
-)
 from groupkeeper.protocol.primitives import RootMessage
 
 
@@ -51,10 +44,10 @@ async def test_each_failure_stays_with_its_group() -> None:
         batch = await admin.delete_consumer_groups(["a", "b", "c", "d", "e"])
     assert batch.done == {"e": None}
     assert batch.failed == {
-        "a": InvalidGroupId(),
-        "b": GroupAuthorizationFailed(),
-        "c": NonEmptyGroup(),
-        "d": GroupIdNotFound(),
+        "a": errors.InvalidGroupId(),
+        "b": errors.GroupAuthorizationFailed(),
+        "c": errors.NonEmptyGroup(),
+        "d": errors.GroupIdNotFound(),
     }
 
 
@@ -106,7 +99,7 @@ async def test_retries_end_with_the_timeout() -> None:
     assert batch.done == {"b": None}
     failure = batch.failed["a"]
     assert isinstance(failure, CallTimedOut)
-    assert isinstance(failure.__cause__, NotCoordinator)
+    assert isinstance(failure.__cause__, errors.NotCoordinator)
     assert "deleteConsumerGroups timed out after 100 ms" in str(failure)
 
 
@@ -204,7 +197,7 @@ async def test_lookups_that_fail() -> None:
         async with fast_admin(broker.bootstrap_servers) as admin:
             batch = await admin.delete_consumer_groups(["secret", "odd", "fine"])
             assert batch.done == {"fine": None}
-            assert batch.failed["secret"] == GroupAuthorizationFailed(
+            assert batch.failed["secret"] == errors.GroupAuthorizationFailed(
                 "FindCoordinator request for groupId `secret` failed due to authorization failure"
             )
             assert "`odd` failed due to an unexpected error" in str(batch.failed["odd"])
@@ -219,7 +212,7 @@ async def test_no_coordinator_until_the_timeout() -> None:
         fast_admin(broker.bootstrap_servers) as admin,
     ):
         failure = (await admin.delete_consumer_groups(["a"], timeout_ms=100)).failed["a"]
-    assert isinstance(failure.__cause__, CoordinatorNotAvailable)
+    assert isinstance(failure.__cause__, errors.CoordinatorNotAvailable)
 
 
 async def test_answers_that_are_too_large_are_asked_for_in_parts() -> None:

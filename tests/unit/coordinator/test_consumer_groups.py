@@ -13,20 +13,9 @@ from groupkeeper.coordinator.consumer.group import ConsumerMember
 from groupkeeper.coordinator.kernel.group_state import GroupState
 from groupkeeper.coordinator.kernel.result import Call, Meter
 from groupkeeper.coordinator.kernel.settings import Settings
+from groupkeeper.protocol import errors
 from groupkeeper.protocol import messages as m
-from groupkeeper.protocol.errors import (
-    NONE,
-    GroupIdNotFound,
-    GroupMaxSizeReached,
-    GroupSubscribedToTopic,
-    IllegalGeneration,
-    InvalidRequest,
-    NotCoordinator,
-    StaleMemberEpoch,
-    UnknownMemberId,
-    UnknownServerError,
-    UnsupportedVersion,
-)
+from groupkeeper.protocol.errors import NONE
 from groupkeeper.protocol.messages.consumer_group_describe_response import DescribedGroup
 from groupkeeper.protocol.offsets_topic import Entry
 from groupkeeper.protocol.primitives import ZERO_UUID
@@ -63,7 +52,7 @@ def test_an_assignor_that_is_not_there_leaves_the_last_assignment() -> None:
     cluster.shell.write_transactional(consumer_records.member_record(GROUP, stranger), NO_PRODUCER)
     cluster.set_topics({"t": 3})
     answer = a.beat()
-    assert answer.error_code == UnknownServerError.code
+    assert answer.error_code == errors.UnknownServerError.code
     assert answer.error_message == (
         "Failed to compute a new target assignment for epoch 3: there is no assignor sticky."
     )
@@ -170,7 +159,7 @@ def _commit(cluster: Cluster, member_id: str, epoch: int, partition: int = 0, ve
 def test_malformed_requests(request_: m.ConsumerGroupHeartbeatRequest, message: str) -> None:
     # GN-02, GN-03
     answer = Cluster({}).ask(request_)
-    assert (answer.error_code, answer.error_message) == (InvalidRequest.code, message)
+    assert (answer.error_code, answer.error_message) == (errors.InvalidRequest.code, message)
 
 
 def test_a_member_without_id_gets_one_in_version_0() -> None:
@@ -185,10 +174,10 @@ def test_missing_groups_and_full_ones() -> None:
     # GN-06
     cluster = Cluster({"t": 1}, Settings(group_consumer_max_size=1))
     a, b = Consumer(cluster, "a"), Consumer(cluster, "b")
-    assert a.beat(epoch=5).error_code == GroupIdNotFound.code
+    assert a.beat(epoch=5).error_code == errors.GroupIdNotFound.code
     assert a.join("t").error_code == NONE
-    assert b.join("t").error_code == GroupMaxSizeReached.code
-    assert b.beat(epoch=5).error_code == GroupMaxSizeReached.code
+    assert b.join("t").error_code == errors.GroupMaxSizeReached.code
+    assert b.beat(epoch=5).error_code == errors.GroupMaxSizeReached.code
 
 
 def test_regular_expressions_are_resolved_outside() -> None:
@@ -248,7 +237,7 @@ def test_describe_shows_epochs_and_assignments() -> None:
     assert first.assignment.topic_partitions[0].partitions == [0, 1, 2, 3]
     assert first.target_assignment.topic_partitions[0].partitions == [0, 1]
     assert (first.member_epoch, first.member_type, first.client_host) == (2, 1, "/host")
-    assert (missing.error_code, missing.error_message) == (GroupIdNotFound.code, "Group other not found.")
+    assert (missing.error_code, missing.error_message) == (errors.GroupIdNotFound.code, "Group other not found.")
     assert empty.group_id == ""
     cluster.set_topics({})
     (group,) = cluster.ask(m.ConsumerGroupDescribeRequest([GROUP])).groups
@@ -261,20 +250,20 @@ def test_commits_follow_member_epochs() -> None:
     a, b = Consumer(cluster, "a"), Consumer(cluster, "b")
     assert _commit(cluster, "", -1) == NONE
     a.join("t")
-    assert _commit(cluster, "", -1) == UnknownMemberId.code
-    assert _commit(cluster, "a", 2, version=8) == UnsupportedVersion.code
+    assert _commit(cluster, "", -1) == errors.UnknownMemberId.code
+    assert _commit(cluster, "a", 2, version=8) == errors.UnsupportedVersion.code
     assert _commit(cluster, "a", 2) == NONE
-    assert _commit(cluster, "a", 3) == StaleMemberEpoch.code
+    assert _commit(cluster, "a", 3) == errors.StaleMemberEpoch.code
     b.join("t")
     settle(a, b)
     assert a.epoch == 3
     assert _commit(cluster, "a", 2, partition=0) == NONE
-    assert _commit(cluster, "a", 2, partition=3) == StaleMemberEpoch.code
+    assert _commit(cluster, "a", 2, partition=3) == errors.StaleMemberEpoch.code
 
 
 @pytest.mark.parametrize(
     ("member_id", "epoch", "error_code"),
-    [(None, -1, NONE), ("a", 2, NONE), ("a", 1, StaleMemberEpoch.code), ("x", 2, UnknownMemberId.code)],
+    [(None, -1, NONE), ("a", 2, NONE), ("a", 1, errors.StaleMemberEpoch.code), ("x", 2, errors.UnknownMemberId.code)],
 )
 def test_fetches_follow_member_epochs(member_id: str | None, epoch: int, error_code: int) -> None:
     # GO-31
@@ -318,9 +307,9 @@ def test_transactional_commits_of_older_epochs() -> None:
 
     assert commit("t", kept, a.epoch) == NONE
     assert commit("t", kept, first_epoch) == NONE
-    assert commit("t", 1 - kept, first_epoch) == IllegalGeneration.code
-    assert commit("unknown", 0, first_epoch) == IllegalGeneration.code
-    assert commit("t", kept, a.epoch + 1) == IllegalGeneration.code
+    assert commit("t", 1 - kept, first_epoch) == errors.IllegalGeneration.code
+    assert commit("unknown", 0, first_epoch) == errors.IllegalGeneration.code
+    assert commit("t", kept, a.epoch + 1) == errors.IllegalGeneration.code
 
 
 def test_a_description_is_of_one_moment() -> None:
@@ -329,7 +318,7 @@ def test_a_description_is_of_one_moment() -> None:
     a, b = Consumer(cluster, "a"), Consumer(cluster, "b")
     a.join("t")
     before = _described(cluster)
-    cluster.shell.refuse_append = lambda records: NotCoordinator()
+    cluster.shell.refuse_append = lambda records: errors.NotCoordinator()
     assert b.join("t").error_code != NONE
     assert _described(cluster) == before
     cluster.shell.load()
@@ -364,7 +353,11 @@ def test_offsets_of_topics_that_are_subscribed_to_stay() -> None:
     answer = cluster.ask(m.OffsetDeleteRequest(GROUP, topics), version=0)
     assert answer.error_code == NONE
     codes = {topic.name: topic.partitions[0].error_code for topic in answer.topics}
-    assert codes == {"t": NONE, "by-name": GroupSubscribedToTopic.code, "by-regex": GroupSubscribedToTopic.code}
+    assert codes == {
+        "t": NONE,
+        "by-name": errors.GroupSubscribedToTopic.code,
+        "by-regex": errors.GroupSubscribedToTopic.code,
+    }
 
 
 @pytest.mark.parametrize("assignors", [("range", "uniform"), ("uniform", "range")])
@@ -427,11 +420,11 @@ def test_a_share_group_commits_nothing(member_id: str) -> None:
     topic = m.OffsetCommitRequestTopic("t", partitions=[m.OffsetCommitRequestPartition(0, 7)])
     commit = m.OffsetCommitRequest("g", 1 if member_id else -1, member_id, topics=[topic])
     answer = cluster.ask(commit, version=9)
-    assert answer.topics[0].partitions[0].error_code == GroupIdNotFound.code
+    assert answer.topics[0].partitions[0].error_code == errors.GroupIdNotFound.code
     partition = m.TxnOffsetCommitRequestPartition(0, 7)
     in_transaction = m.TxnOffsetCommitRequest(
         "x", "g", 1, 0, topics=[m.TxnOffsetCommitRequestTopic("t", partitions=[partition])]
     )
     refused = cluster.ask(in_transaction, version=3)
-    assert refused.topics[0].partitions[0].error_code == GroupIdNotFound.code
+    assert refused.topics[0].partitions[0].error_code == errors.GroupIdNotFound.code
     assert cluster.records == []

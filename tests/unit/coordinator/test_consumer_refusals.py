@@ -10,19 +10,9 @@ from tests.simulation.classic.check_coordinator import frozen
 from tests.unit.coordinator.consumer_driver import GROUP, Cluster, Consumer, settle, topic_id
 
 from groupkeeper.coordinator.kernel.settings import Settings
+from groupkeeper.protocol import errors
 from groupkeeper.protocol import messages as m
-from groupkeeper.protocol.errors import (
-    NONE,
-    FencedInstanceId,
-    FencedMemberEpoch,
-    GroupMaxSizeReached,
-    InvalidRegularExpression,
-    InvalidRequest,
-    KafkaError,
-    UnknownMemberId,
-    UnreleasedInstanceId,
-    UnsupportedAssignor,
-)
+from groupkeeper.protocol.errors import NONE
 from groupkeeper.protocol.messages.consumer_group_heartbeat_request import TopicPartitions
 
 JOINING = {"member_epoch": 0, "rebalance_timeout_ms": 9_000, "subscribed_topic_names": ["t"], "topic_partitions": []}
@@ -35,34 +25,42 @@ FOREIGN = [TopicPartitions(topic_id("t"), [0, 1, 2, 3])]
 @pytest.mark.parametrize(
     ("fields", "error", "text"),
     [
-        ({**JOINING, "member_id": "c"}, GroupMaxSizeReached, FULL),
-        ({**JOINING, "member_id": "c", "server_assignor": "best"}, UnsupportedAssignor, "Supported assignors: uniform"),
+        ({**JOINING, "member_id": "c"}, errors.GroupMaxSizeReached, FULL),
+        (
+            {**JOINING, "member_id": "c", "server_assignor": "best"},
+            errors.UnsupportedAssignor,
+            "Supported assignors: uniform",
+        ),
         (
             {**JOINING, "subscribed_topic_regex": "("},
-            InvalidRegularExpression,
+            errors.InvalidRegularExpression,
             "SubscribedTopicRegex `(` is not a valid",
         ),
-        ({**JOINING, "member_id": "c", "instance_id": "ib"}, UnreleasedInstanceId, "is owned by b member."),
-        ({**JOINING, "topic_partitions": FOREIGN}, InvalidRequest, "TopicPartitions must be empty when (re-)joining."),
-        ({**JOINING, "rebalance_timeout_ms": -1}, InvalidRequest, "RebalanceTimeoutMs must be provided"),
-        ({"member_epoch": 1000}, FencedMemberEpoch, AHEAD),
-        ({"member_epoch": 1000, "topic_partitions": FOREIGN}, FencedMemberEpoch, AHEAD),
-        ({"member_epoch": 2, "topic_partitions": FOREIGN}, FencedMemberEpoch, BEHIND),
-        ({"member_epoch": -3}, InvalidRequest, "MemberEpoch is invalid."),
-        ({"member_epoch": -2}, InvalidRequest, "InstanceId can't be null."),
-        ({"member_id": "", "member_epoch": 3}, InvalidRequest, "MemberId can't be empty."),
-        ({"member_id": "c", "member_epoch": 3}, UnknownMemberId, "Member c is not a member of group g."),
-        ({"member_id": "c", "member_epoch": -1}, UnknownMemberId, "Member c is not a member of group g."),
-        ({"member_epoch": 3, "instance_id": "ib"}, FencedInstanceId, "was fenced by member b."),
-        ({"member_epoch": -1, "instance_id": "ib"}, FencedInstanceId, "was fenced by member b."),
-        ({"member_epoch": 3, "instance_id": "ic"}, UnknownMemberId, "Instance id ic is unknown."),
-        ({"member_epoch": 3, "instance_id": ""}, InvalidRequest, "InstanceId can't be empty."),
-        ({"member_epoch": 3, "rack_id": ""}, InvalidRequest, "RackId can't be empty."),
+        ({**JOINING, "member_id": "c", "instance_id": "ib"}, errors.UnreleasedInstanceId, "is owned by b member."),
+        (
+            {**JOINING, "topic_partitions": FOREIGN},
+            errors.InvalidRequest,
+            "TopicPartitions must be empty when (re-)joining.",
+        ),
+        ({**JOINING, "rebalance_timeout_ms": -1}, errors.InvalidRequest, "RebalanceTimeoutMs must be provided"),
+        ({"member_epoch": 1000}, errors.FencedMemberEpoch, AHEAD),
+        ({"member_epoch": 1000, "topic_partitions": FOREIGN}, errors.FencedMemberEpoch, AHEAD),
+        ({"member_epoch": 2, "topic_partitions": FOREIGN}, errors.FencedMemberEpoch, BEHIND),
+        ({"member_epoch": -3}, errors.InvalidRequest, "MemberEpoch is invalid."),
+        ({"member_epoch": -2}, errors.InvalidRequest, "InstanceId can't be null."),
+        ({"member_id": "", "member_epoch": 3}, errors.InvalidRequest, "MemberId can't be empty."),
+        ({"member_id": "c", "member_epoch": 3}, errors.UnknownMemberId, "Member c is not a member of group g."),
+        ({"member_id": "c", "member_epoch": -1}, errors.UnknownMemberId, "Member c is not a member of group g."),
+        ({"member_epoch": 3, "instance_id": "ib"}, errors.FencedInstanceId, "was fenced by member b."),
+        ({"member_epoch": -1, "instance_id": "ib"}, errors.FencedInstanceId, "was fenced by member b."),
+        ({"member_epoch": 3, "instance_id": "ic"}, errors.UnknownMemberId, "Instance id ic is unknown."),
+        ({"member_epoch": 3, "instance_id": ""}, errors.InvalidRequest, "InstanceId can't be empty."),
+        ({"member_epoch": 3, "rack_id": ""}, errors.InvalidRequest, "RackId can't be empty."),
     ],
 )
-def test_nothing_else_moves(fields: Mapping[str, Any], error: type[KafkaError], text: str) -> None:
+def test_nothing_else_moves(fields: Mapping[str, Any], error: type[errors.KafkaError], text: str) -> None:
     # GN-02, GN-03, GN-05, GN-06, GN-07, GN-17, GN-19
-    max_size = 2 if error is GroupMaxSizeReached else 1_000
+    max_size = 2 if error is errors.GroupMaxSizeReached else 1_000
     cluster = Cluster({"t": 4}, Settings(group_consumer_assignment_interval_ms=0, group_consumer_max_size=max_size))
     a, b = Consumer(cluster, "a"), Consumer(cluster, "b", instance_id="ib")
     for member in (a, b):

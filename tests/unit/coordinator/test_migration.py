@@ -10,6 +10,7 @@ from tests.unit.coordinator.consumer_driver import GROUP, Cluster, Consumer
 from groupkeeper.coordinator.classic.group import ClassicGroup
 from groupkeeper.coordinator.kernel.group_state import GroupState
 from groupkeeper.coordinator.kernel.settings import Settings
+from groupkeeper.protocol import errors
 from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.consumer_protocol import (
     ConsumerProtocolAssignment,
@@ -18,14 +19,7 @@ from groupkeeper.protocol.consumer_protocol import (
     encode_assignment,
     encode_subscription,
 )
-from groupkeeper.protocol.errors import (
-    NONE,
-    GroupIdNotFound,
-    GroupMaxSizeReached,
-    IllegalGeneration,
-    MemberIdRequired,
-    RebalanceInProgress,
-)
+from groupkeeper.protocol.errors import NONE
 from groupkeeper.protocol.messages.consumer_protocol_assignment import TopicPartition
 from groupkeeper.protocol.messages.consumer_protocol_subscription import TopicPartition as OwnedPartition
 
@@ -60,7 +54,7 @@ class Classic:
             [m.JoinGroupRequestProtocol(protocol, metadata)],
         )
         answer = self.cluster.ask(request, version=9)
-        if answer.error_code == MemberIdRequired.code:
+        if answer.error_code == errors.MemberIdRequired.code:
             request.member_id = answer.member_id
             answer = self.cluster.ask(request, version=9)
         if answer.error_code == NONE:
@@ -90,7 +84,7 @@ class Classic:
 
     def go_on(self, *names: str) -> None:
         """What a client does all the time: heartbeat, and when told so, rejoin and sync."""
-        while self.heartbeat() == RebalanceInProgress.code:
+        while self.heartbeat() == errors.RebalanceInProgress.code:
             assert self.join(*names) == NONE
             assert self.sync() == NONE
 
@@ -106,7 +100,7 @@ def _upgraded() -> tuple[Cluster, Classic, Consumer]:
 def test_both_kinds_of_members_share_the_partitions() -> None:
     # GM-04
     cluster, old, new = _upgraded()
-    assert old.heartbeat() == RebalanceInProgress.code
+    assert old.heartbeat() == errors.RebalanceInProgress.code
     for _ in range(4):
         old.go_on("t")
         new.report()
@@ -116,8 +110,8 @@ def test_both_kinds_of_members_share_the_partitions() -> None:
     cluster.shell.load()
     assert old.heartbeat() == NONE
     old.generation -= 1
-    assert old.heartbeat() == IllegalGeneration.code
-    assert old.sync() == IllegalGeneration.code
+    assert old.heartbeat() == errors.IllegalGeneration.code
+    assert old.sync() == errors.IllegalGeneration.code
 
 
 def test_custom_assignors_are_not_upgraded() -> None:
@@ -125,7 +119,7 @@ def test_custom_assignors_are_not_upgraded() -> None:
     cluster = Cluster({"t": 4}, _settings())
     Classic(cluster).lead("t", partitions={"t": {0}}, user_data=b"x")
     answer = Consumer(cluster, "new").join("t")
-    assert answer.error_code == GroupIdNotFound.code
+    assert answer.error_code == errors.GroupIdNotFound.code
     assert answer.error_message is not None
     assert "unsupported custom assignor" in answer.error_message
 
@@ -142,7 +136,7 @@ def test_malformed_members_are_not_upgraded(subscription: bytes | None, assignme
     sync = m.SyncGroupRequest(GROUP, joined.generation_id, joined.member_id, "i", "consumer", "range", sent)
     assert cluster.ask(sync, version=5).error_code == NONE
     answer = Consumer(cluster, "new").join("t")
-    assert answer.error_code == GroupIdNotFound.code
+    assert answer.error_code == errors.GroupIdNotFound.code
     assert (answer.error_message or "").startswith("Cannot upgrade classic group g to consumer group because")
     assert isinstance(cluster.shell.coordinator.state.groups[GROUP], ClassicGroup)
 
@@ -176,8 +170,8 @@ def test_a_full_group_lets_a_static_member_back() -> None:
     first, again, other = (Consumer(cluster, name, instance_id=name[0]) for name in ("i1", "i2", "k1"))
     assert first.join("t").error_code == NONE
     assert first.leave(-2).error_code == NONE
-    assert other.join("t").error_code == GroupMaxSizeReached.code
+    assert other.join("t").error_code == errors.GroupMaxSizeReached.code
     assert again.join("t").error_code == NONE
     assert again.leave(-2).error_code == NONE
-    assert Classic(cluster, instance_id="k").join("t") == GroupMaxSizeReached.code
+    assert Classic(cluster, instance_id="k").join("t") == errors.GroupMaxSizeReached.code
     assert Classic(cluster, instance_id="i").join("t") == NONE

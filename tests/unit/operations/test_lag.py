@@ -20,14 +20,8 @@ from groupkeeper.operations.lag import (
     sum_by_topic,
 )
 from groupkeeper.operations.selection import Names
+from groupkeeper.protocol import errors
 from groupkeeper.protocol import messages as m
-from groupkeeper.protocol.errors import (
-    LeaderNotAvailable,
-    NotLeaderOrFollower,
-    TopicAuthorizationFailed,
-    UnknownTopicOrPartition,
-    UnstableOffsetCommit,
-)
 from groupkeeper.protocol.messages.consumer_group_describe_response import DescribedGroup
 from groupkeeper.protocol.primitives import RootMessage
 
@@ -59,10 +53,10 @@ def test_up_to_the_last_stable_offset() -> None:
 @pytest.mark.parametrize(
     ("failure", "status"),
     [
-        (LeaderNotAvailable(), LagStatus.NO_LEADER),
-        (UnknownTopicOrPartition(), LagStatus.DELETED),
-        (TopicAuthorizationFailed(), LagStatus.NOT_AUTHORIZED),
-        (NotLeaderOrFollower(), LagStatus.UNKNOWN),
+        (errors.LeaderNotAvailable(), LagStatus.NO_LEADER),
+        (errors.UnknownTopicOrPartition(), LagStatus.DELETED),
+        (errors.TopicAuthorizationFailed(), LagStatus.NOT_AUTHORIZED),
+        (errors.NotLeaderOrFollower(), LagStatus.UNKNOWN),
     ],
 )
 def test_why_the_ends_are_not_known(failure: Failure, status: LagStatus) -> None:
@@ -154,7 +148,7 @@ async def test_an_offset_that_the_coordinator_refuses_has_its_row() -> None:
     def fetch(message: m.OffsetFetchRequest, version: int) -> m.OffsetFetchResponse:
         answer = committed({"t": [4, 4]})(message, version)
         assert isinstance(answer, m.OffsetFetchResponse)
-        answer.groups[0].topics[0].partitions[1].error_code = UnstableOffsetCommit.code
+        answer.groups[0].topics[0].partitions[1].error_code = errors.UnstableOffsetCommit.code
         return answer
 
     handlers = {"ConsumerGroupDescribe": described, "OffsetFetch": fetch, "ListOffsets": listed(10)}
@@ -163,7 +157,11 @@ async def test_an_offset_that_the_coordinator_refuses_has_its_row() -> None:
         [part] = await lags(broker, "g")
         known, refused = part.rows["g"]
         assert (known.lag, known.failure) == (6, None)
-        assert (refused.lag, refused.status, refused.failure) == (None, LagStatus.UNKNOWN, UnstableOffsetCommit())
+        assert (refused.lag, refused.status, refused.failure) == (
+            None,
+            LagStatus.UNKNOWN,
+            errors.UnstableOffsetCommit(),
+        )
 
 
 async def test_only_the_topics_that_are_meant_are_looked_at() -> None:

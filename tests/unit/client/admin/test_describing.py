@@ -7,14 +7,9 @@ from tests.unit.client.scripted_broker import Handler, ScriptedBroker, fast_admi
 
 from groupkeeper.client.admin.types import GroupState, GroupType, MemberDescription, TopicPartition
 from groupkeeper.client.errors import IllegalArgument
+from groupkeeper.protocol import errors
 from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.codec import encode
-from groupkeeper.protocol.errors import (
-    GroupAuthorizationFailed,
-    GroupIdNotFound,
-    TopicAuthorizationFailed,
-    UnsupportedVersion,
-)
 from groupkeeper.protocol.messages import consumer_group_describe_response as modern
 from groupkeeper.protocol.messages import describe_groups_response as classic
 from groupkeeper.protocol.messages.consumer_protocol_assignment import TopicPartition as AssignedTopic
@@ -198,7 +193,7 @@ async def test_a_group_that_has_changed_its_type_since_it_was_listed(versions: t
         batch = await admin.describe_consumer_groups(["g", "gone"])
     assert batch.done["g"].group_type is GroupType.CONSUMER
     if versions == (0, 6):
-        assert batch.failed == {"gone": GroupIdNotFound("Group gone is not a consumer group.")}
+        assert batch.failed == {"gone": errors.GroupIdNotFound("Group gone is not a consumer group.")}
     else:
         assert batch.done["gone"].group_state is GroupState.DEAD
 
@@ -213,7 +208,7 @@ async def test_without_the_api_all_groups_are_described_as_classic() -> None:
     ):
         batch = await admin.describe_consumer_groups(["c", "gone"])
     assert batch.done["c"].group_epoch is None
-    assert batch.failed == {"gone": GroupIdNotFound("Group gone not found.")}
+    assert batch.failed == {"gone": errors.GroupIdNotFound("Group gone not found.")}
 
 
 async def test_the_first_message_is_the_one_told() -> None:
@@ -221,7 +216,7 @@ async def test_the_first_message_is_the_one_told() -> None:
     handlers = {"ConsumerGroupDescribe": described(), "DescribeGroups": described_classic()}
     async with ScriptedBroker(handlers=handlers) as broker, fast_admin(broker.bootstrap_servers) as admin:
         batch = await admin.describe_consumer_groups(["share"])
-    assert batch.failed == {"share": GroupIdNotFound("Group share is not a consumer group.")}
+    assert batch.failed == {"share": errors.GroupIdNotFound("Group share is not a consumer group.")}
 
 
 async def test_old_brokers_describe_missing_groups_as_dead() -> None:
@@ -268,8 +263,8 @@ async def test_refusals_carry_the_servers_message() -> None:
         batch = await admin.describe_consumer_groups(["g", "secret", "t"])
     assert list(batch.done) == ["g"]
     assert batch.failed == {
-        "secret": GroupAuthorizationFailed("not for you"),
-        "t": TopicAuthorizationFailed(
+        "secret": errors.GroupAuthorizationFailed("not for you"),
+        "t": errors.TopicAuthorizationFailed(
             "The group has described topic(s) that the client is not authorized to describe."
         ),
     }
@@ -321,7 +316,7 @@ async def test_unsupported_by_the_group_coordinator() -> None:
         "DescribeGroups": described_classic(classic.DescribedGroup(35, None, "g")),
     }
     async with ScriptedBroker(handlers=handlers) as broker, fast_admin(broker.bootstrap_servers) as admin:
-        assert (await admin.describe_consumer_groups(["g"])).failed == {"g": UnsupportedVersion()}
+        assert (await admin.describe_consumer_groups(["g"])).failed == {"g": errors.UnsupportedVersion()}
 
 
 def test_a_member_may_be_described_with_less() -> None:

@@ -9,20 +9,8 @@ from tests.unit.client.scripted_broker import Handler, HangUp, ScriptedBroker, f
 
 from groupkeeper.client.admin.types import OffsetAndMetadata, TopicPartition
 from groupkeeper.client.errors import CallTimedOut, IllegalArgument, MissingResult, UnsupportedVersion
+from groupkeeper.protocol import errors
 from groupkeeper.protocol import messages as m
-from groupkeeper.protocol.errors import (
-    GroupAuthorizationFailed,
-    GroupIdNotFound,
-    GroupSubscribedToTopic,
-    InvalidGroupId,
-    KafkaError,
-    NonEmptyGroup,
-    StaleMemberEpoch,
-    TopicAuthorizationFailed,
-    UnknownMemberId,
-    UnknownTopicOrPartition,
-    UnstableOffsetCommit,
-)
 from groupkeeper.protocol.primitives import RootMessage
 
 A0, A1, B0 = TopicPartition("a", 0), TopicPartition("a", 1), TopicPartition("b", 0)
@@ -112,7 +100,7 @@ async def test_named_partitions() -> None:
     ):
         batch = await admin.list_consumer_group_offsets({"g": [A0, B0, TopicPartition("a", 5), A0], "h": []})
         assert batch.done["g"].done == {A0: OffsetAndMetadata(10, 7), TopicPartition("a", 5): None}
-        assert batch.done["g"].failed == {B0: TopicAuthorizationFailed()}
+        assert batch.done["g"].failed == {B0: errors.TopicAuthorizationFailed()}
         assert batch.done["h"].all() == {}  # an empty list is not "all" (K88-X4)
         with pytest.raises(IllegalArgument, match="a-9 was not included in the original request"):
             batch.done["g"].result(TopicPartition("a", 9))
@@ -126,7 +114,7 @@ async def test_unknown_groups_have_no_offsets() -> None:
     ):
         batch = await admin.list_consumer_group_offsets({"nobody": None, "secret": None})
     assert batch.done["nobody"].all() == {}
-    assert batch.failed == {"secret": GroupAuthorizationFailed()}
+    assert batch.failed == {"secret": errors.GroupAuthorizationFailed()}
 
 
 async def test_hundreds_of_groups_in_a_request() -> None:
@@ -157,7 +145,7 @@ async def test_one_request_a_group_on_old_brokers(highest: int) -> None:
         epoch = 7 if highest >= 5 else None
         assert batch.done["g3"].all() == {A0: OffsetAndMetadata(3, epoch, "m")}
         assert len(batch.done) == 29
-        assert batch.failed == {"g7": GroupAuthorizationFailed()}
+        assert batch.failed == {"g7": errors.GroupAuthorizationFailed()}
         assert broker.count("OffsetFetch") == 30
 
 
@@ -175,8 +163,8 @@ async def test_all_topics_need_version_2() -> None:
         assert batch.done["h"].all() == {B0: OffsetAndMetadata(3, None, "m")}  # K88-71
 
 
-@pytest.mark.parametrize(("code", "failure"), [(30, GroupAuthorizationFailed()), (24, InvalidGroupId())])
-async def test_group_errors_of_version_1_are_on_partitions(code: int, failure: KafkaError) -> None:
+@pytest.mark.parametrize(("code", "failure"), [(30, errors.GroupAuthorizationFailed()), (24, errors.InvalidGroupId())])
+async def test_group_errors_of_version_1_are_on_partitions(code: int, failure: errors.KafkaError) -> None:
     # K88-30, K88-71
     async with (
         ScriptedBroker(
@@ -196,7 +184,7 @@ async def test_partition_errors_of_version_1_stay_there() -> None:
         fast_admin(broker.bootstrap_servers) as admin,
     ):
         offsets = (await admin.list_consumer_group_offsets({"g": [A0, B0]})).done["g"]
-    assert (list(offsets.done), offsets.failed) == ([A0], {B0: TopicAuthorizationFailed()})
+    assert (list(offsets.done), offsets.failed) == ([A0], {B0: errors.TopicAuthorizationFailed()})
 
 
 @pytest.mark.parametrize(("highest", "is_sent"), [(6, False), (7, True), (9, True)])
@@ -209,7 +197,7 @@ async def test_require_stable_is_dropped_where_unknown(highest: int, is_sent: bo
         fast_admin(broker.bootstrap_servers) as admin,
     ):
         batch = await admin.list_consumer_group_offsets({"h": [B0]}, require_stable=True)
-        assert batch.done["h"].failed == {B0: UnstableOffsetCommit()}
+        assert batch.done["h"].failed == {B0: errors.UnstableOffsetCommit()}
         [(_, message)] = broker.asked("OffsetFetch")
         assert isinstance(message, m.OffsetFetchRequest)
         assert message.require_stable is is_sent
@@ -231,8 +219,8 @@ async def test_coordinator_errors_are_retried(code: int, highest: int) -> None:
         assert broker.count("FindCoordinator") == (1 if code == 14 else 2)
 
 
-@pytest.mark.parametrize(("code", "failure"), [(25, UnknownMemberId()), (113, StaleMemberEpoch())])
-async def test_other_group_errors_fail_the_group(code: int, failure: KafkaError) -> None:
+@pytest.mark.parametrize(("code", "failure"), [(25, errors.UnknownMemberId()), (113, errors.StaleMemberEpoch())])
+async def test_other_group_errors_fail_the_group(code: int, failure: errors.KafkaError) -> None:
     # K88-43
     async with (
         ScriptedBroker(handlers={"OffsetFetch": fetching(STORE, code_by_group={"g": code})}) as broker,
@@ -282,7 +270,7 @@ async def test_commits_come_from_outside_of_the_group() -> None:
     ):
         batch = await admin.alter_consumer_group_offsets("g", OFFSETS)
         assert batch.done == {A0: None}
-        assert batch.failed == {B0: UnknownTopicOrPartition()}
+        assert batch.failed == {B0: errors.UnknownTopicOrPartition()}
         assert broker.asked("OffsetCommit") == [
             (
                 9,
@@ -318,8 +306,8 @@ async def test_commits_to_a_group_with_members() -> None:
         fast_admin(broker.bootstrap_servers) as admin,
     ):
         batch = await admin.alter_consumer_group_offsets("g", OFFSETS)
-        assert batch.failed == {A0: UnknownMemberId(), B0: UnknownMemberId()}
-        with pytest.raises(UnknownMemberId):
+        assert batch.failed == {A0: errors.UnknownMemberId(), B0: errors.UnknownMemberId()}
+        with pytest.raises(errors.UnknownMemberId):
             batch.all()
 
 
@@ -368,8 +356,8 @@ async def test_deleting_offsets() -> None:
     ):
         batch = await admin.delete_consumer_group_offsets("g", [A0, A1, B0, A0])
         assert batch.done == {A0: None, A1: None}
-        assert batch.failed == {B0: GroupSubscribedToTopic()}
-        with pytest.raises(GroupSubscribedToTopic):
+        assert batch.failed == {B0: errors.GroupSubscribedToTopic()}
+        with pytest.raises(errors.GroupSubscribedToTopic):
             batch.all()
         with pytest.raises(IllegalArgument, match="c-0 was not included in the original request"):  # K496-41
             batch.result(TopicPartition("c", 0))
@@ -384,9 +372,14 @@ async def test_deleting_offsets() -> None:
 
 @pytest.mark.parametrize(
     ("code", "failure"),
-    [(24, InvalidGroupId), (30, GroupAuthorizationFailed), (68, NonEmptyGroup), (69, GroupIdNotFound)],
+    [
+        (24, errors.InvalidGroupId),
+        (30, errors.GroupAuthorizationFailed),
+        (68, errors.NonEmptyGroup),
+        (69, errors.GroupIdNotFound),
+    ],
 )
-async def test_group_errors_fail_the_deletion(code: int, failure: type[KafkaError]) -> None:
+async def test_group_errors_fail_the_deletion(code: int, failure: type[errors.KafkaError]) -> None:
     # K496-42, K496-44, K496-75
     async with (
         ScriptedBroker(handlers={"OffsetDelete": deleting(code)}) as broker,

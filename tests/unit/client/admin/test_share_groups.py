@@ -9,14 +9,8 @@ from groupkeeper.cli.java import values as java
 from groupkeeper.client.admin.types import GroupState, ShareMemberDescription, SharePartitionOffset, TopicPartition
 from groupkeeper.client.errors import CallTimedOut, MissingResult
 from groupkeeper.client.errors import UnsupportedVersion as NotSupported
+from groupkeeper.protocol import errors
 from groupkeeper.protocol import messages as m
-from groupkeeper.protocol.errors import (
-    GroupDeletionFailed,
-    GroupIdNotFound,
-    NonEmptyGroup,
-    TopicAuthorizationFailed,
-    UnknownTopicOrPartition,
-)
 from groupkeeper.protocol.messages import alter_share_group_offsets_request as alter
 from groupkeeper.protocol.messages import alter_share_group_offsets_response as altered
 from groupkeeper.protocol.messages import delete_share_group_offsets_request as delete
@@ -65,7 +59,7 @@ async def test_descriptions() -> None:
         ShareMemberDescription("m2", "two", "/127.0.0.1", 7, (A1, A0, B0), "rack", ("a", "b")),
         ShareMemberDescription("m1", "one", "/127.0.0.2", 6, (), None, ("a",)),
     )
-    assert batch.failed == {"x": GroupIdNotFound("Group x not found.")}
+    assert batch.failed == {"x": errors.GroupIdNotFound("Group x not found.")}
 
 
 async def test_each_coordinator_is_asked_once_and_moves_are_followed() -> None:
@@ -131,7 +125,7 @@ async def test_offsets() -> None:
         ),
     )
     assert batch.done["g"].done == {A0: SharePartitionOffset(5, 2, 3), A1: None}
-    assert batch.done["g"].failed == {B0: TopicAuthorizationFailed("refused")}
+    assert batch.done["g"].failed == {B0: errors.TopicAuthorizationFailed("refused")}
     assert list(batch.failed) == ["x"]
     assert {tp: type(why) for tp, why in batch.done["named"].failed.items()} == dict.fromkeys(
         [B0, A1, A0], MissingResult
@@ -174,7 +168,7 @@ async def test_alter_offsets() -> None:
         * 4
     )
     assert batch.done == {A0: None}
-    assert batch.failed[B0] == UnknownTopicOrPartition("This server …")
+    assert batch.failed[B0] == errors.UnknownTopicOrPartition("This server …")
     assert isinstance(batch.failed[A1], MissingResult)
 
 
@@ -191,7 +185,7 @@ async def test_delete_offsets() -> None:
     topics = [delete.DeleteShareGroupOffsetsRequestTopic(name) for name in ("a", "b", "c")]
     assert asked == [(0, delete.DeleteShareGroupOffsetsRequest("g", topics))]
     assert batch.done == {"a": None}
-    assert batch.failed["b"] == UnknownTopicOrPartition("There is no offset information to delete.")
+    assert batch.failed["b"] == errors.UnknownTopicOrPartition("There is no offset information to delete.")
     assert isinstance(batch.failed["c"], MissingResult)
 
 
@@ -203,9 +197,9 @@ async def test_failures_of_the_whole_group_are_raised() -> None:
         "DeleteShareGroupOffsets": in_turn(deleted.DeleteShareGroupOffsetsResponse(0, 68, text)),
     }
     async with ScriptedBroker(handlers=handlers) as broker, fast_admin(broker.bootstrap_servers) as admin:
-        with pytest.raises(NonEmptyGroup, match=text):
+        with pytest.raises(errors.NonEmptyGroup, match=text):
             await admin.alter_share_group_offsets("g", {A0: 1})
-        with pytest.raises(NonEmptyGroup, match=text):
+        with pytest.raises(errors.NonEmptyGroup, match=text):
             await admin.delete_share_group_offsets("g", ["a"])
 
 
@@ -222,10 +216,10 @@ async def test_delete_groups() -> None:
         assert broker.asked("DeleteGroups") == [(3, m.DeleteGroupsRequest(["g", "h", "i"]))]
     assert (batch.done, batch.failed) == (
         {"g": None},
-        {"h": NonEmptyGroup(), "i": GroupDeletionFailed("The plugin failed.")},
+        {"h": errors.NonEmptyGroup(), "i": errors.GroupDeletionFailed("The plugin failed.")},
     )
     # The official tools don't show the reason.
-    assert java.message(batch.failed["i"]) == GroupDeletionFailed.text
+    assert java.message(batch.failed["i"]) == errors.GroupDeletionFailed.text
     handlers = {"DeleteGroups": in_turn(m.DeleteGroupsResponse(results=[m.DeletableGroupResult("g", 14)]))}
     async with ScriptedBroker(handlers=handlers) as broker, fast_admin(broker.bootstrap_servers) as admin:
         failure = (await admin.delete_share_groups(["g"], timeout_ms=50)).failed["g"]

@@ -7,14 +7,8 @@ from tests.unit.client.scripted_broker import HangUp, ScriptedBroker, cluster_of
 
 from groupkeeper.client.admin.types import CreatedTopic, NewTopic, PartitionDescription, TopicListing
 from groupkeeper.client.errors import CallTimedOut, MissingResult
+from groupkeeper.protocol import errors
 from groupkeeper.protocol import messages as m
-from groupkeeper.protocol.errors import (
-    ClusterAuthorizationFailed,
-    LeaderNotAvailable,
-    TopicAlreadyExists,
-    TopicAuthorizationFailed,
-    UnknownTopicOrPartition,
-)
 from groupkeeper.protocol.messages import create_topics_response, delete_topics_response
 from groupkeeper.protocol.primitives import RootMessage
 
@@ -49,13 +43,13 @@ async def test_topics_with_their_partitions() -> None:
         topics = await admin.list_topics()
         with_internal = await admin.list_topics(include_internal=True)
         node = admin._cluster.nodes[0]
-    assert batch.failed == {"secret": TopicAuthorizationFailed()}
+    assert batch.failed == {"secret": errors.TopicAuthorizationFailed()}
     assert list(batch.done) == ["t", "__consumer_offsets"]
     topic = batch.done["t"]
     assert (topic.topic_id, topic.is_internal, topic.authorized_operations) == (TOPIC_ID, False, frozenset({"READ"}))
     assert topic.partitions == (
         PartitionDescription(0, node, 4, (0, 1), (0,), (1,), None),
-        PartitionDescription(1, None, None, (0, 1), (), (0,), LeaderNotAvailable()),
+        PartitionDescription(1, None, None, (0, 1), (), (0,), errors.LeaderNotAvailable()),
     )
     assert batch.done["__consumer_offsets"].topic_id is None
     assert topics == [TopicListing("secret", None, False), TopicListing("t", TOPIC_ID, False)]
@@ -67,7 +61,7 @@ async def test_topics_by_name_are_not_created() -> None:
         broker.topics["t"] = [0]
         batch = await admin.describe_topics(["t", "gone", "t"], include_authorized_operations=True)
         assert list(batch.done) == ["t"]
-        assert batch.failed == {"gone": UnknownTopicOrPartition()}
+        assert batch.failed == {"gone": errors.UnknownTopicOrPartition()}
         assert (await admin.describe_topics([])).done == {}
         [(_, message)] = broker.asked("Metadata")
         assert isinstance(message, m.MetadataRequest)
@@ -81,13 +75,13 @@ async def test_topics_by_name_on_old_brokers() -> None:
         broker.topics.update(t=[0], u=[0])
         batch = await admin.describe_topics(["t", "gone"])
     assert list(batch.done) == ["t"]
-    assert batch.failed == {"gone": UnknownTopicOrPartition()}
+    assert batch.failed == {"gone": errors.UnknownTopicOrPartition()}
 
 
 async def test_metadata_that_is_refused() -> None:
     async with ScriptedBroker() as broker, fast_admin(broker.bootstrap_servers) as admin:
         broker.handlers["Metadata"] = in_turn(m.MetadataResponse(error_code=31))
-        with pytest.raises(ClusterAuthorizationFailed):
+        with pytest.raises(errors.ClusterAuthorizationFailed):
             await admin.describe_topics()
 
 
@@ -115,7 +109,7 @@ async def test_creating_topics() -> None:
         )
         [(version, message)] = broker.asked("CreateTopics")
     assert batch.done == {"a": CreatedTopic("a", TOPIC_ID, 3, 1, {"retention.ms": "1"})}
-    assert batch.failed["b"] == TopicAlreadyExists("Topic 'b' already exists.")
+    assert batch.failed["b"] == errors.TopicAlreadyExists("Topic 'b' already exists.")
     assert isinstance(batch.failed["left-out"], MissingResult)
     assert version == 7
     assert isinstance(message, m.CreateTopicsRequest)
@@ -178,7 +172,7 @@ async def test_deleting_topics(highest: int) -> None:
     ):
         batch = await admin.delete_topics(["t", "gone"])
     assert batch.done == {"t": None}
-    assert batch.failed == {"gone": UnknownTopicOrPartition()}
+    assert batch.failed == {"gone": errors.UnknownTopicOrPartition()}
 
 
 async def test_the_cluster() -> None:
@@ -194,7 +188,7 @@ async def test_the_cluster() -> None:
         fast_admin(broker.bootstrap_servers) as admin,
     ):
         cluster = await admin.describe_cluster(include_authorized_operations=True)
-        with pytest.raises(ClusterAuthorizationFailed, match="no"):
+        with pytest.raises(errors.ClusterAuthorizationFailed, match="no"):
             await admin.describe_cluster()
     assert cluster.cluster_id == "id"
     assert cluster.controller == cluster.nodes[1]
