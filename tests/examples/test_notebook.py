@@ -10,11 +10,11 @@ import pytest
 from nbclient import NotebookClient
 from tests.docs.operators_fleet import written
 
-from groupkeeper import SyncAdmin
+from groupkeeper import NewTopic, OffsetAndMetadata, SyncAdmin, TopicPartition
 from groupkeeper.testing.background import BackgroundBroker
 
 NOTEBOOKS = Path(__file__).resolve().parents[2] / "examples/notebooks"
-PATIENCE_S = 120
+PATIENCE_S = 300
 
 CATALOG = """
 from pathlib import Path
@@ -28,12 +28,12 @@ for folder in Path("tables").iterdir():
 
 
 def execute(
-    name: str, folder: Path, *, before: str = "", servers: str = "localhost:9092", after: str = ""
+    name: str, folder: Path, *, before: str = "", servers: str = "localhost:9092", after: str = "", tables: str = ""
 ) -> list[Any]:
     """Runs all cells; the texts that they show, by cell. Raises what a cell raises."""
     notebook = nbformat.read(NOTEBOOKS / f"{name}.ipynb", as_version=4)
     for cell in notebook.cells:
-        cell.source = cell.source.replace("localhost:9092", servers)
+        cell.source = cell.source.replace("localhost:9092", servers).replace("/Volumes/main/kafka/groupkeeper", tables)
     extra = [nbformat.v4.new_code_cell(source) for source in (before, after)]
     notebook.cells = [*([extra[0]] if before else []), *notebook.cells, *([extra[1]] if after else [])]
     NotebookClient(
@@ -103,3 +103,26 @@ def test_tables_of_a_catalog(folder: Path) -> None:
     assert "2026-03-01 12:00:30" in shown[2]
     assert "east" in shown[3]
     assert shown[-1].endswith("True)")
+
+
+@pytest.mark.long
+@pytest.mark.timeout(600)
+def test_the_pipeline_on_a_hosted_spark(tmp_path: Path) -> None:
+    """In the session of the platform, which keeps its settings."""
+    session = """
+from pyspark.sql import SparkSession
+from groupkeeper.pipeline.runtime.java import find_java
+import os, sys
+os.environ |= {"JAVA_HOME": str(find_java().home), "PYSPARK_PYTHON": sys.executable}
+builder = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").config("spark.mine", "1")
+session = builder.config("spark.driver.bindAddress", "127.0.0.1").config("spark.driver.host", "127.0.0.1").getOrCreate()
+"""
+    with BackgroundBroker() as broker, SyncAdmin(broker.bootstrap_servers) as admin:
+        admin.create_topics([NewTopic("orders", 1)]).all()
+        admin.alter_consumer_group_offsets("billing", {TopicPartition("orders", 0): OffsetAndMetadata(0)}).all()
+        after = "spark is session, spark.conf.get('spark.mine'), spark.conf.get('spark.sql.session.timeZone')"
+        given = {"servers": broker.bootstrap_servers, "tables": str(tmp_path / "tables")}
+        shown = execute("hosted-run", tmp_path, before=session, after=after, **given)
+    assert shown[1] == "({'commits': 1, 'group_records': 0}, [])"
+    assert "ok      2" in shown[2]
+    assert shown[-1] == "(True, '1', 'UTC')"

@@ -96,13 +96,13 @@ def start_session(
     """A session with the source `groupkeeper` registered, unless `has_source` is False (registering starts a Spark
     worker); a running session is reused.
 
-    `master` is Spark's URL; None: the URL of spark-submit, if it started this process (Spark's own settings stay as
-    they are then), else all cores of this machine. `remote` is the URL of a Spark Connect server, which is used
-    instead. `settings` override ours, but options for Java are combined. The output of Spark and Java is written to the
-    file `log`; None: a file in the directory for temporary files. `is_short`: there is little to do, so a quick start
-    matters more than speed. This package is sent to other machines; numpy, pyarrow and its other dependencies must be
-    installed there. Raises SourceError when the extra or Java is missing, when Spark does not start, or when the server
-    cannot change a setting.
+    `master` is Spark's URL; None: all cores of this machine. Where spark-submit started this process, or a notebook's
+    platform its session, Spark's own settings stay as they are. `remote` is the URL of a Spark Connect server, which is
+    used instead. `settings` override ours, but options for Java are combined. The output of Spark and Java is written
+    to the file `log`; None: a file in the directory for temporary files. `is_short`: there is little to do, so a quick
+    start matters more than speed. This package is sent to other machines; numpy, pyarrow and its other dependencies
+    must be installed there. Raises SourceError when the extra or Java is missing, when Spark does not start, or when
+    the server cannot change a setting.
     """
     try:
         if remote is not None:
@@ -144,18 +144,20 @@ def _connected(name: str, remote: str, settings: Mapping[str, str]) -> SparkSess
     return session
 
 
-def _is_submitted() -> bool:
-    """Whether spark-submit has started this process: Java is running, with all settings of a cluster."""
-    return "PYSPARK_GATEWAY_PORT" in os.environ
+def _is_running() -> bool:
+    """Whether another has started Spark, with all settings of a cluster: spark-submit, or a notebook's platform."""
+    from pyspark.sql import SparkSession
+
+    return "PYSPARK_GATEWAY_PORT" in os.environ or SparkSession.getActiveSession() is not None
 
 
 def _started(name: str, master: str | None, settings: Mapping[str, str], log: Path, is_short: bool) -> SparkSession:
-    if _is_submitted():
-        return _submitted(name, master, settings)
+    if _is_running():
+        return _running(name, master, settings)
     return _started_here(name, master or "local[*]", settings, log, is_short)
 
 
-def _submitted(name: str, master: str | None, settings: Mapping[str, str]) -> SparkSession:
+def _running(name: str, master: str | None, settings: Mapping[str, str]) -> SparkSession:
     """Sets only what the session itself needs."""
     from pyspark.sql import SparkSession
 
