@@ -114,7 +114,7 @@ def test_a_group_that_stands_still_tells_why_and_by_which_partition() -> None:
     assert "Why it does not move t-1: offset 40 does not move, and 60 records wait" in text
     assert "t-2: " not in text  # its record waits for a second only
     skip = "groupkeeper plan reset --topic t:1 --shift-by 1 --bootstrap-server HOST:PORT g"
-    assert f"Where its member cannot read the record, this plans to skip it: {skip}" in text
+    assert f"this plans to skip it, so that the group never reads it: {skip}" in text
     partitions = text[text.index("Partitions") :]
     assert partitions.index("t 1 stopped the reason 60") < partitions.index("t 0 ok ")
     late = group._replace(waits=[Wait(1000), Wait(33 * 60_000), Wait(9 * 60_000)])
@@ -124,6 +124,27 @@ def test_a_group_that_stands_still_tells_why_and_by_which_partition() -> None:
     assert text.count("the reason") == 1
     moving = view("g", [row("t", 0, 90)], [Wait(1000)], reader, progress_ms=NOW_MS)
     assert "Why it does not move" not in Page(group_page(snapshot(moving), moving, [], [], NOW_MS)).text
+
+
+def test_a_member_that_hangs_is_told_once_and_no_record_is_skipped() -> None:
+    places = [TopicPartition("t", each) for each in range(4)]
+    reader = described("g", member("reader", *places[:3]), member("other", places[3]))
+    rows = [row("t", each, 40)._replace(member=reader.members[each == 3]) for each in range(4)]
+    group = view("g", rows, [Wait(33 * 60_000)] * 4, reader, progress_ms=NOW_MS)
+    since = Stood(40, NOW_MS - 33 * 60_000)
+
+    def why(*stopped: int) -> str:
+        stood = {place: since if place.partition in stopped else Stood(40, NOW_MS) for place in places}
+        page = group_page(snapshot(group, at_ms=NOW_MS), group._replace(stood=stood), [], [], NOW_MS)
+        return Page(page).text.partition("Why it does not move")[2].partition("More, with")[0]
+
+    all_of_it = why(0, 1, 2)
+    assert all_of_it.count("does not move") == 1
+    assert "all 3 partitions of this member stand still: restart the member, or look at what it does" in all_of_it
+    assert "groupkeeper groups members" in all_of_it
+    assert "2 of 3 of this member stand still" in why(0, 1)
+    assert "it is the only partition of this member" in why(3)
+    assert [name for name in ("012", "01", "3", "1") if "--shift-by" in why(*map(int, name))] == ["1"]
 
 
 def test_partitions_are_sorted_and_saved_as_wished() -> None:

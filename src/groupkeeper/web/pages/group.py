@@ -30,7 +30,10 @@ _MOST_BARS = 60
 _MINUTE_MS = 60_000
 _MOST_PLACES = 40
 
-_SKIPS = ". Where its member cannot read the record, this plans to skip it:"
+_SKIPS = (
+    ". Other partitions of its member move. If the member cannot read the record there, this plans to skip it, so that "
+    "the group never reads it:"
+)
 EVENTS: Mapping[str, str] = {
     What.TYPE: "group type",
     What.STATE: "state",
