@@ -11,12 +11,7 @@ from groupkeeper.client.deadlines import Deadline
 from groupkeeper.client.errors import UnsupportedBatching
 from groupkeeper.client.peer import Peer
 from groupkeeper.client.router import COORDINATOR_RETRIES, Ask, Locate, Located, Retries, Routed, V, one_by_one
-from groupkeeper.protocol.errors import (
-    GroupAuthorizationFailed,
-    KafkaError,
-    TransactionalIdAuthorizationFailed,
-    error_for,
-)
+from groupkeeper.protocol import errors
 from groupkeeper.protocol.messages.find_coordinator_request import FindCoordinatorRequest
 from groupkeeper.protocol.messages.find_coordinator_response import FindCoordinatorResponse
 
@@ -29,15 +24,15 @@ class CoordinatorKind(NamedTuple):
 
     code: int
     name: str
-    refusal: type[KafkaError]
+    refusal: type[errors.KafkaError]
 
     def memory(self, cluster: Cluster) -> dict[str, int]:
         """The cached coordinators, by key."""
         return cluster.coordinators if self.code == 0 else cluster.transaction_coordinators
 
 
-GROUPS = CoordinatorKind(0, "groupId", GroupAuthorizationFailed)
-TRANSACTIONS = CoordinatorKind(1, "transactionalId", TransactionalIdAuthorizationFailed)
+GROUPS = CoordinatorKind(0, "groupId", errors.GroupAuthorizationFailed)
+TRANSACTIONS = CoordinatorKind(1, "transactionalId", errors.TransactionalIdAuthorizationFailed)
 
 
 def routed(
@@ -111,7 +106,7 @@ async def _look_up(
         if isinstance(found, Node):
             memory[group_id] = found.id
             located.by_peer.setdefault(cluster.peer(found), []).append(group_id)
-        elif isinstance(found, KafkaError) and found.code in _RETRIABLE:
+        elif isinstance(found, errors.KafkaError) and found.code in _RETRIABLE:
             located.retry[group_id] = found
         else:
             located.failed[group_id] = found
@@ -167,5 +162,7 @@ def _found(
     if error_code == kind.refusal.code:
         return kind.refusal(f"FindCoordinator request for {kind.name} `{group_id}` failed due to authorization failure")
     if error_code in _RETRIABLE:
-        return error_for(error_code)
-    return error_for(error_code, f"FindCoordinator request for key `{group_id}` failed due to an unexpected error")
+        return errors.error_for(error_code)
+    return errors.error_for(
+        error_code, f"FindCoordinator request for key `{group_id}` failed due to an unexpected error"
+    )

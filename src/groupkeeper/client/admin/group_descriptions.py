@@ -23,21 +23,12 @@ from groupkeeper.client.deadlines import Deadline
 from groupkeeper.client.errors import IllegalArgument, UnsupportedVersion
 from groupkeeper.client.peer import Peer
 from groupkeeper.protocol import consumer_protocol
+from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.codec import MalformedMessage
 from groupkeeper.protocol.errors import GroupIdNotFound, error_for
-from groupkeeper.protocol.messages.consumer_group_describe_request import ConsumerGroupDescribeRequest
-from groupkeeper.protocol.messages.consumer_group_describe_response import (
-    Assignment,
-    ConsumerGroupDescribeResponse,
-    Member,
-)
+from groupkeeper.protocol.messages.consumer_group_describe_response import Assignment, Member
 from groupkeeper.protocol.messages.consumer_group_describe_response import DescribedGroup as DescribedConsumerGroup
-from groupkeeper.protocol.messages.describe_groups_request import DescribeGroupsRequest
-from groupkeeper.protocol.messages.describe_groups_response import (
-    DescribedGroup,
-    DescribedGroupMember,
-    DescribeGroupsResponse,
-)
+from groupkeeper.protocol.messages.describe_groups_response import DescribedGroup
 
 D = TypeVar("D")
 
@@ -120,9 +111,9 @@ async def _describe_consumer(
     peer: Peer, keys: list[str], include_authorized_operations: bool, deadline: Deadline
 ) -> dict[str, ConsumerGroupDescription | Failure]:
     answer = await peer.ask(
-        ConsumerGroupDescribeRequest,
-        ConsumerGroupDescribeResponse,
-        lambda version: ConsumerGroupDescribeRequest(keys, include_authorized_operations),
+        m.ConsumerGroupDescribeRequest,
+        m.ConsumerGroupDescribeResponse,
+        lambda version: m.ConsumerGroupDescribeRequest(keys, include_authorized_operations),
         deadline,
     )
     return {
@@ -177,11 +168,11 @@ async def _describe_classic(
     deadline: Deadline,
     convert: Callable[[DescribedGroup, Node], D],
 ) -> dict[str, D | Failure]:
-    def build(version: int) -> DescribeGroupsRequest:
+    def build(version: int) -> m.DescribeGroupsRequest:
         # Brokers before 2.3 cannot tell the authorized operations: the description then has none.
-        return DescribeGroupsRequest(keys, include_authorized_operations and version >= 3)
+        return m.DescribeGroupsRequest(keys, include_authorized_operations and version >= 3)
 
-    answer = await peer.ask(DescribeGroupsRequest, DescribeGroupsResponse, build, deadline)
+    answer = await peer.ask(m.DescribeGroupsRequest, m.DescribeGroupsResponse, build, deadline)
     results: dict[str, D | Failure] = {}
     for group in answer.groups:
         if group.error_code:
@@ -233,7 +224,7 @@ def _classic_members(group: DescribedGroup) -> tuple[MemberDescription, ...]:
     return tuple(_classic_member(member, are_consumers) for member in group.members)
 
 
-def _classic_member(member: DescribedGroupMember, is_consumer: bool) -> MemberDescription:
+def _classic_member(member: m.DescribedGroupMember, is_consumer: bool) -> MemberDescription:
     assignment = _assignment(member.member_assignment) if is_consumer else ()
     return MemberDescription(
         member_id=member.member_id,

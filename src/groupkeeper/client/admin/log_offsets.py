@@ -10,13 +10,8 @@ from groupkeeper.client.deadlines import Deadline
 from groupkeeper.client.errors import UnsupportedVersion
 from groupkeeper.client.peer import Peer
 from groupkeeper.client.router import Ask, Located, Retries, Routed, V
+from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.errors import LeaderNotAvailable, UnknownTopicOrPartition, error_for
-from groupkeeper.protocol.messages.list_offsets_request import (
-    ListOffsetsPartition,
-    ListOffsetsRequest,
-    ListOffsetsTopic,
-)
-from groupkeeper.protocol.messages.list_offsets_response import ListOffsetsResponse
 
 _PARTITIONS_PER_REQUEST = 5000
 _CONSUMER_REPLICA_ID = -1
@@ -115,30 +110,30 @@ async def _ask(
 ) -> dict[TopicPartition, ListedOffset | Failure]:
     results: dict[TopicPartition, ListedOffset | Failure] = {}
 
-    def build(version: int) -> ListOffsetsRequest:
+    def build(version: int) -> m.ListOffsetsRequest:
         if read_committed and version < 2:
             raise UnsupportedVersion(
                 f"The broker only supports ListOffsets v{version}, but we need v2 or newer to read committed offsets."
             )
-        topics: dict[str, list[ListOffsetsPartition]] = {}
+        topics: dict[str, list[m.ListOffsetsPartition]] = {}
         for key, spec in specs.items():
             needed, name = _NEEDS.get(spec.timestamp, (0, ""))
             if version < needed:
                 results[key] = UnsupportedVersion(f"Broker {peer.address} does not support {name} offset specs")
             else:
-                partition = ListOffsetsPartition(key.partition, timestamp=spec.timestamp)
+                partition = m.ListOffsetsPartition(key.partition, timestamp=spec.timestamp)
                 topics.setdefault(key.topic, []).append(partition)
         if not topics:
             raise _NothingToAsk
-        return ListOffsetsRequest(
+        return m.ListOffsetsRequest(
             replica_id=_CONSUMER_REPLICA_ID,
             isolation_level=int(read_committed),
-            topics=[ListOffsetsTopic(topic, partitions) for topic, partitions in topics.items()],
+            topics=[m.ListOffsetsTopic(topic, partitions) for topic, partitions in topics.items()],
             timeout_ms=int(deadline.left_s() * 1000),
         )
 
     try:
-        answer = await peer.ask(ListOffsetsRequest, ListOffsetsResponse, build, deadline)
+        answer = await peer.ask(m.ListOffsetsRequest, m.ListOffsetsResponse, build, deadline)
     except _NothingToAsk:
         return results
     for topic in answer.topics:

@@ -13,18 +13,8 @@ from groupkeeper.client.deadlines import Deadline
 from groupkeeper.client.errors import MissingResult, UnsupportedBatching, UnsupportedVersion
 from groupkeeper.client.peer import Peer
 from groupkeeper.client.router import COORDINATOR_RETRIES, one_by_one
+from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.errors import error_for
-from groupkeeper.protocol.messages.offset_fetch_request import (
-    OffsetFetchRequest,
-    OffsetFetchRequestGroup,
-    OffsetFetchRequestTopic,
-    OffsetFetchRequestTopics,
-)
-from groupkeeper.protocol.messages.offset_fetch_response import (
-    OffsetFetchResponse,
-    OffsetFetchResponseTopic,
-    OffsetFetchResponseTopics,
-)
 from groupkeeper.protocol.primitives import columns_of
 
 GROUPS_PER_FETCH = 400
@@ -108,13 +98,13 @@ async def _fetch(
 ) -> dict[str, CommittedOffsets | Failure]:
     asked_in = 0
 
-    def build(version: int) -> OffsetFetchRequest:
+    def build(version: int) -> m.OffsetFetchRequest:
         nonlocal asked_in
         asked_in = version
         return _fetch_request(version, wanted, require_stable)
 
     answer = await peer.ask(
-        OffsetFetchRequest, OffsetFetchResponse, build, deadline, max_version=_LAST_VERSION_WITH_NAMES
+        m.OffsetFetchRequest, m.OffsetFetchResponse, build, deadline, max_version=_LAST_VERSION_WITH_NAMES
     )
     results: dict[str, CommittedOffsets | Failure] = {}
     for group in answer.groups:
@@ -129,7 +119,7 @@ async def _fetch(
     return results
 
 
-def _fetch_request(version: int, wanted: Wanted, require_stable: bool) -> OffsetFetchRequest:
+def _fetch_request(version: int, wanted: Wanted, require_stable: bool) -> m.OffsetFetchRequest:
     if version < 8 and len(wanted) > 1:
         raise UnsupportedBatching(
             f"Broker does not support batching groups for fetch offset request on version {version}"
@@ -141,14 +131,14 @@ def _fetch_request(version: int, wanted: Wanted, require_stable: bool) -> Offset
         )
     is_stable = require_stable and version >= 7  # Dropped on older brokers
     if version >= 8:
-        return OffsetFetchRequest(
+        return m.OffsetFetchRequest(
             groups=[
-                OffsetFetchRequestGroup(
+                m.OffsetFetchRequestGroup(
                     group_id=group_id,
                     topics=None
                     if partitions is None
                     else [
-                        OffsetFetchRequestTopics(name=topic, partition_indexes=indexes)
+                        m.OffsetFetchRequestTopics(name=topic, partition_indexes=indexes)
                         for topic, indexes in by_topic(partitions).items()
                     ],
                 )
@@ -159,17 +149,17 @@ def _fetch_request(version: int, wanted: Wanted, require_stable: bool) -> Offset
     [(group_id, partitions)] = wanted.items()
     topics = None
     if partitions is not None:
-        topics = [OffsetFetchRequestTopic(topic, indexes) for topic, indexes in by_topic(partitions).items()]
-    return OffsetFetchRequest(group_id=group_id, topics=topics, require_stable=is_stable)
+        topics = [m.OffsetFetchRequestTopic(topic, indexes) for topic, indexes in by_topic(partitions).items()]
+    return m.OffsetFetchRequest(group_id=group_id, topics=topics, require_stable=is_stable)
 
 
-def _group_code_of_v1(answer: OffsetFetchResponse) -> int:
+def _group_code_of_v1(answer: m.OffsetFetchResponse) -> int:
     codes = (partition.error_code for topic in answer.topics for partition in topic.partitions)
     return next((code for code in codes if code not in _PARTITION_CODES_OF_V1), 0)
 
 
 def _columns(
-    topics: Sequence[OffsetFetchResponseTopics | OffsetFetchResponseTopic], interned: Interned
+    topics: Sequence[m.OffsetFetchResponseTopics | m.OffsetFetchResponseTopic], interned: Interned
 ) -> CommittedOffsets:
     parts = [(topic.name, columns_of(topic.partitions)) for topic in topics if topic.partitions]
     key = tuple([(name, tuple(columns[0])) for name, columns in parts])

@@ -22,33 +22,9 @@ from groupkeeper.client.cluster import Cluster
 from groupkeeper.client.deadlines import Deadline
 from groupkeeper.client.errors import MissingResult
 from groupkeeper.client.peer import Peer
+from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.errors import error_for
-from groupkeeper.protocol.messages.alter_share_group_offsets_request import (
-    AlterShareGroupOffsetsRequest,
-    AlterShareGroupOffsetsRequestPartition,
-    AlterShareGroupOffsetsRequestTopic,
-)
-from groupkeeper.protocol.messages.alter_share_group_offsets_response import AlterShareGroupOffsetsResponse
-from groupkeeper.protocol.messages.delete_share_group_offsets_request import (
-    DeleteShareGroupOffsetsRequest,
-    DeleteShareGroupOffsetsRequestTopic,
-)
-from groupkeeper.protocol.messages.delete_share_group_offsets_response import DeleteShareGroupOffsetsResponse
-from groupkeeper.protocol.messages.describe_share_group_offsets_request import (
-    DescribeShareGroupOffsetsRequest,
-    DescribeShareGroupOffsetsRequestGroup,
-    DescribeShareGroupOffsetsRequestTopic,
-)
-from groupkeeper.protocol.messages.describe_share_group_offsets_response import (
-    DescribeShareGroupOffsetsResponse,
-    DescribeShareGroupOffsetsResponseGroup,
-)
-from groupkeeper.protocol.messages.share_group_describe_request import ShareGroupDescribeRequest
-from groupkeeper.protocol.messages.share_group_describe_response import (
-    DescribedGroup,
-    Member,
-    ShareGroupDescribeResponse,
-)
+from groupkeeper.protocol.messages.share_group_describe_response import DescribedGroup, Member
 
 _GROUPS_PER_REQUEST = 100
 
@@ -63,9 +39,9 @@ async def describe_share_groups(
 
     async def ask(peer: Peer, keys: list[str], deadline: Deadline) -> dict[str, ShareGroupDescription | Failure]:
         answer = await peer.ask(
-            ShareGroupDescribeRequest,
-            ShareGroupDescribeResponse,
-            lambda version: ShareGroupDescribeRequest(keys, include_authorized_operations),
+            m.ShareGroupDescribeRequest,
+            m.ShareGroupDescribeResponse,
+            lambda version: m.ShareGroupDescribeRequest(keys, include_authorized_operations),
             deadline,
         )
         return {
@@ -115,9 +91,9 @@ async def list_share_group_offsets(
     wanted = {group_id: None if tps is None else list(dict.fromkeys(tps)) for group_id, tps in groups.items()}
 
     async def ask(peer: Peer, keys: list[str], deadline: Deadline) -> dict[str, ShareOffsets | Failure]:
-        request = DescribeShareGroupOffsetsRequest([_wanted(group_id, wanted[group_id]) for group_id in keys])
+        request = m.DescribeShareGroupOffsetsRequest([_wanted(group_id, wanted[group_id]) for group_id in keys])
         answer = await peer.ask(
-            DescribeShareGroupOffsetsRequest, DescribeShareGroupOffsetsResponse, lambda version: request, deadline
+            m.DescribeShareGroupOffsetsRequest, m.DescribeShareGroupOffsetsResponse, lambda version: request, deadline
         )
         return {
             group.group_id: error_for(group.error_code, group.error_message)
@@ -129,16 +105,16 @@ async def list_share_group_offsets(
     return await routed(cluster, deadline, ask, chunk=_GROUPS_PER_REQUEST).run(list(wanted))
 
 
-def _wanted(group_id: str, partitions: list[TopicPartition] | None) -> DescribeShareGroupOffsetsRequestGroup:
+def _wanted(group_id: str, partitions: list[TopicPartition] | None) -> m.DescribeShareGroupOffsetsRequestGroup:
     topics = None
     if partitions is not None:
         topics = [
-            DescribeShareGroupOffsetsRequestTopic(topic, indexes) for topic, indexes in by_topic(partitions).items()
+            m.DescribeShareGroupOffsetsRequestTopic(topic, indexes) for topic, indexes in by_topic(partitions).items()
         ]
-    return DescribeShareGroupOffsetsRequestGroup(group_id, topics)
+    return m.DescribeShareGroupOffsetsRequestGroup(group_id, topics)
 
 
-def _offsets(group: DescribeShareGroupOffsetsResponseGroup, wanted: list[TopicPartition] | None) -> ShareOffsets:
+def _offsets(group: m.DescribeShareGroupOffsetsResponseGroup, wanted: list[TopicPartition] | None) -> ShareOffsets:
     offsets: ShareOffsets = Batch()
     for topic in group.topics:
         for partition in topic.partitions:
@@ -163,18 +139,18 @@ async def alter_share_group_offsets(
 ) -> Batch[TopicPartition, None]:
     """Admin.alter_share_group_offsets."""
     deadline = cluster.deadline("alterShareGroupOffsets", timeout_ms)
-    topics: dict[str, list[AlterShareGroupOffsetsRequestPartition]] = {}
+    topics: dict[str, list[m.AlterShareGroupOffsetsRequestPartition]] = {}
     for topic_partition, offset in offsets.items():
         topics.setdefault(topic_partition.topic, []).append(
-            AlterShareGroupOffsetsRequestPartition(topic_partition.partition, offset)
+            m.AlterShareGroupOffsetsRequestPartition(topic_partition.partition, offset)
         )
-    request = AlterShareGroupOffsetsRequest(
-        group_id, [AlterShareGroupOffsetsRequestTopic(topic, partitions) for topic, partitions in topics.items()]
+    request = m.AlterShareGroupOffsetsRequest(
+        group_id, [m.AlterShareGroupOffsetsRequestTopic(topic, partitions) for topic, partitions in topics.items()]
     )
 
     async def ask(peer: Peer, keys: list[str], deadline: Deadline) -> dict[str, Batch[TopicPartition, None] | Failure]:
         answer = await peer.ask(
-            AlterShareGroupOffsetsRequest, AlterShareGroupOffsetsResponse, lambda version: request, deadline
+            m.AlterShareGroupOffsetsRequest, m.AlterShareGroupOffsetsResponse, lambda version: request, deadline
         )
         if answer.error_code:
             return {group_id: error_for(answer.error_code, answer.error_message)}
@@ -196,11 +172,13 @@ async def delete_share_group_offsets(
     """Admin.delete_share_group_offsets."""
     deadline = cluster.deadline("deleteShareGroupOffsets", timeout_ms)
     wanted = list(dict.fromkeys(topics))
-    request = DeleteShareGroupOffsetsRequest(group_id, [DeleteShareGroupOffsetsRequestTopic(name) for name in wanted])
+    request = m.DeleteShareGroupOffsetsRequest(
+        group_id, [m.DeleteShareGroupOffsetsRequestTopic(name) for name in wanted]
+    )
 
     async def ask(peer: Peer, keys: list[str], deadline: Deadline) -> dict[str, Batch[str, None] | Failure]:
         answer = await peer.ask(
-            DeleteShareGroupOffsetsRequest, DeleteShareGroupOffsetsResponse, lambda version: request, deadline
+            m.DeleteShareGroupOffsetsRequest, m.DeleteShareGroupOffsetsResponse, lambda version: request, deadline
         )
         if answer.error_code:
             return {group_id: error_for(answer.error_code, answer.error_message)}

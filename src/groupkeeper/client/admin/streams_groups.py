@@ -21,14 +21,13 @@ from groupkeeper.client.cluster import Cluster
 from groupkeeper.client.deadlines import Deadline
 from groupkeeper.client.errors import UnsupportedVersion
 from groupkeeper.client.peer import Peer
+from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.errors import error_for
-from groupkeeper.protocol.messages.streams_group_describe_request import StreamsGroupDescribeRequest
 from groupkeeper.protocol.messages.streams_group_describe_response import (
     Assignment,
     DescribedGroup,
     KeyValue,
     Member,
-    StreamsGroupDescribeResponse,
     Subtopology,
     TaskIds,
     TaskOffset,
@@ -55,8 +54,8 @@ async def describe_streams_groups(
 
     async def ask(peer: Peer, keys: list[str], deadline: Deadline) -> dict[str, StreamsGroupDescription | Failure]:
         answer = await peer.ask(
-            StreamsGroupDescribeRequest,
-            StreamsGroupDescribeResponse,
+            m.StreamsGroupDescribeRequest,
+            m.StreamsGroupDescribeResponse,
             lambda version: _request(version, keys, include_authorized_operations, include_topology),
             deadline,
         )
@@ -72,10 +71,10 @@ async def describe_streams_groups(
 
 def _request(
     version: int, group_ids: list[str], include_authorized_operations: bool, include_topology: bool
-) -> StreamsGroupDescribeRequest:
+) -> m.StreamsGroupDescribeRequest:
     if include_topology and version < _TOPOLOGIES_SINCE:
         raise UnsupportedVersion(f"Attempted to write a non-default includeTopologyDescription at version {version}")
-    return StreamsGroupDescribeRequest(group_ids, include_authorized_operations, include_topology)
+    return m.StreamsGroupDescribeRequest(group_ids, include_authorized_operations, include_topology)
 
 
 def _description(group: DescribedGroup, coordinator: Node) -> StreamsGroupDescription:

@@ -21,12 +21,8 @@ from groupkeeper.client.batch import batch_of
 from groupkeeper.client.cluster import Cluster
 from groupkeeper.client.deadlines import Deadline
 from groupkeeper.client.errors import UnsupportedVersion
+from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.errors import TopicAlreadyExists, UnknownTopicOrPartition, error_for
-from groupkeeper.protocol.messages.metadata_response import (
-    MetadataResponse,
-    MetadataResponsePartition,
-    MetadataResponseTopic,
-)
 from groupkeeper.protocol.primitives import ZERO_UUID
 
 _MISSING = "the reply has no result for topic {}"
@@ -67,14 +63,14 @@ async def list_topics(cluster: Cluster, include_internal: bool, timeout_ms: int 
 
 async def _metadata(
     cluster: Cluster, names: list[str] | None, deadline: Deadline, include_authorized_operations: bool
-) -> MetadataResponse:
+) -> m.MetadataResponse:
     answer = await cluster.metadata(names, deadline, include_authorized_operations=include_authorized_operations)
     if answer.error_code:
         raise error_for(answer.error_code)
     return answer
 
 
-def _description(cluster: Cluster, name: str, topic: MetadataResponseTopic) -> TopicDescription:
+def _description(cluster: Cluster, name: str, topic: m.MetadataResponseTopic) -> TopicDescription:
     partitions = sorted(topic.partitions, key=lambda partition: partition.partition_index)
     return TopicDescription(
         name=name,
@@ -85,7 +81,7 @@ def _description(cluster: Cluster, name: str, topic: MetadataResponseTopic) -> T
     )
 
 
-def _partition(cluster: Cluster, partition: MetadataResponsePartition) -> PartitionDescription:
+def _partition(cluster: Cluster, partition: m.MetadataResponsePartition) -> PartitionDescription:
     epoch = partition.leader_epoch
     return PartitionDescription(
         partition=partition.partition_index,

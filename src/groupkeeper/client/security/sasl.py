@@ -24,11 +24,8 @@ from groupkeeper.client.security.scram import Scram
 from groupkeeper.client.security.tls import reads_credentials
 from groupkeeper.client.security.transport import Security
 from groupkeeper.client.versions import version_of
+from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.errors import IllegalSaslState, SaslAuthenticationFailed, UnsupportedSaslMechanism, error_for
-from groupkeeper.protocol.messages.sasl_authenticate_request import SaslAuthenticateRequest
-from groupkeeper.protocol.messages.sasl_authenticate_response import SaslAuthenticateResponse
-from groupkeeper.protocol.messages.sasl_handshake_request import SaslHandshakeRequest
-from groupkeeper.protocol.messages.sasl_handshake_response import SaslHandshakeResponse
 from groupkeeper.protocol.primitives import RootMessage
 from groupkeeper.security.jaas import NAME, LoginModule, parse_jaas
 from groupkeeper.security.scram import new_nonce
@@ -91,9 +88,9 @@ class SaslSecurity(Security):
 
     async def _authenticate(self, connection: Connection, timeout_s: float) -> None:
         conversation = await self._begin()
-        handshake = SaslHandshakeRequest(self._mechanism)
-        version = version_of(SaslHandshakeRequest, connection.versions)
-        answer = await connection.ask(handshake, version, SaslHandshakeResponse, timeout_s)
+        handshake = m.SaslHandshakeRequest(self._mechanism)
+        version = version_of(m.SaslHandshakeRequest, connection.versions)
+        answer = await connection.ask(handshake, version, m.SaslHandshakeResponse, timeout_s)
         if answer.error_code:
             raise self._refused_mechanism(connection, answer)
         send = self._framed if version >= 1 else self._bare
@@ -116,9 +113,9 @@ class SaslSecurity(Security):
 
     async def _framed(self, connection: Connection, token: bytes, timeout_s: float) -> tuple[bytes, int]:
         """Since 1.0: tokens are requests, and a refusal has a reason."""
-        version = version_of(SaslAuthenticateRequest, connection.versions)
-        request = SaslAuthenticateRequest(token)
-        answer = await connection.ask(request, version, SaslAuthenticateResponse, timeout_s)
+        version = version_of(m.SaslAuthenticateRequest, connection.versions)
+        request = m.SaslAuthenticateRequest(token)
+        answer = await connection.ask(request, version, m.SaslAuthenticateResponse, timeout_s)
         if answer.error_code:
             refusal = error_for(answer.error_code, answer.error_message)
             if self._on_refusal is not None:
@@ -141,7 +138,7 @@ class SaslSecurity(Security):
         text = f"{connection.address}: SASL {self._mechanism} failed: {' '.join(reason.split())}: {way_out}"
         return AuthenticationFailed(text, refusal)
 
-    def _refused_mechanism(self, connection: Connection, answer: SaslHandshakeResponse) -> AuthenticationFailed:
+    def _refused_mechanism(self, connection: Connection, answer: m.SaslHandshakeResponse) -> AuthenticationFailed:
         place, name = connection.address, self._mechanism
         offered = ", ".join(answer.mechanisms)
         if answer.error_code == UnsupportedSaslMechanism.code:

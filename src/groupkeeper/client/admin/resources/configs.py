@@ -22,12 +22,8 @@ from groupkeeper.client.batch import batch_of, failure_of
 from groupkeeper.client.cluster import Cluster
 from groupkeeper.client.deadlines import Deadline
 from groupkeeper.client.errors import ClientError, IllegalArgument, MissingResult
+from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.errors import KafkaError, error_for
-from groupkeeper.protocol.messages.describe_configs_request import DescribeConfigsRequest, DescribeConfigsResource
-from groupkeeper.protocol.messages.describe_configs_response import (
-    DescribeConfigsResourceResult,
-    DescribeConfigsResponse,
-)
 from groupkeeper.protocol.primitives import RootMessage
 
 A = TypeVar("A", bound=RootMessage)
@@ -60,13 +56,13 @@ async def describe_configs(
     """Admin.describe_configs."""
     keys = None if names is None else list(names)
 
-    def build(part: Sequence[ConfigResource]) -> Callable[[int], DescribeConfigsRequest]:
-        resources = [DescribeConfigsResource(_code(each), each.name, keys) for each in part]
-        return lambda version: DescribeConfigsRequest(
+    def build(part: Sequence[ConfigResource]) -> Callable[[int], m.DescribeConfigsRequest]:
+        resources = [m.DescribeConfigsResource(_code(each), each.name, keys) for each in part]
+        return lambda version: m.DescribeConfigsRequest(
             resources, include_synonyms, include_documentation=include_documentation and version >= 3
         )
 
-    def read(answer: DescribeConfigsResponse) -> dict[ConfigResource, dict[str, Config] | Failure]:
+    def read(answer: m.DescribeConfigsResponse) -> dict[ConfigResource, dict[str, Config] | Failure]:
         return {
             _resource(each.resource_type, each.resource_name): (
                 error_for(each.error_code, each.error_message)
@@ -77,7 +73,7 @@ async def describe_configs(
         }
 
     deadline = cluster.deadline("describeConfigs", timeout_ms)
-    parts = _Parts(cluster, deadline, DescribeConfigsRequest, DescribeConfigsResponse)
+    parts = _Parts(cluster, deadline, m.DescribeConfigsRequest, m.DescribeConfigsResponse)
     return await parts.run(resources, build, read)
 
 
@@ -180,7 +176,7 @@ def _resource(code: int, name: str) -> ConfigResource:
     return ConfigResource(_TYPE_BY_CODE.get(code, ConfigResourceType.UNKNOWN), name)
 
 
-def _config(config: DescribeConfigsResourceResult) -> Config:
+def _config(config: m.DescribeConfigsResourceResult) -> Config:
     return Config(
         name=config.name,
         value=config.value,

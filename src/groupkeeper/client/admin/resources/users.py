@@ -10,12 +10,8 @@ from groupkeeper.client.admin.types import Batch, Failure
 from groupkeeper.client.batch import batch_of, failure_of
 from groupkeeper.client.cluster import Cluster
 from groupkeeper.client.errors import IllegalArgument
+from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.errors import error_for
-from groupkeeper.protocol.messages.alter_user_scram_credentials_request import (
-    AlterUserScramCredentialsRequest,
-    ScramCredentialDeletion,
-    ScramCredentialUpsertion,
-)
 from groupkeeper.security.scram import new_salt, salted_password
 
 _MECHANISMS = dict(enumerate(ScramMechanism))
@@ -69,7 +65,7 @@ async def alter_scram_users(
         return Batch()
     answer = await ask_controller(
         cluster,
-        AlterUserScramCredentialsRequest,
+        m.AlterUserScramCredentialsRequest,
         AlterUserScramCredentialsResponse,
         lambda version: request,
         deadline,
@@ -81,19 +77,19 @@ async def alter_scram_users(
     return batch_of(changes, results, f"{deadline.name}: the reply has no user {{}}")
 
 
-def _alteration(changes: Mapping[str, ScramPassword | ScramRemoval]) -> AlterUserScramCredentialsRequest:
+def _alteration(changes: Mapping[str, ScramPassword | ScramRemoval]) -> m.AlterUserScramCredentialsRequest:
     deletions, upsertions = [], []
     for user, change in changes.items():
         code = _code(change.mechanism)
         if isinstance(change, ScramRemoval):
-            deletions.append(ScramCredentialDeletion(user, code))
+            deletions.append(m.ScramCredentialDeletion(user, code))
             continue
         salt = new_salt() if change.salt is None else change.salt
         if change.iterations < 1:
             raise IllegalArgument(f"{user}: a password is hashed at least once, not {change.iterations} times")
         salted = salted_password(change.mechanism, change.password, salt, change.iterations)
-        upsertions.append(ScramCredentialUpsertion(user, code, change.iterations, salt, salted))
-    return AlterUserScramCredentialsRequest(deletions, upsertions)
+        upsertions.append(m.ScramCredentialUpsertion(user, code, change.iterations, salt, salted))
+    return m.AlterUserScramCredentialsRequest(deletions, upsertions)
 
 
 def _code(mechanism: str) -> int:
