@@ -21,6 +21,7 @@ from groupkeeper.live.model import ClusterSnapshot, GroupView
 from groupkeeper.live.rules import AlertRule, Rules, Silence
 from groupkeeper.operations.selection import Names
 from groupkeeper.rules.limits import TIMES, Measure, Verdict
+from groupkeeper.rules.status import REBALANCES_MS, Status
 from groupkeeper.rules.words import length
 from groupkeeper.shell import Way, Ways, text, way_to
 from groupkeeper.shell import command as command_of
@@ -100,6 +101,7 @@ class Alerts:
         self._ways = ways
         self._alerts: dict[Key, _Alert] = {}
         self._rebalances: dict[tuple[str, str, str], deque[tuple[int, int]]] = {}
+        self._seen_since: dict[str, int] = {}  # by cluster: rebalances before that are not known
         self._begin_with(rules)
         names = {rule.name for rule in rules.rules}
         for rule, cluster, group, since_ms, fired_ms, well_ms, sent_ms, texts in json.loads(kept or "[]"):
@@ -200,11 +202,14 @@ class Alerts:
 
     def _of_groups(self, rule: AlertRule, snapshot: ClusterSnapshot, now_ms: int) -> Iterator[Notice]:
         self._note_names(rule, snapshot)
+        since_ms = min(self._seen_since.get(snapshot.cluster, now_ms), now_ms)
+        self._seen_since[snapshot.cluster] = since_ms
+        blind = _blind(rule, now_ms - since_ms)
         for group_id in sorted(snapshot.groups):
             if rule.groups.matches(group_id):
                 group = self._within(rule, snapshot.cluster, snapshot.groups[group_id], now_ms)
                 findings = list(judge_group(group, rule.limits, snapshot.measured_ms or now_ms))
-                verdicts = {finding.verdict for finding in findings}
+                verdicts = {_seen_verdict(finding, blind) for finding in findings}
                 verdict = next((each for each in (Verdict.BROKEN, Verdict.UNKNOWN) if each in verdicts), Verdict.OK)
                 broken = tuple(text_of(each) for each in findings if each.verdict is Verdict.BROKEN)
                 key = Key(rule.name, snapshot.cluster, group_id)
@@ -326,6 +331,17 @@ class Alerts:
             and each.groups.matches(key.group)
             for each in self._rules.silences
         )
+
+
+def _blind(rule: AlertRule, seen_ms: int) -> set[Measure]:
+    """Measures of which it is not known that their limits are kept: rebalances were seen for too short a time."""
+    found = {Measure.REBALANCES} if seen_ms < rule.within_ms else set()
+    return found | ({Measure.STATUS} if Status.UNSTABLE in rule.limits.statuses and seen_ms < REBALANCES_MS else set())
+
+
+def _seen_verdict(finding: LimitFinding, blind: Collection[Measure]) -> Verdict:
+    is_guess = finding.verdict is Verdict.OK and finding.measure in blind
+    return Verdict.UNKNOWN if is_guess else finding.verdict
 
 
 _WORDS: Mapping[Measure, str] = {

@@ -133,3 +133,21 @@ def test_what_of_rules_matches_nothing_is_told_once_all_clusters_were_polled() -
     alerts.take(snapshot_of("other lag=0", 2), 2)  # it was there
     assert list(alerts.unmatched(["prod"])) == [said[1], gone, ("nobody", "it applies to no group so far")]
     assert ("typo", "prod", 0) in alerts.judged()
+
+
+@pytest.mark.parametrize("limit", ["max_rebalances = 2\nwithin = '5m'", 'status = ["unstable"]'])
+def test_after_a_restart_rebalances_are_not_known_before_they_were_seen_for_long_enough(limit: str) -> None:
+    hook = '[webhook.chat]\nurl = "http://127.0.0.1:1/"\n[[rule]]\nname = "restless"\nto = ["chat"]\n'
+    rules = rules_of(tomllib.loads(hook + limit), GOLDENS)
+    alerts = Alerts(rules)
+
+    def told_at(minute: int, rebalances: int) -> list[AlertKind]:
+        (group,) = snapshot_of(f"orders rebalances={rebalances}", 0).groups.values()
+        shown = snapshot(group._replace(rebalances_lately=rebalances), at_ms=minute * MINUTE_MS)
+        return [each.kind for each in alerts.take(shown, minute * MINUTE_MS)]
+
+    assert told_at(0, 0) == []
+    assert told_at(1, 10) == [AlertKind.FIRING]
+    alerts = Alerts(rules, alerts.state())
+    assert [told_at(minute, 0) for minute in (2, 6)] == [[], []]
+    assert told_at(12, 0) == [AlertKind.RESOLVED]
