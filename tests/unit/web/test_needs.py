@@ -15,7 +15,7 @@ from groupkeeper.shell import way_of_servers
 from groupkeeper.web.pages.change import change_page
 from groupkeeper.web.pages.cluster import Wish, cluster_page
 from groupkeeper.web.pages.fleet import fleet_page
-from groupkeeper.web.pages.parts import Viewer
+from groupkeeper.web.pages.parts import Viewer, moment
 from groupkeeper.web.pages.search import search_page
 
 MINUTE_MS = 60_000
@@ -94,6 +94,17 @@ def test_what_can_still_be_saved_comes_first_and_the_dead_are_one_row() -> None:
         assert said in page.text, (said, page.text)
     assert 'id="left"' in html
     assert "/change" not in html
+
+
+def test_a_group_with_an_alert_is_not_folded_with_those_that_nobody_needs() -> None:
+    groups = [dead("billing"), dead("export"), dead("console-consumer-7")]
+    firing = {("prod", "billing"): ["behind"], ("prod", "console-consumer-7"): ["behind"], ("dr", "export"): ["behind"]}
+    text = Page(fleet_page([snapshot(*groups, at_ms=NOW_MS)], NOW_MS, firing=firing)).text
+    assert "1 of 3 groups needs attention, and 2 without members are behind." in text
+    shown, _, folded = text.partition("2 groups without members")
+    assert "billing prod alert: behind" in shown
+    assert "billing" not in folded
+    assert f"no commit was seen since {moment(LONG_AGO_MS)} UTC. If nobody needs them" in folded
 
 
 def test_no_group_of_business_is_swept_with_what_is_left_of_consoles() -> None:

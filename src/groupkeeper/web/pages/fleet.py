@@ -29,7 +29,7 @@ def fleet_page(
 ) -> str:
     """All clusters. ``note``: about the server itself; ``firing``: names of rules; ``ways``: for commands."""
     cards = "".join(_cluster(each, now_ms, judge) for each in snapshots)
-    needs = needs_of(snapshots, judge)
+    needs = needs_of(snapshots, judge, firing)
     needed = sum(one.urgency is not Urgency.LEFT for one in needs)
     return parts.page(
         "Consumer groups",

@@ -75,12 +75,19 @@ def need_rank(row: JudgedGroup) -> int:
     return len(_RANKS) - _RANKS[urgency_of(row)]
 
 
-def needs_of(snapshots: Iterable[ClusterSnapshot], judge: Judge) -> list[Need]:
+def needs_of(snapshots: Iterable[ClusterSnapshot], judge: Judge, firing: Firing) -> list[Need]:
     """Groups that need someone, first those of which most can still be saved; of clusters that are down the last known
-    ones.
+    ones. Groups that a rule watches are told one by one, also without members; ``firing``: names of rules.
     """
     found = [Need(urgency_of(row), each, row) for each in snapshots for row in judge(each.known)]
+    found = [one._replace(urgency=Urgency.REST) if _is_watched(one, firing) else one for one in found]
     return sorted((one for one in found if one.urgency is not Urgency.NONE), key=order)
+
+
+def _is_watched(one: Need, firing: Firing) -> bool:
+    """Whether it was left by its members, and an alert of it fires."""
+    is_left = one.urgency is Urgency.LEFT and not _GENERATED.fullmatch(one.name)
+    return is_left and (one.snapshot.cluster, one.name) in firing
 
 
 def order(one: Need) -> tuple[int, bool, float, int, str, str]:
@@ -250,9 +257,16 @@ def _left(left: Sequence[Need], viewer: Viewer, ways: Ways) -> str:
         f'<details id="left" class="card"><summary><b>{words.counted(len(left), "group")} without members, behind: '
         "review and sweep</b> "
         f'<span class="soft">{", ".join(shown)}</span></summary>'
-        "<p>They have no members, and no commit was seen. If nobody needs them, plan to delete their offsets:</p>"
+        f"<p>They have no members, and no commit was seen{_commitless(left)}. "
+        "If nobody needs them, plan to delete their offsets:</p>"
         f"{_sweeps(left, viewer, ways)}{table}{more}</details>"
     )
+
+
+def _commitless(left: Sequence[Need]) -> str:
+    """Since when none of them has committed, as far as it was seen."""
+    latest_ms = max((one.row.group.progress_ms or 0 for one in left), default=0)
+    return f" since {parts.moment(latest_ms)} UTC" if latest_ms else ""
 
 
 def _lost(one: Need) -> str:
