@@ -319,7 +319,7 @@ class Site:
         note = self._notes_of_rules(viewer) + self._note()
         judge = self._rows.rows_of
         ways = self._ways_for(viewer)
-        firing = self._alerts().by_group()
+        firing = self._alerts().seen_by(viewer.person).by_group()
         alerts = tuple((place, tuple(names)) for place, names in firing.items())
         return self._shared(
             request, seen, lambda: fleet_page(seen, _now_ms(), viewer, note, judge, firing, ways), note, alerts

@@ -60,7 +60,8 @@ def test_what_can_still_be_saved_comes_first_and_the_dead_are_one_row() -> None:
     page = Page(html)
     assert shown_of(page)[:7] == ["audit-archive", "settlement", "enricher", "mender", "indexer", "report", "export"]
     assert set(shown_of(page)[7:]) == {f"console-consumer-{number}" for number in range(20)}
-    assert "6 of 28 groups need attention, and 21 without members are behind." in page.text
+    assert "6 of 28 groups need attention, and 21 without members are behind. 1 alert fires ." in page.text
+    assert "/alerts" in page.links
     where = "--bootstrap-server HOST:PORT"
     expiring = (
         "Unread records are about to be removed 1 stopped since 21:53 UTC audit-archive prod The next record of t-0 "

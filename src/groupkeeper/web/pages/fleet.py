@@ -35,7 +35,7 @@ def fleet_page(
         "Consumer groups",
         parts.live(
             "fleet",
-            f"{note}{_verdict(snapshots, needed, len(needs) - needed)}"
+            f"{note}{_verdict(snapshots, needed, len(needs) - needed, sum(map(len, firing.values())))}"
             f"{needs_html(needs, now_ms, viewer, firing, ways)}<h2>Clusters</h2>"
             f'<div class="cards">{cards}</div>',
         ),
@@ -44,7 +44,7 @@ def fleet_page(
     )
 
 
-def _verdict(snapshots: Sequence[ClusterSnapshot], troubled: int, left_behind: int) -> str:
+def _verdict(snapshots: Sequence[ClusterSnapshot], troubled: int, left_behind: int, firing: int) -> str:
     down = [each.cluster for each in snapshots if not each.is_up and each.polls.done]
     waiting = [each.cluster for each in snapshots if not each.polls.done]
     if not snapshots:
@@ -63,7 +63,9 @@ def _verdict(snapshots: Sequence[ClusterSnapshot], troubled: int, left_behind: i
     )
     tone = "bad" if down or troubled else "none" if waiting or not total else "good"
     text = "; ".join(texts)
-    return f'<p class="verdict {tone}">{text[0].upper()}{text[1:]}.</p>'
+    verb = "fires" if firing == 1 else "fire"
+    alerts = f' <a href="/alerts">{words.counted(firing, "alert")} {verb}</a>.' if firing else ""
+    return f'<p class="verdict {tone}">{text[0].upper()}{text[1:]}.{alerts}</p>'
 
 
 def _cluster(snapshot: ClusterSnapshot, now_ms: int, judge: Judge) -> str:
