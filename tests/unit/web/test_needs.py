@@ -8,9 +8,11 @@ import pytest
 from tests.unit.live.views import described, member, row, snapshot, view
 from tests.unit.web.test_pages import EVIL, NOW_MS, Page
 
-from groupkeeper.client.admin.types import TopicPartition
+from groupkeeper.client.admin.resources.types import ProducerState
+from groupkeeper.client.admin.types import GroupState, TopicPartition
 from groupkeeper.live.model import GroupView, Stood, Wait
 from groupkeeper.operations.problems import Problem
+from groupkeeper.operations.transactions import OpenTransaction
 from groupkeeper.shell import way_of_servers
 from groupkeeper.web.pages.change import change_page
 from groupkeeper.web.pages.cluster import Wish, cluster_page
@@ -128,6 +130,23 @@ def test_a_partition_that_stands_still_is_told_before_the_patience_of_its_group_
     )
     assert "groupkeeper groups why --bootstrap-server HOST:PORT g" in text
     assert "Each second" not in text
+
+
+def test_a_group_behind_an_open_transaction_is_helped_by_what_is_known_of_it() -> None:
+    place = TopicPartition("t", 0)
+    holder = OpenTransaction(place, ProducerState(7, 0, transaction_start=41), "tx-1", None, is_asked=True)
+    held = Wait(20 * MINUTE_MS, held_at=41, holder=holder)
+    group = live("g", held, stood=STOOD, lag_change_per_s=2.0)
+    text = Page(fleet_page([snapshot(group, at_ms=NOW_MS)], NOW_MS)).text
+    assert "t-0: an open transaction keeps consumers of committed records at offset 41: tx-1" in text
+    assert "look closer: groupkeeper transactions describe --bootstrap-server HOST:PORT tx-1" in text
+
+
+def test_the_reason_of_a_whole_group_begins_with_a_capital() -> None:
+    left = described("g", state=GroupState.EMPTY)
+    group = view("g", [row("t", 0, 40)], [Wait(9 * MINUTE_MS)], left, progress_ms=LONG_AGO_MS)
+    text = Page(fleet_page([snapshot(group, at_ms=NOW_MS)], NOW_MS)).text
+    assert "g prod The group has no members, and 60 records wait: start its consumers" in text
 
 
 def test_of_a_cluster_that_is_down_the_last_known_groups_stay() -> None:

@@ -190,7 +190,7 @@ def test_a_group_that_moves_has_no_causes() -> None:
     done = view(
         "g", [row("t", 0, 98), row("u", 0, 40)], [NOTHING_WAITS, Wait(9 * 60_000)], left, progress_ms=NOW_MS - 3_600_000
     )
-    assert "the group has no members, and 60 records wait" in page(done)
+    assert "The group has no members, and 60 records wait" in page(done)
 
     reader = described("g", member("r", TopicPartition("t", 0), subscribed_topics=("t",)))
     unread = view("g", [row("old", 0, 9), row("t", 0, 9)], [Wait(9 * 60_000)] * 2, reader, progress_ms=NOW_MS)

@@ -21,7 +21,7 @@ from groupkeeper.web.pages import parts, scope, streams
 from groupkeeper.web.pages.listing import Order
 from groupkeeper.web.pages.partitions import BY_STATUS, partitions_table
 from groupkeeper.web.pages.parts import ANONYMOUS, PageCell, Viewer
-from groupkeeper.web.pages.verdict import Verdict, causes_of
+from groupkeeper.web.pages.verdict import Verdict, causes_of, told
 
 _MOST_ROWS = 2000
 _MOST_EVENTS = 200
@@ -145,8 +145,7 @@ def _facts(group: GroupView, verdict: Verdict, at_ms: int) -> str:
 def _why(snapshot: ClusterSnapshot, group: GroupView, found: Sequence[Fact], ways: Ways) -> str:
     way = way_to(snapshot.cluster, ways)
     items = [
-        f"<li>{parts.text(f'{fact.place.topic}-{fact.place.partition}') + ': ' if fact.place else ''}"
-        f"{parts.sentence(fact.text)}{_SKIPS if '--shift-by' in fact.words else ''}<br/>"
+        f"<li>{parts.sentence(told(fact))}{_SKIPS if '--shift-by' in fact.words else ''}<br/>"
         f"<code>{parts.sentence(text(command(way, fact.words, fact.names)))}</code></li>"
         for fact in found
     ]

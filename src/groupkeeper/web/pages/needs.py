@@ -8,12 +8,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 from typing import NamedTuple
 
-from groupkeeper.client.admin.types import TopicPartition
 from groupkeeper.live.model import ClusterSnapshot, GroupView
 from groupkeeper.live.verdicts import since_ms
+from groupkeeper.operations.causes.facts import Fact
 from groupkeeper.operations.errors import named
 from groupkeeper.operations.selection import Names
 from groupkeeper.pipeline.report import words
+from groupkeeper.rules.causes import Cause
 from groupkeeper.rules.progress import Trend
 from groupkeeper.rules.status import LAGGING_MS, RANKS, REBALANCES, REBALANCES_MS, Status
 from groupkeeper.rules.urgency import Urgency, urgency
@@ -22,7 +23,7 @@ from groupkeeper.web.pages import parts
 from groupkeeper.web.pages.alerts import Firing
 from groupkeeper.web.pages.judged import Judge, JudgedGroup
 from groupkeeper.web.pages.parts import PageCell, Viewer
-from groupkeeper.web.pages.verdict import Verdict, causes_of
+from groupkeeper.web.pages.verdict import Verdict, causes_of, told
 
 _MOST_SHOWN = 12
 _MOST_LEFT = 200
@@ -131,7 +132,11 @@ def _item(one: Need, now_ms: int, viewer: Viewer, firing: Firing, ways: Ways) ->
     is_still = one.urgency is Urgency.BEHIND and _still_ms(one, verdict) >= LAGGING_MS
     words_ = _WHY if is_still else _HELP.get(one.urgency, _WHY)
     words_ = ("groups", "members") if one.row.judged.status is Status.UNKNOWN else words_
-    helps = parts.sentence(text(command(way_to(cluster, ways), words_, (one.name,))))
+    names: tuple[str, ...] = (one.name,)
+    cause = _cause(one, verdict)
+    if cause is not None and cause.cause is Cause.TRANSACTION and one.urgency in (Urgency.STANDING, Urgency.BEHIND):
+        words_, names = cause.words, cause.names
+    helps = parts.sentence(text(command(way_to(cluster, ways), words_, names)))
     link = parts.url("/change", cluster=cluster, group=one.name)
     change = f' <a href="{link}">Reset, delete …</a>' if viewer.changes else ""
     return (
@@ -229,14 +234,16 @@ def _member(one: Need, verdict: Verdict) -> str:
 
 def _decides(one: Need, verdict: Verdict) -> str:
     """What is known of the partition that decides, or of the whole group."""
-    causes = [] if verdict.judged.status is Status.LOSING else causes_of(one.snapshot.known, one.row.group, verdict)
-    if causes:
-        return f"{_at(causes[0].place)}{causes[0].text}."
-    return f"{_at(verdict.worst[0])}{verdict.worst[1]}." if verdict.worst else ""
+    cause = _cause(one, verdict)
+    if cause is not None:
+        return f"{told(cause)}."
+    place, why = verdict.worst or (None, "")
+    return "" if place is None else f"{place.topic}-{place.partition}: {why}."
 
 
-def _at(place: TopicPartition | None) -> str:
-    return "" if place is None else f"{place.topic}-{place.partition}: "
+def _cause(one: Need, verdict: Verdict) -> Fact | None:
+    is_losing = verdict.judged.status is Status.LOSING
+    return next(iter(() if is_losing else causes_of(one.snapshot.known, one.row.group, verdict)), None)
 
 
 def _left(left: Sequence[Need], viewer: Viewer, ways: Ways) -> str:

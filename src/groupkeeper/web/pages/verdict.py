@@ -53,6 +53,13 @@ def causes_of(snapshot: ClusterSnapshot, group: GroupView, verdict: Verdict) -> 
     return [] if found and found[0].cause is Cause.UNREAD else found
 
 
+def told(fact: Fact) -> str:
+    """A cause as a sentence without its end: it begins with its partition, or with a capital."""
+    if fact.place is None:
+        return fact.text[:1].upper() + fact.text[1:]
+    return f"{fact.place.topic}-{fact.place.partition}: {fact.text}"
+
+
 def _by_member(
     facts: Sequence[Fact], group: GroupView, statuses: Mapping[TopicPartition, tuple[Status, str]]
 ) -> list[Fact]:
