@@ -13,7 +13,7 @@ from groupkeeper.operations.groups import AnyGroup
 from groupkeeper.operations.lag import GroupsLag, LagStatus, PartitionLag
 from groupkeeper.operations.watch import WatchedChange, What, changes
 from groupkeeper.rules.progress import usual_gap_ms
-from groupkeeper.rules.status import GAPS, PATIENCE_MS, REBALANCES, REBALANCES_MS
+from groupkeeper.rules.status import GAPS, PATIENCE_MS, REBALANCES_MS
 
 _MOVES = frozenset({What.JOINED, What.LEFT, What.ASSIGNMENT})
 _NEWEST = 0.3
@@ -26,6 +26,9 @@ _LONG_MS = PATIENCE_MS // GAPS
 """Shorter gaps between commits make no group more patient, and are not kept one by one."""
 
 _MOST_GAPS = 16
+
+MOST_REBALANCES = 100
+"""So many of the latest are kept of a group: no more than these are counted of the last 10 minutes."""
 
 _IN_ROUND = (GroupState.PREPARING_REBALANCE, GroupState.COMPLETING_REBALANCE)
 
@@ -88,7 +91,7 @@ class Followed(NamedTuple):
 
     @property
     def lately(self) -> int:
-        """Rebalances within the last 10 minutes, as many as make a group unstable at most."""
+        """Rebalances within the last 10 minutes, at most ``MOST_REBALANCES``."""
         return sum(self.at_ms - each < REBALANCES_MS for each in self.rebalanced_ms)
 
     @property
@@ -125,7 +128,7 @@ class Following:
                 found += differences
                 more = _rebalances(last.description, now, differences)
                 rebalances += more
-                rebalanced_ms = (*rebalanced_ms, *(at_ms,) * min(more, REBALANCES))[-REBALANCES:]
+                rebalanced_ms = (*rebalanced_ms, *(at_ms,) * min(more, MOST_REBALANCES))[-MOST_REBALANCES:]
             total_lag = None if rows is None else _lag(rows)
             change = _lag_change_per_s(last, total_lag, at_ms)
             standing, stood, pauses = last.standing, last.stood, last.pauses

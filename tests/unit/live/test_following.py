@@ -183,7 +183,9 @@ def test_long_gaps_between_commits_become_a_habit_and_outages_do_not() -> None:
 def test_rebalances_of_the_last_ten_minutes() -> None:
     following = Following()
     for number in range(13):
-        following.follow(found(described(epoch=number)), ["g"], number * 60_000)
-    assert following.of("g").lately == 10
-    following.follow(found(described(epoch=12)), ["g"], 20 * 60_000)
-    assert following.of("g").lately == 2
+        following.follow(found(described(epoch=number * 3)), ["g"], number * 60_000)
+    assert following.of("g").lately == 30
+    following.follow(found(described(epoch=36)), ["g"], 20 * 60_000)
+    assert following.of("g").lately == 6
+    following.follow(found(described(epoch=9999)), ["g"], 21 * 60_000)
+    assert following.of("g").lately == 100

@@ -9,6 +9,7 @@ from itertools import groupby
 from typing import NamedTuple
 
 from groupkeeper.live.model import ClusterSnapshot, GroupView
+from groupkeeper.live.standings import MOST_REBALANCES
 from groupkeeper.live.verdicts import since_ms
 from groupkeeper.operations.causes.facts import Fact
 from groupkeeper.operations.errors import named
@@ -16,7 +17,7 @@ from groupkeeper.operations.selection import Names
 from groupkeeper.pipeline.report import words
 from groupkeeper.rules.causes import Cause
 from groupkeeper.rules.progress import Trend
-from groupkeeper.rules.status import LAGGING_MS, RANKS, REBALANCES, REBALANCES_MS, Status
+from groupkeeper.rules.status import LAGGING_MS, RANKS, REBALANCES_MS, Status
 from groupkeeper.rules.urgency import Urgency, urgency
 from groupkeeper.shell import Ways, command, text, way_to
 from groupkeeper.web.pages import parts
@@ -190,7 +191,9 @@ def _because(one: Need, verdict: Verdict) -> str:
         nobody = ", and the group has no members: start its consumers" if group.members == 0 else ""
         return f"The next record{_shortest(one.row)} may be removed {parts.within(group.wait.margin_ms)}{nobody}."
     if rank is Urgency.STORM:
-        many = f"{REBALANCES} rebalances or more in the last {words.duration(REBALANCES_MS)}"
+        lately = group.rebalances_lately
+        more = " or more" * (lately >= MOST_REBALANCES)
+        many = f"{words.counted(lately, 'rebalance')}{more} in the last {words.duration(REBALANCES_MS)}"
         return f"{many}: members come and go, or take too long between two polls."
     change = group.lag_change_per_s or 0
     if rank is Urgency.BEHIND and (still_ms := _still_ms(one, verdict)) >= LAGGING_MS:
