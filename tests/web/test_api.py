@@ -193,6 +193,20 @@ async def test_pages_follow_each_other_by_cursors(broker: BackgroundBroker, tmp_
         assert (answer.status, "cursor" in answer.text) == (400, True)
 
 
+async def test_the_number_of_groups_is_compared_also_of_one(broker: BackgroundBroker, tmp_path: Path) -> None:
+    site = await site_of(broker, tmp_path)
+    alice = of(site)
+    wanted = {"cluster": "prod", "group": "search", "to": "latest"}
+    plan_id = json.loads((await post(alice, "/plans", wanted)).body)["id"]
+    before = await site.committed("search")
+    refused = await post(alice, f"/plans/{plan_id}/apply", {"confirm": 3})
+    assert (refused.status, "confirm must be the number of groups, 1" in refused.text) == (422, True)
+    assert await site.committed("search") == before
+    assert json.loads((await post(alice, f"/plans/{plan_id}/apply", {"confirm": 1})).body)["stage"] == "applied"
+    async with Admin(site.servers) as admin:
+        await commit(admin, "search", "orders", 0)
+
+
 REFUSED: list[tuple[str, str, bytes, dict[str, str], int, str]] = [
     ("GET", "/nothing", b"", {}, 404, "There is no GET /api/v1/nothing"),
     ("GET", "/groups", b"", {}, 422, "cluster: Field required"),

@@ -406,7 +406,7 @@ class SweepRequest(Document):
 
 class ApplyRequest(Document):
     confirm: int | None = None
-    """The number of groups, where a plan changes several."""
+    """The number of groups: needed where a plan changes several, compared whenever it is given."""
 
 
 class UndoRequest(Document):

@@ -147,14 +147,13 @@ class ChangeService:
         return entry
 
     async def apply(self, person: Person, entry_id: str, confirmed: str = "") -> DeskEntry:
-        """Apply a plan, if it fits. ``confirmed``: the number of its groups, if it has several. Raises as ``plan``."""
+        """Apply a plan, if it fits. ``confirmed``: the number of its groups; "" will do for one. Raises as ``plan``."""
         desk = self._open_desk(person)
         entry = self.entry(person, entry_id)
         self._check(person, entry.cluster, entry.group_ids)
-        if len(entry.group_ids) > 1 and confirmed != str(len(entry.group_ids)):
-            raise ChangeRefused(
-                400, f"Nothing was changed: type the number of groups, {len(entry.group_ids)}, to confirm."
-            )
+        count = len(entry.group_ids)
+        if confirmed != str(count) and (count > 1 or confirmed):
+            raise ChangeRefused(422, f"Nothing was changed: confirm must be the number of groups, {count}.")
         if entry.made.is_refused or not (entry.plan.groups or entry.is_deletion_of_group):
             raise ChangeRefused(409, "Nothing was changed: the plan has nothing that can be done.", Concern.PLAN)
         try:
