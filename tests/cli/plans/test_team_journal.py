@@ -122,7 +122,7 @@ def test_two_who_undo_the_same_change_are_told(journal: TopicJournal) -> None:
     journal.begin(head("undo-1", undoes="change"), [("g", PAIRS)])
     journal.begin(head("undo-2", undoes="another"), [("g", PAIRS)])
     journal.begin(head("undo-g2", undoes="change"), [("g2", PAIRS)])  # the rest of the same change
-    with pytest.raises(BeingUndone, match=r"by anna on desk since .* \(undo-1, unfinished\)"):
+    with pytest.raises(BeingUndone, match=r"is being undone by anna on desk since .* \(undo-1\)"):
         journal.begin(head("undo-3", undoes="change", user="bob"), [("g", PAIRS)])
     results = {one.head.id: one.result for one in journal.summaries()[0]}
     assert results["undo-3"] is ApplyResult.REFUSED
@@ -130,6 +130,9 @@ def test_two_who_undo_the_same_change_are_told(journal: TopicJournal) -> None:
         journal.begin(head("undo-4", undoes="change", time_ms=NOW_MS + CLAIM_MS), [("g", PAIRS)])
     journal.end("undo-1", NOW_MS, 1, ApplyResult.PARTLY)  # the same command may be run again
     journal.begin(head("undo-5", undoes="change"), [("g", PAIRS)])
+    journal.end("undo-5", NOW_MS, 1, ApplyResult.APPLIED)
+    with pytest.raises(BeingUndone, match=r"change was undone by anna on desk at .* \(undo-5\)$"):
+        journal.begin(head("undo-6", undoes="change"), [("g", PAIRS)])
 
 
 def test_an_undo_that_was_killed_keeps_others_off_for_a_time_and_a_long_one_as_long_as_it_takes(

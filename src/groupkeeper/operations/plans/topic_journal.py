@@ -133,10 +133,13 @@ class TopicJournal(ChangeJournal):
             is_same = one.head.undoes == head.undoes and not groups.isdisjoint(one.names)
             is_live = one.result in (ApplyResult.UNFINISHED, ApplyResult.APPLIED) and one.undone_by is None
             if is_same and is_live and now_ms - reader.written_ms.get(one.head.id, 0) < self._claim_ms:
+                who, when = maker_of(one.head), utc_text(one.head.time_ms)
+                if one.result is ApplyResult.APPLIED:
+                    return f"nothing was changed: {head.undoes} was undone by {who} at {when} ({one.head.id})"
                 return (
-                    f"nothing was changed: {head.undoes} is being undone by {maker_of(one.head)} since "
-                    f"{utc_text(one.head.time_ms)} ({one.head.id}, {one.result}): see 'groupkeeper history'. An undo "
-                    f"whose program was killed blocks others for {self._claim_ms // 60_000} minutes"
+                    f"nothing was changed: {head.undoes} is being undone by {who} since {when} ({one.head.id}): see "
+                    "'groupkeeper history'. An undo whose program was killed blocks others for "
+                    f"{self._claim_ms // 60_000} minutes"
                 )
         return None
 
