@@ -173,6 +173,11 @@ def test_what_was_undone_is_known(journal: Journal) -> None:
     assert journal.summaries()[0][0].undone_by is None
     journal.end("undo", 5, 1, ApplyResult.APPLIED)
     assert journal.summaries()[0][0].undone_by == "undo"
+    for number, undoes in enumerate(("undo", "undo-0")):
+        journal.begin(undo._replace(id=f"undo-{number}", undoes=undoes), [("g", PAIRS)])
+        journal.end(f"undo-{number}", 5, 1, ApplyResult.APPLIED)
+        undone = [one.undone_by for one in journal.summaries()[0]]
+        assert undone == [[None, "undo-0", None], ["undo", None, "undo-1", None]][number]
 
 
 def test_changes_of_one_group(journal: Journal) -> None:

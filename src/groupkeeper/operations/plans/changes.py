@@ -161,11 +161,11 @@ class Known:
 
     def summaries(self, groups: Names | None = None) -> list[Summary]:
         """All changes or those of groups, oldest first."""
-        undone = {
-            count.head.undoes: change_id
-            for change_id, count in self._found.items()
-            if count.head.undoes is not None and count.result is ApplyResult.APPLIED
-        }
+        undone: dict[str, str] = {}
+        for change_id, count in reversed(self._found.items()):  # an undo that was undone has taken nothing back
+            undoes, is_done = count.head.undoes, count.result is ApplyResult.APPLIED
+            if undoes is not None and is_done and change_id not in undone:
+                undone.setdefault(undoes, change_id)
         return [
             count.summary(undone.get(change_id))
             for change_id, count in self._found.items()

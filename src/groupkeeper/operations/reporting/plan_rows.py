@@ -98,7 +98,7 @@ def history_row(summary: Summary) -> Row:
         "groups": summary.group_count,
         "partitions": summary.partition_count,
         "names": f"{names} and {more} more" if more > 0 else names,
-        "result": str(summary.result),
+        "result": str(summary.result) if summary.undone_by is None else "undone",
         "undone_by": summary.undone_by,
         "command": shlex.join(head.command),
         "cluster": None,
