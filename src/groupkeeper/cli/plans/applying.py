@@ -30,6 +30,13 @@ from groupkeeper.rules.words import counted
 
 _MEMBERS_FIRST = "stop the members first, or add --wait TIME to wait until they have left"
 
+_NOTHING = {
+    (False, False): "there was nothing to do",
+    (False, True): "there was nothing to do",
+    (True, False): "nothing of the change is there: --execute writes to the journal that it is undone",
+    (True, True): "nothing of the change was there: the journal has it as undone now",
+}
+
 
 class NotJournalled(ClientError):
     """The change could not be written to the journal before it is made, so it isn't made."""
@@ -142,7 +149,7 @@ def _report(plan: Plan, applied: Applied, options: Namespace) -> Sequence[Page]:
             "run the same command again; it compares, and makes the rest"
         )
     elif not applied.done and not problems:
-        remarks.append("there was nothing to do")
+        remarks.append(_NOTHING[plan.settles, options.execute])
     pages = [Page(rows[start : start + ROWS_PER_PAGE]) for start in range(0, len(rows), ROWS_PER_PAGE)]
     return [*pages, Page(problems=problems, remarks=remarks, more={"executed": options.execute})]
 

@@ -30,7 +30,7 @@ from groupkeeper.operations.plans.consequences import consequences
 from groupkeeper.operations.plans.journal import ChangeJournal, JournalUnreadable
 from groupkeeper.operations.plans.model import Kind
 from groupkeeper.operations.plans.recording import cluster_id_of, without_secrets
-from groupkeeper.operations.plans.undoing import make_undo
+from groupkeeper.operations.plans.undoing import make_undo, undo_of
 from groupkeeper.operations.reporting.plan_rows import history_row, recorded_rows
 from groupkeeper.operations.selection import Names
 from groupkeeper.operations.share_changes import ShareAdmin, is_of_share_groups
@@ -104,7 +104,9 @@ def _page(options: Namespace, where: ChangeJournal, summaries: Sequence[Summary]
     remarks = [] if summaries else [f"no changes{whose} in {where.name}"]
     if broken:
         remarks.append(f"{where.name}: skipped {counted(broken, 'line')} that cannot be read")
-    unfinished = [one.head.id for one in summaries if one.result is ApplyResult.UNFINISHED and one.undone_by is None]
+    unfinished = [
+        one.head.id for one in summaries if one.moves and one.result is ApplyResult.UNFINISHED and one.undone_by is None
+    ]
     remarks += [f"{change_id}: {UNFINISHED.format(id=change_id)}" for change_id in unfinished[-1:]]
     return Page([history_row(one) for one in summaries], (), remarks)
 
@@ -162,6 +164,7 @@ async def _pages(session: ClusterSession) -> AsyncIterator[Page]:
         recorded,
         without_secrets(words_of(options)),
         time.time_ns() // 10**6,
+        undo=undo_of(_opened(options), recorded.head.id),
         if_out_of_range=Otherwise(options.if_out_of_range),
     )
     if options.wait is not None:
@@ -230,7 +233,7 @@ def _is_open(summary: Summary, cluster_id: str | None) -> bool:
 HISTORY_COMMAND = Command(
     _add_history,
     _history,
-    "Show the changes made from this machine, oldest first: the journal. No cluster is contacted, unless --context or "
+    "Show the changes in the journal, oldest first. No cluster is contacted, unless --context or "
     "--bootstrap-server is given: then only changes of these clusters are shown, with the clusters' names, and none "
     "of a cluster that can't be reached.",
     """\

@@ -49,6 +49,8 @@ async def apply_plan(
     """
     if verdict is None:
         verdict = await check(admin, plan, timeout_ms=timeout_ms)
+    if plan.settles and recorder is not None and not verdict.ready and not verdict.troubles:
+        await asyncio.to_thread(recorder.settle, plan, admin.principal)
     if not verdict.ready or (verdict.troubles and not skips_refused):
         return Applied((), verdict.already, verdict.troubles)
     done, troubles = await carry_out(

@@ -162,7 +162,8 @@ class Plan(NamedTuple):
 
     ``made_ms``: when, since 1970. ``command``: how it was made, without secrets. ``topics``: what is known of the
     topics. ``undoes``: the id of the change in the journal that this takes back, None for all others.
-    ``principal``: who made it for the brokers, "" where that isn't known.
+    ``principal``: who made it for the brokers, "" where that isn't known. ``settles``: applied where all is as planned,
+    it is journalled nevertheless, as the change that it takes back has no outcome.
     """
 
     cluster_id: str | None
@@ -173,6 +174,7 @@ class Plan(NamedTuple):
     topics: Mapping[str, TopicFacts] = {}
     undoes: str | None = None
     principal: str = ""
+    settles: bool = False
 
     @property
     def size(self) -> int:

@@ -110,6 +110,11 @@ class Recorder:
         self._has_begun = True
         return Begun(head.id, len(plan.groups))
 
+    def settle(self, plan: Plan, principal: str) -> None:
+        """Write down that there was nothing to do. Raises as ``begin``."""
+        groups = tuple(group._replace(changes={}) for group in plan.groups)
+        self.end(self.begin(plan._replace(groups=groups), principal), ApplyResult.APPLIED)
+
     def end(self, begun: Begun | None, result: ApplyResult, lost: Iterable[Lost] = ()) -> None:
         """Write down what became of it. Does nothing when its beginning could not be written; never raises."""
         if begun is None:

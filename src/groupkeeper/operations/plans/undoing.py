@@ -6,10 +6,22 @@ from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import TopicPartition
 from groupkeeper.operations.errors import OperationRefused
 from groupkeeper.operations.plans.builder import Otherwise
-from groupkeeper.operations.plans.changes import Recorded
+from groupkeeper.operations.plans.changes import ApplyResult, Recorded, Summary, maker_of
 from groupkeeper.operations.plans.guard import PlanVerdict, judge, refuse_other_cluster
+from groupkeeper.operations.plans.journal import ChangeJournal
 from groupkeeper.operations.plans.model import Change, GroupPlan, Kind, Plan, Subject, is_same
 from groupkeeper.operations.plans.world import look_at_groups, look_at_logs
+from groupkeeper.operations.times import utc_text
+
+
+class AlreadyUndone(OperationRefused):
+    """Somebody has taken the change back, and nothing of it is there now. The text says who and when."""
+
+
+def undo_of(journal: ChangeJournal, change_id: str) -> Summary | None:
+    """The change that took another one back; None: none did. Raises JournalUnreadable."""
+    known = {one.head.id: one for one in journal.summaries()[0]}
+    return known.get(known[change_id].undone_by or "") if change_id in known else None
 
 
 async def make_undo(
@@ -18,6 +30,7 @@ async def make_undo(
     command: tuple[str, ...],
     made_ms: int,
     *,
+    undo: Summary | None = None,
     if_out_of_range: Otherwise = Otherwise.FAIL,
     timeout_ms: int | None = None,
 ) -> tuple[Plan, PlanVerdict]:
@@ -25,8 +38,8 @@ async def make_undo(
 
     Its ``before`` is what the change committed, so that it is stale where the group has committed since. Partitions
     that the brokers refused to change are left out. ``if_out_of_range``: the policy for offsets that are outside of the
-    log now: FAIL leaves them to the guard, EXACT commits them. Raises WrongCluster, and OperationRefused for a change
-    that nothing takes back.
+    log now: FAIL leaves them to the guard, EXACT commits them. ``undo``: what took the change back before. Raises
+    WrongCluster, AlreadyUndone, and OperationRefused for a change that nothing takes back.
     """
     if recorded.head.subject is Subject.TRANSACTION:
         raise OperationRefused(f"{recorded.head.id} aborted a transaction, and an abort cannot be taken back")
@@ -50,9 +63,15 @@ async def make_undo(
                 changes[tp] = fitting
         if changes:
             plans.append(GroupPlan(group_id, changes, (), str(groups.state(group_id))))
-    plan = Plan(recorded.head.cluster_id, tuple(plans), Kind.UNDO, made_ms, command, {}, recorded.head.id)
+    settles = recorded.result is ApplyResult.UNFINISHED
+    head = recorded.head
+    plan = Plan(head.cluster_id, tuple(plans), Kind.UNDO, made_ms, command, {}, head.id, settles=settles)
     await refuse_other_cluster(admin, plan, timeout_ms=timeout_ms)
-    return plan, judge(plan, groups, logs, takes_any=if_out_of_range is Otherwise.EXACT)
+    verdict = judge(plan, groups, logs, takes_any=if_out_of_range is Otherwise.EXACT)
+    if undo is not None and not verdict.ready and {each.group_id for each in verdict.troubles} <= {*undo.names}:
+        who, when = maker_of(undo.head), utc_text(undo.head.time_ms)
+        raise AlreadyUndone(f"{head.id} was undone already by {who} at {when} ({undo.head.id})")
+    return plan, verdict
 
 
 def _fitted(change: Change, policy: Otherwise) -> Change | None:

@@ -17,7 +17,7 @@ from groupkeeper.client.admin import Admin
 from groupkeeper.client.errors import ClientError
 from groupkeeper.operations.delete import delete_compared, look_at_deletion
 from groupkeeper.operations.plans.applying import Applied, apply_plan
-from groupkeeper.operations.plans.builder import ALL_COMMITTED, Made, Otherwise, Request, make_reset, with_times
+from groupkeeper.operations.plans.builder import ALL_COMMITTED, Made, Request, make_reset, with_times
 from groupkeeper.operations.plans.changes import Recorded
 from groupkeeper.operations.plans.clones.builder import CloneRequest, Source, make_clone
 from groupkeeper.operations.plans.deletions import make_deletion
@@ -26,7 +26,7 @@ from groupkeeper.operations.plans.journal import BeingUndone, ChangeJournal, Jou
 from groupkeeper.operations.plans.model import Kind, Plan, PlanTrouble
 from groupkeeper.operations.plans.recording import Recorder
 from groupkeeper.operations.plans.sweeps import make_sweep
-from groupkeeper.operations.plans.undoing import make_undo
+from groupkeeper.operations.plans.undoing import make_undo, undo_of
 from groupkeeper.operations.plans.world import will_be_made
 from groupkeeper.operations.selection import ALL, Choice, Names
 from groupkeeper.operations.share_changes import ShareAdmin, is_of_share_groups
@@ -99,7 +99,7 @@ class DeskEntry:
     @property
     def can_be_applied(self) -> bool:
         """Whether there is something to do that fits."""
-        has_work = bool(self.verdict.ready) or self.is_deletion_of_group
+        has_work = bool(self.verdict.ready) or self.is_deletion_of_group or self.plan.settles
         return self.stage is DeskStage.PLANNED and has_work and not self.troubles and not self.made.is_refused
 
 
@@ -202,11 +202,12 @@ class Desk:
     async def undo(self, cluster: str, change_id: str, recorded: Recorded, person: Person) -> DeskEntry:
         """Plan what takes a change back. Nothing is changed. Raises NotDone."""
         is_share = await self._ask_journal(lambda: is_of_share_groups(self.journal, recorded))
+        undone = await self._ask_journal(lambda: undo_of(self.journal, change_id))
         words = self.undo_command(cluster, change_id)
 
         async def work(admin: Admin) -> DeskEntry:
             used = ShareAdmin(admin) if is_share else admin
-            plan, verdict = await make_undo(used, recorded, words, _now_ms(), if_out_of_range=Otherwise.FAIL)
+            plan, verdict = await make_undo(used, recorded, words, _now_ms(), undo=undone)
             timed, remarks = await with_times(admin, plan)
             entry = DeskEntry(cluster, person.name, Made(timed, (), tuple(remarks)), verdict, tuple(recorded.groups))
             entry.is_of_share_groups = is_share

@@ -1,0 +1,84 @@
+"""`groupkeeper undo` of a change that was undone already, and of one that committed nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from groupkeeper.cli.main import main
+from groupkeeper.client.admin import Admin
+from groupkeeper.client.admin.types import NewTopic, OffsetAndMetadata, TopicPartition
+from groupkeeper.operations.plans.journal import Journal
+from groupkeeper.operations.times import utc_text
+from groupkeeper.testing.background import BackgroundBroker
+
+PLACE = TopicPartition("orders", 0)
+DELETE = ("groups", "delete-offsets", "billing", "--topic", "orders", "--execute")
+Run = Callable[..., tuple[int, Any]]
+
+
+async def commit(servers: str, metadata: str) -> None:
+    async with Admin(servers) as admin:
+        wanted = {PLACE: OffsetAndMetadata(0, None, metadata)}
+        (await admin.alter_consumer_group_offsets("billing", wanted)).all()
+
+
+@pytest.fixture
+def servers() -> Iterator[str]:
+    async def make_topic(servers: str) -> None:
+        async with Admin(servers) as admin:
+            (await admin.create_topics([NewTopic(PLACE.topic, 1, 1)])).all()
+
+    with BackgroundBroker() as broker:
+        asyncio.run(make_topic(broker.bootstrap_servers))
+        yield broker.bootstrap_servers
+
+
+@pytest.fixture
+def journal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Journal:
+    monkeypatch.setenv("GROUPKEEPER_JOURNAL", str(tmp_path / "journal.jsonl"))
+    return Journal(tmp_path / "journal.jsonl")
+
+
+@pytest.fixture
+def run(servers: str, journal: Journal, capsys: pytest.CaptureFixture[str]) -> Run:
+    def call(*words: str) -> tuple[int, Any]:
+        capsys.readouterr()
+        status = main([*words, "--bootstrap-server", servers, "--output", "json"])
+        return status, json.loads(capsys.readouterr().out)
+
+    return call
+
+
+def test_a_change_that_was_undone_is_not_undone_again(run: Run, servers: str, journal: Journal) -> None:
+    asyncio.run(commit(servers, "before"))
+    assert run(*DELETE)[0] == 0
+    assert run("undo", "--execute")[0] == 0
+    change, undo = (one.head for one in journal.summaries()[0])
+    said = f"{change.id} was undone already by {undo.user} on {undo.host} at {utc_text(undo.time_ms)} ({undo.id})"
+    for _ in range(2):
+        status, report = run("undo", change.id, "--execute")
+        assert (status, [one["error"] for one in report["problems"]]) == (1, ["ALREADY_UNDONE"])
+        assert report["problems"][0]["message"] == said
+        asyncio.run(commit(servers, "of the group"))
+    rows = run("history")[1]["changes"]
+    assert [(row["result"], row["undone_by"]) for row in rows] == [("undone", undo.id), ("applied", None)]
+
+
+def test_a_change_that_committed_nothing_is_settled(run: Run, servers: str, journal: Journal) -> None:
+    asyncio.run(commit(servers, "before"))
+    assert run(*DELETE)[0] == 0
+    journal.path.write_bytes(journal.path.read_bytes().splitlines(keepends=True)[0])  # as if it had been killed
+    asyncio.run(commit(servers, "before"))
+    status, report = run("undo")
+    said = "nothing of the change is there: --execute writes to the journal that it is undone"
+    assert (status, report["notes"][-1], len(journal.summaries()[0])) == (0, said, 1)
+    assert run("undo", "--execute")[0] == 0
+    report = run("history")[1]
+    assert ([row["result"] for row in report["changes"]], report["notes"]) == (["undone", "applied"], [])
+    assert [one["error"] for one in run("undo")[1]["problems"]] == ["NOTHING_TO_UNDO"]
