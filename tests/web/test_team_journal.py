@@ -60,6 +60,7 @@ async def test_the_last_known_changes_are_shown_while_the_journal_cannot_be_read
             while "not read since" not in (await alice.get("/journal")).text:
                 pass
         assert "journal: not read since" in (await alice.get("/readyz")).text
+        assert "Journal: not read since" in (await alice.get("/")).words
         programs = Browser(site.app, headers={"authorization": f"Bearer {ALICE}"})
         async with asyncio.timeout(AT_ONCE_S):  # the next attempt to read it is under way, or waited for
             for page in ("/journal", "/group?cluster=prod&group=search"):
@@ -79,6 +80,7 @@ async def test_the_last_known_changes_are_shown_while_the_journal_cannot_be_read
                 while site.record.problem:
                     await site.record.refresh()
             assert (await alice.get(f"/journal/change?id={change}")).status == 200
+            assert "Journal: not read" not in (await alice.get("/")).words
 
 
 async def test_no_request_waits_for_brokers_that_do_not_answer(broker: BackgroundBroker, tmp_path: Path) -> None:

@@ -197,7 +197,7 @@ def _run(options: Namespace) -> int:
     collectors = [Collector(name, opener, schedule, archive) for name, opener in openers.items()]
     ways = {name: way_of(options, cluster) for name, cluster in clusters.items()}
     admission = _admission(options, openers, collectors, listening, ways)
-    watch = ServeWatch(archive, rules, kept, ways)
+    watch = ServeWatch(archive, rules, kept, ways, admission.record)
     exporter = Exporter(Choices(options.metric_names, options.series, options.max_series), watch.samples)
     for collector in collectors:
         exporter.take(collector.snapshot)

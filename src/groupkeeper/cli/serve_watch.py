@@ -16,6 +16,7 @@ from groupkeeper.live.model import ClusterSnapshot
 from groupkeeper.live.rules import Rules
 from groupkeeper.live.webhooks import title
 from groupkeeper.shell import Ways
+from groupkeeper.web.changes.record import ChangeRecord
 from groupkeeper.web.exporter import plain
 from groupkeeper.web.exposition import Sample, labels
 from groupkeeper.web.pages.alerts import AlertsNow
@@ -34,9 +35,14 @@ _PAUSE_S = 0.25
 class ServeWatch:
     """What is done with each snapshot beside serving it: alerts, and saying on standard error what has changed."""
 
-    def __init__(self, archive: Archive, rules: Rules, kept: Mapping[str, str], ways: Ways) -> None:
-        """``kept``: the texts of KEPT before a restart. ``ways``: to the clusters, for commands."""
+    def __init__(
+        self, archive: Archive, rules: Rules, kept: Mapping[str, str], ways: Ways, record: ChangeRecord | None = None
+    ) -> None:
+        """``kept``: the texts of KEPT before a restart. ``ways``: to the clusters, for commands. ``record``: of the
+        journal, where there is one.
+        """
         self._archive = archive
+        self._record = record
         self._alerts = Alerts(rules, kept.get(_ALERTS, ""), ways)
         names = {rule.name for rule in rules.rules}
         self._courier = Courier(rules.webhooks, _LOG.info, names, kept.get(_NOTICES, ""))
@@ -93,6 +99,10 @@ class ServeWatch:
         self._say_unmatched(snapshot)
         if self._archive.problem is not None or "the history" in self._said:
             self._note("the history", self._archive.problem, "can be written again")
+        record = self._record
+        if record is not None and (record.is_failing or "the journal" in self._said):
+            problem = record.problem.removeprefix("journal: ") if record.is_failing else None
+            self._note("the journal", problem, "can be read again")
 
     def _say_replaced(self, snapshot: ClusterSnapshot) -> None:
         """That a name went to another cluster while this program runs, once."""
@@ -135,6 +145,8 @@ class ServeWatch:
         if self._archive.is_kept:
             yield plain("groupkeeper_history_up", int(self._archive.problem is None))
             yield plain("groupkeeper_history_failed_polls_total", self._archive.failed)
+        if self._record is not None:
+            yield plain("groupkeeper_journal_up", int(not self._record.is_failing))
         for (rule, cluster, group), severity, *_ in self._alerts.firing(0):
             own = labels(rule=rule, severity=severity, cluster=cluster, group=group)
             yield "groupkeeper_alert_firing", f"groupkeeper_alert_firing{own}}} 1\n"

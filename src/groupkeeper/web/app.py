@@ -316,7 +316,7 @@ class Site:
     async def fleet(self, request: Request) -> Response:
         viewer = self._viewer(request)
         seen = viewer.seen(self._snapshots())
-        note = self._notes_of_rules(viewer) + self._note()
+        note = self._notes_of_rules(viewer) + self._note() + self._changes.note_of_journal(viewer)
         judge = self._rows.rows_of
         ways = self._ways_for(viewer)
         firing = self._alerts().seen_by(viewer.person).by_group()

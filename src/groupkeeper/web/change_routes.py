@@ -159,6 +159,14 @@ class Changes:
             command = service.desk.undo_command(cluster, recorded.head.id)
         return html_answer(change_made_page(record, recorded, viewer, may_undo=may, unseen=unseen, command=command))
 
+    def note_of_journal(self, viewer: Viewer) -> str:
+        """That the journal could not be read the last time, for the first page; "" where it was."""
+        record = self._service.record
+        if record is None or not record.is_failing or viewer.person is None:
+            return ""
+        told = record.said_to(viewer.person)
+        return parts.note(f"{told[0].upper()}{told[1:]}. Changes since then are not shown.")
+
     async def made_table(self, viewer: Viewer, cluster: str, group_id: str) -> str:
         """What the journal has of a group, for its page, and why that may not be all; "" when that is nothing."""
         if self._service.record is None:

@@ -58,6 +58,7 @@ PROGRAM_METRICS = (
         "groupkeeper_history_up", "1 if the last poll was written to the history; absent: there is no history."
     ),
     MetricFamily("groupkeeper_history_failed_polls_total", "Polls that could not be written to the history.", (), True),
+    MetricFamily("groupkeeper_journal_up", "1 unless the journal of changes could not be read; absent: there is none."),
     MetricFamily(
         "groupkeeper_alert_firing",
         "1; an alert: a group breaks a rule of --rules, or the cluster cannot be polled; also when silenced.",

@@ -39,6 +39,11 @@ class ChangeRecord:
         self._reading: asyncio.Task[None] | None = None
 
     @property
+    def is_failing(self) -> bool:
+        """Whether it could not be read the last time."""
+        return bool(self._failure)
+
+    @property
     def problem(self) -> str:
         """Why this may not be all that the journal has, "" when it was just read."""
         if self._failure:
