@@ -16,9 +16,10 @@ from functools import partial
 from typing import NamedTuple
 
 from groupkeeper.client.admin.types import GroupType
-from groupkeeper.live.limits import LimitFinding, judge_group
+from groupkeeper.live.limits import LimitFinding, judge_group, read_part
 from groupkeeper.live.model import ClusterSnapshot, GroupView
 from groupkeeper.live.rules import AlertRule, Rules, Silence
+from groupkeeper.live.verdicts import status_row
 from groupkeeper.operations.selection import Names
 from groupkeeper.rules.limits import TIMES, Measure, Verdict
 from groupkeeper.rules.status import REBALANCES_MS, Status
@@ -204,14 +205,14 @@ class Alerts:
         self._note_names(rule, snapshot)
         since_ms = min(self._seen_since.get(snapshot.cluster, now_ms), now_ms)
         self._seen_since[snapshot.cluster] = since_ms
-        blind = _blind(rule, now_ms - since_ms)
+        blind, at_ms = _blind(rule, now_ms - since_ms), snapshot.measured_ms or now_ms
         for group_id in sorted(snapshot.groups):
             if rule.groups.matches(group_id):
                 group = self._within(rule, snapshot.cluster, snapshot.groups[group_id], now_ms)
-                findings = list(judge_group(group, rule.limits, snapshot.measured_ms or now_ms))
+                findings = list(judge_group(group, rule.limits, at_ms))
                 verdicts = {_seen_verdict(finding, blind) for finding in findings}
                 verdict = next((each for each in (Verdict.BROKEN, Verdict.UNKNOWN) if each in verdicts), Verdict.OK)
-                broken = tuple(text_of(each) for each in findings if each.verdict is Verdict.BROKEN)
+                broken = tuple(_told(each, group, at_ms) for each in findings if each.verdict is Verdict.BROKEN)
                 key = Key(rule.name, snapshot.cluster, group_id)
                 texts = broken or ("it is within its limits again",)
                 command = partial(helpful, key, findings, self._ways, group.group_type)
@@ -364,6 +365,12 @@ def text_of(finding: LimitFinding) -> str:
     values = (finding.value, finding.limit)
     value, limit = (length(each) if finding.measure in TIMES and isinstance(each, int) else each for each in values)
     return _WORDS[finding.measure].format(value=value, limit=limit)
+
+
+def _told(finding: LimitFinding, group: GroupView, at_ms: int) -> str:
+    """The same, of a status with the reason that pages give."""
+    reason = status_row(read_part(group), at_ms)["reason"] if finding.measure is Measure.STATUS else None
+    return text_of(finding) + (f": {reason}" if reason else "")
 
 
 def helpful(key: Key, findings: Sequence[LimitFinding], ways: Ways, group_type: GroupType | None = None) -> str:

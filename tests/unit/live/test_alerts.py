@@ -135,6 +135,12 @@ def test_what_of_rules_matches_nothing_is_told_once_all_clusters_were_polled() -
     assert ("typo", "prod", 0) in alerts.judged()
 
 
+def test_a_notice_of_a_status_has_its_reason() -> None:
+    hook = '[webhook.chat]\nurl = "http://127.0.0.1:1/"\n[[rule]]\nname = "well"\nto = ["chat"]\nstatus = ["lagging"]\n'
+    (notice,) = Alerts(rules_of(tomllib.loads(hook), GOLDENS)).take(snapshot_of("orders lag=5 time=11m", 0), 0)
+    assert notice.texts == ("status lagging: t-0: the next record has waited for 11 min; the group has no members",)
+
+
 @pytest.mark.parametrize("limit", ["max_rebalances = 2\nwithin = '5m'", 'status = ["unstable"]'])
 def test_after_a_restart_rebalances_are_not_known_before_they_were_seen_for_long_enough(limit: str) -> None:
     hook = '[webhook.chat]\nurl = "http://127.0.0.1:1/"\n[[rule]]\nname = "restless"\nto = ["chat"]\n'
