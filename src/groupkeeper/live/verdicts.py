@@ -92,12 +92,26 @@ def status_row(group: GroupView, now_ms: int, *, is_first_look: bool = False) ->
 
 def missing_facts(group: GroupView, now_ms: int, *, is_first_look: bool = False) -> str | None:
     """Which statuses could not be judged, and why, of any partition where a record may wait; None: all could."""
+    missing = _missing(group, now_ms, is_first_look=is_first_look)
+    return "; ".join(f"{status.value}: {what}" for status, what in missing) or None
+
+
+def may_be(group: GroupView, now_ms: int) -> str | None:
+    """The same in words for people, without what is so for each group that is behind: polls see no commits of the same
+    offset, and nobody reads for a group without members.
+    """
+    left_out = {Status.STALLED} if group.members else {Status.STALLED, Status.ABANDONED}
+    missing = [(status, what) for status, what in _missing(group, now_ms) if status not in left_out]
+    return "; ".join(f"it may be {status.value}: {what}" for status, what in missing) or None
+
+
+def _missing(group: GroupView, now_ms: int, *, is_first_look: bool = False) -> list[tuple[Status, str]]:
     still_ms = _still_ms(group, now_ms)
     missing: dict[Status, str] = {}
     for _, facts, _ in _of_partitions(group, still_ms, now_ms):
         if facts.lag and facts.is_waiting is not False:
             missing |= not_judged(facts._replace(still_ms=None) if is_first_look else facts)
-    return "; ".join(f"{status.value}: {missing[status]}" for status in sorted(missing, key=RANKS.__getitem__)) or None
+    return sorted(missing.items(), key=lambda each: RANKS[each[0]])
 
 
 def standing(group: GroupView) -> Iterator[int]:

@@ -126,6 +126,18 @@ def test_a_group_that_stands_still_tells_why_and_by_which_partition() -> None:
     assert "Why it does not move" not in Page(group_page(snapshot(moving), moving, [], [], NOW_MS)).text
 
 
+def test_what_cannot_be_judged_is_told_in_words_where_it_is_not_so_for_each_group() -> None:
+    def page(group: GroupView) -> str:
+        return Page(group_page(snapshot(group, at_ms=NOW_MS), group, [], [], NOW_MS)).text
+
+    reader = described("g", member("r", TopicPartition("t", 0)))
+    left = described("g", state=GroupState.EMPTY)
+    for some in (reader, left):
+        assert "not known" not in page(view("g", [row("t", 0, 40)], [Wait(9 * 60_000)], some, progress_ms=NOW_MS))
+        unknown = page(view("g", [row("t", 0, 40)], [Wait(None)], some, progress_ms=NOW_MS))
+        assert "It may be lagging: since when the next record waits is not known." in unknown
+
+
 def test_a_member_that_hangs_is_told_once_and_no_record_is_skipped() -> None:
     places = [TopicPartition("t", each) for each in range(4)]
     reader = described("g", member("reader", *places[:3]), member("other", places[3]))

@@ -10,7 +10,7 @@ from itertools import pairwise
 from groupkeeper.client.admin.types import TopicPartition
 from groupkeeper.live.history import GroupSample, Noted
 from groupkeeper.live.model import ClusterSnapshot, GroupView
-from groupkeeper.live.verdicts import missing_facts, since_ms
+from groupkeeper.live.verdicts import may_be, since_ms
 from groupkeeper.operations.causes.facts import Fact
 from groupkeeper.operations.lag import LagSum
 from groupkeeper.operations.watch import What
@@ -100,7 +100,7 @@ def _who(group: GroupView) -> str:
 
 
 def _facts(group: GroupView, verdict: Verdict, at_ms: int) -> str:
-    judged, worst, missing = verdict.judged, verdict.worst, missing_facts(group, at_ms)
+    judged, worst, missing = verdict.judged, verdict.worst, may_be(group, at_ms)
     began_ms = None if worst is None else since_ms(group, worst[0], at_ms)
     described, wait = group.description, group.wait
     pairs = [
@@ -137,7 +137,7 @@ def _facts(group: GroupView, verdict: Verdict, at_ms: int) -> str:
         pairs.append(("topology epoch", words.number(group.streams.topology_epoch)))
     why = "" if worst is None else f"{parts.text(f'{worst[0].topic}-{worst[0].partition}')}: {parts.sentence(worst[1])}"
     because = f'<p class="because">{why}.</p>' if why else ""
-    missing = f"Not judged: {parts.sentence(missing)}" if missing else ""
+    missing = parts.sentence(f"{missing[0].upper()}{missing[1:]}") if missing else ""
     notes = "".join(f'<p class="note">{each}.</p>' for each in (parts.unread(group), missing) if each)
     return f'<div class="card">{because}{parts.numbers(pairs)}{notes}</div>'
 
