@@ -44,10 +44,13 @@ def test_without_members_only_what_would_hold_them() -> None:
 def test_a_rebalance_holds_the_whole_group(state: str) -> None:
     assert cause_of_group(state, 2, moves=True) is Cause.REBALANCING
     assert cause_of_group("Stable", 2, moves=False) is None
+    assert cause_of_group("Stable", 2, moves=True, has_rebalanced=True) is Cause.REBALANCING
+    assert cause_of_group("Empty", 0, moves=False, has_rebalanced=True) is Cause.NO_MEMBERS
 
 
 def test_slow_is_what_moves_and_does_not_catch_up() -> None:
-    assert is_slow(Rate(50, 3), 10)
+    assert is_slow(Rate(50, 3), 40)
+    assert not is_slow(Rate(18, 17), 12)  # less than a second of what it reads
     assert not is_slow(Rate(50, 0), 10)
     assert not is_slow(Rate(50, 50), 10)
     assert not is_slow(Rate(3, 50), 10)

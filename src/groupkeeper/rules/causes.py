@@ -50,15 +50,20 @@ class Place(NamedTuple):
     rate: Rate | None = None
 
 
+_FEW_S = 10
+"""Two usual times between commits."""
+
 REBALANCING = ("PreparingRebalance", "CompletingRebalance", "Assigning", "Reconciling")
 """States of a group of any type while partitions change hands."""
 
 
-def cause_of_group(state: str, members: int, *, moves: bool, is_simple: bool = False) -> Cause | None:
-    """What holds the whole group. ``moves``: it has committed between the looks, as a program may without a member.
-    ``is_simple``: it never has members, its program only commits.
+def cause_of_group(
+    state: str, members: int, *, moves: bool, is_simple: bool = False, has_rebalanced: bool = False
+) -> Cause | None:
+    """What holds the whole group. ``has_rebalanced``, ``moves`` (it has committed, as a program may without a member):
+    between the looks. ``is_simple``: it never has members, its program only commits.
     """
-    if state in REBALANCING:
+    if state in REBALANCING or (has_rebalanced and members):
         return Cause.REBALANCING
     return None if members or moves or is_simple else Cause.NO_MEMBERS
 
@@ -88,5 +93,6 @@ def cause_of_place(place: Place, *, has_members: bool) -> Cause | None:
 
 
 def is_slow(rate: Rate, waiting: int) -> bool:
-    """Whether a group that moves does not catch up."""
-    return rate.consumed > 0 and waiting > 0 and trend(rate.produced, rate.consumed, waiting) is Trend.GROWING
+    """Whether a group that moves does not catch up. What it reads in a few seconds may always wait."""
+    is_much = waiting > _FEW_S * rate.consumed > 0
+    return is_much and trend(rate.produced, rate.consumed, waiting) is Trend.GROWING

@@ -218,6 +218,31 @@ def test_more_is_written_than_read(servers: str, why: Why, member: Callable[[str
     assert fact["fact"].endswith("the group does not catch up")
 
 
+def test_a_group_that_rebalances_between_the_looks(
+    servers: str, why: Why, member: Callable[[str, str], Consumer]
+) -> None:
+    member("churning", filled(servers, "churn"))
+    is_over, more = threading.Event(), list[Consumer]()
+
+    def join() -> None:
+        while not is_over.is_set():
+            more.append(Consumer({"bootstrap.servers": servers, "group.id": "churning"}))
+            more[-1].subscribe(["churn"])
+            for consumer in more:
+                consumer.poll(0.05)
+
+    joining = threading.Thread(target=join)
+    joining.start()
+    try:
+        found = why("churning", "--interval", "1s")
+    finally:
+        is_over.set()
+        joining.join()
+        for consumer in more:
+            consumer.close()
+    assert found["cause"] == "rebalancing"
+
+
 def test_a_group_that_is_not_there_is_told(why: Why) -> None:
     found = why("no-such-group", status=1)
     assert [each["error"] for each in found["problems"]] == ["GROUP_ID_NOT_FOUND"]

@@ -18,7 +18,7 @@ from groupkeeper.operations.lag import LagStatus, PartitionLag, lag_at_an_instan
 from groupkeeper.operations.problems import Deed, Problem, problem_of
 from groupkeeper.operations.transactions import OpenTransaction, open_in
 from groupkeeper.protocol.errors import GroupIdNotFound, KafkaError
-from groupkeeper.rules.causes import Cause, Place, Rate, cause_of_group, cause_of_place, is_slow
+from groupkeeper.rules.causes import REBALANCING, Cause, Place, Rate, cause_of_group, cause_of_place, is_slow
 from groupkeeper.rules.transactions import Standing
 from groupkeeper.rules.words import counted, duration, rate
 
@@ -62,7 +62,8 @@ class KnownCauses(NamedTuple):
     """A group at an instant. ``held``: partitions in which an open transaction begins where the group reads on, with
     the oldest one; None: which is not known. ``rates`` by partition; of some, or none, where there was one look.
     ``nexts``: the next record for readers of committed records, of some; None: there is none. ``well``: partitions that
-    hold nothing, as their statuses say. ``apart_ms``: how far the looks are apart.
+    hold nothing, as their statuses say. ``apart_ms``: how far the looks are apart; ``has_rebalanced``: between
+    them.
     """
 
     group: AnyGroup
@@ -73,6 +74,7 @@ class KnownCauses(NamedTuple):
     nexts: Mapping[TopicPartition, int | None] = {}
     well: Collection[TopicPartition] = ()
     apart_ms: int = _PROOF_MS
+    has_rebalanced: bool = False
 
     def waiting(self, row: PartitionLag) -> int:
         """Offsets that wait of a partition, as far as that is known; none where only markers and aborted records do."""
@@ -110,7 +112,10 @@ async def explain(admin: Admin, group_id: str, *, interval_s: float, shows_value
     for one in reversed(found.transactions):
         oldest[one.place] = one
     apart_ms = round(interval_s * 1000)
-    known = KnownCauses(group, rows, time.time_ns() // 10**6, oldest, rates, nexts, apart_ms=apart_ms)
+    known = KnownCauses(
+        group, rows, time.time_ns() // 10**6, oldest, rates, nexts, apart_ms=apart_ms,
+        has_rebalanced=_has_rebalanced(first.descriptions[group_id], group),
+    )  # fmt: skip
     problems = [
         problem_of(why, Deed.READ_RECORDS, group=group_id, topic=place.topic, partition=place.partition)
         for place, why in {**{at.topic_partition: why for at, why in unknown.items()}, **found.failed}.items()
@@ -125,12 +130,21 @@ def _refuse_unknown(failure: KafkaError | ClientError | None, group: AnyGroup | 
         raise failure or GroupIdNotFound()
 
 
+def _has_rebalanced(before: AnyGroup, now: AnyGroup) -> bool:
+    """Whether members came, went or got other partitions."""
+    was, is_now = ({one.member_id: frozenset(one.assignment) for one in group.members} for group in (before, now))
+    return before.group_state in REBALANCING or was != is_now
+
+
 def facts_of(group_id: str, known: KnownCauses) -> list[Fact]:
     """The facts, the reason first; of one cause those of a few partitions, where most waits."""
     group, rows = known.group, known.rows
     total = _sum(known.rates.values())
     is_simple = getattr(group, "is_simple", False)
-    whole = cause_of_group(group.group_state, len(group.members), moves=total.consumed > 0, is_simple=is_simple)
+    whole = cause_of_group(
+        group.group_state, len(group.members), moves=total.consumed > 0, is_simple=is_simple,
+        has_rebalanced=known.has_rebalanced,
+    )  # fmt: skip
     by_cause: dict[Cause, list[PartitionLag]] = {}
     assigned = {place for member in group.members for place in member.assignment}
     is_readable = all(getattr(member, "is_assignment_readable", True) for member in group.members)
@@ -236,7 +250,8 @@ def _of_group(group_id: str, cause: Cause, known: KnownCauses) -> Fact:
                     "join", ("groups", "watch"), (group_id,))  # fmt: skip
     epoch = getattr(group, "group_epoch", None)
     late = [one for one in group.members if epoch is not None and (getattr(one, "member_epoch", None) or 0) < epoch]
-    text = f"the group is rebalancing ({group.group_state})"
+    is_now = group.group_state in REBALANCING
+    text = f"the group is rebalancing ({group.group_state})" if is_now else "the group rebalanced between the two looks"
     text += f"; not in the newest assignment yet: {named(late)}" if late else ""
     return Fact(cause, None, text, ("groups", "watch"), (group_id,))
 
