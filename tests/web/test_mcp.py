@@ -77,6 +77,9 @@ async def test_a_group_is_listed_explained_planned_and_not_changed_unless_allowe
         assert [each["cluster"] for each in (await ask(client, "list_clusters"))["clusters"]] == ["prod"]
         listed = await ask(client, "list_groups", cluster="prod", limit=2)
         assert [each["group"] for each in listed["groups"]] == ["audit", "billing"]
+        for each in listed["groups"]:  # one look does not tell whether a group has stopped
+            assert each["commits_still_ms"] is None
+            assert not each["lag"] or "stopped: since when the committed offset stands" in each["not_judged"]
         rest = await ask(client, "list_groups", cluster="prod", limit=2, cursor=listed["next"])
         assert [each["group"] for each in rest["groups"]] == ["search"]
         described = await ask(client, "describe_group", cluster="prod", group="search")

@@ -19,6 +19,7 @@ from groupkeeper.operations.reporting.group_rows import Row, lag_row, member_row
 from groupkeeper.operations.reporting.plan_rows import change_rows, history_row, recorded_rows
 from groupkeeper.operations.selection import Names
 from groupkeeper.operations.times import utc_text
+from groupkeeper.rules.status import Status
 from groupkeeper.web.access.people import Person
 from groupkeeper.web.api import documents as d
 from groupkeeper.web.api.cursors import Key, Wanted
@@ -209,9 +210,10 @@ class Answers(NamedTuple):
 
 def _group_row(snapshot: ClusterSnapshot, row: JudgedGroup, firing: Firing) -> dict[str, Any]:
     group = row.group
+    is_new = group.is_old and row.judged.status not in (Status.STOPPED, Status.STALLED)
     return {
         **sum_row(group.lag),
-        **status_row(group, snapshot.at_ms),
+        **status_row(group, snapshot.at_ms, is_first_look=is_new),
         "cluster": snapshot.cluster,
         "group": group.group_id,
         "type": None if group.group_type is None else str(group.group_type),
@@ -221,7 +223,7 @@ def _group_row(snapshot: ClusterSnapshot, row: JudgedGroup, firing: Firing) -> d
         "catch_up_ms": row.catch_up_ms,
         "time_lag_ms": group.wait.lag_ms,
         "retention_margin_ms": group.wait.margin_ms,
-        "commits_still_ms": row.judged.still_ms,
+        "commits_still_ms": None if group.is_old else row.judged.still_ms,
         "rebalances": group.rebalances,
         "unread": sorted(group.unread)[:_MOST_NAMES],
         "alerts": list(firing.get((snapshot.cluster, group.group_id), ()))[:_MOST_NAMES],

@@ -120,7 +120,7 @@ class GroupRow(Document):
     retention_margin_ms: int | None
     """Until the oldest record that waits may be removed; negative: it is overdue."""
     commits_still_ms: int | None
-    """For how long nothing was committed."""
+    """For how long nothing was committed; null: no commit was seen since the server began, and it is not known."""
     rebalances: int
     """Since the server began."""
     unread: list[str]
