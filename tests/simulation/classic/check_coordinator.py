@@ -14,6 +14,7 @@ from tests.simulation.observation import Checker, Facts
 from groupkeeper.coordinator.coordinator import Coordinator
 from groupkeeper.coordinator.kernel.result import Call, Result
 from groupkeeper.coordinator.kernel.timers import TimerKey
+from groupkeeper.coordinator.kernel.value_map import ValueMap
 from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.messages.describe_groups_response import DescribedGroup
 from groupkeeper.protocol.primitives import Message
@@ -25,7 +26,7 @@ def frozen(value: object) -> object:
     """A deep copy as plain tuples, to compare with later."""
     if value is None or isinstance(value, str | bytes | int | float | Enum):
         return value
-    if isinstance(value, Mapping):
+    if isinstance(value, Mapping | ValueMap):
         return tuple((frozen(key), frozen(item)) for key, item in value.items())
     if isinstance(value, Set):
         return frozenset(frozen(item) for item in value)
