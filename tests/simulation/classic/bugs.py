@@ -129,7 +129,7 @@ BUGS = (
     Bug(
         "heartbeats do not renew the session",
         "classic.membership",
-        "        timers=(Arm(MemberSession(request.group_id, request.member_id), timeout_ms),),\n",
+        "        timers=(session_of(request.group_id, roster.members[request.member_id]),),\n",
         "",
         ("Membership",),
     ),
@@ -165,8 +165,8 @@ BUGS = (
     Bug(
         "static members are forgotten in a restart",
         "classic.group",
-        "for one in kept.values() if one.instance_id is not None)",
-        "for one in kept.values() if one.instance_id is ...)",
+        "for one in kept.values() if one.instance_id is not None}",
+        "for one in kept.values() if one.instance_id is ...}",
         ("Membership", "Restart"),
     ),
     Bug(

@@ -133,8 +133,8 @@ BUGS = {
     ),
     "readers of committed records see open transactions": (
         "log.partition_log",
-        "        return self.log_end_offset if first_open is None else max(first_open, self.log_start_offset)\n",
-        "        return self.log_end_offset\n",
+        "        return end if first_open is None or first_open > end else max(first_open, self.log_start_offset)\n",
+        "        return end\n",
     ),
     "readers are not told which transactions were aborted": (
         "apis.fetch",
