@@ -190,7 +190,7 @@ async def test_pages_follow_each_other_by_cursors(broker: BackgroundBroker, tmp_
         assert len(found) == count
     for cursor in ("x", "WzFd", "bm8=", quote("é"), "W1tdXQ=="):
         answer = await alice.get(f"/api/v1/groups?cluster=prod&cursor={cursor}")
-        assert (answer.status, "cursor" in answer.text) == (400, True)
+        assert (answer.status, "cursor" in answer.text) == (422, True)
 
 
 async def test_the_number_of_groups_is_compared_also_of_one(broker: BackgroundBroker, tmp_path: Path) -> None:
@@ -213,6 +213,7 @@ REFUSED: list[tuple[str, str, bytes, dict[str, str], int, str]] = [
     ("GET", "/groups?cluster=prod&limit=0", b"", {}, 422, "limit"),
     ("GET", "/groups?cluster=prod&limit=1001", b"", {}, 422, "limit"),
     ("GET", "/groups?cluster=prod&status=bad", b"", {}, 422, "status"),
+    ("GET", "/groups?cluster=prod&stauts=ok&next=x", b"", {}, 422, "next, stauts: not known here; known: cluster"),
     ("GET", "/groups?cluster=east", b"", {}, 404, "There is no cluster 'east' here"),
     ("GET", "/group?cluster=prod&group=nobody", b"", {}, 404, "There is no group 'nobody' in prod now"),
     ("GET", "/plans/nothing", b"", {}, 404, "There is no such plan"),
@@ -222,7 +223,9 @@ REFUSED: list[tuple[str, str, bytes, dict[str, str], int, str]] = [
     ("POST", "/plans", b"{}", {"content_type": "application/x-www-form-urlencoded"}, 415, "Expected JSON"),
     ("POST", "/plans", b"{}", {"sec_fetch_site": "cross-site"}, 403, "from another site"),
     ("POST", "/plans", b" " * 70_000, {}, 413, "at most 64 KiB"),
-    ("POST", "/plans", b"{", {}, 422, "JSON"),
+    ("POST", "/plans", b"{", {}, 400, ("The body is no JSON: Expecting property name enclosed in double quotes at "
+         "character 1")),
+    ("POST", "/plans", b'{"cluster": "prod", "group": "search", "to": "time"}', {}, 422, "time: required with to=time"),
     ("POST", "/plans", b"[" * 60_000, {}, 400, "parsing the body"),
     ("POST", "/plans", b"[]", {}, 422, "body"),
     ("POST", "/plans", b'{"cluster": "prod", "group": "\\ud800"}', {}, 404, "There is no group"),
@@ -301,8 +304,21 @@ async def test_a_cluster_that_is_away(broker: BackgroundBroker, tmp_path: Path) 
     alice = of(site)
     states = {each["cluster"]: each["state"] for each in (await read(alice, "/clusters"))["clusters"]}
     assert states == {"prod": "up", "gone": "down"}
-    answer = await alice.get("/api/v1/groups?cluster=gone")
-    assert (answer.status, "gone cannot be reached now" in json.loads(answer.body)["detail"]) == (503, True)
+    wanted = {"cluster": "gone", "group": "search", "to": "latest"}
+    for answer in (await alice.get("/api/v1/groups?cluster=gone"), await post(alice, "/plans", wanted)):
+        told = json.loads(answer.body)
+        assert (answer.status, told["about"]) == (503, "cluster")
+        assert "gone cannot be reached now, since 20" in told["detail"]
+    deleted = {"cluster": "prod", "group": "audit", "deed": "delete-offsets", "topics": ["orders"]}
+    plan_id = json.loads((await post(alice, "/plans", deleted)).body)["id"]
+    assert (await post(alice, f"/plans/{plan_id}/apply", {})).status == 200
+    change_id = json.loads((await alice.get("/api/v1/changes")).body)["changes"][0]["id"]
+    async with Admin(site.servers) as admin:
+        await commit(admin, "audit", "orders", 8)
+    with BackgroundBroker() as third:
+        both = of(await site_of(broker, tmp_path, more={"third": third}))
+        refused = await post(both, f"/changes/{change_id}/undo", {"cluster": "third"})
+    assert (refused.status, "the plan is for the cluster" in refused.text) == (409, True)
 
 
 async def test_without_the_library_it_says_what_is_missing(

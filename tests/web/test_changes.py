@@ -269,7 +269,7 @@ async def test_a_plan_is_applied_once_and_a_journal_that_fails_changes_nothing(
     planned = await site.plan(alice, deed="reset", to="latest", scope="all")
     site.journal.path.mkdir()
     refused = await apply(alice, planned)
-    assert (refused.status, "nothing was changed, as the journal cannot be written" in refused.words) == (502, True)
+    assert (refused.status, "nothing was changed, as the journal cannot be written" in refused.words) == (503, True)
     assert await site.committed("search") == {"orders-0": 0}
     site.journal.path.rmdir()
     await asyncio.gather(*(apply(alice, planned) for _ in range(5)))

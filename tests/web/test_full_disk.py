@@ -121,7 +121,7 @@ def test_history_and_journal_on_a_full_disk(tmp_path: Path, monkeypatch: pytest.
                 assert served.get("/readyz").text == "ready\n"  # a path is not for everybody
                 # What it is for goes on: commits are seen, and nothing is changed that could not be noted.
                 status, _, said = alice.sends("/plan/apply", planned)
-                assert (status, "nothing was changed, as the journal cannot be written" in said) == (502, True)
+                assert (status, "nothing was changed, as the journal cannot be written" in said) == (503, True)
                 assert asyncio.run(committed(servers)) == 0
                 asyncio.run(commit_6(servers))
                 alice.waits(GROUP, '<td class="n">6</td>')

@@ -66,13 +66,13 @@ async def test_the_last_known_changes_are_shown_while_the_journal_cannot_be_read
             for page in ("/journal", "/group?cluster=prod&group=search"):
                 shown = (await alice.get(page)).text
                 assert (f"/journal/change?id={change}" in shown, "journal: not read since" in shown) == (True, True)
-            assert (await alice.get(f"/journal/change?id={change}")).status == 502
+            assert (await alice.get(f"/journal/change?id={change}")).status == 503
             told = json.loads((await programs.get("/api/v1/changes")).body)
         assert [each["id"] for each in told["changes"]] == [change]
         assert told["problem"].startswith("journal: not read since ")
         planned = await site.plan(alice, "billing", deed="reset", to="latest", scope="all")
         refused = await apply(alice, planned)
-        assert (refused.status, "nothing was changed, as the journal cannot be written" in refused.words) == (502, True)
+        assert (refused.status, "nothing was changed, as the journal cannot be written" in refused.words) == (503, True)
         assert "Nothing is changed yet" in (await alice.get(f"/plan?id={planned.parameter('id')}")).words
         with BackgroundBroker(directory=tmp_path / "data", port=port):
             async with asyncio.timeout(30):

@@ -15,7 +15,7 @@ from groupkeeper.shell import Ways, way_to
 from groupkeeper.web.access.people import Access, Person
 from groupkeeper.web.answers import HEADERS, html_answer
 from groupkeeper.web.changes.change_request import BadForm, Form, first
-from groupkeeper.web.changes.desk import NotDone
+from groupkeeper.web.changes.desk import NoJournal, NotDone
 from groupkeeper.web.changes.service import ChangeRefused, ChangeService
 from groupkeeper.web.pages import parts
 from groupkeeper.web.pages.change import change_page, sweep_page
@@ -69,7 +69,7 @@ class Changes:
             except BadForm as problem:
                 status, reason = 400, str(problem)
             except (NotDone, JournalUnreadable) as problem:
-                status, reason = 502, str(problem)
+                status, reason = getattr(problem, "status", NoJournal.status), str(problem)
             return html_answer(refusal_page(reason, status, self.viewer(request)), status)
 
         return answered

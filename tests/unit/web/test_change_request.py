@@ -19,7 +19,7 @@ RESET = {"deed": ["reset"], "scope": ["all"]}
         ({"to": ["moon"]}, "where to: nothing is chosen"),
         ({"to": ["time"], "time": ["tomorrow"]}, "time: 'tomorrow' is not a date and time"),
         ({"to": ["time"], "time": ["1969-01-01T00:00"]}, "before 1970"),
-        ({"to": ["time"]}, "time: '' is not a date and time"),
+        ({"to": ["time"]}, "time: required with to=time"),
         ({"to": ["ago"], "ago": ["a while"]}, "how long ago: 'a while' is not a duration"),
         ({"to": ["ago"], "ago": ["P99999D"]}, "before 1970"),
         ({"to": ["offset"], "offset": ["-1"]}, "offset: expected a number, at least 0"),

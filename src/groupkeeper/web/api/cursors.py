@@ -32,7 +32,7 @@ class Wanted(NamedTuple):
         try:
             start = 0 if self.cursor is None else bisect_right(rows, _read(self.cursor), key=key)
         except (ValueError, TypeError):
-            raise ChangeRefused(400, f"cursor: {self.cursor!r} is not a cursor of this list.") from None
+            raise ChangeRefused(422, f"cursor: {self.cursor!r} is not a cursor of this list.") from None
         end = start + self.limit
         return rows[start:end], _written(key(rows[end - 1])) if end < len(rows) else None
 

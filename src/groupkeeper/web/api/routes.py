@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, NamedTuple
 
-from fastapi import APIRouter, Depends, FastAPI, Query, Request, Response
+from fastapi import APIRouter, Depends, FastAPI, Query, Request, Response, params
+from fastapi.dependencies.utils import get_flat_params
 from fastapi.exceptions import RequestValidationError
 from fastapi.security import HTTPBearer
 from starlette.exceptions import HTTPException
@@ -17,6 +18,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from groupkeeper import __version__
 from groupkeeper.client.admin.types import GroupState, GroupType
+from groupkeeper.operations.errors import GroupIsActive
 from groupkeeper.operations.plans.journal import JournalUnreadable
 from groupkeeper.operations.problems import Problem
 from groupkeeper.rules.status import Status
@@ -27,7 +29,7 @@ from groupkeeper.web.api.answers import Answers, problem_rows
 from groupkeeper.web.api.cursors import MOST, USUAL, Wanted
 from groupkeeper.web.change_routes import read_body
 from groupkeeper.web.changes.change_request import BadForm
-from groupkeeper.web.changes.desk import DeskEntry, DeskStage, NotDone
+from groupkeeper.web.changes.desk import DeskEntry, DeskStage, DoesNotFit, NoJournal, NotDone
 from groupkeeper.web.changes.service import ChangeRefused, ChangeService, Concern
 from groupkeeper.web.pages.cluster import Wish
 from groupkeeper.web.pages.plan import outcome_of, problems_of
@@ -44,7 +46,7 @@ _HELP = {
     Concern.TOPIC: f"GET {PREFIX}/topics?cluster=CLUSTER lists the topics of groups that you may see.",
     Concern.PLAN: f"GET {PREFIX}/plans lists the plans; POST {PREFIX}/plans makes a new one.",
     Concern.CHANGE: f"GET {PREFIX}/changes lists the changes that you may see.",
-    Concern.JOURNAL: "Start the server with a journal, and see that its file can be read.",
+    Concern.JOURNAL: "Start the server with a journal, and see that its file or topic can be read and written.",
     Concern.SERVER: "Ask whoever runs the server for its options, or use the command lines.",
     Concern.LOGIN: "Send the header Authorization: Bearer TOKEN, with a token of the server's --token-file.",
     Concern.ROLE: "Ask whoever runs the server for a role in the file of --roles.",
@@ -59,6 +61,8 @@ class _Unfit(ChangeRefused):
 
     def __init__(self, entry: DeskEntry) -> None:
         self.problems = problems_of(entry)
+        is_active = any(isinstance(each.failure, GroupIsActive) for each in entry.troubles)
+        self.help = "Stop the members of the group, and apply the plan again." if is_active else ""
         super().__init__(409, outcome_of(entry, self.problems)[1], Concern.PLAN)
 
 
@@ -75,6 +79,12 @@ def _asking(request: Request, _: Annotated[object, Depends(_token)]) -> Asking:
     person = access.person(request, has_session=False)
     if person is None:
         raise ChangeRefused(401, "The request has no token that this server knows.", Concern.LOGIN)
+    taken = get_flat_params(request.scope["route"].dependant)
+    known = {each.alias for each in taken if isinstance(each.field_info, params.Query)}
+    if unknown := request.query_params.keys() - known:  # a wrong name would be taken for all rows
+        names = ", ".join(sorted(unknown))
+        text = f"{names}: not known here; known: {', '.join(sorted(known)) or 'none'}."
+        raise ChangeRefused(422, text, Concern.REQUEST)
     answers: Answers = request.app.state.answers
     return Asking(person, answers, answers.service)
 
@@ -270,8 +280,8 @@ class _Bounded:
 
 async def _refused(request: Request, refused: Exception) -> Response:
     assert isinstance(refused, ChangeRefused)
-    problems = refused.problems if isinstance(refused, _Unfit) else ()
-    return _refusal(request, refused.status, refused.reason, refused.about, problems)
+    problems, help_ = (refused.problems, refused.help) if isinstance(refused, _Unfit) else ((), "")
+    return _refusal(request, refused.status, refused.reason, refused.about, problems, help_=help_)
 
 
 async def _bad_form(request: Request, problem: Exception) -> Response:
@@ -279,12 +289,19 @@ async def _bad_form(request: Request, problem: Exception) -> Response:
 
 
 async def _not_done(request: Request, problem: Exception) -> Response:
-    is_of_journal = isinstance(problem, JournalUnreadable)
-    return _refusal(request, 502, str(problem), Concern.JOURNAL if is_of_journal else Concern.CLUSTER)
+    if isinstance(problem, JournalUnreadable | NoJournal):
+        return _refusal(request, NoJournal.status, str(problem), Concern.JOURNAL)
+    assert isinstance(problem, NotDone)
+    about = Concern.CHANGE if isinstance(problem, DoesNotFit) else Concern.CLUSTER
+    return _refusal(request, problem.status, str(problem), about)
 
 
 async def _invalid(request: Request, problem: Exception) -> Response:
     assert isinstance(problem, RequestValidationError)
+    for each in problem.errors():
+        if each["type"] == "json_invalid":
+            text = f"The body is no JSON: {each['ctx']['error']} at character {each['loc'][1]}"
+            return _refusal(request, 400, text, Concern.REQUEST)
     texts = (f"{'.'.join(map(str, each['loc'][1:])) or each['loc'][0]}: {each['msg']}" for each in problem.errors())
     return _refusal(request, 422, "; ".join(texts), Concern.REQUEST)
 
@@ -303,13 +320,14 @@ def _refusal(
     about: Concern,
     problems: Sequence[Problem] = (),
     headers: Mapping[str, str] | None = None,
+    help_: str = "",
 ) -> Response:
     told = d.Refusal(
         title=_TITLES.get(status, "Refused"),
         status=status,
         detail=reason.encode("utf-8", "replace").decode()[:_LONGEST],
         about=about.value,
-        help=_HELP[about],
+        help=help_ or _HELP[about],
         problems=problem_rows(problems),
     )
     login = {"WWW-Authenticate": "Bearer"} if status == 401 else {}

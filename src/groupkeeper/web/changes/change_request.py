@@ -198,7 +198,10 @@ def _scenario(form: Form) -> tuple[Scenario, list[str]]:
     if to not in _SCENARIOS:
         raise BadForm("where to: nothing is chosen")
     read, field = _SCENARIOS[to]
-    return read(first(form, field).strip())
+    value = first(form, field).strip()
+    if field and not value:
+        raise BadForm(f"{field}: required with to={to}")
+    return read(value)
 
 
 def _plain(scenario: Scenario, option: str) -> Callable[[str], tuple[Scenario, list[str]]]:

@@ -16,13 +16,14 @@ from typing import TypeVar
 from groupkeeper.client.admin import Admin
 from groupkeeper.client.errors import ClientError
 from groupkeeper.operations.delete import delete_compared, look_at_deletion
+from groupkeeper.operations.errors import OperationRefused
 from groupkeeper.operations.plans.applying import Applied, apply_plan
 from groupkeeper.operations.plans.builder import ALL_COMMITTED, Made, Request, make_reset, with_times
 from groupkeeper.operations.plans.changes import Recorded
 from groupkeeper.operations.plans.clones.builder import CloneRequest, Source, make_clone
 from groupkeeper.operations.plans.deletions import make_deletion
 from groupkeeper.operations.plans.guard import PlanVerdict, check
-from groupkeeper.operations.plans.journal import BeingUndone, ChangeJournal, JournalUnreadable, JournalUnwritable
+from groupkeeper.operations.plans.journal import ChangeJournal, JournalUnreadable, JournalUnwritable
 from groupkeeper.operations.plans.model import Kind, Plan, PlanTrouble
 from groupkeeper.operations.plans.recording import Recorder
 from groupkeeper.operations.plans.sweeps import make_sweep
@@ -44,7 +45,21 @@ T = TypeVar("T")
 
 
 class NotDone(Exception):
-    """The cluster did not reply, or the journal cannot be used. The text has the reason."""
+    """The cluster did not reply. The text has the reason. ``status``: that of HTTP."""
+
+    status = 502
+
+
+class NoJournal(NotDone):
+    """The journal cannot be read or written now."""
+
+    status = 503
+
+
+class DoesNotFit(NotDone):
+    """What was requested is not possible on this cluster."""
+
+    status = 409
 
 
 class DeskStage(StrEnum):
@@ -249,7 +264,7 @@ class Desk:
                 applied = await self._with(entry.cluster, work)
         except JournalUnwritable as problem:
             entry.stage = DeskStage.PLANNED
-            raise NotDone(f"nothing was changed, as the journal cannot be written: {problem}") from None
+            raise NoJournal(f"nothing was changed, as the journal cannot be written: {problem}") from None
         except BaseException:
             entry.stage = DeskStage.APPLIED if recorder.id else DeskStage.PLANNED
             entry.change_id = recorder.id
@@ -276,14 +291,14 @@ class Desk:
         try:
             return await asyncio.to_thread(question)
         except JournalUnreadable as problem:
-            raise NotDone(str(problem)) from None
+            raise NoJournal(str(problem)) from None
 
     async def _with(self, cluster: str, work: Callable[[Admin], Awaitable[T]]) -> T:
         try:
             async with self._open_admins[cluster]() as admin:
                 return await work(admin)
-        except BeingUndone as refused:
-            raise NotDone(str(refused)) from None
+        except OperationRefused as refused:
+            raise DoesNotFit(str(refused)) from None
         except (KafkaError, ClientError) as failure:
             raise NotDone(f"{type(failure).__name__}: {failure}") from failure
 

@@ -10,6 +10,7 @@ from groupkeeper.client.admin.types import GroupType
 from groupkeeper.live.model import ClusterSnapshot, GroupView
 from groupkeeper.operations.plans.changes import Recorded
 from groupkeeper.operations.plans.model import Subject
+from groupkeeper.operations.times import utc_text
 from groupkeeper.web.access.people import Person
 from groupkeeper.web.access.roles import Role
 from groupkeeper.web.changes.change_request import Form, Target, change_request_of, first, swept_of
@@ -39,6 +40,14 @@ class Concern(StrEnum):
     LOGIN = "login"
     ROLE = "role"
     REQUEST = "request"
+
+
+def why_down(snapshot: ClusterSnapshot) -> str:
+    """Why nothing is known of a cluster now, and since when."""
+    since_ms = snapshot.polls.failing_ms
+    since = "" if since_ms is None else f", since {utc_text(since_ms)}"
+    reasons = "; ".join(dict.fromkeys(each.message for each in snapshot.problems))
+    return f"{snapshot.cluster} cannot be reached now{since}{': ' * bool(reasons)}{reasons}"
 
 
 class ChangeRefused(Exception):
@@ -74,8 +83,9 @@ class ChangeService:
         """A group as it is now, with its cluster. Raises ChangeRefused."""
         snapshot = self.cluster(person, cluster)
         if group_id not in snapshot.groups:
-            reason = f"There is no group {group_id!r} now, or its cluster cannot be reached."
-            raise ChangeRefused(404, reason, Concern.GROUP)
+            if not snapshot.is_up:
+                raise ChangeRefused(503, why_down(snapshot), Concern.CLUSTER)
+            raise ChangeRefused(404, f"There is no group {group_id!r} now.", Concern.GROUP)
         return snapshot, snapshot.groups[group_id]
 
     def entry(self, person: Person, entry_id: str) -> DeskEntry:
@@ -135,7 +145,7 @@ class ChangeService:
             and person.rights.may(Role.CHANGE, snapshot.cluster, group_id)
         ]
         if not group_ids:
-            raise ChangeRefused(400, "There is no such group that you may change.", Concern.GROUP)
+            raise ChangeRefused(404, "There is no such group that you may change.", Concern.GROUP)
         return await desk.sweep(snapshot.cluster, swept, group_ids, person)
 
     async def compare(self, person: Person, entry_id: str) -> DeskEntry:

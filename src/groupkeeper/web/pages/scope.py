@@ -7,6 +7,7 @@ from html import escape
 from groupkeeper.live.model import ClusterSnapshot
 from groupkeeper.pipeline.report import words
 from groupkeeper.web.changes.service import OPTIONS as OPTIONS
+from groupkeeper.web.changes.service import why_down as why_down
 
 
 def left_out(snapshot: ClusterSnapshot) -> str:
@@ -38,9 +39,3 @@ def is_left_out(group_id: str) -> str:
 
 def _are(count: int) -> str:
     return "is" if count == 1 else "are"
-
-
-def why_down(snapshot: ClusterSnapshot) -> str:
-    """Why nothing is known of a cluster now."""
-    reasons = "; ".join(dict.fromkeys(each.message for each in snapshot.problems))
-    return f"{snapshot.cluster} cannot be reached now{': ' * bool(reasons)}{reasons}"
