@@ -21,7 +21,7 @@ _INT = range(2**31)
 _LONG = range(2**63)
 
 PLAN_KEYS = frozenset(
-    ["format", "version", "kind", "cluster_id", "made", "command", "undoes", "principal", "topics", "groups"]
+    ["format", "version", "kind", "cluster_id", "made", "command", "undoes", "principal", "settles", "topics", "groups"]
 )
 GROUP_KEYS = frozenset(["group", "state", "partitions"])
 CHANGE_KEYS = frozenset(
@@ -58,6 +58,7 @@ def write(plan: Plan) -> Iterator[str]:
         "command": list(plan.command),
         "undoes": plan.undoes,
         **({"principal": plan.principal} if plan.principal else {}),
+        **({"settles": True} if plan.settles else {}),
         "topics": {name: {"id": topic.topic_id, "partitions": topic.partitions} for name, topic in plan.topics.items()},
     }
     yield "{\n" + "".join(f'  "{key}": {json.dumps(value)},\n' for key, value in head.items()) + '  "groups": ['
@@ -91,7 +92,10 @@ def read(text: str) -> Plan:
         raise BadPlanFile(
             f"the plan has version {_shown(document.get('version'))}; this groupkeeper reads version {VERSION}"
         )
-    _check_keys({"principal": "", **document}, PLAN_KEYS, "the plan")
+    _check_keys({"principal": "", "settles": False, **document}, PLAN_KEYS, "the plan")
+    settles = document.get("settles", False)
+    if not isinstance(settles, bool):
+        raise BadPlanFile(f"the plan: settles must be true or false, not {_shown(settles)}")
     return Plan(
         _text(document, "cluster_id", "the plan", may_be_null=True),
         _groups(document["groups"]),
@@ -101,6 +105,7 @@ def read(text: str) -> Plan:
         _topics(document["topics"]),
         _text(document, "undoes", "the plan", may_be_null=True),
         _text(document, "principal", "the plan", default="") or "",
+        settles,
     )
 
 
