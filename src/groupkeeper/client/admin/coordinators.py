@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple, Protocol, TypeVar
 
 from groupkeeper.client.admin.types import Batch, Failure, Node
 from groupkeeper.client.cluster import Cluster
@@ -15,8 +15,19 @@ from groupkeeper.protocol import errors
 from groupkeeper.protocol.messages.find_coordinator_request import FindCoordinatorRequest
 from groupkeeper.protocol.messages.find_coordinator_response import FindCoordinatorResponse
 
+D = TypeVar("D")
+G = TypeVar("G", bound="_Answered")
+
 _KEYS_PER_REQUEST = 2000
 _RETRIABLE = (14, 15)
+
+
+class _Answered(Protocol):
+    """A group in a reply."""
+
+    group_id: str
+    error_code: int
+    error_message: str | None
 
 
 class CoordinatorKind(NamedTuple):
@@ -83,6 +94,14 @@ def coordinator_at(peer: Peer) -> Node:
     """The coordinator that replied; the cache may have changed since the request was sent."""
     assert peer.node is not None, "requests for groups are sent to brokers that were looked up"
     return peer.node
+
+
+def by_group(groups: Iterable[G], convert: Callable[[G], D]) -> dict[str, D | Failure]:
+    """What a reply says of each group, or its error."""
+    return {
+        group.group_id: errors.error_for(group.error_code, group.error_message) if group.error_code else convert(group)
+        for group in groups
+    }
 
 
 async def find_coordinators(cluster: Cluster, group_ids: Iterable[str], timeout_ms: int | None) -> Batch[str, Node]:

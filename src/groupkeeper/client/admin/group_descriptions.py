@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 
-from groupkeeper.client.admin.coordinators import coordinator_at, routed
+from groupkeeper.client.admin.coordinators import by_group, coordinator_at, routed
 from groupkeeper.client.admin.types import (
     Batch,
     ClassicGroupDescription,
@@ -116,12 +116,7 @@ async def _describe_consumer(
         lambda version: m.ConsumerGroupDescribeRequest(keys, include_authorized_operations),
         deadline,
     )
-    return {
-        group.group_id: error_for(group.error_code, group.error_message)
-        if group.error_code
-        else _consumer_group(group, coordinator_at(peer))
-        for group in answer.groups
-    }
+    return by_group(answer.groups, lambda group: _consumer_group(group, coordinator_at(peer)))
 
 
 def _consumer_group(group: DescribedConsumerGroup, coordinator: Node) -> ConsumerGroupDescription:

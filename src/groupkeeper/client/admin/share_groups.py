@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from groupkeeper.client.admin.coordinators import coordinator_at, of_one_group, routed
+from groupkeeper.client.admin.coordinators import by_group, coordinator_at, of_one_group, routed
 from groupkeeper.client.admin.offsets import COMMIT_RETRIES, by_topic
 from groupkeeper.client.admin.types import (
     Batch,
@@ -44,12 +44,7 @@ async def describe_share_groups(
             lambda version: m.ShareGroupDescribeRequest(keys, include_authorized_operations),
             deadline,
         )
-        return {
-            group.group_id: error_for(group.error_code, group.error_message)
-            if group.error_code
-            else _description(group, coordinator_at(peer))
-            for group in answer.groups
-        }
+        return by_group(answer.groups, lambda group: _description(group, coordinator_at(peer)))
 
     return await routed(cluster, deadline, ask, chunk=_GROUPS_PER_REQUEST).run(list(group_ids))
 
@@ -95,12 +90,7 @@ async def list_share_group_offsets(
         answer = await peer.ask(
             m.DescribeShareGroupOffsetsRequest, m.DescribeShareGroupOffsetsResponse, lambda version: request, deadline
         )
-        return {
-            group.group_id: error_for(group.error_code, group.error_message)
-            if group.error_code
-            else _offsets(group, wanted.get(group.group_id))
-            for group in answer.groups
-        }
+        return by_group(answer.groups, lambda group: _offsets(group, wanted.get(group.group_id)))
 
     return await routed(cluster, deadline, ask, chunk=_GROUPS_PER_REQUEST).run(list(wanted))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from groupkeeper.client.admin.coordinators import coordinator_at, routed
+from groupkeeper.client.admin.coordinators import by_group, coordinator_at, routed
 from groupkeeper.client.admin.streams_types import (
     StreamsGroupDescription,
     StreamsMemberDescription,
@@ -22,7 +22,6 @@ from groupkeeper.client.deadlines import Deadline
 from groupkeeper.client.errors import UnsupportedVersion
 from groupkeeper.client.peer import Peer
 from groupkeeper.protocol import messages as m
-from groupkeeper.protocol.errors import error_for
 from groupkeeper.protocol.messages.streams_group_describe_response import (
     Assignment,
     DescribedGroup,
@@ -59,12 +58,7 @@ async def describe_streams_groups(
             lambda version: _request(version, keys, include_authorized_operations, include_topology),
             deadline,
         )
-        return {
-            group.group_id: error_for(group.error_code, group.error_message)
-            if group.error_code
-            else _description(group, coordinator_at(peer))
-            for group in answer.groups
-        }
+        return by_group(answer.groups, lambda group: _description(group, coordinator_at(peer)))
 
     return await routed(cluster, deadline, ask, chunk=_GROUPS_PER_REQUEST).run(list(group_ids))
 
