@@ -31,7 +31,7 @@ from groupkeeper.web.change_routes import Answer, Changes, read_form
 from groupkeeper.web.changes.change_request import first
 from groupkeeper.web.changes.desk import Desk
 from groupkeeper.web.changes.record import ChangeRecord
-from groupkeeper.web.changes.service import ChangeRefused, ChangeService, Snapshots
+from groupkeeper.web.changes.service import ChangeRefused, ChangeService, Snapshots, why_down
 from groupkeeper.web.exporter import Exporter
 from groupkeeper.web.exposition import wanted_format
 from groupkeeper.web.news import News
@@ -366,7 +366,7 @@ class Site:
         if snapshot is None:
             return self._nowhere(request, "There is no such cluster here.")
         if not snapshot.is_up:  # a table without rows would say that there are no groups
-            return PlainTextResponse(f"{scope.why_down(snapshot)}\n", 503, HEADERS)
+            return PlainTextResponse(f"{why_down(snapshot)}\n", 503, HEADERS)
         text = groups_csv(snapshot, Wish.of(request.query_params), self._rows.rows_of)
         answer = _csv("groups.csv", text)
         answer.headers["X-Groups-Left-Out"] = str(len(snapshot.scope.left_out))
@@ -441,7 +441,7 @@ class Site:
         """What is not there; ``snapshot``: of the cluster that would tell, which may be away."""
         status = 404
         if snapshot is not None and not snapshot.known.is_up:
-            reason, status = scope.why_down(snapshot), 503
+            reason, status = why_down(snapshot), 503
         return html_answer(parts.refusal_page(reason, status, self._viewer(request)), status)
 
 

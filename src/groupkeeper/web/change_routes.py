@@ -68,8 +68,10 @@ class Changes:
                 status, reason = refused.status, refused.reason
             except BadForm as problem:
                 status, reason = 400, str(problem)
-            except (NotDone, JournalUnreadable) as problem:
-                status, reason = getattr(problem, "status", NoJournal.status), str(problem)
+            except NotDone as problem:
+                status, reason = problem.status, str(problem)
+            except JournalUnreadable as problem:
+                status, reason = NoJournal.status, str(problem)
             return html_answer(refusal_page(reason, status, self.viewer(request)), status)
 
         return answered

@@ -24,7 +24,7 @@ from groupkeeper.web.access.people import Person
 from groupkeeper.web.api import documents as d
 from groupkeeper.web.api.cursors import Key, Wanted
 from groupkeeper.web.changes.desk import DeskEntry
-from groupkeeper.web.changes.service import ChangeRefused, ChangeService, Concern
+from groupkeeper.web.changes.service import ChangeRefused, ChangeService, Concern, why_down
 from groupkeeper.web.pages import scope
 from groupkeeper.web.pages.alerts import AlertsNow, Firing
 from groupkeeper.web.pages.cluster import Wish, chosen
@@ -195,7 +195,7 @@ class Answers(NamedTuple):
         """A cluster of which something is known."""
         snapshot = self.service.cluster(person, cluster)
         if not snapshot.known.is_up:
-            raise ChangeRefused(503, scope.why_down(snapshot), Concern.CLUSTER)
+            raise ChangeRefused(503, why_down(snapshot), Concern.CLUSTER)
         return snapshot
 
     def _group(self, person: Person, cluster: str, group_id: str) -> tuple[ClusterSnapshot, GroupView]:

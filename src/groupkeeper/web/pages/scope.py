@@ -7,7 +7,6 @@ from html import escape
 from groupkeeper.live.model import ClusterSnapshot
 from groupkeeper.pipeline.report import words
 from groupkeeper.web.changes.service import OPTIONS as OPTIONS
-from groupkeeper.web.changes.service import why_down as why_down
 
 
 def left_out(snapshot: ClusterSnapshot) -> str:
