@@ -13,7 +13,7 @@ _ASK_AGAIN_MS = 60_000
 
 
 class Holders:
-    """Those of one cluster, between polls. Without a transaction that holds someone back, nobody is asked."""
+    """Those of one cluster, between polls. Brokers are asked only where a transaction holds a group back."""
 
     def __init__(self) -> None:
         self._asked: dict[TopicPartition, tuple[int, int]] = {}

@@ -28,7 +28,7 @@ _LONG_MS = PATIENCE_MS // GAPS
 _MOST_GAPS = 16
 
 MOST_REBALANCES = 100
-"""So many of the latest are kept of a group: no more than these are counted of the last 10 minutes."""
+"""The most rebalances that are kept of a group, the latest ones: no more are counted of the last 10 minutes."""
 
 _IN_ROUND = (GroupState.PREPARING_REBALANCE, GroupState.COMPLETING_REBALANCE)
 

@@ -30,7 +30,7 @@ def urgency(
     status: Status, members: int | None, margin_ms: int | None, *, is_old: bool, never_commits: bool = False
 ) -> Urgency:
     """``margin_ms``: until records may be removed; long overdue ones, which lie in segments that are still needed, are
-    no reason to wake someone where nobody reads. ``is_old``: no commit of the group was ever seen to happen.
+    no reason to wake someone for a group without members. ``is_old``: no commit of the group was ever seen to happen.
     ``never_commits``: nothing is committed in partitions with records.
     """
     if status is Status.ABANDONED:

@@ -123,7 +123,7 @@ def _metrics() -> Iterator[Metric]:
     yield Metric(f"{_CLEANER}Manager", "uncleanable-partitions-count", uncleanable)
     for name, what in REPLICAS.items():
         yield Metric(_REPLICAS, name, what, ("node",))
-    yield Metric("kafka.controller:type=KafkaController", "OfflinePartitionsCount", "partitions that nobody leads")
+    yield Metric("kafka.controller:type=KafkaController", "OfflinePartitionsCount", "partitions without a leader")
 
 
 METRICS: Mapping[str, Metric] = {metric.name: metric for metric in _metrics()}

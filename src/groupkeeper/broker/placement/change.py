@@ -31,7 +31,7 @@ class Terms:
 
 
 def changed(at: Placement, target: Placement, terms: Terms) -> Placement:
-    """The placement after one whose replicas, those in sync, and reassignment shall be those of the target."""
+    """The placement that follows: it gets the replicas, the replicas in sync and the reassignment of the target."""
     if target.is_moving:
         target = _without_the_removed(target)
     replicas, isr = target.replicas, list(target.isr)

@@ -71,7 +71,7 @@ class Placement:
             setattr(self, name, getattr(other, name))
 
     def is_same(self, other: Placement) -> bool:
-        """Whether nothing differs that clients are told of."""
+        """Whether clients are told the same of both."""
         return all(getattr(self, name) == getattr(other, name) for name in _TOLD)
 
     def becomes(self, leader: int, replicas: Sequence[int], isr: Sequence[int], end_offset: int) -> Placement:

@@ -97,7 +97,7 @@ def recorder(tool: str, on_failure: Callable[[str], None] | None) -> Recorder | 
 def _recorder(
     words: Sequence[str], on_failure: Callable[[str], None] | None, options: Namespace | None = None
 ) -> Recorder | None:
-    """Without a team's journal nobody else would know of the change, so nothing is changed: OperationRefused."""
+    """Raises OperationRefused: a change that is not in the team's journal would be known to one machine only."""
     where = journal(options)
 
     def refuse(problem: str) -> None:
