@@ -10,6 +10,7 @@ import sys
 import time
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
@@ -129,6 +130,9 @@ def test_what_ctrl_c_leaves_is_gone_on_with(servers: str, tmp_path: Path) -> Non
     assert len(set(places(tmp_path))) == len(places(tmp_path)) > 0
 
 
+JOBS = {"reading the offsets topics", *(job.value for job in Job if job is not Job.ASKED)}
+
+
 def test_settings_are_handed_to_spark(servers: str, tmp_path: Path) -> None:
     """Spark's own log of events tells what it runs with; Java's options are ours and the given."""
     commit(servers, "settings", {(new_topic(servers), 0): 1})
@@ -144,16 +148,53 @@ def test_settings_are_handed_to_spark(servers: str, tmp_path: Path) -> None:
     words = ["snapshot", "--bootstrap-server", f"c={servers}", "--tables", str(tmp_path / "tables"), *settings]
     done = run(*words)
     assert done.returncode == 0, done.stderr
-    logs = [path for path in (tmp_path / "events").rglob("*") if path.is_file() and "appstatus" not in path.name]
-    events = [json.loads(line) for path in logs for line in path.read_text().splitlines()]
+    events = events_in(tmp_path / "events")
     (environment,) = [each for each in events if each["Event"] == "SparkListenerEnvironmentUpdate"]
     assert environment["System Properties"]["mine"] == "1"
     assert "log4j2.configurationFile" in environment["System Properties"]
     assert environment["Spark Properties"]["spark.driver.memory"] == "900m"
+    assert set(tasks_by_job(events)) >= JOBS
+
+
+def events_in(directory: Path) -> list[dict[str, Any]]:
+    """What Spark has logged."""
+    logs = [path for path in directory.rglob("*") if path.is_file() and "appstatus" not in path.name]
+    return [json.loads(line) for path in logs for line in path.read_text().splitlines()]
+
+
+def tasks_by_job(events: list[dict[str, Any]]) -> Counter[str]:
+    """The numbers of tasks that have ended, by the description of their job."""
     started = [each for each in events if each["Event"] == "SparkListenerJobStart"]
     named = {number: each["Properties"]["spark.job.description"] for each in started for number in each["Stage IDs"]}
-    done = Counter(named[each["Stage ID"]] for each in events if each["Event"] == "SparkListenerTaskEnd")
-    assert {"reading the offsets topics", *(job.value for job in Job if job is not Job.ASKED)} <= set(done)
+    return Counter(named[each["Stage ID"]] for each in events if each["Event"] == "SparkListenerTaskEnd")
+
+
+def test_follow_is_one_streaming_query_and_its_jobs_have_names(servers: str, tmp_path: Path) -> None:
+    commit(servers, "streamed", {(new_topic(servers), 0): 1})
+    (tmp_path / "events").mkdir()
+    words = ["follow", "--bootstrap-server", f"c={servers}", "--tables", str(tmp_path / "tables"), "--interval", "1s"]
+    given = {"enabled": "true", "dir": str(tmp_path / "events"), "compress": "false"}
+    settings = [word for key, value in given.items() for word in ("--conf", f"spark.eventLog.{key}={value}")]
+    process = subprocess.Popen([*START, *words, *settings], stderr=subprocess.PIPE, text=True, start_new_session=True)
+    try:
+        assert process.stderr is not None
+        said = [process.stderr.readline()]
+        while "tables refreshed in" not in said[-1]:
+            assert said[-1], said
+            said.append(process.stderr.readline())
+        process.send_signal(signal.SIGTERM)
+        rest = process.stderr.read()
+        assert process.wait(600) == 0, rest
+    finally:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+    assert "Traceback" not in rest
+    assert any("Spark shows its jobs at http://" in line for line in said)
+    events = events_in(tmp_path / "events")
+    assert set(tasks_by_job(events)) >= JOBS
+    queries = {each["id"] for each in events if each["Event"].endswith("StreamingQueryListener$QueryStartedEvent")}
+    assert len(queries) == 1
 
 
 def test_why_spark_does_not_start_is_told_in_one_line(servers: str, tmp_path: Path) -> None:

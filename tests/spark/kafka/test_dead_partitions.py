@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,13 +16,16 @@ from tests.apache_kafka import require as require_apache_kafka
 from tests.spark.kafka.test_source import PATIENCE_S, ask, commit, new_topic
 from tools.apache_kafka import ApacheKafka
 
+from groupkeeper.broker.apis import list_offsets
+from groupkeeper.broker.broker import Broker
+from groupkeeper.broker.call import Call
 from groupkeeper.broker.coordination.offsets_partition import partition_of_group
 from groupkeeper.client.admin import Admin
-from groupkeeper.client.admin.types import TopicPartition
 from groupkeeper.pipeline.jobs.following.job import follow
 from groupkeeper.pipeline.jobs.snapshot import snapshot
 from groupkeeper.pipeline.jobs.watch import Problem, Watch
-from groupkeeper.protocol.errors import LeaderNotAvailable
+from groupkeeper.protocol.errors import UnknownServerError
+from groupkeeper.protocol.messages.list_offsets_request import ListOffsetsPartition
 from groupkeeper.testing.background import BackgroundBroker
 
 OFFSETS_TOPIC = "__consumer_offsets"
@@ -69,19 +72,18 @@ async def leaders(admin: Admin) -> dict[int, int]:
 
 
 def embedded(servers: str, monkeypatch: pytest.MonkeyPatch) -> Stage:
-    """Its partitions always have a leader: here the requests for some are answered as where they have none."""
+    """Its partitions always have a leader: here the broker refuses requests for some."""
     dead = frozenset({1, 3})
     is_dead = threading.Event()
-    list_offsets = Admin.list_offsets
+    find = list_offsets._find
 
-    async def listed(admin: Admin, specs: Mapping[TopicPartition, Any], **named: Any) -> Any:
-        found = await list_offsets(admin, specs, **named)
-        for partition in dead if is_dead.is_set() else ():
-            if found.done.pop(place := TopicPartition(OFFSETS_TOPIC, partition), None) is not None:
-                found.failed[place] = LeaderNotAvailable("there is no leader")
-        return found
+    async def found(broker: Broker, call: Call, log: Any, part: ListOffsetsPartition, committed: bool) -> Any:
+        number = part.partition_index
+        if is_dead.is_set() and number in dead and log is broker.topics.partition(OFFSETS_TOPIC, number):
+            raise UnknownServerError
+        return await find(broker, call, log, part, committed)
 
-    monkeypatch.setattr(Admin, "list_offsets", listed)
+    monkeypatch.setattr(list_offsets, "_find", found)
     return Stage(servers, new_topic(servers, 1), dead, is_dead.set, is_dead.clear)
 
 

@@ -252,7 +252,8 @@ def _follow(options: Namespace) -> int:
 
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, end)
-        screen.say("following; Ctrl-C ends it")
+        ui = spark.sparkContext.uiWebUrl
+        screen.say(f"following; Ctrl-C ends it{f'; Spark shows its jobs at {ui}' if ui else ''}")
         summary: Summary = import_job("following.job").follow(
             spark, source, options.tables, stop, screen,
             interval_s=options.interval, refresh_s=options.refresh, **keeping(options),
@@ -306,6 +307,8 @@ def do_job(
     with screen.shown():
         source = source_of(options)
         settings = settings_of(options)
+        if not has_end:
+            settings = {"spark.ui.enabled": "true", "spark.port.maxRetries": "100", **settings}
         found = _survey({**source, **dict(more)}, screen, has_end=has_end)
         screen.doing("starting Spark")
         is_short = has_end and sum(each.size for each in found.ranges) < _FEW

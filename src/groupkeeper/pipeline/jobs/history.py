@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import pickle
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
 
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
+import pyarrow as pa
+from pyspark.sql import DataFrame
 
 from groupkeeper.pipeline.decode.history import commits, group_records
 from groupkeeper.pipeline.errors import SourceError
@@ -18,15 +18,14 @@ from groupkeeper.pipeline.kafka.instants import ClusterIdentity
 from groupkeeper.pipeline.kafka.options import ReadOptions
 from groupkeeper.pipeline.kafka.planning import RECORDS_PER_TASK, Range, pack
 from groupkeeper.pipeline.kafka.retention import Retentions
-from groupkeeper.pipeline.kafka.source import write_ranges
-from groupkeeper.pipeline.kafka.written import Counts, Written
+from groupkeeper.pipeline.kafka.source import read_ranges, write_ranges
+from groupkeeper.pipeline.kafka.written import PACKED, RECEIPT, Counts, Sorting, Written, packed
 from groupkeeper.pipeline.relations import Rows, loaded, together
-from groupkeeper.pipeline.runtime.executors import described, run_tasks
+from groupkeeper.pipeline.runtime.executors import described, ipc, run_tasks, unpacked
 from groupkeeper.pipeline.storage.ledger import NextOffsets
 from groupkeeper.pipeline.storage.output import Input, Output, Staged
 from groupkeeper.pipeline.tables import COMMITS, DECODED, GROUP_RECORDS, Table
 from groupkeeper.pipeline.tables.state import LAST_COMMITS, LAST_RECORDS
-from groupkeeper.pipeline.transforms.history import IS_COMMIT, commits_in, is_from
 from groupkeeper.pipeline.transforms.tombstones import causes
 from groupkeeper.rules.words import counted
 
@@ -50,22 +49,47 @@ class Appended(NamedTuple):
 
 
 class Aside(NamedTuple):
-    """The files that tasks have written to a staging directory, as Output names it."""
+    """What tasks have read: files in a staging directory, as Output names it; or rows of PACKED that Spark keeps
+    there.
+    """
 
     directory: str
     written: Written
+    kept: DataFrame | None = None
 
     def staged(self, table: Table, names: Sequence[str]) -> Staged:
         return Staged(table, self.directory, [f"{self.directory}/{name}" for name in names])
 
 
-def read_aside(
-    spark: SparkSession, ranges: Iterable[Range], options: ReadOptions, directory: str, folder: Path
-) -> Aside:
-    """Tasks read the ranges of the log, and write their rows to `folder`, which Output calls `directory`."""
-    tasks = pack(list(ranges), options._replace(max_records_per_task=options.max_records_per_task or RECORDS_PER_TASK))
-    work = partial(write_ranges, tasks, options, folder)
-    return Aside(directory, Written.together(run_tasks(spark, "reading the offsets topics", len(tasks), work)))
+def read_aside(output: Output, ranges: Sequence[Range], options: ReadOptions) -> Aside:
+    """Tasks read the ranges of the log, and write their rows to the directory, or return them to Spark, which does."""
+    tasks = pack(ranges, options._replace(max_records_per_task=options.max_records_per_task or RECORDS_PER_TASK))
+    text = "reading the offsets topics"
+    if output.is_here:
+        directory, folder = output.folder_aside(DECODED)
+        work = partial(write_ranges, tasks, options, folder)
+        return Aside(directory, Written.together(run_tasks(output.spark, text, len(tasks), work)))
+    rows = output.spark.range(0, len(tasks), 1, max(1, len(tasks))).mapInArrow(partial(_read, tasks, options), PACKED)
+    with described(output.spark, text):
+        path, kept, receipts = kept_aside(output, rows)
+    return Aside(path, Written.together(pickle.loads(each) for each in receipts), kept)
+
+
+def kept_aside(output: Output, rows: DataFrame) -> tuple[str, DataFrame, list[bytes]]:
+    """Rows of PACKED, which tasks read once: the path to remove after use, the rows, and the receipts among them."""
+    path, kept = output.kept_aside(rows, "kind")
+    return path, kept, [row.rows for row in kept.where(kept["kind"] == RECEIPT).select("rows").collect()]
+
+
+def _read(
+    tasks: Sequence[Sequence[Range]], options: ReadOptions, batches: Iterable[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        for number in batch.column(0).to_pylist():
+            sorting = Sorting()
+            for kind, rows in sorting.sort(read_ranges(tasks[number], options)):
+                yield packed(kind, None, ipc(rows))
+            yield packed(RECEIPT, None, pickle.dumps(sorting.written))
 
 
 class _New(NamedTuple):
@@ -80,18 +104,17 @@ class _New(NamedTuple):
 
 def append(
     output: Output,
-    decoded: DataFrame | Aside,
+    aside: Aside,
     retentions: Retentions,
     read_to: NextOffsets | None = None,
     identities: Mapping[str, ClusterIdentity] = MappingProxyType({}),
 ) -> Appended:
-    """Append the rows of tables.DECODED that are not in the tables yet. All partitions were read up to `read_to`; None:
-    up to the last row. `identities`: the identities of the rows' clusters. Calling it twice, or with rows of several
-    runs, changes nothing.
+    """Append the rows that tasks have read. All partitions were read up to `read_to`; None: up to the last row.
+    `identities`: the identities of the rows' clusters. Raises SourceError where the tables have some of the rows.
     """
     with output.lock, described(output.spark, f"{COMMITS.name}, {GROUP_RECORDS.name}: new records"):
         known = output.ledger.next_offsets
-        new = _of_tasks(output, decoded, known) if isinstance(decoded, Aside) else _of_frame(output, decoded, known)
+        new = _new(output, aside, known)
         staged = [new.commits] if new.commits.files else []
         try:
             staged += _rest(output, new, retentions)
@@ -127,25 +150,20 @@ def _empty(output: Output, table: Table) -> Staged:
     return output.stage(table.arrow.empty_table(), table)
 
 
-def _of_tasks(output: Output, aside: Aside, known: NextOffsets) -> _New:
-    written = aside.written
-    staged, others = aside.staged(COMMITS, written.commits), aside.staged(DECODED, written.rest)
-    if not written.repeats(known):
-        return _New(staged, Input(DECODED, others.files), written.counts, written.ends, others)
-    commits = output.stage(output.frame(staged).where(is_from(known)), COMMITS)
-    rest = output.frame(others).where(is_from(known))
-    counts = _counted(rest)[0].plus(Counts(commits=output.count_staged(commits)))
-    return _New(commits, Input(DECODED, frame=rest), counts, written.ends, others)
+def _new(output: Output, aside: Aside, known: NextOffsets) -> _New:
+    written, counts = aside.written, aside.written.counts
+    if written.repeats(known):
+        raise SourceError("records that the tables have were read again: nothing is appended: report a defect")
+    commits, others = aside.staged(COMMITS, written.commits), aside.staged(DECODED, written.rest)
+    if aside.kept is None:
+        return _New(commits, Input(DECODED, others.files), counts, written.ends, others)
+    if counts.commits > counts.tombstones:
+        commits = output.stage(_unpacked(aside.kept, COMMITS), COMMITS)
+    return _New(commits, Input(DECODED, frame=_unpacked(aside.kept, DECODED)), counts, written.ends, others)
 
 
-def _of_frame(output: Output, decoded: DataFrame, known: NextOffsets) -> _New:
-    """For sources whose tasks cannot write by themselves: Spark stages the rows, which are then written again."""
-    staged = output.stage(decoded.where(is_from(known)), DECODED)
-    whole = output.frame(staged)
-    counts, ends = _counted(whole)
-    kept = output.stage(commits_in(whole.where("NOT is_tombstone")), COMMITS)
-    rest = whole.where(f"is_tombstone OR NOT ({IS_COMMIT})")
-    return _New(kept, Input(DECODED, frame=rest), counts, ends, staged)
+def _unpacked(kept: DataFrame, table: Table) -> DataFrame:
+    return kept.where(kept["kind"] == table.name).select("rows").mapInArrow(unpacked, table.ddl)
 
 
 def _rest(output: Output, new: _New, retentions: Retentions) -> list[Staged]:
@@ -184,26 +202,6 @@ def _built(names: Sequence[str], retentions: Retentions, _: int, rows: Mapping[s
     if COMMITS.name in names:
         whole = together(loaded(rows[_NEW]), commits(decoded))
         yield COMMITS.name, causes(whole, loaded(rows[_COMMITS]), others, loaded(rows[_RECORDS]), retentions)
-
-
-def _counted(decoded: DataFrame) -> tuple[Counts, NextOffsets]:
-    is_one = F.expr(IS_COMMIT)
-    rows = (
-        decoded.groupBy("cluster", "log_partition")
-        .agg(
-            F.max("log_offset").alias("last"),
-            F.count_if(is_one).alias("commits"),
-            F.count_if(is_one & F.col("is_tombstone")).alias("tombstones"),
-            F.count_if(~is_one).alias("others"),
-            F.count("problem").alias("problems"),
-        )
-        .collect()
-    )
-    counts, ends = Counts(), dict[str, dict[int, int]]()
-    for row in rows:
-        ends.setdefault(row.cluster, {})[row.log_partition] = row.last + 1
-        counts = counts.plus(Counts(row.commits, row.tombstones, row.others, row.problems))
-    return counts, ends
 
 
 def _is_further(reached: NextOffsets, known: NextOffsets) -> bool:

@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from types import MappingProxyType
 from typing import NamedTuple, Protocol
 
 from groupkeeper.pipeline.errors import SourceError
 from groupkeeper.pipeline.kafka.instants import ClusterIdentity
-from groupkeeper.pipeline.kafka.options import ReadOptions
-from groupkeeper.pipeline.kafka.planning import RECORDS_PER_TASK, Range, ReadPlan, by_cluster
+from groupkeeper.pipeline.kafka.planning import Range, ReadPlan, by_cluster
 from groupkeeper.pipeline.storage.ledger import NextOffsets
 
 _WAY_OUT = "choose another --tables, or another name for the cluster"
 
 
 class Reading(NamedTuple):
-    """A cluster's ranges from where the tables end; `notes` name records that the tables will never have. `is_whole`:
-    the ranges cover all partitions; otherwise some could not be queried.
-    """
+    """A cluster's ranges from where the tables end; `notes` name records that the tables will never have."""
 
     name: str
     number: int
@@ -27,7 +23,6 @@ class Reading(NamedTuple):
     notes: tuple[str, ...]
     topic_ids: Mapping[str, str] = MappingProxyType({})
     """Of the topics that are read, where the brokers tell."""
-    is_whole: bool = True
 
     @property
     def size(self) -> int:
@@ -63,8 +58,7 @@ def readings(planned: ReadPlan, known: Known) -> tuple[list[Reading], dict[str, 
             _check_identity(name, now, known.identities.get(name))
             reading = _reading(own, known.next_offsets.get(name, {}))
             ids = {own[0].topic: now.topic_id} if now.topic_id else {}
-            is_whole = instant is None or instant.unread is None
-            found.append(reading._replace(topic_ids=ids, is_whole=is_whole))
+            found.append(reading._replace(topic_ids=ids))
         except SourceError as error:
             failed[name] = error
     return found, failed
@@ -120,44 +114,3 @@ def _reading(ranges: list[Range], known: Mapping[int, int]) -> Reading:
             notes.append(f"{each}: offsets {following} to {each.start - 1} are gone, the log starts at {each.start}")
         left.append(each._replace(start=max(following, each.start)))
     return Reading(ranges[0].name, ranges[0].cluster, tuple(left), tuple(notes))
-
-
-def source_options(options: ReadOptions, found: Iterable[Reading], *, is_streaming: bool = False) -> dict[str, str]:
-    """Options with which the source reads exactly these ranges; a stream starts there."""
-    clusters: dict[str, dict[str, str]] = {}
-    for each in found:
-        cluster = options.clusters[each.number]
-        own = {f"kafka.{name}": value for name, value in cluster.properties.items()}
-        starts = _offsets((one, one.start) for one in each.ranges)
-        if each.is_whole:
-            own["subscribe"] = ",".join(starts)
-        else:
-            own["assign"] = json.dumps({topic: list(map(int, numbers)) for topic, numbers in starts.items()})
-        if is_streaming and each.topic_ids:
-            own["topicIds"] = json.dumps(each.topic_ids)
-        own["startingOffsets"] = json.dumps(starts)
-        if not is_streaming:
-            own["endingOffsets"] = json.dumps(_offsets((one, one.end) for one in each.ranges))
-        clusters[each.name] = own
-    return {
-        **_privacy_options(options),
-        "clusters": json.dumps(clusters),
-        "rows": "decoded",
-        "maxRecordsPerPartition": str(options.max_records_per_task or RECORDS_PER_TASK),
-        "kafkaConsumer.pollTimeoutMs": str(options.poll_timeout_ms),
-    }
-
-
-def _privacy_options(options: ReadOptions) -> dict[str, str]:
-    if options.privacy is None:
-        return {}
-    secret = {"privacySecret": options.privacy.key.hex()} if options.privacy.key else {}
-    return {"privacy": json.dumps(options.privacy.modes), **secret}
-
-
-def _offsets(pairs: Iterable[tuple[Range, int]]) -> dict[str, dict[str, int]]:
-    """Offsets by topic and partition, in the form of the source's options."""
-    found: dict[str, dict[str, int]] = {}
-    for each, offset in pairs:
-        found.setdefault(each.topic, {})[str(each.partition)] = offset
-    return found

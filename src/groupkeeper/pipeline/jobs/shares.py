@@ -21,7 +21,7 @@ from pyspark.sql import DataFrame
 
 from groupkeeper.pipeline.errors import SourceError
 from groupkeeper.pipeline.relations import Array, Rows, empty, loaded
-from groupkeeper.pipeline.runtime.executors import described, run_tasks
+from groupkeeper.pipeline.runtime.executors import described, ipc, of_ipc, run_tasks, unpacked
 from groupkeeper.pipeline.storage.lake import OPEN
 from groupkeeper.pipeline.storage.output import Input, Output, Staged, rows_in
 from groupkeeper.pipeline.storage.part_files import PartFiles, write, write_parts
@@ -195,7 +195,7 @@ def _packed(name: str, shares: int, has_groups: bool, batches: Iterable[pa.Recor
             parts = tuple(batch.filter(pa.array(own == share)) for share in range(shares))
         for share, part in enumerate(parts):
             if len(part):
-                columns = [pa.array([share], pa.int32()), pa.array([name]), pa.array([_ipc(part)])]
+                columns = [pa.array([share], pa.int32()), pa.array([name]), pa.array([ipc(part)])]
                 yield pa.RecordBatch.from_arrays(columns, names=["share", "input", "rows"])
 
 
@@ -206,7 +206,7 @@ def _unpacking(
         parts: dict[str, list[pa.Table]] = {}
         for row in packed.select(["input", "rows"]).to_pylist():
             if row["input"]:
-                parts.setdefault(row["input"], []).append(_of_ipc(row["rows"]).cast(tables[row["input"]].arrow))
+                parts.setdefault(row["input"], []).append(of_ipc(row["rows"]).cast(tables[row["input"]].arrow))
         given = {name: pa.concat_tables(parts[name]) if name in parts else empty(table.arrow)
                  for name, table in tables.items()}  # fmt: skip
         rows = [row for name, found in make(key[0].as_py(), given) for row in _rows_of(name, found)]
@@ -226,18 +226,7 @@ def _rows_of(name: str, found: pa.Table | Exception | _Files) -> Iterator[dict[s
         yield {"name": name, "error": pickle.dumps(found)}
     else:
         for batch in found.to_batches(_BATCH):
-            yield {"name": name, "rows": _ipc(batch)}
-
-
-def _ipc(batch: pa.RecordBatch) -> bytes:
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, batch.schema) as stream:
-        stream.write_batch(batch)
-    return bytes(sink.getvalue())
-
-
-def _of_ipc(rows: bytes) -> pa.Table:
-    return pa.ipc.open_stream(rows).read_all()
+            yield {"name": name, "rows": ipc(batch)}
 
 
 def _staged_elsewhere(
@@ -257,16 +246,10 @@ def _staged_elsewhere(
                 return error
             with described(output.spark, f"{name}: {description}"):
                 ddl = f"{each.table.ddl}, `{OPEN}` BOOLEAN" if each.adds else each.table.ddl
-                rows = kept.where(kept["name"] == name).select("rows").mapInArrow(_unpacked, ddl)
+                rows = kept.where(kept["name"] == name).select("rows").mapInArrow(unpacked, ddl)
                 return output.stage_parts(rows, each.table, OPEN) if each.adds else output.stage(rows, each.table)
 
         with ThreadPoolExecutor(len(wanted)) as pool:
             return dict(zip((each.table.name for each in wanted), pool.map(stage, wanted), strict=True))
     finally:
         output.files.remove(path)
-
-
-def _unpacked(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    for batch in batches:
-        for rows in batch["rows"].to_pylist():
-            yield from _of_ipc(rows).to_batches()

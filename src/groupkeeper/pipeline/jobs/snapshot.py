@@ -9,25 +9,24 @@ from collections.abc import Mapping, Sequence
 
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
 from groupkeeper.operations.plans.journal import ChangeJournal
 from groupkeeper.pipeline.errors import SourceError, cause_of
 from groupkeeper.pipeline.governance.privacy import with_privacy
-from groupkeeper.pipeline.jobs.history import Aside, append, read_aside
+from groupkeeper.pipeline.jobs.history import append, read_aside
 from groupkeeper.pipeline.jobs.log_offsets import Clusters
 from groupkeeper.pipeline.jobs.queries import Checkpoint, find_queries
-from groupkeeper.pipeline.jobs.reading import Reading, readings, same_clusters, source_options, why_unread
+from groupkeeper.pipeline.jobs.reading import Reading, readings, same_clusters, why_unread
 from groupkeeper.pipeline.jobs.refresh import make_tables
 from groupkeeper.pipeline.jobs.steps import Given
 from groupkeeper.pipeline.jobs.watch import Problem, Run, Summary, Watch
 from groupkeeper.pipeline.kafka.options import parse_options
 from groupkeeper.pipeline.kafka.planning import ReadPlan, named, plan
 from groupkeeper.pipeline.kafka.retention import ask_retentions
-from groupkeeper.pipeline.kafka.source import GroupkeeperSource
 from groupkeeper.pipeline.owners import OwnerRule
 from groupkeeper.pipeline.storage.output import LakeChoice, Output, open_output
-from groupkeeper.pipeline.tables import COMMITS, DECODED, GROUP_RECORDS
+from groupkeeper.pipeline.tables import COMMITS, GROUP_RECORDS
 
 
 def snapshot(
@@ -122,17 +121,11 @@ def _read(output: Output, given: Given, left: list[Reading], run: Run) -> None:
 def _append(output: Output, given: Given, left: list[Reading], run: Run) -> None:
     if not any(each.size for each in left) and output.ledger.files(COMMITS.name):
         return
-    decoded: DataFrame | Aside
-    if output.is_here:
-        ranges = (one for each in left for one in each.ranges)
-        decoded = read_aside(output.spark, ranges, given.clusters.options, *output.folder_aside(DECODED))
-    else:
-        output.spark.dataSource.register(GroupkeeperSource)
-        wanted = source_options(given.clusters.options, left)
-        decoded = output.spark.read.format("groupkeeper").options(**wanted).load()
+    ranges = [one for each in left for one in each.ranges]
+    aside = read_aside(output, ranges, given.clusters.options)
     read_to = {name: offsets for each in left for name, offsets in each.read_to.items()}
     identities = {each.name: given.clusters.instants[each.name].identity for each in left}
-    appended = append(output, decoded, given.retentions, read_to, identities)
+    appended = append(output, aside, given.retentions, read_to, identities)
     run.append(appended.rows)
     if appended.note:
         run.note(appended.note)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from groupkeeper.client.admin import Admin
@@ -94,11 +94,11 @@ class Begins(NamedTuple):
     earliest: Batch[TopicPartition, ListedOffset]
 
 
-async def list_logs(admin: Admin) -> Begins:
-    """Lists every partition that the principal may describe. This takes a while on a large cluster; afterwards all
-    leaders are known and connected, so that the next requests are sent at one moment.
+async def list_logs(admin: Admin, topics: Iterable[str] | None = None) -> Begins:
+    """Lists every partition of the topics; None: of all that the principal may describe. This takes a while on a large
+    cluster; afterwards all leaders are known and connected, so that the next requests are sent at one moment.
     """
-    described = await admin.describe_topics(None)
+    described = await admin.describe_topics(topics)
     topic_ids = {
         TopicPartition(topic.name, each.partition): topic.topic_id
         for topic in described.done.values()

@@ -78,8 +78,8 @@ class ReadPlan(NamedTuple):
     instants: dict[str, Instant]
 
 
-class _Planned(NamedTuple):
-    """The plan of one cluster."""
+class Planned(NamedTuple):
+    """The plan of one cluster; `instant` None: it was not asked for, or nothing is read."""
 
     ranges: list[Range]
     instant: Instant | None
@@ -92,25 +92,32 @@ async def plan(options: ReadOptions) -> ReadPlan:
 
 
 async def _plan(options: ReadOptions, *, measures: bool) -> ReadPlan:
-    plans = [_plan_cluster(options, number, measures=measures) for number in range(len(options.clusters))]
+    plans = [plan_cluster(options, number, measures=measures) for number in range(len(options.clusters))]
     found = await asyncio.gather(*plans, return_exceptions=True)
+    for each in found:
+        if isinstance(each, BaseException) and not isinstance(each, SourceError):
+            raise each
+    return joined(options, {number: each for number, each in enumerate(found) if not isinstance(each, BaseException)},
+                  {number: each for number, each in enumerate(found) if isinstance(each, SourceError)})  # fmt: skip
+
+
+def joined(options: ReadOptions, planned: Mapping[int, Planned], failed: Mapping[int, SourceError]) -> ReadPlan:
+    """The plan of clusters, by their numbers; one that is another of them by a second address fails."""
     ranges: list[Range] = []
-    failed: dict[str, SourceError] = {}
+    failures = {options.clusters[number].title: error for number, error in failed.items()}
     instants: dict[str, Instant] = {}
     title_by_name: dict[str, str] = {}
-    for cluster, result in zip(options.clusters, found, strict=True):
-        if isinstance(result, SourceError):
-            failed[cluster.title] = result
-        elif isinstance(result, BaseException):
-            raise result
-        elif (name := next((each.name for each in result.ranges), cluster.title)) in title_by_name:
-            failed[cluster.title] = SourceError(f"cluster {cluster.title}: it is {name}, as {title_by_name[name]} is")
-        else:
-            title_by_name[name] = cluster.title
-            ranges += result.ranges
-            if result.instant is not None:
-                instants[name] = result.instant
-    return ReadPlan(ranges, failed, instants)
+    for number, found in planned.items():
+        title = options.clusters[number].title
+        name = next((each.name for each in found.ranges), title)
+        if name in title_by_name:
+            failures[title] = SourceError(f"cluster {title}: it is {name}, as {title_by_name[name]} is")
+            continue
+        title_by_name[name] = title
+        ranges += found.ranges
+        if found.instant is not None:
+            instants[name] = found.instant
+    return ReadPlan(ranges, failures, instants)
 
 
 def named(options: ReadOptions, ranges: Iterable[Range]) -> ReadOptions:
@@ -130,8 +137,10 @@ async def plan_or_raise(options: ReadOptions) -> list[Range]:
     return found.ranges
 
 
-async def _plan_cluster(options: ReadOptions, number: int, *, measures: bool) -> _Planned:
-    """The ranges of one cluster. Raises SourceError."""
+async def plan_cluster(options: ReadOptions, number: int, *, measures: bool, of_all: bool = True) -> Planned:
+    """The ranges of one cluster. `measures`: also its instant, with the ends of all its logs; `of_all` False: only
+    those of the partitions to read. Raises SourceError.
+    """
     cluster = options.clusters[number]
     cluster_id: str | None = None
     try:
@@ -141,7 +150,8 @@ async def _plan_cluster(options: ReadOptions, number: int, *, measures: bool) ->
             name = cluster.name or cluster_id or _DEFAULT_NAME
             partitions = await _partitions(admin, cluster)
             _check_named(cluster, partitions)
-            begins = await list_logs(admin) if measures else None
+            read = None if of_all else {key.topic for key in partitions}
+            begins = await list_logs(admin, read) if measures else None
             there = partitions if begins is None else _there(cluster, partitions, begins.earliest)
             earliest = await _listed(admin, cluster, dict.fromkeys(there, OffsetSpec.earliest()))
             latest = await _listed(admin, cluster, dict.fromkeys(there, OffsetSpec.latest()))
@@ -162,7 +172,17 @@ async def _plan_cluster(options: ReadOptions, number: int, *, measures: bool) ->
     for key, (first, last) in log.items():
         found = Range(number, name, key.topic, key.partition, starts[key], ends[key])
         ranges.append(_within_log(found, first, last, options.fails_on_data_loss))
-    return _Planned(ranges, instant)
+    return Planned(ranges, instant)
+
+
+async def check_ids(options: ReadOptions, number: int) -> None:
+    """Raises SourceError where a topic of the cluster has another id than the options say, or does not answer."""
+    cluster = options.clusters[number]
+    try:
+        async with Admin(cluster.bootstrap_servers, properties=cluster.properties) as admin:
+            await _partitions(admin, cluster)
+    except (ClientError, KafkaError) as error:
+        raise SourceError(cluster.failing(error)) from error
 
 
 def _there(

@@ -120,10 +120,6 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         return read_ranges(partition.value or (), self._options)
 
-    def check_topics(self) -> None:
-        """Raises SourceError if the topics are no longer those of the options."""
-        self._plan(Start(LATEST))
-
     def _with_new_partitions(self, start: StreamOffsets, end: StreamOffsets) -> StreamOffsets:
         """The start offsets of all partitions in `end`; new partitions start at their log start."""
         known = {name: {topic: dict(own) for topic, own in topics.items()} for name, topics in start.items()}

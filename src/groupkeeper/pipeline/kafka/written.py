@@ -1,6 +1,5 @@
-"""Tasks that write the history that they decode: each writes files to a directory, and returns what they hold.
-
-Otherwise rows would pass through Spark, be staged, read and written again.
+"""Tasks that write the history that they decode: each writes files to a directory, and returns what they hold. Where
+they see no directory, their rows are packed for Spark, which writes them.
 """
 
 from __future__ import annotations
@@ -81,19 +80,49 @@ class Written(NamedTuple):
 def write(batches: Iterable[pa.RecordBatch], directory: Path) -> Written:
     """Write rows of tables.DECODED to new files in the directory, which is made when it is absent."""
     directory.mkdir(parents=True, exist_ok=True)
-    counts, spans = Counts(), _Spans()
+    sorting = Sorting()
     with _WrittenFile(directory, COMMITS.arrow) as plain, _WrittenFile(directory, DECODED.arrow) as rest:
+        files = {COMMITS.name: plain, DECODED.name: rest}
+        for table, rows in sorting.sort(batches):
+            files[table].add(rows)
+    return sorting.written._replace(commits=plain.names, rest=rest.names)
+
+
+class Sorting:
+    """Tells plain commits, as rows of tables.COMMITS, from other rows of tables.DECODED. `written` has no files."""
+
+    def __init__(self) -> None:
+        self._counts, self._found = Counts(), _Spans()
+
+    @property
+    def written(self) -> Written:
+        return Written(counts=self._counts, spans=self._found.all)
+
+    def sort(self, batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[str, pa.RecordBatch]]:
+        """The rows by their table's name."""
         for batch in batches:
-            spans.add(_spans(batch))
+            self._found.add(_spans(batch))
             is_one = is_commit(batch)
             is_kept = pc.and_(is_one, pc.invert(batch["is_tombstone"]))
-            counts = counts.plus(_counts(batch, is_one, is_kept))
-            if is_kept.true_count == len(batch):
-                plain.add(commits(batch))
-            else:
-                plain.add(commits(batch.filter(is_kept)))
-                rest.add(batch.filter(pc.invert(is_kept)))
-    return Written(plain.names, rest.names, counts, spans.all)
+            self._counts = self._counts.plus(_counts(batch, is_one, is_kept))
+            if is_kept.true_count:
+                yield COMMITS.name, commits(batch if is_kept.true_count == len(batch) else batch.filter(is_kept))
+            if is_kept.true_count < len(batch):
+                yield DECODED.name, batch.filter(pc.invert(is_kept))
+
+
+PACKED = "kind STRING, cluster INT, rows BINARY"
+"""Rows of the table that is named by `kind`, as Arrow's stream, of the cluster with this number in the options; null:
+of any. What is told of them at the end is of the kind RECEIPT.
+"""
+
+RECEIPT = "receipt"
+
+
+def packed(kind: str, cluster: int | None, rows: bytes) -> pa.RecordBatch:
+    """A row of PACKED."""
+    columns = [pa.array([kind]), pa.array([cluster], pa.int32()), pa.array([rows], pa.binary())]
+    return pa.RecordBatch.from_arrays(columns, names=["kind", "cluster", "rows"])
 
 
 def _counts(batch: pa.RecordBatch, is_commit: pa.BooleanArray, is_kept: pa.BooleanArray) -> Counts:

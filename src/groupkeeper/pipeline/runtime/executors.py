@@ -1,23 +1,15 @@
-"""Where a session's tasks run, and the names of its jobs in Spark's UI and event log."""
+"""A session's tasks, what they return, and the names of its jobs in Spark's UI and event log."""
 
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TypeVar
 
 import pyarrow as pa
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
-
-
-def are_elsewhere(spark: SparkSession) -> bool:
-    """Whether tasks run outside the driver: on a cluster, or behind a Spark Connect server."""
-    try:
-        return not str(spark.sparkContext.master).startswith("local")
-    except PySparkException:  # of Spark Connect, which has no context
-        return True
 
 
 @contextmanager
@@ -54,3 +46,23 @@ def run_tasks(spark: SparkSession, description: str, count: int, work: Callable[
     with described(spark, description):
         rows = spark.range(0, count, 1, count).mapInArrow(each, "found binary").collect()
     return [one for row in rows for one in pickle.loads(row.found)]
+
+
+def ipc(batch: pa.RecordBatch) -> bytes:
+    """A batch in Arrow's form for streams."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, batch.schema) as stream:
+        stream.write_batch(batch)
+    return bytes(sink.getvalue())
+
+
+def of_ipc(rows: bytes) -> pa.Table:
+    """The rows of `ipc`."""
+    return pa.ipc.open_stream(rows).read_all()
+
+
+def unpacked(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The batches in the column `rows`."""
+    for batch in batches:
+        for rows in batch["rows"].to_pylist():
+            yield from of_ipc(rows).to_batches()

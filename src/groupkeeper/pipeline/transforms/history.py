@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 
 import numpy as np
 import pyarrow as pa
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F
+from pyspark.sql import DataFrame
 
-from groupkeeper.pipeline.decode.commits import COMMIT_TYPES
 from groupkeeper.pipeline.decode.history import commits
 from groupkeeper.pipeline.relations import Array, keys, matches, numbers
 from groupkeeper.pipeline.tables import COMMITS
 
 _Offsets = Mapping[str, Mapping[int, int]]
 """By cluster and partition of the offsets topic."""
-
-IS_COMMIT = f"coalesce(record_type IN {COMMIT_TYPES}, false) AND problem IS NULL"
-"""`decode.history.is_commit` in Spark's SQL."""
 
 _NEVER = 2**63 - 1
 
@@ -45,16 +39,3 @@ def next_offsets(rows: pa.Table, offsets: _Offsets, otherwise: int) -> Array:
     known = pa.table({"cluster": pa.array(names, pa.string()), "log_partition": pa.array(partitions, pa.int32())})
     at = matches(*keys(known.column_names, rows, known))
     return np.asarray(np.array([*ends, otherwise], np.int64)[at])  # −1 is the last place
-
-
-def is_from(known: _Offsets) -> Column:
-    """Whether a row is from these offsets on, by cluster and partition; true of those that are not named."""
-    if not known:
-        return F.lit(True)
-    return F.col("log_offset") >= F.coalesce(_own(known)[F.col("log_partition").cast("string")], F.lit(0))
-
-
-def _own(offsets: _Offsets) -> Column:
-    """Those of a row's cluster. As one literal: a fleet has thousands, and each would be a call of Java's."""
-    text = json.dumps({name: {str(number): offset for number, offset in own.items()} for name, own in offsets.items()})
-    return F.from_json(F.lit(text), "map<string,map<string,bigint>>")[F.col("cluster")]

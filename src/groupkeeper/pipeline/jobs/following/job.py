@@ -1,32 +1,63 @@
-"""Appends to the history as clusters write, and builds tables from it: the loop, and one refresh."""
+"""One query of Structured Streaming appends to the history what clusters write, and builds the tables from it."""
 
 from __future__ import annotations
 
+import pickle
+import tempfile
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
 from typing import NamedTuple
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
 
 from groupkeeper.client.admin.types import TopicPartition
 from groupkeeper.operations.plans.journal import ChangeJournal
+from groupkeeper.pipeline.errors import cause_of, first_line
 from groupkeeper.pipeline.governance.privacy import with_privacy
-from groupkeeper.pipeline.jobs.following.reads import CHECKPOINTS, Reads
+from groupkeeper.pipeline.jobs.following.outages import Outage
+from groupkeeper.pipeline.jobs.following.source import (
+    NAME,
+    PATIENCE_S,
+    Answer,
+    Failed,
+    FollowSource,
+    Orders,
+    Receipt,
+    planned_records,
+    read_answer,
+    write_orders,
+)
+from groupkeeper.pipeline.jobs.history import Aside, append, kept_aside
 from groupkeeper.pipeline.jobs.log_offsets import Clusters
 from groupkeeper.pipeline.jobs.queries import Checkpoint, Queries, find_queries
+from groupkeeper.pipeline.jobs.reading import Reading, same_clusters
 from groupkeeper.pipeline.jobs.refresh import make_tables
 from groupkeeper.pipeline.jobs.steps import Given
 from groupkeeper.pipeline.jobs.watch import Problem, Run, Summary, Watch
-from groupkeeper.pipeline.kafka.instants import Instants
-from groupkeeper.pipeline.kafka.options import parse_options
+from groupkeeper.pipeline.kafka.instants import ClusterIdentity, Instants
+from groupkeeper.pipeline.kafka.options import ReadOptions, parse_options
+from groupkeeper.pipeline.kafka.planning import RECORDS_WORTH_A_TASK, named
+from groupkeeper.pipeline.kafka.retention import Retention
+from groupkeeper.pipeline.kafka.written import Written
 from groupkeeper.pipeline.owners import OwnerRule
+from groupkeeper.pipeline.runtime.executors import described
+from groupkeeper.pipeline.storage.ledger import ROOT
 from groupkeeper.pipeline.storage.output import LakeChoice, Output, open_output
-from groupkeeper.pipeline.tables import COMMITS, GROUP_RECORDS
+from groupkeeper.pipeline.tables import COMMITS, DECODED, GROUP_RECORDS
 
+CHECKPOINT = f"{ROOT}/checkpoint"
+
+_OLD_CHECKPOINTS = f"{ROOT}/checkpoints"
 _LOOK_S = 0.2
 _LONGEST_S = 300.0
 """A group that stands still becomes worse by the time alone."""
+
+_TRIES = 3
+"""So often may the query fail in a row without a batch: processes of Spark may be slow to start."""
 
 
 def follow(
@@ -48,31 +79,276 @@ def follow(
     tables if there is something new; until `stop` is set. Failing clusters are reported and retried. `lake`,
     `keep_days`, `checkpoints`, `owners` and `journals` as for `snapshot`.
 
-    Raises SourceError when the directory can't be written.
+    Raises SourceError when the directory can't be written; exceptions of Spark are not caught.
     """
     parsed = parse_options({**options, "rows": "decoded"})
-    with open_output(spark, directory, lake=lake, keep_days=keep_days) as output:
-        if output.is_here:
-            output.files.remove(CHECKPOINTS)  # left by an earlier version
+    with open_output(spark, directory, lake=lake, keep_days=keep_days) as output, tempfile.TemporaryDirectory() as own:
+        output.files.remove(_OLD_CHECKPOINTS)  # left by an earlier version
         run = Run(watch)
         if output.ledger.loss is not None:
             run.note(output.ledger.loss)
         run.append({COMMITS.name: 0, GROUP_RECORDS.name: 0})
-        reads = Reads(output, with_privacy(parsed, output.ledger), run, interval_s)
-        refreshing = Refreshing(output, reads, run, checkpoints, owners, journals)
-        often_s = min(interval_s, refresh_s)
-        try:
-            ended_at, pause_s = -refresh_s, refresh_s
-            while not stop.is_set():
-                reads.look_after()
-                since_s = time.monotonic() - ended_at
-                if reads.is_ready and (since_s >= pause_s or (since_s >= often_s and reads.has_more)):
-                    pause_s = refresh_s if refreshing.refresh(stop) else often_s
-                    ended_at = time.monotonic()
-                stop.wait(_LOOK_S)
-        finally:
-            reads.end()
+        parsed = with_privacy(parsed, output.ledger)._replace(
+            fails_on_data_loss=False, poll_timeout_ms=min(parsed.poll_timeout_ms, round(1000 * PATIENCE_S))
+        )
+        refreshing = Refreshing(output, run, checkpoints, owners, journals)
+        batches = Batches(output, parsed, run, refreshing, Path(own), stop, (interval_s, refresh_s))
+        again(partial(_followed, output, batches, run, Path(own), interval_s), batches, run)
         return run.summary
+
+
+def again(followed: Callable[[], Exception | None], batches: Batches, run: Run) -> None:
+    """Runs the query again, after a pause, where it or a batch has failed: a disk may be full for a while. Raises what
+    lets the query fail before any batch.
+    """
+    outage, failures = Outage(), 0
+    while (failure := followed()) is not None:
+        if batches.taken:
+            outage.end()
+        failures = 0 if batches.taken or failure is batches.error else failures + 1
+        if failures == _TRIES:
+            raise failure
+        if outage.is_news(text := f"{cause_of(failure) or first_line(failure)}"):
+            run.watch.problem(Problem(None, f"{text}; trying again"))
+        outage.pause(time.monotonic())
+        batches.stop.wait(outage.retry_at - time.monotonic())
+
+
+def _followed(output: Output, batches: Batches, run: Run, folder: Path, interval_s: float) -> Exception | None:
+    """Runs the query until it is stopped, or fails for the reason that is returned."""
+    batches.taken, batches.error = 0, None
+    batches.order()
+    query = _started(output, batches, folder, interval_s)
+    try:
+        while query.isActive and batches.error is None and not batches.stop.wait(_LOOK_S):
+            if (records := planned_records(folder) or 0) >= RECORDS_WORTH_A_TASK:
+                run.watch.reading(records)
+        batches.wait()
+        return batches.error or query.exception()
+    finally:
+        query.stop()
+
+
+def _started(output: Output, batches: Batches, folder: Path, interval_s: float) -> StreamingQuery:
+    output.spark.dataSource.register(FollowSource)
+    return (
+        output.spark.readStream.format(NAME)
+        .option("folder", str(folder))
+        .load()
+        .writeStream.foreachBatch(batches.take)
+        .option("checkpointLocation", output.url(f"{CHECKPOINT}/{output.ledger.id}"))
+        .trigger(processingTime=f"{max(1, round(1000 * interval_s))} milliseconds")
+        .queryName("groupkeeper follow")
+        .start()
+    )
+
+
+class Batches:
+    """Takes what the query has read, batch after batch, by the clusters' numbers in the options."""
+
+    def __init__(
+        self, output: Output, options: ReadOptions, run: Run, refreshing: Refreshing, folder: Path,
+        stop: threading.Event, every_s: tuple[float, float],
+    ) -> None:  # fmt: skip
+        self.error: Exception | None = None
+        self.taken = 0
+        self.appended = 0
+        self.retentions: dict[str, Retention] = {}
+        self.failed: dict[str, str] = {}
+        """Why clusters, by name, are not read at the moment."""
+        self.options = options
+        self._output = output
+        self._run = run
+        self._folder = folder
+        self.stop = stop
+        self._refreshing = refreshing
+        self._interval_s, self._refresh_s = every_s
+        self._often_s = min(every_s)
+        self._measure_at = 0.0
+        """When (of time.time) the next tables are due."""
+        self._aside: tuple[str, Path] | None = None
+        self._outages = tuple(Outage() for _ in options.clusters)
+        self._read: set[int] = set()
+        """Clusters that have been read up to their end once."""
+        self._slow: set[int] = set()
+        """Those of them that hold up a batch by more than half of the interval."""
+        self._identities: dict[str, ClusterIdentity] = {}
+        self._same: list[str] = []
+        self._unread: dict[str, str] = {}
+        """What was told of partitions that cannot be read."""
+        self._alive: dict[int, dict[str, list[int]]] = {}
+        """The other partitions of such clusters."""
+        self._state = threading.Condition()
+        self._is_taking = False
+
+    def order(self) -> None:
+        """Says what the next batch is to read."""
+        now = time.monotonic()
+        numbers = [number for number, each in enumerate(self._outages) if each.retry_at <= now]
+        if self._output.is_here:
+            if self._aside is not None:
+                self._output.files.remove(self._aside[0])
+            self._aside = self._output.folder_aside(DECODED)
+        ledger = self._output.ledger
+        orders = Orders(
+            options=self.options,
+            numbers=numbers,
+            away=frozenset(number for number in numbers if self._outages[number].is_away),
+            slow=frozenset(self._slow),
+            patience_s=min(PATIENCE_S, max(1.0, self._interval_s / 2)),
+            measure_at=self._measure_at,
+            alive=self._alive,
+            next_offsets=ledger.next_offsets,
+            identities=ledger.identities,
+            known=frozenset(self._identities),
+            folder=None if self._aside is None else self._aside[1],
+        )
+        write_orders(self._folder, orders)
+
+    def take(self, batch: DataFrame, _: int) -> None:
+        """One batch. After a failure, and at the end, nothing is done any more: the next run reads it again."""
+        with self._state:
+            if self.stop.is_set() or self.error is not None:
+                return
+            self._is_taking = True
+        try:
+            self._take(batch)
+            self.taken += 1
+        except Exception as error:
+            self.error = error  # Spark wraps what is raised in a trace of Java's
+            raise
+        finally:
+            with self._state:
+                self._is_taking = False
+                self._state.notify_all()
+
+    def wait(self) -> None:
+        """Until a batch that is being taken has ended. After `stop` there is no further one."""
+        with self._state:
+            self._state.wait_for(lambda: not self._is_taking)
+
+    def _take(self, batch: DataFrame) -> None:
+        answer = read_answer(self._folder)
+        aside, receipts = self._read_batch(batch) if any(each.size for each in answer.readings) else (None, [])
+        self.options = named(self.options, answer.plan.ranges)
+        self.retentions |= answer.retentions.by_cluster
+        self._note_clusters(answer)
+        read = _read(answer, receipts)
+        self._append(read, aside)
+        self._note_outages(answer, read)
+        if answer.is_measured and (self._read or not any(each.told is None for each in self._outages)):
+            is_made = self._refreshing.refresh(
+                self, {each.name: answer.plan.instants[each.name] for each in answer.readings}
+            )
+            self._measure_at = time.time() + (self._refresh_s if is_made else self._often_s)
+        self.order()
+
+    def _read_batch(self, batch: DataFrame) -> tuple[Aside, list[Receipt]]:
+        """Where the rows are, of which `_append` says how many count."""
+        with described(self._output.spark, "reading the offsets topics"):
+            if self._aside is not None:
+                found = [row.rows for row in batch.select("rows").collect()]
+                return Aside(self._aside[0], Written()), list(map(pickle.loads, found))
+            path, kept, found = kept_aside(self._output, batch)
+            return Aside(path, Written(), kept), list(map(pickle.loads, found))
+
+    def _note_clusters(self, answer: Answer) -> None:
+        for each in answer.readings:
+            instant = answer.plan.instants[each.name]
+            self._identities[each.name] = instant.identity
+            if instant.unread is not None:
+                if self._unread.get(each.name) != instant.unread:
+                    self._run.watch.problem(Problem(each.name, f"{instant.unread}; trying again"))
+                self._unread[each.name] = instant.unread
+                self._alive[each.number] = {instant.topic: [one.partition for one in each.ranges]}
+            elif answer.is_measured:
+                self._unread.pop(each.name, None)
+                self._alive.pop(each.number, None)
+        same = same_clusters({**self._output.ledger.identities, **self._identities})
+        gone = [note for each in answer.readings for note in each.notes]
+        for note in [*answer.retentions.notes, *gone, *(each for each in same if each not in self._same)]:
+            self._run.watch.note(note)
+        self._same = same
+
+    def _append(self, read: Sequence[_Read], aside: Aside | None) -> None:
+        reached = {each.reading.name: each.reached for each in read if each.reached}
+        if not reached:
+            if aside is not None:
+                self._output.files.remove(aside.directory)
+            return
+        aside = aside or Aside(f"{self._output.staging}/nothing", Written())
+        aside = aside._replace(written=Written.together(one for each in read for one in each.written))
+        if aside.kept is not None:
+            numbers = [each.reading.number for each in read if each.reached]
+            aside = aside._replace(kept=aside.kept.where(aside.kept["cluster"].isin(numbers)))
+        appended = append(self._output, aside, self.retentions, reached, self._identities)
+        self._run.append(appended.rows)
+        self.appended += sum(appended.rows.values())
+        for table, count in appended.rows.items():
+            self._run.watch.table(table, count, is_appended=True)
+        if appended.note:
+            self._run.watch.note(appended.note)
+
+    def _note_outages(self, answer: Answer, read: Sequence[_Read]) -> None:
+        """Reports what is not read, once, and what is read again."""
+        unread = {each.reading.number: each.failed for each in read if each.failed is not None}
+        for number, why in (dict(answer.failed) | unread).items():
+            self._fail(number, why)
+        for each in read:
+            if each.failed is None:
+                self._note_read(each, each.is_whole and each.reading.number not in answer.cut)
+
+    def _note_read(self, read: _Read, is_to_end: bool) -> None:
+        name, number = read.reading.name, read.reading.number
+        if self._outages[number].end():
+            self._run.watch.note(f"cluster {name} is read again")
+        if self.failed.pop(name, None) is not None or (is_to_end and number not in self._read):
+            self._measure_at = 0.0  # the tables do not show it yet
+        if number in self._read and read.is_slow and number not in self._slow:
+            self._run.watch.note(f"cluster {name} is slow: it is read only for each refresh of the tables")
+            self._slow.add(number)
+        elif is_to_end and not read.is_slow:
+            self._slow.discard(number)
+        if is_to_end:
+            self._read.add(number)
+
+    def _fail(self, number: int, why: Failed) -> None:
+        """Retries the cluster after a pause."""
+        outage, name = self._outages[number], self.options.clusters[number].title
+        outage.pause(time.monotonic())
+        self.failed[name] = why.text
+        if outage.is_news(why.text, is_away=why.is_away):
+            self._run.watch.problem(Problem(name, f"{why.text}; trying again"))
+
+
+class _Read(NamedTuple):
+    """What a batch has of a cluster. `reached`: to which offset of each partition; empty: what was read of it does not
+    count.
+    """
+
+    reading: Reading
+    written: Sequence[Written]
+    reached: Mapping[int, int]
+    is_whole: bool
+    failed: Failed | None
+    is_slow: bool
+
+
+def _read(answer: Answer, receipts: Sequence[Receipt]) -> list[_Read]:
+    """By cluster. Of one that several tasks have read, all counts or nothing, so that no offset is left out."""
+    found = []
+    for reading in answer.readings:
+        own = [each for each in receipts if each.part.reading.number == reading.number]
+        failed = next((each.failed for each in own if each.failed is not None), None)
+        is_whole = all(each.is_whole for each in own) and sum(each.part.size for each in own) == reading.size
+        reached: dict[int, int] = {}
+        if is_whole:
+            reached = {each.partition: each.end for each in reading.ranges}
+        elif len(own) == 1 and not own[0].part.is_shared:
+            reached = dict(own[0].reached)
+        found.append(_Read(reading, [each.written for each in own if reached], reached, is_whole, failed,
+                           any(each.is_slow for each in own)))  # fmt: skip
+    return found
 
 
 class _Basis(NamedTuple):
@@ -90,14 +366,12 @@ class Refreshing:
     def __init__(
         self,
         output: Output,
-        reads: Reads,
         run: Run,
         checkpoints: Sequence[Checkpoint] = (),
         owners: Sequence[OwnerRule] = (),
         journals: Sequence[str | ChangeJournal] = (),
     ) -> None:
         self._output = output
-        self._reads = reads
         self._run = run
         self._checkpoints = checkpoints
         self._owners = owners
@@ -105,41 +379,28 @@ class Refreshing:
         self._made: _Basis | None = None
         """Of what all tables were made last."""
 
-    def refresh(self, stop: threading.Event) -> bool:
-        """Measure, wait until the history reaches that instant, build the tables for it; False: it was not
-        necessary.
-        """
-        reads, run = self._reads, self._run
-        instants = reads.measure()
-        queries, strange = self._queries(instants)
+    def refresh(self, of: Batches, instants: Instants) -> bool:
+        """Build the tables for these instants; False: it was not necessary."""
+        queries, strange = Queries(), list[Problem]()
+        if self._checkpoints:
+            queries, strange = find_queries(self._output.spark, self._checkpoints, of.options, instants)
         logs = {name: each.logs for name, each in instants.items()}
-        basis = _Basis(reads.appended, logs, queries.state(), time.monotonic())
+        basis = _Basis(of.appended, logs, queries.state(), time.monotonic())
         if not self._is_due(basis):
             return False
-        deadline = time.monotonic() + reads.patience_s
-        while not reads.has_read(instants) and time.monotonic() < deadline:
-            if stop.wait(_LOOK_S):
-                return False
-            reads.look_after()
-        reads.note_late(instants)
+        run = self._run
         problems = run.summary.problems
         before = len(problems)
         for problem in strange:
             run.fail(problem)
-        clusters = Clusters(reads.options, instants, reads.failed)
-        given = Given(clusters, reads.retentions, queries=queries, owners=self._owners, journals=self._journals)
+        clusters = Clusters(of.options, instants, of.failed)
+        given = Given(clusters, of.retentions, queries=queries, owners=self._owners, journals=self._journals)
         make_tables(self._output, given, run)
         if len(problems) == before:
             self._made = basis
         del problems[before:]  # reported; the next refresh tries again
         run.watch.waiting()
         return True
-
-    def _queries(self, instants: Instants) -> tuple[Queries, list[Problem]]:
-        """The progress of the queries of the given checkpoints."""
-        if not self._checkpoints:
-            return Queries(), []
-        return find_queries(self._output.spark, self._checkpoints, self._reads.options, instants)
 
     def _is_due(self, basis: _Basis) -> bool:
         """Whether something was committed or written since the tables were built, or enough time has passed to change
