@@ -15,7 +15,7 @@ from groupkeeper.web.access.people import Person
 from groupkeeper.web.access.roles import Role
 
 _EVERY_S = 2.0
-_SLOWEST_S = 60.0
+_SLOWEST_S = 10.0
 _PATIENCE_S = 3.0
 
 
