@@ -10,7 +10,7 @@ from tests.broker.nodes import Nodes, code_of, produce
 from tests.broker.nodes import placed as placed_at
 
 from groupkeeper.protocol import messages as m
-from groupkeeper.protocol.errors import NotEnoughReplicas, NotLeaderOrFollower, RequestTimedOut
+from groupkeeper.protocol.errors import NotCoordinator, NotEnoughReplicas, NotLeaderOrFollower, RequestTimedOut
 from groupkeeper.protocol.messages.incremental_alter_configs_request import AlterableConfig, AlterConfigsResource
 
 
@@ -193,6 +193,40 @@ async def test_nothing_is_committed_while_too_few_are_in_sync(nodes: Nodes) -> N
     request = m.IncrementalAlterConfigsRequest([AlterConfigsResource(2, "t", [config])])
     await (await nodes(1)).call(request, 1)
     assert await end(nodes, 1) == 2
+
+
+async def test_a_commit_that_waits_ends_when_its_coordinator_moves(nodes: Nodes) -> None:
+    await nodes.create("t", [1])
+    await nodes.create("__consumer_offsets", *[[1, 2, 3]] * 6)
+    assert await nodes.commit(1, 7) == 0
+    await nodes.broker.pause_node(3)
+    waiting = asyncio.ensure_future(nodes.commit(1, 8))
+    log = nodes.broker.groups.log_of("g")
+    while not log._waiters:  # noqa: ASYNC110 no event tells of it
+        await asyncio.sleep(0.001)
+    await nodes.broker.move_coordinator("g", 2)
+    assert await waiting == NotCoordinator.code
+    await nodes.broker.resume_node(3)
+    assert await nodes.commit(2, 9) == 0
+
+
+async def test_the_marker_of_a_transaction_waits_for_enough_replicas(nodes: Nodes) -> None:
+    await nodes.create("t", [1, 2], min_insync_replicas="2")
+    await nodes.create("__transaction_state", *[[1, 3]] * 6)
+    wire = await nodes(1)
+    begun = await wire.call(m.InitProducerIdRequest("x", 60_000), 4)
+    owner = begun.producer_id, begun.producer_epoch
+    added = m.AddPartitionsToTxnTopic("t", [0])
+    assert (await wire.call(m.AddPartitionsToTxnRequest([], "x", *owner, [added]), 3)).error_code == 0
+    await nodes.broker.stop_node(2)
+    assert (await wire.call(m.EndTxnRequest("x", *owner, committed=True), 3)).error_code == 0
+    log = nodes.broker.topics.partition("t", 0)
+    assert log is not None
+    assert log.log_end_offset == 0
+    await nodes.broker.start_node(2)
+    async with asyncio.timeout(20):
+        while log.log_end_offset == 0:  # noqa: ASYNC110 no event tells of it
+            await asyncio.sleep(0.01)
 
 
 async def test_a_new_topic_knows_of_nodes_that_are_not_well(nodes: Nodes) -> None:

@@ -224,8 +224,11 @@ class Broker(Outages):
             opened.push_async_callback(control.close)
 
     def _carry_out(self, api: Api, call: Call, connection: Connection) -> Awaitable[RootMessage | None]:
+        if not self.has_faults:
+            return api.handle(self, call)
         faults = self.active_faults
-        return api.handle(self, call) if faults is None else faults.handle(api, call, connection)
+        work = api.handle(self, call) if faults is None else faults.handle(api, call, connection)
+        return self._once_replicated(call, work) if self._holds_coordinators else work
 
     def _is_being_read(self, log: PartitionLog) -> bool:
         here = slice(log.index, log.index + 1)
@@ -238,7 +241,10 @@ class Broker(Outages):
     def take_faults(self, faults: Faults | None) -> None:
         """Lets these faults answer requests; None: no fault is active any more."""
         self.active_faults = faults
-        self.has_faults = faults is not None
+        self._set_has_faults()
+
+    def _set_has_faults(self) -> None:
+        self.has_faults = self.active_faults is not None or self._holds_coordinators
 
     def _open_security(self) -> None:
         protocols = {listener.name: listener.protocol for listener in self._listeners}

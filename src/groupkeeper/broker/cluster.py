@@ -38,7 +38,11 @@ RETRY_S = 10
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # a broker without share groups starts without them
+    from collections.abc import Awaitable
+
+    from groupkeeper.broker.call import Call
     from groupkeeper.broker.shares.sessions import ShareSessions
+    from groupkeeper.protocol.primitives import RootMessage
 
 
 class Cluster(Node):
@@ -52,6 +56,7 @@ class Cluster(Node):
     _one_at_a_time: Lock
     _moving_since: dict[PartitionLog, float]
     _killed: set[int]
+    _holds_coordinators = False
     _timer: TimerHandle | None = None
     groups: GroupRuntime
     share_states: ShareStateRuntime
@@ -320,9 +325,32 @@ class Cluster(Node):
             self._move(log, ends[log])
         for log in held:
             log.tell_waiters(None)
+        self._hold_coordinators()
         if joining:
             self._join(joining)
         return changes
+
+    def _hold_coordinators(self) -> None:
+        """Notes whether a coordinator's records are not committed as soon as they are written."""
+        found = [self.topics.get(host.topic_name) for host in self._hosts]
+        self._holds_coordinators = any(
+            log.placement.limit is not None for topic in found if topic is not None for log in topic.partitions
+        )
+        self._set_has_faults()
+
+    def _set_has_faults(self) -> None:
+        raise NotImplementedError
+
+    def _once_replicated(self, call: Call, work: Awaitable[RootMessage | None]) -> Awaitable[RootMessage | None]:
+        """The answer to a request, once replicas have what a coordinator wrote for it."""
+        from groupkeeper.broker.coordination.replication import groups_written, once_replicated, transactions_written
+
+        config, request = self.config, call.message
+        waits = (
+            (self.groups, groups_written(request), config.offsets_commit_timeout_ms),
+            (self.transactions, transactions_written(request), config.request_timeout_ms),
+        )
+        return once_replicated(call, work, waits)
 
     def _move(self, log: PartitionLog, end_offset: int) -> None:
         """Tells who has to do with a partition that it has another leader, whose log ends at this offset."""

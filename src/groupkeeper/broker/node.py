@@ -22,7 +22,7 @@ class Node:
         authorizer: decides which principals may do what. audit: where logins and decisions of the authorizer are
         written; None: nowhere. quotas: how much clients may send and get. topics: the topics and their logs.
         group_configs: the settings of single groups: `group_configs.of(group_id)`. has_faults: whether deliberate
-            faults may hit requests.
+            faults may hit requests, or coordinators wait for replicas.
     """
 
     config: Config

@@ -17,13 +17,18 @@ from groupkeeper.broker import Broker
 from groupkeeper.protocol import errors
 from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.messages.elect_leaders_request import TopicPartitions
+from groupkeeper.protocol.messages.offset_fetch_request import OffsetFetchRequestGroup, OffsetFetchRequestTopics
 
 PATIENCE_S = 60
 SETTINGS = {
     "broker.session.timeout.ms": "5000",
     "replica.lag.time.max.ms": "10000",
     "auto.leader.rebalance.enable": "false",
+    "offsets.topic.num.partitions": "1",
+    "transaction.state.log.num.partitions": "1",
+    "offsets.commit.timeout.ms": "1000",
 }
+QUICK = {"broker.session.timeout.ms": "500", "offsets.commit.timeout.ms": "200"}
 
 
 class Control(Protocol):
@@ -72,8 +77,7 @@ class Real:
 @pytest.fixture(params=["groupkeeper", pytest.param("apache", marks=pytest.mark.conformance)])
 async def cluster(request: pytest.FixtureRequest) -> AsyncIterator[Control]:
     if request.param == "groupkeeper":
-        quick = {"broker.session.timeout.ms": "500"}
-        async with Broker(brokers=3, properties=SETTINGS | quick) as broker:
+        async with Broker(brokers=3, properties=SETTINGS | QUICK) as broker:
             yield Embedded(broker)
         return
     request.getfixturevalue("apache_jars")
@@ -140,6 +144,21 @@ class Asker:
     async def produce(self, name: str, acks: int = -1) -> int:
         return code_of(await produce(self.wire, name, b"x", acks=acks))
 
+    async def commit(self, offset: int) -> int:
+        topics = [m.OffsetCommitRequestTopic("t", partitions=[m.OffsetCommitRequestPartition(0, offset, -1, "")])]
+        answer = await self.wire.call(m.OffsetCommitRequest("g", topics=topics), 9)
+        return answer.topics[0].partitions[0].error_code
+
+    async def stable_offset(self) -> tuple[int, int]:
+        """The error and the offset that a group has committed, for who does not want what may be taken back."""
+        topics = [OffsetFetchRequestTopics("t", partition_indexes=[0])]
+        request = m.OffsetFetchRequest(groups=[OffsetFetchRequestGroup("g", topics=topics)], require_stable=True)
+        (group,) = (await self.wire.call(request, 9)).groups
+        return group.error_code, group.topics[0].partitions[0].committed_offset if group.topics else -1
+
+    async def begin_transactions(self) -> int:
+        return (await self.wire.call(m.InitProducerIdRequest("x", 60_000), 4)).error_code
+
     async def reassign(self, name: str, replicas: list[int] | None) -> int:
         topics = [m.ReassignableTopic(name, [m.ReassignablePartition(0, replicas)])]
         request = m.AlterPartitionReassignmentsRequest(30_000, topics=topics)
@@ -205,3 +224,29 @@ async def stop(cluster: Control, ask: Asker) -> None:
     await ask.becomes("u", 1, 0, [1, 2, 3], [1], [2, 3])
     await ask.becomes("v", 1, 0, [1, 2, 3], [1])
     assert await ask.elect_uncleanly("m") == errors.EligibleLeadersNotAvailable.code
+
+
+@pytest.mark.timeout(400)
+async def test_coordinators_answer_when_their_replicas_have_what_they_wrote(cluster: Control) -> None:
+    ask = Asker(await cluster.wire(1))
+    for name in ("t", "__consumer_offsets", "__transaction_state"):
+        await ask.create(name, [1, 2, 3], 2)
+    await becomes(lambda: ask.commit(1), 0)
+    await becomes(ask.begin_transactions, 0)
+    await cluster.do("pause", 3)
+    refused = errors.CoordinatorNotAvailable.code
+    assert await ask.commit(2) == refused  # written all the same
+    assert await ask.stable_offset() == (errors.NotCoordinator.code, -1)
+    assert await ask.begin_transactions() == 0
+    await ask.becomes("__transaction_state", 1, 0, [1, 2, 3], [1, 2])
+    await ask.becomes("__consumer_offsets", 1, 0, [1, 2, 3], [1, 2])
+    await becomes(ask.stable_offset, (0, 2))
+    assert await ask.commit(3) == 0
+    await cluster.do("stop", 2)
+    await ask.becomes("__consumer_offsets", 1, 0, [1, 2, 3], [1], [2])
+    await ask.becomes("__transaction_state", 1, 0, [1, 2, 3], [1], [2])
+    assert await ask.commit(4) == refused
+    assert await ask.begin_transactions() == refused
+    await cluster.do("start", 2)
+    await becomes(ask.stable_offset, (0, 4))
+    await becomes(ask.begin_transactions, 0)

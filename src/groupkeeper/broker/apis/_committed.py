@@ -6,11 +6,9 @@ import asyncio
 from collections.abc import Iterable
 
 from groupkeeper.broker.log.produced import Produced
-from groupkeeper.broker.log.waiter import Waiter
+from groupkeeper.broker.log.waiter import wait_until
 from groupkeeper.protocol.errors import NotLeaderOrFollower, RequestTimedOut
 from groupkeeper.protocol.messages.produce_response import LeaderIdAndEpoch, PartitionProduceResponse
-
-_ANY_NUMBER = 1 << 62
 
 
 class Uncommitted:
@@ -31,8 +29,7 @@ class Uncommitted:
         """Whether another leader decides now."""
         return self.log.placement.epoch != self._epoch
 
-    @property
-    def is_decided(self) -> bool:
+    def has_been_decided(self) -> bool:
         """Whether it is committed, or has moved."""
         return self.log.high_watermark >= self._end_offset or self.has_moved
 
@@ -53,17 +50,8 @@ async def committed(batches: Iterable[Uncommitted], timeout_ms: int) -> None:
     """Waits until all batches are committed or have moved; after this time the others have an error: REQUEST_TIMED_OUT,
     also where fewer replicas than `min.insync.replicas` are left (Kafka 4.4.0).
     """
-    loop = asyncio.get_running_loop()
-    deadline = loop.time() + timeout_ms / 1000
+    deadline_s = asyncio.get_running_loop().time() + timeout_ms / 1000
     for batch in batches:
-        while not batch.is_decided and loop.time() < deadline:
-            waiter = Waiter(_ANY_NUMBER)  # appends decide nothing
-            timer = loop.call_at(deadline, waiter.wake)
-            batch.log.add_waiter(waiter)
-            try:
-                await waiter.woken
-            finally:
-                timer.cancel()
-                batch.log.remove_waiter(waiter)
-        if not batch.is_decided:
+        await wait_until(batch.log, batch.has_been_decided, deadline_s)
+        if not batch.has_been_decided():
             batch.time_out()

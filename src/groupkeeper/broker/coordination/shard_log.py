@@ -75,8 +75,6 @@ def append_pairs(
         is_transactional=transaction is not None,
     )
     config = log.config
-    if len(log.placement.isr) < config.min_insync_replicas:
-        log.placement.require_in_sync(config.min_insync_replicas)
     if len(batch) > config.max_message_bytes:
         raise RecordListTooLarge
     if transaction is not None or config.message_timestamp_type == "LogAppendTime":

@@ -14,6 +14,7 @@ from groupkeeper.coordinator.transactions.coordinator import TransactionCoordina
 from groupkeeper.coordinator.transactions.result import TransactionCall, TransactionResult, TransactionSettings
 from groupkeeper.coordinator.transactions.transaction import TopicPartition, Transaction
 from groupkeeper.protocol.errors import (
+    CoordinatorNotAvailable,
     InvalidProducerEpoch,
     KafkaError,
     TransactionCoordinatorFenced,
@@ -160,6 +161,8 @@ class TransactionShard(HostedShard["TransactionRecord"]):
     def _settle(self, result: TransactionResult) -> None:
         """Raises `KafkaError` as `write` does."""
         if result.records:
+            if self.log.placement.lacks(self.log.config.min_insync_replicas):
+                raise CoordinatorNotAvailable  # it writes as with acks=all; those of groups do not
             self.write(result.records, self._around.now_ms(), is_atomic=result.is_atomic)
         with self.fail_stop:
             for change in result.soft:

@@ -117,9 +117,10 @@ class TransactionRuntime(ShardHost["TransactionShard"]):
             # A delayed copy of a marker that was already written: it would end the next transaction.
             raise InvalidProducerEpoch
         now_ms = self._broker.now_ms()
-        if topic == OFFSETS_TOPIC:
+        if topic == OFFSETS_TOPIC:  # a group coordinator writes also where too few replicas are in sync
             self._groups.shards[index].end_transaction(marker, now_ms)
         else:
+            log.placement.require_in_sync(log.config.min_insync_replicas)
             log.append(marker.batch(now_ms), now_ms)
 
     # ------------------------------------------------------------------ their settings

@@ -7,6 +7,18 @@ from asyncio import get_running_loop
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from asyncio import Future
+    from collections.abc import Callable
+    from typing import Protocol
+
+    class Waited(Protocol):
+        """A log."""
+
+        def add_waiter(self, waiter: Waiter) -> None: ...
+
+        def remove_waiter(self, waiter: Waiter) -> None: ...
+
+
+_ANY_NUMBER = 1 << 62
 
 
 class Waiter:
@@ -26,3 +38,19 @@ class Waiter:
     def wake(self) -> None:
         if not self.woken.done():
             self.woken.set_result(None)
+
+
+async def wait_until(log: Waited, is_decided: Callable[[], bool], deadline_s: float) -> None:
+    """Returns when that is so, or at a time of the event loop's clock. Appends decide nothing: what replicas have, and
+    who leads.
+    """
+    loop = get_running_loop()
+    while not is_decided() and loop.time() < deadline_s:
+        waiter = Waiter(_ANY_NUMBER)
+        timer = loop.call_at(deadline_s, waiter.wake)
+        log.add_waiter(waiter)
+        try:
+            await waiter.woken
+        finally:
+            timer.cancel()
+            log.remove_waiter(waiter)

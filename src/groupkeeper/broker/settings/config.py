@@ -58,6 +58,9 @@ class Config(GroupSettings):
     replica_lag_time_max_ms = whole(
         30000, low=1, doc="Of several nodes: when a replica that lags is not in sync any more."
     )
+    request_timeout_ms = whole(
+        30000, doc="Of several nodes: how long answers of transaction coordinators wait for replicas."
+    )
     listeners = names(
         ("PLAINTEXT://127.0.0.1:9092",),
         doc="Where to listen: NAME://host:port; port 0 takes a free one, no host all addresses.",

@@ -51,7 +51,9 @@ class GroupSettings(Declared):
         0, low=0, high=4, doc="Compression of the offsets topic's records; 0 is none."
     )
     offsets_load_buffer_size = whole(5242880, low=1, doc=_OWN_SIZE)
-    offsets_commit_timeout_ms = whole(5000, low=1, doc=_NO_WAITING)
+    offsets_commit_timeout_ms = whole(
+        5000, low=1, doc="Of several nodes: how long answers of group coordinators wait for replicas."
+    )
 
     # --- the coordinator
     group_coordinator_rebalance_protocols = names(

@@ -144,7 +144,6 @@ _SETTINGS = (
     KafkaSetting("replica.socket.timeout.ms", FIXED, "int", "30000"),
     KafkaSetting("replication.quota.window.num", FIXED, "int", "11"),
     KafkaSetting("replication.quota.window.size.seconds", FIXED, "int", "1"),
-    KafkaSetting("request.timeout.ms", FIXED, "int", "30000"),
     KafkaSetting("sasl.client.callback.handler.class", FIXED, "class"),
     KafkaSetting("sasl.jaas.config", ONE, "password", doc="Of a mechanism of a listener: its users, or its options."),
     KafkaSetting("sasl.kerberos.kinit.cmd", ONE, "string", "/usr/bin/kinit"),
