@@ -1,7 +1,5 @@
 """Tests that need Apache Kafka itself."""
 
-from __future__ import annotations
-
 import pytest
 from tools.apache_kafka import VERSION, ApacheKafkaUnavailable, fetch, why_unavailable
 

@@ -1,7 +1,5 @@
 """Logs, copies of them as mirrors make them, and what a clone makes of a place in them: for any two clusters."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple

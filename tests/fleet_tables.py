@@ -1,7 +1,5 @@
 """Tables of a fleet that never was, as `groupkeeper pipeline snapshot` would have written them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path

@@ -4,8 +4,6 @@ It does the six steps that `groupkeeper.coordinator.kernel.result` describes, an
 records and a restart decodes them, so what does not survive its own encoding shows after a restart.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field

@@ -4,8 +4,6 @@ python -m tests.specification            each point, with the places that name i
 python -m tests.specification K88-11     one of them
 """
 
-from __future__ import annotations
-
 import re
 import sys
 import tomllib

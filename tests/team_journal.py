@@ -1,7 +1,5 @@
 """Two machines that share a journal in a topic: one is killed within a change, the other one takes it back."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import os

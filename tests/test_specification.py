@@ -1,7 +1,5 @@
 """Tests name points of the specification that are there, and each point is named by a test."""
 
-from __future__ import annotations
-
 from tests.specification import named_in, places_by_point, points, without_tests
 
 

@@ -1,7 +1,5 @@
 """Logs in which times and transactions contradict each other, and what plans make of them: for any cluster."""
 
-from __future__ import annotations
-
 import asyncio
 import time
 from collections.abc import Callable, Sequence

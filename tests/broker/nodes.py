@@ -1,7 +1,5 @@
 """A cluster of three nodes with a connection to each, and what tests of it ask."""
 
-from __future__ import annotations
-
 from tests.broker.conftest import Wire
 
 from groupkeeper.broker import Broker

@@ -1,7 +1,5 @@
 """A cluster in one process: who leads and coordinates what, what a node answers for others, and nodes that go down."""
 
-from __future__ import annotations
-
 import asyncio
 from pathlib import Path
 

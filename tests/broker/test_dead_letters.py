@@ -1,7 +1,5 @@
 """Dead-letter queues of share groups over the wire: what is in the queue, and what happens when it cannot be used."""
 
-from __future__ import annotations
-
 import pytest
 from tests.broker.conftest import Start, Wire
 from tests.broker.log.test_cleaning import until

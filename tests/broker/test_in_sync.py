@@ -1,7 +1,5 @@
 """Replicas that are in sync with the leader, or not: who may lead then, and which records are committed."""
 
-from __future__ import annotations
-
 import asyncio
 
 import pytest

@@ -1,7 +1,5 @@
 """Members of a share group over the wire: sessions, acquisition, acknowledgements, locks, and what a restart keeps."""
 
-from __future__ import annotations
-
 import asyncio
 import base64
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Descriptions of the topologies of streams groups: asked for, kept in memory, shown again (KIP-1331)."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator
 from pathlib import Path
 

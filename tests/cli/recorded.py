@@ -1,7 +1,5 @@
 """The stages that the official tools' output is recorded of, and the comparison with what is recorded."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable, Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Members of share groups, made by raw heartbeats, so that their ids and epochs are the same each time."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Sequence
 from typing import NamedTuple

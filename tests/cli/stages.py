@@ -4,8 +4,6 @@ A stage is set up the same way on Apache Kafka, when `tools.record_cli` records,
 the tests replay. Groups are made by raw requests, so that every offset, epoch and timestamp is the same each time.
 """
 
-from __future__ import annotations
-
 import asyncio
 import shlex
 from collections.abc import Collection, Mapping, Sequence

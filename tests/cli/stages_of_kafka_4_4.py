@@ -1,7 +1,5 @@
 """Stages of which the tools of Kafka 4.4 print something else than those of 4.3, or that only they can show."""
 
-from __future__ import annotations
-
 from tests.cli.stages import RESET_SET, SHARE
 from tests.cli.streams_stages import STREAMS
 

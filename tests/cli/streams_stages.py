@@ -1,7 +1,5 @@
 """Stages with streams groups: what the official tool prints of them, and what it changes."""
 
-from __future__ import annotations
-
 from tests.cli.stages import RECORDS, SHARE_VIEWS, Stage
 from tests.cli.streams_members import StreamsMember
 

@@ -1,7 +1,5 @@
 """`groupkeeper check`: rows, and the exit status that cron and CI go by."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import threading

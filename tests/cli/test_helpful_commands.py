@@ -1,7 +1,5 @@
 """Commands that alerts name are commands of this program, and no text of Prometheus' rules runs in a shell."""
 
-from __future__ import annotations
-
 import re
 import shlex
 from pathlib import Path

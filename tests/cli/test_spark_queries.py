@@ -4,8 +4,6 @@ What the queries had read when they were stopped: of `orders` 17 and 5 records (
 `payments` 3. `failing` and `mixed` began at 0 and finished no batch with records. tests/spark has them run.
 """
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """Commands on pages and in notices run as they are printed, whatever the names of groups and topics are."""
 
-from __future__ import annotations
-
 import asyncio
 import html
 import os

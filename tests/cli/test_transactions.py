@@ -1,7 +1,5 @@
 """`groupkeeper transactions list|describe|abort` on the embedded broker: one that is open, and one that hangs."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import time

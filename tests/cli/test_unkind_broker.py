@@ -1,7 +1,5 @@
 """Commands and `Admin` get the same from a broker whose answers are legal but seldom as from a kind one."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections.abc import Iterator

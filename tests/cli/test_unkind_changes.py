@@ -1,7 +1,5 @@
 """Commands that change something, or follow it, do the same on a broker whose answers are legal but seldom."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import signal

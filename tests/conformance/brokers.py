@@ -1,7 +1,5 @@
 """The broker under test: ours, or Apache Kafka, which shows that a test itself is right."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

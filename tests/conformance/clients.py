@@ -1,7 +1,5 @@
 """The real client libraries, each behind the same small face, so that one test says what all of them must see."""
 
-from __future__ import annotations
-
 import asyncio
 import threading
 import time

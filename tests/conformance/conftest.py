@@ -1,7 +1,5 @@
 """Fixtures: the broker under test, Apache Kafka, and the real clients."""
 
-from __future__ import annotations
-
 import uuid
 import zlib
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """A member of a group that is Apache's Java consumer 4.4.0, in a process of its own (java/ConsumerMember.java)."""
 
-from __future__ import annotations
-
 import subprocess
 import threading
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A member of a group, polling: in a thread of the test, or as a program of its own, which can be killed."""
 
-from __future__ import annotations
-
 import json
 import queue
 import subprocess

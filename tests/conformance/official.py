@@ -1,7 +1,5 @@
 """The official command lines beside ours: the same arguments, the same words."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys

@@ -5,8 +5,6 @@ Arguments: brokers, a folder. There it leaves the queries' checkpoints, and `see
 where the rows went that Spark gave, by topic and partition.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 import time

@@ -1,7 +1,5 @@
 """A real application of Kafka Streams 4.4.0, in a process of its own (java/WordCount.java)."""
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 import threading

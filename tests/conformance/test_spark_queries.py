@@ -2,8 +2,6 @@
 checkpoint, and what that must say is known from the rows that Spark gave the queries.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 import os

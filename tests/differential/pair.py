@@ -1,7 +1,5 @@
 """Apache Kafka 4.4.0 and our broker beside it, and programs of random steps that both carry out."""
 
-from __future__ import annotations
-
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping

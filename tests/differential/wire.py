@@ -1,7 +1,5 @@
 """Connections that send whole requests and look for answers without waiting longer than told."""
 
-from __future__ import annotations
-
 import select
 import socket
 

@@ -4,8 +4,6 @@ The same rows are written of two clusters, and each question must give its answe
 cluster doubles it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path

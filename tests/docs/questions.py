@@ -1,7 +1,5 @@
 """docs/questions.md, taken apart: what comes before the first question, and each question."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Any, NamedTuple

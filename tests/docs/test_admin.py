@@ -1,7 +1,5 @@
 """docs/admin.md: its examples run, in order, and it has every call."""
 
-from __future__ import annotations
-
 import ast
 import asyncio
 import inspect

@@ -1,7 +1,5 @@
 """The commands of docs/cookbook.md are run as they are printed, in their order, on two clusters."""
 
-from __future__ import annotations
-
 import json
 import time
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """The glossary has every status that a command or a table shows."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

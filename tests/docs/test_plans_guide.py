@@ -1,7 +1,5 @@
 """docs/plans.md says of the files what they are; its commands are run by test_readme, after those of the README."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

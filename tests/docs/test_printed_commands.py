@@ -1,7 +1,5 @@
 """What guides print and test_readme does not run: commands, options and targets that exist, programs that run."""
 
-from __future__ import annotations
-
 import asyncio
 import re
 import shlex

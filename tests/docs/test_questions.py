@@ -1,7 +1,5 @@
 """docs/questions.md: each question, as printed, gives in DuckDB the answer that was worked out by hand."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 

@@ -1,7 +1,5 @@
 """The examples of the README and of docs/plans.md are run as they are printed, in their order, on one broker."""
 
-from __future__ import annotations
-
 import os
 import re
 import shlex

@@ -1,7 +1,5 @@
 """The commands of docs/spark.md that need no Spark are run as they are printed."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Iterator
 from pathlib import Path

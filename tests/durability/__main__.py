@@ -3,8 +3,6 @@
 Its files are removed when everything is as it should be, and named otherwise.
 """
 
-from __future__ import annotations
-
 import argparse
 import math
 import shutil

@@ -7,8 +7,6 @@ librdkafka 2.16 may wait for ever for a group coordinator that was killed (`send
 timeout it is given): a turn that takes too long ends the process by SIGALRM, and whoever runs it starts another one.
 """
 
-from __future__ import annotations
-
 import signal
 import sys
 

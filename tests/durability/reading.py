@@ -1,7 +1,5 @@
 """What readers find in the topics."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Mapping
 

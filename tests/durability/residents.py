@@ -1,7 +1,5 @@
 """Members that live through kills of the broker, by plain requests: some keep still, some rebalance all the time."""
 
-from __future__ import annotations
-
 import base64
 import uuid
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """A broker that is killed again and again, those who use it meanwhile, and what must hold."""
 
-from __future__ import annotations
-
 import math
 import random
 import signal

@@ -1,7 +1,5 @@
 """The short form; the long one is `python -m tests.durability`."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

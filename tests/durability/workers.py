@@ -1,7 +1,5 @@
 """Threads that write and commit through every restart of the broker, and remember what they were told."""
 
-from __future__ import annotations
-
 import threading
 import time
 from typing import Any

@@ -1,7 +1,5 @@
 """examples/deploy: what its files start are commands and options that there are, and its chart is one for Helm."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

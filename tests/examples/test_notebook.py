@@ -1,7 +1,5 @@
 """examples/notebooks: each is executed by a kernel of Jupyter, beside what it asks for; no output is kept in it."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

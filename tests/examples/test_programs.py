@@ -1,7 +1,5 @@
 """examples/: the pytest project, the CI service and the Spark job, run as their pages say."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

@@ -1,7 +1,5 @@
 """Broken records of the offsets topic, many at a time: each is a row, and the row is what its bytes alone give."""
 
-from __future__ import annotations
-
 import os
 import random
 from collections.abc import Sequence

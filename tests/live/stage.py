@@ -1,7 +1,5 @@
 """An embedded broker with records of known ages and groups of known lag, and collectors that look at it."""
 
-from __future__ import annotations
-
 import asyncio
 import time
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Collectors beside an embedded broker: what they find, and what they say of what they cannot find out."""
 
-from __future__ import annotations
-
 import asyncio
 import threading
 import time

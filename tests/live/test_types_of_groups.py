@@ -1,7 +1,5 @@
 """Groups of every type, as a collector finds them, with members."""
 
-from __future__ import annotations
-
 import asyncio
 import tomllib
 from collections.abc import Iterator

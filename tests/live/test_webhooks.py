@@ -1,7 +1,5 @@
 """Webhooks: what they are sent, and that it is brought to them in spite of errors."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import signal

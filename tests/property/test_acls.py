@@ -1,7 +1,5 @@
 """What ACLs decide, against a slow reading of the rules."""
 
-from __future__ import annotations
-
 import ipaddress
 
 from hypothesis import given

@@ -1,7 +1,5 @@
 """Which partition of `__consumer_offsets` a group belongs to (GP-01)."""
 
-from __future__ import annotations
-
 from struct import unpack
 
 from hypothesis import example, given

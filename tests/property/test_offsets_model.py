@@ -2,8 +2,6 @@
 restarts with or without compaction.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 from hypothesis import HealthCheck, settings

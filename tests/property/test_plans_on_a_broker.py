@@ -4,8 +4,6 @@ A plan never commits outside of the log nor to a partition that wasn't selected,
 undo restores exactly what was, deleting what wasn't there.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Iterator, Mapping
 from itertools import count

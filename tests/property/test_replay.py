@@ -1,7 +1,5 @@
 """Logs of whole simulations: any compaction of them gives the same groups and offsets (GR-06)."""
 
-from __future__ import annotations
-
 from copy import copy
 from functools import cache
 

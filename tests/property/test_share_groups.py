@@ -1,7 +1,5 @@
 """Share groups under any sequence of operations: the log gives what lives, and in the end everything is read."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from hypothesis import given

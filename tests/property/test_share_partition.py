@@ -2,8 +2,6 @@
 of the log's start and new leaders.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from random import Random
 

@@ -1,7 +1,5 @@
 """Share state against a model that knows every offset by itself, and against its own log."""
 
-from __future__ import annotations
-
 import itertools
 from contextlib import suppress
 

@@ -1,7 +1,5 @@
 """Streams groups under any sequence of operations: the log gives what lives, no task runs twice, all run in the end."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator
 

@@ -6,8 +6,6 @@
 something differs, the smallest story is looked for that still shows it, and printed.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import shutil

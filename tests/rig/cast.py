@@ -1,7 +1,5 @@
 """Draws a story from a seed: topics of all sorts, those who write them, and those who read them."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Sequence
 from typing import Any

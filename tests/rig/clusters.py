@@ -1,7 +1,5 @@
 """The clusters of a run: the embedded broker, or an Apache Kafka of any version, each in a process of its own."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from confluent_kafka import Consumer

@@ -4,8 +4,6 @@ Times are nanoseconds of the machine's clock, which all workers share. ``began``
 ``ended`` after its answer came: what it changed became so between the two.
 """
 
-from __future__ import annotations
-
 import json
 import threading
 import time

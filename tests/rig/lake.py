@@ -5,8 +5,6 @@
 writes each table there is as TARGET/<table>.parquet. Nothing of the pipeline's own reading is used.
 """
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from collections.abc import Iterable, Mapping

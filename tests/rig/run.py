@@ -1,7 +1,5 @@
 """Conducts a story: starts clusters and workers, asks while traffic runs and at rest, has the answers judged."""
 
-from __future__ import annotations
-
 import json
 import random
 import shutil

@@ -1,7 +1,5 @@
 """Looks for the smallest story that still shows a difference: first those whom it is about, then by halves."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """The rig itself: its stories, its truth, and that its judges find a defect."""
 
-from __future__ import annotations
-
 import random
 import threading
 import time

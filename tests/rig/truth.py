@@ -4,8 +4,6 @@ While traffic runs, a bound is an interval: what was acknowledged before the que
 the answer is not. Once the workers rest, both ends are the same, and an answer is right or wrong.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_left, bisect_right, insort
 from collections import defaultdict
 from collections.abc import Iterable

@@ -1,7 +1,5 @@
 """Reads the files of cases."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Any, NamedTuple

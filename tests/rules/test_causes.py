@@ -1,7 +1,5 @@
 """The ladder of causes: what is above explains what is below."""
 
-from __future__ import annotations
-
 import pytest
 
 from groupkeeper.rules.causes import Cause, Place, Rate, cause_of_group, cause_of_place, is_slow

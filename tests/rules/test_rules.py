@@ -1,7 +1,5 @@
 """The cases against the rules themselves, and the rules that have no verdict."""
 
-from __future__ import annotations
-
 import pytest
 from tests.rules.cases import Case, cases
 

@@ -1,7 +1,5 @@
 """Each case through what shows verdicts: commands, `check`, alerts, pages, CSV and series say what the rules say."""
 
-from __future__ import annotations
-
 import csv
 import io
 import re

@@ -1,7 +1,5 @@
 """Each case through the pipeline's tables: the status table says what the rules say."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any

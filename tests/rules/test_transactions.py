@@ -1,7 +1,5 @@
 """How transactions stand, with and without a coordinator that shows them."""
 
-from __future__ import annotations
-
 import pytest
 
 from groupkeeper.rules.transactions import LONGEST_MS, SLACK_MS, Standing, standing_of_known, standing_of_unknown

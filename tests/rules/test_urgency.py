@@ -1,7 +1,5 @@
 """Which groups are shown first: those of which something can still be saved."""
 
-from __future__ import annotations
-
 import pytest
 
 from groupkeeper.rules.status import Status

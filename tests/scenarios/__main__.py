@@ -3,8 +3,6 @@
 What `--rewrite` writes is for review: expectations come from the requirements, not from the coordinator.
 """
 
-from __future__ import annotations
-
 import argparse
 import difflib
 import sys

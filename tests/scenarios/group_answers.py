@@ -1,7 +1,5 @@
 """Answers about consumer, share and streams groups, and what share groups ask of the share coordinator, as text."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from typing import Any
 

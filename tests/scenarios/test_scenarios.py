@@ -1,7 +1,5 @@
 """Every scenario prints what its file says; `python -m tests.scenarios --rewrite FILE` writes what it really prints."""
 
-from __future__ import annotations
-
 import difflib
 
 import pytest

@@ -1,7 +1,5 @@
 """Answers and records as text, and the small values of commands as messages."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from typing import Any

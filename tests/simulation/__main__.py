@@ -1,7 +1,5 @@
 """Long runs: `python -m tests.simulation [--protocol consumer] [--seed N] [--runs N] [--steps M]`."""
 
-from __future__ import annotations
-
 import argparse
 import sys
 import time

@@ -1,7 +1,5 @@
 """The smallest story of a simulation that still breaks the same rule."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import fields, replace
 from functools import partial

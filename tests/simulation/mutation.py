@@ -1,7 +1,5 @@
 """Coordinators with a bug: the modules under test imported anew, with a piece of their source replaced."""
 
-from __future__ import annotations
-
 import importlib
 import sys
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """What happens between clients and the coordinator, as checkers get to see it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, field
 

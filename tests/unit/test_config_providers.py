@@ -1,7 +1,5 @@
 """`config.providers`: values of properties that stand in files and in the environment."""
 
-from __future__ import annotations
-
 from argparse import ArgumentTypeError
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Requests to the application itself, without a server: as a browser sends them, one session each."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from html import unescape

@@ -1,7 +1,5 @@
 """`groupkeeper serve` as its own process, and requests to it."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import time

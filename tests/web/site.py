@@ -1,7 +1,5 @@
 """The application on a cluster, without a server: for pages that change something, and for the API."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path

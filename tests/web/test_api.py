@@ -1,7 +1,5 @@
 """The HTTP API: what it tells is what pages and commands tell, and a client made from its document changes a group."""
 
-from __future__ import annotations
-
 import asyncio
 import importlib
 import json

@@ -1,7 +1,5 @@
 """Changes from pages: planned, applied, read back and undone on a broker, by whom they may be."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import re

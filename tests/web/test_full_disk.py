@@ -1,7 +1,5 @@
 """A disk that takes nothing: the server goes on, says so wherever one looks, and writes again once there is room."""
 
-from __future__ import annotations
-
 import asyncio
 import http.client
 import re

@@ -1,7 +1,5 @@
 """Headers that nobody honest sends: no page shows them, none of them makes somebody known, nothing breaks."""
 
-from __future__ import annotations
-
 import re
 import signal
 import socket

@@ -1,7 +1,5 @@
 """`groupkeeper mcp` with the client of the protocol's own SDK, by standard input and by HTTP."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 from collections.abc import AsyncIterator, Iterator

@@ -1,7 +1,5 @@
 """Login by OpenID Connect, with a provider that signs what it is told to."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import threading

@@ -1,7 +1,5 @@
 """The files of rules, tokens and roles count as they are now, without a new start."""
 
-from __future__ import annotations
-
 import signal
 from pathlib import Path
 

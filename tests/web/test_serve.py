@@ -1,7 +1,5 @@
 """`groupkeeper serve`: what it answers, whom it asks, and how it ends."""
 
-from __future__ import annotations
-
 import asyncio
 import gzip
 import signal

@@ -2,8 +2,6 @@
 the end, and is not worth a word. A part of the server that ends is.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import itertools

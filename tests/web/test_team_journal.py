@@ -1,7 +1,5 @@
 """Pages and the API with a journal in a topic: its cluster goes away, and comes back."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import socket

@@ -1,7 +1,5 @@
 """Timestamps of records at offsets, as the Admin reads them from logs of all kinds of batches."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator
 
 import pytest

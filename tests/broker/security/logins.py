@@ -1,7 +1,5 @@
 """Raw requests of a login."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import hmac

@@ -1,7 +1,5 @@
 """ACLs in one line of text, for tests and the command line."""
 
-from __future__ import annotations
-
 import pytest
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient, NewTopic

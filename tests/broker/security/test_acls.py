@@ -1,7 +1,5 @@
 """ACLs over the wire: who may change them, what they then decide, and that they outlive the broker."""
 
-from __future__ import annotations
-
 import signal
 from collections.abc import Awaitable, Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Logins that are none: mutated conversations, floods of wrong passwords, handshakes that nobody ends."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import logging

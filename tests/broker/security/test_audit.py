@@ -1,7 +1,5 @@
 """The audit log: logins, what was asked for, and whether it was allowed."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Real clients log in by their own configuration, and produce and consume."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import aiokafka

@@ -1,7 +1,5 @@
 """Real clients over TLS: with certificates of their own, and with tokens."""
 
-from __future__ import annotations
-
 import ssl
 import time
 from collections.abc import Iterator

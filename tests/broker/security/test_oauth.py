@@ -1,7 +1,5 @@
 """OAUTHBEARER with unsecured tokens: what is a good one, and clients that log in with it."""
 
-from __future__ import annotations
-
 import base64
 import json
 import time

@@ -1,7 +1,5 @@
 """What a SASL listener answers at each step of a login, by raw requests: as SaslServerAuthenticator of Kafka 4.3.1."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections.abc import AsyncIterator

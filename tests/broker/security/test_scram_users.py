@@ -1,7 +1,5 @@
 """SCRAM credentials over the wire, and logins by them."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Awaitable, Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """OAUTHBEARER with signed tokens: which are good, by which keys, and where the keys come from."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import time

@@ -1,7 +1,5 @@
 """Listeners with TLS: certificates of both sides, by each form of store, and how they change while the broker runs."""
 
-from __future__ import annotations
-
 import asyncio
 import ssl
 from collections.abc import AsyncIterator

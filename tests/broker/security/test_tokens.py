@@ -1,7 +1,5 @@
 """Delegation tokens: who gets one, logins by it, and its end."""
 
-from __future__ import annotations
-
 import base64
 from collections.abc import Awaitable, Callable
 from pathlib import Path

@@ -3,8 +3,6 @@
 The recordings are made by `python -m tools.record_cli`.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Iterator, Sequence
 from pathlib import Path

@@ -3,8 +3,6 @@
 That the whole output is the official tool's is shown in test_against_recorded.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable, Iterator
 

@@ -1,7 +1,5 @@
 """A member whose assignment cannot be read: the official tool fails as a whole, with Java's words."""
 
-from __future__ import annotations
-
 import pytest
 from tests.differential.wire import Pool
 

@@ -1,7 +1,5 @@
 """All commands of ``groupkeeper``, from its tables of commands."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 
 from groupkeeper.cli.framework.commands import COMMANDS, Command, Entry, Family

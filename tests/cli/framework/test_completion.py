@@ -1,7 +1,5 @@
 """Completion in real shells at a terminal: what is typed and then a tab gives."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import os

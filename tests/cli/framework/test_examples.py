@@ -1,7 +1,5 @@
 """Each command of ``groupkeeper`` has examples in its help, which it understands; help fits 100 columns."""
 
-from __future__ import annotations
-
 import shlex
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Rows of logs as objects of JSON."""
 
-from __future__ import annotations
-
 import json
 import signal
 import socket

@@ -1,7 +1,5 @@
 """Protected contexts: whoever changes something there has to name the context once more."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections.abc import Iterator

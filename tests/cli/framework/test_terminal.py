@@ -1,7 +1,5 @@
 """`groupkeeper` as a person meets it: colours and progress at a terminal only; Ctrl-C; readers that leave."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import os

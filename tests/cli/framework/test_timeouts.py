@@ -1,7 +1,5 @@
 """Each command ends within `--timeout` at brokers that are dead, or silent: they accept connections and say nothing."""
 
-from __future__ import annotations
-
 import re
 import signal
 import socket

@@ -3,8 +3,6 @@ wherever it is; each has help; options of the cluster and the output may stand a
 with what was meant.
 """
 
-from __future__ import annotations
-
 import argparse
 import re
 from collections import defaultdict

@@ -1,7 +1,5 @@
 """With names as long as companies have them, tables at a terminal are no wider than it; --wide has all of them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

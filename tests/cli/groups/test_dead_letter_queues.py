@@ -1,7 +1,5 @@
 """The dead-letter queue of a share group, as `groups describe` and `serve` show it."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Situations from public reports about tools of other people that went well here."""
 
-from __future__ import annotations
-
 import json
 import socket
 import threading

@@ -1,7 +1,5 @@
 """``groupkeeper groups …`` on several clusters at once: a column with their names, and what fails of one apart."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import signal

@@ -1,7 +1,5 @@
 """`groupkeeper groups …` on the embedded broker: rows, problems beside them, exit statuses, and nothing by accident."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import json

@@ -1,7 +1,5 @@
 """`groupkeeper groups list|offsets|members|delete` on the embedded broker: which rows, in which order."""
 
-from __future__ import annotations
-
 import asyncio
 import csv
 import io

@@ -1,7 +1,5 @@
 """`groupkeeper groups watch` as its own process, while a group forms, rebalances and loses its broker."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

@@ -1,7 +1,5 @@
 """`groupkeeper groups why`: each cause on the embedded broker, with the command that helps."""
 
-from __future__ import annotations
-
 import json
 import shlex
 import threading

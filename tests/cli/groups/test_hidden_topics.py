@@ -1,7 +1,5 @@
 """Brokers leave out offsets of topics that one may not see, without a word: no command says that there are none."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections.abc import Iterator

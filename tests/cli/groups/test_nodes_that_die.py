@@ -1,7 +1,5 @@
 """What commands show of a group while a node of the cluster is down: what can be reached, and reasons for the rest."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator

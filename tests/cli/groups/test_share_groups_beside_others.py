@@ -1,7 +1,5 @@
 """`groupkeeper groups …` shows share groups beside the others; these and plans change nothing of them."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections.abc import Iterator

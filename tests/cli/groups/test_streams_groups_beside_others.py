@@ -1,7 +1,5 @@
 """`groupkeeper groups …` beside a streams group: it is listed, its offsets are shown, and nothing else breaks."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path

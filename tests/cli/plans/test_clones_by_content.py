@@ -1,7 +1,5 @@
 """Clones that know the place by what the records hold: from one embedded broker to another."""
 
-from __future__ import annotations
-
 import asyncio
 import time
 from collections.abc import Iterator

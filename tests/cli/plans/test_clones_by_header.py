@@ -1,7 +1,5 @@
 """Clones that know the place by a header with the offset that a copied record has in the source."""
 
-from __future__ import annotations
-
 import asyncio
 import time
 from collections.abc import Iterator, Sequence

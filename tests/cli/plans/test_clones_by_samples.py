@@ -1,7 +1,5 @@
 """Clones whose copies got other times, at other offsets: the truth are the numbers that producers wrote."""
 
-from __future__ import annotations
-
 import asyncio
 import random
 import time

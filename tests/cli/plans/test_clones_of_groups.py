@@ -1,7 +1,5 @@
 """Clones of several groups by patterns, and of applications of Kafka Streams."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import time

@@ -1,7 +1,5 @@
 """Clones that use what MirrorMaker 2 has written down; its internal topics are written by the tests."""
 
-from __future__ import annotations
-
 import asyncio
 import time
 from collections.abc import Iterator, Sequence

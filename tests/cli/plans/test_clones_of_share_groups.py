@@ -1,7 +1,5 @@
 """Clones of share groups say what of their work does not go with start offsets."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections.abc import Iterator

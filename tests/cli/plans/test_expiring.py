@@ -1,7 +1,5 @@
 """What a sweep says of offsets that will expire is what the coordinators do when the time has come."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import AsyncIterator
 

@@ -3,8 +3,6 @@
 The journal tells the truth, a second apply finishes or says why it doesn't, undo restores.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 import os

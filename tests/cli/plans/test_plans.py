@@ -1,7 +1,5 @@
 """`groupkeeper plan reset`, `apply`, `history` and `undo` on the embedded broker, and the journal of all commands."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Plans and the journal say who made a change for the brokers, beside who did for the machine."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Changes of share groups' start offsets are journalled, and can be taken back."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections.abc import Iterable, Iterator, Mapping

@@ -1,7 +1,5 @@
 """What kafka-streams-groups changes is journalled, and taken back."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections.abc import Iterator

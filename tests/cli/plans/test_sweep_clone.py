@@ -1,7 +1,5 @@
 """`groupkeeper plan delete-offsets`, `sweep` and `clone` on the embedded broker, and on Apache Kafka."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import re

@@ -1,7 +1,5 @@
 """A journal in a topic: what is written is read from elsewhere, undone once, and nothing is changed without it."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import socket

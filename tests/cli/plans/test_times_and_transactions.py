@@ -1,7 +1,5 @@
 """Plans by time, where transactions end later than their records' times say, and where a log was cut."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator, Coroutine
 

@@ -1,7 +1,5 @@
 """`groupkeeper undo` of a change that was undone already, and of one that committed nothing."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """Commands that go by times of records, where records may not be read: what is not known is said, and nothing done."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """The admin clients of the real libraries, each with its own calls."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

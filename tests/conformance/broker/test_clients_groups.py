@@ -1,7 +1,5 @@
 """Groups of real consumers: members join, leave, crash and come back, and every partition has exactly one owner."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Sequence
 

@@ -2,8 +2,6 @@
 and a Java share consumer whose rejected records go to a dead-letter queue.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Committing, seeking and looking up offsets with real consumers."""
 
-from __future__ import annotations
-
 import pytest
 from confluent_kafka.admin import AdminClient
 from tests.conformance.brokers import RunningBroker, wait_for

@@ -1,7 +1,5 @@
 """What real producers send comes back to real consumers unchanged, and is where the broker said it is."""
 
-from __future__ import annotations
-
 import itertools
 
 import pytest

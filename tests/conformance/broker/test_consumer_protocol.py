@@ -1,7 +1,5 @@
 """Real clients with `group.protocol=consumer`, among themselves and beside classic ones (KIP-848)."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager

@@ -1,7 +1,5 @@
 """Apache's kafka-dump-log reads every file that the broker writes, before and after cleaning."""
 
-from __future__ import annotations
-
 import asyncio
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Groups and topics are what they were after kill -9 of the broker. tests/durability kills it at any moment."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Faults on purpose under the real clients: they do what their documentation says they do."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest

@@ -1,7 +1,5 @@
 """Fetch sessions (KIP-227) with the clients that open them."""
 
-from __future__ import annotations
-
 import subprocess
 from collections.abc import Iterator
 

@@ -4,8 +4,6 @@ logins.
 They need Go, and the module proxy when they run for the first time.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """Transactions of the Java clients, with epochs of their own (transaction.version 2) and without."""
 
-from __future__ import annotations
-
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Apache Kafka's own tools, each a Java program, on the broker under test."""
 
-from __future__ import annotations
-
 import subprocess
 from collections.abc import Callable, Iterator
 

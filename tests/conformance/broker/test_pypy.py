@@ -1,7 +1,5 @@
 """What is different on PyPy. `BROKER_UNDER_TEST=pypy` runs the tests beside this one there (`make pypy`)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

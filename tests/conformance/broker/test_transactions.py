@@ -1,7 +1,5 @@
 """Transactions of real producers: what readers of committed records see. tests/durability has kills in their midst."""
 
-from __future__ import annotations
-
 import asyncio
 import time
 import uuid

@@ -1,7 +1,5 @@
 """Clones between two Apache Kafkas by commands alone: truth are the numbers and words that producers wrote."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import random

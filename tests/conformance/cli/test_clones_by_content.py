@@ -1,7 +1,5 @@
 """Clones by what records hold, from and to Apache Kafka: truth are the numbers that producers wrote into them."""
 
-from __future__ import annotations
-
 import random
 import time
 from collections.abc import Iterator

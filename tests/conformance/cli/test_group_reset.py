@@ -3,8 +3,6 @@
 T01 and T10 need no broker, and are beside the units, too.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 import time

@@ -1,7 +1,5 @@
 """`groupkeeper groups` on a real Apache Kafka with ACLs: what one may not see is told, and breaks nothing."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections.abc import Callable, Iterator

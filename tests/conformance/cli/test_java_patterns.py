@@ -1,7 +1,5 @@
 """The topic filters of kafka-get-offsets are java.util.regex's: Java's own verdict on random patterns, and ours."""
 
-from __future__ import annotations
-
 import base64
 import random
 import shutil

@@ -3,8 +3,6 @@
 ``pytest -m conformance -s tests/conformance/cli/test_mirror_maker.py`` prints both.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """`--show-command`: what Apache's own kafka-consumer-groups makes of it is what the plan says."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import shlex

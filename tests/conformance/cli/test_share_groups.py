@@ -1,7 +1,5 @@
 """Share groups with a real Java consumer: our Admin and kafka-share-groups beside the official tool."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import re

@@ -4,8 +4,6 @@ It counts words, by a topic for repartitioning and a store with a changelog. Aft
 again from one; what it wrote says whether it did.
 """
 
-from __future__ import annotations
-
 import re
 import time
 from collections import Counter

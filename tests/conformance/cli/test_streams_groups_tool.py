@@ -3,8 +3,6 @@
 The quick suite has ours on our broker (tests/cli/dropin/test_against_recorded.py).
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Iterator, Sequence
 from pathlib import Path

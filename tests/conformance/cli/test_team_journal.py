@@ -1,7 +1,5 @@
 """Two machines share a journal in a topic of Apache Kafka, and of the broker here; also with logins and ACLs."""
 
-from __future__ import annotations
-
 import asyncio
 from pathlib import Path
 

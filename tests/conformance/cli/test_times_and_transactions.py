@@ -1,7 +1,5 @@
 """Plans by time on Apache Kafka, where its lookups by time lead to markers, or miss records."""
 
-from __future__ import annotations
-
 import pytest
 from tests.times_and_transactions import check_a_cut_segment, check_clones, check_resets, check_what_is_too_far
 from tools.apache_kafka import ApacheKafka

@@ -3,8 +3,6 @@
 Where the official tools of 4.4.0 can talk to the broker, ours must print the same.
 """
 
-from __future__ import annotations
-
 import asyncio
 import subprocess
 from collections.abc import Awaitable, Iterator

@@ -1,7 +1,5 @@
 """Our Admin on real brokers with real members: ours by default, Apache Kafka with BROKER_UNDER_TEST=apache."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator, Iterator
 

@@ -1,7 +1,5 @@
 """Times of records on Apache Kafka, in batches of 1 KB to 900 KB, beside what the producers wrote down themselves."""
 
-from __future__ import annotations
-
 import asyncio
 import random
 import time

@@ -1,7 +1,5 @@
 """Every kind of security on a real Apache Kafka 4.3.1: certificates are made here, credentials are the broker's own."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import subprocess

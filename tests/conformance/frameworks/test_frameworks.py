@@ -2,8 +2,6 @@
 by time, admin. A tool or a module that is missing is the reason of a skip.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

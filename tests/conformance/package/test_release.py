@@ -1,7 +1,5 @@
 """What tools/release.py builds can be installed in an empty environment, and runs there."""
 
-from __future__ import annotations
-
 import os
 import re
 import shlex

@@ -1,7 +1,5 @@
 """`make site`: every page of docs/ and every public name is there, and no link leads nowhere."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 from html import unescape

@@ -1,7 +1,5 @@
 """What type checkers make of a program that imports from `groupkeeper`."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Every kind of record in the offsets topic of a real broker: groups of all types come, commit, change and go."""
 
-from __future__ import annotations
-
 import asyncio
 import base64
 import uuid

@@ -1,7 +1,5 @@
 """The pipeline decodes what real Apache Kafka wrote as Apache's own formatters print it, record for record."""
 
-from __future__ import annotations
-
 import json
 import re
 from base64 import b64decode

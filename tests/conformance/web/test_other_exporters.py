@@ -1,7 +1,5 @@
 """Under the names of other exporters `groupkeeper serve` tells what these tell: $KMINION, $KAFKA_EXPORTER."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import subprocess

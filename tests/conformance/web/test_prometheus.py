@@ -1,7 +1,5 @@
 """A real Prometheus scrapes `groupkeeper serve` and alerts by its rules; a real Alertmanager takes what rules tell."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import shutil

@@ -1,7 +1,5 @@
 """The series of `groupkeeper serve` are what Kafka's own tools print, of groups of three types."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -2,8 +2,6 @@
 synonyms and flags, before and after the same changes; and the same answers to the changes.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator
 from typing import Any

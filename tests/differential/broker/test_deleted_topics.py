@@ -1,7 +1,5 @@
 """The same fetches of topics that are deleted meanwhile, on Apache Kafka 4.4.0 and on our broker."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator
 from typing import Any, NamedTuple

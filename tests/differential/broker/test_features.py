@@ -1,7 +1,5 @@
 """Levels of features on Apache Kafka 4.4.0 and on our broker: what ApiVersions tells of them, and UpdateFeatures."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator
 from typing import Any

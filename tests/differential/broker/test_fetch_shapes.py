@@ -4,8 +4,6 @@ which batches, errors, watermarks, starts, aborted transactions; at once or afte
 A longer run: `DIFFERENTIAL_PROGRAMS=200 DIFFERENTIAL_SEED=1000 pytest tests/differential/broker/test_fetch_shapes.py`
 """
 
-from __future__ import annotations
-
 import random
 import time
 from collections.abc import Iterator, Mapping

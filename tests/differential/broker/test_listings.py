@@ -4,8 +4,6 @@ odd timestamps, all topics of a group, what is unknown or named twice, and the o
 Only where Apache Kafka's order is that of a hash table, both answers are sorted.
 """
 
-from __future__ import annotations
-
 import random
 import time
 from collections.abc import Iterator, Mapping

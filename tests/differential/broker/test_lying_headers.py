@@ -2,8 +2,6 @@
 the same log afterwards, with the same answers to ListOffsets.
 """
 
-from __future__ import annotations
-
 import struct
 import time
 from collections.abc import Iterator, Mapping, Sequence

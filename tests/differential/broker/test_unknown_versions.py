@@ -3,8 +3,6 @@
 It closes the connection without an answer. Only ApiVersions is answered, in version 0.
 """
 
-from __future__ import annotations
-
 import socket
 import struct
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """What a program left in `__consumer_offsets`, read as any consumer may read it."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Collection
 

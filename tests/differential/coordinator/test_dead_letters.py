@@ -2,8 +2,6 @@
 records, and the state of every record is the same.
 """
 
-from __future__ import annotations
-
 import random
 from collections.abc import Iterator
 from itertools import count

@@ -5,8 +5,6 @@ Programs are random, one request after the other. Members are sessions: their gr
 keeps its session open, so that both brokers lead the share-partitions all the time.
 """
 
-from __future__ import annotations
-
 import os
 import random
 import time

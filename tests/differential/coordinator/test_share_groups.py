@@ -3,8 +3,6 @@
 Programs are random, but for the time that an assignment may take: members are asked until they are settled.
 """
 
-from __future__ import annotations
-
 import os
 import random
 import time

@@ -3,8 +3,6 @@ for them, what is refused, what is shown, and what the log says of them; tags th
 UnregisterController, which came with the same release.
 """
 
-from __future__ import annotations
-
 import pytest
 from tests.differential.coordinator.log import PARTITIONS, LogTail
 from tests.differential.coordinator.test_streams_groups import PROPERTIES, Side

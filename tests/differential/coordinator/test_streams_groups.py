@@ -4,8 +4,6 @@ Programs are random, of members that believe their answers and run what they are
 one that is over, may differ: of tasks it is compared how many members have how many.
 """
 
-from __future__ import annotations
-
 import os
 import random
 import time

@@ -1,7 +1,5 @@
 """The same transactions, legal and not, on Apache Kafka 4.4.0 and on our broker: the same codes, epochs and reads."""
 
-from __future__ import annotations
-
 import os
 import random
 import time

@@ -1,7 +1,5 @@
 """A request to each API that asks for rights, and what of its answer shows them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from itertools import product
 from typing import Any

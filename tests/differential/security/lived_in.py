@@ -2,8 +2,6 @@
 in the newest versions, as a replica would.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Mapping
 from typing import Any

@@ -1,7 +1,5 @@
 """Signed tokens on Apache Kafka 4.4.0 and on our broker: who is let in, and what the others get."""
 
-from __future__ import annotations
-
 import json
 import os
 import random

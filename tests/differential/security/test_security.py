@@ -2,8 +2,6 @@
 SCRAM users and quotas, whose APIs need the same start, are compared as well.
 """
 
-from __future__ import annotations
-
 import os
 import random
 import time

@@ -1,7 +1,5 @@
 """Those who commit, or only read, without being members of the group, and those who delete the oldest records."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import confluent_kafka

@@ -1,7 +1,5 @@
 """Consumers of confluent-kafka in groups of both protocols, which commit some of what they read."""
 
-from __future__ import annotations
-
 import os
 import signal
 import time

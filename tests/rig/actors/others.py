@@ -1,7 +1,5 @@
 """Consumers of other client libraries, in the same roles."""
 
-from __future__ import annotations
-
 import asyncio
 import subprocess
 import time

@@ -1,7 +1,5 @@
 """What all actors of a worker have in common: a thread that steps, and comes to rest when it is asked to."""
 
-from __future__ import annotations
-
 import random
 import threading
 import time

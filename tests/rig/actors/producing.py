@@ -1,7 +1,5 @@
 """Producers of confluent-kafka that write down each record's place, as their delivery reports tell it."""
 
-from __future__ import annotations
-
 import time
 from collections import deque
 from functools import partial

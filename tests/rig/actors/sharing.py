@@ -1,7 +1,5 @@
 """Members of share groups that acknowledge what they are given, some of it not yet."""
 
-from __future__ import annotations
-
 import contextlib
 from typing import Any
 

@@ -4,8 +4,6 @@ No request tells the time of a commit (OffsetCommit had one in version 1, which 
 written into the offsets topic, as Kafka writes them; the broker takes them in when it starts again.
 """
 
-from __future__ import annotations
-
 import struct
 import time
 from collections.abc import Iterable

@@ -1,7 +1,5 @@
 """Members of streams groups: what Kafka Streams would ask, by raw requests."""
 
-from __future__ import annotations
-
 import time
 import uuid
 

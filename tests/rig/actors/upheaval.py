@@ -1,7 +1,5 @@
 """What happens to topics: retention cuts them, they get more partitions, they are deleted and made again."""
 
-from __future__ import annotations
-
 import time
 from functools import partial
 from typing import Any

@@ -6,8 +6,6 @@
 `stopped` is printed. What they did stands in FOLDER/NAME.facts. The end of the input stops it, too.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import random

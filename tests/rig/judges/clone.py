@@ -5,8 +5,6 @@ What a plan calls exact must be: the group goes on in the copy with the record t
 last one that it has read. What it calls bounded must be within the bound.
 """
 
-from __future__ import annotations
-
 import copy
 import random
 from collections.abc import Iterable, Mapping

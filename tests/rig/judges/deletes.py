@@ -1,7 +1,5 @@
 """Deleting groups and committed offsets of groups without members: shown, done, and taken back byte for byte."""
 
-from __future__ import annotations
-
 import copy
 import random
 from collections.abc import Iterable, Mapping

@@ -1,7 +1,5 @@
 """`kafka-consumer-groups --describe`, our form of the official tool."""
 
-from __future__ import annotations
-
 import random
 import re
 from dataclasses import replace

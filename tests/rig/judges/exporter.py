@@ -1,7 +1,5 @@
 """`groupkeeper serve`, as it watches all clusters beside the traffic: its series, of partitions, topics and groups."""
 
-from __future__ import annotations
-
 import copy
 import math
 import random

@@ -1,7 +1,5 @@
 """What pages say of a group that no series has: its status, its trend, its type, and the tasks of streams groups."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace

@@ -1,7 +1,5 @@
 """Members with what they are assigned, and the states of groups, once a group has come to rest."""
 
-from __future__ import annotations
-
 import copy
 import random
 from collections.abc import Iterable, Mapping

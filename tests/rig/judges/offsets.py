@@ -1,7 +1,5 @@
 """Committed offsets, ends of logs, lag and status, as `groupkeeper groups offsets` shows them."""
 
-from __future__ import annotations
-
 import copy
 import random
 from collections.abc import Iterable

@@ -4,8 +4,6 @@ All pages of one answer are of one poll, whose instant they state. What a page s
 be the same there; what the workers don't know (epochs, types, rebalances) must be what the exporter tells of that poll.
 """
 
-from __future__ import annotations
-
 import copy
 import csv
 import io

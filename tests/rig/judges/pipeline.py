@@ -1,7 +1,5 @@
 """The pipeline's tables: once while traffic runs, by the times that its rows state, and once at rest."""
 
-from __future__ import annotations
-
 import random
 from bisect import bisect_left
 from collections import Counter, defaultdict

@@ -1,7 +1,5 @@
 """Plans of groups without members: what a reset plans and applies, and that undo gives back what was, byte for byte."""
 
-from __future__ import annotations
-
 import copy
 import json
 import random

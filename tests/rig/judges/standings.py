@@ -1,7 +1,5 @@
 """How a group is, as the pages of `groupkeeper serve` say it: by how long records wait, and commits stand still."""
 
-from __future__ import annotations
-
 import math
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence

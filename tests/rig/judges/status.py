@@ -1,7 +1,5 @@
 """How groups are, as the pipeline's tables `status` and `stale` say at rest."""
 
-from __future__ import annotations
-
 import random
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping

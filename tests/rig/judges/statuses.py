@@ -1,7 +1,5 @@
 """Statuses of groups at one look, as `groupkeeper groups list --with-status` and `groupkeeper check` show them."""
 
-from __future__ import annotations
-
 import copy
 import random
 from dataclasses import replace

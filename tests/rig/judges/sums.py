@@ -1,7 +1,5 @@
 """Sums of lag, for each group or each topic of a group: `groupkeeper groups offsets --sum`."""
 
-from __future__ import annotations
-
 import copy
 import random
 from collections.abc import Iterable

@@ -1,7 +1,5 @@
 """`plan sweep`: which offsets would go or be committed again by the times of commits, and the reason that is given."""
 
-from __future__ import annotations
-
 import copy
 import random
 import re

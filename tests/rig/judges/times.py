@@ -1,7 +1,5 @@
 """Times of records: of the first one from an offset on, and the first offset from a time on."""
 
-from __future__ import annotations
-
 import asyncio
 import random
 from dataclasses import replace

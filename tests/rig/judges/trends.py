@@ -4,8 +4,6 @@ Facts give bounds of a group's lag at the instant of each poll. From these follo
 trend: there is no other tolerance, and while all rests they meet.
 """
 
-from __future__ import annotations
-
 import re
 import threading
 from itertools import pairwise

@@ -1,7 +1,5 @@
 """`groups watch` beside the traffic from its beginning to its end: each member that stays is seen to come and to go."""
 
-from __future__ import annotations
-
 import json
 import signal
 import subprocess

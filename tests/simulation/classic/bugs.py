@@ -1,7 +1,5 @@
 """Bugs that a coordinator could have, and the checkers that must find them."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 

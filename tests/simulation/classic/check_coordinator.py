@@ -1,7 +1,5 @@
 """Checkers of what makes a coordinator trustworthy: computing changes nothing, and a restart changes no answer."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import fields, is_dataclass
 from enum import Enum

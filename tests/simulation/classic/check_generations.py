@@ -1,7 +1,5 @@
 """Checkers of what the members of one generation are told."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Checkers of who is a member: nobody who does as told is thrown out, and nobody stays who is gone."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import TypeAlias
 

@@ -1,7 +1,5 @@
 """Checkers of committed offsets: a plain dictionary beside the coordinator."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from tests.simulation.observation import Checker, Facts

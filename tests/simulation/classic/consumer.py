@@ -1,7 +1,5 @@
 """A consumer of the classic protocol, as correct as its network lets it be."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum

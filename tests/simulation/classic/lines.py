@@ -1,7 +1,5 @@
 """Events of a trace as lines."""
 
-from __future__ import annotations
-
 from tests.scenarios import texts
 
 from groupkeeper.protocol import messages as m

@@ -1,7 +1,5 @@
 """Runs a plan to its end."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from random import Random

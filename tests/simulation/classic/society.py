@@ -1,7 +1,5 @@
 """Who lives in a simulation: consumers that come and go, and operators."""
 
-from __future__ import annotations
-
 from functools import partial
 
 from tests.simulation.classic.consumer import Character, Consumer, Phase

@@ -1,7 +1,5 @@
 """Short runs of the simulator; `python -m tests.simulation` runs longer ones."""
 
-from __future__ import annotations
-
 import pytest
 from tests.simulation.__main__ import report
 from tests.simulation.classic.plan import Plan

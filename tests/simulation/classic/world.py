@@ -1,7 +1,5 @@
 """Events in the order of their time: the network between clients and one coordinator, and what befalls them."""
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Callable, Sequence
 from functools import partial

@@ -1,7 +1,5 @@
 """Bugs that a coordinator of consumer groups could have, and the checkers that must find them."""
 
-from __future__ import annotations
-
 from tests.simulation.classic.bugs import Bug
 
 CONSUMER_BUGS = (

@@ -1,7 +1,5 @@
 """Checkers that the classic protocol has too, for consumer groups: offsets, repetition, restarts."""
 
-from __future__ import annotations
-
 from random import Random
 
 from tests.memory_shell import MemoryShell, replayed

@@ -1,7 +1,5 @@
 """Checkers of who works on what: told at the coordinator's door, where a lost answer counts as heard."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from tests.simulation.consumer.facts import ConsumerChecker, ConsumerFacts

@@ -1,7 +1,5 @@
 """Checkers of epochs, fencing and removals in consumer groups."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from tests.simulation.consumer.check_custody import Custody

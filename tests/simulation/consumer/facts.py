@@ -1,7 +1,5 @@
 """What the log says of consumer groups, and the topics of the cluster."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass, field
 

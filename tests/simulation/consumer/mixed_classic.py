@@ -1,7 +1,5 @@
 """A consumer of the classic protocol in a group that may change its type under it."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from tests.simulation.classic.consumer import Character, Consumer, Phase, assign

@@ -1,7 +1,5 @@
 """A consumer of the consumer protocol (KIP-848), as correct as its network lets it be."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

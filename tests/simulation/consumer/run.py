@@ -1,7 +1,5 @@
 """Runs a plan of the consumer protocol to its end."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from random import Random

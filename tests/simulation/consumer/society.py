@@ -1,7 +1,5 @@
 """Who lives in a simulation of the consumer protocol: consumers of both protocols, and operators."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import partial
 

@@ -1,7 +1,5 @@
 """Checkers of consumer groups find bugs: each one of a list that is put into the coordinator's source."""
 
-from __future__ import annotations
-
 from collections import Counter
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """What the checkers of custody take members to have, where what they say and what they are told differ."""
 
-from __future__ import annotations
-
 import pytest
 from tests.simulation.consumer.check_custody import Commits, Custody
 from tests.simulation.consumer.facts import ConsumerFacts

@@ -1,7 +1,5 @@
 """Short runs of consumer groups; `python -m tests.simulation --protocol consumer` runs longer ones."""
 
-from __future__ import annotations
-
 import pytest
 from tests.simulation.__main__ import STEPS, report
 from tests.simulation.consumer.plan import ConsumerPlan

@@ -1,7 +1,5 @@
 """The world with topics that change, regular expressions to resolve, and connections that break between attempts."""
 
-from __future__ import annotations
-
 from functools import partial
 
 from tests.simulation.classic.world import OPERATOR, START_MS, WORLD, OnAnswer, World

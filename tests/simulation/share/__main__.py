@@ -1,7 +1,5 @@
 """Long runs of the share groups' simulations: `python -m tests.simulation.share [--seed N] [--runs N] [--steps M]`."""
 
-from __future__ import annotations
-
 import argparse
 import sys
 import time

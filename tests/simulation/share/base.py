@@ -1,7 +1,5 @@
 """What the simulations of share groups stand on: events in the order of their time, and the share coordinator."""
 
-from __future__ import annotations
-
 import heapq
 from collections import deque
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Bugs that share groups could have, and the checkers that must find them; see `bugs`."""
 
-from __future__ import annotations
-
 from tests.simulation.classic.bugs import Bug
 
 _LOCK_IS_OVER = " and run.deadline_ms <= now_ms\n        ]\n"

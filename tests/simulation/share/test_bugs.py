@@ -1,7 +1,5 @@
 """The checkers of the share groups' simulations find bugs that are put into the coordinator's source."""
 
-from __future__ import annotations
-
 import importlib
 from collections.abc import Callable
 

@@ -1,7 +1,5 @@
 """Short runs of the share groups' simulations; `python -m tests.simulation.share` runs longer ones."""
 
-from __future__ import annotations
-
 import pytest
 from tests.simulation.share.__main__ import RUN, report
 

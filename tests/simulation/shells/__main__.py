@@ -1,7 +1,5 @@
 """Long runs: `python -m tests.simulation.shells [--seed N] [--runs N]`."""
 
-from __future__ import annotations
-
 import argparse
 import logging
 import sys

@@ -1,7 +1,5 @@
 """A bit of a file that turns over while no broker runs, and what it may cost."""
 
-from __future__ import annotations
-
 import random
 from contextlib import suppress
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A disk that fails as it is told to: writes that end early, pages that were not written yet when the power failed."""
 
-from __future__ import annotations
-
 import errno
 import os
 import random

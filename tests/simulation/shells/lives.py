@@ -1,8 +1,6 @@
 """The real hosts of coordinators, the real logs and the real led share-partitions, under failing disks, crashes, clocks
 that step, and coordinators that move: what was acknowledged is there, what was refused is not."""
 
-from __future__ import annotations
-
 import asyncio
 import errno
 import itertools

@@ -1,7 +1,5 @@
 """What clients know of offsets, transactions and shares, over all lives of the broker."""
 
-from __future__ import annotations
-
 from tests.simulation.shells.damage import FlippedBit
 from tests.simulation.shells.records import TOPIC, Records, Violation
 

@@ -1,7 +1,5 @@
 """The real broker without sockets, threads or waiting: an event loop whose clock jumps to what is due next."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable
 from pathlib import Path

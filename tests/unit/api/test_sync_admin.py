@@ -1,7 +1,5 @@
 """SyncAdmin: calls that wait, from any thread, beside a running loop, and to the end."""
 
-from __future__ import annotations
-
 import asyncio
 import inspect
 import os

@@ -1,7 +1,5 @@
 """Results as tables: every call's result is one, nothing is lost, and types are those of the values."""
 
-from __future__ import annotations
-
 import inspect
 from collections import abc
 from types import NoneType

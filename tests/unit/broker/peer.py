@@ -1,7 +1,5 @@
 """A peer of a broker in the same process: whole frames, no sockets. And a log of it that fails when it is told to."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The group APIs in all their versions: what lies between the wire and the coordinator."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator
 

@@ -1,7 +1,5 @@
 """The bytes of the group APIs as the ledger spells them, and the versions that are refused."""
 
-from __future__ import annotations
-
 import struct
 from collections.abc import AsyncIterator
 

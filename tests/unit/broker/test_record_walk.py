@@ -1,7 +1,5 @@
 """What the records of a batch say, beside the same records decoded one by one."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Sequence
 

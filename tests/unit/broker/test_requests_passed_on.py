@@ -1,7 +1,5 @@
 """A request of which a topic is refused reaches the coordinator as it came, but for that topic."""
 
-from __future__ import annotations
-
 import pytest
 from tests.unit.broker.peer import Denies, Peer
 

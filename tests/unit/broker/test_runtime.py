@@ -1,7 +1,5 @@
 """Coordinators coming, going, loading and failing: the shell round them."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Parts of the runtime that need no broker: the partition of a group, deadlines, and rates."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable, Iterator
 from pathlib import Path

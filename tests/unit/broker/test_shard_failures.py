@@ -1,7 +1,5 @@
 """What goes wrong in the shells of coordinators: logs that fail, records that can't be applied, full disks."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable, Iterator

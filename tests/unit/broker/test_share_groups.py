@@ -1,7 +1,5 @@
 """Share groups through the broker: from heartbeats to durable share state, restarts, offsets, and who may what."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Streams groups through the broker: internal topics, who may what, restarts, settings, switches (KIP-1071)."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 

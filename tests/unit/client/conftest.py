@@ -1,7 +1,5 @@
 """Every client test ends without tasks and sockets left behind."""
 
-from __future__ import annotations
-
 import asyncio
 import gc
 import warnings

@@ -2,8 +2,6 @@
 batch beyond them for the first partition that has records. By choice answers are as unkind as the protocol allows.
 """
 
-from __future__ import annotations
-
 import random
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple, TypeVar

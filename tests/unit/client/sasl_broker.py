@@ -1,7 +1,5 @@
 """The broker's side of SASL for the scripted broker: mechanisms that check what the client says."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import hmac

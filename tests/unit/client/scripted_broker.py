@@ -1,7 +1,5 @@
 """A TCP server that speaks Kafka's protocol as a script says: old version ranges, errors, silence, hanging up."""
 
-from __future__ import annotations
-
 import asyncio
 import ssl
 from collections import defaultdict

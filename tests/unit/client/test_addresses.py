@@ -1,7 +1,5 @@
 """Bootstrap servers: what is understood, and what a mistake is answered with."""
 
-from __future__ import annotations
-
 import pytest
 
 from groupkeeper.client.addresses import Address, parse_bootstrap_servers

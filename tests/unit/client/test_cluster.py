@@ -1,7 +1,5 @@
 """Finding a cluster by its bootstrap servers, and staying connected to it."""
 
-from __future__ import annotations
-
 import asyncio
 import socket
 

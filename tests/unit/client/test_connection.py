@@ -1,7 +1,5 @@
 """One connection, and the handshake on it."""
 
-from __future__ import annotations
-
 import asyncio
 
 import pytest

@@ -1,7 +1,5 @@
 """first_records, record_timestamps and read_logs, of leaders whose answers have no room for most partitions."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager

@@ -1,7 +1,5 @@
 """list_offsets: asked of the leaders, wherever they have gone."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Mapping
 

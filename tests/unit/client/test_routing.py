@@ -1,7 +1,5 @@
 """Calls on groups: coordinators found, moved, loading, lost; one broken group never breaks the rest."""
 
-from __future__ import annotations
-
 import asyncio
 
 import pytest

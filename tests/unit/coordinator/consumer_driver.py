@@ -1,7 +1,5 @@
 """A coordinator with topics, and members of consumer groups that send heartbeats."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The server-side assignors: balance, stickiness, and that nobody gets what it did not ask for."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Mapping
 

@@ -1,7 +1,5 @@
 """Consumer groups: what the language of the scenarios cannot say, such as malformed requests and lookups of topics."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """A request that is refused is refused to who sent it: the group, its other members and the log stay as they are."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Online migration of groups whose members say what the language of the scenarios cannot."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import pytest

@@ -1,7 +1,5 @@
 """Which records of a share-partition are handed out, refused, and stored."""
 
-from __future__ import annotations
-
 import pytest
 
 from groupkeeper.coordinator.share_partition.acquire import Acquired, Limits, Span, acquire, archive_acquired

@@ -1,7 +1,5 @@
 """The share coordinator: what it stores of share-partitions, whom it fences, and when it writes snapshots."""
 
-from __future__ import annotations
-
 import pytest
 from tests.unit.coordinator.share_state_driver import Store, batches
 

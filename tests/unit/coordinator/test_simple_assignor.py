@@ -1,7 +1,5 @@
 """The simple assignor: everybody gets about as much, every partition has about as many members, what is had stays."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping
 

@@ -1,7 +1,5 @@
 """How many partitions topics between subtopologies get, and what keeps a topology from running (KIP-1071)."""
 
-from __future__ import annotations
-
 import pytest
 from tests.unit.coordinator.consumer_driver import topics_image
 

@@ -1,7 +1,5 @@
 """Who runs which tasks: balanced, sticky, standbys in other processes (KIP-1071)."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from hypothesis import given

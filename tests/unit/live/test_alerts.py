@@ -1,7 +1,5 @@
 """A sequence of polls, and what webhooks are told: `goldens/alerts.txt` is the manual, and runs."""
 
-from __future__ import annotations
-
 import os
 import re
 import tomllib

@@ -1,7 +1,5 @@
 """About when a record was written, by the ends of its log at earlier looks."""
 
-from __future__ import annotations
-
 import random
 
 from groupkeeper.client.admin.types import TopicPartition

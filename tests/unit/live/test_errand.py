@@ -1,7 +1,5 @@
 """Work that takes longer than its caller waits."""
 
-from __future__ import annotations
-
 import asyncio
 
 import pytest

@@ -1,7 +1,5 @@
 """What is known only from poll to poll: rebalances, and since when commits stand still."""
 
-from __future__ import annotations
-
 import pytest
 from tests.unit.live.views import described, member, row
 

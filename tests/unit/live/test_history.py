@@ -1,7 +1,5 @@
 """The history of what collectors found: bounded, there again after a kill, and no trouble when the disk is full."""
 
-from __future__ import annotations
-
 import sqlite3
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Limits that groups are to keep: broken by what is known, and unknown where the answer hangs on what isn't."""
 
-from __future__ import annotations
-
 import pytest
 from tests.unit.live.views import described, member, row, snapshot, view
 

@@ -1,7 +1,5 @@
 """A webhook that fails now and then: `goldens/notices.txt` is the manual, and runs."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """A look at a cluster of which some brokers fail."""
 
-from __future__ import annotations
-
 import asyncio
 import time
 

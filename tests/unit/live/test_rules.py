@@ -1,7 +1,5 @@
 """Files of rules: what is wrong with one is said with its place, and never with a secret."""
 
-from __future__ import annotations
-
 import tomllib
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """How a group is doing, by how long records wait."""
 
-from __future__ import annotations
-
 import csv
 import io
 

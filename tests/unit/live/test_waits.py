@@ -1,7 +1,5 @@
 """How long records have waited, of logs with gaps, markers, and times to come."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator
 

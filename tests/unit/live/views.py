@@ -1,7 +1,5 @@
 """Groups as collectors find them, made by hand."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

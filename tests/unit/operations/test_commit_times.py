@@ -1,7 +1,5 @@
 """What the records of `__consumer_offsets` say of the times of commits, transactions among them."""
 
-from __future__ import annotations
-
 from groupkeeper.client.admin.types import TopicPartition
 from groupkeeper.operations.commit_times import OFFSETS_TOPIC, CommitTime, OffsetsReader
 from groupkeeper.protocol import messages as m

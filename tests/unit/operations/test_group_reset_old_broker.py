@@ -1,7 +1,5 @@
 """kafka-consumer-group-reset against a broker that cannot look up offsets by time."""
 
-from __future__ import annotations
-
 import pytest
 from tests.unit.client.scripted_broker import ScriptedBroker, fast_admin
 

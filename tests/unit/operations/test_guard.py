@@ -1,7 +1,5 @@
 """Comparing a plan with how things are now: pure, from what is known of groups and logs."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import pytest

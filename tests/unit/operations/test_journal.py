@@ -1,7 +1,5 @@
 """The journal: what is written is read, nothing is lost by crashes or by several writers, and no secret is kept."""
 
-from __future__ import annotations
-
 import json
 import multiprocessing
 import resource

@@ -1,7 +1,5 @@
 """The JSON plan of kafka-consumer-group-reset: strict when written, lenient when read."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

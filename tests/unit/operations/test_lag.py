@@ -1,7 +1,5 @@
 """The lag of groups: what a partition's numbers mean, sums, and brokers that cannot tell all."""
 
-from __future__ import annotations
-
 import pytest
 from tests.unit.client.scripted_broker import Handler, ScriptedBroker, fast_admin
 from tests.unit.client.test_log_offsets import listed

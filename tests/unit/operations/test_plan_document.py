@@ -1,7 +1,5 @@
 """Plan files: what is written is read, and what people break when they edit one is named."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from typing import Any

@@ -1,7 +1,5 @@
 """Share groups found among others, and their lag."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from tests.unit.client.admin.test_share_groups import describing

@@ -1,7 +1,5 @@
 """What changed in a group, from two descriptions of it."""
 
-from __future__ import annotations
-
 from groupkeeper.client.admin.types import (
     ConsumerGroupDescription,
     GroupState,

@@ -1,7 +1,5 @@
 """Dates and durations of XML Schema, beside Python's calendar where that reaches."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 
 import pytest

@@ -1,7 +1,5 @@
 """Keys, order, matches and groups of rows, against the same by loops over Python's rows."""
 
-from __future__ import annotations
-
 import random
 from datetime import UTC, datetime
 from typing import Any

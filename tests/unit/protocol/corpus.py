@@ -2,8 +2,6 @@
 JSON.
 """
 
-from __future__ import annotations
-
 import base64
 import lzma
 from functools import cache

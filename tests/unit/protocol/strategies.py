@@ -1,7 +1,5 @@
 """Hypothesis strategies for the values of every message in every version, derived from the schemas."""
 
-from __future__ import annotations
-
 import sys
 from functools import cache
 from typing import Any

@@ -1,7 +1,5 @@
 """Records of MirrorMaker 2's internal topics, as its version 4.3.1 wrote them."""
 
-from __future__ import annotations
-
 from struct import pack
 
 import pytest

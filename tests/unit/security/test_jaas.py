@@ -1,7 +1,5 @@
 """sasl.jaas.config as Kafka's Java clients read it."""
 
-from __future__ import annotations
-
 import pytest
 
 from groupkeeper.security.errors import BadCredentials

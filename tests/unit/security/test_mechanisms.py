@@ -1,7 +1,5 @@
 """The SASL mechanisms of the client and of the broker are the same."""
 
-from __future__ import annotations
-
 from groupkeeper.broker.security import sasl as brokers
 from groupkeeper.client.security import sasl as clients
 from groupkeeper.security.scram import HASH_BY_MECHANISM

@@ -1,7 +1,5 @@
 """Stores of keys and certificates: those of Java's keytool in ``stores``, and broken ones."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Who may see and change what, and what is refused of the files that say so."""
 
-from __future__ import annotations
-
 import tomllib
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Pages about changes: what they offer and refuse, whatever names are like."""
 
-from __future__ import annotations
-
 from tests.unit.live.views import described, member, row, snapshot, view
 from tests.unit.web.test_pages import EVIL, NOW_MS, Page
 

@@ -1,7 +1,5 @@
 """What forms ask for: anything may be in them."""
 
-from __future__ import annotations
-
 import pytest
 
 from groupkeeper.shell import Way

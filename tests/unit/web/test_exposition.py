@@ -1,7 +1,5 @@
 """The texts that Prometheus reads, judged by the parsers of prometheus_client."""
 
-from __future__ import annotations
-
 import gzip
 import tracemalloc
 from collections.abc import Iterable

@@ -1,7 +1,5 @@
 """Groups are judged once for all pages, until the next poll."""
 
-from __future__ import annotations
-
 from tests.unit.live.views import row, snapshot, view
 from tests.unit.web.test_pages import NOW_MS
 

@@ -1,7 +1,5 @@
 """Topics, the journal, plans and streams groups: what their pages say, whatever names are like."""
 
-from __future__ import annotations
-
 import asyncio
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The groups that need someone, as the first page shows them."""
 
-from __future__ import annotations
-
 from urllib.parse import parse_qs, urlsplit
 
 import pytest

@@ -1,7 +1,5 @@
 """Streams of news: what each is told, and when it ends."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Collection
 

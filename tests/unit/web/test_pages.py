@@ -1,7 +1,5 @@
 """Pages for people: what they say, whatever names are like, and what the URL may ask for."""
 
-from __future__ import annotations
-
 import csv
 import io
 import time

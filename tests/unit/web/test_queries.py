@@ -1,7 +1,5 @@
 """The queries of dashboards and rules, ours and published ones, ask for metrics and labels that there are."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator

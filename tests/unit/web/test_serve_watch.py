@@ -1,7 +1,5 @@
 """What `serve` says of itself on standard error and as metrics."""
 
-from __future__ import annotations
-
 import logging
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The words of pages: each is in the glossary, or is plain English, and none is a value of a program."""
 
-from __future__ import annotations
-
 import re
 from html import unescape
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Our broker with every way to log in, and how clients of other languages fare: java/Logins.java, ../go/logins.go."""
 
-from __future__ import annotations
-
 import base64
 import json
 import subprocess

@@ -1,7 +1,5 @@
 """Clients of other languages log in to our broker in every way: Java's of today."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Java clients of older Kafkas log in to our broker in every way."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

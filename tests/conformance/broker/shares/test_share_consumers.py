@@ -1,7 +1,5 @@
 """The official console consumer of share groups, and librdkafka's consumer without acknowledgements of its own."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

@@ -3,8 +3,6 @@
 QUEUE_RECORDS says how many records (default 20,000), QUEUE_SEED where the random moments begin.
 """
 
-from __future__ import annotations
-
 import asyncio
 import os
 import random

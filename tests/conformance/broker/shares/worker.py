@@ -3,8 +3,6 @@
 python -m tests.conformance.broker.shares.worker SERVERS GROUP TOPIC JOURNAL
 """
 
-from __future__ import annotations
-
 import os
 import sys
 

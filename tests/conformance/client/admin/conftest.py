@@ -1,7 +1,5 @@
 """Our Admin on the embedded broker in `make test`, and on Apache Kafka 4.4.0, 4.3.1 and 3.9.1 in `make conformance`."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator, Iterator
 from typing import NamedTuple
 

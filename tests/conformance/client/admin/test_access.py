@@ -1,7 +1,5 @@
 """ACLs, passwords and quotas: what is made is what librdkafka's admin client then sees, and what brokers then do."""
 
-from __future__ import annotations
-
 import pytest
 from confluent_kafka.admin import AclBindingFilter, AdminClient, ResourcePatternType, ResourceType
 from confluent_kafka.admin import AclOperation as TheirOperation

@@ -1,7 +1,5 @@
 """Configs of topics, groups and brokers; partitions; records: what changes is what other clients then see."""
 
-from __future__ import annotations
-
 import confluent_kafka
 import pytest
 from tests.conformance.client.admin.conftest import Target

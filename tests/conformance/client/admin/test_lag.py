@@ -1,7 +1,5 @@
 """How far groups are: what a producer wrote and a consumer committed is what `lag` says."""
 
-from __future__ import annotations
-
 import pytest
 from tests.conformance.client.admin.conftest import Target
 from tests.conformance.clients import CLIENTS, Sent

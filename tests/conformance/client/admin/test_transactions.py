@@ -1,7 +1,5 @@
 """Transactions and producers as their brokers know them, log directories: the truth is what a producer has done."""
 
-from __future__ import annotations
-
 import asyncio
 import re
 

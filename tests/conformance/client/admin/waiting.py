@@ -1,7 +1,5 @@
 """Brokers learn what the controller has changed a moment later."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Awaitable, Callable
 from typing import TypeVar

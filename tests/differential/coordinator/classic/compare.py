@@ -1,7 +1,5 @@
 """Sends one program to two brokers and compares every answer, and which calls are left without one."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Sequence
 from dataclasses import InitVar, dataclass, field

@@ -1,7 +1,5 @@
 """Requests at the edges of what may be asked, by a name that says what is special about them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from groupkeeper.protocol import messages as m

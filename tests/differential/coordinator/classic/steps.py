@@ -1,7 +1,5 @@
 """Random series of group requests, written with symbols for member ids so that two brokers can be sent the same."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field

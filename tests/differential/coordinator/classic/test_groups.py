@@ -1,7 +1,5 @@
 """The same group requests to Apache Kafka 4.4.0 and to our broker: the same answers, and the same calls parked."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator
 

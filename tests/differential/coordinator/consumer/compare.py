@@ -1,7 +1,5 @@
 """Runs a program of consumer groups on two brokers; compares every answer, who is kept waiting, and the records."""
 
-from __future__ import annotations
-
 import time
 from dataclasses import dataclass, field
 

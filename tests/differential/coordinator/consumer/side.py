@@ -1,7 +1,5 @@
 """One broker's side of a program of consumer groups: its answers and records without what brokers needn't share."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Random programs of requests to one consumer group, by members of both protocols and by operators."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ Programs are random series of requests of both protocols to one group. The range
 ids that they choose themselves, so that assignments are the same.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager

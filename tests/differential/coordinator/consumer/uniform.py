@@ -4,8 +4,6 @@ Members come, go, come back under another id, and the topic grows. Its partition
 are settled, so that every answer is determined but for the numbers of partitions.
 """
 
-from __future__ import annotations
-
 import random
 from collections.abc import Sequence
 

@@ -1,7 +1,5 @@
 """What a browser does: it logs in, gets pages, and sends their forms."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Mapping
 from html.parser import HTMLParser

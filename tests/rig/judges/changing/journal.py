@@ -1,7 +1,5 @@
 """The pages of the journal: each change with who made it, what was committed before, and what after."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace

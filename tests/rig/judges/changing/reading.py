@@ -1,7 +1,5 @@
 """Consumers that read on from where a change has put their group, and what they must find there."""
 
-from __future__ import annotations
-
 import time
 from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence

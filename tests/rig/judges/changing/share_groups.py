@@ -3,8 +3,6 @@
 The groups of the story have members all the time, so that none of them can be reset. This one goes at the end.
 """
 
-from __future__ import annotations
-
 import random
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence

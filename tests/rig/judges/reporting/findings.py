@@ -1,7 +1,5 @@
 """What the report says is to be acted on: each finding must be so, and no group that waits or loses may be missing."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """Lag over time, as the report draws it: where it was measured, it must be what the facts say of that moment."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Iterator, Mapping
 from datetime import datetime

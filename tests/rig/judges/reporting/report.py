@@ -2,8 +2,6 @@
 lines and sections are judged by the facts themselves.
 """
 
-from __future__ import annotations
-
 import copy
 import json
 import random

@@ -1,7 +1,5 @@
 """What the facts say of a group at rest: what the report's parts have in common."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import NamedTuple
 

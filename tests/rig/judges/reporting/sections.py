@@ -1,7 +1,5 @@
 """The section of each group on the report's page: its partitions and members, also of those that are packed."""
 
-from __future__ import annotations
-
 import base64
 import gzip
 import hashlib

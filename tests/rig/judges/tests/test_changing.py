@@ -1,7 +1,5 @@
 """What is read on after a change, and what the journal says of it: each defect is a difference."""
 
-from __future__ import annotations
-
 import pytest
 from tests.rig.facts import Produced
 from tests.rig.judges.changing import journal, reading

@@ -1,7 +1,5 @@
 """What a plan of a clone calls exact must be, by the producer's numbers of the records."""
 
-from __future__ import annotations
-
 import pytest
 from tests.rig.asking import Answer
 from tests.rig.facts import DONE, Committed, Made, Produced

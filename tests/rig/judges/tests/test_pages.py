@@ -1,7 +1,5 @@
 """The CSV beside the pages: what is unknown there, and what isn't."""
 
-from __future__ import annotations
-
 import pytest
 from tests.rig.asking import Answer
 from tests.rig.judges.exporter import INFO, SECONDS, UNKNOWN, Series

@@ -1,7 +1,5 @@
 """Which commit of the facts a row of the table is."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What a plan says itself of the times that it lacks is no difference."""
 
-from __future__ import annotations
-
 import pytest
 from tests.rig.asking import Answer
 from tests.rig.judges.plans import untold_times

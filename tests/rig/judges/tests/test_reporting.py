@@ -1,7 +1,5 @@
 """The report's findings, lines and sections beside facts."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What the status and the trend of a group may be, by facts."""
 
-from __future__ import annotations
-
 import pytest
 from tests.rig.asking import Answer
 from tests.rig.facts import DONE, Assigned, Committed, Joining, Left, Made, Produced, TransactionEnded

@@ -1,7 +1,5 @@
 """What may be told of the first record that waits, by facts."""
 
-from __future__ import annotations
-
 import pytest
 from tests.rig.asking import Answer
 from tests.rig.facts import Made, Produced, TransactionEnded

@@ -1,7 +1,5 @@
 """kafka-consumer-group-reset: which options go together (T01), without any broker."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

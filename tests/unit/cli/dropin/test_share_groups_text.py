@@ -1,7 +1,5 @@
 """The tables of kafka-share-groups, from typed values; beside them what the official tool prints is recorded."""
 
-from __future__ import annotations
-
 import pytest
 
 from groupkeeper.cli.dropin import groups_text, share_groups_text

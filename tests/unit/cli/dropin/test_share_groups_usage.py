@@ -1,7 +1,5 @@
 """Usage of kafka-share-groups: what is refused before any broker is asked, in which words and order."""
 
-from __future__ import annotations
-
 import pytest
 
 from groupkeeper.cli.dropin.kafka_share_groups import main

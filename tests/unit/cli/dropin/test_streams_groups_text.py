@@ -1,7 +1,5 @@
 """The tables of kafka-streams-groups, from typed values; beside them what the official tool prints is recorded."""
 
-from __future__ import annotations
-
 import pytest
 
 from groupkeeper.cli.dropin import streams_groups_text as texts

@@ -1,7 +1,5 @@
 """Usage of kafka-streams-groups beside what is recorded: brokers that don't answer, and files."""
 
-from __future__ import annotations
-
 import pytest
 
 from groupkeeper.cli.dropin.kafka_streams_groups import main

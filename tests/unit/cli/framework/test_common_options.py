@@ -1,7 +1,5 @@
 """Durations and properties, which are the same for all commands."""
 
-from __future__ import annotations
-
 from argparse import ArgumentTypeError, Namespace
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Contexts: kept, shown without secrets, chosen by precedence, and only their owner's."""
 
-from __future__ import annotations
-
 import io
 import json
 import os

@@ -1,7 +1,5 @@
 """Files of results: whole or not at all, for their owner only where they hold commits, and refused before any work."""
 
-from __future__ import annotations
-
 import os
 import stat
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """What the parser of ``groupkeeper`` says of a wrong usage, and that options may stand before the command."""
 
-from __future__ import annotations
-
 import errno
 from pathlib import Path
 from typing import NoReturn

@@ -1,7 +1,5 @@
 """Reports as text: tables for people, JSON and CSV for programs, page by page."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

@@ -1,7 +1,5 @@
 """Reports without an end, of several clusters."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncGenerator
 

@@ -1,7 +1,5 @@
 """Where lag goes between two looks."""
 
-from __future__ import annotations
-
 import pytest
 
 from groupkeeper.cli.groups import trends

@@ -1,7 +1,5 @@
 """What Java says of assignments that it cannot read. The texts were taken from Apache Kafka 4.3.1."""
 
-from __future__ import annotations
-
 from struct import pack
 
 import pytest

@@ -1,7 +1,5 @@
 """What the options that name clusters become for the pipeline's source, and asking those clusters."""
 
-from __future__ import annotations
-
 import asyncio
 import gc
 import json

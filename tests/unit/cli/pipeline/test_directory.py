@@ -1,7 +1,5 @@
 """What is refused before clusters are asked and Spark starts."""
 
-from __future__ import annotations
-
 import fcntl
 import json
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Where the tables are and in which form is answered."""
 
-from __future__ import annotations
-
 import pytest
 
 from groupkeeper.cli.framework.commands import parse

@@ -1,7 +1,5 @@
 """Names of the pipeline that commands import when they run: no type checker sees them, so each is looked up here."""
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Iterator
 from functools import cache

@@ -1,7 +1,5 @@
 """How modules of the pipeline are loaded."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

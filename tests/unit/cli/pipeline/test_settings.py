@@ -1,7 +1,5 @@
 """`--conf` of `groupkeeper pipeline`: how settings of Spark's are read."""
 
-from __future__ import annotations
-
 from argparse import Namespace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What is said while a job of the pipeline runs."""
 
-from __future__ import annotations
-
 import os
 import re
 import sys

@@ -1,7 +1,5 @@
 """One thing where a collection is meant is refused before a broker is asked: a text would be taken letter by letter."""
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Configs, as far as it takes several brokers, or old ones."""
 
-from __future__ import annotations
-
 import pytest
 from tests.unit.client.scripted_broker import HangUp, ScriptedBroker, cluster_of, fast_admin, in_turn
 

@@ -1,7 +1,5 @@
 """describe_consumer_groups with its fallback, and describe_classic_groups."""
 
-from __future__ import annotations
-
 import pytest
 from tests.unit.client.scripted_broker import Handler, ScriptedBroker, fast_admin, in_turn
 

@@ -1,7 +1,5 @@
 """list_groups: all brokers merged, filters, old versions."""
 
-from __future__ import annotations
-
 import asyncio
 
 import pytest

@@ -1,7 +1,5 @@
 """remove_members: LeaveGroup for static and dynamic members (GC-31)."""
 
-from __future__ import annotations
-
 import pytest
 from tests.unit.client.admin.test_describing import classic_group, described, described_classic
 from tests.unit.client.scripted_broker import Handler, ScriptedBroker, fast_admin, in_turn

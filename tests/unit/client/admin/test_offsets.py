@@ -1,7 +1,5 @@
 """Committed offsets: fetched in batches or one by one, committed, deleted."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import pytest

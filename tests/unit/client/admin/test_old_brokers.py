@@ -1,7 +1,5 @@
 """Calls that a broker is too old for: the error names the API and the Kafka that brought it."""
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable
 from typing import Any
 

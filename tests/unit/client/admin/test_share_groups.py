@@ -1,7 +1,5 @@
 """Share groups: description, offsets, what is retried, and brokers that don't have them."""
 
-from __future__ import annotations
-
 import pytest
 from tests.unit.client.scripted_broker import Handler, ScriptedBroker, cluster_of, fast_admin, in_turn
 

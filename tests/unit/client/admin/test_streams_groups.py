@@ -1,7 +1,5 @@
 """Streams groups: their description, and brokers that don't have them."""
 
-from __future__ import annotations
-
 from tests.unit.client.scripted_broker import ScriptedBroker, fast_admin
 
 from groupkeeper.client.admin.streams_types import (

@@ -1,7 +1,5 @@
 """Topics and the cluster."""
 
-from __future__ import annotations
-
 import pytest
 from tests.unit.client.scripted_broker import HangUp, ScriptedBroker, cluster_of, fast_admin, in_turn
 

@@ -1,7 +1,5 @@
 """Each SASL mechanism over TCP, with a scripted broker that checks what it is told."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 

@@ -1,7 +1,5 @@
 """SCRAM by the vectors of the RFCs, and against servers that are not what they should be."""
 
-from __future__ import annotations
-
 import hashlib
 
 import pytest

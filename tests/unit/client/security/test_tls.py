@@ -1,7 +1,5 @@
 """TLS over TCP with a scripted broker, and what is said when it fails."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import socket

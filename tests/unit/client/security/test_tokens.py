@@ -1,7 +1,5 @@
 """OAuth tokens: made here, called for, read from a file, fetched from a server."""
 
-from __future__ import annotations
-
 import base64
 import json
 import threading

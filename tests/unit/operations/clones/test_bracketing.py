@@ -1,7 +1,5 @@
 """Places that times tell, put right by known places around them."""
 
-from __future__ import annotations
-
 import pytest
 
 from groupkeeper.operations.plans.clones.mirror_syncs import Pair, between

@@ -1,7 +1,5 @@
 """Places found by what records hold, between logs whose truth is known: nothing is skipped, exact is exact."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Sequence
 from typing import NamedTuple

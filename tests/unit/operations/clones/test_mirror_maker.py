@@ -1,7 +1,5 @@
 """By which names MirrorMaker 2 is recognised, and which of its syncs count."""
 
-from __future__ import annotations
-
 import pytest
 
 from groupkeeper.operations.plans.clones.mirror_maker import names_of

@@ -1,7 +1,5 @@
 """Places of copies that got other times, at other offsets, without brokers: the logs are lists."""
 
-from __future__ import annotations
-
 import asyncio
 import random
 from bisect import bisect_left

@@ -1,7 +1,5 @@
 """Which places of two logs are taken for the same, without brokers: the logs are lists."""
 
-from __future__ import annotations
-
 import asyncio
 import hashlib
 import random

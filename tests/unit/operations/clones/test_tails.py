@@ -1,7 +1,5 @@
 """Further copies of records behind a place."""
 
-from __future__ import annotations
-
 import pytest
 
 from groupkeeper.operations.plans.clones.again import Tail, tail_of

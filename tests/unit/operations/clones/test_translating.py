@@ -1,7 +1,5 @@
 """Offsets translated by time, between logs whose truth is known: no more is skipped or read again than is said."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Sequence
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """Progress of queries as commits of a group: asynchronous, the latest wins, nobody else's group is touched."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import logging

@@ -1,7 +1,5 @@
 """Archived records come back decoded and whole, however many they are."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pyarrow as pa

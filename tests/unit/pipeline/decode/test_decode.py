@@ -1,7 +1,5 @@
 """Vectorised decoding says what the generated classes say, record for record."""
 
-from __future__ import annotations
-
 import base64
 import json
 import random

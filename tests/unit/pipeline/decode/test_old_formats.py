@@ -1,7 +1,5 @@
 """Message sets of Kafka before 0.11, compressed or not, as another client writes and reads them."""
 
-from __future__ import annotations
-
 import random
 import zlib
 

@@ -1,7 +1,5 @@
 """What of people is kept of decoded records: every field of every record is known, and nothing private stays."""
 
-from __future__ import annotations
-
 import importlib
 import json
 import pkgutil

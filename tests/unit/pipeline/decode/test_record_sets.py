@@ -1,7 +1,5 @@
 """Record sets as a Fetch gives them: what a reader sees of them, and which batch is named when they are corrupt."""
 
-from __future__ import annotations
-
 import random
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Statuses of groups whose commits have no timestamp, or which lack commits."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 
 import pyarrow as pa

@@ -1,7 +1,5 @@
 """Ctrl-C while a job runs."""
 
-from __future__ import annotations
-
 import signal
 import time
 import weakref

@@ -1,7 +1,5 @@
 """Rows of share_offsets by the stored state of share-partitions."""
 
-from __future__ import annotations
-
 from uuid import UUID
 
 from groupkeeper.client.admin.types import TopicPartition

@@ -1,7 +1,5 @@
 """How tasks read their inputs."""
 
-from __future__ import annotations
-
 import pyarrow as pa
 import pyarrow.dataset as pads
 import pytest

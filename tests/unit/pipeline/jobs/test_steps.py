@@ -1,7 +1,5 @@
 """The steps of a refresh and the list of tables know the same tables."""
 
-from __future__ import annotations
-
 from groupkeeper.pipeline.jobs.steps import STEPS
 from groupkeeper.pipeline.tables import COMMITS, GROUP_RECORDS, OFFSETS_AS_OF, SCAN_TIME, TABLES
 from groupkeeper.pipeline.tables.state import CARRIED

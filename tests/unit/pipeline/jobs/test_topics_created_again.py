@@ -1,7 +1,5 @@
 """What was measured of a topic tells nothing of one that is created under its name later."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 from typing import Any
 

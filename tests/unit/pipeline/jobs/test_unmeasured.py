@@ -1,7 +1,5 @@
 """What is told of a cluster that a run cannot measure."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 from typing import Any

@@ -1,7 +1,5 @@
 """What the source reads of a broker's topics is what librdkafka's consumer reads of them, record for record."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import random

@@ -1,7 +1,5 @@
 """The fetches of a task, from a broker without Spark: what arrives, and what is said when nothing does."""
 
-from __future__ import annotations
-
 import asyncio
 import gc
 import random

@@ -1,7 +1,5 @@
 """What clusters are asked of partitions: rows of tables.LOG_OFFSETS, from a broker."""
 
-from __future__ import annotations
-
 import asyncio
 import threading
 import time

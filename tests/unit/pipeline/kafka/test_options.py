@@ -1,7 +1,5 @@
 """Options of the source, and how ranges are shared by tasks."""
 
-from __future__ import annotations
-
 import json
 import random
 

@@ -1,7 +1,5 @@
 """What a read consists of, asked of a broker: offsets, times, patterns, and what is said of those that are missing."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections.abc import Iterator, Mapping

@@ -1,7 +1,5 @@
 """How long clusters keep offsets: asked of them, and taken for granted where they don't tell."""
 
-from __future__ import annotations
-
 import json
 
 from groupkeeper.broker.authorizer import RuleAuthorizer

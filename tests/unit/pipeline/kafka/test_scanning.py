@@ -1,7 +1,5 @@
 """A linear scan for a time beside the records themselves."""
 
-from __future__ import annotations
-
 import random
 
 import pytest

@@ -1,7 +1,5 @@
 """How tasks and micro-batches share what is to be read."""
 
-from __future__ import annotations
-
 import random
 
 import pytest

@@ -1,7 +1,5 @@
 """Tables of what there is now, of rows that are rare in logs."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Sums of numbers that brokers give: those that no 64 bits hold are the largest number, and do not wrap."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 
 import pyarrow as pa

@@ -1,7 +1,5 @@
 """What the report says to act on, of rows as the tables have them."""
 
-from __future__ import annotations
-
 import shlex
 from datetime import UTC, datetime, timedelta
 from typing import Any

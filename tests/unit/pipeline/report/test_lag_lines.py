@@ -1,7 +1,5 @@
 """Lag over time as it was measured."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path

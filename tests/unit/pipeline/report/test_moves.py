@@ -1,7 +1,5 @@
 """Who moved offsets: rewinds found again in journals, and folded for the report."""
 
-from __future__ import annotations
-
 import json
 from datetime import timedelta
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The page of `groupkeeper pipeline report`: rows in, HTML out."""
 
-from __future__ import annotations
-
 import base64
 import gzip
 import re

@@ -1,7 +1,5 @@
 """A report is of one set of tables, however often a run puts new ones in their places meanwhile."""
 
-from __future__ import annotations
-
 import queue
 import shutil
 import threading

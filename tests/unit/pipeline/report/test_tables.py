@@ -1,7 +1,5 @@
 """`groupkeeper pipeline report` over tables on disk."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """What the report says of groups that have committed nothing."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

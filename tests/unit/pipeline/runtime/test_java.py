@@ -1,7 +1,5 @@
 """Which Java is taken, and that ours starts without the module that Spark's launcher adds."""
 
-from __future__ import annotations
-
 import subprocess
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """What Spark is started with for tables of a lake, and what does not go together on the command line."""
 
-from __future__ import annotations
-
 import pytest
 
 from groupkeeper.cli.main import main

@@ -1,7 +1,5 @@
 """How Spark's settings come together, and what is said when Spark does not start."""
 
-from __future__ import annotations
-
 import os
 import socket
 from pathlib import Path

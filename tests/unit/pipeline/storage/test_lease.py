@@ -1,7 +1,5 @@
 """Only one run at a time holds the lease of a directory, whoever is killed or suspended."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """How many rows of the history a removal of old rows takes out."""
 
-from __future__ import annotations
-
 import pyarrow as pa
 
 from groupkeeper.pipeline.storage.output import _add_missing

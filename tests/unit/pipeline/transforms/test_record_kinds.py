@@ -1,7 +1,5 @@
 """What records of groups are about, by their names."""
 
-from __future__ import annotations
-
 import pyarrow as pa
 
 from groupkeeper.pipeline.transforms.record_kinds import KIND_OF, RecordKind, rows_of

@@ -1,7 +1,5 @@
 """What `follow` makes of a batch: what counts of it, what is reported of clusters, and when tables are due."""
 
-from __future__ import annotations
-
 import json
 import threading
 from itertools import pairwise

@@ -1,7 +1,5 @@
 """What a batch of `follow` asks and reads: each record once, and no cluster waits for another."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import socket
