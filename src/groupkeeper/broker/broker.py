@@ -26,6 +26,7 @@ from groupkeeper.broker.settings.config import Config
 from groupkeeper.broker.settings.dynamic import DynamicConfig
 from groupkeeper.broker.settings.group_overrides import GroupConfigs
 from groupkeeper.broker.settings.names import is_plug_in
+from groupkeeper.broker.settings.of_nodes import give_to_nodes, taken_out
 from groupkeeper.broker.settings.table import InvalidSetting, property_text
 from groupkeeper.broker.shares.state import SHARE_STATE_TOPIC, ShareStateRuntime
 from groupkeeper.broker.storage.directory import StorageDirectory
@@ -104,7 +105,7 @@ class Broker(Outages):
         (docs/broker-security.md); nothing else is allowed then. With `tls` a throw-away CA signs the broker's
         certificate, and without `listeners` clients must use TLS; `client_properties` has the settings that clients
         need. `brokers` nodes have ids from `node.id` on and ports one after the other, and the nodes' racks are
-        `racks`. Raises `InvalidSetting`.
+        `racks`; the property `2:log.retention.ms` is for what node 2 serves. Raises `InvalidSetting`.
         """
         given = {name: property_text(name, value) for name, value in (properties or {}).items()}
         if "config.providers" in given:
@@ -129,10 +130,12 @@ class Broker(Outages):
         self._is_temporary = directory is None and "log.dirs" not in given and "log.dir" not in given
         if directory is not None:
             given["log.dirs"] = os.fspath(directory)
+        own = taken_out(given)
         self.config = Config.from_texts(given)
         self.authorizer = authorizer or Authorizer()
         self._listeners = listeners_of(self.config)
         self._racks = _racks_of(self.config, brokers, list(racks))
+        give_to_nodes(self.config, own, self._racks)
         self.files = OpenFiles()
         self._opened = AsyncExitStack()
         self.loop: AbstractEventLoop | None = None
@@ -251,7 +254,8 @@ class Broker(Outages):
         if self._has_own_ca:
             from groupkeeper.broker.security.throwaway import throwaway_settings
 
-            self.config.given = {**throwaway_settings(self.storage_path), **self.config.given}
+            for config in (self.config, *self.config.nodes.values()):
+                config.given = {**throwaway_settings(self.storage_path), **config.given}
         if self._users or any(protocol != "PLAINTEXT" for protocol in protocols.values()):
             self.security.open(protocols)
             self.dynamic_config.on_check(self.security.check)

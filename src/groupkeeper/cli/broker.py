@@ -81,7 +81,8 @@ def _add_arguments(parser: ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="NAME=VALUE",
-        help="a setting, which overrides the file's; repeat for several",
+        help="a setting, which overrides the file's; of one of several nodes with its id: 2:log.retention.ms=60000; "
+        "repeat for several",
     )
     parser.add_argument(
         "--add-user",

@@ -63,7 +63,7 @@ def _described(broker: Broker, call: Call, resource: m.DescribeConfigsResource) 
         topic = broker.topics.get(name)
         if topic is None:
             raise UnknownTopicOrPartition
-        return describe_topic(topic.config, broker.config)
+        return describe_topic(broker.topics.config_at(topic.config, call.node), broker.config.of(call.node))
     if resource.resource_type == CLIENT_METRICS:
         if not name:
             raise InvalidRequest("Client metrics subscription name must not be empty")

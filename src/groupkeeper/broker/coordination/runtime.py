@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from groupkeeper.broker.node import Node
     from groupkeeper.coordinator.kernel.offset_store import OffsetsByTopic
     from groupkeeper.coordinator.kernel.result import Work
+    from groupkeeper.coordinator.kernel.settings import Settings
     from groupkeeper.coordinator.share.work import ShareErrors
     from groupkeeper.protocol.primitives import Message
 
@@ -47,8 +48,8 @@ class GroupRuntime(ShardHost[Shard]):
     """Brings requests to the coordinators of groups.
 
     Attributes:
-        settings: the settings of the coordinators.
         meters: the meters of all partitions.
+        settings: the settings of the coordinators, but for those of nodes that have their own.
     """
 
     topic_name = OFFSETS_TOPIC
@@ -128,22 +129,27 @@ class GroupRuntime(ShardHost[Shard]):
 
     def _new_shard(self, log: PartitionLog) -> Shard:
         codec = self._broker.config.offsets_topic_compression_codec
-        shard = Shard(log, self.settings, self._broker.now_ms, self.meters, codec, self._do_share_work)
+        shard = Shard(log, self.settings_of(log), self._broker.now_ms, self.meters, codec, self._do_share_work)
         if self._watch.is_stale:
             self._see_topics()
         shard.see_topics(self._watch.image)
         shard.coordinator.apply(SettingsChange(self._broker.group_configs.effective_by_group))
         return shard
 
+    def settings_of(self, log: PartitionLog) -> Settings:
+        """The settings of the coordinator of a log: of the node that leads it."""
+        config, node = self._broker.config, log.placement.leader
+        return coordinator_settings(config.of(node)) if config.has_own(node) else self.settings
+
     def take_settings(self) -> None:
         """The broker's settings changed."""
         self.settings = coordinator_settings(self._broker.config)
-        self._change_settings(SettingsChange(self._broker.group_configs.effective_by_group, self.settings))
+        by_group = self._broker.group_configs.effective_by_group
+        for shard in self.shards:
+            shard.coordinator.apply(SettingsChange(by_group, self.settings_of(shard.log)))
 
     def _see_group_config(self, group_id: str) -> None:
-        self._change_settings(SettingsChange(self._broker.group_configs.effective_by_group))
-
-    def _change_settings(self, change: SettingsChange) -> None:
+        change = SettingsChange(self._broker.group_configs.effective_by_group)
         for shard in self.shards:
             shard.coordinator.apply(change)
 

@@ -125,23 +125,23 @@ class TransactionRuntime(ShardHost["TransactionShard"]):
 
     # ------------------------------------------------------------------ their settings
 
-    def _settings(self) -> TransactionSettings:
+    def _settings(self, log: PartitionLog) -> TransactionSettings:
         from groupkeeper.coordinator.transactions.result import TransactionSettings
 
-        config = self._broker.config
+        config = self._broker.config.of(log.placement.leader)
         return TransactionSettings(
             transaction_max_timeout_ms=config.transaction_max_timeout_ms,
             transactional_id_expiration_ms=config.transactional_id_expiration_ms,
-            transaction_version=feature_level(config, FEATURE),
+            transaction_version=feature_level(self._broker.config, FEATURE),
         )
 
     def take_settings(self) -> None:
         """The broker's settings or features changed."""
         for shard in self.shards:
-            shard.take_settings(self._settings())
+            shard.take_settings(self._settings(shard.log))
 
     def _new_shard(self, log: PartitionLog) -> TransactionShard:
         # Imported late: a broker without transactions starts without them.
         from groupkeeper.broker.coordination.transaction_shard import TransactionShard
 
-        return TransactionShard(log, self._settings(), self)
+        return TransactionShard(log, self._settings(log), self)

@@ -252,7 +252,16 @@ class Topics:
     def _set_config(self, topic: Topic, config: TopicConfig) -> None:
         topic.config = config
         for log in topic.partitions:
-            log.config = config
+            log.config = self.config_at(config, log.placement.leader)
+
+    def take_leader(self, log: PartitionLog) -> None:
+        """A partition may have another leader: its settings are as this node has their defaults."""
+        log.config = self.config_at(self._topic_by_name[log.topic].config, log.placement.leader)
+
+    def config_at(self, config: TopicConfig, node: int) -> TopicConfig:
+        """The settings of a topic with a node's defaults."""
+        broker = self._config
+        return TopicConfig(config.overrides, broker.of(node)) if broker.has_own(node) else config
 
     def _add(self, name: str, topic_id: bytes, num_partitions: int, config: TopicConfig) -> Topic:
         logs = [self._new_log(name, topic_id, index, config) for index in range(num_partitions)]
@@ -267,6 +276,7 @@ class Topics:
         directory = self._log_directory(name, index)
         expiration_ms = self._config.producer_id_expiration_ms
         placement = self.placements.of(topic_id, index)
+        config = self.config_at(config, placement.leader)
         return PartitionLog(directory, name, topic_id, index, config, self._files, expiration_ms, placement)
 
     def _log_directory(self, name: str, index: int) -> str:

@@ -39,6 +39,7 @@ class ConnectionRefused(Exception):
 
 class _Server(Protocol):
     log: RatedLog
+    config: Config
 
     def close_idle(self) -> None:
         """Closes an idle connection to make room for another one."""
@@ -58,12 +59,12 @@ class ConnectionLimits:
         self.files = broker.files
         self._broker = broker
         self._server = server
-        self._config = broker.config
+        self._config = server.config
         self._by_address: Counter[str] = Counter()
         self._by_listener: Counter[str] = Counter()
         self._rates: Recent[tuple[str, str], QuotaRate] = Recent()
         self._own_limits: dict[str, _Own] = {}
-        self._own_since = broker.config.changed
+        self._own_since = server.config.changed
         self._freed = asyncio.Event()
         self._overrides_text = ""
         self._overrides: dict[str, int] = {}

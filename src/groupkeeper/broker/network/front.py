@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from copy import copy
 
 from groupkeeper.broker.api_table import Api
 from groupkeeper.broker.call import Call
@@ -42,12 +41,8 @@ class Front:
 
     @property
     def config(self) -> Config:
-        """The broker's settings, as those of this node."""
-        config = copy(self._broker.config)
-        if config.node_id != self.node_id:
-            config.node_id = self.node_id
-            config.given = {**config.given, **({} if self.rack is None else {"broker.rack": self.rack})}
-        return config
+        """The settings of this node."""
+        return self._broker.config.of(self.node_id)
 
     def bind(self, listeners: Sequence[Listener]) -> None:
         """Takes the ports. Raises OSError."""

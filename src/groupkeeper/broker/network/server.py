@@ -52,7 +52,9 @@ _THREADS = 4
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Server:
-    """Accepts connections and answers their requests for one node. `Serving` has its attributes."""
+    """Accepts connections and answers their requests for one node. `Serving` has its attributes, but for `config`, the
+    settings of the node.
+    """
 
     def __init__(self, broker: Node, respond: Respond, node_id: int) -> None:
         """`respond` handles a request that came to this node."""
@@ -60,13 +62,14 @@ class Server:
         self.crowd: set[Connection] = set()
         self.is_closing = False
         self.receive_buffer = memoryview(bytearray(_RECEIVE_BUFFER))
-        self.max_request_bytes = broker.config.socket_request_max_bytes
+        self.config = config = broker.config.of(node_id)
+        self.max_request_bytes = config.socket_request_max_bytes
         self.unfinished = HeldBytes(
-            _most_unfinished(broker.config),
+            _most_unfinished(config),
             "its requests have not arrived as a whole, and all such requests exceed queued.max.request.bytes",
         )
         self.unsent = HeldBytes(
-            broker.config.groupkeeper_unsent_max_bytes,
+            config.groupkeeper_unsent_max_bytes,
             "it does not read its answers, and all such answers exceed groupkeeper.unsent.max.bytes",
         )
         self.log = RatedLog()
@@ -91,7 +94,7 @@ class Server:
 
     async def listen(self) -> None:
         """Accepts connections on all bound addresses. Raises OSError, `InvalidSetting`."""
-        config = self._broker.config
+        config = self.config
         limits = ConnectionLimits(self._broker, self)
         for listener, _ in self._bound:
             limits.check(listener.name)
@@ -154,7 +157,7 @@ class Server:
     @property
     def fetch_room(self) -> int:
         """How many bytes of records the next answer may have: fewer while many answers wait for their readers."""
-        return min(self._broker.config.fetch_max_bytes, max(self.unsent.most - self.unsent.total, 0) // 2)
+        return min(self.config.fetch_max_bytes, max(self.unsent.most - self.unsent.total, 0) // 2)
 
     def admit(self, connection: Connection, transport: asyncio.BaseTransport) -> None:
         """Sets the identity of the peer of a listener with security, or its authentication."""

@@ -43,6 +43,7 @@ class Config(GroupSettings):
         unknown: keys that neither this broker nor Kafka 4.4.0 has.
         features: levels of `feature.<name>` keys, by feature name.
         changed: texts of dynamic updates (`DynamicConfig`), by broker (its id as text; "" is all brokers) and by name.
+        own: of several nodes, the given texts of single ones, by the id of each as text. nodes: their settings, by id.
     """
 
     # --- identity and listeners
@@ -304,6 +305,20 @@ class Config(GroupSettings):
     unknown: tuple[str, ...] = ()
     features: Mapping[str, int] = {}
     changed: Mapping[str, Mapping[str, str]] = {}
+    own: Mapping[str, Mapping[str, str]] = {}
+    nodes: dict[int, Config]
+
+    def __init__(self) -> None:
+        self.nodes = {}
+
+    def of(self, node: int) -> Config:
+        """The settings of one node; of one that is not known, those that all have in common."""
+        return self.nodes.get(node, self)
+
+    def has_own(self, node: int) -> bool:
+        """Whether some settings of one of several nodes may differ from those that all have in common."""
+        name = str(node)
+        return name in self.own and bool(self.own[name] or self.changed.get(name))
 
     @classmethod
     def from_texts(cls, given: Mapping[str, str]) -> Self:

@@ -71,9 +71,11 @@ class DynamicConfig:
                 setting.parse(text)
         from groupkeeper.broker.settings.changes import check_change
 
-        changed, fresh = self._with(broker, overrides)
+        changed = {**self._config.changed, broker: dict(overrides)}
+        node = broker or str(self._config.node_id)
+        fresh = type(self._config).from_texts(self._texts(changed, node))
         fresh.changed = changed
-        check_change(self._texts(self._config.changed), fresh.given, fresh.log_cleaner_dedupe_buffer_size)
+        check_change(self._texts(self._config.changed, node), fresh.given, fresh.log_cleaner_dedupe_buffer_size)
         for callback in self._checks:
             callback(fresh)
 
@@ -119,30 +121,43 @@ class DynamicConfig:
                 self._journal.write({"broker": broker, "configs": dict(given)})
 
     def _give_insync_to_all(self) -> None:
-        """Gives all brokers the `min.insync.replicas` in force at this one, unless they have one, and removes this
-        broker's own.
+        """Gives all brokers the `min.insync.replicas` in force at this one, unless they have one, and removes their
+        own.
         """
-        node_id, changed = str(self._config.node_id), self._config.changed
-        own = {name: text for name, text in changed.get(node_id, {}).items() if name != MIN_INSYNC}
+        changed = self._config.changed
         self._take(ALL_BROKERS, {MIN_INSYNC: str(self._config.min_insync_replicas), **changed.get(ALL_BROKERS, {})})
-        self._take(node_id, own)
+        for node in {str(self._config.node_id), *changed} - {ALL_BROKERS}:
+            own = {name: text for name, text in changed.get(node, {}).items() if name != MIN_INSYNC}
+            self._take(node, own)
 
     def close(self) -> None:
         """Closes the registry."""
         self._journal.close()
 
-    def _with(self, broker: str, overrides: Mapping[str, str]) -> tuple[Mapping[str, Mapping[str, str]], Config]:
-        """All overrides, with these for a broker, and the resulting settings. Raises `InvalidSetting`."""
-        changed = {**self._config.changed, broker: dict(overrides)}
-        return changed, type(self._config).from_texts(self._texts(changed))
+    def _texts(self, changed: Mapping[str, Mapping[str, str]], node: str) -> dict[str, str]:
+        """The texts that a node has with these overrides."""
+        static = {**self._config.given, **self._config.own.get(node, {})}
+        return {**static, **changed.get(ALL_BROKERS, {}), **changed.get(node, {})}
 
-    def _texts(self, changed: Mapping[str, Mapping[str, str]]) -> dict[str, str]:
-        own = changed.get(str(self._config.node_id), {})
-        return {**self._config.given, **changed.get(ALL_BROKERS, {}), **own}
+    def _common_texts(self) -> dict[str, str]:
+        """Those that all nodes have in common. Of several, what only one may be told is told to the first."""
+        config = self._config
+        texts = {**config.given, **config.changed.get(ALL_BROKERS, {})}
+        own = config.changed.get(str(config.node_id), {})
+        return texts | {name: text for name, text in own.items() if not config.own or change_of(name) == ONE}
 
     def _take(self, broker: str, overrides: Mapping[str, str]) -> None:
-        self._config.changed, fresh = self._with(broker, overrides)
-        for attribute in (one.attribute for one in Config.settings() if one.change in (ANY, ONE)):
-            self._config.__dict__.pop(attribute, None)
-            if attribute in fresh.__dict__:
-                self._config.__dict__[attribute] = fresh.__dict__[attribute]
+        config = self._config
+        config.changed = {**config.changed, broker: dict(overrides)}
+        _refresh(config, self._common_texts())
+        for node, of_node in config.nodes.items():
+            of_node.changed = config.changed
+            _refresh(of_node, self._texts(config.changed, str(node)))
+
+
+def _refresh(config: Config, texts: Mapping[str, str]) -> None:
+    fresh = type(config).from_texts(texts)
+    for attribute in (one.attribute for one in Config.settings() if one.change in (ANY, ONE)):
+        config.__dict__.pop(attribute, None)
+        if attribute in fresh.__dict__:
+            config.__dict__[attribute] = fresh.__dict__[attribute]

@@ -1,0 +1,46 @@
+"""Settings of one node of several: `2:log.retention.ms`. They hold for what that node serves: its connections, and the
+logs and coordinators that it leads.
+"""
+
+from __future__ import annotations
+
+from groupkeeper.broker.settings.config import Config
+from groupkeeper.broker.settings.table import InvalidSetting
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_IDENTITY = ("node.id", "broker.id", "log.dir", "log.dirs", "listeners", "listener.", "advertised.", "broker.rack")
+_OF_ALL = (*_IDENTITY, "groupkeeper.", "feature.", "ssl.", "sasl.", "authorizer.", "config.providers")
+"""How the names of settings begin that nodes of one process have in common, or have by other options."""
+
+
+def taken_out(given: dict[str, str]) -> dict[str, dict[str, str]]:
+    """Takes the settings of single nodes out of the given texts; returns them by the node's id as text."""
+    own: dict[str, dict[str, str]] = {}
+    for full in list(given):
+        node, colon, name = full.partition(":")
+        if colon and node.isdigit():
+            own.setdefault(node, {})[name] = given.pop(full)
+    return own
+
+
+def give_to_nodes(config: Config, own: Mapping[str, Mapping[str, str]], racks: Mapping[int, str | None]) -> None:
+    """Makes the settings of each of several nodes, which are `racks` by id. Raises `InvalidSetting`."""
+    known = {str(node) for node in racks}
+    for node, texts in own.items():
+        if node not in known or len(racks) == 1:
+            why = "this broker is the only one" if len(racks) == 1 else f"the nodes are {', '.join(sorted(known))}"
+            raise InvalidSetting(f"{node}:{next(iter(texts))}: there is no node {node}: {why}")
+        for name in texts:
+            if name.startswith(_OF_ALL):
+                raise InvalidSetting(f"{node}:{name}: all nodes have it in common: give {name}")
+    if len(racks) == 1:
+        return
+    config.own = {str(node): own.get(str(node), {}) for node in racks}
+    for node_id, rack in racks.items():
+        given = {**config.given, **({} if rack is None else {"broker.rack": rack}), **config.own[str(node_id)]}
+        config.nodes[node_id] = of_node = Config.from_texts(given)
+        of_node.node_id = node_id
+        config.unknown = tuple(dict.fromkeys((*config.unknown, *of_node.unknown)))

@@ -1,0 +1,80 @@
+"""Settings of one node of several: given at the start, or changed by clients."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.broker.conftest import Start, Wire
+from tests.broker.nodes import Nodes
+from tests.broker.settings.test_dynamic_configs import alter
+
+from groupkeeper.broker import Broker
+from groupkeeper.broker.settings.table import InvalidSetting
+from groupkeeper.protocol import messages as m
+from groupkeeper.protocol.errors import InvalidRequest
+
+BROKER, TOPIC = 4, 2
+RETENTION = "log.retention.ms"
+
+
+async def described(wire: Wire, kind: int, resource: str, setting: str) -> tuple[str | None, int]:
+    """Its value and source."""
+    request = m.DescribeConfigsRequest([m.DescribeConfigsResource(kind, resource, [setting])])
+    (found,) = (await wire.call(request, 4)).results[0].configs
+    return found.value, found.config_source
+
+
+async def test_a_setting_of_one_node_holds_for_what_it_leads(start: Start) -> None:
+    broker = await start(brokers=3, properties={RETENTION: 7, f"2:{RETENTION}": 9, "2:fetch.max.bytes": 2000})
+    nodes = Nodes(broker)
+    await nodes.create("t", [1, 2])
+    log = broker.topics.partition("t", 0)
+    assert log is not None
+    for node, text, source in ((1, "7", 4), (2, "9", 4), (3, "7", 4)):
+        wire = await nodes(node)
+        assert await described(wire, BROKER, str(node), RETENTION) == (text, source)
+        assert await described(wire, TOPIC, "t", "retention.ms") == (text, source)
+    assert broker.front(2).server.fetch_room == 2000 < broker.front(1).server.fetch_room
+    assert log.config.retention_ms == 7
+    await broker.move_leader("t", 0, 2)
+    assert log.config.retention_ms == 9
+    await nodes.create("u", [2], retention_ms="5")
+    created = broker.topics.partition("u", 0)
+    assert created is not None
+    assert created.config.retention_ms == 5
+
+
+async def test_a_change_of_one_node_changes_no_other(start: Start, tmp_path: Path) -> None:
+    broker = await start(directory=tmp_path, brokers=3)
+    for name in ("group.consumer.assignment.interval.ms", RETENTION):
+        wire = await Nodes(broker)(2)
+        assert await alter(wire, "2", name, "900") == (0, None)
+    assert (await alter(await Nodes(broker)(3), "3", RETENTION, "x"))[0] == InvalidRequest.code
+    await broker.stop()
+    broker = await start(directory=tmp_path, brokers=3)
+    nodes = Nodes(broker)
+    await nodes.create("__consumer_offsets", [1], [2])
+    await nodes.create("t", [1], [2])
+    first, second = broker.groups.shards
+    assert first.coordinator.settings_of("g").group_consumer_assignment_interval_ms == 1000
+    assert second.coordinator.settings_of("g").group_consumer_assignment_interval_ms == 900
+    assert [log.config.retention_ms for log in broker.topics.logs() if log.topic == "t"] == [604800000, 900]
+    assert await described(await nodes(2), BROKER, "2", RETENTION) == ("900", 2)
+    assert (await described(await nodes(1), BROKER, "1", RETENTION))[1] == 5
+    assert await alter(await nodes(2), "", RETENTION, "8") == (0, None)
+    assert [log.config.retention_ms for log in broker.topics.logs() if log.topic == "t"] == [8, 900]
+
+
+@pytest.mark.parametrize(
+    ("name", "brokers", "why"),
+    [
+        (f"4:{RETENTION}", 3, "there is no node 4: the nodes are 1, 2, 3"),
+        (f"1:{RETENTION}", 1, "there is no node 1: this broker is the only one"),
+        ("2:log.dirs", 3, "all nodes have it in common: give log.dirs"),
+        ("2:log.segment.bytes", 3, "Invalid value"),
+    ],
+)
+def test_what_no_node_takes(name: str, brokers: int, why: str) -> None:
+    with pytest.raises(InvalidSetting, match=why):
+        Broker(brokers=brokers, properties={name: "x"})
