@@ -50,6 +50,9 @@ class StateView(Protocol):
     def require(self, group_id: str, kind: type[AnyGroup]) -> AnyGroup:
         """The group of that id. Raises `GroupIdNotFound` when there is none, or one of another type."""
 
+    def why_missing(self, group_id: str, kind: type[AnyGroup]) -> str:
+        """The message of `GroupIdNotFound` about a group that `find` does not find."""
+
 
 class State:
     """The mutable state behind `StateView`."""
@@ -72,9 +75,13 @@ class State:
     def require(self, group_id: str, kind: type[AnyGroup]) -> AnyGroup:
         group = self.find(group_id, kind)
         if group is None:
-            trouble = f"is not a {kind.group_type.value} group" if group_id in self.groups else "not found"
-            raise GroupIdNotFound(f"Group {group_id} {trouble}.")
+            raise GroupIdNotFound(self.why_missing(group_id, kind))
         return group
+
+    def why_missing(self, group_id: str, kind: type[AnyGroup]) -> str:
+        if group_id not in self.groups:
+            return f"Group {group_id} not found."
+        return f"Group {group_id} is not a {kind.group_type.value} group."
 
     def replay(self, record: Record, log_offset: int, producer_id: int) -> None:
         """Applies a record of the log to the state. Skips records whose key types have no meaning here."""

@@ -287,11 +287,24 @@ class TestOffsetFetch:
 
     async def test_groups_are_answered_each_for_itself(self, peer: Peer) -> None:  # GO-30
         await peer.commit({T0: 5}, group_id="a")
-        deny(peer, Operation.DESCRIBE, ResourceType.GROUP, "b")
-        groups = [m.OffsetFetchRequestGroup(one, topics=None) for one in "abc"]
+        peer.broker.authorizer = Denies(
+            (Operation.DESCRIBE, ResourceType.GROUP, "b"), (Operation.DESCRIBE, ResourceType.TOPIC, "u")
+        )
+        named = [m.OffsetFetchRequestTopics(one, partition_indexes=[0]) for one in "ut"]
+        wanted = [("a", None), ("b", None), ("a", named), ("c", None), ("d", named), ("b", named)]
+        groups = [m.OffsetFetchRequestGroup(one, topics=topics) for one, topics in wanted]
         answer = await peer.ask(m.OffsetFetchRequest(groups=groups), 8)
-        outcome = [(one.group_id, one.error_code, len(one.topics)) for one in answer.groups]
-        assert outcome == [("a", 0, 1), ("b", errors.GroupAuthorizationFailed.code, 0), ("c", 0, 0)]
+        assert [
+            (one.group_id, one.error_code, [(topic.name, topic.partitions[0].committed_offset) for topic in one.topics])
+            for one in answer.groups
+        ] == [
+            ("a", NONE, [("t", 5)]),
+            ("b", errors.GroupAuthorizationFailed.code, []),
+            ("a", NONE, [("t", 5), ("u", -1)]),
+            ("c", NONE, []),
+            ("d", NONE, [("t", -1), ("u", -1)]),
+            ("b", errors.GroupAuthorizationFailed.code, []),
+        ]
 
     async def test_refused_topics(self, peer: Peer) -> None:  # K88-21, K88-22
         await peer.commit({T0: 5, U0: 6})

@@ -5,7 +5,7 @@ from __future__ import annotations
 from groupkeeper.broker.authorizer import CLUSTER_NAME, NOT_REQUESTED, Operation, ResourceType
 from groupkeeper.broker.broker import Broker
 from groupkeeper.broker.call import Call
-from groupkeeper.protocol.errors import ClusterAuthorizationFailed, KafkaError, TopicAuthorizationFailed
+from groupkeeper.protocol.errors import ClusterAuthorizationFailed, TopicAuthorizationFailed
 
 
 def may_cluster(broker: Broker, call: Call, operation: Operation) -> bool:
@@ -17,11 +17,6 @@ def require_cluster(broker: Broker, call: Call, operation: Operation) -> None:
     """Raises `ClusterAuthorizationFailed`."""
     if not may_cluster(broker, call, operation):
         raise ClusterAuthorizationFailed
-
-
-def own_message(error: KafkaError) -> str | None:
-    """The message of a response: None where it would only repeat the code's text, as in Kafka."""
-    return None if error.message == error.text else error.message
 
 
 def require_topic(broker: Broker, call: Call, operation: Operation, topic: str) -> None:

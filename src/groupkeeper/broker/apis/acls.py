@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from groupkeeper.broker.apis._access import own_message, require_cluster
+from groupkeeper.broker.apis._access import require_cluster
 from groupkeeper.broker.authorizer import Operation
 from groupkeeper.broker.broker import Broker
 from groupkeeper.broker.call import Call
 from groupkeeper.broker.network.closing import CloseConnection
 from groupkeeper.broker.security.acl_authorizer import AclAuthorizer
 from groupkeeper.broker.security.acls import ANY, Acl, AclFilter, PatternType
+from groupkeeper.coordinator.kernel.failures import own_message
 from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.errors import KafkaError, SecurityDisabled, UnknownServerError
 from groupkeeper.protocol.primitives import RootMessage

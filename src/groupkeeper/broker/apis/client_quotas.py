@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from groupkeeper.broker.apis._access import own_message, require_cluster
+from groupkeeper.broker.apis._access import require_cluster
 from groupkeeper.broker.authorizer import Operation
 from groupkeeper.broker.broker import Broker
 from groupkeeper.broker.call import Call
 from groupkeeper.broker.network.long_requests import in_turns
 from groupkeeper.broker.quotas.client_quotas import ClientQuotas
 from groupkeeper.broker.quotas.entities import CLIENT_ID, IP, USER, Component, Entity
+from groupkeeper.coordinator.kernel.failures import own_message
 from groupkeeper.protocol.errors import InvalidRequest, KafkaError
 from groupkeeper.protocol.messages import alter_client_quotas_response as altered
 from groupkeeper.protocol.messages import describe_client_quotas_response as described
@@ -56,19 +57,16 @@ async def _alter(quotas: ClientQuotas, request: AlterClientQuotasRequest) -> Roo
     results: dict[Entity, altered.EntryData] = {}
     async for entry in in_turns(request.entries):
         entity = frozenset(_parts(entry).items())
-        try:
-            if entity in results:
-                raise InvalidRequest(f"Ignoring duplicate entity {_text(entity)}")
-            changes: dict[str, float | None] = {}
-            for op in entry.ops:
-                if op.key in changes:
-                    raise InvalidRequest(f"Ignoring duplicate entity {_text(entity)}")
-                changes[op.key] = None if op.remove else op.value
-            quotas.alter(entity, changes, validate_only=request.validate_only)
-        except KafkaError as error:
-            results[entity] = _result(entry, error)
+        changes = {op.key: None if op.remove else op.value for op in entry.ops}
+        error: KafkaError | None = None
+        if entity in results or len(changes) < len(entry.ops):
+            error = InvalidRequest(f"Ignoring duplicate entity {_text(entity)}")
         else:
-            results[entity] = _result(entry, None)
+            try:
+                quotas.alter(entity, changes, validate_only=request.validate_only)
+            except KafkaError as refusal:
+                error = refusal
+        results[entity] = _result(entry, error)
     return altered.AlterClientQuotasResponse(entries=list(results.values()))
 
 

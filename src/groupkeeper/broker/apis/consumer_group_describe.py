@@ -6,7 +6,7 @@ from groupkeeper.broker.apis._described import describe_visible
 from groupkeeper.broker.broker import Broker
 from groupkeeper.broker.call import Call
 from groupkeeper.broker.settings.config import Config
-from groupkeeper.coordinator.kernel.failures import consumer_describe_failure
+from groupkeeper.coordinator.kernel.failures import failure_of
 from groupkeeper.protocol.errors import KafkaError, UnsupportedVersion
 from groupkeeper.protocol.messages.consumer_group_describe_request import ConsumerGroupDescribeRequest
 from groupkeeper.protocol.messages.consumer_group_describe_response import ConsumerGroupDescribeResponse, DescribedGroup
@@ -17,7 +17,7 @@ async def handle(broker: Broker, call: Call) -> RootMessage:
     assert isinstance(call.message, ConsumerGroupDescribeRequest)
     if not is_consumer_protocol_on(broker.config):
         return refuse(call, UnsupportedVersion())
-    groups = await describe_visible(broker, call, ConsumerGroupDescribeRequest, consumer_describe_failure, _topics_of)
+    groups = describe_visible(broker, call, ConsumerGroupDescribeRequest, DescribedGroup, _topics_of)
     return ConsumerGroupDescribeResponse(groups=groups)
 
 
@@ -33,7 +33,7 @@ def _topics_of(group: DescribedGroup) -> set[str]:
 def refuse(call: Call, error: KafkaError) -> RootMessage:
     assert isinstance(call.message, ConsumerGroupDescribeRequest)
     return ConsumerGroupDescribeResponse(
-        groups=[consumer_describe_failure(group_id, error) for group_id in call.message.group_ids]
+        groups=[failure_of(DescribedGroup, group_id, error) for group_id in call.message.group_ids]
     )
 
 

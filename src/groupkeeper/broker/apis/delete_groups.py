@@ -15,17 +15,17 @@ from groupkeeper.protocol.primitives import RootMessage
 async def handle(broker: Broker, call: Call) -> RootMessage:
     request = call.message
     assert isinstance(request, DeleteGroupsRequest)
-    results = {
-        group_id: DeletableGroupResult(group_id, GroupAuthorizationFailed.code)
-        for group_id in request.groups_names
-        if not may(broker, call, Operation.DELETE, group_id)
-    }
+    results = {}
     group_ids = dict.fromkeys(request.groups_names)
-    for part in broker.groups.split_by_shard(one for one in group_ids if one not in results):
+    allowed = [one for one in group_ids if may(broker, call, Operation.DELETE, one)]
+    for part in broker.groups.split_by_shard(allowed):
         response = await broker.groups.ask(part[0], DeleteGroupsRequest(part), call)
         assert isinstance(response, DeleteGroupsResponse)
-        results.update((result.group_id, result) for result in response.results)
-    return DeleteGroupsResponse(results=[results[group_id] for group_id in group_ids])
+        for result in response.results:
+            results[result.group_id] = result
+    return DeleteGroupsResponse(
+        results=[results.get(one) or DeletableGroupResult(one, GroupAuthorizationFailed.code) for one in group_ids]
+    )
 
 
 def refuse(call: Call, error: KafkaError) -> RootMessage:

@@ -19,11 +19,9 @@ async def handle(broker: Broker, call: Call) -> RootMessage:
     request = call.message
     assert isinstance(request, DescribeGroupsRequest)
     described = {}
-    for group_id in request.groups:
-        if not may(broker, call, Operation.DESCRIBE, group_id):
-            described[group_id] = describe_failure(group_id, GroupAuthorizationFailed())
-    for group_ids in broker.groups.split_by_shard(one for one in request.groups if one not in described):
-        response = await broker.groups.ask(group_ids[0], DescribeGroupsRequest(group_ids), call)
+    visible = [one for one in request.groups if may(broker, call, Operation.DESCRIBE, one)]
+    for group_ids in broker.groups.split_by_shard(visible):
+        response = broker.groups.reply(group_ids[0], DescribeGroupsRequest(group_ids), call)
         assert isinstance(response, DescribeGroupsResponse)
         for group in response.groups:
             if request.include_authorized_operations and not group.error_code:
@@ -31,7 +29,9 @@ async def handle(broker: Broker, call: Call) -> RootMessage:
             if call.api_version < _MESSAGES_SINCE:
                 group.error_message = None
             described[group.group_id] = group
-    return DescribeGroupsResponse(groups=[described[group_id] for group_id in request.groups])
+    return DescribeGroupsResponse(
+        groups=[described.get(one) or describe_failure(one, GroupAuthorizationFailed()) for one in request.groups]
+    )
 
 
 def refuse(call: Call, error: KafkaError) -> RootMessage:

@@ -22,12 +22,14 @@ async def handle(broker: Broker, call: Call) -> RootMessage:
             described[transactional_id] = _failure(transactional_id, InvalidRequest())
         elif not may_use(broker, call, transactional_id, Operation.DESCRIBE):
             described[transactional_id] = _failure(transactional_id, TransactionalIdAuthorizationFailed())
-    known = (one for one in dict.fromkeys(request.transactional_ids) if one not in described)
+    known = [one for one in dict.fromkeys(request.transactional_ids) if one not in described]
     for ids in broker.transactions.split_by_shard(known):
         answer = broker.transactions.ask(ids[0], DescribeTransactionsRequest(ids), call)
         assert isinstance(answer, DescribeTransactionsResponse)
         for found in answer.transaction_states:
-            found.topics = [topic for topic in found.topics if may_topic(broker, call, Operation.DESCRIBE, topic.topic)]
+            if found.topics:
+                topics = (one for one in found.topics if may_topic(broker, call, Operation.DESCRIBE, one.topic))
+                found.topics = list(topics)
             described[found.transactional_id] = found
     return DescribeTransactionsResponse(transaction_states=[described[one] for one in request.transactional_ids])
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from copy import copy
 
-from groupkeeper.broker.apis._groups import may_topic, reply_of
+from groupkeeper.broker.apis._groups import may, may_topic
 from groupkeeper.broker.authorizer import Operation
 from groupkeeper.broker.broker import Broker
 from groupkeeper.broker.call import Call
-from groupkeeper.protocol.errors import KafkaError, TopicAuthorizationFailed, UnknownTopicId
+from groupkeeper.protocol.errors import GroupAuthorizationFailed, KafkaError, TopicAuthorizationFailed, UnknownTopicId
 from groupkeeper.protocol.messages.offset_fetch_request import (
     OffsetFetchRequest,
     OffsetFetchRequestGroup,
@@ -36,9 +36,7 @@ _LONG = 20_000
 def reply(broker: Broker, call: Call) -> RootMessage:
     request = call.message
     assert isinstance(request, OffsetFetchRequest)
-    answers = [
-        _fetch_group(broker, call, group, request.require_stable) for group in _groups(request, call.api_version)
-    ]
+    answers = _fetch(broker, call, _groups(request, call.api_version), require_stable=request.require_stable)
     return _response(request, call.api_version, answers)
 
 
@@ -72,8 +70,7 @@ def refuse(call: Call, error: KafkaError) -> RootMessage:
     request = call.message
     assert isinstance(request, OffsetFetchRequest)
     groups = _groups(request, call.api_version)
-    answers = [OffsetFetchResponseGroup(group.group_id, error_code=error.code) for group in groups]
-    return _response(request, call.api_version, answers)
+    return _response(request, call.api_version, [_refused(group, error) for group in groups])
 
 
 def _groups(request: OffsetFetchRequest, version: int) -> list[OffsetFetchRequestGroup]:
@@ -86,24 +83,35 @@ def _groups(request: OffsetFetchRequest, version: int) -> list[OffsetFetchReques
     return [OffsetFetchRequestGroup(request.group_id, topics=topics)]
 
 
-def _fetch_group(
-    broker: Broker, call: Call, group: OffsetFetchRequestGroup, require_stable: bool
-) -> OffsetFetchResponseGroup:
-    allowed = group
-    refused: list[OffsetFetchResponseTopics] = []
-    if group.topics:
-        allowed = copy(group)
-        allowed.topics, refused = _sort_topics(broker, call, group.topics)
-    request = OffsetFetchRequest(groups=[allowed], require_stable=require_stable)
-    response = reply_of(broker, call, Operation.DESCRIBE, group.group_id, request)
-    assert isinstance(response, OffsetFetchResponse)
-    answer = response.groups[0]
-    if answer.error_code:
-        return OffsetFetchResponseGroup(group.group_id, error_code=answer.error_code)
-    topics = list(answer.topics)
-    if group.topics is None:
-        topics = _visible_topics(broker, call, topics)
-    return OffsetFetchResponseGroup(group.group_id, topics + refused)
+def _fetch(
+    broker: Broker, call: Call, groups: Sequence[OffsetFetchRequestGroup], *, require_stable: bool
+) -> list[OffsetFetchResponseGroup]:
+    """The answers to the groups, in their order. A group that is named twice has two."""
+    answers: dict[int, OffsetFetchResponseGroup] = {}
+    visible = [at for at, one in enumerate(groups) if may(broker, call, Operation.DESCRIBE, one.group_id)]
+    for places in broker.groups.split_by_shard(visible, lambda at: groups[at].group_id):
+        asked, refused = [], {}
+        for at in places:
+            group = groups[at]
+            if topics := group.topics:
+                group = copy(group)
+                group.topics, refused[at] = _sort_topics(broker, call, topics)
+            asked.append(group)
+        request = OffsetFetchRequest(groups=asked, require_stable=require_stable)
+        response = broker.groups.reply(asked[0].group_id, request, call)
+        assert isinstance(response, OffsetFetchResponse)
+        for at, group, answer in zip(places, asked, response.groups, strict=True):
+            if not answer.error_code:
+                if group.topics is None:
+                    answer.topics = _visible_topics(broker, call, answer.topics)
+                elif refused.get(at):
+                    answer.topics = [*answer.topics, *refused[at]]
+            answers[at] = answer
+    return [answers.get(at) or _refused(one, GroupAuthorizationFailed()) for at, one in enumerate(groups)]
+
+
+def _refused(group: OffsetFetchRequestGroup, error: KafkaError) -> OffsetFetchResponseGroup:
+    return OffsetFetchResponseGroup(group.group_id, error_code=error.code)
 
 
 def _sort_topics(

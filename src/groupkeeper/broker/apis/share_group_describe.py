@@ -6,7 +6,7 @@ from groupkeeper.broker.apis._described import describe_visible
 from groupkeeper.broker.apis._share_groups import trouble_of
 from groupkeeper.broker.broker import Broker
 from groupkeeper.broker.call import Call
-from groupkeeper.coordinator.share.describe import share_describe_failure
+from groupkeeper.coordinator.kernel.failures import failure_of
 from groupkeeper.protocol.errors import KafkaError
 from groupkeeper.protocol.messages.share_group_describe_request import ShareGroupDescribeRequest
 from groupkeeper.protocol.messages.share_group_describe_response import DescribedGroup, ShareGroupDescribeResponse
@@ -18,7 +18,7 @@ async def handle(broker: Broker, call: Call) -> RootMessage:
     trouble = trouble_of(broker)
     if trouble is not None:
         return refuse(call, trouble)
-    groups = await describe_visible(broker, call, ShareGroupDescribeRequest, share_describe_failure, _topics_of)
+    groups = describe_visible(broker, call, ShareGroupDescribeRequest, DescribedGroup, _topics_of)
     return ShareGroupDescribeResponse(groups=groups)
 
 
@@ -29,5 +29,5 @@ def _topics_of(group: DescribedGroup) -> set[str]:
 def refuse(call: Call, error: KafkaError) -> RootMessage:
     assert isinstance(call.message, ShareGroupDescribeRequest)
     return ShareGroupDescribeResponse(
-        groups=[share_describe_failure(group_id, error) for group_id in call.message.group_ids]
+        groups=[failure_of(DescribedGroup, group_id, error) for group_id in call.message.group_ids]
     )

@@ -6,7 +6,7 @@ from groupkeeper.broker.apis._described import describe_visible
 from groupkeeper.broker.apis._streams_groups import trouble_of
 from groupkeeper.broker.broker import Broker
 from groupkeeper.broker.call import Call
-from groupkeeper.coordinator.streams.describe import streams_describe_failure
+from groupkeeper.coordinator.kernel.failures import failure_of
 from groupkeeper.protocol.errors import KafkaError
 from groupkeeper.protocol.messages.streams_group_describe_request import StreamsGroupDescribeRequest
 from groupkeeper.protocol.messages.streams_group_describe_response import DescribedGroup, StreamsGroupDescribeResponse
@@ -23,7 +23,7 @@ async def handle(broker: Broker, call: Call) -> RootMessage:
     def request_of(group_ids: list[str]) -> StreamsGroupDescribeRequest:
         return StreamsGroupDescribeRequest(group_ids, include_topology_description=includes)
 
-    groups = await describe_visible(broker, call, request_of, streams_describe_failure, _topics_of)
+    groups = describe_visible(broker, call, request_of, DescribedGroup, _topics_of)
     return StreamsGroupDescribeResponse(groups=groups)
 
 
@@ -38,5 +38,5 @@ def _topics_of(group: DescribedGroup) -> set[str]:
 def refuse(call: Call, error: KafkaError) -> RootMessage:
     assert isinstance(call.message, StreamsGroupDescribeRequest)
     return StreamsGroupDescribeResponse(
-        groups=[streams_describe_failure(group_id, error) for group_id in call.message.group_ids]
+        groups=[failure_of(DescribedGroup, group_id, error) for group_id in call.message.group_ids]
     )

@@ -12,5 +12,10 @@ _INT32_MIN = -(1 << 31)
 @lru_cache(maxsize=1024)  # group ids may be long, so that not many are kept
 def partition_of_group(group_id: str, partition_count: int) -> int:
     """The partition of a group. The hash is Java's, over UTF-16 units."""
+    return partition_of_one(group_id, partition_count)
+
+
+def partition_of_one(group_id: str, partition_count: int) -> int:
+    """As `partition_of_group`, for one of masses, of which nothing need be kept."""
     value = java_hash(group_id)
     return 0 if value == _INT32_MIN else abs(value) % partition_count

@@ -8,12 +8,13 @@ instance replies COORDINATOR_LOAD_IN_PROGRESS while it loads, and continues from
 from __future__ import annotations
 
 import asyncio
+from collections import defaultdict
 from functools import partial
 from logging import getLogger
 from time import perf_counter_ns
 from typing import Any, ClassVar, Final, Generic, TypeVar
 
-from groupkeeper.broker.coordination.offsets_partition import partition_of_group
+from groupkeeper.broker.coordination.offsets_partition import partition_of_group, partition_of_one
 from groupkeeper.broker.coordination.shard_log import append_pairs, map_log_error
 from groupkeeper.broker.placement.placement import NO_LEADER
 from groupkeeper.native import mypyc_attr
@@ -277,6 +278,7 @@ class FailStop:
 
 
 S = TypeVar("S", bound="HostedShard[Any]")
+T = TypeVar("T")
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -386,12 +388,14 @@ class ShardHost(Generic[S]):
             raise NotCoordinator
         return shard
 
-    def split_by_shard(self, keys: Iterable[str]) -> list[list[str]]:
-        """The keys, split by coordinator."""
+    def split_by_shard(self, keys: list[T], key_of: Callable[[T], str] = str) -> list[list[T]]:
+        """The keys, or what has them, split by coordinator."""
+        if len(keys) == 1:
+            return [keys]
         count = len(self.shards) or 1
-        parts: dict[int, list[str]] = {}
-        for key in keys:
-            parts.setdefault(partition_of_group(key, count), []).append(key)
+        parts: defaultdict[int, list[T]] = defaultdict(list)
+        for one in keys:
+            parts[partition_of_one(key_of(one), count)].append(one)
         return list(parts.values())
 
     def shards_on(self, node: int) -> list[S]:

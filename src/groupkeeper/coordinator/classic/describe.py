@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from groupkeeper.coordinator.classic.group import ClassicGroup, Member
-from groupkeeper.coordinator.kernel.failures import describe_failure
 from groupkeeper.coordinator.kernel.group_state import GroupState
 from groupkeeper.coordinator.kernel.result import Call, Result
 from groupkeeper.coordinator.state import StateView
@@ -16,6 +15,7 @@ from groupkeeper.protocol.messages.describe_groups_response import (
 )
 
 FIRST_DESCRIBE_VERSION_WITH_NOT_FOUND = 6
+_DEAD = GroupState.DEAD.value
 
 
 def describe_groups(state: StateView, call: Call, request: DescribeGroupsRequest) -> Result:
@@ -26,12 +26,11 @@ def describe_groups(state: StateView, call: Call, request: DescribeGroupsRequest
 
 
 def _describe(state: StateView, version: int, group_id: str) -> DescribedGroup:
-    try:
-        group = state.require(group_id, ClassicGroup)
-    except GroupIdNotFound as error:
+    group = state.find(group_id, ClassicGroup)
+    if group is None:
         if version >= FIRST_DESCRIBE_VERSION_WITH_NOT_FOUND:
-            return describe_failure(group_id, error, is_dead=True)
-        return DescribedGroup(group_id=group_id, group_state=GroupState.DEAD.value)
+            return DescribedGroup(GroupIdNotFound.code, state.why_missing(group_id, ClassicGroup), group_id, _DEAD)
+        return DescribedGroup(NONE, None, group_id, _DEAD)
     is_stable = group.state is GroupState.STABLE
     protocol_name = group.roster.protocol_name if is_stable else None
     return DescribedGroup(

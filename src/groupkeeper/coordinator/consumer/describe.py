@@ -6,7 +6,6 @@ from collections.abc import Callable, Collection, Mapping
 
 from groupkeeper.coordinator.consumer.group import ConsumerGroup, ConsumerMember
 from groupkeeper.coordinator.epochs.checks import describe_all
-from groupkeeper.coordinator.kernel.failures import consumer_describe_failure
 from groupkeeper.coordinator.kernel.hash_order import in_hash_order
 from groupkeeper.coordinator.kernel.result import Result
 from groupkeeper.coordinator.kernel.settings import Settings
@@ -28,7 +27,7 @@ def describe_consumer_groups(
         ConsumerGroup,
         request.group_ids,
         lambda group: _describe(state, settings_of(group.group_id), group),
-        consumer_describe_failure,
+        described.DescribedGroup,
     )
     return Result(described.ConsumerGroupDescribeResponse(groups=groups))
 

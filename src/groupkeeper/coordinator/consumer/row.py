@@ -11,9 +11,8 @@ from groupkeeper.coordinator.consumer.describe import describe_consumer_groups
 from groupkeeper.coordinator.consumer.group import ConsumerGroup
 from groupkeeper.coordinator.consumer.heartbeat import heartbeat
 from groupkeeper.coordinator.consumer.step import Step
-from groupkeeper.coordinator.epochs.checks import own_message
 from groupkeeper.coordinator.epochs.row import EpochRow
-from groupkeeper.coordinator.kernel.failures import consumer_describe_failure
+from groupkeeper.coordinator.kernel.failures import failure_of, own_message
 from groupkeeper.coordinator.kernel.group_state import GroupType
 from groupkeeper.coordinator.kernel.result import Call, Result
 from groupkeeper.coordinator.kernel.settings import Settings
@@ -22,7 +21,7 @@ from groupkeeper.coordinator.rows import ClassicRequest
 from groupkeeper.coordinator.state import StateView
 from groupkeeper.protocol.errors import KafkaError
 from groupkeeper.protocol.messages.consumer_group_describe_request import ConsumerGroupDescribeRequest
-from groupkeeper.protocol.messages.consumer_group_describe_response import ConsumerGroupDescribeResponse
+from groupkeeper.protocol.messages.consumer_group_describe_response import ConsumerGroupDescribeResponse, DescribedGroup
 from groupkeeper.protocol.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
 from groupkeeper.protocol.messages.consumer_group_heartbeat_response import ConsumerGroupHeartbeatResponse
 from groupkeeper.protocol.messages.consumer_group_metadata_key import ConsumerGroupMetadataKey
@@ -49,7 +48,7 @@ class ConsumerRow(EpochRow[ConsumerGroup]):
             case ConsumerGroupHeartbeatRequest():
                 return ConsumerGroupHeartbeatResponse(error_code=error.code, error_message=own_message(error))
             case ConsumerGroupDescribeRequest():
-                groups = [consumer_describe_failure(group_id, error) for group_id in request.group_ids]
+                groups = [failure_of(DescribedGroup, group_id, error) for group_id in request.group_ids]
                 return ConsumerGroupDescribeResponse(groups=groups)
         raise AssertionError(f"no request of consumer groups: {type(request).__name__}")
 

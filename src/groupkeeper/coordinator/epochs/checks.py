@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TypeVar
 
 from groupkeeper.coordinator.epochs.group import LEFT_STATICALLY_EPOCH, EpochMember, G, M
+from groupkeeper.coordinator.kernel.failures import D
 from groupkeeper.coordinator.kernel.group_state import GroupType
 from groupkeeper.coordinator.state import StateView
 from groupkeeper.protocol.errors import (
@@ -14,13 +14,9 @@ from groupkeeper.protocol.errors import (
     GroupIdNotFound,
     InvalidGroupId,
     InvalidRequest,
-    KafkaError,
     UnknownMemberId,
     UnreleasedInstanceId,
 )
-
-D = TypeVar("D")
-"""One group in an answer."""
 
 
 def check_epoch(
@@ -74,21 +70,23 @@ def check_released(holder: EpochMember, member_id: str, instance_id: str) -> Non
         )
 
 
-def own_message(error: KafkaError) -> str | None:
-    """The error's message; None if it says no more than the code."""
-    return error.message if error.message != error.text else None
-
-
 def describe_all(
-    state: StateView, kind: type[G], group_ids: Iterable[str], describe: Callable[[G], D], fail: Callable[..., D]
+    state: StateView,
+    kind: type[G],
+    group_ids: Iterable[str],
+    describe: Callable[[G], D],
+    described: Callable[[int, str | None, str], D],
 ) -> list[D]:
-    """Describes groups of that type; groups of another type fail, and so do groups that don't exist."""
-    described = []
-    for group_id in group_ids:
-        try:
-            if not group_id:
-                raise InvalidGroupId
-            described.append(describe(state.require(group_id, kind)))
-        except (InvalidGroupId, GroupIdNotFound) as error:
-            described.append(fail(group_id, error))
-    return described
+    """Describes groups of that type; groups of another type fail, and so do groups that don't exist. `described` is the
+    answer's class.
+    """
+    answers, groups = [], state.groups
+    for group_id in group_ids:  # nothing is raised: there may be masses of them
+        group = groups.get(group_id)
+        if not group_id:
+            answers.append(described(InvalidGroupId.code, None, group_id))
+        elif isinstance(group, kind):
+            answers.append(describe(group))
+        else:
+            answers.append(described(GroupIdNotFound.code, state.why_missing(group_id, kind), group_id))
+    return answers

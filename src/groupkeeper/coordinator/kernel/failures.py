@@ -2,30 +2,26 @@
 
 from __future__ import annotations
 
-from groupkeeper.coordinator.kernel.group_state import GroupState
+from collections.abc import Callable
+from typing import TypeVar
+
 from groupkeeper.protocol.errors import KafkaError
-from groupkeeper.protocol.messages import consumer_group_describe_response, describe_groups_response
+from groupkeeper.protocol.messages import describe_groups_response
 
-_DEAD = GroupState.DEAD.value
-
-
-def describe_failure(
-    group_id: str, error: KafkaError, *, is_dead: bool = False
-) -> describe_groups_response.DescribedGroup:
-    """One group's failure in DescribeGroups. `is_dead` is for version 6, where a group that is not found is Dead, and
-    has a message.
-    """
-    return describe_groups_response.DescribedGroup(
-        error_code=error.code,
-        error_message=error.message if is_dead else None,
-        group_id=group_id,
-        group_state=_DEAD if is_dead else "",
-    )
+D = TypeVar("D")
+"""One group in an answer."""
 
 
-def consumer_describe_failure(group_id: str, error: KafkaError) -> consumer_group_describe_response.DescribedGroup:
-    """One group's failure in ConsumerGroupDescribe."""
-    message = error.message if error.message != error.text else None
-    return consumer_group_describe_response.DescribedGroup(
-        error_code=error.code, error_message=message, group_id=group_id
-    )
+def describe_failure(group_id: str, error: KafkaError) -> describe_groups_response.DescribedGroup:
+    """One group's failure in DescribeGroups."""
+    return describe_groups_response.DescribedGroup(error.code, None, group_id)
+
+
+def failure_of(described: Callable[[int, str | None, str], D], group_id: str, error: KafkaError) -> D:
+    """One group's failure where consumer, share or streams groups are described; `described` is the answer's class."""
+    return described(error.code, own_message(error), group_id)
+
+
+def own_message(error: KafkaError) -> str | None:
+    """The message of an answer: None where it would only repeat the code's text, as in Apache Kafka."""
+    return None if error.message == error.text else error.message

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from groupkeeper.coordinator.epochs.checks import describe_all, own_message
+from groupkeeper.coordinator.epochs.checks import describe_all
 from groupkeeper.coordinator.kernel.hash_order import in_hash_order
 from groupkeeper.coordinator.kernel.result import Result
 from groupkeeper.coordinator.kernel.settings import Settings
 from groupkeeper.coordinator.kernel.topics_image import TopicsImage
 from groupkeeper.coordinator.share.group import ShareGroup, ShareMember
 from groupkeeper.coordinator.state import StateView
-from groupkeeper.protocol.errors import KafkaError
 from groupkeeper.protocol.messages import share_group_describe_response as described
 from groupkeeper.protocol.messages.share_group_describe_request import ShareGroupDescribeRequest
 
@@ -25,7 +24,7 @@ def describe_share_groups(
         ShareGroup,
         request.group_ids,
         lambda group: _describe(state, settings_of(group.group_id), group),
-        share_describe_failure,
+        described.DescribedGroup,
     )
     return Result(described.ShareGroupDescribeResponse(groups=groups))
 
@@ -57,8 +56,3 @@ def _describe_member(member: ShareMember, topics: TopicsImage) -> described.Memb
             ]
         ),
     )
-
-
-def share_describe_failure(group_id: str, error: KafkaError) -> described.DescribedGroup:
-    """The answer for one group that could not be described."""
-    return described.DescribedGroup(error_code=error.code, error_message=own_message(error), group_id=group_id)

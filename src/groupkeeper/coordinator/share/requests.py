@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from groupkeeper.coordinator.epochs.checks import own_message
+from groupkeeper.coordinator.kernel.failures import failure_of, own_message
 from groupkeeper.coordinator.kernel.result import Call, Released, Result, Work
 from groupkeeper.coordinator.kernel.settings import Settings
 from groupkeeper.coordinator.share import offsets as share_group_offsets
-from groupkeeper.coordinator.share.describe import describe_share_groups, share_describe_failure
+from groupkeeper.coordinator.share.describe import describe_share_groups
 from groupkeeper.coordinator.share.group import ShareGroup
 from groupkeeper.coordinator.share.heartbeat import heartbeat
 from groupkeeper.coordinator.share.work import DeleteShares, InitializeShares, ShareErrors
@@ -21,7 +21,7 @@ from groupkeeper.protocol.messages.delete_groups_request import DeleteGroupsRequ
 from groupkeeper.protocol.messages.delete_share_group_offsets_request import DeleteShareGroupOffsetsRequest
 from groupkeeper.protocol.messages.delete_share_group_offsets_response import DeleteShareGroupOffsetsResponse
 from groupkeeper.protocol.messages.share_group_describe_request import ShareGroupDescribeRequest
-from groupkeeper.protocol.messages.share_group_describe_response import ShareGroupDescribeResponse
+from groupkeeper.protocol.messages.share_group_describe_response import DescribedGroup, ShareGroupDescribeResponse
 from groupkeeper.protocol.messages.share_group_heartbeat_request import ShareGroupHeartbeatRequest
 from groupkeeper.protocol.messages.share_group_heartbeat_response import ShareGroupHeartbeatResponse
 from groupkeeper.protocol.primitives import Message
@@ -85,7 +85,7 @@ def refuse(request: Message, error: KafkaError) -> Message:
         case ShareGroupHeartbeatRequest():
             return ShareGroupHeartbeatResponse(error_code=error.code, error_message=own_message(error))
         case ShareGroupDescribeRequest():
-            groups = [share_describe_failure(group_id, error) for group_id in request.group_ids]
+            groups = [failure_of(DescribedGroup, group_id, error) for group_id in request.group_ids]
             return ShareGroupDescribeResponse(groups=groups)
         case AlterShareGroupOffsetsRequest():
             return AlterShareGroupOffsetsResponse(error_code=error.code, error_message=error.message)

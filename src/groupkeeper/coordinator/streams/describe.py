@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from groupkeeper.coordinator.epochs.checks import describe_all, own_message
+from groupkeeper.coordinator.epochs.checks import describe_all
 from groupkeeper.coordinator.kernel.hash_order import in_hash_order
 from groupkeeper.coordinator.kernel.result import Result
 from groupkeeper.coordinator.state import StateView
@@ -12,7 +12,6 @@ from groupkeeper.coordinator.streams.description import describe_topology
 from groupkeeper.coordinator.streams.group import StreamsGroup, StreamsMember, Task, TaskRole
 from groupkeeper.coordinator.streams.records import task_ids
 from groupkeeper.coordinator.streams.topology import ConfiguredTopology, TopologyRecord
-from groupkeeper.protocol.errors import KafkaError
 from groupkeeper.protocol.messages import streams_group_describe_response as described
 from groupkeeper.protocol.messages.streams_group_describe_request import StreamsGroupDescribeRequest
 from groupkeeper.protocol.messages.streams_group_topology_value import TopicInfo
@@ -24,13 +23,8 @@ ASSIGNOR = "sticky"
 def describe_streams_groups(state: StateView, request: StreamsGroupDescribeRequest) -> Result:
     """Describes streams groups; groups of another type are not found."""
     describe = _describe_whole if request.include_topology_description else _describe
-    groups = describe_all(state, StreamsGroup, request.group_ids, describe, streams_describe_failure)
+    groups = describe_all(state, StreamsGroup, request.group_ids, describe, described.DescribedGroup)
     return Result(described.StreamsGroupDescribeResponse(groups=groups))
-
-
-def streams_describe_failure(group_id: str, error: KafkaError) -> described.DescribedGroup:
-    """One group's failure."""
-    return described.DescribedGroup(error_code=error.code, error_message=own_message(error), group_id=group_id)
 
 
 def _describe_whole(group: StreamsGroup) -> described.DescribedGroup:

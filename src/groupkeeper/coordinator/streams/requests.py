@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from groupkeeper.coordinator.epochs.checks import own_message
+from groupkeeper.coordinator.kernel.failures import failure_of, own_message
 from groupkeeper.coordinator.kernel.result import Call, Result
 from groupkeeper.coordinator.kernel.settings import Settings
 from groupkeeper.coordinator.state import StateView
-from groupkeeper.coordinator.streams.describe import describe_streams_groups, streams_describe_failure
+from groupkeeper.coordinator.streams.describe import describe_streams_groups
 from groupkeeper.coordinator.streams.description import take_description
 from groupkeeper.coordinator.streams.heartbeat import heartbeat
 from groupkeeper.protocol.errors import KafkaError
 from groupkeeper.protocol.messages.streams_group_describe_request import StreamsGroupDescribeRequest
-from groupkeeper.protocol.messages.streams_group_describe_response import StreamsGroupDescribeResponse
+from groupkeeper.protocol.messages.streams_group_describe_response import DescribedGroup, StreamsGroupDescribeResponse
 from groupkeeper.protocol.messages.streams_group_heartbeat_request import StreamsGroupHeartbeatRequest
 from groupkeeper.protocol.messages.streams_group_heartbeat_response import StreamsGroupHeartbeatResponse
 from groupkeeper.protocol.messages.streams_group_topology_description_update_request import (
@@ -43,7 +43,7 @@ def refuse(request: Message, error: KafkaError) -> Message:
         case StreamsGroupHeartbeatRequest():
             return StreamsGroupHeartbeatResponse(error_code=error.code, error_message=own_message(error))
         case StreamsGroupDescribeRequest():
-            groups = [streams_describe_failure(group_id, error) for group_id in request.group_ids]
+            groups = [failure_of(DescribedGroup, group_id, error) for group_id in request.group_ids]
             return StreamsGroupDescribeResponse(groups=groups)
         case StreamsGroupTopologyDescriptionUpdateRequest():
             return StreamsGroupTopologyDescriptionUpdateResponse(0, error.code, own_message(error))
