@@ -75,6 +75,7 @@ _OPERATIONS = {
         Operation.IDEMPOTENT_WRITE,
     ),
 }
+_ALL_OPERATIONS = {kind: sum(1 << one for one in operations) for kind, operations in _OPERATIONS.items()}
 IMPLIED_BY: dict[int, tuple[Operation, ...]] = {
     Operation.DESCRIBE: (Operation.READ, Operation.WRITE, Operation.DELETE, Operation.ALTER),
     Operation.DESCRIBE_CONFIGS: (Operation.ALTER_CONFIGS,),
@@ -100,6 +101,8 @@ class Authorizer:
 
     def allowed_operations(self, call: Call, resource_type: ResourceType, name: str) -> int:
         """The operations on a resource as a bit field."""
+        if type(self) is Authorizer:
+            return _ALL_OPERATIONS[resource_type]
         return sum(
             1 << operation
             for operation in _OPERATIONS[resource_type]

@@ -4,8 +4,6 @@ metrics.
 
 from __future__ import annotations
 
-from collections import Counter
-
 from groupkeeper.broker.authorizer import CLUSTER_NAME, Operation, ResourceType
 from groupkeeper.broker.network.long_requests import in_turns
 from groupkeeper.broker.settings.client_metrics import MetricsSubscription
@@ -76,17 +74,20 @@ async def alter_each(
     answer: Callable[[R, errors.KafkaError | None], A],
 ) -> list[A]:
     """The answers to all resources. Those that appear more than once are refused, as by Apache Kafka."""
-    times: Counter[tuple[int, str]] = Counter()
+    seen: set[tuple[int, str]] = set()
+    repeated: set[tuple[int, str]] = set()
     async for one in in_turns(resources):
-        times[one.resource_type, one.resource_name] += 1
+        place = one.resource_type, one.resource_name
+        (repeated if place in seen else seen).add(place)
     answers = []
-    repeated = errors.InvalidRequest("Each resource must appear at most once.")
+    refused = errors.InvalidRequest("Each resource must appear at most once.")
     async for one in in_turns(resources):
-        error: errors.KafkaError | None = repeated
-        if times[one.resource_type, one.resource_name] == 1:
+        error: errors.KafkaError | None = None
+        if repeated and (one.resource_type, one.resource_name) in repeated:
+            error = refused
+        else:
             try:
                 alter(one)
-                error = None
             except errors.KafkaError as refusal:
                 error = refusal
         answers.append(answer(one, error))

@@ -35,8 +35,8 @@ async def handle(broker: Broker, call: Call) -> RootMessage:
     results = []
     for resource in request.resources:
         try:
-            wanted = frozenset(resource.configuration_keys or ())
             found = _described(broker, call, resource)
+            wanted = frozenset(resource.configuration_keys or ())
             configs = [_config(one, request) for one in found if not wanted or one.name in wanted]
             results.append(m.DescribeConfigsResult(0, "", resource.resource_type, resource.resource_name, configs))
         except KafkaError as error:

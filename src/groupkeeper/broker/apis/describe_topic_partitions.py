@@ -17,7 +17,7 @@ from groupkeeper.broker.placement.placement import NO_LEADER
 from groupkeeper.protocol import errors
 from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.messages.describe_topic_partitions_response import Cursor
-from groupkeeper.protocol.primitives import RootMessage
+from groupkeeper.protocol.primitives import ZERO_UUID, RootMessage
 
 
 async def handle(broker: Broker, call: Call) -> RootMessage:
@@ -109,6 +109,4 @@ def _unknown(broker: Broker, call: Call, name: str) -> m.DescribeTopicPartitions
 def _refused(
     name: str, code: int, operations: int, *, is_internal: bool = False
 ) -> m.DescribeTopicPartitionsResponseTopic:
-    return m.DescribeTopicPartitionsResponseTopic(
-        code, name, is_internal=is_internal, topic_authorized_operations=operations
-    )
+    return m.DescribeTopicPartitionsResponseTopic(code, name, ZERO_UUID, is_internal, (), operations)

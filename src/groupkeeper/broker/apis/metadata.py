@@ -83,7 +83,11 @@ async def _topics(broker: Broker, call: Call, request: MetadataRequest) -> list[
     else:
         names = list(dict.fromkeys(topic.name or "" for topic in wanted))
         creates = _creates(broker, request, names)
-        answers = [await _by_name(broker, call, request, name, creates=creates) async for name in in_turns(names)]
+        answers = []
+        async for name in in_turns(names):
+            answers.append(_by_name(broker, call, request, name, creates=creates))
+            if creates and answers[-1].error_code:
+                await asyncio.sleep(0)  # it may have been made
     return sorted(answers, key=_rank)
 
 
@@ -110,7 +114,7 @@ def _by_id(broker: Broker, call: Call, request: MetadataRequest, topic_id: bytes
     return _describe(broker, call, request, topic)
 
 
-async def _by_name(
+def _by_name(
     broker: Broker, call: Call, request: MetadataRequest, name: str, *, creates: bool
 ) -> MetadataResponseTopic:
     if not may_topic(broker, call, Operation.DESCRIBE, name):
@@ -118,22 +122,19 @@ async def _by_name(
     topic = broker.topics.get(name)
     if topic is not None:
         return _describe(broker, call, request, topic)
+    code = UnknownTopicOrPartition.code  # as in Kafka, once, of a topic that is made; the next request finds it
     try:
         require_valid_name(name)
-        if not (creates and broker.may_create_automatically(name)):
-            raise UnknownTopicOrPartition
-        if not may_cluster(broker, call, Operation.CREATE):
-            require_topic(broker, call, Operation.CREATE, name)
-        broker.create_automatically(name, broker.quotas.mutations(call, strict_since=0))
-        await asyncio.sleep(0)
-        raise UnknownTopicOrPartition  # as in Kafka, once; the next request finds the topic
+        if creates and broker.may_create_automatically(name):
+            if not may_cluster(broker, call, Operation.CREATE):
+                require_topic(broker, call, Operation.CREATE, name)
+            broker.create_automatically(name, broker.quotas.mutations(call, strict_since=0))
     except TopicAuthorizationFailed as error:
         return MetadataResponseTopic(error.code, name, is_internal=broker.is_internal(name))
     except KafkaError as error:
-        operations = topic_operations(broker, call, name, wanted=request.include_topic_authorized_operations)
-        return MetadataResponseTopic(
-            error.code, name, is_internal=broker.is_internal(name), topic_authorized_operations=operations
-        )
+        code = error.code
+    operations = topic_operations(broker, call, name, wanted=request.include_topic_authorized_operations)
+    return MetadataResponseTopic(code, name, ZERO_UUID, broker.is_internal(name), (), operations)
 
 
 def _describe(broker: Broker, call: Call, request: MetadataRequest, topic: Topic) -> MetadataResponseTopic:
