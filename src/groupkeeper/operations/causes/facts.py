@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 from operator import attrgetter
 from typing import NamedTuple
 
@@ -63,7 +64,7 @@ class KnownCauses(NamedTuple):
     the oldest one; None: which is not known. ``rates`` by partition; of some, or none, where there was one look.
     ``nexts``: the next record for readers of committed records, of some; None: there is none. ``well``: partitions that
     hold nothing, as their statuses say. ``apart_ms``: how far the looks are apart; ``has_rebalanced``: between
-    them.
+    them. ``moved``: partitions that stand while the group went on elsewhere; None: all, if it moves by its rates.
     """
 
     group: AnyGroup
@@ -75,6 +76,7 @@ class KnownCauses(NamedTuple):
     well: Collection[TopicPartition] = ()
     apart_ms: int = _PROOF_MS
     has_rebalanced: bool = False
+    moved: Collection[TopicPartition] | None = None
 
     def waiting(self, row: PartitionLag) -> int:
         """Offsets that wait of a partition, as far as that is known; none where only markers and aborted records do."""
@@ -159,8 +161,15 @@ def facts_of(group_id: str, known: KnownCauses) -> list[Fact]:
     found = [] if whole is None or not (waiting or whole is Cause.REBALANCING) else [_of_group(group_id, whole, known)]
     for cause, some in by_cause.items():
         some.sort(key=lambda row: -(waiting_of(row) or 0))
+        hung: dict[str | None, str] = {}
+        if cause is Cause.STUCK and known.apart_ms >= _PROOF_MS:
+            hung = _hung(some, known, moves=total.consumed > 0)
+            some = _once(some, hung)
         left = len(some) - _MOST_PLACES
         facts = [_of_place(group_id, cause, row, known) for row in some[:_MOST_PLACES]]
+        for number, row in enumerate(some[:_MOST_PLACES]):
+            if why := hung.get(_member_of(row)):
+                facts[number] = facts[number]._replace(text=f"{facts[number].text}; {why}", words=("groups", "members"))
         if left > 0:
             facts[-1] = facts[-1]._replace(text=f"{facts[-1].text}; the same in {counted(left, 'more partition')}")
         found += facts
@@ -170,6 +179,43 @@ def facts_of(group_id: str, known: KnownCauses) -> list[Fact]:
         text += f"; {counted(members, 'member')} for {counted(count, 'partition')}" if members < count else ""
         found.append(Fact(Cause.SLOW, None, text, ("groups", "offsets", "--trend", "10s"), (group_id,)))
     return sorted(found, key=lambda fact: _RANKS[fact.cause])
+
+
+def _hung(stuck: Sequence[PartitionLag], known: KnownCauses, *, moves: bool) -> dict[str | None, str]:
+    """What is said once of a member whose program hangs, by member id. A record that cannot be read is likely only
+    where one of several partitions of a member stands still while the group goes on elsewhere.
+    """
+    counts = Counter(map(_member_of, known.rows))
+    stopped: dict[str | None, list[PartitionLag]] = {}
+    for row in stuck:
+        stopped.setdefault(_member_of(row), []).append(row)
+    found = {}
+    for member, own in stopped.items():
+        count = counts[member]
+        place = TopicPartition(own[0].topic, own[0].partition)
+        if len(own) == 1 < count and (moves if known.moved is None else place in known.moved):
+            continue
+        of, whom = ("of the group", "its program") if member is None else ("of this member", "the member")
+        many = f"all {count} partitions {of}" if len(own) == count else f"{len(own)} of {count} {of}"
+        many = f"it is the only partition {of}" if count == 1 else f"{many} stand still"
+        found[member] = f"{many}: restart {whom}, or look at what it does"
+    return found
+
+
+def _once(rows: Iterable[PartitionLag], hung: Container[str | None]) -> list[PartitionLag]:
+    """The rows, of a member that hangs the first only."""
+    told, found = set[str | None](), []
+    for row in rows:
+        member = _member_of(row)
+        if member not in told:
+            found.append(row)
+        if member in hung:
+            told.add(member)
+    return found
+
+
+def _member_of(row: PartitionLag) -> str | None:
+    return None if row.member is None else row.member.member_id
 
 
 def waiting_of(row: PartitionLag) -> int | None:

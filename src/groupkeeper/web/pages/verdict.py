@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from groupkeeper.client.admin.types import TopicPartition
@@ -48,8 +48,9 @@ def causes_of(snapshot: ClusterSnapshot, group: GroupView, verdict: Verdict) -> 
         if statuses.get(place, WELL)[0] is Status.STOPPED:
             rates[place] = Rate(0, 0)
     well = {place for place, (status, _) in statuses.items() if status is Status.OK}
-    known = KnownCauses(group.description, rows, snapshot.at_ms, held, rates, nexts=done, well=well)
-    found = _by_member(facts_of(group.group_id, known), group, statuses)
+    moved = {place for place in rates if _moved_since(group, place)}
+    known = KnownCauses(group.description, rows, snapshot.at_ms, held, rates, nexts=done, well=well, moved=moved)
+    found = facts_of(group.group_id, known)
     return [] if found and found[0].cause is Cause.UNREAD else found
 
 
@@ -60,38 +61,7 @@ def told(fact: Fact) -> str:
     return f"{fact.place.topic}-{fact.place.partition}: {fact.text}"
 
 
-def _by_member(
-    facts: Sequence[Fact], group: GroupView, statuses: Mapping[TopicPartition, tuple[Status, str]]
-) -> list[Fact]:
-    """A record that cannot be read is likely only where one partition of a member stands still while others move. What
-    else stands still is told once for a member: its program hangs.
-    """
-    members = {TopicPartition(row.topic, row.partition): row.member and row.member.member_id for row in group.rows}
-    found, told = [], set[str | None]()
-    for fact in facts:
-        if fact.cause is not Cause.STUCK or fact.place is None:
-            found.append(fact)
-            continue
-        member = members[fact.place]
-        own = [place for place in members if members[place] == member]
-        stopped = sum(statuses.get(place, WELL)[0] is Status.STOPPED for place in own)
-        if stopped == 1 < len(own) and _moved_since(group, fact.place):
-            found.append(fact)
-        elif member not in told:
-            told.add(member)
-            found.append(_hung(fact, stopped, len(own), is_member=member is not None))
-    return found
-
-
 def _moved_since(group: GroupView, place: TopicPartition) -> bool:
     """Whether the group has committed elsewhere after the partition was seen first as it is."""
     stood = group.stood.get(place)
     return stood is not None and group.progress_ms is not None and group.progress_ms > stood.since_ms
-
-
-def _hung(fact: Fact, stopped: int, count: int, *, is_member: bool) -> Fact:
-    of, whom = ("of this member", "the member") if is_member else ("of the group", "its program")
-    many = f"all {count} partitions {of} stand still" if stopped == count else f"{stopped} of {count} {of} stand still"
-    many = f"it is the only partition {of}" if count == 1 else many
-    text = f"{fact.text}; {many}: restart {whom}, or look at what it does"
-    return fact._replace(text=text, words=("groups", "members"))

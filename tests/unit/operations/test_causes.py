@@ -1,0 +1,43 @@
+"""Which partitions that stand still are told, and what helps."""
+
+from __future__ import annotations
+
+from tests.unit.live.views import described, member, row
+
+from groupkeeper.client.admin.types import TopicPartition
+from groupkeeper.operations.causes.facts import Fact, KnownCauses, facts_of
+from groupkeeper.rules.causes import Rate
+
+PLACES = [TopicPartition("t", each) for each in range(4)]
+GROUP = described("g", member("reader", *PLACES[:3]), member("other", PLACES[3]))
+STANDS, MOVES = Rate(0, 0, True), Rate(10, 10, True)
+
+
+def stuck(*stands: int, apart_ms: int = 300_000) -> list[Fact]:
+    """What is told of the partitions that stand still, of which the first three are one member's."""
+    rows = [row("t", each, 40)._replace(member=GROUP.members[each == 3]) for each in range(4)]
+    rates = {place: STANDS if place.partition in stands else MOVES for place in PLACES}
+    return facts_of("g", KnownCauses(GROUP, rows, 0, rates=rates, apart_ms=apart_ms))
+
+
+def test_a_record_is_skipped_only_where_one_of_several_partitions_of_a_member_stands_still() -> None:
+    (fact,) = stuck(1)
+    assert fact.words == ("plan", "reset", "--topic", "t:1", "--shift-by", "1")
+
+
+def test_a_member_that_hangs_is_told_once() -> None:
+    (some,) = stuck(0, 1)
+    assert "2 of 3 of this member stand still: restart the member" in some.text
+    (whole,) = stuck(0, 1, 2)
+    assert "all 3 partitions of this member stand still" in whole.text
+    (only,) = stuck(3)
+    assert "it is the only partition of this member: restart the member" in only.text
+    assert {fact.words for fact in (some, whole, only)} == {("groups", "members")}
+
+
+def test_where_nothing_moves_no_record_is_skipped() -> None:
+    assert {fact.words for fact in stuck(0, 1, 2, 3)} == {("groups", "members")}
+
+
+def test_two_looks_that_are_close_prove_nothing() -> None:
+    assert [fact.words for fact in stuck(0, 1, apart_ms=5_000)] == [("groups", "why", "--interval", "5m")] * 2
