@@ -7,7 +7,7 @@ from __future__ import annotations
 import json
 import subprocess
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -50,14 +50,17 @@ def log_to(events: Path) -> list[str]:
     return [word for name, value in given.items() for word in ("--conf", f"spark.eventLog.{name}={value}")]
 
 
-def run(words: Sequence[str], events: Path, environment: Mapping[str, str], workers: Collection[int] = ()) -> Ran:
+def run(
+    words: Sequence[str], events: Path, environment: Mapping[str, str], workers: Collection[int] = (),
+    until: Callable[[], bool] = lambda: False,
+) -> Ran:  # fmt: skip
     """Runs a command with the options `log_to(events)`; it must succeed. `workers`: processes of Spark's workers, whose
-    children are executors.
+    children are executors. `until`: when it is told to end, if not by itself.
     """
     events.mkdir()
     moments: list[_Moment] = []
     driver_s, executors_s = dict[int, float](), dict[int, float]()  # by process; also of those that have ended
-    python_mb = 0.0
+    python_mb, is_told = 0.0, False
     said = events.with_suffix(".out")
     with said.open("wb") as output:
         process = subprocess.Popen([*words, *log_to(events)], env={**environment}, stdout=output, stderr=output)
@@ -68,6 +71,9 @@ def run(words: Sequence[str], events: Path, environment: Mapping[str, str], work
             for worker in workers:
                 executors_s |= {pid: seen.cpu_s for pid, seen in family_of(worker) if pid != worker}
             moments.append(_Moment(time.time() * 1000, sum(driver_s.values()), sum(executors_s.values())))
+            if not is_told and until():
+                is_told = True
+                process.terminate()
             with suppress(subprocess.TimeoutExpired):
                 process.wait(LOOK_S)
     assert process.returncode == 0, said.read_text()

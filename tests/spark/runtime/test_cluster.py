@@ -16,6 +16,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pyspark
 import pytest
@@ -142,6 +143,43 @@ def test_on_one_machine_every_table_is_written_by_tasks_of_named_jobs(servers: s
         assert not wrongly_written(writers)
         assert {"commits", "current_offsets", "lag", "status", "quality"} <= writers.keys()
         known = files_of(tables)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(1200)
+def test_follow_is_one_query_whose_tables_are_written_by_tasks(servers: str, tmp_path: Path) -> None:
+    """Two refreshes: of what there was, and of a commit that came while it followed."""
+    topic, tables = new_topic(servers), tmp_path / "tables"
+    commit(servers, "follow", {(topic, 0): 1})
+    latest = 1
+
+    def has_both() -> bool:
+        nonlocal latest
+        files = [*(tables / "current_offsets").glob("*.parquet")]
+        offsets = pc.field("group_id") == "follow"
+        found = (
+            pq.read_table(tables / "current_offsets", filters=offsets)["committed_offset"].to_pylist() if files else []
+        )
+        if latest == 1 and found == [1]:
+            latest = 2
+            commit(servers, "follow", {(topic, 0): 2})
+        return found == [2]
+
+    words = [
+        "follow",
+        "--bootstrap-server",
+        f"c={servers}",
+        "--tables",
+        str(tables),
+        "--interval",
+        "1s",
+        "--refresh",
+        "1s",
+    ]
+    ran = run([*GROUPKEEPER, *words], tmp_path / "events", {**os.environ}, until=has_both)
+    writers = writers_by_table(tables, ran)
+    assert not wrongly_written(writers)
+    assert {"commits", "current_offsets", "lag", "status", "quality"} <= writers.keys()
 
 
 @pytest.mark.conformance
