@@ -426,8 +426,8 @@ class Runner:
         self.send(member_id or group_id or "''", request, int(arguments.take("v", "5")))
 
     def fetch(self, arguments: Arguments) -> None:
-        """group=g topic-id= stable=yes, then `all` or partitions; without words: an empty list of topics. Several
-        groups with the same words: `group=g,h`.
+        """group=g topic-id= stable=yes member= epoch=, then `all` or partitions; without words: an empty list of
+        topics. Several groups with the same words: `group=g,h`.
         """
         words = arguments.take_words()
         topic_id = int(arguments.take("topic-id", "0")).to_bytes(16, "big")
@@ -435,8 +435,9 @@ class Runner:
             offset_fetch_request.OffsetFetchRequestTopics(topic, topic_id, partitions)
             for topic, partitions in texts.read_partitions(words).items()
         ]
+        who = arguments.take_optional("member"), int(arguments.take("epoch", "-1"))
         groups = [
-            offset_fetch_request.OffsetFetchRequestGroup(group_id, topics=None if words == ["all"] else topics)
+            offset_fetch_request.OffsetFetchRequestGroup(group_id, *who, None if words == ["all"] else topics)
             for group_id in arguments.take("group", "g").split(",")
         ]
         is_stable = arguments.take("stable", "no") == "yes"

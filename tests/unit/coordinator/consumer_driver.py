@@ -47,19 +47,8 @@ class Cluster:
     def set_topics(self, topics: Mapping[str, int]) -> None:
         self.shell.see_topics(topics_image(topics, self.shell.topics.version + 1))
 
-    def wait(self, ms: int) -> None:
-        self.records.clear()
-        self.shell.advance_to(self.shell.now_ms + ms)
-
     def ask(self, request: RootMessage, *, version: int = 1, regex_trouble: str | None = None) -> Any:
         """The response of the request's API."""
-        self.send(request, version=version, regex_trouble=regex_trouble)
-        answer = self.answers[self._last_call_id]
-        assert type(answer) is response_class(request.API_KEY)
-        return answer
-
-    def send(self, request: Message, *, version: int, regex_trouble: str | None = None) -> None:
-        """Asks what may be parked."""
         self.records.clear()
         self._last_call_id += 1
         self.shell.call(
@@ -67,6 +56,9 @@ class Cluster:
         )
         # Timers of no time at all, as the first rebalance of a classic group may have.
         self.shell.advance_to(self.shell.now_ms)
+        answer = self.answers[self._last_call_id]
+        assert type(answer) is response_class(request.API_KEY)
+        return answer
 
     def written(self) -> list[str]:
         """What the latest call wrote: names of key classes, `-` before those of tombstones."""
@@ -101,14 +93,12 @@ class Consumer:
         assignor: str | None = None,
         timeout_ms: int = -1,
         owned: Owned | None = None,
-        epoch: int | None = None,
-        regex_trouble: str | None = None,
     ) -> m.ConsumerGroupHeartbeatResponse:
         """Sends a heartbeat; takes epoch and assignment from the answer unless it is an error."""
         request = m.ConsumerGroupHeartbeatRequest(
             GROUP,
             self.member_id,
-            self.epoch if epoch is None else epoch,
+            self.epoch,
             self.instance_id,
             rebalance_timeout_ms=timeout_ms,
             subscribed_topic_names=names,
@@ -118,7 +108,7 @@ class Consumer:
             if owned is None
             else [TopicPartitions(topic_id(name), sorted(some)) for name, some in owned.items()],
         )
-        answer = self.cluster.ask(request, regex_trouble=regex_trouble)
+        answer = self.cluster.ask(request)
         if answer.error_code == NONE:
             self.epoch = answer.member_epoch
             if answer.assignment is not None:
@@ -134,12 +124,9 @@ class Consumer:
         """A heartbeat with the partitions that the member owns."""
         return self.beat(owned=self.owned)
 
-    def leave(self, epoch: int = -1) -> m.ConsumerGroupHeartbeatResponse:
-        return self.beat(epoch=epoch)
 
-
-def settle(*members: Consumer, rounds: int = 4) -> None:
+def settle(*members: Consumer) -> None:
     """Lets everybody heartbeat until nothing moves."""
-    for _ in range(rounds):
+    for _ in range(4):
         for member in members:
             member.report()

@@ -46,6 +46,8 @@ FOREIGN = [TopicPartitions(topic_id("t"), [0, 1, 2, 3])]
         ({"member_epoch": 2, "topic_partitions": FOREIGN}, errors.FencedMemberEpoch, BEHIND),
         ({"member_epoch": -3}, errors.InvalidRequest, "MemberEpoch is invalid."),
         ({"member_epoch": -2}, errors.InvalidRequest, "InstanceId can't be null."),
+        ({**JOINING, "subscribed_topic_names": None}, errors.InvalidRequest, "Either SubscribedTopicNames or"),
+        ({"group_id": "", "member_epoch": 3}, errors.InvalidRequest, "GroupId can't be empty."),
         ({"member_id": "", "member_epoch": 3}, errors.InvalidRequest, "MemberId can't be empty."),
         ({"member_id": "c", "member_epoch": 3}, errors.UnknownMemberId, "Member c is not a member of group g."),
         ({"member_id": "c", "member_epoch": -1}, errors.UnknownMemberId, "Member c is not a member of group g."),
