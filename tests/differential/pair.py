@@ -2,9 +2,9 @@
 
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from tests.apache_kafka import require as require_apache_kafka
 from tests.conformance.brokers import GroupkeeperBroker
@@ -96,6 +96,14 @@ class HasPool(Protocol):
     pool: Pool
 
 
+class Taker(Protocol):
+    """A side that carries out steps of programs."""
+
+    def begin(self, program: str) -> None: ...
+
+    def take(self, step: Any) -> object: ...
+
+
 class Program(Protocol):
     """Steps by a seed: what a side does is called as the step's first member."""
 
@@ -152,6 +160,17 @@ def both(
     """Our broker and Apache Kafka with these properties, as sides of one kind."""
     with brokers(properties, of_ours=of_ours) as servers, sides_of(kind, servers) as sides:
         yield sides
+
+
+def take_steps(sides: tuple[Taker, Taker], steps: Iterable[object], name: str) -> None:
+    """Both carry out a program, and must answer alike."""
+    for side in sides:
+        side.begin(name)
+    trace = [f"program {name}"]
+    for step in steps:
+        mine, theirs = (side.take(step) for side in sides)
+        trace.append(f"{step}: {mine} | {theirs}")
+        assert mine == theirs, "\n".join(trace)
 
 
 def difference(sides: tuple[Side, Side], new_program: Callable[[], Program], name: str) -> str | None:

@@ -1,11 +1,9 @@
 """The same fetches of topics that are deleted meanwhile, on Apache Kafka 4.4.0 and on our broker."""
 
 import time
-from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import pytest
-from tests.differential.pair import both
 from tests.differential.wire import Connection, Pool
 
 from groupkeeper.protocol import messages as m
@@ -102,12 +100,6 @@ class Side:
         for one in (waiting, in_session):
             one.close()
         return said
-
-
-@pytest.fixture(scope="module")
-def sides() -> Iterator[tuple[Side, Side]]:
-    with both(Side, {}) as sides:
-        yield sides
 
 
 @pytest.mark.conformance

@@ -1,11 +1,9 @@
 """Levels of features on Apache Kafka 4.4.0 and on our broker: what ApiVersions tells of them, and UpdateFeatures."""
 
 import time
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from tests.differential.pair import both
 from tests.differential.wire import Pool
 
 from groupkeeper.protocol import messages as m
@@ -60,12 +58,6 @@ class Side:
         answer: Any = self.pool.ask(m.UpdateFeaturesRequest(30_000, updates, is_trial), version)
         results = [(one.feature, one.error_code, one.error_message) for one in answer.results]
         return answer.error_code, answer.error_message, results
-
-
-@pytest.fixture(scope="module")
-def sides() -> Iterator[tuple[Side, Side]]:
-    with both(Side, {}) as sides:
-        yield sides
 
 
 def require_same_levels(sides: tuple[Side, Side], why: object = None) -> None:

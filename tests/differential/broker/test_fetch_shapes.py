@@ -6,12 +6,12 @@ A longer run: `DIFFERENTIAL_PROGRAMS=200 DIFFERENTIAL_SEED=1000 pytest tests/dif
 
 import random
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import partial
 from typing import NamedTuple
 
 import pytest
-from tests.differential.pair import FIRST_SEED, PROGRAMS, Place, Step, both, difference, until
+from tests.differential.pair import FIRST_SEED, PROGRAMS, Place, Step, difference, until
 from tests.differential.pair import Side as AnySide
 
 from groupkeeper.protocol import messages as m
@@ -329,12 +329,6 @@ class FetchProgram:
             self._session = (asked.version, [one.place for one in asked.wanted]) if has_session else None
         elif asked.session == CLOSES or (asked.session == GOES_ON and not (error == 0 and has_session)):
             self._session = None
-
-
-@pytest.fixture(scope="module")
-def sides() -> Iterator[tuple[Side, Side]]:
-    with both(Side, PROPERTIES) as sides:
-        yield sides
 
 
 @pytest.mark.conformance

@@ -6,12 +6,12 @@ Only where Apache Kafka's order is that of a hash table, both answers are sorted
 
 import random
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import partial
 from typing import NamedTuple
 
 import pytest
-from tests.differential.pair import FIRST_SEED, PROGRAMS, Place, Step, both, difference, until
+from tests.differential.pair import FIRST_SEED, PROGRAMS, Place, Step, difference, until
 from tests.differential.pair import Side as AnySide
 
 from groupkeeper.protocol import messages as m
@@ -300,12 +300,6 @@ class ListingProgram:
     def _create(self) -> Step:
         self._names += 1
         return ("create", self._chance.randint(0, 13), f"made-{self._names}")
-
-
-@pytest.fixture(scope="module")
-def sides() -> Iterator[tuple[Side, Side]]:
-    with both(Side, PROPERTIES) as sides:
-        yield sides
 
 
 @pytest.mark.conformance

@@ -3,13 +3,11 @@ records, and the state of every record is the same.
 """
 
 import random
-from collections.abc import Iterator
 from itertools import count
 
 import pytest
 from tests.differential.coordinator import test_share_fetching as fetches
 from tests.differential.coordinator.test_share_fetching import ACCEPT, REJECT, RELEASE, Asked, Said
-from tests.differential.pair import both
 
 from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.messages.fetch_request import FetchPartition, FetchTopic
@@ -75,12 +73,6 @@ class Program(fetches.Program):
             "errors.deadletterqueue.topic.name": self.queue,
             "errors.deadletterqueue.copy.record.enable": chance.choice(["true", "false"]),
         }
-
-
-@pytest.fixture(scope="module")
-def sides() -> Iterator[tuple[Side, Side]]:
-    with both(Side, PROPERTIES) as sides:
-        yield sides
 
 
 def run(sides: tuple[Side, Side], seed: int, attempt: int) -> str | None:

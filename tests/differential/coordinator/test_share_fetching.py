@@ -12,7 +12,6 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import pytest
-from tests.differential.pair import both
 from tests.differential.wire import Connection, Pool
 
 from groupkeeper.broker.shares.state import coordinator_key
@@ -439,12 +438,6 @@ def _without(held: tuple[Place, int, int], said: Said) -> Iterator[tuple[Place, 
         yield place, first, said.first - 1
     if last > said.last:
         yield place, said.last + 1, last
-
-
-@pytest.fixture(scope="module")
-def sides() -> Iterator[tuple[Side, Side]]:
-    with both(Side, PROPERTIES) as sides:
-        yield sides
 
 
 def fails_itself(answer: object) -> bool:

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 import pytest
-from tests.differential.pair import both
+from tests.differential.pair import take_steps
 from tests.differential.wire import Pool
 
 from groupkeeper.broker.shares.state import coordinator_key
@@ -254,21 +254,8 @@ def _offsets_step(chance: random.Random) -> tuple[object, ...]:
             return "offsets", names
 
 
-@pytest.fixture(scope="module")
-def sides() -> Iterator[tuple[Side, Side]]:
-    with both(Side, PROPERTIES) as sides:
-        yield sides
-
-
 @pytest.mark.conformance
 @pytest.mark.timeout(1800)
 def test_same_share_groups(sides: tuple[Side, Side]) -> None:  # GS-01 … GS-19
-    ours, reference = sides
     for seed in range(FIRST_SEED, FIRST_SEED + PROGRAMS):
-        trace = [f"program {seed}"]
-        for side in sides:
-            side.begin(f"p{seed}")
-        for step in program(seed):
-            mine, theirs = ours.take(step), reference.take(step)
-            trace.append(f"{step}: {mine} | {theirs}")
-            assert mine == theirs, "\n".join(trace)
+        take_steps(sides, program(seed), f"p{seed}")

@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterator
 
 import pytest
-from tests.differential.pair import both
+from tests.differential.pair import take_steps
 from tests.differential.wire import Pool
 
 from groupkeeper.protocol import messages as m
@@ -222,21 +222,8 @@ _WRONG: list[dict[str, object]] = [
 ]
 
 
-@pytest.fixture(scope="module")
-def sides() -> Iterator[tuple[Side, Side]]:
-    with both(Side, PROPERTIES) as sides:
-        yield sides
-
-
 @pytest.mark.conformance
 @pytest.mark.timeout(1800)
 def test_same_streams_groups(sides: tuple[Side, Side]) -> None:
-    ours, reference = sides
     for seed in range(FIRST_SEED, FIRST_SEED + PROGRAMS):
-        trace = [f"program {seed}"]
-        for side in sides:
-            side.begin(f"p{seed}")
-        for step in program(seed):
-            mine, theirs = ours.take(step), reference.take(step)
-            trace.append(f"{step}: {mine} | {theirs}")
-            assert mine == theirs, "\n".join(trace[-6:])
+        take_steps(sides, program(seed), f"p{seed}")
