@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
@@ -26,6 +25,7 @@ from groupkeeper.pipeline.present.quality import (
     counts_of,
 )
 from groupkeeper.pipeline.relations import Array, Groups, is_known, keys, loaded, numbers, taken
+from groupkeeper.pipeline.runtime.coroutines import result_of
 from groupkeeper.pipeline.storage.ledger import SCHEMA
 from groupkeeper.pipeline.storage.stored import Stored
 from groupkeeper.pipeline.tables import (
@@ -209,7 +209,7 @@ def _compared(
     options: ReadOptions, stored: Stored, places: _Places, offsets: Sequence[Offsets]
 ) -> tuple[dict[tuple[str | None, str], Check], list[str]]:
     """The checks of gaps of clusters whose logs could be read, and why others could not."""
-    found = asyncio.run(plan(options))
+    found = result_of(plan(options))
     problems = [str(error) for error in found.failed.values()]
     problems += [f"cluster {name}: {each.unread}" for name, each in found.instants.items() if each.unread is not None]
     options = named(options, found.ranges)

@@ -12,6 +12,7 @@ from groupkeeper.client.admin.types import Position
 from groupkeeper.pipeline.jobs.log_offsets import Clusters
 from groupkeeper.pipeline.kafka.instants import Instant
 from groupkeeper.pipeline.kafka.measuring import cluster_of, record_times
+from groupkeeper.pipeline.runtime.coroutines import result_of
 from groupkeeper.pipeline.storage.ledger import NextOffsets
 from groupkeeper.pipeline.tables import FRESHNESS
 from groupkeeper.rules.words import duration
@@ -27,7 +28,7 @@ def freshness(read_to: NextOffsets, clusters: Clusters) -> pa.Table:
     only for the partitions that were read. `read_to`: the first offsets that are not in the tables.
     """
     measured = {name: instant for name, instant in clusters.instants.items() if name in read_to}
-    times = asyncio.run(_ask_all(clusters, {name: _unread(each, read_to[name]) for name, each in measured.items()}))
+    times = result_of(_ask_all(clusters, {name: _unread(each, read_to[name]) for name, each in measured.items()}))
     rows = [
         {"cluster": name, **_row(instant, partition, read_to[name].get(partition, 0), times[name])}
         for name, instant in measured.items()

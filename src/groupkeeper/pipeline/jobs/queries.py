@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import NamedTuple, Protocol
@@ -18,6 +17,7 @@ from groupkeeper.pipeline.checkpoints.queries import Query
 from groupkeeper.pipeline.jobs.watch import Problem
 from groupkeeper.pipeline.kafka.instants import Instants
 from groupkeeper.pipeline.kafka.options import ClusterOptions, ReadOptions
+from groupkeeper.pipeline.runtime.coroutines import result_of
 from groupkeeper.pipeline.tables import CURRENT_OFFSETS, GROUPS, Table
 from groupkeeper.pipeline.tables.state import PACES
 from groupkeeper.pipeline.transforms.paces import GAPS
@@ -118,7 +118,7 @@ def find_queries(
         queries, failed = named.read_queries(own, spark, at_ms=instants[name].measured_ms)
         problems += [Problem(name, f"checkpoint {text}") for text in failed]
         problems += [Problem(name, f"checkpoint {each.path}: {note}") for each in queries for note in each.notes]
-        taken = asyncio.run(_groups(next(each for each in options.clusters if each.name == name)))
+        taken = result_of(_groups(next(each for each in options.clusters if each.name == name)))
         for query in queries:
             if query.name in taken:
                 text = f"there is a group {query.name}: call the query otherwise, as NAME={query.path}"

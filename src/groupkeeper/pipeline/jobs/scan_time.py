@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Mapping, Sequence
 
 import pyarrow as pa
@@ -14,6 +13,7 @@ from groupkeeper.pipeline.jobs.watch import Run, Summary, Watch
 from groupkeeper.pipeline.kafka.options import ReadOptions, parse_options
 from groupkeeper.pipeline.kafka.planning import Range, by_cluster, pack, plan_or_raise
 from groupkeeper.pipeline.kafka.scanning import scan
+from groupkeeper.pipeline.runtime.coroutines import result_of
 from groupkeeper.pipeline.storage.output import open_output
 from groupkeeper.pipeline.tables import SCAN_TIME
 from groupkeeper.pipeline.tables.schema import ddl_of
@@ -54,7 +54,7 @@ def scan_time(spark: SparkSession, options: Mapping[str, str], time_ms: int) -> 
     Raises SourceError when a cluster cannot be queried; what cannot be read fails the job (errors.cause_of).
     """
     parsed = parse_options({**options, "rows": "records"})
-    ranges = asyncio.run(plan_or_raise(parsed))
+    ranges = result_of(plan_or_raise(parsed))
     planned = spark.createDataFrame([(each.name, each.topic, each.partition, each.end) for each in ranges],
         "cluster string, topic string, partition int, end_offset bigint",
     )  # fmt: skip

@@ -4,7 +4,6 @@ built from it.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping, Sequence
 
 from py4j.protocol import Py4JError
@@ -25,6 +24,7 @@ from groupkeeper.pipeline.kafka.options import parse_options
 from groupkeeper.pipeline.kafka.planning import ReadPlan, named, plan
 from groupkeeper.pipeline.kafka.retention import ask_retentions
 from groupkeeper.pipeline.owners import OwnerRule
+from groupkeeper.pipeline.runtime.coroutines import result_of
 from groupkeeper.pipeline.storage.output import LakeChoice, Output, open_output
 from groupkeeper.pipeline.tables import COMMITS, GROUP_RECORDS
 
@@ -79,7 +79,7 @@ def update_history(output: Output, options: Mapping[str, str], run: Run, found: 
     """
     parsed = parse_options({**options, "rows": "decoded"})
     parsed = with_privacy(parsed, output.ledger)
-    found = found or asyncio.run(plan(parsed))
+    found = found or result_of(plan(parsed))
     parsed = named(parsed, found.ranges)
     left, strange = readings(found, output.ledger)
     unread = {name: why_unread(name, error, output.ledger) for name, error in found.failed.items()}

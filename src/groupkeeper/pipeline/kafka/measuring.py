@@ -12,6 +12,7 @@ from groupkeeper.client.errors import ClientError
 from groupkeeper.operations.topics import RETENTION_SETTINGS, retention_ms
 from groupkeeper.pipeline.kafka.instants import Instant, InstantRefused, LogEnds, refused
 from groupkeeper.pipeline.kafka.options import ClusterOptions, ReadOptions
+from groupkeeper.pipeline.runtime.coroutines import result_of
 from groupkeeper.pipeline.tables.schema import LAST_MS
 from groupkeeper.protocol.errors import KafkaError, UnknownTopicOrPartition
 
@@ -37,7 +38,7 @@ def measure(measures: Sequence[LogMeasure]) -> list[dict[TopicPartition, Row]]:
     """For each cluster, the columns of tables.LOG_OFFSETS without the key, by partition. All clusters are queried at
     the same time. Partitions that can't be queried have a `problem`.
     """
-    return asyncio.run(_measure_all(measures))
+    return result_of(_measure_all(measures))
 
 
 async def _measure_all(measures: Sequence[LogMeasure]) -> list[dict[TopicPartition, Row]]:

@@ -10,6 +10,7 @@ from groupkeeper.client.admin import Admin
 from groupkeeper.client.errors import ClientError
 from groupkeeper.pipeline.kafka.options import ClusterOptions, ReadOptions
 from groupkeeper.pipeline.kafka.planning import Range
+from groupkeeper.pipeline.runtime.coroutines import result_of
 from groupkeeper.protocol.errors import KafkaError
 
 _RETENTION = "offsets.retention.minutes"
@@ -41,7 +42,7 @@ class Replies(NamedTuple):
 def ask_retentions(options: ReadOptions, ranges: Iterable[Range]) -> Replies:
     """Asks the clusters of the ranges for their settings."""
     number_by_name = {each.name: each.cluster for each in ranges}
-    return asyncio.run(_ask_all({name: options.clusters[number] for name, number in number_by_name.items()}))
+    return result_of(_ask_all({name: options.clusters[number] for name, number in number_by_name.items()}))
 
 
 async def _ask_all(clusters: Mapping[str, ClusterOptions]) -> Replies:

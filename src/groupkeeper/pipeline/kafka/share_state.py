@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping
 from types import MappingProxyType
 
@@ -12,6 +11,7 @@ from groupkeeper.pipeline.kafka.instants import Instant, LogEnds
 from groupkeeper.pipeline.kafka.options import EARLIEST, LATEST, ClusterOptions, ReadOptions, Start
 from groupkeeper.pipeline.kafka.planning import plan_or_raise
 from groupkeeper.pipeline.kafka.source import read_ranges
+from groupkeeper.pipeline.runtime.coroutines import beside_loops, result_of
 from groupkeeper.protocol.codec import MalformedMessage
 from groupkeeper.protocol.share_state_topic import decode_share_state
 
@@ -38,8 +38,9 @@ def read_share_states(cluster: ClusterOptions, instant: Instant) -> Mapping[Shar
         end=Start(LATEST, offset_by_partition=ends),
     )
     options = ReadOptions((chosen,))
+    ranges = result_of(plan_or_raise(options))
     records: list[tuple[int, int, bytes | None, bytes | None]] = []
-    for batch in read_ranges(asyncio.run(plan_or_raise(options)), options):
+    for batch in beside_loops(lambda: list(read_ranges(ranges, options))):
         columns = (batch[name].to_pylist() for name in ("partition", "offset", "key", "value"))
         records += zip(*columns, strict=True)
     replayed = ShareStateCoordinator(ShareStateSettings())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -19,6 +18,7 @@ from groupkeeper.pipeline.kafka.fetching import Fetched, corrupt, fetch
 from groupkeeper.pipeline.kafka.options import EARLIEST, LATEST, ReadOptions, Start, parse_options
 from groupkeeper.pipeline.kafka.planning import Range, by_cluster, pack, plan_or_raise
 from groupkeeper.pipeline.kafka.written import Written, write
+from groupkeeper.pipeline.runtime.coroutines import result_of
 from groupkeeper.pipeline.tables import DECODED
 from groupkeeper.pipeline.tables.schema import ddl_of
 
@@ -65,7 +65,7 @@ class BatchReader(DataSourceReader):
         self._options = options
 
     def partitions(self) -> Sequence[InputPartition]:
-        return [SourceTask(ranges) for ranges in pack(asyncio.run(plan_or_raise(self._options)), self._options)]
+        return [SourceTask(ranges) for ranges in pack(result_of(plan_or_raise(self._options)), self._options)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         return read_ranges(partition.value or (), self._options)
@@ -148,7 +148,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         options = self._options
         if start is not None:
             options = options._replace(clusters=tuple(each._replace(start=start) for each in options.clusters))
-        ranges = asyncio.run(plan_or_raise(options))
+        ranges = result_of(plan_or_raise(options))
         self._number_by_name |= {each.name: each.cluster for each in ranges}
         return ranges
 

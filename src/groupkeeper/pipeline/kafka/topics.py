@@ -10,6 +10,7 @@ from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import TopicPartition
 from groupkeeper.client.errors import ClientError
 from groupkeeper.pipeline.kafka.options import ClusterOptions
+from groupkeeper.pipeline.runtime.coroutines import result_of
 from groupkeeper.protocol.errors import KafkaError
 
 _SETTINGS = ("cleanup.policy", "retention.ms", "retention.bytes")
@@ -45,7 +46,7 @@ def ask_topics(clusters: Sequence[ClusterOptions]) -> list[dict[str, TopicFacts]
     async def ask() -> list[dict[str, TopicFacts]]:
         return await asyncio.gather(*map(_ask, clusters))
 
-    return asyncio.run(ask())
+    return result_of(ask())
 
 
 async def _ask(cluster: ClusterOptions) -> dict[str, TopicFacts]:

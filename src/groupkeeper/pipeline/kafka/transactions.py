@@ -11,6 +11,7 @@ from groupkeeper.client.errors import ClientError
 from groupkeeper.operations.transactions import OpenTransaction, open_in
 from groupkeeper.pipeline.kafka.instants import Instant, LogEnds
 from groupkeeper.pipeline.kafka.options import ClusterOptions
+from groupkeeper.pipeline.runtime.coroutines import result_of
 from groupkeeper.protocol.errors import KafkaError
 
 
@@ -29,7 +30,7 @@ def ask_transactions(requests: Sequence[tuple[ClusterOptions, Instant]]) -> list
     async def ask() -> list[list[OpenTransaction]]:
         return await asyncio.gather(*(_ask(*each) for each in requests))
 
-    return asyncio.run(ask())
+    return result_of(ask())
 
 
 async def _ask(cluster: ClusterOptions, instant: Instant) -> list[OpenTransaction]:

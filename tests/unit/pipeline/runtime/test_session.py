@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from groupkeeper.pipeline import session
 from groupkeeper.pipeline.errors import SourceError, killed_for, last_reason
 from groupkeeper.pipeline.session import fixed_settings, merged_settings, start_session
 
@@ -39,8 +40,9 @@ def test_what_a_server_has_for_good() -> None:
     assert fixed_settings(names, known.__contains__) == ["spark.executor.memory", "spark.hadoop.fs.x"]
 
 
-def test_a_master_that_is_not_there_is_named_at_once(tmp_path: Path) -> None:
+def test_a_master_that_is_not_there_is_named_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of several one is enough, but there is none."""
+    monkeypatch.setattr(session, "_is_running", lambda: False)  # other tests of this process may have started Spark
     with socket.socket() as one, socket.socket() as two:  # taken, but nobody listens
         for each in (one, two):
             each.bind(("127.0.0.1", 0))

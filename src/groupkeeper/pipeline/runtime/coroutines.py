@@ -1,0 +1,26 @@
+"""Coroutines for code that is none, also in notebooks, whose own thread runs an event loop already."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+
+def result_of(coroutine: Coroutine[Any, Any, T]) -> T:
+    """Waits for it, as `asyncio.run` does."""
+    return beside_loops(partial(asyncio.run, coroutine))
+
+
+def beside_loops(work: Callable[[], T]) -> T:
+    """Does work that runs an event loop of its own: where this thread runs one, in another thread."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return work()
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(work).result()
