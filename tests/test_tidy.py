@@ -16,6 +16,7 @@ from tools.conformance import FULL_TESTS
 from groupkeeper.rules.progress import Trend
 from groupkeeper.rules.status import Status
 
+pytestmark = pytest.mark.timeout(240)  # reading all modules takes 10 s, and minutes on a busy machine
 ROOT = Path(__file__).resolve().parent.parent
 PROTOCOL = "src/groupkeeper/protocol/"
 GENERATED = (
