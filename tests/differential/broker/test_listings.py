@@ -30,7 +30,6 @@ NOWHERE = b"\x07" * 16
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 SPECIAL = (-1, -2, -3, -4, -5, -6, -7, -99)
 IDS_SINCE = 10
-NO_ID = -1
 INVALID_NAMES = ("", "a b", ".", "x" * 250)
 
 
