@@ -26,9 +26,9 @@ SCHEMAS = {one.name: one for one in load(SCHEMA_FILE.read_text())}
 BYTES = 100_000
 SHORT = 9
 """Bytes of an element on average; long requests have no more elements than of these (`room_of`)."""
-MOST = 12
+MOST = 10
 """CPU time for each MB of a request, as a multiple of that of a million steps of a plain loop. The dearest kinds, which
-describe 111,000 groups that there are not, take 7 to 8 without a load.
+describe 111,000 groups that there are not, take 5 to 6 without a load.
 """
 
 

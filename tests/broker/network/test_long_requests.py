@@ -30,6 +30,7 @@ from groupkeeper.protocol.messages.fetch_request import FetchPartition, FetchTop
 from groupkeeper.protocol.messages.incremental_alter_configs_request import AlterConfigsResource as IncrementalResource
 from groupkeeper.protocol.messages.share_fetch_request import FetchPartition as ShareFetchPartition
 from groupkeeper.protocol.messages.share_fetch_request import FetchTopic as ShareFetchTopic
+from groupkeeper.protocol.messages.share_fetch_request import ForgottenTopic
 from groupkeeper.protocol.primitives import RootMessage
 
 PARTITIONS = 1200
@@ -187,10 +188,16 @@ def wide_share_fetch() -> tuple[RootMessage, int]:
     return m.ShareFetchRequest("g", "m", max_wait_ms=0, max_bytes=1, max_records=1, topics=topics), 2
 
 
+def wide_forgetting() -> tuple[RootMessage, int]:
+    forgotten = [ForgottenTopic(UNKNOWN_ID, list(MANY))]
+    return m.ShareFetchRequest("g", "m", max_wait_ms=0, max_bytes=1, max_records=1, forgotten_topics_data=forgotten), 2
+
+
 NAMES = [f"none{i}" for i in MANY]
 IN_TURNS = [
     wide_fetch(),
     wide_share_fetch(),
+    wide_forgetting(),
     wide_transaction(),
     (m.MetadataRequest([m.MetadataRequestTopic(name=name) for name in NAMES], allow_auto_topic_creation=False), 9),
     (m.MetadataRequest([m.MetadataRequestTopic(i.to_bytes(16), None) for i in range(1, PARTITIONS)]), 13),
@@ -212,6 +219,14 @@ async def test_what_cannot_be_done_in_parts_is_done_in_turns(peer: Peer, asked: 
     api = TABLE[asked.API_KEY]
     api.load()
     assert await turns_of(api.handle(peer.broker, Call(api.key, version, 1, "c", asked))) > 2
+
+
+async def test_a_share_session_of_many_partitions_ends_in_turns(peer: Peer) -> None:
+    sessions = peer.broker.share_sessions
+    session = sessions.begin("g", "m", 1)
+    for index in MANY:
+        session.add((UNKNOWN_ID, index), None)
+    assert await turns_of(sessions.end(session)) > 2
 
 
 async def test_a_few_kilobytes_of_numbers_are_a_long_request(peer: Peer) -> None:

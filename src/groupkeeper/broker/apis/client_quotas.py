@@ -34,7 +34,9 @@ async def handle(broker: Broker, call: Call) -> RootMessage:
 
 def refuse(call: Call, error: KafkaError) -> RootMessage:
     if isinstance(call.message, AlterClientQuotasRequest):
-        return altered.AlterClientQuotasResponse(entries=[_result(entry, error) for entry in call.message.entries])
+        return altered.AlterClientQuotasResponse(
+            entries=[_result(_parts(entry), error) for entry in call.message.entries]
+        )
     return described.DescribeClientQuotasResponse(
         error_code=error.code, error_message=own_message(error) or error.text, entries=None
     )
@@ -56,7 +58,8 @@ def _describe(quotas: ClientQuotas, request: DescribeClientQuotasRequest) -> Roo
 async def _alter(quotas: ClientQuotas, request: AlterClientQuotasRequest) -> RootMessage:
     results: dict[Entity, altered.EntryData] = {}
     async for entry in in_turns(request.entries):
-        entity = frozenset(_parts(entry).items())
+        parts = _parts(entry)
+        entity = frozenset(parts.items())
         changes = {op.key: None if op.remove else op.value for op in entry.ops}
         error: KafkaError | None = None
         if entity in results or len(changes) < len(entry.ops):
@@ -66,7 +69,7 @@ async def _alter(quotas: ClientQuotas, request: AlterClientQuotasRequest) -> Roo
                 quotas.alter(entity, changes, validate_only=request.validate_only)
             except KafkaError as refusal:
                 error = refusal
-        results[entity] = _result(entry, error)
+        results[entity] = _result(parts, error)
     return altered.AlterClientQuotasResponse(entries=list(results.values()))
 
 
@@ -75,9 +78,9 @@ def _parts(entry: EntryData) -> dict[str, str | None]:
     return {one.entity_type: one.entity_name for one in entry.entity}
 
 
-def _result(entry: EntryData, error: KafkaError | None) -> altered.EntryData:
-    parts = sorted(_parts(entry).items(), key=lambda part: _ORDER.get(part[0], len(_ORDER)))
-    names = [altered.EntityData(kind, name) for kind, name in parts]
+def _result(parts: dict[str, str | None], error: KafkaError | None) -> altered.EntryData:
+    kinds = sorted(parts, key=lambda kind: _ORDER.get(kind, len(_ORDER))) if len(parts) > 1 else parts
+    names = [altered.EntityData(kind, parts[kind]) for kind in kinds]
     return altered.EntryData(0 if error is None else error.code, None if error is None else own_message(error), names)
 
 

@@ -99,7 +99,9 @@ async def _session(broker: Broker, call: Call, request: m.ShareFetchRequest) -> 
         place = (wanted.topic_id, part.partition_index)
         if session.add(place, None if topic is None else topic.name) and epoch != FIRST_EPOCH:
             session.unanswered.add(place)
-    session.forget((topic.topic_id, index) for topic in request.forgotten_topics_data for index in topic.partitions)
+    forgotten = ((topic.topic_id, index) for topic in request.forgotten_topics_data for index in topic.partitions)
+    async for place in in_turns(forgotten):
+        session.forget(place)
     return session
 
 
@@ -131,7 +133,7 @@ async def _fetch(
         return answers
     replies = {
         place: answer
-        for place, answer in answers.items()
+        async for place, answer in in_turns(answers.items())
         if answer.records or answer.error_code or place in session.unanswered
     }
     session.unanswered.difference_update(answers)

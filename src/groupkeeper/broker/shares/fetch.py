@@ -6,6 +6,7 @@ import asyncio
 from typing import NamedTuple
 
 from groupkeeper.broker.log.waiter import Waiter
+from groupkeeper.broker.network.long_requests import in_turns
 from groupkeeper.coordinator.share_partition.acquire import Span
 from groupkeeper.protocol.errors import (
     KafkaError,
@@ -31,8 +32,6 @@ if TYPE_CHECKING:
 
 _READ_AHEAD = 1 << 20
 """Bytes read of a partition at most, unless the member insists on more: it gets few records of what could be read."""
-_TURN = 500
-"""Partitions that are looked up before others have their turn."""
 
 
 class WantedRecords(NamedTuple):
@@ -112,7 +111,7 @@ class _ShareFetch:
             self._refuse(place, error)
         return {
             place: self._answers.get(place) or PartitionData(place[1])
-            for place in wanted.topics
+            async for place in in_turns(wanted.topics)
             if place in self._answers or place in self._ready
         }
 
@@ -120,9 +119,7 @@ class _ShareFetch:
         """The existing partitions; for others the answer has an error, unless it is too early for that."""
         led: dict[Place, LedPartition] = {}
         topics = self._partitions.broker.topics
-        for number, (place, name) in enumerate(self._wanted.topics.items(), 1):
-            if number % _TURN == 0:
-                await asyncio.sleep(0)
+        async for place, name in in_turns(self._wanted.topics.items()):
             topic_id, index = place
             topic = topics.by_id(topic_id)
             log = None if topic is None else topic.partition(index)

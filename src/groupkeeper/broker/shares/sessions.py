@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 from logging import getLogger
 
+from groupkeeper.broker.network.long_requests import in_turns
 from groupkeeper.protocol.errors import (
     InvalidShareSessionEpoch,
     KafkaError,
@@ -17,7 +18,6 @@ from groupkeeper.protocol.errors import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
     from typing import Any
 
     from groupkeeper.broker.shares.leader import SharePartitions
@@ -60,11 +60,10 @@ class ShareSession:
             self.topics[place] = name
         return is_new
 
-    def forget(self, places: Iterable[Place]) -> None:
-        """Removes partitions."""
-        for place in places:
-            self.topics.pop(place, None)
-            self.unanswered.discard(place)
+    def forget(self, place: Place) -> None:
+        """Removes a partition."""
+        self.topics.pop(place, None)
+        self.unanswered.discard(place)
 
     def advance(self) -> None:
         """Advances the epoch after a request in the right order."""
@@ -143,7 +142,7 @@ class ShareSessions:
         return any(one.group_id == group_id for one in (*self._sessions.values(), *self._ending))
 
     async def _give_back(self, session: ShareSession) -> None:
-        for topic_id, index in session.topics:
+        async for topic_id, index in in_turns(list(session.topics)):
             led = self.partitions.get(session.group_id, topic_id, index)
             if led is not None:
                 try:
