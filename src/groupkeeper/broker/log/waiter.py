@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 from asyncio import get_running_loop
+from typing import Protocol
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from asyncio import Future
     from collections.abc import Callable
-    from typing import Protocol
-
-    class Waited(Protocol):
-        """A log."""
-
-        def add_waiter(self, waiter: Waiter) -> None: ...
-
-        def remove_waiter(self, waiter: Waiter) -> None: ...
-
 
 _ANY_NUMBER = 1 << 62
+
+
+class Waited(Protocol):
+    """A log."""
+
+    def add_waiter(self, waiter: Waiter) -> None: ...
+
+    def remove_waiter(self, waiter: Waiter) -> None: ...
 
 
 class Waiter:
