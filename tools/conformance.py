@@ -57,6 +57,11 @@ QUICK_OWN_TESTS = (
     "tests/conformance", *(f"--ignore={name}" for name in LONG_TESTS),
     "-n", "3", "--dist", "loadgroup", "--no-loadscope-reorder",
 )  # fmt: skip
+TESTS_OF_CLIENTS = tuple(f"tests/conformance/{name}" for name in (
+    *(f"broker/test_clients_{name}.py" for name in ("admin", "groups", "offsets", "produce")),
+    "broker/test_transactions.py", "broker/test_consumer_protocol.py", "broker/test_franz_go.py", "frameworks",
+))  # fmt: skip
+"""Those that pass on a cluster of three nodes, too."""
 QUICK_RIG_SECONDS = 720  # it needs 250
 FULL_SECONDS = 3 * 3600
 
@@ -211,27 +216,32 @@ def stream(
 
 
 def own_tests(run: Run) -> None:
-    """pytest tests/conformance, the part for Java included; in full mode all that needs Java or time.
-
-    What fails runs a second time, as in the kit: real clients have races of their own. Both runs are told.
+    """pytest tests/conformance, the part for Java included; in full mode all that needs Java or time, and real clients
+    of three nodes.
     """
-    if not run.wants("own"):
-        return
-    say("own tests: real clients, Apache's tools, kill -9; in full mode differential, commands and Spark, too (pytest)")
-    command = [sys.executable, "-m", "pytest", "-m", "", "-q"]
-    command += QUICK_OWN_TESTS if run.is_quick else FULL_TESTS
-    verdicts = pytest_verdicts(run, command, "own")
+    pytest = [sys.executable, "-m", "pytest", "-m", "", "-q"]
+    if run.wants("own"):
+        say("own tests: real clients, Apache's tools, kill -9; in full mode differential, commands and Spark (pytest)")
+        own_part(run, [*pytest, *(QUICK_OWN_TESTS if run.is_quick else FULL_TESTS)], "own")
+    if not run.is_quick and run.build == "embedded" and run.wants("own-three-nodes"):
+        say("own tests: real clients of three nodes (pytest)")
+        own_part(run, ["env", "BROKER_UNDER_TEST=three", *pytest, *TESTS_OF_CLIENTS], "own-three-nodes")
+
+
+def own_part(run: Run, command: Sequence[str], label: str) -> None:
+    """What fails runs a second time, as in the kit: real clients have races of their own. Both runs are told."""
+    verdicts = pytest_verdicts(run, command, label)
     if verdicts is None:
         return
     failed = [key for key, verdict in verdicts.items() if verdict == "failed"]
     if failed and run.left() > 0:
         say(f"failed at first, once more: {', '.join(name for _, name in failed)}")
         # One after the other: pytest-xdist gives tests names that are not those of the ones that failed.
-        command += ["-n", "0", "--last-failed", "--last-failed-no-failures=none"]
-        again = pytest_verdicts(run, command, "own-again") or {}
+        command = [*command, "-n", "0", "--last-failed", "--last-failed-no-failures=none"]
+        again = pytest_verdicts(run, command, f"{label}-again") or {}
         verdicts |= {key: again.get(key, "failed") for key in failed}
     for (title, name), verdict in verdicts.items():
-        run.group(title).verdicts[name] = verdict
+        run.group(title.replace("own", label, 1)).verdicts[name] = verdict
         if verdict == "failed":
             print(f"FAILED {name}", flush=True)
 
