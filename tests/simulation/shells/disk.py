@@ -82,6 +82,8 @@ class Disk:
         return written
 
     def write(self, descriptor: int, data: bytes) -> int:
+        if os.readlink(f"/proc/self/fd/{descriptor}").endswith(".log"):
+            return self.writev(descriptor, (data,))
         if self.is_gone or not self.spares_journals:
             self._require_health(descriptor, data)
         return os.write(descriptor, data)
