@@ -23,8 +23,7 @@ from groupkeeper.client.security.transport import Security
 from groupkeeper.client.settings import Settings
 from groupkeeper.client.topology import Node
 from groupkeeper.client.versions import ANY_VERSION
-from groupkeeper.protocol.messages.metadata_request import MetadataRequest
-from groupkeeper.protocol.messages.metadata_response import MetadataResponse
+from groupkeeper.protocol.messages import MetadataRequest, MetadataResponse
 from groupkeeper.protocol.primitives import RootMessage
 
 A = TypeVar("A", bound=RootMessage)

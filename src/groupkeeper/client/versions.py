@@ -6,8 +6,7 @@ from groupkeeper.client.connection import Connection
 from groupkeeper.client.errors import NotABroker, UnexpectedAnswer, UnsupportedVersion
 from groupkeeper.protocol.codec import MalformedMessage
 from groupkeeper.protocol.framing import api_name, decode_response
-from groupkeeper.protocol.messages.api_versions_request import ApiVersionsRequest
-from groupkeeper.protocol.messages.api_versions_response import ApiVersionsResponse
+from groupkeeper.protocol.messages import ApiVersionsRequest, ApiVersionsResponse
 from groupkeeper.protocol.primitives import RootMessage
 
 SOFTWARE_NAME = "groupkeeper"

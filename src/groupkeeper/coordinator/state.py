@@ -18,9 +18,7 @@ from groupkeeper.coordinator.kernel.soft import GroupChange, SoftChange
 from groupkeeper.coordinator.kernel.topics_image import TopicsChange, TopicsImage
 from groupkeeper.coordinator.rows import row_of, row_of_key
 from groupkeeper.protocol.errors import GroupIdNotFound
-from groupkeeper.protocol.messages.group_metadata_key import GroupMetadataKey
-from groupkeeper.protocol.messages.offset_commit_key import OffsetCommitKey
-from groupkeeper.protocol.messages.offset_commit_value import OffsetCommitValue
+from groupkeeper.protocol.messages import GroupMetadataKey, OffsetCommitKey, OffsetCommitValue
 from groupkeeper.protocol.offsets_topic import Tombstone
 
 

@@ -165,7 +165,7 @@ class History:
         self._last: dict[int, GroupSample] = {}
         self._writes = 0
         self._lock = -1
-        with self._telling(), self._beginning():
+        with self._telling(_WAY_OUT):
             self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             os.close(os.open(self.path, os.O_WRONLY | os.O_CREAT, 0o600))  # SQLite would let others read it
             self._lock = _locked(self.path)
@@ -449,23 +449,14 @@ class History:
             return found.fetchall()
 
     @contextmanager
-    def _telling(self) -> Iterator[None]:
+    def _telling(self, way_out: str = "") -> Iterator[None]:
+        """``way_out``: what whoever chose the file can do."""
         try:
             yield
         except sqlite3.Error as problem:
-            raise HistoryFailed(f"{self.path}: {problem}") from problem
+            raise HistoryFailed(f"{self.path}: {problem}{way_out}") from problem
         except OSError as problem:
-            raise HistoryFailed(f"{self.path}: {_reason(problem, self.path)}") from problem
-
-    @contextmanager
-    def _beginning(self) -> Iterator[None]:
-        """What opens the file: whoever chose it reads why it cannot be opened."""
-        try:
-            yield
-        except sqlite3.Error as problem:
-            raise HistoryFailed(f"{self.path}: {problem}{_WAY_OUT}") from problem
-        except OSError as problem:
-            raise HistoryFailed(f"{self.path}: {_reason(problem, self.path)}{_WAY_OUT}") from problem
+            raise HistoryFailed(f"{self.path}: {_reason(problem, self.path)}{way_out}") from problem
 
     @contextmanager
     def _writing(self) -> Iterator[None]:

@@ -12,16 +12,44 @@ from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import Failure, FirstRecord, OffsetSpec, Position, TopicPartition
 from groupkeeper.client.errors import ClientError
 from groupkeeper.live.errand import Errand
-from groupkeeper.live.holders import Holders
 from groupkeeper.live.model import NOTHING_WAITS, Wait, WaitSum
 from groupkeeper.operations.lag import PartitionLag
 from groupkeeper.operations.problems import Deed
 from groupkeeper.operations.topics import RETENTION_SETTINGS, retention_ms
+from groupkeeper.operations.transactions import OpenTransaction, open_in
 from groupkeeper.protocol.errors import KafkaError, TopicAuthorizationFailed
 from groupkeeper.rules.progress import retention_margin_ms, time_lag_ms
 
 _MOST_POINTS = 24
 """Of a partition: a day of looks is thinned to these, the newer ones lying closer together."""
+
+_MOST_ASKED = 50
+_ASK_AGAIN_MS = 60_000
+
+
+class Holders:
+    """The open transactions of one cluster that keep consumers of committed records back, as far as brokers tell.
+    They are asked only where a transaction holds a group back.
+    """
+
+    def __init__(self) -> None:
+        self._asked: dict[TopicPartition, tuple[int, int]] = {}
+        """For which last stable offset, and when."""
+        self._found: dict[TopicPartition, OpenTransaction] = {}
+
+    async def ask(self, admin: Admin, held: Mapping[TopicPartition, int], at_ms: int) -> None:
+        """``held``: partitions with their last stable offsets; what is known of others is forgotten."""
+        self._asked = {place: asked for place, asked in self._asked.items() if held.get(place) == asked[0]}
+        self._found = {place: one for place, one in self._found.items() if place in self._asked}
+        due = [each for each in held if at_ms - self._asked.get(each, (0, 0))[1] >= _ASK_AGAIN_MS][:_MOST_ASKED]
+        self._asked |= {place: (held[place], at_ms) for place in due}
+        found = await open_in(admin, due)
+        self._found = {place: one for place, one in self._found.items() if place not in due}
+        self._found |= {one.place: one for one in reversed(found.transactions)}
+
+    def of(self, place: TopicPartition) -> OpenTransaction | None:
+        """The oldest one there; None: it is not known, or none is known to hold anyone."""
+        return self._found.get(place)
 
 
 class EndsSeen:

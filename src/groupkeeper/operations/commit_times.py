@@ -13,10 +13,7 @@ from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import Failure, OffsetSpec, TopicPartition
 from groupkeeper.operations.topics import describe_topics
 from groupkeeper.protocol.codec import MalformedMessage
-from groupkeeper.protocol.messages.group_metadata_key import GroupMetadataKey
-from groupkeeper.protocol.messages.group_metadata_value import GroupMetadataValue
-from groupkeeper.protocol.messages.offset_commit_key import OffsetCommitKey
-from groupkeeper.protocol.messages.offset_commit_value import OffsetCommitValue
+from groupkeeper.protocol.messages import GroupMetadataKey, GroupMetadataValue, OffsetCommitKey, OffsetCommitValue
 from groupkeeper.protocol.offsets_topic import Entry, Tombstone, decode_record
 from groupkeeper.protocol.record import Record
 from groupkeeper.protocol.record_batch import CorruptRecord, iter_headers, read_end_transaction, read_records

@@ -10,13 +10,8 @@ from typing import NamedTuple
 
 from groupkeeper.client.batch import Failure
 from groupkeeper.client.errors import BrokersNotFound, ClientError, NotABroker
-from groupkeeper.protocol.errors import (
-    ClusterAuthorizationFailed,
-    GroupAuthorizationFailed,
-    KafkaError,
-    TopicAuthorizationFailed,
-    TransactionalIdAuthorizationFailed,
-)
+from groupkeeper.protocol import errors
+from groupkeeper.protocol.errors import KafkaError
 
 
 class MissingAcl(NamedTuple):
@@ -50,13 +45,13 @@ def missing_acl(
 ) -> MissingAcl | None:
     """The missing ACL that explains the failure, None for other failures."""
     on_group, on_topic, on_cluster, on_id = (*deed.value, "DESCRIBE", "DESCRIBE")[:4]
-    if isinstance(failure, GroupAuthorizationFailed):
+    if isinstance(failure, errors.GroupAuthorizationFailed):
         return MissingAcl(on_group, "GROUP", group_id)
-    if isinstance(failure, TopicAuthorizationFailed):
+    if isinstance(failure, errors.TopicAuthorizationFailed):
         return MissingAcl(on_topic, "TOPIC", topic)
-    if isinstance(failure, ClusterAuthorizationFailed):
+    if isinstance(failure, errors.ClusterAuthorizationFailed):
         return MissingAcl(on_cluster, "CLUSTER", "kafka-cluster")
-    if isinstance(failure, TransactionalIdAuthorizationFailed):
+    if isinstance(failure, errors.TransactionalIdAuthorizationFailed):
         return MissingAcl(on_id, "TRANSACTIONAL_ID", None)
     return None
 

@@ -8,12 +8,7 @@ from uuid import uuid4
 from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import Batch, Failure, ListedOffset, OffsetSpec, TopicDescription, TopicPartition
 from groupkeeper.client.batch import or_failed
-from groupkeeper.protocol.errors import (
-    InvalidTopicException,
-    LeaderNotAvailable,
-    TopicAuthorizationFailed,
-    UnknownTopicOrPartition,
-)
+from groupkeeper.protocol import errors
 
 HIDDEN = (
     "only offsets of topics that you may describe are known: brokers leave out topics without the ACL DESCRIBE, and "
@@ -51,7 +46,7 @@ async def describe_topics(
         described = await or_failed(admin.describe_topics(wanted, timeout_ms=timeout_ms), wanted)
     failed = dict(described.failed)
     if "" in requested:
-        failed[""] = InvalidTopicException("The given topic name '' cannot be represented in a request.")
+        failed[""] = errors.InvalidTopicException("The given topic name '' cannot be represented in a request.")
     return Batch(described.done, {name: failed[name] for name in requested if name in failed})
 
 
@@ -68,9 +63,9 @@ def unreachable(
         if partition.topic in topics.failed:
             yield partition, topics.failed[partition.topic]
         elif partition not in leader_by_partition:
-            yield partition, UnknownTopicOrPartition()
+            yield partition, errors.UnknownTopicOrPartition()
         elif leader_by_partition[partition] is None:
-            yield partition, LeaderNotAvailable()
+            yield partition, errors.LeaderNotAvailable()
 
 
 async def listed(
@@ -93,4 +88,4 @@ async def hides_topics(admin: Admin, *, timeout_ms: int | None = None) -> bool:
     """
     name = f"no-topic-{uuid4().hex}"
     described = await describe_topics(admin, [name], timeout_ms=timeout_ms)
-    return isinstance(described.failed.get(name), TopicAuthorizationFailed)
+    return isinstance(described.failed.get(name), errors.TopicAuthorizationFailed)

@@ -11,8 +11,7 @@ from struct import error as struct_error
 from typing import TypeVar
 
 from groupkeeper.protocol.codec import MalformedMessage, decode_prefix, encode_into
-from groupkeeper.protocol.messages.consumer_protocol_assignment import ConsumerProtocolAssignment
-from groupkeeper.protocol.messages.consumer_protocol_subscription import ConsumerProtocolSubscription
+from groupkeeper.protocol.messages import ConsumerProtocolAssignment, ConsumerProtocolSubscription
 from groupkeeper.protocol.primitives import RootMessage
 
 __all__ = [

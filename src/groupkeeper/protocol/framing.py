@@ -8,8 +8,7 @@ from typing import Final, TypeVar
 
 from groupkeeper.protocol.codec import MalformedMessage, UnsupportedMessageVersion, decode, decode_prefix, encode_into
 from groupkeeper.protocol.index import APIS, MODULES
-from groupkeeper.protocol.messages.request_header import RequestHeader
-from groupkeeper.protocol.messages.response_header import ResponseHeader
+from groupkeeper.protocol.messages import RequestHeader, ResponseHeader
 from groupkeeper.protocol.primitives import RootMessage, skip_tags
 
 M = TypeVar("M", bound=RootMessage)

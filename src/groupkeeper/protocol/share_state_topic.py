@@ -11,10 +11,7 @@ from struct import error as struct_error
 from typing import NamedTuple, TypeAlias
 
 from groupkeeper.protocol.codec import MalformedMessage, decode_prefix, encode_into
-from groupkeeper.protocol.messages.share_snapshot_key import ShareSnapshotKey
-from groupkeeper.protocol.messages.share_snapshot_value import ShareSnapshotValue
-from groupkeeper.protocol.messages.share_update_key import ShareUpdateKey
-from groupkeeper.protocol.messages.share_update_value import ShareUpdateValue
+from groupkeeper.protocol.messages import ShareSnapshotKey, ShareSnapshotValue, ShareUpdateKey, ShareUpdateValue
 
 _INT16 = Struct(">h")
 _VERSION = 0

@@ -11,8 +11,7 @@ from struct import error as struct_error
 from typing import NamedTuple
 
 from groupkeeper.protocol.codec import MalformedMessage, decode_prefix, encode_into
-from groupkeeper.protocol.messages.transaction_log_key import TransactionLogKey
-from groupkeeper.protocol.messages.transaction_log_value import TransactionLogValue
+from groupkeeper.protocol.messages import TransactionLogKey, TransactionLogValue
 
 _INT16 = Struct(">h")
 

@@ -9,8 +9,7 @@ from groupkeeper.broker.broker import Broker
 from groupkeeper.broker.call import Call
 from groupkeeper.broker.coordination.runtime import OFFSETS_TOPIC
 from groupkeeper.protocol import errors
-from groupkeeper.protocol.messages.add_offsets_to_txn_request import AddOffsetsToTxnRequest
-from groupkeeper.protocol.messages.add_offsets_to_txn_response import AddOffsetsToTxnResponse
+from groupkeeper.protocol.messages import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
 from groupkeeper.protocol.primitives import RootMessage
 
 _FENCED_SINCE = 2

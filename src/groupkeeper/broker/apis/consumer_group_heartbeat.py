@@ -10,8 +10,7 @@ from groupkeeper.broker.call import Call
 from groupkeeper.broker.network.long_requests import in_turns
 from groupkeeper.coordinator.refusals import refuse as refuse_request
 from groupkeeper.protocol import errors
-from groupkeeper.protocol.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
-from groupkeeper.protocol.messages.consumer_group_heartbeat_response import ConsumerGroupHeartbeatResponse
+from groupkeeper.protocol.messages import ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse
 from groupkeeper.protocol.primitives import RootMessage
 
 

@@ -7,8 +7,7 @@ from groupkeeper.broker.authorizer import Operation
 from groupkeeper.broker.broker import Broker
 from groupkeeper.broker.call import Call
 from groupkeeper.protocol.errors import TopicAuthorizationFailed
-from groupkeeper.protocol.messages.delete_share_group_offsets_request import DeleteShareGroupOffsetsRequestTopic
-from groupkeeper.protocol.messages.delete_share_group_offsets_response import DeleteShareGroupOffsetsResponseTopic
+from groupkeeper.protocol.messages import DeleteShareGroupOffsetsRequestTopic, DeleteShareGroupOffsetsResponseTopic
 from groupkeeper.protocol.primitives import RootMessage
 
 

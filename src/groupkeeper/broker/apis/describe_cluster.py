@@ -6,8 +6,7 @@ from groupkeeper.broker.apis._access import cluster_operations
 from groupkeeper.broker.broker import Broker
 from groupkeeper.broker.call import Call
 from groupkeeper.protocol.errors import MismatchedEndpointType, UnsupportedEndpointType
-from groupkeeper.protocol.messages.describe_cluster_request import DescribeClusterRequest
-from groupkeeper.protocol.messages.describe_cluster_response import DescribeClusterBroker, DescribeClusterResponse
+from groupkeeper.protocol.messages import DescribeClusterBroker, DescribeClusterRequest, DescribeClusterResponse
 from groupkeeper.protocol.primitives import RootMessage
 
 _BROKERS = 1

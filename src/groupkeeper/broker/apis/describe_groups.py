@@ -8,8 +8,7 @@ from groupkeeper.broker.broker import Broker
 from groupkeeper.broker.call import Call
 from groupkeeper.coordinator.kernel.failures import describe_failure
 from groupkeeper.protocol.errors import GroupAuthorizationFailed, KafkaError
-from groupkeeper.protocol.messages.describe_groups_request import DescribeGroupsRequest
-from groupkeeper.protocol.messages.describe_groups_response import DescribeGroupsResponse
+from groupkeeper.protocol.messages import DescribeGroupsRequest, DescribeGroupsResponse
 from groupkeeper.protocol.primitives import RootMessage
 
 _MESSAGES_SINCE = 6

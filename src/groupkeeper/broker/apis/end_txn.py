@@ -6,8 +6,7 @@ from groupkeeper.broker.apis._transactions import may_use, told_before
 from groupkeeper.broker.broker import Broker
 from groupkeeper.broker.call import Call
 from groupkeeper.protocol.errors import TransactionalIdAuthorizationFailed
-from groupkeeper.protocol.messages.end_txn_request import EndTxnRequest
-from groupkeeper.protocol.messages.end_txn_response import EndTxnResponse
+from groupkeeper.protocol.messages import EndTxnRequest, EndTxnResponse
 from groupkeeper.protocol.primitives import RootMessage
 
 _FENCED_SINCE = 2

@@ -12,17 +12,9 @@ from groupkeeper.broker.coordination.runtime import GroupRuntime
 from groupkeeper.broker.coordination.transactions import TransactionRuntime
 from groupkeeper.broker.placement.placement import NO_LEADER
 from groupkeeper.broker.shares.state import ShareStateRuntime
-from groupkeeper.protocol.errors import (
-    ClusterAuthorizationFailed,
-    CoordinatorNotAvailable,
-    GroupAuthorizationFailed,
-    InvalidRequest,
-    KafkaError,
-    TransactionalIdAuthorizationFailed,
-    error_for,
-)
-from groupkeeper.protocol.messages.find_coordinator_request import FindCoordinatorRequest
-from groupkeeper.protocol.messages.find_coordinator_response import Coordinator, FindCoordinatorResponse
+from groupkeeper.protocol import errors
+from groupkeeper.protocol.errors import KafkaError
+from groupkeeper.protocol.messages import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
 from groupkeeper.protocol.primitives import RootMessage
 
 _SEVERAL_KEYS_SINCE = 4
@@ -42,7 +34,7 @@ async def handle(broker: Broker, call: Call) -> RootMessage:
     return FindCoordinatorResponse(
         error_code=found.error_code,
         # In this version Apache Kafka sends a message even without an error; in later versions it sends none.
-        error_message=error_for(found.error_code).message if found.error_code else "NONE",
+        error_message=errors.error_for(found.error_code).message if found.error_code else "NONE",
         node_id=found.node_id,
         host=found.host,
         port=found.port,
@@ -63,11 +55,11 @@ def _find(broker: Broker, call: Call, key_type: int, key: str) -> Coordinator:
         runtime = _runtime(broker, key_type)
         if not runtime.ensure_topic():
             # The topic exists from now on, for the next request.
-            raise CoordinatorNotAvailable
+            raise errors.CoordinatorNotAvailable
         shard = runtime.shards[runtime.partition_of(key)]
         leader = shard.log.placement.leader
         if shard.has_resigned or leader == NO_LEADER:
-            raise CoordinatorNotAvailable
+            raise errors.CoordinatorNotAvailable
     except KafkaError as error:
         return _failure(key, error)
     node = broker.endpoint(call.listener, leader)
@@ -84,17 +76,17 @@ def _check(broker: Broker, call: Call, key_type: int, key: str) -> None:
     """Raises an error for an invalid request."""
     if key_type == _GROUP:
         if not may(broker, call, Operation.DESCRIBE, key):
-            raise GroupAuthorizationFailed
+            raise errors.GroupAuthorizationFailed
     elif key_type == _TRANSACTION:
         if not broker.authorizer.allows(call, Operation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, key):
-            raise TransactionalIdAuthorizationFailed
+            raise errors.TransactionalIdAuthorizationFailed
     elif key_type == _SHARE and call.api_version >= _SHARE_SINCE:
         if not broker.authorizer.allows(call, Operation.CLUSTER_ACTION, ResourceType.CLUSTER, CLUSTER_NAME):
-            raise ClusterAuthorizationFailed
+            raise errors.ClusterAuthorizationFailed
         if not _is_share_key(key):
-            raise InvalidRequest
+            raise errors.InvalidRequest
     else:
-        raise InvalidRequest
+        raise errors.InvalidRequest
 
 
 def _is_share_key(key: str) -> bool:

@@ -7,8 +7,7 @@ from groupkeeper.broker.authorizer import Operation
 from groupkeeper.broker.broker import Broker
 from groupkeeper.broker.call import Call
 from groupkeeper.protocol.errors import NONE, CoordinatorLoadInProgress
-from groupkeeper.protocol.messages.heartbeat_request import HeartbeatRequest
-from groupkeeper.protocol.messages.heartbeat_response import HeartbeatResponse
+from groupkeeper.protocol.messages import HeartbeatRequest, HeartbeatResponse
 from groupkeeper.protocol.primitives import RootMessage
 
 

@@ -11,8 +11,7 @@ from groupkeeper.broker.authorizer import Operation, ResourceType
 from groupkeeper.broker.broker import Broker
 from groupkeeper.broker.call import Call
 from groupkeeper.protocol import errors
-from groupkeeper.protocol.messages.init_producer_id_request import InitProducerIdRequest
-from groupkeeper.protocol.messages.init_producer_id_response import InitProducerIdResponse
+from groupkeeper.protocol.messages import InitProducerIdRequest, InitProducerIdResponse
 from groupkeeper.protocol.primitives import RootMessage
 
 _FENCED_SINCE = 4

@@ -8,8 +8,7 @@ from groupkeeper.broker.apis._groups import ask
 from groupkeeper.broker.authorizer import Operation
 from groupkeeper.broker.broker import Broker
 from groupkeeper.broker.call import Call
-from groupkeeper.protocol.messages.join_group_request import JoinGroupRequest
-from groupkeeper.protocol.messages.join_group_response import JoinGroupResponse
+from groupkeeper.protocol.messages import JoinGroupRequest, JoinGroupResponse
 from groupkeeper.protocol.primitives import RootMessage
 
 _NULLABLE_PROTOCOL_NAME_SINCE = 7

@@ -6,8 +6,7 @@ from groupkeeper.broker.apis._groups import ask
 from groupkeeper.broker.authorizer import Operation
 from groupkeeper.broker.broker import Broker
 from groupkeeper.broker.call import Call
-from groupkeeper.protocol.messages.leave_group_request import LeaveGroupRequest, MemberIdentity
-from groupkeeper.protocol.messages.leave_group_response import LeaveGroupResponse
+from groupkeeper.protocol.messages import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity
 from groupkeeper.protocol.primitives import RootMessage
 
 _SEVERAL_MEMBERS_SINCE = 3

@@ -9,8 +9,7 @@ from groupkeeper.broker.authorizer import CLUSTER_NAME, Operation, ResourceType
 from groupkeeper.broker.broker import Broker
 from groupkeeper.broker.call import Call
 from groupkeeper.protocol.errors import ClusterAuthorizationFailed, UnsupportedVersion
-from groupkeeper.protocol.messages.list_config_resources_request import ListConfigResourcesRequest
-from groupkeeper.protocol.messages.list_config_resources_response import ConfigResource, ListConfigResourcesResponse
+from groupkeeper.protocol.messages import ConfigResource, ListConfigResourcesRequest, ListConfigResourcesResponse
 from groupkeeper.protocol.primitives import RootMessage
 
 _TYPES = (GROUP, CLIENT_METRICS, BROKER_LOGGER, BROKER, TOPIC)

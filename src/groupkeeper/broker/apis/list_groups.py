@@ -12,8 +12,7 @@ from groupkeeper.broker.network.long_requests import in_turns
 from groupkeeper.coordinator.kernel.group_state import GroupType
 from groupkeeper.coordinator.views import LOOKED_FOR
 from groupkeeper.protocol.errors import CoordinatorLoadInProgress
-from groupkeeper.protocol.messages.list_groups_request import ListGroupsRequest
-from groupkeeper.protocol.messages.list_groups_response import ListedGroup, ListGroupsResponse
+from groupkeeper.protocol.messages import ListedGroup, ListGroupsRequest, ListGroupsResponse
 from groupkeeper.protocol.primitives import RootMessage
 
 _STATES = frozenset(LOOKED_FOR.values())

@@ -13,9 +13,7 @@ from groupkeeper.broker.call import Call
 from groupkeeper.broker.features import METADATA_VERSION, finalized_features
 from groupkeeper.protocol import errors
 from groupkeeper.protocol.framing import message_class
-from groupkeeper.protocol.messages.add_raft_voter_request import AddRaftVoterRequest
-from groupkeeper.protocol.messages.remove_raft_voter_request import RemoveRaftVoterRequest
-from groupkeeper.protocol.messages.unregister_controller_request import UnregisterControllerRequest
+from groupkeeper.protocol.messages import AddRaftVoterRequest, RemoveRaftVoterRequest, UnregisterControllerRequest
 from groupkeeper.protocol.primitives import RootMessage
 
 _UNREGISTERS_SINCE = 33

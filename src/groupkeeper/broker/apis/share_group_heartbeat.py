@@ -10,8 +10,7 @@ from groupkeeper.broker.call import Call
 from groupkeeper.broker.network.long_requests import in_turns
 from groupkeeper.coordinator.refusals import refuse as refuse_request
 from groupkeeper.protocol.errors import GroupAuthorizationFailed, InvalidRequest, KafkaError, TopicAuthorizationFailed
-from groupkeeper.protocol.messages.share_group_heartbeat_request import ShareGroupHeartbeatRequest
-from groupkeeper.protocol.messages.share_group_heartbeat_response import ShareGroupHeartbeatResponse
+from groupkeeper.protocol.messages import ShareGroupHeartbeatRequest, ShareGroupHeartbeatResponse
 from groupkeeper.protocol.primitives import RootMessage
 
 _LONGEST_MEMBER_ID = 36

@@ -17,9 +17,8 @@ from groupkeeper.broker.log.topic_names import require_valid_name
 from groupkeeper.coordinator.refusals import refuse as refuse_request
 from groupkeeper.coordinator.streams.topology import MissingTopic, StatusCode
 from groupkeeper.protocol import errors
-from groupkeeper.protocol.messages.create_topics_request import CreatableTopic, CreatableTopicConfig
+from groupkeeper.protocol.messages import CreatableTopic, CreatableTopicConfig, StreamsGroupHeartbeatResponse
 from groupkeeper.protocol.messages.streams_group_heartbeat_request import StreamsGroupHeartbeatRequest, Topology
-from groupkeeper.protocol.messages.streams_group_heartbeat_response import StreamsGroupHeartbeatResponse
 from groupkeeper.protocol.primitives import RootMessage
 
 

@@ -7,8 +7,7 @@ from groupkeeper.broker.authorizer import Operation
 from groupkeeper.broker.broker import Broker
 from groupkeeper.broker.call import Call
 from groupkeeper.protocol.errors import InconsistentGroupProtocol
-from groupkeeper.protocol.messages.sync_group_request import SyncGroupRequest
-from groupkeeper.protocol.messages.sync_group_response import SyncGroupResponse
+from groupkeeper.protocol.messages import SyncGroupRequest, SyncGroupResponse
 from groupkeeper.protocol.primitives import RootMessage
 
 _PROTOCOL_REQUIRED_SINCE = 5

@@ -8,12 +8,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from groupkeeper.protocol.errors import (
-    InvalidProducerEpoch,
-    InvalidTxnState,
-    OutOfOrderSequenceNumber,
-    TransactionCoordinatorFenced,
-)
+from groupkeeper.protocol import errors
 from groupkeeper.protocol.record_batch import BatchHeader
 
 INT_MAX = 2**31 - 1
@@ -159,15 +154,13 @@ class Producers:
         producer = self._producer_by_id.get(header.producer_id)
         if producer is None:
             return
-        if header.producer_epoch < producer.epoch:
-            raise InvalidProducerEpoch(
-                f"Epoch of producer {header.producer_id} at {self.where} is {header.producer_epoch}, "
-                f"which is smaller than the last seen epoch {producer.epoch}"
-            )
+        self._check_epoch(header, producer)
         if header.base_sequence >= 0:
             self._check_sequence(header, producer)
         if producer.transaction_start is not None and not header.is_transactional:
-            raise InvalidTxnState(f"Expected transactional write from producer {header.producer_id} at {self.where}")
+            raise errors.InvalidTxnState(
+                f"Expected transactional write from producer {header.producer_id} at {self.where}"
+            )
 
     def expect(self, header: BatchHeader) -> None:
         """Registers a transactional batch before it is written: if the producer must retry it, later batches
@@ -189,15 +182,22 @@ class Producers:
             return
         _, sequence = self._expected.get(header.producer_id, (-1, header.base_sequence))
         if header.base_sequence > (0 if begins_with_0 else sequence):
-            raise OutOfOrderSequenceNumber(
+            raise errors.OutOfOrderSequenceNumber(
                 f"Out of order sequence number for producer {header.producer_id} at {self.where}: "
                 f"{header.base_sequence} (incoming seq. number), {sequence} (earliest seen sequence)"
+            )
+
+    def _check_epoch(self, header: BatchHeader, producer: Producer) -> None:
+        if header.producer_epoch < producer.epoch:
+            raise errors.InvalidProducerEpoch(
+                f"Epoch of producer {header.producer_id} at {self.where} is {header.producer_epoch}, "
+                f"which is smaller than the last seen epoch {producer.epoch}"
             )
 
     def _check_sequence(self, header: BatchHeader, producer: Producer) -> None:
         if header.producer_epoch > producer.epoch:
             if header.base_sequence != 0:
-                raise OutOfOrderSequenceNumber(
+                raise errors.OutOfOrderSequenceNumber(
                     f"Invalid sequence number for new epoch of producer {header.producer_id} at {self.where}: "
                     f"{header.producer_epoch} (request epoch), {header.base_sequence} (seq. number), "
                     f"{producer.epoch} (current producer epoch)"
@@ -205,7 +205,7 @@ class Producers:
             return
         last = producer.last_sequence
         if header.base_sequence != sequence_after(last, 1):
-            raise OutOfOrderSequenceNumber(
+            raise errors.OutOfOrderSequenceNumber(
                 f"Out of order sequence number for producer {header.producer_id} at {self.where}: "
                 f"{header.base_sequence} (incoming seq. number), {last} (current end sequence number)"
             )
@@ -238,13 +238,9 @@ class Producers:
         producer = self._producer_by_id.get(header.producer_id)
         if producer is None:
             return
-        if header.producer_epoch < producer.epoch:
-            raise InvalidProducerEpoch(
-                f"Epoch of producer {header.producer_id} at {self.where} is {header.producer_epoch}, "
-                f"which is smaller than the last seen epoch {producer.epoch}"
-            )
+        self._check_epoch(header, producer)
         if coordinator_epoch < producer.coordinator_epoch:
-            raise TransactionCoordinatorFenced(
+            raise errors.TransactionCoordinatorFenced(
                 f"Invalid coordinator epoch for producerId {header.producer_id} at {self.where}: {coordinator_epoch} "
                 f"(zombie), {producer.coordinator_epoch} (current)"
             )

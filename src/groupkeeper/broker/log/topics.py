@@ -21,14 +21,7 @@ from groupkeeper.broker.settings.topic import TopicConfig
 from groupkeeper.broker.storage.directory import random_uuid
 from groupkeeper.broker.storage.journal import Journal
 from groupkeeper.broker.storage.offset_checkpoint import OffsetCheckpoint
-from groupkeeper.protocol.errors import (
-    InvalidPartitions,
-    InvalidRequest,
-    InvalidTopicException,
-    KafkaStorageError,
-    TopicAlreadyExists,
-    UnknownTopicOrPartition,
-)
+from groupkeeper.protocol import errors
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -156,13 +149,13 @@ class Topics:
         created.
         """
         if name == METADATA_TOPIC:
-            raise InvalidRequest(f"Creation of internal topic {METADATA_TOPIC} is prohibited.")
+            raise errors.InvalidRequest(f"Creation of internal topic {METADATA_TOPIC} is prohibited.")
         require_valid_name(name)
         if name in self._topic_by_name:
-            raise TopicAlreadyExists(f"Topic '{name}' already exists.")
+            raise errors.TopicAlreadyExists(f"Topic '{name}' already exists.")
         other = self._collisions.get(name.replace(".", "_"))
         if other is not None:
-            raise InvalidTopicException(f"Topic '{name}' collides with existing topic: {other}")
+            raise errors.InvalidTopicException(f"Topic '{name}' collides with existing topic: {other}")
 
     def config_of(self, overrides: Mapping[str, str]) -> TopicConfig:
         """The effective settings with overrides. Raises `InvalidSetting`."""
@@ -174,7 +167,7 @@ class Topics:
         """Creates a topic. Raises the errors of `check_new`, `InvalidPartitions`, `InvalidSetting`."""
         self.check_new(name)
         if num_partitions <= 0:
-            raise InvalidPartitions("Number of partitions was set to an invalid non-positive value.")
+            raise errors.InvalidPartitions("Number of partitions was set to an invalid non-positive value.")
         topic_id = random_uuid()
         config = self.config_of(configs or {})
         entry = {"create": name, "id": topic_id.hex(), "partitions": num_partitions, "configs": dict(config.overrides)}
@@ -190,7 +183,7 @@ class Topics:
         """Removes a topic and its logs. Raises `UnknownTopicOrPartition`, `KafkaStorageError`."""
         topic = self._topic_by_name.get(name)
         if topic is None:
-            raise UnknownTopicOrPartition
+            raise errors.UnknownTopicOrPartition
         self._journal.write({"delete": name})
         del self._topic_by_name[name]
         del self._topic_by_id[topic.topic_id]
@@ -293,14 +286,14 @@ class Topics:
             try:
                 self._move_aside(directory)
             except OSError as error:
-                raise KafkaStorageError(
+                raise errors.KafkaStorageError(
                     f"{directory} of a deleted topic is in the way and cannot be moved: {error.strerror}"
                 ) from error
         try:
             for checkpoint in (self._start_offsets, self._recovery_points, self._ends):
                 checkpoint.forget(name, indexes)
         except OSError as error:
-            raise KafkaStorageError(
+            raise errors.KafkaStorageError(
                 f"cannot remove the checkpointed offsets of the deleted topic {name}: {error.strerror}"
             ) from error
 

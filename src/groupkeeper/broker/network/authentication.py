@@ -16,14 +16,10 @@ from groupkeeper.broker.network.connection import Connection
 from groupkeeper.broker.node import Node
 from groupkeeper.broker.security.conversation import Conversation, LoginFailed, LoginRefused
 from groupkeeper.broker.security.identity import Identity
+from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.codec import MalformedMessage, UnsupportedMessageVersion, decode
 from groupkeeper.protocol.errors import IllegalSaslState, KafkaError, SaslAuthenticationFailed, UnsupportedSaslMechanism
 from groupkeeper.protocol.framing import API_VERSIONS, api_name, decode_request_header, encode_response
-from groupkeeper.protocol.messages.request_header import RequestHeader
-from groupkeeper.protocol.messages.sasl_authenticate_request import SaslAuthenticateRequest
-from groupkeeper.protocol.messages.sasl_authenticate_response import SaslAuthenticateResponse
-from groupkeeper.protocol.messages.sasl_handshake_request import SaslHandshakeRequest
-from groupkeeper.protocol.messages.sasl_handshake_response import SaslHandshakeResponse
 
 Serve = Callable[[Connection, bytes], Awaitable[bytes | None]]
 Refuse = Callable[[Connection, bytes, KafkaError], bytes | None]
@@ -144,14 +140,14 @@ class Authentication:
             self._state = _State.VERSIONS_TOLD
         return answer
 
-    def _handshake(self, frame: bytes, header: RequestHeader, position: int) -> bytes:
+    def _handshake(self, frame: bytes, header: m.RequestHeader, position: int) -> bytes:
         version = header.request_api_version
         if version not in _HANDSHAKE_VERSIONS:
             raise AuthenticationFailed(f"SaslHandshake version {version} is not supported")
-        mechanism = decode(SaslHandshakeRequest, frame, version, position).mechanism
+        mechanism = decode(m.SaslHandshakeRequest, frame, version, position).mechanism
         # Reauthentication uses the current configuration: a password may have been removed.
         self._sasl = self._broker.security.sasl(self._connection.listener)
-        response = SaslHandshakeResponse(0, self._sasl.mechanisms)
+        response = m.SaslHandshakeResponse(0, self._sasl.mechanisms)
         if mechanism not in self._sasl.mechanisms:
             response.error_code = UnsupportedSaslMechanism.code
             answer = encode_response(header.correlation_id, response, version)
@@ -164,22 +160,22 @@ class Authentication:
             self._state = _State.FRAMED_TOKENS if version >= _FRAMED_SINCE else _State.BARE_TOKENS
         return encode_response(header.correlation_id, response, version)
 
-    async def _framed_token(self, frame: bytes, header: RequestHeader, position: int) -> bytes:
+    async def _framed_token(self, frame: bytes, header: m.RequestHeader, position: int) -> bytes:
         key, version = header.request_api_key, header.request_api_version
         if key != SASL_AUTHENTICATE:
             reason = f"a {api_name(key)} request instead of SaslAuthenticate"
             raise AuthenticationFailed(reason, self._refuse(self._connection, frame, IllegalSaslState()))
         if version not in _AUTHENTICATE_VERSIONS:
             raise AuthenticationFailed(f"SaslAuthenticate version {version} is not supported")
-        token = decode(SaslAuthenticateRequest, frame, version, position).auth_bytes
+        token = decode(m.SaslAuthenticateRequest, frame, version, position).auth_bytes
         try:
             challenge, lifetime_ms = await self._converse(token)
         except (LoginRefused, LoginFailed) as failure:
-            response = SaslAuthenticateResponse(SaslAuthenticationFailed.code, self._error_message(failure), b"")
+            response = m.SaslAuthenticateResponse(SaslAuthenticationFailed.code, self._error_message(failure), b"")
             raise AuthenticationFailed(
                 f"SASL {self._mechanism}: {failure.reason}", encode_response(header.correlation_id, response, version)
             ) from None
-        response = SaslAuthenticateResponse(0, "", challenge, lifetime_ms)
+        response = m.SaslAuthenticateResponse(0, "", challenge, lifetime_ms)
         return encode_response(header.correlation_id, response, version)
 
     async def _bare_token(self, token: bytes) -> bytes:

@@ -13,13 +13,7 @@ from groupkeeper.broker.security.scram import Credential, Login, new_credential
 from groupkeeper.broker.settings.config import Config
 from groupkeeper.broker.storage.directory import StorageDirectory, random_uuid
 from groupkeeper.broker.storage.journal import Journal
-from groupkeeper.protocol.errors import (
-    DelegationTokenAuthDisabled,
-    DelegationTokenExpired,
-    DelegationTokenNotFound,
-    DelegationTokenOwnerMismatch,
-    UnsupportedVersion,
-)
+from groupkeeper.protocol import errors
 from groupkeeper.protocol.uuids import uuid_text
 
 JOURNAL = "tokens.journal"
@@ -102,9 +96,9 @@ class DelegationTokens:
         """
         token, now_ms = self._find(secret), self._now_ms()
         if token.has_expired(now_ms):
-            raise DelegationTokenExpired
+            raise errors.DelegationTokenExpired
         if not token.may_be_renewed_by(principal):
-            raise DelegationTokenOwnerMismatch
+            raise errors.DelegationTokenOwnerMismatch
         longest = self._config.delegation_token_expiry_time_ms
         return self._end(token, now_ms + (min(longest, period_ms) if period_ms > 0 else longest))
 
@@ -114,14 +108,14 @@ class DelegationTokens:
         """
         token, now_ms = self._find(secret), self._now_ms()
         if not token.may_be_renewed_by(principal):
-            raise DelegationTokenOwnerMismatch
+            raise errors.DelegationTokenOwnerMismatch
         if period_ms < 0:
             self._remove(token)
             return (
                 now_ms - 1
             )  # a token that expires now has not expired yet, and clients may query it within this millisecond
         if token.has_expired(now_ms):
-            raise DelegationTokenExpired
+            raise errors.DelegationTokenExpired
         return self._end(token, _sum(now_ms, period_ms))
 
     def all(self) -> list[Token]:
@@ -152,12 +146,12 @@ class DelegationTokens:
 
     def _require_enabled(self) -> None:
         if not self.is_enabled:
-            raise DelegationTokenAuthDisabled
+            raise errors.DelegationTokenAuthDisabled
 
     def _require_changes(self) -> None:
         self._require_enabled()
         if feature_level(self._config, METADATA_VERSION) < TOKENS_SINCE:
-            raise UnsupportedVersion
+            raise errors.UnsupportedVersion
 
     def _find(self, secret: bytes) -> Token:
         self._require_changes()
@@ -165,7 +159,7 @@ class DelegationTokens:
         for token in self._by_id.values():
             if hmac.compare_digest(self.secret_of(token), secret):
                 return token
-        raise DelegationTokenNotFound
+        raise errors.DelegationTokenNotFound
 
     def _end(self, token: Token, when_ms: int) -> int:
         expires_ms = min(token.max_ms, when_ms)

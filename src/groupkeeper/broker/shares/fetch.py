@@ -8,14 +8,8 @@ from typing import NamedTuple
 from groupkeeper.broker.log.waiter import Waiter
 from groupkeeper.broker.network.long_requests import in_turns
 from groupkeeper.coordinator.share_partition.acquire import Span
-from groupkeeper.protocol.errors import (
-    KafkaError,
-    NotLeaderOrFollower,
-    OffsetOutOfRange,
-    ShareSessionNotFound,
-    UnknownTopicId,
-    UnknownTopicOrPartition,
-)
+from groupkeeper.protocol import errors
+from groupkeeper.protocol.errors import KafkaError
 from groupkeeper.protocol.messages.share_fetch_response import AcquiredRecords, PartitionData
 from groupkeeper.protocol.record_batch import iter_headers, read_end_transaction, read_records
 
@@ -92,7 +86,7 @@ class _ShareFetch:
             self._answers = {}
             led = await self._load(deadline)
             if wanted.session.is_over:  # ended on another connection; records acquired now would never be released
-                raise ShareSessionNotFound
+                raise errors.ShareSessionNotFound
             is_hopeless = len(self._answers) == len(wanted.topics)
             readings = self._read(led)
             size = sum(len(reading.records) for reading in readings.values())
@@ -124,9 +118,12 @@ class _ShareFetch:
             topic = topics.by_id(topic_id)
             log = None if topic is None else topic.partition(index)
             if log is None:
-                self._refuse(place, UnknownTopicId() if topic is None and name is None else UnknownTopicOrPartition())
+                self._refuse(
+                    place,
+                    errors.UnknownTopicId() if topic is None and name is None else errors.UnknownTopicOrPartition(),
+                )
             elif log.placement.leader != self._wanted.session.node:
-                self._refuse(place, NotLeaderOrFollower())
+                self._refuse(place, errors.NotLeaderOrFollower())
             elif place not in self._failed:
                 try:
                     async with asyncio.timeout_at(deadline):
@@ -149,7 +146,7 @@ class _ShareFetch:
             offset = one.states.next_fetch_offset()
             try:
                 records = one.log.read(offset, share, at_least_one=not readings, end_offset=self._end_offset(one))
-            except OffsetOutOfRange:  # the log was truncated, for example as its topic was recreated
+            except errors.OffsetOutOfRange:  # the log was truncated, for example as its topic was recreated
                 continue
             except KafkaError as error:
                 self._refuse(place, error)
@@ -188,7 +185,7 @@ class _ShareFetch:
                     batch_size=wanted.batch_size,
                     is_strict=wanted.is_strict,
                 )
-            except NotLeaderOrFollower as error:
+            except errors.NotLeaderOrFollower as error:
                 self._refuse(place, error)
                 continue
             if acquired:

@@ -24,18 +24,8 @@ from groupkeeper.coordinator.share_partition.batch import DeliveryLimit, RecordS
 from groupkeeper.coordinator.share_partition.partition import Acknowledgement, SharePartition, Transition
 from groupkeeper.coordinator.share_state.coordinator import ShareStateWrite
 from groupkeeper.coordinator.share_state.state import UNKNOWN_OFFSET, SharePartitionKey
-from groupkeeper.protocol.errors import (
-    CoordinatorLoadInProgress,
-    CoordinatorNotAvailable,
-    FencedLeaderEpoch,
-    FencedStateEpoch,
-    GroupIdNotFound,
-    KafkaError,
-    NotCoordinator,
-    NotLeaderOrFollower,
-    UnknownServerError,
-    UnknownTopicOrPartition,
-)
+from groupkeeper.protocol import errors
+from groupkeeper.protocol.errors import KafkaError
 
 _log = getLogger("groupkeeper.broker")
 
@@ -146,9 +136,11 @@ class LedPartition:
             stored = await self._owner.persister.write_state(self._key, lambda: self._written(transition))
         except KafkaError as error:
             if self.is_fenced:
-                raise NotLeaderOrFollower from error
+                raise errors.NotLeaderOrFollower from error
             replied = _as_replied(error)
-            if not isinstance(replied, CoordinatorNotAvailable):  # another leader's state is valid, or none exists
+            if not isinstance(
+                replied, errors.CoordinatorNotAvailable
+            ):  # another leader's state is valid, or none exists
                 self._owner.drop(self._key)
             raise replied from error
         self.states.stored(stored.start_offset)
@@ -260,7 +252,7 @@ class LedPartition:
 
     def _require_leadership(self) -> None:
         if self.is_fenced:
-            raise NotLeaderOrFollower
+            raise errors.NotLeaderOrFollower
 
 
 class SharePartitions:
@@ -307,7 +299,7 @@ class SharePartitions:
             raise _as_replied(error) from error
         topic = self.broker.topics.by_id(topic_id)
         if topic is None or log is None:
-            raise UnknownTopicOrPartition
+            raise errors.UnknownTopicOrPartition
         start_offset = state.start_offset
         if start_offset == UNKNOWN_OFFSET:
             start_offset = await self._reset_offset(group_id, log)
@@ -388,11 +380,11 @@ class SharePartitions:
 def _as_replied(error: KafkaError) -> KafkaError:
     """The share coordinator's error as members get it."""
     match error:
-        case CoordinatorLoadInProgress() | CoordinatorNotAvailable() | NotCoordinator():
-            return CoordinatorNotAvailable(error.message)
-        case GroupIdNotFound() | UnknownTopicOrPartition():
-            return UnknownTopicOrPartition(error.message)
-        case FencedLeaderEpoch() | FencedStateEpoch():
-            return NotLeaderOrFollower(error.message)
+        case errors.CoordinatorLoadInProgress() | errors.CoordinatorNotAvailable() | errors.NotCoordinator():
+            return errors.CoordinatorNotAvailable(error.message)
+        case errors.GroupIdNotFound() | errors.UnknownTopicOrPartition():
+            return errors.UnknownTopicOrPartition(error.message)
+        case errors.FencedLeaderEpoch() | errors.FencedStateEpoch():
+            return errors.NotLeaderOrFollower(error.message)
         case _:
-            return UnknownServerError(error.message)
+            return errors.UnknownServerError(error.message)

@@ -17,15 +17,7 @@ from groupkeeper.client.admin.types import (
     OffsetAndMetadata,
     TopicPartition,
 )
-from groupkeeper.protocol.errors import (
-    GroupAuthorizationFailed,
-    GroupIdNotFound,
-    GroupSubscribedToTopic,
-    InvalidGroupId,
-    NonEmptyGroup,
-    TopicAuthorizationFailed,
-    UnknownTopicOrPartition,
-)
+from groupkeeper.protocol import errors
 from groupkeeper.rules.causes import REBALANCING
 
 if TYPE_CHECKING:
@@ -229,9 +221,13 @@ def deletion_verdict(group_id: str, failure: Failure | None) -> str:
     """The first words of --delete-offsets."""
     if failure is None:
         return f"Request succeeded for deleting offsets from group {group_id}.\n"
-    if isinstance(failure, InvalidGroupId | GroupIdNotFound | GroupAuthorizationFailed | NonEmptyGroup):
+    if isinstance(
+        failure, errors.InvalidGroupId | errors.GroupIdNotFound | errors.GroupAuthorizationFailed | errors.NonEmptyGroup
+    ):
         return f"\nError: {failure.text}\n"
-    if isinstance(failure, GroupSubscribedToTopic | TopicAuthorizationFailed | UnknownTopicOrPartition):
+    if isinstance(
+        failure, errors.GroupSubscribedToTopic | errors.TopicAuthorizationFailed | errors.UnknownTopicOrPartition
+    ):
         return "\nError: Encountered some partition-level error, see the follow-up details.\n"
     return f"\nError: Encountered some unknown error: {kafka_name(failure)}\n"
 

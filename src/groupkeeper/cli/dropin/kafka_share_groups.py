@@ -20,14 +20,7 @@ from groupkeeper.client.batch import or_failed
 from groupkeeper.operations.plans.model import Kind
 from groupkeeper.operations.reset import INACTIVE
 from groupkeeper.operations.share_changes import ShareAdmin, ShareDeletion
-from groupkeeper.protocol.errors import (
-    GroupAuthorizationFailed,
-    GroupIdNotFound,
-    InvalidGroupId,
-    NonEmptyGroup,
-    TopicAuthorizationFailed,
-    UnknownTopicOrPartition,
-)
+from groupkeeper.protocol import errors
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -124,7 +117,7 @@ class ShareGroups(GroupTool):
         group_id = self.options.text("group") or ""
         described = await self._describe([group_id])
         failure = described.failed.get(group_id)
-        if failure is not None and not isinstance(failure, GroupIdNotFound):
+        if failure is not None and not isinstance(failure, errors.GroupIdNotFound):
             raise Refusal(java.lookup_message(failure, "describeShareGroups"))
         if failure is None and described.done[group_id].group_state not in INACTIVE:
             raise Refusal(f"Share group '{group_id}' is not empty.")
@@ -145,8 +138,10 @@ def _tell_state(group: ShareGroupDescription) -> bool:
 
 def _verdict(failure: Failure | None) -> str:
     """The first words of --delete-offsets, "" for none: what fails by topic is in the table only."""
-    if failure is None or isinstance(failure, TopicAuthorizationFailed | UnknownTopicOrPartition):
+    if failure is None or isinstance(failure, errors.TopicAuthorizationFailed | errors.UnknownTopicOrPartition):
         return ""
-    if isinstance(failure, InvalidGroupId | GroupIdNotFound | GroupAuthorizationFailed | NonEmptyGroup):
+    if isinstance(
+        failure, errors.InvalidGroupId | errors.GroupIdNotFound | errors.GroupAuthorizationFailed | errors.NonEmptyGroup
+    ):
         return f"\nError: {java.message(failure)}\n"
     return f"\nError: Encounter some unknown error: {java.described(failure)}\n"

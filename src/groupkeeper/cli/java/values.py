@@ -16,12 +16,8 @@ from groupkeeper.client.errors import (
     TlsFailed,
     UnsupportedVersion,
 )
-from groupkeeper.protocol.errors import (
-    GroupAuthorizationFailed,
-    GroupDeletionFailed,
-    KafkaError,
-    SaslAuthenticationFailed,
-)
+from groupkeeper.protocol import errors
+from groupkeeper.protocol.errors import KafkaError
 
 INT_MAX = 2**31 - 1
 LONG_MAX = 2**63 - 1
@@ -159,9 +155,9 @@ def message(error: Exception) -> str:
     text = "SSL handshake failed" if isinstance(error, TlsFailed) else str(error) or type(error).__name__
     if isinstance(error, BrokersNotFound):
         return text.partition(":")[0]
-    if isinstance(error, GroupDeletionFailed):
-        return GroupDeletionFailed().text  # Apache's client drops the broker's reason
-    if isinstance(error, GroupAuthorizationFailed) and text.startswith("FindCoordinator"):
+    if isinstance(error, errors.GroupDeletionFailed):
+        return errors.GroupDeletionFailed().text  # Apache's client drops the broker's reason
+    if isinstance(error, errors.GroupAuthorizationFailed) and text.startswith("FindCoordinator"):
         before, group_id, after = text.split("`", 1)[0], *text.split("`", 1)[1].rsplit("`", 1)
         return f"{before}`CoordinatorKey(idValue='{group_id}', type=GROUP)`{after}"
     return text
@@ -189,7 +185,7 @@ def kafka_name(error: Exception) -> str:
     if isinstance(error, KafkaError):
         return error.name
     if isinstance(error, AuthenticationFailed) and not isinstance(error, SaslMissing):
-        refusal = None if isinstance(error, TlsFailed) else error.refusal or SaslAuthenticationFailed()
+        refusal = None if isinstance(error, TlsFailed) else error.refusal or errors.SaslAuthenticationFailed()
         return refusal.name if isinstance(refusal, KafkaError) else "UNKNOWN_SERVER_ERROR"
     if isinstance(error, UnsupportedVersion):
         return "UNSUPPORTED_VERSION"

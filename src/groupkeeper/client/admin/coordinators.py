@@ -12,8 +12,7 @@ from groupkeeper.client.errors import UnsupportedBatching
 from groupkeeper.client.peer import Peer
 from groupkeeper.client.router import COORDINATOR_RETRIES, Ask, Locate, Located, Retries, Routed, V, one_by_one
 from groupkeeper.protocol import errors
-from groupkeeper.protocol.messages.find_coordinator_request import FindCoordinatorRequest
-from groupkeeper.protocol.messages.find_coordinator_response import FindCoordinatorResponse
+from groupkeeper.protocol.messages import FindCoordinatorRequest, FindCoordinatorResponse
 
 D = TypeVar("D")
 G = TypeVar("G", bound="_Answered")

@@ -8,8 +8,7 @@ from groupkeeper.client.admin.resources.controller import ask_every_broker
 from groupkeeper.client.admin.types import GroupListing, GroupListings, GroupState, GroupType, Node
 from groupkeeper.client.cluster import Cluster
 from groupkeeper.client.errors import UnsupportedVersion
-from groupkeeper.protocol.messages.list_groups_request import ListGroupsRequest
-from groupkeeper.protocol.messages.list_groups_response import ListGroupsResponse
+from groupkeeper.protocol.messages import ListGroupsRequest, ListGroupsResponse
 
 
 async def list_groups(

@@ -13,8 +13,7 @@ from groupkeeper.client.errors import UnsupportedVersion
 from groupkeeper.client.peer import Peer
 from groupkeeper.client.router import one_by_one
 from groupkeeper.protocol.errors import error_for
-from groupkeeper.protocol.messages.leave_group_request import LeaveGroupRequest, MemberIdentity
-from groupkeeper.protocol.messages.leave_group_response import LeaveGroupResponse
+from groupkeeper.protocol.messages import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity
 
 _GROUPS_PER_REQUEST = 100
 
@@ -26,8 +25,7 @@ async def delete_groups(
     cluster: Cluster, call: str, group_ids: Iterable[str], timeout_ms: int | None
 ) -> Batch[str, None]:
     """Admin.delete_consumer_groups and Admin.delete_share_groups, which ``call`` names for the text of a timeout."""
-    from groupkeeper.protocol.messages.delete_groups_request import DeleteGroupsRequest
-    from groupkeeper.protocol.messages.delete_groups_response import DeleteGroupsResponse
+    from groupkeeper.protocol.messages import DeleteGroupsRequest, DeleteGroupsResponse
 
     deadline = cluster.deadline(call, timeout_ms)
 

@@ -8,8 +8,7 @@ from groupkeeper.client.cluster import Cluster
 from groupkeeper.client.deadlines import Deadline
 from groupkeeper.client.peer import Peer
 from groupkeeper.protocol.errors import error_for
-from groupkeeper.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
-from groupkeeper.protocol.messages.produce_response import ProduceResponse
+from groupkeeper.protocol.messages import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
 
 _ALL_IN_SYNC = -1
 _LAST_VERSION_WITH_NAMES = 12

@@ -152,8 +152,7 @@ async def create_topics(
 
 async def delete_topics(cluster: Cluster, names: Iterable[str], timeout_ms: int | None) -> Batch[str, None]:
     """Admin.delete_topics."""
-    from groupkeeper.protocol.messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
-    from groupkeeper.protocol.messages.delete_topics_response import DeleteTopicsResponse
+    from groupkeeper.protocol.messages import DeleteTopicsRequest, DeleteTopicsResponse, DeleteTopicState
 
     deadline = cluster.deadline("deleteTopics", timeout_ms)
     wanted = list(dict.fromkeys(names))
@@ -200,8 +199,7 @@ async def describe_cluster(
     cluster: Cluster, include_authorized_operations: bool, timeout_ms: int | None
 ) -> ClusterDescription:
     """Admin.describe_cluster."""
-    from groupkeeper.protocol.messages.describe_cluster_request import DescribeClusterRequest
-    from groupkeeper.protocol.messages.describe_cluster_response import DescribeClusterResponse
+    from groupkeeper.protocol.messages import DescribeClusterRequest, DescribeClusterResponse
 
     deadline = cluster.deadline("describeCluster", timeout_ms)
     try:

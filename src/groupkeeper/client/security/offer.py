@@ -10,8 +10,7 @@ from groupkeeper.client.opener import DIAGNOSIS_S, open_connection
 from groupkeeper.client.security.transport import Security
 from groupkeeper.client.settings import Settings
 from groupkeeper.protocol.errors import UnsupportedSaslMechanism
-from groupkeeper.protocol.messages.sasl_handshake_request import SaslHandshakeRequest
-from groupkeeper.protocol.messages.sasl_handshake_response import SaslHandshakeResponse
+from groupkeeper.protocol.messages import SaslHandshakeRequest, SaslHandshakeResponse
 
 
 async def offered_mechanisms(address: Address, settings: Settings, security: Security) -> Sequence[str]:

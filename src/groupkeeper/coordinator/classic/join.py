@@ -32,17 +32,8 @@ from groupkeeper.coordinator.kernel.group_state import GroupState
 from groupkeeper.coordinator.kernel.result import Call, Result
 from groupkeeper.coordinator.kernel.settings import Settings
 from groupkeeper.coordinator.kernel.timers import MemberSession
-from groupkeeper.protocol.errors import (
-    GroupMaxSizeReached,
-    InconsistentGroupProtocol,
-    InvalidGroupId,
-    InvalidSessionTimeout,
-    MemberIdRequired,
-    UnknownMemberId,
-    UnknownServerError,
-)
-from groupkeeper.protocol.messages.join_group_request import JoinGroupRequest
-from groupkeeper.protocol.messages.join_group_response import JoinGroupResponse
+from groupkeeper.protocol import errors
+from groupkeeper.protocol.messages import JoinGroupRequest, JoinGroupResponse
 
 FIRST_VERSION_WITH_MEMBER_ID_REQUIRED = 4
 FIRST_VERSION_WITH_SKIP_ASSIGNMENT = 9
@@ -51,12 +42,12 @@ FIRST_VERSION_WITH_SKIP_ASSIGNMENT = 9
 def join(group: ClassicGroup | None, settings: Settings, call: Call, request: JoinGroupRequest, now_ms: int) -> Result:
     """Answers JoinGroup; mostly parked until the join phase ends."""
     if not request.group_id:
-        raise InvalidGroupId
+        raise errors.InvalidGroupId
     shortest_ms, longest_ms = settings.group_min_session_timeout_ms, settings.group_max_session_timeout_ms
     if not shortest_ms <= request.session_timeout_ms <= longest_ms:
-        raise InvalidSessionTimeout
+        raise errors.InvalidSessionTimeout
     if group is None and request.member_id:
-        raise UnknownMemberId
+        raise errors.UnknownMemberId
     step = Step(group or ClassicGroup.new(request.group_id), settings, now_ms)
     result = _join(step, call, request)
     if group is None and not result.records:
@@ -69,9 +60,9 @@ def _join(step: Step, call: Call, request: JoinGroupRequest) -> Result:
     if not _has_room_for(step, request.member_id):
         if request.member_id in step.roster.members:
             drop_member(step, request.member_id)
-        return step.result(_refusal("", GroupMaxSizeReached.code))
+        return step.result(_refusal("", errors.GroupMaxSizeReached.code))
     if not _accepts_protocols(step, request):
-        return step.result(_refusal(request.member_id, InconsistentGroupProtocol.code))
+        return step.result(_refusal(request.member_id, errors.InconsistentGroupProtocol.code))
     if request.member_id:
         return _join_with_id(step, call, request)
     return _join_without_id(step, call, request)
@@ -86,7 +77,7 @@ def _join_without_id(step: Step, call: Call, request: JoinGroupRequest) -> Resul
     elif call.version >= FIRST_VERSION_WITH_MEMBER_ID_REQUIRED:
         step.pending = step.pending.having({new_id: None})
         step.arm(MemberSession(step.group_id, new_id), request.session_timeout_ms)
-        return step.result(_refusal(new_id, MemberIdRequired.code))
+        return step.result(_refusal(new_id, errors.MemberIdRequired.code))
     return _add_member(step, call, request, new_id)
 
 
@@ -94,12 +85,12 @@ def _join_with_id(step: Step, call: Call, request: JoinGroupRequest) -> Result:
     if request.member_id in step.pending:
         if request.group_instance_id is not None:
             # The coordinator assigns ids to dynamic members only.
-            return step.result(_refusal("", UnknownServerError.code))
+            return step.result(_refusal("", errors.UnknownServerError.code))
         return _add_member(step, call, request, request.member_id)
     check_member(step.roster, request.member_id, request.group_instance_id)
     member = step.roster.members[request.member_id]
     if step.state is GroupState.EMPTY:
-        raise UnknownMemberId
+        raise errors.UnknownMemberId
     is_unchanged = member.protocols == _protocols(request)
     is_leader = step.roster.leader_id == member.member_id
     if is_unchanged and (isinstance(step.rebalance, Syncing) or (step.state is GroupState.STABLE and not is_leader)):
@@ -208,7 +199,7 @@ def rebalance_timeout_ms(request: JoinGroupRequest) -> int:
 
 def require_member_id(member_id: str) -> JoinGroupResponse:
     """Refuses a dynamic member without an id; the reply has the id with which it must rejoin (KIP-394)."""
-    return _refusal(member_id, MemberIdRequired.code)
+    return _refusal(member_id, errors.MemberIdRequired.code)
 
 
 def _refusal(member_id: str, error_code: int) -> JoinGroupResponse:

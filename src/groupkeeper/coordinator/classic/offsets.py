@@ -10,9 +10,7 @@ from groupkeeper.coordinator.kernel.group_state import GroupState
 from groupkeeper.coordinator.kernel.result import Arm, Call
 from groupkeeper.coordinator.kernel.topics_image import TopicsImage
 from groupkeeper.protocol.errors import NonEmptyGroup, RebalanceInProgress, UnknownMemberId
-from groupkeeper.protocol.messages.offset_commit_request import OffsetCommitRequest
-from groupkeeper.protocol.messages.offset_fetch_request import OffsetFetchRequestGroup
-from groupkeeper.protocol.messages.txn_offset_commit_request import TxnOffsetCommitRequest
+from groupkeeper.protocol.messages import OffsetCommitRequest, OffsetFetchRequestGroup, TxnOffsetCommitRequest
 from groupkeeper.rules import expiry
 
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from groupkeeper.coordinator.classic.group import Member, Roster
-from groupkeeper.protocol.messages.group_metadata_key import GroupMetadataKey
-from groupkeeper.protocol.messages.group_metadata_value import GroupMetadataValue, MemberMetadata
+from groupkeeper.protocol.messages import GroupMetadataKey, GroupMetadataValue, MemberMetadata
 from groupkeeper.protocol.offsets_topic import Entry, Tombstone
 
 

@@ -18,8 +18,7 @@ from groupkeeper.coordinator.kernel.soft import GroupChange
 from groupkeeper.coordinator.kernel.timers import JoinPhase, MemberSession, SyncPhase, TimerKey
 from groupkeeper.coordinator.kernel.value_map import ValueMap
 from groupkeeper.protocol.errors import NONE, FencedInstanceId, IllegalGeneration, RebalanceInProgress, UnknownMemberId
-from groupkeeper.protocol.messages.join_group_response import JoinGroupResponse, JoinGroupResponseMember
-from groupkeeper.protocol.messages.sync_group_response import SyncGroupResponse
+from groupkeeper.protocol.messages import JoinGroupResponse, JoinGroupResponseMember, SyncGroupResponse
 from groupkeeper.protocol.primitives import Message
 
 _new_tuple: Final = tuple.__new__

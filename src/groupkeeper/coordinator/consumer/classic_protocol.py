@@ -28,27 +28,11 @@ from groupkeeper.coordinator.kernel.settings import Settings
 from groupkeeper.coordinator.kernel.timers import ClassicRejoin, ClassicResync
 from groupkeeper.coordinator.kernel.topics_image import TopicsImage
 from groupkeeper.coordinator.rows import ClassicRequest
+from groupkeeper.protocol import errors
+from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.codec import MalformedMessage
 from groupkeeper.protocol.consumer_protocol import ConsumerProtocolSubscription
-from groupkeeper.protocol.errors import (
-    NONE,
-    FencedInstanceId,
-    GroupMaxSizeReached,
-    IllegalGeneration,
-    InconsistentGroupProtocol,
-    InvalidSessionTimeout,
-    KafkaError,
-    RebalanceInProgress,
-    UnknownMemberId,
-)
-from groupkeeper.protocol.messages.heartbeat_request import HeartbeatRequest
-from groupkeeper.protocol.messages.heartbeat_response import HeartbeatResponse
-from groupkeeper.protocol.messages.join_group_request import JoinGroupRequest
-from groupkeeper.protocol.messages.join_group_response import JoinGroupResponse
-from groupkeeper.protocol.messages.leave_group_request import LeaveGroupRequest, MemberIdentity
-from groupkeeper.protocol.messages.leave_group_response import LeaveGroupResponse, MemberResponse
-from groupkeeper.protocol.messages.sync_group_request import SyncGroupRequest
-from groupkeeper.protocol.messages.sync_group_response import SyncGroupResponse
+from groupkeeper.protocol.errors import KafkaError
 from groupkeeper.protocol.uuids import uuid_text
 
 
@@ -57,32 +41,32 @@ def handle(
 ) -> Result:
     """Answers a request of the classic protocol in a group that has members."""
     match request:
-        case HeartbeatRequest():
+        case m.HeartbeatRequest():
             return heartbeat(group, settings, topics, request, now_ms)
-        case SyncGroupRequest():
+        case m.SyncGroupRequest():
             return sync(group, settings, topics, request)
-        case JoinGroupRequest():
+        case m.JoinGroupRequest():
             return join(group, settings, topics, call, request, now_ms)
-        case LeaveGroupRequest():
+        case m.LeaveGroupRequest():
             return leave(group, settings, topics, request, now_ms)
 
 
 def join(
-    group: ConsumerGroup, settings: Settings, topics: TopicsImage, call: Call, request: JoinGroupRequest, now_ms: int
+    group: ConsumerGroup, settings: Settings, topics: TopicsImage, call: Call, request: m.JoinGroupRequest, now_ms: int
 ) -> Result:
     """Answers JoinGroup: the member takes part in the group's reconciliation."""
     shortest_ms, longest_ms = settings.group_min_session_timeout_ms, settings.group_max_session_timeout_ms
     if not shortest_ms <= request.session_timeout_ms <= longest_ms:
-        raise InvalidSessionTimeout
+        raise errors.InvalidSessionTimeout
     try:
         return _join_members(group, settings, topics, call, request, now_ms)
     except KafkaError as error:
         # Unlike the reply of a classic group, this refusal does not name the member.
-        return Result(JoinGroupResponse(error_code=error.code, protocol_name=None))
+        return Result(m.JoinGroupResponse(error_code=error.code, protocol_name=None))
 
 
 def _join_members(
-    group: ConsumerGroup, settings: Settings, topics: TopicsImage, call: Call, request: JoinGroupRequest, now_ms: int
+    group: ConsumerGroup, settings: Settings, topics: TopicsImage, call: Call, request: m.JoinGroupRequest, now_ms: int
 ) -> Result:
     _check_join(group, settings, request)
     member_id = request.member_id or _member_id_of(call.fresh_id)
@@ -103,21 +87,21 @@ def _member_id_of(fresh_id: str) -> str:
     return uuid_text(drawn)
 
 
-def _check_join(group: ConsumerGroup, settings: Settings, request: JoinGroupRequest) -> None:
+def _check_join(group: ConsumerGroup, settings: Settings, request: m.JoinGroupRequest) -> None:
     if settings.group_consumer_migration_policy == "disabled":
-        raise InconsistentGroupProtocol
+        raise errors.InconsistentGroupProtocol
     has_place = request.member_id in group.members or group.static_member(request.group_instance_id) is not None
     if len(group.members) >= settings.group_consumer_max_size and not has_place:
-        raise GroupMaxSizeReached
+        raise errors.GroupMaxSizeReached
     offered = {protocol.name for protocol in request.protocols}
     for member in group.members.values():
         if member.classic is not None:
             offered &= {name for name, _ in member.classic.protocols}
     if request.protocol_type != CONSUMER_PROTOCOL_TYPE or not offered:
-        raise InconsistentGroupProtocol
+        raise errors.InconsistentGroupProtocol
 
 
-def _find_or_replace(step: Step, request: JoinGroupRequest, member_id: str) -> ConsumerMember | None:
+def _find_or_replace(step: Step, request: m.JoinGroupRequest, member_id: str) -> ConsumerMember | None:
     """The member; None for a new one. A static member takes over its instance id from any other member."""
     if request.group_instance_id is None:
         return step.group.members.get(member_id)
@@ -132,9 +116,9 @@ def _find_or_replace(step: Step, request: JoinGroupRequest, member_id: str) -> C
 
 def _check_instance(holder: ConsumerMember | None, member_id: str) -> ConsumerMember:
     if holder is None:
-        raise UnknownMemberId
+        raise errors.UnknownMemberId
     if holder.member_id != member_id:
-        raise FencedInstanceId
+        raise errors.FencedInstanceId
     return holder
 
 
@@ -142,7 +126,7 @@ def _take_part(
     step: Step,
     settings: Settings,
     call: Call,
-    request: JoinGroupRequest,
+    request: m.JoinGroupRequest,
     known: ConsumerMember | None,
     member: ConsumerMember,
 ) -> Result:
@@ -151,7 +135,7 @@ def _take_part(
     try:
         subscription = read_subscription(classic)
     except MalformedMessage as error:
-        raise InconsistentGroupProtocol from error
+        raise errors.InconsistentGroupProtocol from error
     updated = replace(
         member,
         instance_id=request.group_instance_id or member.instance_id,
@@ -188,8 +172,8 @@ def _replaces_last(step: Step, settings: Settings, instance_id: str | None) -> b
     return holder is not None and holder.classic is None and must_downgrade(step.group, settings, ())
 
 
-def _joined(member: ConsumerMember, classic: ClassicMetadata) -> JoinGroupResponse:
-    return JoinGroupResponse(
+def _joined(member: ConsumerMember, classic: ClassicMetadata) -> m.JoinGroupResponse:
+    return m.JoinGroupResponse(
         generation_id=member.member_epoch,
         protocol_type=CONSUMER_PROTOCOL_TYPE,
         protocol_name=classic.protocols[0][0],
@@ -208,20 +192,20 @@ def _owned(subscription: ConsumerProtocolSubscription, topics: TopicsImage) -> d
 # --- staying in
 
 
-def sync(group: ConsumerGroup, settings: Settings, topics: TopicsImage, request: SyncGroupRequest) -> Result:
+def sync(group: ConsumerGroup, settings: Settings, topics: TopicsImage, request: m.SyncGroupRequest) -> Result:
     """Replies with a member's assignment at once: the coordinator assigns, not a leader."""
     member, classic = _classic_member(group, request.member_id, request.group_instance_id, request.generation_id)
     if request.protocol_type not in (None, CONSUMER_PROTOCOL_TYPE) or request.protocol_name not in (
         None,
         classic.protocols[0][0],
     ):
-        raise InconsistentGroupProtocol
+        raise errors.InconsistentGroupProtocol
     group_id = group.group_id
     if group.assignment_epoch > member.member_epoch and member.state != UNREVOKED_PARTITIONS:
         rejoin = Arm(ClassicRejoin(group_id, member.member_id), member.rebalance_timeout_ms, keeps_earlier=True)
-        return Result(SyncGroupResponse(error_code=RebalanceInProgress.code), timers=(rejoin,))
+        return Result(m.SyncGroupResponse(error_code=errors.RebalanceInProgress.code), timers=(rejoin,))
     return Result(
-        SyncGroupResponse(
+        m.SyncGroupResponse(
             protocol_type=CONSUMER_PROTOCOL_TYPE,
             protocol_name=classic.protocols[0][0],
             assignment=encode_target({one: list(some) for one, some in member.assigned.items()}, topics, classic),
@@ -231,7 +215,7 @@ def sync(group: ConsumerGroup, settings: Settings, topics: TopicsImage, request:
 
 
 def heartbeat(
-    group: ConsumerGroup, settings: Settings, topics: TopicsImage, request: HeartbeatRequest, now_ms: int
+    group: ConsumerGroup, settings: Settings, topics: TopicsImage, request: m.HeartbeatRequest, now_ms: int
 ) -> Result:
     """Renews the session; replies REBALANCE_IN_PROGRESS when the member must revoke partitions or can get new ones."""
     member, _ = _classic_member(group, request.member_id, request.group_instance_id, request.generation_id)
@@ -249,7 +233,7 @@ def heartbeat(
     if must_rejoin:
         rejoin = ClassicRejoin(group.group_id, member.member_id)
         step.arm(Arm(rejoin, member.rebalance_timeout_ms, keeps_earlier=True))
-    return step.result(HeartbeatResponse(error_code=RebalanceInProgress.code if must_rejoin else NONE))
+    return step.result(m.HeartbeatResponse(error_code=errors.RebalanceInProgress.code if must_rejoin else errors.NONE))
 
 
 def _is_behind(group: ConsumerGroup, topics: TopicsImage) -> bool:
@@ -273,9 +257,9 @@ def _classic_member(
     else:
         member = _check_instance(group.static_member(instance_id), member_id)
     if member is None or member.classic is None or member.member_epoch == LEFT_STATICALLY_EPOCH:
-        raise UnknownMemberId
+        raise errors.UnknownMemberId
     if generation != member.member_epoch:
-        raise IllegalGeneration
+        raise errors.IllegalGeneration
     return member, member.classic
 
 
@@ -283,32 +267,32 @@ def _classic_member(
 
 
 def leave(
-    group: ConsumerGroup, settings: Settings, topics: TopicsImage, request: LeaveGroupRequest, now_ms: int
+    group: ConsumerGroup, settings: Settings, topics: TopicsImage, request: m.LeaveGroupRequest, now_ms: int
 ) -> Result:
     """Removes members of either protocol, each with its own outcome."""
     leaving: dict[str, None] = {}
     answers = []
     for identity in request.members:
-        error_code = NONE
+        error_code = errors.NONE
         try:
             leaving[_leaving_id(group, identity)] = None
         except KafkaError as error:
             error_code = error.code
-        answers.append(MemberResponse(identity.member_id, identity.group_instance_id, error_code))
-    response = LeaveGroupResponse(members=answers)
+        answers.append(m.MemberResponse(identity.member_id, identity.group_instance_id, error_code))
+    response = m.LeaveGroupResponse(members=answers)
     if not leaving:
         return Result(response)
     return remove_or_downgrade(Step(group, settings, topics, now_ms), settings, list(leaving), response)
 
 
-def _leaving_id(group: ConsumerGroup, identity: MemberIdentity) -> str:
+def _leaving_id(group: ConsumerGroup, identity: m.MemberIdentity) -> str:
     if identity.group_instance_id is None:
         if identity.member_id not in group.members:
-            raise UnknownMemberId
+            raise errors.UnknownMemberId
         return identity.member_id
     holder = group.static_member(identity.group_instance_id)
     if holder is None:
-        raise UnknownMemberId
+        raise errors.UnknownMemberId
     if identity.member_id and identity.member_id != holder.member_id:
-        raise FencedInstanceId
+        raise errors.FencedInstanceId
     return holder.member_id

@@ -41,9 +41,8 @@ from groupkeeper.protocol.consumer_protocol import (
     encode_assignment,
 )
 from groupkeeper.protocol.errors import GroupIdNotFound, RebalanceInProgress
+from groupkeeper.protocol.messages import JoinGroupResponse, SyncGroupResponse
 from groupkeeper.protocol.messages.consumer_protocol_assignment import TopicPartition
-from groupkeeper.protocol.messages.join_group_response import JoinGroupResponse
-from groupkeeper.protocol.messages.sync_group_response import SyncGroupResponse
 from groupkeeper.protocol.primitives import Message
 
 _UPGRADE_POLICIES = frozenset(("bidirectional", "upgrade"))

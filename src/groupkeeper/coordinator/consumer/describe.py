@@ -22,13 +22,11 @@ def describe_consumer_groups(
     state: StateView, settings_of: Callable[[str], Settings], request: ConsumerGroupDescribeRequest
 ) -> Result:
     """Describes groups of the consumer protocol; groups of another type are not found."""
-    groups = describe_all(
-        state,
-        ConsumerGroup,
-        request.group_ids,
-        lambda group: _describe(state, settings_of(group.group_id), group),
-        described.DescribedGroup,
-    )
+
+    def describe(group: ConsumerGroup) -> described.DescribedGroup:
+        return _describe(state, settings_of(group.group_id), group)
+
+    groups = describe_all(state, ConsumerGroup, request.group_ids, describe, described.DescribedGroup)
     return Result(described.ConsumerGroupDescribeResponse(groups=groups))
 
 

@@ -21,9 +21,8 @@ from groupkeeper.coordinator.kernel.settings import Settings
 from groupkeeper.coordinator.kernel.timers import Revocation
 from groupkeeper.coordinator.state import StateView
 from groupkeeper.protocol.errors import GroupIdNotFound, GroupMaxSizeReached, InvalidRequest, UnsupportedAssignor
+from groupkeeper.protocol.messages import ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse
 from groupkeeper.protocol.messages import consumer_group_heartbeat_response as response_message
-from groupkeeper.protocol.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
-from groupkeeper.protocol.messages.consumer_group_heartbeat_response import ConsumerGroupHeartbeatResponse
 
 _FIRST_VERSION_WITH_OWN_MEMBER_ID = 1
 

@@ -4,40 +4,24 @@ from __future__ import annotations
 
 from groupkeeper.coordinator.assignors.spec import TargetAssignment
 from groupkeeper.coordinator.consumer.group import ConsumerMember, OwnedPartitions, ResolvedRegex
+from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.messages import consumer_group_current_member_assignment_value as current_value
 from groupkeeper.protocol.messages import consumer_group_target_assignment_member_value as target_value
-from groupkeeper.protocol.messages.consumer_group_current_member_assignment_key import (
-    ConsumerGroupCurrentMemberAssignmentKey,
-)
-from groupkeeper.protocol.messages.consumer_group_member_metadata_key import ConsumerGroupMemberMetadataKey
-from groupkeeper.protocol.messages.consumer_group_member_metadata_value import (
-    ClassicMemberMetadata,
-    ClassicProtocol,
-    ConsumerGroupMemberMetadataValue,
-)
-from groupkeeper.protocol.messages.consumer_group_metadata_key import ConsumerGroupMetadataKey
-from groupkeeper.protocol.messages.consumer_group_metadata_value import ConsumerGroupMetadataValue
-from groupkeeper.protocol.messages.consumer_group_partition_metadata_key import ConsumerGroupPartitionMetadataKey
-from groupkeeper.protocol.messages.consumer_group_regular_expression_key import ConsumerGroupRegularExpressionKey
-from groupkeeper.protocol.messages.consumer_group_regular_expression_value import ConsumerGroupRegularExpressionValue
-from groupkeeper.protocol.messages.consumer_group_target_assignment_member_key import (
-    ConsumerGroupTargetAssignmentMemberKey,
-)
 from groupkeeper.protocol.offsets_topic import Entry, Tombstone
 
 
 def epoch_record(group_id: str, group_epoch: int, metadata_hash: int) -> Entry:
     """The group's epoch, and the fingerprint of its topics that belongs to it."""
-    return Entry(ConsumerGroupMetadataKey(group_id), ConsumerGroupMetadataValue(group_epoch, metadata_hash))
+    return Entry(m.ConsumerGroupMetadataKey(group_id), m.ConsumerGroupMetadataValue(group_epoch, metadata_hash))
 
 
 def member_record(group_id: str, member: ConsumerMember) -> Entry:
     """A member, with its subscription."""
     classic = None
     if member.classic is not None:
-        protocols = [ClassicProtocol(name, metadata) for name, metadata in member.classic.protocols]
-        classic = ClassicMemberMetadata(member.classic.session_timeout_ms, protocols)
-    value = ConsumerGroupMemberMetadataValue(
+        protocols = [m.ClassicProtocol(name, metadata) for name, metadata in member.classic.protocols]
+        classic = m.ClassicMemberMetadata(member.classic.session_timeout_ms, protocols)
+    value = m.ConsumerGroupMemberMetadataValue(
         instance_id=member.instance_id,
         rack_id=member.rack_id,
         client_id=member.client_id,
@@ -48,14 +32,14 @@ def member_record(group_id: str, member: ConsumerMember) -> Entry:
         server_assignor=member.server_assignor,
         classic_member_metadata=classic,
     )
-    return Entry(ConsumerGroupMemberMetadataKey(group_id, member.member_id), value)
+    return Entry(m.ConsumerGroupMemberMetadataKey(group_id, member.member_id), value)
 
 
 def target_record(group_id: str, member_id: str, target: TargetAssignment) -> Entry:
     """A member's target assignment."""
     topics = [target_value.TopicPartition(topic_id, sorted(target[topic_id])) for topic_id in sorted(target)]
     return Entry(
-        ConsumerGroupTargetAssignmentMemberKey(group_id, member_id),
+        m.ConsumerGroupTargetAssignmentMemberKey(group_id, member_id),
         target_value.ConsumerGroupTargetAssignmentMemberValue(topics),
     )
 
@@ -69,7 +53,7 @@ def assignment_record(group_id: str, member: ConsumerMember) -> Entry:
         assigned_partitions=_write_partitions(member.assigned),
         partitions_pending_revocation=_write_partitions(member.pending_revocation),
     )
-    return Entry(ConsumerGroupCurrentMemberAssignmentKey(group_id, member.member_id), value)
+    return Entry(m.ConsumerGroupCurrentMemberAssignmentKey(group_id, member.member_id), value)
 
 
 def _write_partitions(owned: OwnedPartitions) -> list[current_value.TopicPartitions]:
@@ -83,15 +67,15 @@ def _write_partitions(owned: OwnedPartitions) -> list[current_value.TopicPartiti
 
 def regex_record(group_id: str, regex: str, resolved: ResolvedRegex) -> Entry:
     """The topics of a regular expression."""
-    value = ConsumerGroupRegularExpressionValue(sorted(resolved.topics), resolved.version, resolved.time_ms)
-    return Entry(ConsumerGroupRegularExpressionKey(group_id, regex), value)
+    value = m.ConsumerGroupRegularExpressionValue(sorted(resolved.topics), resolved.version, resolved.time_ms)
+    return Entry(m.ConsumerGroupRegularExpressionKey(group_id, regex), value)
 
 
 def regex_tombstone(group_id: str, regex: str) -> Tombstone:
     """No member subscribes to a regular expression any more."""
-    return Tombstone(ConsumerGroupRegularExpressionKey(group_id, regex))
+    return Tombstone(m.ConsumerGroupRegularExpressionKey(group_id, regex))
 
 
 def partition_metadata_tombstone(group_id: str) -> Tombstone:
     """Removes the topic metadata that versions before 4.1 stored."""
-    return Tombstone(ConsumerGroupPartitionMetadataKey(group_id))
+    return Tombstone(m.ConsumerGroupPartitionMetadataKey(group_id))

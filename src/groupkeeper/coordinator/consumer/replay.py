@@ -18,41 +18,21 @@ from groupkeeper.coordinator.consumer.group import (
 from groupkeeper.coordinator.consumer.records import partition_metadata_tombstone, regex_tombstone, target_record
 from groupkeeper.coordinator.epochs.log import GroupLog, RecordClasses, count_subscriptions
 from groupkeeper.coordinator.kernel.result import Record
-from groupkeeper.protocol.messages.consumer_group_current_member_assignment_key import (
-    ConsumerGroupCurrentMemberAssignmentKey,
-)
+from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.messages.consumer_group_current_member_assignment_value import (
     ConsumerGroupCurrentMemberAssignmentValue,
     TopicPartitions,
-)
-from groupkeeper.protocol.messages.consumer_group_member_metadata_key import ConsumerGroupMemberMetadataKey
-from groupkeeper.protocol.messages.consumer_group_member_metadata_value import ConsumerGroupMemberMetadataValue
-from groupkeeper.protocol.messages.consumer_group_metadata_key import ConsumerGroupMetadataKey
-from groupkeeper.protocol.messages.consumer_group_partition_metadata_key import ConsumerGroupPartitionMetadataKey
-from groupkeeper.protocol.messages.consumer_group_regular_expression_key import ConsumerGroupRegularExpressionKey
-from groupkeeper.protocol.messages.consumer_group_regular_expression_value import ConsumerGroupRegularExpressionValue
-from groupkeeper.protocol.messages.consumer_group_target_assignment_member_key import (
-    ConsumerGroupTargetAssignmentMemberKey,
-)
-from groupkeeper.protocol.messages.consumer_group_target_assignment_member_value import (
-    ConsumerGroupTargetAssignmentMemberValue,
-)
-from groupkeeper.protocol.messages.consumer_group_target_assignment_metadata_key import (
-    ConsumerGroupTargetAssignmentMetadataKey,
-)
-from groupkeeper.protocol.messages.consumer_group_target_assignment_metadata_value import (
-    ConsumerGroupTargetAssignmentMetadataValue,
 )
 
 
 class ConsumerLog(GroupLog[ConsumerGroup, ConsumerMember, TargetAssignment]):
     classes = RecordClasses(
-        ConsumerGroupMetadataKey,
-        ConsumerGroupMemberMetadataKey,
-        ConsumerGroupTargetAssignmentMetadataKey,
-        ConsumerGroupTargetAssignmentMetadataValue,
-        ConsumerGroupTargetAssignmentMemberKey,
-        ConsumerGroupCurrentMemberAssignmentKey,
+        m.ConsumerGroupMetadataKey,
+        m.ConsumerGroupMemberMetadataKey,
+        m.ConsumerGroupTargetAssignmentMetadataKey,
+        m.ConsumerGroupTargetAssignmentMetadataValue,
+        m.ConsumerGroupTargetAssignmentMemberKey,
+        m.ConsumerGroupCurrentMemberAssignmentKey,
     )
     left: ClassVar = {"state": STABLE, "assigned": {}, "pending_revocation": {}}
     target_record = staticmethod(target_record)
@@ -60,7 +40,7 @@ class ConsumerLog(GroupLog[ConsumerGroup, ConsumerMember, TargetAssignment]):
     def new_member(self, member_id: str) -> ConsumerMember:
         return ConsumerMember(member_id)
 
-    def read_member(self, member: ConsumerMember, value: ConsumerGroupMemberMetadataValue) -> ConsumerMember:
+    def read_member(self, member: ConsumerMember, value: m.ConsumerGroupMemberMetadataValue) -> ConsumerMember:
         stored = value.classic_member_metadata
         classic = None
         if stored is not None:
@@ -79,7 +59,7 @@ class ConsumerLog(GroupLog[ConsumerGroup, ConsumerMember, TargetAssignment]):
             classic=classic,
         )
 
-    def read_target(self, value: ConsumerGroupTargetAssignmentMemberValue) -> TargetAssignment:
+    def read_target(self, value: m.ConsumerGroupTargetAssignmentMemberValue) -> TargetAssignment:
         return {topic.topic_id: frozenset(topic.partitions) for topic in value.topic_partitions}
 
     def read_assignment(
@@ -96,13 +76,13 @@ class ConsumerLog(GroupLog[ConsumerGroup, ConsumerMember, TargetAssignment]):
 
     def take_other(self, group: ConsumerGroup, key: object, value: object) -> None:
         match key, value:
-            case ConsumerGroupPartitionMetadataKey(), _:
+            case m.ConsumerGroupPartitionMetadataKey(), _:
                 group.has_partition_metadata = value is not None
-            case ConsumerGroupRegularExpressionKey(regular_expression=regex), None:
+            case m.ConsumerGroupRegularExpressionKey(regular_expression=regex), None:
                 group.resolved.pop(regex, None)
             case (
-                ConsumerGroupRegularExpressionKey(regular_expression=regex),
-                ConsumerGroupRegularExpressionValue() as found,
+                m.ConsumerGroupRegularExpressionKey(regular_expression=regex),
+                m.ConsumerGroupRegularExpressionValue() as found,
             ):
                 group.resolved[regex] = ResolvedRegex(frozenset(found.topics), found.version, found.timestamp)
 

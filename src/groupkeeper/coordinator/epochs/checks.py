@@ -8,15 +8,7 @@ from groupkeeper.coordinator.epochs.group import LEFT_STATICALLY_EPOCH, EpochMem
 from groupkeeper.coordinator.kernel.failures import D
 from groupkeeper.coordinator.kernel.group_state import GroupType
 from groupkeeper.coordinator.state import StateView
-from groupkeeper.protocol.errors import (
-    FencedInstanceId,
-    FencedMemberEpoch,
-    GroupIdNotFound,
-    InvalidGroupId,
-    InvalidRequest,
-    UnknownMemberId,
-    UnreleasedInstanceId,
-)
+from groupkeeper.protocol import errors
 
 
 def check_epoch(
@@ -31,7 +23,7 @@ def check_epoch(
     is_greater = received > known
     if not is_greater and received == member.previous_member_epoch and lost_the_answer():
         return
-    raise FencedMemberEpoch(
+    raise errors.FencedMemberEpoch(
         f"The {group_type.value} group member has a {'greater' if is_greater else 'smaller'} member epoch ({received}) "
         f"than the one known by the group coordinator ({known}){'' if is_greater else detail}. The member must abandon "
         "all its partitions and rejoin."
@@ -42,20 +34,20 @@ def check_texts(**texts: str | None) -> None:
     """Texts by their names in the request; None: not given. Raises `InvalidRequest` for an empty one."""
     for name, value in texts.items():
         if value is not None and not value.strip():
-            raise InvalidRequest(f"{name} can't be empty.")
+            raise errors.InvalidRequest(f"{name} can't be empty.")
 
 
-def unknown_member(member_id: str, group_id: str) -> UnknownMemberId:
+def unknown_member(member_id: str, group_id: str) -> errors.UnknownMemberId:
     """The error for a request of a member that is not in the group."""
-    return UnknownMemberId(f"Member {member_id} is not a member of group {group_id}.")
+    return errors.UnknownMemberId(f"Member {member_id} is not a member of group {group_id}.")
 
 
 def check_holder(holder: M | None, member_id: str, instance_id: str) -> M:
     """The static member of an instance id, which must be this member. Raises `UnknownMemberId`, `FencedInstanceId`."""
     if holder is None:
-        raise UnknownMemberId(f"Instance id {instance_id} is unknown.")
+        raise errors.UnknownMemberId(f"Instance id {instance_id} is unknown.")
     if holder.member_id != member_id:
-        raise FencedInstanceId(
+        raise errors.FencedInstanceId(
             f"Static member {member_id} with instance id {instance_id} was fenced by member {holder.member_id}."
         )
     return holder
@@ -64,7 +56,7 @@ def check_holder(holder: M | None, member_id: str, instance_id: str) -> M:
 def check_released(holder: EpochMember, member_id: str, instance_id: str) -> None:
     """A static member can be replaced only after it has left for a while. Raises `UnreleasedInstanceId`."""
     if holder.member_epoch != LEFT_STATICALLY_EPOCH:
-        raise UnreleasedInstanceId(
+        raise errors.UnreleasedInstanceId(
             f"Static member {member_id} with instance id {instance_id} cannot join the group because the instance id "
             f"is owned by {holder.member_id} member."
         )
@@ -84,9 +76,9 @@ def describe_all(
     for group_id in group_ids:  # nothing is raised: there may be masses of them
         group = groups.get(group_id)
         if not group_id:
-            answers.append(described(InvalidGroupId.code, None, group_id))
+            answers.append(described(errors.InvalidGroupId.code, None, group_id))
         elif isinstance(group, kind):
             answers.append(describe(group))
         else:
-            answers.append(described(GroupIdNotFound.code, state.why_missing(group_id, kind), group_id))
+            answers.append(described(errors.GroupIdNotFound.code, state.why_missing(group_id, kind), group_id))
     return answers

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, NamedTuple, Protocol, TypeAlias
 
-from groupkeeper.protocol.messages.offset_commit_key import OffsetCommitKey
-from groupkeeper.protocol.messages.offset_commit_value import OffsetCommitValue
+from groupkeeper.protocol.messages import OffsetCommitKey, OffsetCommitValue
 from groupkeeper.protocol.primitives import ZERO_UUID
 
 

@@ -9,16 +9,9 @@ from typing import Any, Protocol
 
 from groupkeeper.coordinator.kernel.result import Call
 from groupkeeper.coordinator.kernel.topics_image import TopicsImage
-from groupkeeper.protocol.errors import (
-    IllegalGeneration,
-    KafkaError,
-    StaleMemberEpoch,
-    UnknownMemberId,
-    UnsupportedVersion,
-)
-from groupkeeper.protocol.messages.offset_commit_request import OffsetCommitRequest
-from groupkeeper.protocol.messages.offset_fetch_request import OffsetFetchRequestGroup
-from groupkeeper.protocol.messages.txn_offset_commit_request import TxnOffsetCommitRequest
+from groupkeeper.protocol import errors
+from groupkeeper.protocol.errors import KafkaError
+from groupkeeper.protocol.messages import OffsetCommitRequest, OffsetFetchRequestGroup, TxnOffsetCommitRequest
 
 _FIRST_VERSION_WITH_MEMBER_EPOCH = 9
 
@@ -55,7 +48,7 @@ def check_commit(group: EpochGroup, topics: TopicsImage, call: Call, request: Of
         return ()
     member = _member(group, request.member_id)
     if not member.is_classic and call.version < _FIRST_VERSION_WITH_MEMBER_EPOCH:
-        raise UnsupportedVersion
+        raise errors.UnsupportedVersion
     partitions = (
         (topic.name, topic.topic_id, partition.partition_index)
         for topic in request.topics
@@ -87,7 +80,7 @@ def check_fetch(group: EpochGroup, request: OffsetFetchRequestGroup) -> KafkaErr
         return None
     try:
         member = _member(group, request.member_id)
-    except UnknownMemberId as error:
+    except errors.UnknownMemberId as error:
         return error
     return None if request.member_epoch == member.member_epoch else _stale(member)
 
@@ -113,12 +106,12 @@ def aging_since_ms(group: EpochGroup) -> None:
 def _member(group: EpochGroup, member_id: str | None) -> EpochMember:
     member = group.members.get(member_id or "")
     if member is None:
-        raise UnknownMemberId
+        raise errors.UnknownMemberId
     return member
 
 
 def _stale(member: EpochMember) -> KafkaError:
-    return IllegalGeneration() if member.is_classic else StaleMemberEpoch()
+    return errors.IllegalGeneration() if member.is_classic else errors.StaleMemberEpoch()
 
 
 def _check_epoch(

@@ -19,13 +19,11 @@ def describe_share_groups(
     state: StateView, settings_of: Callable[[str], Settings], request: ShareGroupDescribeRequest
 ) -> Result:
     """Describes share groups; groups of another type are not found."""
-    groups = describe_all(
-        state,
-        ShareGroup,
-        request.group_ids,
-        lambda group: _describe(state, settings_of(group.group_id), group),
-        described.DescribedGroup,
-    )
+
+    def describe(group: ShareGroup) -> described.DescribedGroup:
+        return _describe(state, settings_of(group.group_id), group)
+
+    groups = describe_all(state, ShareGroup, request.group_ids, describe, described.DescribedGroup)
     return Result(described.ShareGroupDescribeResponse(groups=groups))
 
 

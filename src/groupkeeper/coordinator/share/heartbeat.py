@@ -14,9 +14,8 @@ from groupkeeper.coordinator.share.group import ShareGroup, ShareMember
 from groupkeeper.coordinator.share.step import ShareStep
 from groupkeeper.coordinator.state import StateView
 from groupkeeper.protocol.errors import GroupIdNotFound, GroupMaxSizeReached, InvalidRequest
+from groupkeeper.protocol.messages import ShareGroupHeartbeatRequest, ShareGroupHeartbeatResponse
 from groupkeeper.protocol.messages import share_group_heartbeat_response as response_message
-from groupkeeper.protocol.messages.share_group_heartbeat_request import ShareGroupHeartbeatRequest
-from groupkeeper.protocol.messages.share_group_heartbeat_response import ShareGroupHeartbeatResponse
 
 
 def heartbeat(

@@ -23,24 +23,13 @@ from groupkeeper.coordinator.share.step import ShareStep
 from groupkeeper.coordinator.share.work import DeleteShares, InitializeShares, ShareErrors, ShareWork
 from groupkeeper.coordinator.share_state.state import SharePartitionKey
 from groupkeeper.coordinator.state import StateView
+from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.errors import (
     InvalidGroupId,
     InvalidRequest,
     KafkaError,
     NonEmptyGroup,
     UnknownTopicOrPartition,
-)
-from groupkeeper.protocol.messages.alter_share_group_offsets_request import AlterShareGroupOffsetsRequest
-from groupkeeper.protocol.messages.alter_share_group_offsets_response import (
-    AlterShareGroupOffsetsResponse,
-    AlterShareGroupOffsetsResponsePartition,
-    AlterShareGroupOffsetsResponseTopic,
-)
-from groupkeeper.protocol.messages.delete_groups_request import DeleteGroupsRequest
-from groupkeeper.protocol.messages.delete_share_group_offsets_request import DeleteShareGroupOffsetsRequest
-from groupkeeper.protocol.messages.delete_share_group_offsets_response import (
-    DeleteShareGroupOffsetsResponse,
-    DeleteShareGroupOffsetsResponseTopic,
 )
 from groupkeeper.protocol.primitives import ZERO_UUID
 
@@ -52,7 +41,7 @@ _GONE = "<UNKNOWN>"
 
 
 def alter(
-    state: StateView, settings: Settings, call: Call, request: AlterShareGroupOffsetsRequest, now_ms: int
+    state: StateView, settings: Settings, call: Call, request: m.AlterShareGroupOffsetsRequest, now_ms: int
 ) -> Result:
     """Initializes share-partitions of an empty group again; creates the group if it does not exist.
 
@@ -82,10 +71,10 @@ def alter(
 
 def _altered(
     topics: TopicsImage,
-    request: AlterShareGroupOffsetsRequest,
+    request: m.AlterShareGroupOffsetsRequest,
     offsets: Mapping[bytes, Mapping[int, int]],
     errors: ShareErrors,
-) -> AlterShareGroupOffsetsResponse:
+) -> m.AlterShareGroupOffsetsResponse:
     """The answer after `offsets` were set, except for those with an error. A topic that was deleted meanwhile is
     unknown, even if a new topic has the same name.
     """
@@ -98,13 +87,13 @@ def _altered(
             if shape is not None and one.partition_index in offsets.get(shape.topic_id, ()):
                 error = errors.get(SharePartitionKey(request.group_id, shape.topic_id, one.partition_index))
             partitions.append(
-                AlterShareGroupOffsetsResponsePartition(one.partition_index)
+                m.AlterShareGroupOffsetsResponsePartition(one.partition_index)
                 if error is None
-                else AlterShareGroupOffsetsResponsePartition(one.partition_index, error.code, error.message)
+                else m.AlterShareGroupOffsetsResponsePartition(one.partition_index, error.code, error.message)
             )
         topic_id = ZERO_UUID if shape is None else shape.topic_id
-        responses.append(AlterShareGroupOffsetsResponseTopic(topic.topic_name, topic_id, partitions))
-    return AlterShareGroupOffsetsResponse(responses=responses)
+        responses.append(m.AlterShareGroupOffsetsResponseTopic(topic.topic_name, topic_id, partitions))
+    return m.AlterShareGroupOffsetsResponse(responses=responses)
 
 
 def _empty_group(state: StateView, group_id: str, *, is_created: bool) -> ShareGroup:
@@ -182,7 +171,7 @@ def initialized(state: StateView, work: InitializeShares, errors: ShareErrors) -
     if work.call is None:
         return Result(records=written, soft=soft)
     request = work.call.request
-    assert isinstance(request, AlterShareGroupOffsetsRequest)
+    assert isinstance(request, m.AlterShareGroupOffsetsRequest)
     answer = _altered(state.topics, request, work.start_offsets, errors)
     return Result(records=written, soft=soft, released=(Released(work.call.call_id, answer),))
 
@@ -223,7 +212,7 @@ def _without_errors(group_id: str, topic_id: bytes, partitions: Collection[int],
 # --- deleting
 
 
-def delete(state: StateView, call: Call, request: DeleteShareGroupOffsetsRequest) -> Result:
+def delete(state: StateView, call: Call, request: m.DeleteShareGroupOffsetsRequest) -> Result:
     """Deletes all share-partitions of topics in an empty group.
 
     Raises `InvalidGroupId`, `GroupIdNotFound`, `NonEmptyGroup`.
@@ -252,36 +241,36 @@ def delete(state: StateView, call: Call, request: DeleteShareGroupOffsetsRequest
 
 def _deleted(
     topics: TopicsImage,
-    request: DeleteShareGroupOffsetsRequest,
+    request: m.DeleteShareGroupOffsetsRequest,
     partitions: Mapping[bytes, frozenset[int]],
     errors: Mapping[bytes, KafkaError],
-) -> DeleteShareGroupOffsetsResponse:
+) -> m.DeleteShareGroupOffsetsResponse:
     refused, answered = [], []
     for topic in request.topics:
         shape = topics.topics.get(topic.topic_name)
         if shape is None:
             unknown = UnknownTopicOrPartition()
             refused.append(
-                DeleteShareGroupOffsetsResponseTopic(
+                m.DeleteShareGroupOffsetsResponseTopic(
                     topic.topic_name, error_code=unknown.code, error_message=unknown.message
                 )
             )
         elif shape.topic_id not in partitions:
             code = UnknownTopicOrPartition.code
             refused.append(
-                DeleteShareGroupOffsetsResponseTopic(
+                m.DeleteShareGroupOffsetsResponseTopic(
                     topic.topic_name, error_code=code, error_message=_NOTHING_TO_DELETE
                 )
             )
         else:
             error = errors.get(shape.topic_id)
             code, message = (0, None) if error is None else (error.code, error.message)
-            answered.append(DeleteShareGroupOffsetsResponseTopic(topic.topic_name, shape.topic_id, code, message))
-    return DeleteShareGroupOffsetsResponse(responses=[*answered, *refused])
+            answered.append(m.DeleteShareGroupOffsetsResponseTopic(topic.topic_name, shape.topic_id, code, message))
+    return m.DeleteShareGroupOffsetsResponse(responses=[*answered, *refused])
 
 
 def offsets_deleted(
-    state: StateView, call: Call, request: DeleteShareGroupOffsetsRequest, work: DeleteShares, errors: ShareErrors
+    state: StateView, call: Call, request: m.DeleteShareGroupOffsetsRequest, work: DeleteShares, errors: ShareErrors
 ) -> Result:
     """The state of share-partitions was deleted; topics with an error stay marked as deleting."""
     partitions = work.partitions[request.group_id]
@@ -329,7 +318,7 @@ def _records_before_deletion(state: StateView, work: DeleteShares) -> tuple[Reco
     return tuple(written)
 
 
-def begin_deletion(state: StateView, call: Call, request: DeleteGroupsRequest) -> Result | None:
+def begin_deletion(state: StateView, call: Call, request: m.DeleteGroupsRequest) -> Result | None:
     """The work to do before empty share groups are deleted: deleting the state of their share-partitions. None when no
     group of the request has such state.
     """

@@ -4,16 +4,10 @@ from __future__ import annotations
 
 from groupkeeper.coordinator.assignors.spec import TargetAssignment
 from groupkeeper.coordinator.share.group import PartitionsByTopic, ShareMember, SharePartitions
+from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.messages import share_group_current_member_assignment_value as current_value
 from groupkeeper.protocol.messages import share_group_state_partition_metadata_value as partitions_value
 from groupkeeper.protocol.messages import share_group_target_assignment_member_value as target_value
-from groupkeeper.protocol.messages.share_group_current_member_assignment_key import ShareGroupCurrentMemberAssignmentKey
-from groupkeeper.protocol.messages.share_group_member_metadata_key import ShareGroupMemberMetadataKey
-from groupkeeper.protocol.messages.share_group_member_metadata_value import ShareGroupMemberMetadataValue
-from groupkeeper.protocol.messages.share_group_metadata_key import ShareGroupMetadataKey
-from groupkeeper.protocol.messages.share_group_metadata_value import ShareGroupMetadataValue
-from groupkeeper.protocol.messages.share_group_state_partition_metadata_key import ShareGroupStatePartitionMetadataKey
-from groupkeeper.protocol.messages.share_group_target_assignment_member_key import ShareGroupTargetAssignmentMemberKey
 from groupkeeper.protocol.offsets_topic import Entry
 
 _STABLE = 0
@@ -21,25 +15,25 @@ _STABLE = 0
 
 def epoch_record(group_id: str, group_epoch: int, metadata_hash: int) -> Entry:
     """The group's epoch, and the fingerprint of its topics that belongs to it."""
-    return Entry(ShareGroupMetadataKey(group_id), ShareGroupMetadataValue(group_epoch, metadata_hash))
+    return Entry(m.ShareGroupMetadataKey(group_id), m.ShareGroupMetadataValue(group_epoch, metadata_hash))
 
 
 def member_record(group_id: str, member: ShareMember) -> Entry:
     """A member, with its subscription."""
-    value = ShareGroupMemberMetadataValue(
+    value = m.ShareGroupMemberMetadataValue(
         rack_id=member.rack_id,
         client_id=member.client_id,
         client_host=member.client_host,
         subscribed_topic_names=member.subscribed_topic_names,
     )
-    return Entry(ShareGroupMemberMetadataKey(group_id, member.member_id), value)
+    return Entry(m.ShareGroupMemberMetadataKey(group_id, member.member_id), value)
 
 
 def target_record(group_id: str, member_id: str, target: TargetAssignment) -> Entry:
     """A member's target assignment."""
     topics = [target_value.TopicPartition(topic_id, sorted(target[topic_id])) for topic_id in sorted(target)]
     return Entry(
-        ShareGroupTargetAssignmentMemberKey(group_id, member_id),
+        m.ShareGroupTargetAssignmentMemberKey(group_id, member_id),
         target_value.ShareGroupTargetAssignmentMemberValue(topics),
     )
 
@@ -55,7 +49,7 @@ def assignment_record(group_id: str, member: ShareMember) -> Entry:
             for topic_id in sorted(member.assigned)
         ],
     )
-    return Entry(ShareGroupCurrentMemberAssignmentKey(group_id, member.member_id), value)
+    return Entry(m.ShareGroupCurrentMemberAssignmentKey(group_id, member.member_id), value)
 
 
 def partitions_record(group_id: str, partitions: SharePartitions) -> Entry:
@@ -68,7 +62,7 @@ def partitions_record(group_id: str, partitions: SharePartitions) -> Entry:
             for topic_id in sorted(partitions.deleting)
         ],
     )
-    return Entry(ShareGroupStatePartitionMetadataKey(group_id), value)
+    return Entry(m.ShareGroupStatePartitionMetadataKey(group_id), value)
 
 
 def _write_partitions(topics: PartitionsByTopic) -> list[partitions_value.TopicPartitionsInfo]:

@@ -17,39 +17,18 @@ from groupkeeper.coordinator.share.group import (
     TopicPartitions,
 )
 from groupkeeper.coordinator.share.records import target_record
-from groupkeeper.protocol.messages.share_group_current_member_assignment_key import ShareGroupCurrentMemberAssignmentKey
-from groupkeeper.protocol.messages.share_group_current_member_assignment_value import (
-    ShareGroupCurrentMemberAssignmentValue,
-)
-from groupkeeper.protocol.messages.share_group_member_metadata_key import ShareGroupMemberMetadataKey
-from groupkeeper.protocol.messages.share_group_member_metadata_value import ShareGroupMemberMetadataValue
-from groupkeeper.protocol.messages.share_group_metadata_key import ShareGroupMetadataKey
-from groupkeeper.protocol.messages.share_group_state_partition_metadata_key import ShareGroupStatePartitionMetadataKey
-from groupkeeper.protocol.messages.share_group_state_partition_metadata_value import (
-    ShareGroupStatePartitionMetadataValue,
-    TopicPartitionsInfo,
-)
-from groupkeeper.protocol.messages.share_group_target_assignment_member_key import ShareGroupTargetAssignmentMemberKey
-from groupkeeper.protocol.messages.share_group_target_assignment_member_value import (
-    ShareGroupTargetAssignmentMemberValue,
-)
-from groupkeeper.protocol.messages.share_group_target_assignment_metadata_key import (
-    ShareGroupTargetAssignmentMetadataKey,
-)
-from groupkeeper.protocol.messages.share_group_target_assignment_metadata_value import (
-    ShareGroupTargetAssignmentMetadataValue,
-)
+from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.offsets_topic import Tombstone
 
 
 class ShareLog(GroupLog[ShareGroup, ShareMember, TargetAssignment]):
     classes = RecordClasses(
-        ShareGroupMetadataKey,
-        ShareGroupMemberMetadataKey,
-        ShareGroupTargetAssignmentMetadataKey,
-        ShareGroupTargetAssignmentMetadataValue,
-        ShareGroupTargetAssignmentMemberKey,
-        ShareGroupCurrentMemberAssignmentKey,
+        m.ShareGroupMetadataKey,
+        m.ShareGroupMemberMetadataKey,
+        m.ShareGroupTargetAssignmentMetadataKey,
+        m.ShareGroupTargetAssignmentMetadataValue,
+        m.ShareGroupTargetAssignmentMemberKey,
+        m.ShareGroupCurrentMemberAssignmentKey,
     )
     left: ClassVar = {"assigned": {}}
     target_record = staticmethod(target_record)
@@ -57,7 +36,7 @@ class ShareLog(GroupLog[ShareGroup, ShareMember, TargetAssignment]):
     def new_member(self, member_id: str) -> ShareMember:
         return ShareMember(member_id)
 
-    def read_member(self, member: ShareMember, value: ShareGroupMemberMetadataValue) -> ShareMember:
+    def read_member(self, member: ShareMember, value: m.ShareGroupMemberMetadataValue) -> ShareMember:
         return replace(
             member,
             rack_id=value.rack_id,
@@ -66,10 +45,10 @@ class ShareLog(GroupLog[ShareGroup, ShareMember, TargetAssignment]):
             subscribed_topic_names=tuple(sorted(set(value.subscribed_topic_names))),
         )
 
-    def read_target(self, value: ShareGroupTargetAssignmentMemberValue) -> TargetAssignment:
+    def read_target(self, value: m.ShareGroupTargetAssignmentMemberValue) -> TargetAssignment:
         return {topic.topic_id: frozenset(topic.partitions) for topic in value.topic_partitions}
 
-    def read_assignment(self, member: ShareMember, value: ShareGroupCurrentMemberAssignmentValue) -> ShareMember:
+    def read_assignment(self, member: ShareMember, value: m.ShareGroupCurrentMemberAssignmentValue) -> ShareMember:
         return replace(
             member,
             member_epoch=value.member_epoch,
@@ -80,8 +59,8 @@ class ShareLog(GroupLog[ShareGroup, ShareMember, TargetAssignment]):
     def take_other(
         self,
         group: ShareGroup,
-        key: ShareGroupStatePartitionMetadataKey,
-        value: ShareGroupStatePartitionMetadataValue | None,
+        key: m.ShareGroupStatePartitionMetadataKey,
+        value: m.ShareGroupStatePartitionMetadataValue | None,
     ) -> None:
         group.partitions = None
         group.partition_changes += 1
@@ -93,7 +72,7 @@ class ShareLog(GroupLog[ShareGroup, ShareMember, TargetAssignment]):
             )
 
     def other_tombstones(self, group: ShareGroup) -> tuple[list[Record], list[Record]]:
-        return [Tombstone(ShareGroupStatePartitionMetadataKey(group.group_id))], []
+        return [Tombstone(m.ShareGroupStatePartitionMetadataKey(group.group_id))], []
 
     def count_member(self, group: ShareGroup, member: ShareMember, by: int) -> None:
         count_subscriptions(group.subscriber_counts, member.subscribed_topic_names, by)
@@ -102,5 +81,5 @@ class ShareLog(GroupLog[ShareGroup, ShareMember, TargetAssignment]):
 LOG = ShareLog()
 
 
-def _read_partitions(topics: Sequence[TopicPartitionsInfo]) -> PartitionsByTopic:
+def _read_partitions(topics: Sequence[m.TopicPartitionsInfo]) -> PartitionsByTopic:
     return {topic.topic_id: TopicPartitions(topic.topic_name, frozenset(topic.partitions)) for topic in topics}

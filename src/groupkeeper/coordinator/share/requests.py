@@ -14,29 +14,22 @@ from groupkeeper.coordinator.share.heartbeat import heartbeat
 from groupkeeper.coordinator.share.work import DeleteShares, InitializeShares, ShareErrors
 from groupkeeper.coordinator.state import StateView
 from groupkeeper.coordinator.views import remove_groups
+from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.errors import CoordinatorLoadInProgress, KafkaError, NonEmptyGroup
-from groupkeeper.protocol.messages.alter_share_group_offsets_request import AlterShareGroupOffsetsRequest
-from groupkeeper.protocol.messages.alter_share_group_offsets_response import AlterShareGroupOffsetsResponse
-from groupkeeper.protocol.messages.delete_groups_request import DeleteGroupsRequest
-from groupkeeper.protocol.messages.delete_share_group_offsets_request import DeleteShareGroupOffsetsRequest
-from groupkeeper.protocol.messages.delete_share_group_offsets_response import DeleteShareGroupOffsetsResponse
-from groupkeeper.protocol.messages.share_group_describe_request import ShareGroupDescribeRequest
 from groupkeeper.protocol.messages.share_group_describe_response import DescribedGroup, ShareGroupDescribeResponse
-from groupkeeper.protocol.messages.share_group_heartbeat_request import ShareGroupHeartbeatRequest
-from groupkeeper.protocol.messages.share_group_heartbeat_response import ShareGroupHeartbeatResponse
 from groupkeeper.protocol.primitives import Message
 
 
 def handle(state: StateView, settings_of: Callable[[str], Settings], call: Call, now_ms: int) -> Result:
     """Answers a request; raises `KafkaError` to refuse it."""
     match call.request:
-        case ShareGroupHeartbeatRequest() as request:
+        case m.ShareGroupHeartbeatRequest() as request:
             return heartbeat(state, settings_of(request.group_id), call, request, now_ms)
-        case ShareGroupDescribeRequest() as request:
+        case m.ShareGroupDescribeRequest() as request:
             return describe_share_groups(state, settings_of, request)
-        case AlterShareGroupOffsetsRequest() as request:
+        case m.AlterShareGroupOffsetsRequest() as request:
             return share_group_offsets.alter(state, settings_of(request.group_id), call, request, now_ms)
-        case DeleteShareGroupOffsetsRequest() as request:
+        case m.DeleteShareGroupOffsetsRequest() as request:
             return share_group_offsets.delete(state, call, request)
     raise AssertionError(f"no group request: {type(call.request).__name__}")
 
@@ -55,13 +48,15 @@ def work_done(state: StateView, work: Work, errors: ShareErrors) -> Result:
         return share_group_offsets.initialized(state, work, errors)
     assert isinstance(work, DeleteShares)
     request = work.call.request
-    if isinstance(request, DeleteShareGroupOffsetsRequest):
+    if isinstance(request, m.DeleteShareGroupOffsetsRequest):
         return share_group_offsets.offsets_deleted(state, work.call, request, work, errors)
-    assert isinstance(request, DeleteGroupsRequest)
+    assert isinstance(request, m.DeleteGroupsRequest)
     return _groups_cleared(state, work, request, errors)
 
 
-def _groups_cleared(state: StateView, work: DeleteShares, request: DeleteGroupsRequest, errors: ShareErrors) -> Result:
+def _groups_cleared(
+    state: StateView, work: DeleteShares, request: m.DeleteGroupsRequest, errors: ShareErrors
+) -> Result:
     """Deletes groups after the state of their share-partitions was deleted. A group with an error stays, and its
     deletion may be requested again. A group whose offsets other requests alter or delete meanwhile stays too: the state
     of its share-partitions would be orphaned if their work came later or failed.
@@ -82,13 +77,13 @@ def _groups_cleared(state: StateView, work: DeleteShares, request: DeleteGroupsR
 def refuse(request: Message, error: KafkaError) -> Message:
     """The answer to a request that failed as a whole."""
     match request:
-        case ShareGroupHeartbeatRequest():
-            return ShareGroupHeartbeatResponse(error_code=error.code, error_message=own_message(error))
-        case ShareGroupDescribeRequest():
+        case m.ShareGroupHeartbeatRequest():
+            return m.ShareGroupHeartbeatResponse(error_code=error.code, error_message=own_message(error))
+        case m.ShareGroupDescribeRequest():
             groups = [failure_of(DescribedGroup, group_id, error) for group_id in request.group_ids]
             return ShareGroupDescribeResponse(groups=groups)
-        case AlterShareGroupOffsetsRequest():
-            return AlterShareGroupOffsetsResponse(error_code=error.code, error_message=error.message)
-        case DeleteShareGroupOffsetsRequest():
-            return DeleteShareGroupOffsetsResponse(error_code=error.code, error_message=error.message)
+        case m.AlterShareGroupOffsetsRequest():
+            return m.AlterShareGroupOffsetsResponse(error_code=error.code, error_message=error.message)
+        case m.DeleteShareGroupOffsetsRequest():
+            return m.DeleteShareGroupOffsetsResponse(error_code=error.code, error_message=error.message)
     raise AssertionError(f"no group request: {type(request).__name__}")

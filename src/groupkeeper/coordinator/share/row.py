@@ -13,8 +13,7 @@ from groupkeeper.coordinator.share.group import ShareGroup
 from groupkeeper.coordinator.share.step import ShareStep
 from groupkeeper.coordinator.state import StateView
 from groupkeeper.protocol.errors import KafkaError
-from groupkeeper.protocol.messages.delete_groups_request import DeleteGroupsRequest
-from groupkeeper.protocol.messages.share_group_metadata_key import ShareGroupMetadataKey
+from groupkeeper.protocol.messages import DeleteGroupsRequest, ShareGroupMetadataKey
 from groupkeeper.protocol.primitives import Message
 
 

@@ -22,11 +22,14 @@ from groupkeeper.coordinator.share_state.state import (
     combine_batches,
 )
 from groupkeeper.protocol.errors import FencedLeaderEpoch, FencedStateEpoch, InvalidRequest, UnknownTopicOrPartition
-from groupkeeper.protocol.messages import share_snapshot_value, share_update_value
-from groupkeeper.protocol.messages.share_snapshot_key import ShareSnapshotKey
-from groupkeeper.protocol.messages.share_snapshot_value import ShareSnapshotValue
-from groupkeeper.protocol.messages.share_update_key import ShareUpdateKey
-from groupkeeper.protocol.messages.share_update_value import ShareUpdateValue
+from groupkeeper.protocol.messages import (
+    ShareSnapshotKey,
+    ShareSnapshotValue,
+    ShareUpdateKey,
+    ShareUpdateValue,
+    share_snapshot_value,
+    share_update_value,
+)
 from groupkeeper.protocol.share_state_topic import ShareSnapshot, ShareStateRecord, ShareTombstone, ShareUpdate
 
 _NO_EPOCH = -1

@@ -18,11 +18,9 @@ from groupkeeper.coordinator.streams.records import epoch_record
 from groupkeeper.coordinator.streams.step import StreamsStep
 from groupkeeper.coordinator.streams.topology import StatusCode
 from groupkeeper.protocol.errors import InvalidRequest
+from groupkeeper.protocol.messages import StreamsGroupTopologyDescriptionUpdateResponse
 from groupkeeper.protocol.messages import streams_group_describe_response as described
 from groupkeeper.protocol.messages import streams_group_topology_description_update_request as given
-from groupkeeper.protocol.messages.streams_group_topology_description_update_response import (
-    StreamsGroupTopologyDescriptionUpdateResponse,
-)
 
 _ASKED_SINCE = 1
 """Version of StreamsGroupHeartbeat."""

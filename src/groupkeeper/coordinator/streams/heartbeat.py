@@ -22,9 +22,8 @@ from groupkeeper.coordinator.streams.replay import tasks_of
 from groupkeeper.coordinator.streams.step import StreamsStep
 from groupkeeper.coordinator.streams.topology import ConfiguredTopology, StatusCode, Trouble
 from groupkeeper.protocol.errors import GroupIdNotFound, GroupMaxSizeReached, InvalidRequest
+from groupkeeper.protocol.messages import StreamsGroupHeartbeatRequest, StreamsGroupHeartbeatResponse
 from groupkeeper.protocol.messages import streams_group_heartbeat_response as response_message
-from groupkeeper.protocol.messages.streams_group_heartbeat_request import StreamsGroupHeartbeatRequest
-from groupkeeper.protocol.messages.streams_group_heartbeat_response import StreamsGroupHeartbeatResponse
 
 _TAGS_TOLD_SINCE = 1
 """Version of StreamsGroupHeartbeat."""

@@ -6,20 +6,11 @@ from collections.abc import Iterable
 from typing import Protocol, TypeVar
 
 from groupkeeper.coordinator.streams.group import StreamsGroup, StreamsMember, Task, TaskEpochs, TaskRole, Tasks
+from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.messages import streams_group_current_member_assignment_value as current_value
 from groupkeeper.protocol.messages import streams_group_member_metadata_value as member_value
 from groupkeeper.protocol.messages import streams_group_metadata_value as group_value
 from groupkeeper.protocol.messages import streams_group_target_assignment_member_value as target_value
-from groupkeeper.protocol.messages.streams_group_current_member_assignment_key import (
-    StreamsGroupCurrentMemberAssignmentKey,
-)
-from groupkeeper.protocol.messages.streams_group_member_metadata_key import StreamsGroupMemberMetadataKey
-from groupkeeper.protocol.messages.streams_group_metadata_key import StreamsGroupMetadataKey
-from groupkeeper.protocol.messages.streams_group_target_assignment_member_key import (
-    StreamsGroupTargetAssignmentMemberKey,
-)
-from groupkeeper.protocol.messages.streams_group_topology_key import StreamsGroupTopologyKey
-from groupkeeper.protocol.messages.streams_group_topology_value import StreamsGroupTopologyValue
 from groupkeeper.protocol.offsets_topic import Entry
 
 T_co = TypeVar("T_co", covariant=True)
@@ -51,12 +42,12 @@ def epoch_record(group: StreamsGroup) -> Entry:
         group.described_epoch,
         group.refused_epoch,
     )
-    return Entry(StreamsGroupMetadataKey(group.group_id), value)
+    return Entry(m.StreamsGroupMetadataKey(group.group_id), value)
 
 
-def topology_record(group_id: str, topology: StreamsGroupTopologyValue) -> Entry:
+def topology_record(group_id: str, topology: m.StreamsGroupTopologyValue) -> Entry:
     """The topology of the group."""
-    return Entry(StreamsGroupTopologyKey(group_id), topology)
+    return Entry(m.StreamsGroupTopologyKey(group_id), topology)
 
 
 def member_record(group_id: str, member: StreamsMember) -> Entry:
@@ -72,7 +63,7 @@ def member_record(group_id: str, member: StreamsMember) -> Entry:
         user_endpoint=None if member.endpoint is None else member_value.Endpoint(*member.endpoint),
         client_tags=[member_value.KeyValue(*tag) for tag in member.client_tags],
     )
-    return Entry(StreamsGroupMemberMetadataKey(group_id, member.member_id), value)
+    return Entry(m.StreamsGroupMemberMetadataKey(group_id, member.member_id), value)
 
 
 def target_record(group_id: str, member_id: str, target: Tasks) -> Entry:
@@ -80,7 +71,7 @@ def target_record(group_id: str, member_id: str, target: Tasks) -> Entry:
     value = target_value.StreamsGroupTargetAssignmentMemberValue(
         *(task_ids(target, role, target_value.TaskIds) for role in TaskRole)
     )
-    return Entry(StreamsGroupTargetAssignmentMemberKey(group_id, member_id), value)
+    return Entry(m.StreamsGroupTargetAssignmentMemberKey(group_id, member_id), value)
 
 
 def assignment_record(group_id: str, member: StreamsMember) -> Entry:
@@ -92,7 +83,7 @@ def assignment_record(group_id: str, member: StreamsMember) -> Entry:
         *(_with_epochs(member.assigned, role) for role in TaskRole),
         *(_with_epochs(member.pending_revocation, role) for role in TaskRole),
     )
-    return Entry(StreamsGroupCurrentMemberAssignmentKey(group_id, member.member_id), value)
+    return Entry(m.StreamsGroupCurrentMemberAssignmentKey(group_id, member.member_id), value)
 
 
 def _with_epochs(tasks: TaskEpochs, role: TaskRole) -> list[current_value.TaskIds]:

@@ -19,28 +19,8 @@ from groupkeeper.coordinator.streams.group import (
 )
 from groupkeeper.coordinator.streams.records import target_record
 from groupkeeper.coordinator.streams.topology import TopologyRecord
+from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.messages import streams_group_current_member_assignment_value as current_value
-from groupkeeper.protocol.messages.streams_group_current_member_assignment_key import (
-    StreamsGroupCurrentMemberAssignmentKey,
-)
-from groupkeeper.protocol.messages.streams_group_member_metadata_key import StreamsGroupMemberMetadataKey
-from groupkeeper.protocol.messages.streams_group_member_metadata_value import StreamsGroupMemberMetadataValue
-from groupkeeper.protocol.messages.streams_group_metadata_key import StreamsGroupMetadataKey
-from groupkeeper.protocol.messages.streams_group_metadata_value import StreamsGroupMetadataValue
-from groupkeeper.protocol.messages.streams_group_target_assignment_member_key import (
-    StreamsGroupTargetAssignmentMemberKey,
-)
-from groupkeeper.protocol.messages.streams_group_target_assignment_member_value import (
-    StreamsGroupTargetAssignmentMemberValue,
-)
-from groupkeeper.protocol.messages.streams_group_target_assignment_metadata_key import (
-    StreamsGroupTargetAssignmentMetadataKey,
-)
-from groupkeeper.protocol.messages.streams_group_target_assignment_metadata_value import (
-    StreamsGroupTargetAssignmentMetadataValue,
-)
-from groupkeeper.protocol.messages.streams_group_topology_key import StreamsGroupTopologyKey
-from groupkeeper.protocol.messages.streams_group_topology_value import StreamsGroupTopologyValue
 from groupkeeper.protocol.offsets_topic import Tombstone
 
 
@@ -79,12 +59,12 @@ def _read_tasks(member_epoch: int, *roles: Sequence[current_value.TaskIds]) -> T
 
 class StreamsLog(GroupLog[StreamsGroup, StreamsMember, Tasks]):
     classes = RecordClasses(
-        StreamsGroupMetadataKey,
-        StreamsGroupMemberMetadataKey,
-        StreamsGroupTargetAssignmentMetadataKey,
-        StreamsGroupTargetAssignmentMetadataValue,
-        StreamsGroupTargetAssignmentMemberKey,
-        StreamsGroupCurrentMemberAssignmentKey,
+        m.StreamsGroupMetadataKey,
+        m.StreamsGroupMemberMetadataKey,
+        m.StreamsGroupTargetAssignmentMetadataKey,
+        m.StreamsGroupTargetAssignmentMetadataValue,
+        m.StreamsGroupTargetAssignmentMemberKey,
+        m.StreamsGroupCurrentMemberAssignmentKey,
     )
     left: ClassVar = {"assigned": {}, "pending_revocation": {}}
     target_record = staticmethod(target_record)
@@ -92,14 +72,14 @@ class StreamsLog(GroupLog[StreamsGroup, StreamsMember, Tasks]):
     def new_member(self, member_id: str) -> StreamsMember:
         return StreamsMember(member_id)
 
-    def take_epoch(self, group: StreamsGroup, value: StreamsGroupMetadataValue) -> None:
+    def take_epoch(self, group: StreamsGroup, value: m.StreamsGroupMetadataValue) -> None:
         super().take_epoch(group, value)
         group.validated_topology_epoch = value.validated_topology_epoch
         group.assignment_configs = {one.key: one.value for one in value.last_assignment_configs or ()}
         group.described_epoch = value.stored_description_topology_epoch
         group.refused_epoch = value.failed_description_topology_epoch
 
-    def read_member(self, member: StreamsMember, value: StreamsGroupMemberMetadataValue) -> StreamsMember:
+    def read_member(self, member: StreamsMember, value: m.StreamsGroupMemberMetadataValue) -> StreamsMember:
         endpoint = value.user_endpoint
         return replace(
             member,
@@ -114,7 +94,7 @@ class StreamsLog(GroupLog[StreamsGroup, StreamsMember, Tasks]):
             client_tags=tuple((tag.key, tag.value) for tag in value.client_tags),
         )
 
-    def read_target(self, value: StreamsGroupTargetAssignmentMemberValue) -> Tasks:
+    def read_target(self, value: m.StreamsGroupTargetAssignmentMemberValue) -> Tasks:
         return tasks_of(value.active_tasks, value.standby_tasks, value.warmup_tasks)
 
     def read_assignment(
@@ -136,12 +116,12 @@ class StreamsLog(GroupLog[StreamsGroup, StreamsMember, Tasks]):
         )
 
     def take_other(
-        self, group: StreamsGroup, key: StreamsGroupTopologyKey, value: StreamsGroupTopologyValue | None
+        self, group: StreamsGroup, key: m.StreamsGroupTopologyKey, value: m.StreamsGroupTopologyValue | None
     ) -> None:
         group.topology = None if value is None else TopologyRecord(value)
 
     def other_tombstones(self, group: StreamsGroup) -> tuple[list[Record], list[Record]]:
-        return [], [Tombstone(StreamsGroupTopologyKey(group.group_id))]
+        return [], [Tombstone(m.StreamsGroupTopologyKey(group.group_id))]
 
 
 LOG = StreamsLog()

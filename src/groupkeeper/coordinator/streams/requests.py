@@ -11,28 +11,20 @@ from groupkeeper.coordinator.state import StateView
 from groupkeeper.coordinator.streams.describe import describe_streams_groups
 from groupkeeper.coordinator.streams.description import take_description
 from groupkeeper.coordinator.streams.heartbeat import heartbeat
+from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.errors import KafkaError
-from groupkeeper.protocol.messages.streams_group_describe_request import StreamsGroupDescribeRequest
 from groupkeeper.protocol.messages.streams_group_describe_response import DescribedGroup, StreamsGroupDescribeResponse
-from groupkeeper.protocol.messages.streams_group_heartbeat_request import StreamsGroupHeartbeatRequest
-from groupkeeper.protocol.messages.streams_group_heartbeat_response import StreamsGroupHeartbeatResponse
-from groupkeeper.protocol.messages.streams_group_topology_description_update_request import (
-    StreamsGroupTopologyDescriptionUpdateRequest,
-)
-from groupkeeper.protocol.messages.streams_group_topology_description_update_response import (
-    StreamsGroupTopologyDescriptionUpdateResponse,
-)
 from groupkeeper.protocol.primitives import Message
 
 
 def handle(state: StateView, settings_of: Callable[[str], Settings], call: Call, now_ms: int) -> Result:
     """Answers a request; raises `KafkaError` to refuse it."""
     match call.request:
-        case StreamsGroupHeartbeatRequest() as request:
+        case m.StreamsGroupHeartbeatRequest() as request:
             return heartbeat(state, settings_of(request.group_id), call, request, now_ms)
-        case StreamsGroupDescribeRequest() as request:
+        case m.StreamsGroupDescribeRequest() as request:
             return describe_streams_groups(state, request)
-        case StreamsGroupTopologyDescriptionUpdateRequest() as request:
+        case m.StreamsGroupTopologyDescriptionUpdateRequest() as request:
             return take_description(state, settings_of(request.group_id), request, now_ms)
     raise AssertionError(f"no group request: {type(call.request).__name__}")
 
@@ -40,11 +32,11 @@ def handle(state: StateView, settings_of: Callable[[str], Settings], call: Call,
 def refuse(request: Message, error: KafkaError) -> Message:
     """The answer to a request that failed as a whole."""
     match request:
-        case StreamsGroupHeartbeatRequest():
-            return StreamsGroupHeartbeatResponse(error_code=error.code, error_message=own_message(error))
-        case StreamsGroupDescribeRequest():
+        case m.StreamsGroupHeartbeatRequest():
+            return m.StreamsGroupHeartbeatResponse(error_code=error.code, error_message=own_message(error))
+        case m.StreamsGroupDescribeRequest():
             groups = [failure_of(DescribedGroup, group_id, error) for group_id in request.group_ids]
             return StreamsGroupDescribeResponse(groups=groups)
-        case StreamsGroupTopologyDescriptionUpdateRequest():
-            return StreamsGroupTopologyDescriptionUpdateResponse(0, error.code, own_message(error))
+        case m.StreamsGroupTopologyDescriptionUpdateRequest():
+            return m.StreamsGroupTopologyDescriptionUpdateResponse(0, error.code, own_message(error))
     raise AssertionError(f"no group request: {type(request).__name__}")

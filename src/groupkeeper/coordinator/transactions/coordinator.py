@@ -25,23 +25,10 @@ from groupkeeper.coordinator.transactions.transaction import (
     TransactionStatus,
     read_transaction,
 )
-from groupkeeper.protocol.errors import (
-    ConcurrentTransactions,
-    InvalidProducerIdMapping,
-    InvalidRequest,
-    KafkaError,
-    ProducerFenced,
-    TransactionAbortable,
-)
+from groupkeeper.protocol import errors
+from groupkeeper.protocol import messages as m
+from groupkeeper.protocol.errors import KafkaError
 from groupkeeper.protocol.messages import describe_transactions_response
-from groupkeeper.protocol.messages.describe_transactions_request import DescribeTransactionsRequest
-from groupkeeper.protocol.messages.describe_transactions_response import DescribeTransactionsResponse
-from groupkeeper.protocol.messages.end_txn_request import EndTxnRequest
-from groupkeeper.protocol.messages.end_txn_response import EndTxnResponse
-from groupkeeper.protocol.messages.init_producer_id_request import InitProducerIdRequest
-from groupkeeper.protocol.messages.init_producer_id_response import InitProducerIdResponse
-from groupkeeper.protocol.messages.list_transactions_request import ListTransactionsRequest
-from groupkeeper.protocol.messages.list_transactions_response import ListTransactionsResponse
 from groupkeeper.protocol.primitives import Message
 from groupkeeper.protocol.transaction_log import TransactionRecord, TransactionTombstone
 
@@ -71,14 +58,14 @@ class TransactionCoordinator:
 
     def _handle(self, call: TransactionCall, now_ms: int) -> TransactionResult:
         match call.request:
-            case InitProducerIdRequest() as request:
+            case m.InitProducerIdRequest() as request:
                 known = self._transactions.get(request.transactional_id or "")
                 return init_producer_id(known, self.settings, call, request, now_ms)
-            case EndTxnRequest() as request:
+            case m.EndTxnRequest() as request:
                 return end_transaction(self._find(request.transactional_id), call, request, now_ms)
-            case ListTransactionsRequest() as request:
+            case m.ListTransactionsRequest() as request:
                 return transaction_views.list_transactions(self._transactions.values(), request, now_ms)
-            case DescribeTransactionsRequest() as request:
+            case m.DescribeTransactionsRequest() as request:
                 return transaction_views.describe_transactions(self._transactions, request)
         raise AssertionError(f"no transaction request: {type(call.request).__name__}")
 
@@ -105,24 +92,24 @@ class TransactionCoordinator:
     ) -> None:
         """Raises as `add_partitions`, and `TransactionAbortable` unless the partition is part of the transaction."""
         if partition not in self._find_of(transactional_id, producer_id, producer_epoch).partitions:
-            raise TransactionAbortable
+            raise errors.TransactionAbortable
 
     def _find(self, transactional_id: str) -> Transaction:
         if not transactional_id:
-            raise InvalidRequest
+            raise errors.InvalidRequest
         known = self._transactions.get(transactional_id)
         if known is None:
-            raise InvalidProducerIdMapping
+            raise errors.InvalidProducerIdMapping
         return known
 
     def _find_of(self, transactional_id: str, producer_id: int, producer_epoch: int) -> Transaction:
         known = self._find(transactional_id)
         if known.producer_id != producer_id:
-            raise InvalidProducerIdMapping
+            raise errors.InvalidProducerIdMapping
         if known.producer_epoch != producer_epoch:
-            raise ProducerFenced
+            raise errors.ProducerFenced
         if known.status.is_ending:
-            raise ConcurrentTransactions
+            raise errors.ConcurrentTransactions
         return known
 
     def abort_timed_out(self, now_ms: int) -> Iterator[TransactionResult]:
@@ -162,14 +149,14 @@ class TransactionCoordinator:
     def refuse(request: Message, error: KafkaError) -> Message:
         """The answer to a request that failed as a whole."""
         match request:
-            case InitProducerIdRequest():
-                return InitProducerIdResponse(error_code=error.code, producer_id=-1, producer_epoch=-1)
-            case EndTxnRequest():
-                return EndTxnResponse(error_code=error.code)
-            case ListTransactionsRequest():
-                return ListTransactionsResponse(error_code=error.code)
-            case DescribeTransactionsRequest():
-                return DescribeTransactionsResponse(
+            case m.InitProducerIdRequest():
+                return m.InitProducerIdResponse(error_code=error.code, producer_id=-1, producer_epoch=-1)
+            case m.EndTxnRequest():
+                return m.EndTxnResponse(error_code=error.code)
+            case m.ListTransactionsRequest():
+                return m.ListTransactionsResponse(error_code=error.code)
+            case m.DescribeTransactionsRequest():
+                return m.DescribeTransactionsResponse(
                     transaction_states=[
                         describe_transactions_response.TransactionState(
                             error_code=error.code, transactional_id=transactional_id

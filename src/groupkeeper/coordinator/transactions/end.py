@@ -14,14 +14,8 @@ from groupkeeper.coordinator.transactions.transaction import (
     Transaction,
     TransactionStatus,
 )
-from groupkeeper.protocol.errors import (
-    ConcurrentTransactions,
-    InvalidProducerIdMapping,
-    InvalidTxnState,
-    ProducerFenced,
-)
-from groupkeeper.protocol.messages.end_txn_request import EndTxnRequest
-from groupkeeper.protocol.messages.end_txn_response import EndTxnResponse
+from groupkeeper.protocol import errors
+from groupkeeper.protocol.messages import EndTxnRequest, EndTxnResponse
 
 EPOCH_BUMP_SINCE_VERSION = 5
 
@@ -36,16 +30,16 @@ def end_transaction(
     if call.version >= EPOCH_BUMP_SINCE_VERSION:
         return _end_with_epoch_bump(known, call, request, now_ms)
     if known.producer_id != request.producer_id:
-        raise InvalidProducerIdMapping
+        raise errors.InvalidProducerIdMapping
     if known.producer_epoch != request.producer_epoch:
-        raise ProducerFenced
+        raise errors.ProducerFenced
     if known.status is TransactionStatus.ONGOING:
         return moved(known.ended(request.committed, now_ms, 0), EndTxnResponse())
     if known.status is _ENDED[request.committed]:
         return TransactionResult(EndTxnResponse())
     if known.status is _ENDING[request.committed]:
-        raise ConcurrentTransactions
-    raise InvalidTxnState
+        raise errors.ConcurrentTransactions
+    raise errors.InvalidTxnState
 
 
 def _end_with_epoch_bump(
@@ -58,19 +52,19 @@ def _end_with_epoch_bump(
     )
     is_repeated = is_after_rotation or known.producer_epoch == request.producer_epoch + 1
     if known.producer_id != request.producer_id and not is_after_rotation:
-        raise InvalidProducerIdMapping
+        raise errors.InvalidProducerIdMapping
     if not _is_valid_epoch(known, request.producer_epoch, is_repeated):
-        raise ProducerFenced
+        raise errors.ProducerFenced
     if known.status is TransactionStatus.ONGOING:
         return _decide(known, call, request, now_ms)
     if known.status.is_ending:
         if known.status is _ENDING[request.committed]:
-            raise ConcurrentTransactions
-        raise InvalidTxnState
+            raise errors.ConcurrentTransactions
+        raise errors.InvalidTxnState
     if is_repeated and known.status is _ENDED[request.committed]:
         return TransactionResult(EndTxnResponse(producer_id=known.producer_id, producer_epoch=known.producer_epoch))
     if is_repeated or request.committed:
-        raise InvalidTxnState
+        raise errors.InvalidTxnState
     # Nothing was written, but the producer cannot know that: aborting is always allowed.
     return _decide(known, call, request, now_ms)
 

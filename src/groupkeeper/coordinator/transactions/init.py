@@ -14,14 +14,8 @@ from groupkeeper.coordinator.transactions.transaction import (
     TransactionStatus,
     is_used_up,
 )
-from groupkeeper.protocol.errors import (
-    ConcurrentTransactions,
-    InvalidRequest,
-    InvalidTransactionTimeout,
-    ProducerFenced,
-)
-from groupkeeper.protocol.messages.init_producer_id_request import InitProducerIdRequest
-from groupkeeper.protocol.messages.init_producer_id_response import InitProducerIdResponse
+from groupkeeper.protocol import errors
+from groupkeeper.protocol.messages import InitProducerIdRequest, InitProducerIdResponse
 
 
 def init_producer_id(
@@ -36,23 +30,23 @@ def init_producer_id(
     A producer that sends its id and epoch continues after an error; it is fenced when another producer has taken over.
     """
     if (request.producer_id < 0) != (request.producer_epoch < 0) or not request.transactional_id:
-        raise InvalidRequest
+        raise errors.InvalidRequest
     if not 0 < request.transaction_timeout_ms <= settings.transaction_max_timeout_ms:
-        raise InvalidTransactionTimeout
+        raise errors.InvalidTransactionTimeout
     if known is None:
         first = Transaction(
             request.transactional_id, call.spare_producer_id, 0, request.transaction_timeout_ms, updated_ms=now_ms
         )
         return moved(first, _answer(first), takes_producer_id=True)
     if request.producer_id >= 0 and not _is_known_producer(known, request):
-        raise ProducerFenced
+        raise errors.ProducerFenced
     if known.status.is_ending:
-        raise ConcurrentTransactions
+        raise errors.ConcurrentTransactions
     if known.status is TransactionStatus.ONGOING:
         # The caller retries and finds the transaction aborted; no producer gets the epoch of that abort.
         fenced = known.fenced(now_ms, settings.transaction_version)
         wait = InitProducerIdResponse(
-            error_code=ConcurrentTransactions.code, producer_id=NO_PRODUCER_ID, producer_epoch=NO_EPOCH
+            error_code=errors.ConcurrentTransactions.code, producer_id=NO_PRODUCER_ID, producer_epoch=NO_EPOCH
         )
         return moved(fenced, wait)
     rotates = known.has_used_up_epochs and request.producer_epoch in (NO_EPOCH, known.producer_epoch)
@@ -95,7 +89,7 @@ def _next_epochs(known: Transaction, claimed_epoch: int) -> tuple[int, int]:
         return known.producer_epoch + 1, known.producer_epoch
     if claimed_epoch == known.last_producer_epoch:
         return known.producer_epoch, known.last_producer_epoch
-    raise ProducerFenced
+    raise errors.ProducerFenced
 
 
 def _answer(ready: Transaction) -> InitProducerIdResponse:

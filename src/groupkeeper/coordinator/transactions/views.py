@@ -7,9 +7,12 @@ from collections.abc import Iterable, Mapping
 from groupkeeper.coordinator.transactions.result import TransactionResult
 from groupkeeper.coordinator.transactions.transaction import Transaction, TransactionStatus, by_topic
 from groupkeeper.protocol.errors import TransactionalIdNotFound
-from groupkeeper.protocol.messages import describe_transactions_response, list_transactions_response
-from groupkeeper.protocol.messages.describe_transactions_request import DescribeTransactionsRequest
-from groupkeeper.protocol.messages.list_transactions_request import ListTransactionsRequest
+from groupkeeper.protocol.messages import (
+    DescribeTransactionsRequest,
+    ListTransactionsRequest,
+    describe_transactions_response,
+    list_transactions_response,
+)
 
 STATE_NAMES = frozenset(status.value for status in TransactionStatus)
 

@@ -35,12 +35,8 @@ from groupkeeper.operations.plans.changes import (
 )
 from groupkeeper.operations.plans.journal import BeingUndone, ChangeJournal, JournalUnreadable, JournalUnwritable, Take
 from groupkeeper.operations.times import utc_text
-from groupkeeper.protocol.errors import (
-    ClusterAuthorizationFailed,
-    KafkaError,
-    TopicAuthorizationFailed,
-    UnknownTopicOrPartition,
-)
+from groupkeeper.protocol import errors
+from groupkeeper.protocol.errors import KafkaError
 from groupkeeper.protocol.record import Record
 from groupkeeper.protocol.record_batch import CorruptRecord, iter_headers, read_records, write_batch
 
@@ -196,7 +192,7 @@ class TopicJournal(ChangeJournal):
             described = await self._described(admin)
             first = (await admin.list_offsets({self._place: OffsetSpec.earliest()})).result(self._place)
             last = (await admin.list_offsets({self._place: OffsetSpec.latest()})).result(self._place)
-        except UnknownTopicOrPartition:
+        except errors.UnknownTopicOrPartition:
             return _Log(None, 0, 0)
         return _Log(described.topic_id, first.offset, last.offset)
 
@@ -209,7 +205,7 @@ class TopicJournal(ChangeJournal):
         """Says which ACL is missing where brokers refuse."""
         try:
             yield
-        except (TopicAuthorizationFailed, ClusterAuthorizationFailed) as failure:
+        except (errors.TopicAuthorizationFailed, errors.ClusterAuthorizationFailed) as failure:
             topic, who = self._place.topic, admin.principal or "User:NAME"
             raise NotAllowed(
                 f"{admin.principal or 'this user'} needs {operation} on the topic: kafka-acls --add "
@@ -265,7 +261,7 @@ class TopicJournal(ChangeJournal):
         topic = self._place.topic
         try:
             described = await self._described(admin)
-        except UnknownTopicOrPartition:
+        except errors.UnknownTopicOrPartition:
             replicas = min(_MOST_REPLICAS, len((await admin.describe_cluster()).nodes))
             configs = {name: value for name, (value, _) in _FIT.items()}
             configs["min.insync.replicas"] = str(max(1, replicas - 1))

@@ -30,8 +30,7 @@ _PERMISSIONS = dict(zip((0, 2, 3), AclPermission, strict=True))
 
 async def describe_acls(cluster: Cluster, wanted: AclFilter, timeout_ms: int | None) -> list[Acl]:
     """Admin.describe_acls."""
-    from groupkeeper.protocol.messages.describe_acls_request import DescribeAclsRequest
-    from groupkeeper.protocol.messages.describe_acls_response import DescribeAclsResponse
+    from groupkeeper.protocol.messages import DescribeAclsRequest, DescribeAclsResponse
 
     request = DescribeAclsRequest(*_fields(wanted))
     deadline = cluster.deadline("describeAcls", timeout_ms)
@@ -48,8 +47,7 @@ async def describe_acls(cluster: Cluster, wanted: AclFilter, timeout_ms: int | N
 
 async def create_acls(cluster: Cluster, acls: Iterable[Acl], timeout_ms: int | None) -> Batch[Acl, None]:
     """Admin.create_acls."""
-    from groupkeeper.protocol.messages.create_acls_request import AclCreation, CreateAclsRequest
-    from groupkeeper.protocol.messages.create_acls_response import CreateAclsResponse
+    from groupkeeper.protocol.messages import AclCreation, CreateAclsRequest, CreateAclsResponse
 
     def creation(acl: Acl) -> AclCreation:
         resource_type, _, pattern_type, _, _, operation, permission = _fields(acl)
@@ -81,8 +79,7 @@ async def delete_acls(
     cluster: Cluster, filters: Iterable[AclFilter], timeout_ms: int | None
 ) -> Batch[AclFilter, Batch[Acl, None]]:
     """Admin.delete_acls."""
-    from groupkeeper.protocol.messages.delete_acls_request import DeleteAclsFilter, DeleteAclsRequest
-    from groupkeeper.protocol.messages.delete_acls_response import DeleteAclsResponse
+    from groupkeeper.protocol.messages import DeleteAclsFilter, DeleteAclsRequest, DeleteAclsResponse
 
     wanted = list(dict.fromkeys(filters))
     request = DeleteAclsRequest([DeleteAclsFilter(*_fields(each)) for each in wanted])

@@ -21,8 +21,7 @@ async def describe_client_quotas(
     cluster: Cluster, wanted: QuotaEntity, is_strict: bool, timeout_ms: int | None
 ) -> dict[QuotaEntity, dict[str, float]]:
     """Admin.describe_client_quotas."""
-    from groupkeeper.protocol.messages.describe_client_quotas_request import ComponentData, DescribeClientQuotasRequest
-    from groupkeeper.protocol.messages.describe_client_quotas_response import DescribeClientQuotasResponse
+    from groupkeeper.protocol.messages import ComponentData, DescribeClientQuotasRequest, DescribeClientQuotasResponse
 
     def component(kind: str, name: str | EntityName) -> ComponentData:
         if isinstance(name, EntityName):

@@ -38,8 +38,7 @@ async def list_transactions(
     timeout_ms: int | None,
 ) -> TransactionListings:
     """Admin.list_transactions."""
-    from groupkeeper.protocol.messages.list_transactions_request import ListTransactionsRequest
-    from groupkeeper.protocol.messages.list_transactions_response import ListTransactionsResponse
+    from groupkeeper.protocol.messages import ListTransactionsRequest, ListTransactionsResponse
 
     names, ids = [str(state) for state in states], list(producer_ids)
 
@@ -75,8 +74,7 @@ async def describe_transactions(
     cluster: Cluster, transactional_ids: Iterable[str], timeout_ms: int | None
 ) -> Batch[str, TransactionDescription]:
     """Admin.describe_transactions."""
-    from groupkeeper.protocol.messages.describe_transactions_request import DescribeTransactionsRequest
-    from groupkeeper.protocol.messages.describe_transactions_response import DescribeTransactionsResponse
+    from groupkeeper.protocol.messages import DescribeTransactionsRequest, DescribeTransactionsResponse
 
     async def ask(peer: Peer, keys: list[str], deadline: Deadline) -> dict[str, TransactionDescription | Failure]:
         answer = await peer.ask(
@@ -109,8 +107,7 @@ async def fence_producers(
     cluster: Cluster, transactional_ids: Iterable[str], timeout_ms: int | None
 ) -> Batch[str, FencedProducer]:
     """Admin.fence_producers."""
-    from groupkeeper.protocol.messages.init_producer_id_request import InitProducerIdRequest
-    from groupkeeper.protocol.messages.init_producer_id_response import InitProducerIdResponse
+    from groupkeeper.protocol.messages import InitProducerIdRequest, InitProducerIdResponse
 
     deadline = cluster.deadline("fenceProducers", timeout_ms)
 
