@@ -26,7 +26,7 @@ from groupkeeper.pipeline.jobs.snapshot import snapshot
 from groupkeeper.pipeline.jobs.steps import STEPS, Job
 from groupkeeper.pipeline.relations import Rows, loaded
 from groupkeeper.pipeline.storage.output import Output, Staged
-from groupkeeper.pipeline.tables import COMMITS, GROUP_RECORDS, Table
+from groupkeeper.pipeline.tables import COMMITS, CURRENT_OFFSETS, GROUP_RECORDS, GROUPS, LAG, Table
 from groupkeeper.pipeline.tables.state import (
     CARRIED,
     COUNTS_OF_LAG,
@@ -98,6 +98,38 @@ def test_tables_are_written_and_replaced(spark: SparkSession, servers: str, tmp_
     asked = ask(servers, lambda admin: admin.list_consumer_group_offsets({"snapshot": None}))
     assert [each.offset for each in asked.done["snapshot"].done.values() if each is not None] == [2]
     assert sorted(each.name for each in (tables / "_groupkeeper").iterdir()) == [*carried_names(), "ledger", "lock"]
+
+
+@pytest.mark.long
+def test_at_a_url_jobs_are_as_few(spark: SparkSession, tmp_path: Path) -> None:
+    """Only Hadoop reaches the directory there. The tables are as at a path, and each job writes all that it builds."""
+    link = "fs.viewfs.mounttable.snapshots.link./store"
+    spark.sparkContext._jsc.hadoopConfiguration().set(link, tmp_path.as_uri())  # type: ignore[union-attr]
+    url, tables, fresh = "viewfs://snapshots/store/tables", tmp_path / "tables", tmp_path / "fresh"
+    once = dict.fromkeys(("commits, group_records: new records", "records of groups, and tombstones", *REFRESH), 1)
+    with BackgroundBroker(properties={"offsets.topic.num.partitions": "2"}) as broker:
+        servers = broker.bootstrap_servers
+        options, topic = {"kafka.bootstrap.servers": servers, "cluster": "c"}, new_topic(servers)
+        for number in (1, 2):
+            commit(servers, "at a url", {(topic, 0): number})
+            before = jobs(spark)
+            summary = snapshot(spark, options, url)
+            assert not summary.problems
+            found = jobs(spark) - before
+            assert found == Counter({"reading the offsets topics": 2, **{name: 1 for name in once if name in found}})
+            assert found >= Counter(dict.fromkeys(REFRESH, 1))
+        snapshot(spark, options, str(fresh))
+    assert places(tables) == places(fresh)
+    for table in (COMMITS, GROUP_RECORDS, *(step.table for step in STEPS if step.is_published)):
+        there = [each.name for each in (tables / table.name).iterdir() if each.name[0] != "."]
+        assert there
+        assert all(each.endswith(".parquet") for each in there)
+        found_rows = pq.read_table(tables / table.name)
+        assert found_rows.schema.names == table.names
+        assert summary.rows.get(table.name, found_rows.num_rows) == found_rows.num_rows
+    for table in (CURRENT_OFFSETS, GROUPS, LAG):
+        assert columns_of(tables, table.name, *table.key) == columns_of(fresh, table.name, *table.key)
+    assert not list((tables / "_groupkeeper" / "staging").glob("*"))
 
 
 @pytest.mark.long

@@ -1,7 +1,8 @@
 """Jobs of Spark whose tasks build tables, each for a share of the groups.
 
 A task reads the files of its inputs where it sees them and they are small. Otherwise (many rows, a directory that only
-Spark reads, rows that are in no file) Spark exchanges the rows, so that each task gets those of its share.
+Spark reads, rows that are in no file) Spark exchanges the rows, so that each task gets those of its share. A task
+writes files where it sees the directory. Otherwise it makes them in memory, and Spark writes them all in one job.
 """
 
 from __future__ import annotations
@@ -9,10 +10,9 @@ from __future__ import annotations
 import pickle
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial, reduce
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -21,18 +21,19 @@ from pyspark.sql import DataFrame
 
 from groupkeeper.pipeline.errors import SourceError
 from groupkeeper.pipeline.relations import Array, Rows, empty, loaded
-from groupkeeper.pipeline.runtime.executors import described, ipc, of_ipc, run_tasks, unpacked
+from groupkeeper.pipeline.runtime.executors import described, ipc, of_ipc, run_tasks
+from groupkeeper.pipeline.storage.contents import CONTENTS, line_of
 from groupkeeper.pipeline.storage.lake import OPEN
 from groupkeeper.pipeline.storage.output import Input, Output, Staged, rows_in
-from groupkeeper.pipeline.storage.part_files import PartFiles, write, write_parts
+from groupkeeper.pipeline.storage.part_files import PartFiles, in_bytes, write, write_parts
 from groupkeeper.pipeline.tables import Table
 
 ROWS_PER_SHARE = 1_000_000
 """The most rows of history that tasks read as files: of more, each would read all, and use its share."""
 
-_BATCH = 100_000
 _PACKED = "share int, input string, rows binary"
-_MADE = "name string, rows binary, error binary"
+_FAILED = "failed"
+"""The place of what could not be made. Places of tables are numbers, those of open rows end in OPEN."""
 
 
 class Wanted(NamedTuple):
@@ -64,11 +65,12 @@ def build(
     writer = _Writer({each.table.name: each for each in wanted}, folders)
     try:
         if not output.is_here:
-            return _staged_elsewhere(output, description, _exchanged(output, make, inputs, shares), wanted)
+            made = _exchanged(output, partial(_in_memory, wanted, make), inputs, shares)
+            return _written_by_spark(output, description, made, wanted)
         if frames or is_exchanged:
             made = _exchanged(output, partial(_written, writer, make), inputs, shares)
             with described(output.spark, description):
-                found = [pickle.loads(row.rows) for row in made.select("rows").collect()]
+                found = [pickle.loads(row.content) for row in made.select("content").collect()]
         else:
             files = {name: (each.table, each.files) for name, each in inputs.items()}
             work = partial(_of_files, writer, make, output.folder, files, shares)
@@ -163,17 +165,31 @@ def _file(writer: _Writer, name: str, made: pa.Table | Exception) -> _Files:
     return _Files(name, None, made) if isinstance(made, Exception) else _Files(name, writer.write(name, made))
 
 
-def _written(writer: _Writer, make: Build, share: int, given: Mapping[str, Rows]) -> Iterator[tuple[str, Any]]:
+def _written(writer: _Writer, make: Build, share: int, given: Mapping[str, Rows]) -> Iterator[tuple[str, bytes]]:
     """The task that gets exchanged rows, and sees the directory."""
     for name, made in make(share, given):
-        yield name, _file(writer, name, made)
+        yield "", pickle.dumps(_file(writer, name, made))
+
+
+def _in_memory(
+    wanted: Sequence[Wanted], make: Build, share: int, given: Mapping[str, Rows]
+) -> Iterator[tuple[str, bytes]]:
+    """The task that gets exchanged rows, and does not see the directory: the contents of files by their places."""
+    numbers = {each.table.name: number for number, each in enumerate(wanted)}
+    for name, made in make(share, given):
+        if isinstance(made, Exception):
+            yield _FAILED, pickle.dumps((name, made))
+            continue
+        number = numbers[name]
+        for is_open, content in in_bytes(made, OPEN if wanted[number].adds else None):
+            yield f"{number}{OPEN}" if is_open else str(number), line_of(content)
 
 
 def _exchanged(
-    output: Output, make: Callable[[int, Mapping[str, Rows]], Iterator[tuple[str, Any]]], inputs: Mapping[str, Input],
+    output: Output, make: Callable[[int, Mapping[str, Rows]], Iterator[tuple[str, bytes]]], inputs: Mapping[str, Input],
     shares: int,
 ) -> DataFrame:  # fmt: skip
-    """Rows of _MADE: what is made of each share, whose rows Spark has brought together."""
+    """Rows of output.CONTENTS: what is made of each share, whose rows Spark has brought together."""
     tables = {name: each.table for name, each in inputs.items()}
     none = output.spark.range(shares).selectExpr("CAST(id AS INT) share", "'' input", "CAST('' AS BINARY) rows")
     packed = [
@@ -184,7 +200,7 @@ def _exchanged(
         if each.files or each.frame is not None
     ]
     whole: DataFrame = reduce(DataFrame.unionAll, packed, none)
-    return whole.groupBy("share").applyInArrow(_unpacking(tables, make), _MADE)
+    return whole.groupBy("share").applyInArrow(_unpacking(tables, make), CONTENTS)
 
 
 def _packed(name: str, shares: int, has_groups: bool, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -200,7 +216,7 @@ def _packed(name: str, shares: int, has_groups: bool, batches: Iterable[pa.Recor
 
 
 def _unpacking(
-    tables: Mapping[str, Table], make: Callable[[int, Mapping[str, Rows]], Iterator[tuple[str, Any]]]
+    tables: Mapping[str, Table], make: Callable[[int, Mapping[str, Rows]], Iterator[tuple[str, bytes]]]
 ) -> Callable[[tuple[pa.Scalar, ...], pa.Table], pa.Table]:
     def made(key: tuple[pa.Scalar, ...], packed: pa.Table) -> pa.Table:
         parts: dict[str, list[pa.Table]] = {}
@@ -209,47 +225,19 @@ def _unpacking(
                 parts.setdefault(row["input"], []).append(of_ipc(row["rows"]).cast(tables[row["input"]].arrow))
         given = {name: pa.concat_tables(parts[name]) if name in parts else empty(table.arrow)
                  for name, table in tables.items()}  # fmt: skip
-        rows = [row for name, found in make(key[0].as_py(), given) for row in _rows_of(name, found)]
-        return pa.Table.from_pylist(rows, _MADE_SCHEMA)
+        rows = [*make(key[0].as_py(), given)]
+        columns = [pa.array([place for place, _ in rows], pa.string()), pa.array([one for _, one in rows], pa.binary())]
+        return pa.Table.from_arrays(columns, names=["place", "content"])
 
     return made
 
 
-_MADE_SCHEMA = pa.schema([("name", pa.string()), ("rows", pa.binary()), ("error", pa.binary())])
-
-
-def _rows_of(name: str, found: pa.Table | Exception | _Files) -> Iterator[dict[str, Any]]:
-    """Rows of _MADE."""
-    if isinstance(found, _Files):
-        yield {"name": name, "rows": pickle.dumps(found)}
-    elif isinstance(found, Exception):
-        yield {"name": name, "error": pickle.dumps(found)}
-    else:
-        for batch in found.to_batches(_BATCH):
-            yield {"name": name, "rows": ipc(batch)}
-
-
-def _staged_elsewhere(
+def _written_by_spark(
     output: Output, description: str, made: DataFrame, wanted: Sequence[Wanted]
 ) -> dict[str, Staged | Exception]:
-    """The tables where only Spark writes: tasks write what they made to one place, and Spark each table from there."""
-    with described(output.spark, description):
-        path, kept = output.kept_aside(made, "name")
-    try:
-        failed: dict[str, Exception] = {
-            row.name: pickle.loads(row.error) for row in kept.where("error IS NOT NULL").collect()
-        }
-
-        def stage(each: Wanted) -> Staged | Exception:
-            name = each.table.name
-            if (error := failed.get(name)) is not None:
-                return error
-            with described(output.spark, f"{name}: {description}"):
-                ddl = f"{each.table.ddl}, `{OPEN}` BOOLEAN" if each.adds else each.table.ddl
-                rows = kept.where(kept["name"] == name).select("rows").mapInArrow(unpacked, ddl)
-                return output.stage_parts(rows, each.table, OPEN) if each.adds else output.stage(rows, each.table)
-
-        with ThreadPoolExecutor(len(wanted)) as pool:
-            return dict(zip((each.table.name for each in wanted), pool.map(stage, wanted), strict=True))
-    finally:
-        output.files.remove(path)
+    """The tables where only Spark writes."""
+    with described(output.spark, description), output.contents(made) as contents:
+        failed: dict[str, Exception] = dict(map(pickle.loads, contents.read(_FAILED)))
+        places = {str(number): (each.table, f"{number}{OPEN}") for number, each in enumerate(wanted)
+                  if each.table.name not in failed}  # fmt: skip
+        return {**failed, **output.of_contents(contents, places)}

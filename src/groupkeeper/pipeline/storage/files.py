@@ -256,10 +256,37 @@ class HadoopFiles:
             return []
         return sorted(status.getPath().getName() for status in self._files.listStatus(at))
 
+    def below(self, path: str) -> list[str]:
+        """The paths of all files below a directory; none if it doesn't exist."""
+        at = self._at(path)
+        if not self._files.exists(at):
+            return []
+        found, each = [], self._files.listFiles(at, True)
+        root = self._files.makeQualified(at).toString()
+        while each.hasNext():
+            found.append(f"{path}{each.next().getPath().toString().removeprefix(root)}")
+        return sorted(found)
+
     def read(self, path: str) -> str:
-        stream = self._files.open(self._at(path))
+        return self.read_bytes(path).decode()
+
+    def read_bytes(self, path: str, last: int | None = None) -> bytes:
+        """A file's content; `last`: only so many bytes at its end, or all if there are fewer."""
+        at = self._at(path)
+        start = 0 if last is None else max(0, self._files.getFileStatus(at).getLen() - last)
+        stream = self._files.open(at)
         try:
-            return str(self._input.toString(stream, "UTF-8"))
+            if start:
+                stream.seek(start)
+            return bytes(self._input.toByteArray(stream))
+        finally:
+            stream.close()
+
+    def write(self, path: str, content: bytes) -> None:
+        """Writes a file, in place of one that is there."""
+        stream = self._files.create(self._at(path), True)
+        try:
+            stream.write(bytearray(content))
         finally:
             stream.close()
 

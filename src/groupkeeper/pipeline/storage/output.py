@@ -20,12 +20,13 @@ from pyspark.sql import DataFrame, SparkSession
 
 from groupkeeper.pipeline.errors import SourceError
 from groupkeeper.pipeline.relations import Rows, loaded
-from groupkeeper.pipeline.storage.files import Files, LocalFiles, files_of, local_path
+from groupkeeper.pipeline.storage.contents import Contents, RowCounts, read_rows
+from groupkeeper.pipeline.storage.files import Files, HadoopFiles, LocalFiles, files_of, local_path
 from groupkeeper.pipeline.storage.formats import open_lake
 from groupkeeper.pipeline.storage.lake import LakePlace
 from groupkeeper.pipeline.storage.ledger import ROOT, Ledger, NextOffsets, Tables, number_of
 from groupkeeper.pipeline.storage.mirror import Keeping, Mirror, cut_of
-from groupkeeper.pipeline.storage.part_files import PartFiles, write
+from groupkeeper.pipeline.storage.part_files import PartFiles, in_bytes, write
 from groupkeeper.pipeline.tables import COMMITS, GROUP_RECORDS, TABLES, Table
 from groupkeeper.pipeline.transforms.latest import what_stays
 
@@ -134,6 +135,7 @@ class Output:
         """The lake that mirrors the tables; None: there is none."""
         local = local_path(directory)
         self._local = None if local is None else local.absolute()  # a relative path may look like a URI: a:b
+        self._counts = RowCounts(files) if isinstance(files, HadoopFiles) else None
         # Hadoop takes the path after the scheme literally: nothing in it is escaped.
         self._url = (f"file://{self._local}" if self._local is not None else directory).rstrip("/")
 
@@ -214,24 +216,34 @@ class Output:
     def stage(self, rows: DataFrame | pa.Table, table: Table) -> Staged:
         """Write rows to staging, where readers do not see them."""
         path = self._aside(table)
-        if self._local is not None and isinstance(rows, pa.Table):
-            write(self._local / path, rows)
+        if not isinstance(rows, pa.Table):
+            if rows.columns != table.names:
+                raise AssertionError(f"{table.name}: columns {rows.columns}")
+            rows.write.options(**_PLAIN).parquet(self.url(path))
+        elif isinstance(self.files, HadoopFiles):
+            for _, content in in_bytes(rows, None):
+                self.files.write(f"{path}/{uuid.uuid4().hex}.parquet", content)
         else:
-            frame = self.sent(rows, table) if isinstance(rows, pa.Table) else rows
-            if frame.columns != table.names:
-                raise AssertionError(f"{table.name}: columns {frame.columns}")
-            frame.write.options(**_PLAIN).parquet(self.url(path))
+            write(self.folder / path, rows)
         return Staged(table, path, self._parquet(path))
 
-    def stage_parts(self, rows: DataFrame, table: Table, column: str) -> Staged:
-        """Like `stage`, but `rows` have one more column, of booleans: rows for which it is true go to `open_files`.
-        Without rows there is no file.
-        """
-        path = self._aside(table)
-        chosen = rows.select(*table.names, column)
-        chosen.write.options(**_PLAIN).partitionBy(column).parquet(self.url(path))
-        files, open_files = (self._parquet(f"{path}/{_part(column, value)}") for value in (False, True))
-        return Staged(table, path, files, open_files)
+    @contextlib.contextmanager
+    def contents(self, made: DataFrame) -> Iterator[Contents]:
+        """Rows of CONTENTS, computed and written by one job, until the block ends; only where Hadoop has the files."""
+        assert isinstance(self.files, HadoopFiles)
+        path = f"{self.staging}/{uuid.uuid4().hex}"
+        try:
+            yield Contents(self.files, path, self.url(path), made)
+        finally:
+            self.files.remove(path)
+
+    def of_contents(self, contents: Contents, places: Mapping[str, tuple[Table, str]]) -> dict[str, Staged]:
+        """Tables by name, of the files at places: by place the table of its rows, and of the place of open rows."""
+        asides = {place: self._aside(table) for place, (table, _) in places.items()}
+        opens = {opened: f"{asides[place]}/open" for place, (_, opened) in places.items()}
+        moved = contents.move(asides | opens)
+        return {table.name: Staged(table, asides[place], moved[place], moved[opened])
+                for place, (table, opened) in places.items()}  # fmt: skip
 
     def kept_aside(self, rows: DataFrame, column: str) -> tuple[str, DataFrame]:
         """Rows that Spark has computed once, by the values of a column, and the path to remove after use."""
@@ -284,9 +296,9 @@ class Output:
         """The same, in this process."""
         if not files:
             return table.arrow.empty_table()
-        if self._local is None:
-            return self.frame_of(table, files).toArrow()
-        return rows_in(self._local, table, files)
+        if isinstance(self.files, HadoopFiles):
+            return read_rows(self.files, files, table.arrow)
+        return rows_in(self.folder, table, files)
 
     def sent(self, rows: pa.Table, table: Table) -> DataFrame:
         """Rows of this process."""
@@ -437,15 +449,13 @@ class Output:
         return self.count_rows(rows.table, rows.files) if rows.frame is None else rows.frame.count()
 
     def count_rows(self, table: Table, files: Sequence[str]) -> int:
-        """Number of rows of files below the directory; on this machine from their footers."""
-        if self._local is None:
-            return self.frame_of(table, files).count() if files else 0
-        return sum(int(pq.read_metadata(self._local / name).num_rows) for name in files)
+        """Number of rows of files below the directory, from their footers."""
+        if self._counts is not None:
+            return self._counts.count(table, files)
+        return sum(int(pq.read_metadata(self.folder / name).num_rows) for name in files)
 
     def count(self, table: Table) -> int:
         """Number of rows of a table."""
-        if self._local is None:
-            return self.read(table).count()
         return self.count_rows(table, [f"{table.name}/{name}" for name in self.ledger.files(table.name)])
 
     def _aside(self, table: Table) -> str:
@@ -496,8 +506,3 @@ def _add_missing(counts: dict[str, dict[int, int]], before: Rows, after: Rows) -
 def _literal(url: str) -> str:
     """A URL as Spark reads it: it takes what it reads for globs, and what it writes not."""
     return _GLOB.sub(r"\\\g<0>", url)
-
-
-def _part(column: str, value: bool) -> str:
-    """The directory of rows with this value, as Spark names it."""
-    return f"{column}={str(value).lower()}"

@@ -1,0 +1,100 @@
+"""Files that tasks make in memory, for file systems that only Spark writes to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import PurePosixPath
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql import DataFrame
+
+from groupkeeper.pipeline.storage.files import HadoopFiles
+from groupkeeper.pipeline.tables import Table
+
+CONTENTS = "place string, content binary"
+"""What `line_of` makes of contents, by the place that they are found at."""
+
+_MAGIC = b"PAR1"
+_OPTIONS = {
+    "lineSep": _MAGIC.decode(), "compression": "none", "maxRecordsPerFile": "1",
+    "mapreduce.fileoutputcommitter.marksuccessfuljobs": "false", "mapreduce.fileoutputcommitter.algorithm.version": "2",
+}  # fmt: skip
+"""A file is moved once by its task, not again by the job: what a job that failed leaves is never used."""
+
+_FOOTER = 1 << 16
+_AT_ONCE = 8
+"""Calls to a store that wait at the same time."""
+
+
+def line_of(content: bytes) -> bytes:
+    """A parquet file ends with four certain bytes. Spark's writer of text, the only one that takes bytes from Python,
+    writes the file as one line with this end.
+    """
+    return content.removesuffix(_MAGIC)
+
+
+class Contents:
+    """What one job has written of rows of CONTENTS. `path` is a new directory."""
+
+    def __init__(self, files: HadoopFiles, path: str, url: str, made: DataFrame) -> None:
+        made.selectExpr("place", "CAST(content AS STRING)").write.partitionBy("place").options(**_OPTIONS).text(url)
+        self._files = files
+        self._places: dict[str, list[str]] = {}
+        for each in files.below(path):
+            self._places.setdefault(PurePosixPath(each).parent.name.removeprefix("place="), []).append(each)
+
+    def read(self, place: str) -> Iterator[bytes]:
+        """The contents at a place, which are not of parquet files."""
+        for each in self._places.get(place, ()):
+            yield self._files.read_bytes(each)[: -len(_MAGIC)]
+
+    def move(self, directories: Mapping[str, str]) -> dict[str, list[str]]:
+        """Moves the files of places, by their place, to directories, and gives them names of parquet files: their new
+        paths by place.
+        """
+        found = {
+            place: {each: f"{to}/{PurePosixPath(each).stem}.parquet" for each in self._places.get(place, ())}
+            for place, to in directories.items()
+        }
+        with ThreadPoolExecutor(_AT_ONCE) as pool:
+            list(pool.map(lambda move: self._files.move(*move), [one for own in found.values() for one in own.items()]))
+        return {place: [*own.values()] for place, own in found.items()}
+
+
+def read_rows(files: HadoopFiles, paths: Iterable[str], schema: pa.Schema) -> pa.Table:
+    """The rows of files of parquet, in this process."""
+    found = [schema.empty_table()]
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        for content in pool.map(files.read_bytes, paths):
+            own = pq.read_table(pa.BufferReader(content))
+            known = pa.schema(field for field in schema if field.name in own.column_names)  # fewer of earlier versions
+            found.append(own.select(known.names).cast(known))  # Spark writes times in its own way
+    return pa.concat_tables(found, promote_options="default")
+
+
+class RowCounts:
+    """Numbers of rows of files. Of each table, those that were counted last are not counted again: a file never
+    changes.
+    """
+
+    def __init__(self, files: HadoopFiles) -> None:
+        self._files = files
+        self._known: dict[str, dict[str, int]] = {}
+
+    def count(self, table: Table, paths: Sequence[str]) -> int:
+        """The rows of files with rows of this table."""
+        before = self._known.get(table.name, {})
+        new = [each for each in paths if each not in before]
+        with ThreadPoolExecutor(_AT_ONCE) as pool:
+            counts = before | dict(zip(new, pool.map(self._count, new), strict=True))
+        self._known[table.name] = {each: counts[each] for each in paths}
+        return sum(self._known[table.name].values())
+
+    def _count(self, path: str) -> int:
+        try:
+            end = self._files.read_bytes(path, _FOOTER)
+            return int(pq.read_metadata(pa.BufferReader(end)).num_rows)
+        except pa.ArrowInvalid:  # its footer is longer
+            return int(pq.read_metadata(pa.BufferReader(self._files.read_bytes(path))).num_rows)
