@@ -61,7 +61,6 @@ class Backoff:
         wait_s = self._next_ms / 1000 * uniform(0.8, 1.2)
         self._next_ms = min(self._max_ms, self._next_ms * 2)
         left_s = deadline.left_s()
-        if left_s <= wait_s:
-            await asyncio.sleep(left_s)
+        await asyncio.sleep(min(left_s, wait_s))
+        if left_s <= wait_s or deadline.has_passed:  # where the loop was busy: another attempt would only hide `last`
             raise deadline.timed_out(last)
-        await asyncio.sleep(wait_s)
