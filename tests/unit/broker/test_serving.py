@@ -12,6 +12,10 @@ from groupkeeper.broker.network.connection import Connection
 from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.framing import encode_request
 
+pytestmark = pytest.mark.skipif(
+    sys.implementation.name == "pypy", reason="its first commits take longer than a turn, until they are compiled"
+)
+
 
 class Socket(asyncio.Transport):
     """Keeps the correlation ids of the replies that are written to it."""
@@ -116,7 +120,6 @@ async def test_commits_behind_a_request_that_waits_keep_their_order(wire: Wire) 
     assert offset(wire.broker) == 5
 
 
-@pytest.mark.skipif(sys.implementation.name == "pypy", reason="its first commit takes longer than a turn")
 async def test_others_have_their_turn_after_many_commits(wire: Wire) -> None:
     wire.feed(*map(commit, range(1, 801)))  # which take longer than a turn
     assert 0 < len(wire.socket.replied) < 800
