@@ -238,6 +238,9 @@ class Planner:
         errors: dict[int, SourceError] = {}
         for number in [number for number in orders.numbers if self._asked[number].future.done()]:
             asked = self._asked.pop(number)
+            if is_measured and not asked.is_measured:  # it came late, and has not all logs: others would look deleted
+                self._ask_one(orders, number, is_measured)
+                continue
             try:
                 planned[number] = asked.future.result()
             except SourceError as error:
@@ -273,13 +276,16 @@ class Planner:
             late = self._asked.get(number)
             if late is not None and not (late.future.done() and is_measured and not late.is_measured):
                 continue
-            options = orders.options if is_measured else _alive(orders.options, number, orders.alive)
-            asking = plan_cluster(options, number, measures=True, of_all=is_measured)
-            self._asked[number] = _Asked(asyncio.run_coroutine_threadsafe(asking, self._loop), is_measured)
+            self._ask_one(orders, number, is_measured)
         for number in orders.numbers:
             if number not in orders.away:
                 limit_s = self._limit_s(number) if is_measured else PATIENCE_S
                 wait([self._asked[number].future], max(0.0, began + limit_s - time.monotonic()))
+
+    def _ask_one(self, orders: Orders, number: int, is_measured: bool) -> None:
+        options = orders.options if is_measured else _alive(orders.options, number, orders.alive)
+        asking = plan_cluster(options, number, measures=True, of_all=is_measured)
+        self._asked[number] = _Asked(asyncio.run_coroutine_threadsafe(asking, self._loop), is_measured)
 
     def _limit_s(self, number: int) -> float:
         """Twice the time of the last measurement, but at most a minute."""

@@ -27,7 +27,7 @@ from groupkeeper.pipeline.jobs.following.source import (
 )
 from groupkeeper.pipeline.jobs.reading import Reading
 from groupkeeper.pipeline.kafka.options import ReadOptions, parse_options
-from groupkeeper.pipeline.kafka.planning import Range, named
+from groupkeeper.pipeline.kafka.planning import Planned, Range, named
 from groupkeeper.pipeline.kafka.written import RECEIPT
 from groupkeeper.pipeline.storage.ledger import NextOffsets
 from groupkeeper.pipeline.tables import COMMITS
@@ -124,6 +124,30 @@ def test_a_cluster_that_says_nothing_is_waited_for_once(broker: BackgroundBroker
         answer = planner.answer(orders(options, away=frozenset([1])))
     assert answer.failed[1].is_away
     assert answer.failed[1].text != told
+
+
+def test_a_late_answer_without_all_logs_is_none_for_tables(
+    broker: BackgroundBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It comes while another cluster is waited for. Topics that it does not have are not deleted."""
+    plan_cluster, pauses_s = source.plan_cluster, {0: 1.5, 1: 1.0}
+
+    async def late(options: ReadOptions, number: int, *, measures: bool, of_all: bool) -> Planned:
+        await asyncio.sleep(pauses_s[number])
+        return await plan_cluster(options, number, measures=measures, of_all=of_all)
+
+    monkeypatch.setattr(source, "plan_cluster", late)
+    monkeypatch.setattr(source, "PATIENCE_S", 1.2)
+    options, planner = options_of(broker.bootstrap_servers, broker.bootstrap_servers), Planner()
+    assert set(planner.answer(orders(options, measure_at=time.time() + 3600)).failed) == {0}
+    pauses_s[0] = 0.0
+    answer = planner.answer(orders(options, away=frozenset([0])))
+    assert all("orders" in {key.topic for key in each.logs} for each in answer.plan.instants.values())
+    assert (answer.is_measured, set(answer.failed)) == (True, {0})
+    planner._asked[0].future.result(10)
+    answer = planner.answer(orders(options, away=frozenset([0])))
+    assert {"orders" in {key.topic for key in each.logs} for each in answer.plan.instants.values()} == {True}
+    assert set(answer.plan.instants) == {"c0", "c1"}
 
 
 def test_a_cluster_that_is_away_is_not_waited_for(broker: BackgroundBroker, monkeypatch: pytest.MonkeyPatch) -> None:
