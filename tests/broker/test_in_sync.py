@@ -8,7 +8,13 @@ from tests.broker.nodes import Nodes, code_of, produce
 from tests.broker.nodes import placed as placed_at
 
 from groupkeeper.protocol import messages as m
-from groupkeeper.protocol.errors import NotCoordinator, NotEnoughReplicas, NotLeaderOrFollower, RequestTimedOut
+from groupkeeper.protocol.errors import (
+    NotCoordinator,
+    NotEnoughReplicas,
+    NotLeaderOrFollower,
+    RequestTimedOut,
+    UnknownMemberId,
+)
 from groupkeeper.protocol.messages.incremental_alter_configs_request import AlterableConfig, AlterConfigsResource
 
 
@@ -206,6 +212,21 @@ async def test_a_commit_that_waits_ends_when_its_coordinator_moves(nodes: Nodes)
     assert await waiting == NotCoordinator.code
     await nodes.broker.resume_node(3)
     assert await nodes.commit(2, 9) == 0
+
+
+async def test_a_refusal_waits_for_no_replica(nodes: Nodes) -> None:
+    await nodes.create("t", [1])
+    await nodes.create("__consumer_offsets", *[[1, 2, 3]] * 6)
+    assert await nodes.commit(1, 7) == 0
+    await nodes.broker.pause_node(3)
+    waiting = asyncio.ensure_future(nodes.commit(1, 8))
+    wire = await nodes.connect(1)
+    async with asyncio.timeout(4):  # a commit waits for offsets.commit.timeout.ms, five seconds
+        assert (await wire.call(m.HeartbeatRequest("g", 1, "x"), 4)).error_code == UnknownMemberId.code
+    await wire.close()
+    assert not waiting.done()
+    await nodes.broker.resume_node(3)
+    assert await waiting == 0
 
 
 async def test_the_marker_of_a_transaction_waits_for_enough_replicas(nodes: Nodes) -> None:

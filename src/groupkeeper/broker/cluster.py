@@ -345,7 +345,7 @@ class Cluster(Node):
         """The answer to a request, once replicas have what a coordinator wrote for it."""
         from groupkeeper.broker.coordination.replication import groups_written, once_replicated, transactions_written
 
-        config, request = self.config, call.message
+        config, request = self.config.of(call.node), call.message
         waits = (
             (self.groups, groups_written(request), config.offsets_commit_timeout_ms),
             (self.transactions, transactions_written(request), config.request_timeout_ms),

@@ -72,6 +72,8 @@ async def test_a_change_of_one_node_changes_no_other(start: Start, tmp_path: Pat
         (f"4:{RETENTION}", 3, "there is no node 4: the nodes are 1, 2, 3"),
         (f"1:{RETENTION}", 1, "there is no node 1: this broker is the only one"),
         ("2:log.dirs", 3, "all nodes have it in common: give log.dirs"),
+        ("2:auto.create.topics.enable", 3, "all nodes have it in common: give auto.create.topics.enable"),
+        ("2:allow.everyone.if.no.acl.found", 3, "all nodes have it in common"),
         ("2:log.segment.bytes", 3, "Invalid value"),
     ],
 )

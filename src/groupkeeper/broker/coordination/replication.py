@@ -54,15 +54,24 @@ async def once_replicated(
     """The answer to a request, once replicas have what is written for its keys; each host has its own, and how many
     milliseconds the answer waits at most. Raises `NotCoordinator` where another node coordinates meanwhile, else
     `CoordinatorNotAvailable` (OffsetFetch `NotCoordinator`); what was written may stay all the same, as in Apache
-    Kafka.
+    Kafka. A refusal does not wait.
     """
     answer = await work
+    if _is_refused(answer):
+        return answer
     late = NotCoordinator if isinstance(call.message, m.OffsetFetchRequest) else CoordinatorNotAvailable
     for host, keys, timeout_ms in waits:
         for key in keys:
             if key and host.shards and not await _is_replicated(host.shard_of(key).log, call.node, timeout_ms):
                 raise late
     return answer
+
+
+def _is_refused(answer: RootMessage | None) -> bool:
+    """Whether nothing was written for it: it has an error, or all of its partitions have."""
+    if isinstance(answer, m.OffsetCommitResponse | m.TxnOffsetCommitResponse):
+        return all(each.error_code for topic in answer.topics for each in topic.partitions)
+    return bool(getattr(answer, "error_code", 0))
 
 
 async def _is_replicated(log: PartitionLog, node: int, timeout_ms: int) -> bool:

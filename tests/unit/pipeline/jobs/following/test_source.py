@@ -27,7 +27,7 @@ from groupkeeper.pipeline.jobs.following.source import (
 )
 from groupkeeper.pipeline.jobs.reading import Reading
 from groupkeeper.pipeline.kafka.options import ReadOptions, parse_options
-from groupkeeper.pipeline.kafka.planning import Planned, Range, named
+from groupkeeper.pipeline.kafka.planning import Planned, Range, named, plan_cluster
 from groupkeeper.pipeline.kafka.written import RECEIPT
 from groupkeeper.pipeline.storage.ledger import NextOffsets
 from groupkeeper.pipeline.tables import COMMITS
@@ -130,7 +130,7 @@ def test_a_late_answer_without_all_logs_is_none_for_tables(
     broker: BackgroundBroker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It comes while another cluster is waited for. Topics that it does not have are not deleted."""
-    plan_cluster, pauses_s = source.plan_cluster, {0: 1.5, 1: 1.0}
+    pauses_s = {0: 1.5, 1: 1.0}
 
     async def late(options: ReadOptions, number: int, *, measures: bool, of_all: bool) -> Planned:
         await asyncio.sleep(pauses_s[number])
