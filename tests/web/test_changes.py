@@ -426,6 +426,19 @@ async def test_no_route_tells_of_what_the_viewer_may_not_see(broker: BackgroundB
     assert answered > 40  # so that most routes had something to tell
 
 
+async def test_no_route_tells_strangers_of_groups(broker: BackgroundBroker, tmp_path: Path) -> None:
+    """Where there are roles, each route but for files and the state of the server asks who it is."""
+    site = await site_of(broker, tmp_path, Access(Roles(None, changes=True), None, None, is_open=False))
+    stranger, answered = Browser(site.app), set()
+    for path, methods in walked(site):
+        if "GET" in methods and path != "/events":
+            answer = await stranger.get(re.sub(r"{\w+}", "nothing", path) + "?cluster=prod&group=billing&topic=orders")
+            if answer.status != 401:
+                answered.add(path)
+                assert "billing" not in answer.text, path
+    assert answered == {"/style.css", "/words", "/live.js", "/plots.js", "/healthz", "/readyz", "/login"}
+
+
 async def test_a_proxy_says_who_asks_only_where_it_is_trusted(broker: BackgroundBroker, tmp_path: Path) -> None:
     proxy = Proxy("X-User", networks_of(["10.1.0.0/16"]))
     site = await site_of(broker, tmp_path, Access(Roles(None, changes=True), None, proxy, is_open=False))

@@ -82,6 +82,8 @@ class _Tables:
             raise self.failed[name]
         if name not in self.kept:
             asked = self._work.asked.get(name)
+            if asked is None and name_of("now", table) not in self._rows:
+                raise AssertionError(f"{name} is not among the INPUTS of this job (jobs/steps.py)")
             self.kept[name] = self._rows[name_of("now", table)] if asked is None else self._own(asked)
         return self.kept[name]
 
