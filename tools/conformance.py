@@ -46,14 +46,15 @@ FULL_TESTS = (
     "--production",  # with the settings of long runs of Spark
 )  # fmt: skip
 # Every old version of Kafka and of its clients, frameworks that are fetched and built, another client's own tests, 100
-# MB of batches, an environment for each Python, applications of Kafka Streams, MirrorMaker and clones by content take
-# minutes.
+# MB of batches, an environment for each Python, applications of Kafka Streams, MirrorMaker, clones by content and
+# queries of Spark take minutes.
 LONG_TESTS = (
     "tests/conformance/broker/security/test_old_java_clients.py", "tests/conformance/broker/test_franz_go.py",
     "tests/conformance/cli/test_clones_by_content.py", "tests/conformance/cli/test_mirror_maker.py",
     "tests/conformance/cli/test_streams_application.py",
     "tests/conformance/frameworks", "tests/conformance/client/test_old_brokers.py",
     "tests/conformance/client/test_record_times.py", "tests/conformance/package/test_release.py",
+    "tests/conformance/test_spark_queries.py",
 )  # fmt: skip
 QUICK_OWN_TESTS = (
     "tests/conformance", *(f"--ignore={name}" for name in LONG_TESTS),
