@@ -113,7 +113,7 @@ class Sorting:
 
 PACKED = "kind STRING, cluster INT, rows BINARY"
 """Rows of the table that is named by `kind`, as Arrow's stream, of the cluster with this number in the options; null:
-of any. What is told of them at the end is of the kind RECEIPT.
+of any. Behind the rows that a read returns, a row of the kind RECEIPT tells what it has read.
 """
 
 RECEIPT = "receipt"

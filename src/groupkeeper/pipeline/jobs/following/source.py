@@ -51,7 +51,7 @@ from groupkeeper.pipeline.storage.ledger import NextOffsets
 
 NAME = "groupkeeper_follow"
 PATIENCE_S = 5.0
-"""A cluster that has not answered for so long is away: nobody waits for it."""
+"""A cluster that has not answered for this long is away: later batches do not wait for it."""
 
 _RECORDS_PER_BATCH = 2_000_000
 _ORDERS, _ANSWER, _SIZE = "orders", "answer", "size"
