@@ -58,9 +58,7 @@ check: $(VENV)/.dev ## Lint, format, types, import layers, size limits
 	@$(BIN)/ruff format --check .
 	@echo "check: mypy --strict"
 	@$(BIN)/mypy
-	@echo "check: import layers"
-	@$(BIN)/lint-imports --no-logo
-	@echo "check: tidy"
+	@echo "check: tidy, and import layers"
 	@$(BIN)/python -m pytest -q tests/test_tidy.py
 
 conformance: $(VENV)/.dev ## Real clients, Apache's own tools and tests (Java and Maven; says so when they are missing)

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from importlinter.cli import lint_imports
 from tools.conformance import FULL_TESTS
 
 from groupkeeper.rules.progress import Trend
@@ -178,6 +179,10 @@ def test_no_imports_go_in_circles(modules: list[Code]) -> None:
             del left[module]
     used = {needed for module in left for needed in left[module]}
     assert sorted(left.keys() & used) == []
+
+
+def test_imports_go_down_the_layers() -> None:
+    assert lint_imports(str(ROOT / "pyproject.toml"), no_logo=True) == 0  # what it prints names the import
 
 
 def module_name(name: str) -> str:

@@ -5,7 +5,7 @@ metrics.
 from __future__ import annotations
 
 from groupkeeper.broker.authorizer import CLUSTER_NAME, Operation, ResourceType
-from groupkeeper.broker.network.long_requests import in_turns
+from groupkeeper.broker.long_requests import in_turns
 from groupkeeper.broker.settings.client_metrics import MetricsSubscription
 from groupkeeper.broker.settings.dynamic import ALL_BROKERS
 from groupkeeper.broker.settings.table import InvalidSetting

@@ -10,7 +10,7 @@ from groupkeeper.broker.apis._groups import may, may_topic
 from groupkeeper.broker.authorizer import CLUSTER_NAME, Operation, ResourceType
 from groupkeeper.broker.broker import Broker
 from groupkeeper.broker.call import Call
-from groupkeeper.broker.network.long_requests import in_turns
+from groupkeeper.broker.long_requests import in_turns
 from groupkeeper.broker.shares.state import coordinator_key
 from groupkeeper.coordinator.refusals import refuse
 from groupkeeper.coordinator.share_state.state import SharePartitionKey

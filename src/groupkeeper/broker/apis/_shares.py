@@ -5,7 +5,7 @@ from __future__ import annotations
 from groupkeeper.broker.apis._groups import may, may_topic
 from groupkeeper.broker.authorizer import Operation
 from groupkeeper.broker.features import feature_level
-from groupkeeper.broker.network.long_requests import in_turns
+from groupkeeper.broker.long_requests import in_turns
 from groupkeeper.coordinator.share_partition.batch import AcknowledgeType
 from groupkeeper.coordinator.share_partition.partition import Acknowledgement
 from groupkeeper.protocol import errors

@@ -5,7 +5,7 @@ from __future__ import annotations
 from groupkeeper.broker.apis._groups import may_topic
 from groupkeeper.broker.apis._transactions import may_use, told_before
 from groupkeeper.broker.authorizer import CLUSTER_NAME, Operation, ResourceType
-from groupkeeper.broker.network.long_requests import in_turns
+from groupkeeper.broker.long_requests import in_turns
 from groupkeeper.protocol import errors
 from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.errors import NONE

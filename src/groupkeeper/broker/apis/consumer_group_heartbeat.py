@@ -7,7 +7,7 @@ from groupkeeper.broker.apis.consumer_group_describe import is_consumer_protocol
 from groupkeeper.broker.authorizer import Operation
 from groupkeeper.broker.broker import Broker
 from groupkeeper.broker.call import Call
-from groupkeeper.broker.network.long_requests import in_turns
+from groupkeeper.broker.long_requests import in_turns
 from groupkeeper.coordinator.refusals import refuse as refuse_request
 from groupkeeper.protocol import errors
 from groupkeeper.protocol.messages import ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse

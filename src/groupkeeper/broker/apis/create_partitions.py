@@ -10,7 +10,7 @@ from groupkeeper.broker.apis.create_topics import MAX_PARTITIONS, TOO_LARGE, che
 from groupkeeper.broker.authorizer import Operation
 from groupkeeper.broker.broker import Broker
 from groupkeeper.broker.call import Call
-from groupkeeper.broker.network.long_requests import in_turns
+from groupkeeper.broker.long_requests import in_turns
 from groupkeeper.broker.quotas.client_quotas import Mutations
 from groupkeeper.protocol import errors
 from groupkeeper.protocol import messages as m

@@ -10,7 +10,7 @@ from groupkeeper.broker.apis._groups import may_topic
 from groupkeeper.broker.authorizer import Operation
 from groupkeeper.broker.broker import Broker
 from groupkeeper.broker.call import Call
-from groupkeeper.broker.network.long_requests import in_turns
+from groupkeeper.broker.long_requests import in_turns
 from groupkeeper.broker.quotas.client_quotas import Mutations
 from groupkeeper.protocol import errors
 from groupkeeper.protocol.messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState

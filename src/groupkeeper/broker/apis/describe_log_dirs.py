@@ -10,7 +10,7 @@ from groupkeeper.broker.authorizer import Operation
 from groupkeeper.broker.broker import Broker
 from groupkeeper.broker.call import Call
 from groupkeeper.broker.log.partition_log import PartitionLog
-from groupkeeper.broker.network.long_requests import in_turns
+from groupkeeper.broker.long_requests import in_turns
 from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.primitives import RootMessage
 

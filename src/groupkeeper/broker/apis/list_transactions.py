@@ -10,7 +10,7 @@ from groupkeeper.broker.authorizer import Operation
 from groupkeeper.broker.broker import Broker
 from groupkeeper.broker.call import Call
 from groupkeeper.broker.coordination.topics_view import regex_trouble
-from groupkeeper.broker.network.long_requests import in_turns
+from groupkeeper.broker.long_requests import in_turns
 from groupkeeper.coordinator.transactions.views import STATE_NAMES
 from groupkeeper.protocol.errors import InvalidRegularExpression
 from groupkeeper.protocol.messages.list_transactions_request import ListTransactionsRequest

@@ -12,7 +12,7 @@ from groupkeeper.broker.apis._shares import acknowledge, by_topic, check_member,
 from groupkeeper.broker.authorizer import Operation
 from groupkeeper.broker.broker import Broker
 from groupkeeper.broker.call import Call
-from groupkeeper.broker.network.long_requests import in_turns
+from groupkeeper.broker.long_requests import in_turns
 from groupkeeper.broker.shares.fetch import WantedRecords, fetch
 from groupkeeper.broker.shares.sessions import FINAL_EPOCH, FIRST_EPOCH, ShareSession
 from groupkeeper.protocol import messages as m

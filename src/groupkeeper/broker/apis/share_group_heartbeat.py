@@ -7,7 +7,7 @@ from groupkeeper.broker.apis._share_groups import trouble_of
 from groupkeeper.broker.authorizer import Operation
 from groupkeeper.broker.broker import Broker
 from groupkeeper.broker.call import Call
-from groupkeeper.broker.network.long_requests import in_turns
+from groupkeeper.broker.long_requests import in_turns
 from groupkeeper.coordinator.refusals import refuse as refuse_request
 from groupkeeper.protocol.errors import GroupAuthorizationFailed, InvalidRequest, KafkaError, TopicAuthorizationFailed
 from groupkeeper.protocol.messages import ShareGroupHeartbeatRequest, ShareGroupHeartbeatResponse

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 from logging import getLogger
 
-from groupkeeper.broker.network.long_requests import in_turns
+from groupkeeper.broker.long_requests import in_turns
 from groupkeeper.protocol.errors import (
     InvalidShareSessionEpoch,
     KafkaError,
