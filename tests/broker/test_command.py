@@ -227,7 +227,8 @@ async def test_an_end_amid_writes_and_rolls_loses_nothing(begin: Begin, number: 
         for ended in await asyncio.gather(*writers, return_exceptions=True):
             assert isinstance(ended, asyncio.IncompleteReadError | ConnectionError), ended
         assert started.process.wait(40) == (0 if number == signal.SIGTERM else -number)
-        assert started.errors == ""
+        lines = started.errors.splitlines()  # a write that the kill before ended is told at the start
+        assert [line for line in lines if number == signal.SIGTERM or "torn write" not in line] == []
         for wire in wires:
             wire.writer.close()
     assert len(acknowledged) == len(set(acknowledged))
