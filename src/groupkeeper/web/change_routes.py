@@ -198,8 +198,9 @@ class Changes:
 
 
 def _known(viewer: Viewer) -> Person:
-    """The viewer: these routes require the right to see something."""
-    assert viewer.person is not None
+    """The viewer. Raises ChangeRefused where nothing is known of them."""
+    if viewer.person is None:
+        raise ChangeRefused(401, "Log in first.")
     return viewer.person
 
 

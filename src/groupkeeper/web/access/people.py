@@ -44,6 +44,10 @@ class TokenOwner(NamedTuple):
     digest: bytes
 
 
+ANYBODY = Person("", Rights(None), is_known=False)
+"""The user of a request where no login is configured: may see everything and change nothing."""
+
+
 class PageTokens:
     """The hashes of tokens, with the names of their owners."""
 
@@ -131,7 +135,7 @@ class _Session(NamedTuple):
 
 class Access:
     """Finds the user of a request. Without ``tokens``, ``proxy`` and ``has_oidc`` no user is known. ``is_open``: every
-    client may see all.
+    client is ANYBODY.
     """
 
     def __init__(
@@ -173,7 +177,7 @@ class Access:
         if name is not None:
             teams = self._sessions[session].teams if session else ()
             return Person(name, self._roles.of(name, teams), session)
-        return Person("", self._roles.only_seeing(), is_known=False) if self.is_open else None
+        return ANYBODY if self.is_open else None
 
     def _name(self, request: Request, *, has_session: bool) -> tuple[str | None, str]:
         scheme, _, token = request.headers.get("authorization", "").partition(" ")

@@ -130,10 +130,6 @@ class Roles:
             return Rights(None, self.changes)
         return Rights(tuple(grant for grant in self._grants if grant.is_of(user, teams)), self.changes, self.views)
 
-    def only_seeing(self) -> Rights:
-        """The rights of an unknown user, where every client may see everything."""
-        return Rights(None, changes=False)
-
 
 def read_grants(path: str) -> list[Grant]:
     """The grants in a file. Raises BadTable, OSError."""

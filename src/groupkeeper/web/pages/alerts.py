@@ -37,8 +37,10 @@ class AlertsNow(NamedTuple):
         return found
 
     def seen_by(self, person: Person | None) -> AlertsNow:
-        """What a user may see; None: a user of an open server. Names in silences are for those who may see all."""
-        if person is None or person.rights.sees_all:
+        """What a user may see; None: nothing. Names in silences are for those who may see all."""
+        if person is None:
+            return AlertsNow()
+        if person.rights.sees_all:
             return self
         rights = person.rights
         firing = [

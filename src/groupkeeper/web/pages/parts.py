@@ -124,9 +124,9 @@ def url(path: str, **parameters: str | int | None) -> str:
 
 
 class Viewer(NamedTuple):
-    """The reader of a page. ``person`` None: there is no login. ``seal``: what their forms carry. ``has_login``:
-    whether one can log in here. ``changes``: whether anything can be changed here. ``has_journal``: whether there is
-    one to look at. ``can_search``: whether pages of clusters may be asked for.
+    """The reader of a page. ``person`` None: nothing is known of them, and they see no cluster. ``seal``: what their
+    forms carry. ``has_login``: whether one can log in here. ``changes``: whether anything can be changed here.
+    ``has_journal``: whether there is one to look at. ``can_search``: whether pages of clusters may be asked for.
     """
 
     person: Person | None = None
@@ -153,12 +153,12 @@ class Viewer(NamedTuple):
 
     def sees(self, cluster: str) -> bool:
         """Whether they may see groups of a cluster."""
-        return self.person is None or self.person.rights.sees(cluster)
+        return self.person is not None and self.person.rights.sees(cluster)
 
     def seen(self, snapshots: Sequence[ClusterSnapshot]) -> list[ClusterSnapshot]:
         """As much of the clusters as they may see."""
         if self.person is None:
-            return list(snapshots)
+            return []
         return [seen for each in snapshots if (seen := self.person.rights.seen(each)) is not None]
 
     def sealed(self, fields: Mapping[str, str]) -> str:
