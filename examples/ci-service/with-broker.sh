@@ -14,11 +14,7 @@ trap 'kill $broker 2> /dev/null || true; wait $broker 2> /dev/null || true; rm -
 trap 'exit 130' INT TERM
 
 # Until it answers, or has ended.
-printf 'request.timeout.ms=2000\ndefault.api.timeout.ms=2000\n' > "$directory/ask.properties"
-answers() {
-    kafka-groups --bootstrap-server "$KAFKA_BOOTSTRAP_SERVERS" --command-config "$directory/ask.properties" --list
-}
-until answers > /dev/null 2>&1; do
+until groupkeeper groups list --bootstrap-server "$KAFKA_BOOTSTRAP_SERVERS" --timeout 500ms > /dev/null 2>&1; do
     kill -0 $broker 2> /dev/null || { cat "$directory/log" >&2; exit 1; }
 done
 status=0

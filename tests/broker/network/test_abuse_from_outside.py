@@ -50,7 +50,8 @@ def many_files() -> Iterator[int]:
 async def test_two_thousand_connections_of_all_kinds(begin: Begin, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYPY_GC_NURSERY", "4MB")  # otherwise PyPy takes the more, the larger the processor's cache is
     with many_files() as count, ExitStack() as opened:
-        started = begin("--port", "0", "--data", "data")
+        backlog = f"socket.listen.backlog.size={count}"  # no connection is tried again after a second
+        started = begin("--port", "0", "--data", "data", "--property", backlog)
         host, port = started.address.rsplit(":", 1)
         good = await Wire.open(started.address)
         await good.create("t")

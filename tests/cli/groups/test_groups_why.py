@@ -5,6 +5,7 @@ import shlex
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -16,13 +17,14 @@ from groupkeeper.cli.main import main
 from groupkeeper.testing.background import BackgroundBroker
 
 PATIENCE_S = 30
+PROPERTIES = {"transaction.partition.verification.enable": "false", "group.initial.rebalance.delay.ms": "0"}
 
 Why = Callable[..., Any]
 
 
 @pytest.fixture(scope="module")
 def servers() -> Iterator[str]:
-    with BackgroundBroker(properties={"transaction.partition.verification.enable": "false"}) as broker:
+    with BackgroundBroker(properties=PROPERTIES) as broker:
         yield broker.bootstrap_servers
 
 
@@ -236,8 +238,8 @@ def test_a_group_that_rebalances_between_the_looks(
     finally:
         is_over.set()
         joining.join()
-        for consumer in more:
-            consumer.close()
+        with ThreadPoolExecutor(len(more)) as closing:  # one by one, each would wait for the others' rebalance
+            list(closing.map(Consumer.close, more))
     assert found["cause"] == "rebalancing"
 
 
