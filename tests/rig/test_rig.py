@@ -347,7 +347,7 @@ def test_a_member_that_joins_again_is_not_taken_for_one_of_the_group(broker: Bac
     member.finish()
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.timeout(180)
 def test_a_short_run_has_no_difference_and_finds_every_seeded_defect(tmp_path: Path) -> None:
     topics = (Topic("embedded", "small", 3), Topic("embedded", "paid", 1), Topic("embedded", "shared", 2))

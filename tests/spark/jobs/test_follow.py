@@ -127,6 +127,7 @@ def test_one_run_at_a_time(spark: SparkSession, servers: str, tmp_path: Path) ->
     assert told.startswith(f"{tmp_path}: another run writes to it: wait for its end (follow is ended by ")
 
 
+@pytest.mark.long
 def test_a_cluster_that_is_away_keeps_no_other_from_its_first_tables(
     spark: SparkSession, servers: str, tmp_path: Path
 ) -> None:

@@ -100,6 +100,7 @@ def log(spark: SparkSession, servers: str, tmp_path: Path) -> Log:
     return log
 
 
+@pytest.mark.long
 def test_rows_that_are_older_go(log: Log) -> None:
     assert log.snapshot(keep_days=KEPT_DAYS) == []
     now = {table.name: log.rows(table) for table in OF_NOW}

@@ -122,7 +122,7 @@ async def test_commits_behind_a_request_that_waits_keep_their_order(wire: Wire) 
 
 async def test_others_have_their_turn_after_many_commits(wire: Wire) -> None:
     wire.feed(*map(commit, range(1, 801)))  # which take longer than a turn
-    assert 0 < len(wire.socket.replied) < 800
+    assert len(wire.socket.replied) < 800
     await wire.socket.has(800)
     assert wire.socket.replied == list(range(1, 801))
 
