@@ -367,6 +367,25 @@ async def test_a_connection_that_comes_while_the_broker_stops_is_dropped(
     assert lost == [1]
 
 
+@pytest.mark.parametrize("before", range(2))
+@pytest.mark.parametrize("after", range(3))
+async def test_a_connection_that_is_being_accepted_while_the_broker_stops_is_dropped(
+    start: Callable[..., Awaitable[Broker]], caplog: pytest.LogCaptureFixture, before: int, after: int
+) -> None:
+    broker, loop = await start(), asyncio.get_running_loop()
+    host, port = broker.bootstrap_servers.rsplit(":", 1)
+    for _ in range(before):
+        await asyncio.sleep(0)
+    with socket.create_connection((host, int(port))) as client:
+        client.setblocking(False)
+        for _ in range(after):
+            await asyncio.sleep(0)
+        await broker.server.close()
+        with contextlib.suppress(ConnectionError):
+            assert await asyncio.wait_for(loop.sock_recv(client, 1), 5) == b""
+    assert not caplog.records
+
+
 def test_a_connection_that_begins_while_the_broker_stops_ends_quietly(caplog: pytest.LogCaptureFixture) -> None:
     uvloop = pytest.importorskip("uvloop")  # whose transports refuse to write once such a connection is given up
 

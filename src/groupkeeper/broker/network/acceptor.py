@@ -7,6 +7,7 @@ connection waits for the limits before any work is done for it, and gets the new
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from functools import partial
 from logging import ERROR, INFO, getLogger
 
@@ -59,10 +60,11 @@ class Acceptor:
         self._log = log
         self._loop = asyncio.get_running_loop()
         self._begun: set[asyncio.Task[None]] = set()
+        self._is_closing = False
         self._accepting = self._loop.create_task(self._accept())
 
     async def _accept(self) -> None:
-        while True:
+        while not self._is_closing:
             try:
                 accepted, address = await self._loop.sock_accept(self._socket)
             except OSError as error:
@@ -116,7 +118,13 @@ class Acceptor:
 
     async def close(self) -> None:
         """Stops accepting; running handshakes end, too."""
-        tasks = (self._accepting, *self._begun)
-        for task in tasks:
+        self._is_closing = True
+        with suppress(NotImplementedError):  # asyncio's loop on Windows
+            self._loop.remove_reader(self._socket)
+        await asyncio.sleep(0)  # a connection that was accepted, but not yet taken, would never be closed
+        self._accepting.cancel()
+        await asyncio.wait([self._accepting])  # those that were taken have begun by then, so they close
+        for task in self._begun:
             task.cancel()
-        await asyncio.wait(tasks)
+        if self._begun:
+            await asyncio.wait(self._begun)
