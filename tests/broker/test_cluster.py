@@ -238,6 +238,14 @@ async def test_a_coordinator_that_moves_keeps_its_groups(nodes: Nodes) -> None:
     assert await nodes.commit(after, 7) == 0
 
 
+async def test_a_coordinator_moves_before_there_is_its_topic(nodes: Nodes) -> None:
+    for node in (1, 2, 3):
+        await nodes.broker.move_coordinator("g", node)
+        await nodes.broker.move_transaction_coordinator("x", node)
+        assert await nodes.coordinator("g") == node
+        assert await nodes.coordinator("x", TRANSACTION) == node
+
+
 async def test_placements_survive_a_restart(tmp_path: Path) -> None:
     async with Broker(directory=tmp_path, properties=PROPERTIES, brokers=3) as broker:
         nodes = Nodes(broker)

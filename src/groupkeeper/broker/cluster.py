@@ -224,11 +224,15 @@ class Cluster(Node):
 
     async def move_coordinator(self, group_id: str, node: int) -> None:
         """Moves the coordinator of a group: the leader of its partition of `__consumer_offsets`."""
-        await self.move_leader(self.groups.topic_name, self.groups.partition_of(group_id), node)
+        await self._move_coordinator(self.groups, group_id, node)
 
     async def move_transaction_coordinator(self, transactional_id: str, node: int) -> None:
         """The same for the coordinator of a transactional id."""
-        await self.move_leader(self.transactions.topic_name, self.transactions.partition_of(transactional_id), node)
+        await self._move_coordinator(self.transactions, transactional_id, node)
+
+    async def _move_coordinator(self, host: ShardHost[Any], key: str, node: int) -> None:
+        host.ensure_topic()
+        await self.move_leader(host.topic_name, host.partition_of(key), node)
 
     async def set_in_sync(self, topic: str, partition: int, nodes: Collection[int]) -> None:
         """Takes replicas out of those in sync, or back. Raises `UnknownTopicOrPartition`, ValueError."""
