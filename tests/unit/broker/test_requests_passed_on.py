@@ -1,23 +1,30 @@
 """A request of which a topic is refused reaches the coordinator as it came, but for that topic."""
 
+from collections.abc import Iterator
+from typing import Any
+
 import pytest
 from tests.unit.broker.peer import Denies, Peer
 
+from groupkeeper.broker.api_table import TABLE
 from groupkeeper.broker.authorizer import Operation, ResourceType
 from groupkeeper.broker.broker import Broker
 from groupkeeper.broker.call import Call
 from groupkeeper.broker.coordination.runtime import GroupRuntime
 from groupkeeper.protocol import messages as m
-from groupkeeper.protocol.primitives import Message
+from groupkeeper.protocol.codec import decode, encode
+from groupkeeper.protocol.primitives import Message, RootMessage, UnsupportedField
 
 NAMES = ("t", "u")
 """Topics of the requests; u is refused."""
+GIVEN = {"partition_index", "producer_id", "producer_epoch"}
+"""Fields whose 0 is not the default, but the value that the test gives."""
 
 
 @pytest.fixture
-def passed_on(monkeypatch: pytest.MonkeyPatch) -> list[Message]:
+def passed_on(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """The requests that have reached coordinators."""
-    heard: list[Message] = []
+    heard: list[Any] = []
 
     class Heard(GroupRuntime):
         def reply(self, group_id: str, request: Message, call: Call) -> Message:
@@ -28,65 +35,103 @@ def passed_on(monkeypatch: pytest.MonkeyPatch) -> list[Message]:
     return heard
 
 
-def filled(message: Message, **given: object) -> Message:
-    """The message with a value of its own in each field; `given`: those whose values are given."""
-    for number, name in enumerate(message.__slots__, start=7):
-        default = getattr(message, name)
-        if name in given:
-            setattr(message, name, given[name])
-        elif isinstance(default, bool):
-            setattr(message, name, True)
-        elif isinstance(default, int):
-            setattr(message, name, number)
-        elif isinstance(default, str) or default is None:
-            setattr(message, name, f"value {number}")
-    return message
+def newest(request: type[RootMessage]) -> int:
+    return TABLE[request.API_KEY].highest
 
 
-def fields(message: Message) -> dict[str, object]:
-    return {name: getattr(message, name) for name in message.__slots__ if name != "topics"}
+def structs(message: Message) -> Iterator[Message]:
+    """The message, and those in its arrays."""
+    yield message
+    for value in (getattr(message, name) for name in message.__slots__):
+        for one in value if isinstance(value, list) else ():
+            if isinstance(one, Message):
+                yield from structs(one)
 
 
-def names(message: object) -> list[str]:
-    return [topic.name for topic in message.topics]  # type: ignore[attr-defined]
+def fill(request: RootMessage, version: int) -> None:
+    """Gives each field that the version has, in all structs, a value of its own, unless it has one."""
+    for struct in structs(request):
+        for number, name in enumerate(struct.__slots__, start=7):
+            default = getattr(type(struct)(), name)
+            if getattr(struct, name) == default and name not in GIVEN:
+                setattr(struct, name, other(default, number))
+                try:
+                    encode(request, version)
+                except UnsupportedField:
+                    setattr(struct, name, default)
 
 
-@pytest.mark.parametrize(("version", "absent"), [(2, {"group_instance_id": None}), (9, {"retention_time_ms": -1})])
-async def test_a_commit(passed_on: list[Message], version: int, absent: dict[str, object]) -> None:
-    topics = _topics(m.OffsetCommitRequestTopic, m.OffsetCommitRequestPartition)
-    sent = filled(m.OffsetCommitRequest(), topics=topics, **absent)
+def other(default: object, number: int) -> object:
+    match default:
+        case bool():
+            return not default
+        case int():
+            return number
+        case str() | None:
+            return f"value {number}"
+    return default
+
+
+def arriving(request: Any, version: int, broker: Broker) -> Any:
+    """What a coordinator gets of it: all that the version carries of the first topic, which has its name and its id."""
+    found: Any = decode(type(request), encode(request, version), version)
+    whole = found.groups[0] if isinstance(found, m.OffsetFetchRequest) else found
+    (topic, _) = whole.topics
+    topic.name = "t"
+    if isinstance(topic, (m.OffsetCommitRequestTopic, m.TxnOffsetCommitRequestTopic)):
+        topic.topic_id = id_of(broker, "t")
+    whole.topics = [topic]
+    return found
+
+
+@pytest.mark.parametrize("version", [2, 9, newest(m.OffsetCommitRequest)])
+async def test_a_commit(passed_on: list[Any], version: int) -> None:
     async with Broker() as broker:
-        await _peer(broker).ask(sent, version)  # type: ignore[arg-type]
-    (found,) = passed_on
-    assert (fields(found), names(found)) == (fields(sent), ["t"])
+        peer = _peer(broker)
+        topics = [
+            m.OffsetCommitRequestTopic(*place, [m.OffsetCommitRequestPartition(0, 5)])
+            for place in places(broker, is_by_id=version >= 10)
+        ]
+        sent = m.OffsetCommitRequest("g", topics=topics)
+        fill(sent, version)
+        await peer.ask(sent, version)
+        assert passed_on == [arriving(sent, version, broker)]
 
 
-async def test_a_commit_in_a_transaction(passed_on: list[Message]) -> None:
-    topics = _topics(m.TxnOffsetCommitRequestTopic, m.TxnOffsetCommitRequestPartition)
+@pytest.mark.parametrize("version", [5, newest(m.TxnOffsetCommitRequest)])
+async def test_a_commit_in_a_transaction(passed_on: list[Any], version: int) -> None:
     async with Broker() as broker:
         peer = _peer(broker)
         producer = await peer.ask(m.InitProducerIdRequest("x", 60_000), 5)
-        known = {"producer_id": producer.producer_id, "producer_epoch": producer.producer_epoch}
-        sent = filled(m.TxnOffsetCommitRequest(), transactional_id="x", topics=topics, **known)
-        await peer.ask(sent, 5)  # type: ignore[arg-type]
-    (found,) = passed_on
-    assert (fields(found), names(found)) == (fields(sent), ["t"])
+        topics = [
+            m.TxnOffsetCommitRequestTopic(*place, [m.TxnOffsetCommitRequestPartition(0, 5)])
+            for place in places(broker, is_by_id=version >= 6)
+        ]
+        sent = m.TxnOffsetCommitRequest("x", "g", producer.producer_id, producer.producer_epoch, topics=topics)
+        fill(sent, version)
+        await peer.ask(sent, version)
+        assert passed_on == [arriving(sent, version, broker)]
 
 
-async def test_a_fetch(passed_on: list[Message]) -> None:
-    topics = [m.OffsetFetchRequestTopics(name, partition_indexes=[0]) for name in NAMES]
-    group = filled(m.OffsetFetchRequestGroup(), topics=topics)
-    sent = m.OffsetFetchRequest(groups=[group], require_stable=True)  # type: ignore[list-item]
+@pytest.mark.parametrize("version", [9, newest(m.OffsetFetchRequest)])
+async def test_a_fetch(passed_on: list[Any], version: int) -> None:
     async with Broker() as broker:
-        await _peer(broker).ask(sent, 9)
-    (found,) = passed_on
-    assert isinstance(found, m.OffsetFetchRequest)
-    assert found.require_stable
-    assert (fields(found.groups[0]), names(found.groups[0])) == (fields(group), ["t"])
+        peer = _peer(broker)
+        topics = [m.OffsetFetchRequestTopics(*place, [0]) for place in places(broker, is_by_id=version >= 10)]
+        sent = m.OffsetFetchRequest(groups=[m.OffsetFetchRequestGroup("g", topics=topics)])
+        fill(sent, version)
+        await peer.ask(sent, version)
+        assert passed_on == [arriving(sent, version, broker)]
 
 
-def _topics(topic: type, partition: type) -> list[object]:
-    return [topic(name, partitions=[partition(0, 5)]) for name in NAMES]
+def id_of(broker: Broker, name: str) -> bytes:
+    topic = broker.topics.get(name)
+    assert topic is not None
+    return topic.topic_id
+
+
+def places(broker: Broker, *, is_by_id: bool) -> list[tuple[str, bytes]]:
+    return [("", id_of(broker, name)) if is_by_id else (name, bytes(16)) for name in NAMES]
 
 
 def _peer(broker: Broker) -> Peer:

@@ -36,7 +36,7 @@ _LONG = 20_000
 def reply(broker: Broker, call: Call) -> RootMessage:
     request = call.message
     assert isinstance(request, OffsetFetchRequest)
-    answers = _fetch(broker, call, _groups(request, call.api_version), require_stable=request.require_stable)
+    answers = _fetch(broker, call, request, _groups(request, call.api_version))
     return _response(request, call.api_version, answers)
 
 
@@ -50,10 +50,12 @@ def name_all(broker: Broker, call: Call) -> RootMessage | None:
     named = [one if one.topics is not None else _named(broker, call, one) for one in groups]
     if named == groups:
         return None
+    whole = copy(request)
     if call.api_version >= _SEVERAL_GROUPS_SINCE:
-        return OffsetFetchRequest(groups=named, require_stable=request.require_stable)
-    topics = [OffsetFetchRequestTopic(one.name, one.partition_indexes) for one in named[0].topics or ()]
-    return OffsetFetchRequest(request.group_id, topics, require_stable=request.require_stable)
+        whole.groups = named
+    else:
+        whole.topics = [OffsetFetchRequestTopic(one.name, one.partition_indexes) for one in named[0].topics or ()]
+    return whole
 
 
 def _named(broker: Broker, call: Call, group: OffsetFetchRequestGroup) -> OffsetFetchRequestGroup:
@@ -84,7 +86,7 @@ def _groups(request: OffsetFetchRequest, version: int) -> list[OffsetFetchReques
 
 
 def _fetch(
-    broker: Broker, call: Call, groups: Sequence[OffsetFetchRequestGroup], *, require_stable: bool
+    broker: Broker, call: Call, request: OffsetFetchRequest, groups: Sequence[OffsetFetchRequestGroup]
 ) -> list[OffsetFetchResponseGroup]:
     """The answers to the groups, in their order. A group that is named twice has two."""
     answers: dict[int, OffsetFetchResponseGroup] = {}
@@ -97,8 +99,9 @@ def _fetch(
                 group = copy(group)
                 group.topics, refused[at] = _sort_topics(broker, call, topics)
             asked.append(group)
-        request = OffsetFetchRequest(groups=asked, require_stable=require_stable)
-        response = broker.groups.reply(asked[0].group_id, request, call)
+        part = copy(request)
+        part.groups = asked
+        response = broker.groups.reply(asked[0].group_id, part, call)
         assert isinstance(response, OffsetFetchResponse)
         for at, group, answer in zip(places, asked, response.groups, strict=True):
             if not answer.error_code:
@@ -129,7 +132,8 @@ def _sort_topics(
                 continue
             name = found.name
         if may_topic(broker, call, Operation.DESCRIBE, name):
-            allowed.append(OffsetFetchRequestTopics(name, topic.topic_id, topic.partition_indexes))
+            topic.name = name
+            allowed.append(topic)
         else:
             refused.append(_refused_topic(topic, TopicAuthorizationFailed.code))
     return allowed, refused
