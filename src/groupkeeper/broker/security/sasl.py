@@ -110,6 +110,7 @@ class ListenerSasl:
             return lambda: Plain(passwords)
         if mechanism == _OAUTH:
             return self._oauth()
+        assert mechanism in HASH_BY_MECHANISM, mechanism
 
         def look_up(name: str, is_token: bool) -> Login | None:
             return self._find_login(mechanism, name, is_token)

@@ -28,7 +28,7 @@ from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.errors import IllegalSaslState, SaslAuthenticationFailed, UnsupportedSaslMechanism, error_for
 from groupkeeper.protocol.primitives import RootMessage
 from groupkeeper.security.jaas import NAME, LoginModule, parse_jaas
-from groupkeeper.security.scram import new_nonce
+from groupkeeper.security.scram import HASH_BY_MECHANISM, new_nonce
 
 A = TypeVar("A", bound=RootMessage)
 
@@ -190,7 +190,10 @@ def _by_password(mechanism: str, module: LoginModule) -> Begin:
         extensions = (("tokenauth", "true"),) if by_token else ()
         return Scram(mechanism, username, password, new_nonce(), extensions)
 
-    return begin_plain if mechanism == "PLAIN" else begin_scram
+    if mechanism == "PLAIN":
+        return begin_plain
+    assert mechanism in HASH_BY_MECHANISM, mechanism
+    return begin_scram
 
 
 def _login_module(properties: Mapping[str, str], mechanism: str) -> LoginModule:
