@@ -1,5 +1,5 @@
-"""What mypyc changes without a word, in the modules of compiled.txt (docs/design/compiled.md). What it refuses, the
-build says.
+"""What mypyc changes without a word, in the modules of compiled.txt (docs/design/compiled.md), and what its build
+refuses late.
 """
 
 import ast
@@ -58,6 +58,29 @@ def bases(node: ast.ClassDef) -> set[str]:
 def test_each_line_names_modules() -> None:
     assert [pattern for pattern in patterns() if not list(SOURCES.glob(pattern))] == []
     assert patterns() == sorted(set(patterns()))
+
+
+def test_no_class_is_only_for_type_checkers() -> None:
+    """mypyc compiles no class in an `if`: define it in the module."""
+    found = [
+        f"{place} {node.name}"
+        for place, branch in nodes(ast.If)
+        if "TYPE_CHECKING" in ast.unparse(branch.test)
+        for node in branch.body
+        if isinstance(node, ast.ClassDef)
+    ]
+    assert found == []
+
+
+def test_no_union_is_of_classes_of_another_module() -> None:
+    """mypyc does not compile `Request = m.Join | m.Sync`: import the classes by name."""
+    found = [
+        f"{place} {ast.unparse(node)}"
+        for place, node in nodes(ast.Assign, ast.AnnAssign)
+        if isinstance(node.value, ast.BinOp) and isinstance(node.value.op, ast.BitOr)
+        if any(isinstance(one, ast.Attribute) for one in ast.walk(node.value))
+    ]
+    assert found == []
 
 
 def test_no_slice_ends_at_a_negative_number() -> None:

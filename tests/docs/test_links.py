@@ -50,6 +50,22 @@ def test_named_make_targets_exist(document: Path) -> None:
     assert named <= targets
 
 
+def test_the_modules_of_the_architecture_exist() -> None:
+    """Paths end like one of `src`; the rooms of a folder, which its row of the table names, are in it."""
+    text, sources = (ROOT / "docs/architecture.md").read_text(), ROOT / "src/groupkeeper"
+    named = [one for one in re.findall(r"`([\w/*]+(?:\.py|/))`", text) if not (ROOT / one).exists()]
+    assert [one for one in named if not list(sources.glob(f"**/{one}"))] == []
+    rooms = [
+        f"{folder}{room}"
+        for folder, row in re.findall(r"^\| `(\w+/)` \| (.*)", text, re.MULTILINE)
+        for room in re.findall(r"`([\w/]+(?:\.py)?)`", row)
+    ]
+    assert len(rooms) > 50
+    assert [
+        one for one in rooms if not list(sources.glob(one.rstrip("/"))) and not (sources / f"{one}.py").exists()
+    ] == []
+
+
 def test_the_design_notes_are_listed() -> None:
     index = (ROOT / "docs/design/README.md").read_text()
     notes = {path.name for path in (ROOT / "docs/design").glob("*.md")} - {"README.md"}

@@ -147,9 +147,13 @@ def test_a_new_setting_is_found_everywhere(program: str) -> None:
 
 def test_settings_are_in_kafkas_order() -> None:
     """That of Apache Kafka 4.4.0's DescribeConfigs, whole; differential/broker/test_configs.py asks Kafka itself."""
-    assert len(listed_names()) == OF_BROKERS
-    assert crc32(" ".join(listed_names()).encode()) == ORDER_OF_BROKERS
-    assert len([one for one in GroupConfig.settings() if one.is_listed]) == OF_GROUPS
+    names = listed_names()
+    found = len(names), crc32(" ".join(names).encode()), len([one for one in GroupConfig.settings() if one.is_listed])
+    assert found == (OF_BROKERS, ORDER_OF_BROKERS, OF_GROUPS), (
+        "the settings are not those of before. If Kafka has the new one, set OF_BROKERS, ORDER_OF_BROKERS, OF_GROUPS "
+        f"in this file to {found}. If it has not: its name begins with `groupkeeper.`, or it is declared with "
+        "is_listed=False (CONTRIBUTING.md, 'To add a setting of the broker')"
+    )
 
 
 def test_every_setting_is_read() -> None:
@@ -164,7 +168,11 @@ def test_every_setting_is_read() -> None:
             name = of_coordinators.get(prefix + setting.attribute, setting.attribute)
             if name not in used and setting.has_effect:
                 unread.add(setting.name)
-    assert unread == set()
+    assert unread == set(), (
+        "no code reads these settings: read them where they matter, or, if it is the lowest or highest value of a "
+        "group's setting, add that to BOUNDED in broker/settings/group_settings.py; a text that begins with "
+        f"{ACCEPTED!r} says that a setting has no effect (CONTRIBUTING.md, 'To add a setting of the broker')"
+    )
 
 
 def test_settings_without_an_effect_say_so() -> None:
