@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 from tests.broker.conftest import Start
-from tests.broker.nodes import Nodes, code_of, produce
+from tests.broker.nodes import PROPERTIES, Nodes, code_of, produce
 from tests.broker.nodes import placed as placed_at
 
 from groupkeeper.protocol import messages as m
@@ -144,6 +144,41 @@ async def test_a_leader_that_is_cut_off_loses_what_only_it_has(start: Start) -> 
     assert (await produce(await nodes(2), "t", b"d")).responses[0].partition_responses[0].base_offset == 1
     await broker.resume_node(1)
     assert await placed(nodes) == (2, 1, [1, 2, 3], [], [])
+
+
+async def test_a_node_that_is_cut_off_tells_what_it_knew(start: Start) -> None:
+    broker = await start(brokers=3, properties=PROPERTIES | {"broker.session.timeout.ms": 50})
+    nodes = Nodes(broker)
+    await nodes.create("t", [1, 2, 3])
+    groups = {await nodes.coordinator(str(number)): str(number) for number in range(20)}
+
+    async def told_by(node: int, group: str) -> tuple[object, ...]:
+        wire = await nodes(node)
+        cluster = await wire.call(m.DescribeClusterRequest(), 1)
+        metadata = await wire.call(m.MetadataRequest([m.MetadataRequestTopic(name="t")]), 12)
+        assert [one.node_id for one in metadata.brokers] == [one.broker_id for one in cluster.brokers]
+        assert metadata.controller_id == cluster.controller_id
+        (part,) = metadata.topics[0].partitions
+        leader, epoch, _, isr, *_ = await placed_at(wire, "t")
+        assert (part.leader_id, part.leader_epoch, sorted(part.isr_nodes)) == (leader, epoch, isr)
+        request = m.FindCoordinatorRequest(key_type=0, coordinator_keys=[group])
+        (found,) = (await wire.call(request, 6)).coordinators
+        running = [one.broker_id for one in cluster.brokers]
+        return leader, epoch, isr, list(part.offline_replicas), running, cluster.controller_id, found.node_id
+
+    before = 1, 0, [1, 2, 3], [], [1, 2, 3], 1
+    assert await told_by(1, groups[1]) == (*before, 1)
+    await broker.cut_off_node(1)
+    async with asyncio.timeout(20):
+        while (await placed_at(await nodes(2), "t"))[0] == 1:
+            pass
+    assert await told_by(2, groups[1]) == (2, 1, [2, 3], [1], [2, 3], 2, 2)
+    assert await told_by(1, groups[1]) == (*before, 1)
+    await broker.stop_node(2)
+    assert await told_by(1, groups[2]) == (*before, 2)
+    assert await told_by(3, groups[2]) == (3, 2, [3], [1, 2], [3], 3, 3)
+    await broker.resume_node(1)
+    assert await told_by(1, groups[2]) == (3, 2, [1, 3], [2], [1, 3], 1, 3)
 
 
 async def test_a_replica_that_lags_for_too_long_is_not_in_sync(start: Start) -> None:

@@ -75,9 +75,11 @@ class Cluster(Node):
         front = self.fronts[next(iter(self.fronts)) if node is None else node]
         return front.endpoint(listener)
 
-    def endpoints(self, listener: str, among: Collection[int] | None = None) -> list[Endpoint]:
-        """Where clients of a listener reach the nodes that run, or those among the given ones."""
-        running = self.topics.placements.running
+    def endpoints(self, call: Call, among: Collection[int] | None = None) -> list[Endpoint]:
+        """Where a client reaches the nodes that run, or those among the given ones, as far as the node knows that is
+        asked.
+        """
+        running, listener = self.topics.placements.running_known_to(call.node), call.listener
         return [
             front.endpoint(listener)
             for node, front in self.fronts.items()

@@ -44,10 +44,9 @@ class Node:
         """The data directory."""
         raise NotImplementedError
 
-    @property
-    def controller_id(self) -> int:
-        """The node that clients take for the controller."""
-        return min(self.topics.placements.running, default=-1)
+    def controller_known_to(self, node: int) -> int:
+        """The node that clients of a node take for the controller."""
+        return min(self.topics.placements.running_known_to(node), default=-1)
 
     def now_ms(self) -> int:
         """Milliseconds since the epoch."""

@@ -63,10 +63,15 @@ class Outages(Cluster):
 
     async def cut_off_node(self, node: int) -> None:
         """Cuts a node off from the others: clients reach it, but its replicas get nothing, and those of its own
-        leaders neither. After `broker.session.timeout.ms` others lead in its place.
+        leaders neither. After `broker.session.timeout.ms` others lead in its place; it still tells clients the nodes
+        and leaders that it knew.
         """
         async with self._one_at_a_time:
             self._begin(node, "cut off", None, is_silent=True)
+            placements = self.topics.placements
+            placements.outdated[node] = frozenset(placements.running)
+            for log in self.topics.logs():
+                log.placement.cut_off(node)
 
     async def hide_node(self, node: int) -> None:
         """Cuts a node off from clients: its connections break, and its port refuses them. It goes on leading."""
@@ -171,6 +176,9 @@ class Outages(Cluster):
         outage = self._outages.pop(node, None)
         if outage is not None:
             outage.end()
+        if self.topics.placements.outdated.pop(node, None) is not None:
+            for log in self.topics.logs():
+                log.placement.rejoin(node)
 
     def _end_outages(self) -> None:
         for node in list(self._outages):

@@ -96,7 +96,7 @@ def tell_leaders(
         if log is not None:
             answer.current_leader = leader(log.placement.leader, log.placement.epoch)
             leaders.add(log.placement.leader)
-    return [node(*one) for one in broker.endpoints(call.listener, leaders)] if leaders else []
+    return [node(*one) for one in broker.endpoints(call, leaders)] if leaders else []
 
 
 def _checked(batches: Batches, *, may_renew: bool, wants_renewal: bool) -> list[Acknowledgement]:

@@ -198,8 +198,8 @@ def _describe_quorum(broker: Broker, call: Call, request: m.DescribeQuorumReques
         return m.DescribeQuorumResponse(topics=topics)
     now_ms = call.received_ms
     voters = [ReplicaState(one, last_fetch_timestamp=now_ms, last_caught_up_timestamp=now_ms) for one in broker.fronts]
-    part = PartitionData(0, leader_id=broker.controller_id, leader_epoch=1, current_voters=voters)
-    endpoints = broker.endpoints(call.listener)
+    part = PartitionData(0, leader_id=broker.controller_known_to(call.node), leader_epoch=1, current_voters=voters)
+    endpoints = broker.endpoints(call)
     nodes = [m.Node(one.node_id, [Listener(call.listener, one.host, one.port)]) for one in endpoints]
     return m.DescribeQuorumResponse(
         topics=[TopicData(METADATA_TOPIC, [part])], nodes=nodes if call.api_version >= _NODES_SINCE else ()

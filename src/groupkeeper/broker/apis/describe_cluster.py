@@ -24,8 +24,8 @@ async def handle(broker: Broker, call: Call) -> RootMessage:
         raise UnsupportedEndpointType(f"Unsupported endpoint type {request.endpoint_type}")
     return DescribeClusterResponse(
         cluster_id=broker.cluster_id,
-        controller_id=broker.controller_id,
-        brokers=[DescribeClusterBroker(*one) for one in broker.endpoints(call.listener)],
+        controller_id=broker.controller_known_to(call.node),
+        brokers=[DescribeClusterBroker(*one) for one in broker.endpoints(call)],
         cluster_authorized_operations=cluster_operations(
             broker, call, wanted=request.include_cluster_authorized_operations
         ),

@@ -38,7 +38,7 @@ async def handle(broker: Broker, call: Call) -> RootMessage:
         else:
             last = min(first + room, len(topic.partitions))
             operations = topic_operations(broker, call, name)
-            topics.append(_describe(broker, topic, first, last, operations))
+            topics.append(_describe(broker, call.node, topic, first, last, operations))
             room -= last - first
             if last < len(topic.partitions):
                 return m.DescribeTopicPartitionsResponse(topics=topics, next_cursor=Cursor(name, last))
@@ -71,9 +71,9 @@ def _start(broker: Broker, call: Call, request: m.DescribeTopicPartitionsRequest
 
 
 def _describe(
-    broker: Broker, topic: Topic, first: int, last: int, operations: int
+    broker: Broker, node: int, topic: Topic, first: int, last: int, operations: int
 ) -> m.DescribeTopicPartitionsResponseTopic:
-    running = broker.topics.placements.running
+    running = broker.topics.placements.running_known_to(node)
     return m.DescribeTopicPartitionsResponseTopic(
         name=topic.name,
         topic_id=topic.topic_id,
@@ -82,14 +82,14 @@ def _describe(
             m.DescribeTopicPartitionsResponsePartition(
                 0,
                 log.index,
-                (at := log.placement).leader,
+                (at := log.placement.known_to(node)).leader,
                 at.epoch,
                 at.replicas,
                 at.isr,
                 # Null would mean "unknown", which Kafka's own tools cannot digest.
                 eligible_leader_replicas=at.eligible,
                 last_known_elr=() if at.last_leader == NO_LEADER else [at.last_leader],
-                offline_replicas=[node for node in at.replicas if node not in running],
+                offline_replicas=[one for one in at.replicas if one not in running],
             )
             for log in topic.partitions[first:last]
         ],

@@ -62,7 +62,7 @@ async def handle(broker: Broker, call: Call) -> RootMessage:
     answers = await _read(broker, call, context)
     error, session_id, news = context.answer(answers, call.received_ms)
     leaders = {part.current_leader.leader_id for part in news.values() if part.error_code}
-    endpoints = [NodeEndpoint(*one) for one in broker.endpoints(call.listener, leaders)] if leaders else ()
+    endpoints = [NodeEndpoint(*one) for one in broker.endpoints(call, leaders)] if leaders else ()
     return FetchResponse(0, error, session_id, _by_topic(news), endpoints)
 
 

@@ -57,12 +57,13 @@ def _find(broker: Broker, call: Call, key_type: int, key: str) -> Coordinator:
             # The topic exists from now on, for the next request.
             raise errors.CoordinatorNotAvailable
         shard = runtime.shards[runtime.partition_of(key)]
-        leader = shard.log.placement.leader
-        if shard.has_resigned or leader == NO_LEADER:
+        at = shard.log.placement
+        known = at.known_to(call.node)
+        if known.leader == NO_LEADER or (known is at and shard.has_resigned):
             raise errors.CoordinatorNotAvailable
     except KafkaError as error:
         return _failure(key, error)
-    node = broker.endpoint(call.listener, leader)
+    node = broker.endpoint(call.listener, known.leader)
     return Coordinator(key, node.node_id, node.host, node.port, 0, "")
 
 

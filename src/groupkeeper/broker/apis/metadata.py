@@ -41,9 +41,9 @@ async def handle(broker: Broker, call: Call) -> RootMessage:
     assert isinstance(request, MetadataRequest)
     _check(request, call.api_version)
     return MetadataResponse(
-        brokers=[MetadataResponseBroker(*one) for one in broker.endpoints(call.listener)],
+        brokers=[MetadataResponseBroker(*one) for one in broker.endpoints(call)],
         cluster_id=broker.cluster_id,
-        controller_id=broker.controller_id,
+        controller_id=broker.controller_known_to(call.node),
         topics=await _topics(broker, call, request),
         cluster_authorized_operations=cluster_operations(
             broker, call, wanted=request.include_cluster_authorized_operations
@@ -138,10 +138,10 @@ def _by_name(
 
 
 def _describe(broker: Broker, call: Call, request: MetadataRequest, topic: Topic) -> MetadataResponseTopic:
-    running = broker.topics.placements.running
+    running = broker.topics.placements.running_known_to(call.node)
     partitions = [
         MetadataResponsePartition(
-            LeaderNotAvailable.code if (at := log.placement).leader == NO_LEADER else 0,
+            LeaderNotAvailable.code if (at := log.placement.known_to(call.node)).leader == NO_LEADER else 0,
             log.index,
             at.leader,
             at.epoch,

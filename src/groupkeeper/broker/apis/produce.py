@@ -113,7 +113,7 @@ def _with_leaders(
     assert isinstance(request, ProduceRequest)
     if request.acks == 0:
         raise CloseConnection(f"a Produce request without acknowledgement failed: {NotLeaderOrFollower.name}")
-    endpoints = broker.endpoints(call.listener, leaders) if call.api_version >= _LEADERS_SINCE else ()
+    endpoints = broker.endpoints(call, leaders) if call.api_version >= _LEADERS_SINCE else ()
     return ProduceResponse(answers, 0, [NodeEndpoint(*one) for one in endpoints])
 
 

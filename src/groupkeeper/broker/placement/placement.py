@@ -25,7 +25,8 @@ class Placement:
         adding, removing: those of the replicas that a reassignment adds and takes away; empty when there is none.
         eligible: those out of sync that may lead when none is in sync, because they have all that is committed
         (KIP-966). last_leader: who led before there was no leader; else −1. limit: the high watermark where it is not
-        the end of the log, because a replica in sync lags, or too few are in sync.
+        the end of the log, because a replica in sync lags, or too few are in sync. outdated: what nodes that are cut
+        off know in its place.
     """
 
     __slots__ = (
@@ -38,6 +39,7 @@ class Placement:
         "last_leader",
         "leader",
         "limit",
+        "outdated",
         "removing",
         "replicas",
     )
@@ -64,11 +66,27 @@ class Placement:
         self.eligible: Sequence[int] = ()
         self.last_leader = NO_LEADER
         self.limit: int | None = None
+        self.outdated: Mapping[int, Placement] = MappingProxyType({})
 
     def take(self, other: Placement) -> None:
-        """Becomes the same as another one."""
+        """Becomes the same as another one; what nodes that are cut off know stays."""
         for name in self.__slots__:
-            setattr(self, name, getattr(other, name))
+            if name != "outdated":
+                setattr(self, name, getattr(other, name))
+
+    def known_to(self, node: int) -> Placement:
+        """What a node knows of it."""
+        return self.outdated.get(node, self)
+
+    def cut_off(self, node: int) -> None:
+        """From now on this node knows no more than now."""
+        now = self.with_isr(self.isr)
+        now.take(self)
+        self.outdated = {**self.outdated, node: now}
+
+    def rejoin(self, node: int) -> None:
+        """This node knows of it again."""
+        self.outdated = {one: known for one, known in self.outdated.items() if one != node}
 
     def is_same(self, other: Placement) -> bool:
         """Whether clients are told the same of both."""

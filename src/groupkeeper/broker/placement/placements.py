@@ -17,7 +17,8 @@ class Placements:
     """The placements of a cluster of one node, and what those of more nodes share with them.
 
     Attributes:
-        nodes: the ids of all nodes. running: of those that run. reads_by_rack: whether consumers are sent to a replica
+        nodes: the ids of all nodes. running: of those that run. outdated: what nodes that are cut off know in its
+        place. reads_by_rack: whether consumers are sent to a replica
         in their rack.
     """
 
@@ -26,11 +27,16 @@ class Placements:
     def __init__(self, nodes: Sequence[int]) -> None:
         self.nodes = nodes
         self.running = set(nodes)
+        self.outdated: dict[int, Set[int]] = {}
         self._first = Placement(nodes[:1], nodes[:1], nodes[0])
 
     def of(self, topic_id: bytes, index: int) -> Placement:
         """The placement of a partition; unless one is known, it is on the first node."""
         return self._first
+
+    def running_known_to(self, node: int) -> Set[int]:
+        """The nodes that run, as far as a node knows."""
+        return self.outdated.get(node, self.running)
 
     def assign(self, topic_id: bytes, indexes: range, replicas: Replicas) -> None:
         """Places new partitions. Raises `KafkaStorageError`."""
