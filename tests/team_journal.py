@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import pytest
 
-from groupkeeper.cli.framework.journalling import checked
+from groupkeeper.cli.framework.journals import checked
 from groupkeeper.cli.main import main
 from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.resources.access_types import Acl, AclFilter, AclOperation, AclResourceType
@@ -34,11 +34,11 @@ KILLED = """
 import asyncio, os, signal, sys
 from argparse import Namespace
 from groupkeeper.cli.framework.clusters import admin_of, cluster_of
-from groupkeeper.cli.framework.journalling import journal
+from groupkeeper.cli.framework.journals import journal
 from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import OffsetAndMetadata, TopicPartition
 from groupkeeper.operations.plans.model import Change, GroupPlan, Plan
-from groupkeeper.operations.plans.recording import Recorder, cluster_id_of, commit
+from groupkeeper.operations.plans.recorder import Recorder, cluster_id_of, commit
 
 topic, *groups = sys.argv[1:]
 

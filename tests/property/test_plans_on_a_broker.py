@@ -21,13 +21,13 @@ from groupkeeper.client.opener import open_connection
 from groupkeeper.client.security.transport import Security
 from groupkeeper.client.settings import Settings
 from groupkeeper.operations.plans import document
-from groupkeeper.operations.plans.applying import apply_plan
 from groupkeeper.operations.plans.builder import Made, Otherwise, PlanTopics, Policies, Request, make_reset
 from groupkeeper.operations.plans.changes import ApplyResult
 from groupkeeper.operations.plans.deletions import make_deletion
+from groupkeeper.operations.plans.execution import apply_plan
 from groupkeeper.operations.plans.journal import Journal
-from groupkeeper.operations.plans.recording import Recorder
-from groupkeeper.operations.plans.undoing import make_undo
+from groupkeeper.operations.plans.recorder import Recorder
+from groupkeeper.operations.plans.undo import make_undo
 from groupkeeper.operations.reset import Scenario, ShiftBy, ToEarliest, ToLatest, ToOffset, ToTime
 from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.record_batch import Record, write_batch

@@ -16,7 +16,7 @@ from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from groupkeeper.live.model import ClusterSnapshot
-from groupkeeper.web import answers, serving
+from groupkeeper.web import answers, http_server
 from groupkeeper.web.answers import Streamed
 
 READERS = 5
@@ -45,12 +45,12 @@ def servers(monkeypatch: pytest.MonkeyPatch) -> list[uvicorn.Server]:
     """Those that are started."""
     started: list[uvicorn.Server] = []
 
-    class Started(serving._PageServer):
+    class Started(http_server._PageServer):
         def __init__(self, config: uvicorn.Config) -> None:
             super().__init__(config)
             started.append(self)
 
-    monkeypatch.setattr(serving, "_PageServer", Started)
+    monkeypatch.setattr(http_server, "_PageServer", Started)
     return started
 
 
@@ -59,7 +59,7 @@ async def served(app: ASGIApp = endless) -> AsyncIterator[int]:
     """The port of a server."""
     listening = socket.create_server(("127.0.0.1", 0))
     port, stop = listening.getsockname()[1], asyncio.Event()
-    running = asyncio.create_task(serving.serve([], app, listening, stop, take))
+    running = asyncio.create_task(http_server.serve([], app, listening, stop, take))
     yield port
     stop.set()
     async with asyncio.timeout(20):
@@ -78,7 +78,7 @@ async def test_after_its_time_a_reader_is_hung_up_on(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, servers: list[uvicorn.Server]
 ) -> None:
     monkeypatch.setattr(answers, "_LONGEST_S", 0.2)
-    monkeypatch.setattr(serving, "_GRACE_S", 0.2)
+    monkeypatch.setattr(http_server, "_GRACE_S", 0.2)
     caplog.set_level(logging.WARNING)
     async with served() as port:
         readers = [await asyncio.to_thread(asked, port) for _ in range(READERS)]
@@ -94,7 +94,7 @@ async def test_after_its_time_a_reader_is_hung_up_on(
 async def test_the_server_ends_though_nobody_reads(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(serving, "_GRACE_S", 0.3)
+    monkeypatch.setattr(http_server, "_GRACE_S", 0.3)
     caplog.set_level(logging.WARNING)
     async with served() as port:
         readers = [await asyncio.to_thread(asked, port) for _ in range(READERS)]
@@ -108,7 +108,7 @@ SILENT = (b"", b"GET / HTTP/1.1\r\nHost: localhost\r\n", b"POST / HTTP/1.1\r\nHo
 
 
 async def test_who_waits_makes_room_for_who_asks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(serving, "_MOST_CONNECTIONS", 20)
+    monkeypatch.setattr(http_server, "_MOST_CONNECTIONS", 20)
     async with served(greeting) as port, AsyncExitStack() as opened:
         for number in range(90):
             reader, writer = await asyncio.open_connection("127.0.0.1", port)
@@ -120,8 +120,8 @@ async def test_who_waits_makes_room_for_who_asks(monkeypatch: pytest.MonkeyPatch
 
 
 async def test_readers_who_do_not_read_make_room_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(serving, "_MOST_CONNECTIONS", READERS)
-    monkeypatch.setattr(serving, "_GRACE_S", 0.3)
+    monkeypatch.setattr(http_server, "_MOST_CONNECTIONS", READERS)
+    monkeypatch.setattr(http_server, "_GRACE_S", 0.3)
     async with served(long) as port:
         readers = [await asyncio.to_thread(asked, port) for _ in range(3 * READERS)]  # each gets the first of it
     for reader in readers:
@@ -130,8 +130,8 @@ async def test_readers_who_do_not_read_make_room_too(monkeypatch: pytest.MonkeyP
 
 @pytest.mark.parametrize("sent", SILENT)
 async def test_a_request_that_does_not_come_ends_its_connection(sent: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(serving, "_SLOWEST_REQUEST_S", 0.2)
-    monkeypatch.setattr(serving, "_GRACE_S", 0.05)
+    monkeypatch.setattr(http_server, "_SLOWEST_REQUEST_S", 0.2)
+    monkeypatch.setattr(http_server, "_GRACE_S", 0.05)
     async with served(greeting) as port, asyncio.timeout(20):
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         writer.write(sent)
@@ -158,4 +158,4 @@ async def test_a_part_that_ends_is_an_error(part: Callable[[], Coroutine[None, N
     listening = socket.create_server(("127.0.0.1", 0))
     async with asyncio.timeout(20):
         with pytest.raises((AssertionError, RuntimeError), match=error):
-            await serving.serve([], greeting, listening, asyncio.Event(), take, part())
+            await http_server.serve([], greeting, listening, asyncio.Event(), take, part())

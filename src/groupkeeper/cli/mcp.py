@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING, Any
 from groupkeeper.cli.framework import values
 from groupkeeper.cli.framework.clusters import UsageMistake, admin_of
 from groupkeeper.cli.framework.commands import Command
-from groupkeeper.cli.framework.journalling import OFF, VARIABLE, journal
+from groupkeeper.cli.framework.journals import OFF, VARIABLE, journal
 from groupkeeper.cli.framework.output import complain
 from groupkeeper.cli.framework.several_clusters import add_choices, add_clusters, choice_of, usable_clusters_of
 from groupkeeper.cli.framework.typed import way_of
-from groupkeeper.cli.listening import listen
 from groupkeeper.cli.serve_access import add_roles, roles_of, tokens_of
+from groupkeeper.cli.sockets import listen
 from groupkeeper.live.archive import Archive
 from groupkeeper.live.cluster_poll import Wanted
 from groupkeeper.live.collector import Collector, Schedule
-from groupkeeper.operations.plans.recording import user
+from groupkeeper.operations.plans.recorder import user
 
 if TYPE_CHECKING:
     from groupkeeper.cli.framework.commands import ArgumentParser

@@ -17,10 +17,10 @@ from groupkeeper.cli.framework.logs import add_log_format, log_to_stderr
 from groupkeeper.cli.framework.output import complain
 from groupkeeper.cli.framework.several_clusters import add_choices, add_clusters, choice_of, usable_clusters_of
 from groupkeeper.cli.framework.typed import way_of
-from groupkeeper.cli.listening import listen
 from groupkeeper.cli.serve_access import PageAccess, add_access, admission_of
 from groupkeeper.cli.serve_files import ServedFile, ServedFiles, read_file
 from groupkeeper.cli.serve_watch import KEPT, ServeWatch
+from groupkeeper.cli.sockets import listen
 from groupkeeper.client.addresses import Address
 from groupkeeper.client.admin import Admin
 from groupkeeper.live.archive import Archive
@@ -169,8 +169,8 @@ def _age_ms(text: str) -> int:
 def _run(options: Namespace) -> int:
     try:
         from groupkeeper.web.app import Site, application
+        from groupkeeper.web.http_server import serve
         from groupkeeper.web.news import News
-        from groupkeeper.web.serving import serve
     except ImportError as missing:
         complain(f"error: groupkeeper serve needs {missing.name}: pip install '.[serve]' in a checkout brings it\n")
         return 1

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from groupkeeper.cli.framework.clusters import UsageMistake
-from groupkeeper.cli.framework.journalling import OFF, VARIABLE, journal
+from groupkeeper.cli.framework.journals import OFF, VARIABLE, journal
 from groupkeeper.cli.framework.several_clusters import choice_of
 from groupkeeper.cli.serve_files import ServedFile, read_file
 from groupkeeper.client.admin import Admin
@@ -151,7 +151,7 @@ def _check(options: Namespace, *, is_local: bool) -> None:
 
 def _tokens(options: Namespace) -> tuple[PageTokens | None, str]:
     """The valid tokens, and the token that was generated at this start, "" for none."""
-    from groupkeeper.operations.plans.recording import user
+    from groupkeeper.operations.plans.recorder import user
     from groupkeeper.web.access.people import PageTokens
 
     if options.token_file is not None:

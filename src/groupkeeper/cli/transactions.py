@@ -11,7 +11,7 @@ from groupkeeper.cli.framework import values
 from groupkeeper.cli.framework.clusters import ClusterReport, ClusterSession, add_cluster, run_report
 from groupkeeper.cli.framework.commands import ArgumentParser, Command, Entry, Family
 from groupkeeper.cli.framework.execution import add_executing, check_context, not_yet, show_first
-from groupkeeper.cli.framework.journalling import own_recorder
+from groupkeeper.cli.framework.journals import own_recorder
 from groupkeeper.cli.framework.reports import CLUSTER, Column, Page, Problem, Row, Shape
 from groupkeeper.cli.framework.several_clusters import run_reports
 from groupkeeper.cli.framework.typed import follow_up

@@ -10,10 +10,10 @@ from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import Batch, Failure, GroupState, GroupType, OffsetAndMetadata, TopicPartition
 from groupkeeper.client.errors import ClientError
 from groupkeeper.operations.errors import GroupIsActive, NotAsCommitted, NotOfConsumers
-from groupkeeper.operations.plans.applying import Applied
+from groupkeeper.operations.plans.execution import Applied
 from groupkeeper.operations.plans.guard import PlanVerdict
 from groupkeeper.operations.plans.model import Kind, PlanTrouble
-from groupkeeper.operations.plans.recording import (
+from groupkeeper.operations.plans.recorder import (
     Begun,
     Outcome,
     Recorder,

@@ -9,10 +9,10 @@ from typing import NamedTuple
 from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import Failure, GroupState, OffsetSpec, TopicPartition
 from groupkeeper.client.errors import ClientError, UnsupportedVersion
-from groupkeeper.operations.plans.applying import carry_out
+from groupkeeper.operations.plans.execution import carry_out
 from groupkeeper.operations.plans.kip122 import ResetPlan
 from groupkeeper.operations.plans.model import Change, GroupPlan, Kind, Plan, PlanTrouble
-from groupkeeper.operations.plans.recording import Recorder, cluster_id_of
+from groupkeeper.operations.plans.recorder import Recorder, cluster_id_of
 from groupkeeper.operations.plans.world import Committed, Groups, Logs, look_at_groups, look_at_logs
 from groupkeeper.operations.reset import moved
 from groupkeeper.operations.topics import describe_topics, listed, offsets_of

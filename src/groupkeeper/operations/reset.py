@@ -29,7 +29,7 @@ from groupkeeper.operations.errors import (
     PartitionsMissing,
 )
 from groupkeeper.operations.plans.model import Change, GroupPlan, Note, NoteKind
-from groupkeeper.operations.plans.recording import Recorder, commit, known_cluster_id, single
+from groupkeeper.operations.plans.recorder import Recorder, commit, known_cluster_id, single
 from groupkeeper.operations.topics import describe_topics, listed, offsets_of
 from groupkeeper.protocol.errors import GroupIdNotFound
 

@@ -21,7 +21,7 @@ from groupkeeper.operations.errors import OperationRefused
 from groupkeeper.operations.plans.changes import Recorded
 from groupkeeper.operations.plans.journal import ChangeJournal
 from groupkeeper.operations.plans.model import Change, GroupPlan, Kind, Plan
-from groupkeeper.operations.plans.recording import Begun, Recorder, judged, known_cluster_id
+from groupkeeper.operations.plans.recorder import Begun, Recorder, judged, known_cluster_id
 from groupkeeper.protocol.errors import KafkaError
 
 SHARE_KINDS = frozenset([Kind.SHARE_RESET, Kind.SHARE_CLONE, Kind.SHARE_DELETE, Kind.SHARE_DELETE_GROUPS])

@@ -13,7 +13,7 @@ from groupkeeper.client.errors import ClientError
 from groupkeeper.operations.errors import OperationRefused
 from groupkeeper.operations.plans.changes import ApplyResult, Lost
 from groupkeeper.operations.plans.model import Change, GroupPlan, Kind, Plan
-from groupkeeper.operations.plans.recording import UNANSWERED, Recorder, known_cluster_id
+from groupkeeper.operations.plans.recorder import UNANSWERED, Recorder, known_cluster_id
 from groupkeeper.operations.problems import error_name
 from groupkeeper.operations.topics import describe_topics, listed, offsets_of, unreachable
 from groupkeeper.protocol.errors import KafkaError

@@ -19,7 +19,7 @@ from tests.cli.stages import SETTINGS
 from groupkeeper.cli.main import main
 from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import NewTopic, OffsetAndMetadata, TopicPartition
-from groupkeeper.operations.plans import document, recording
+from groupkeeper.operations.plans import document, recorder
 from groupkeeper.operations.plans.changes import ApplyResult
 from groupkeeper.operations.plans.journal import Journal
 from groupkeeper.operations.plans.model import Change, GroupPlan, Plan, TopicFacts
@@ -194,7 +194,7 @@ def test_answers_that_never_come(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     """The rest isn't tried, which would take the time limit again and again; what may be done can be undone."""
-    monkeypatch.setattr(recording, "_GROUPS_PER_CALL", 50)
+    monkeypatch.setattr(recorder, "_GROUPS_PER_CALL", 50)
     servers = broker.bootstrap_servers
     with broker.faults.drop("OffsetCommit", executes=executes) as fault:
         assert main(["apply", plan, *confirmed(servers), "--timeout", "1500ms"]) == 1

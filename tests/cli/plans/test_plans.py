@@ -16,9 +16,9 @@ from groupkeeper.cli.main import main
 from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import ALL, NewTopic, OffsetAndMetadata, OffsetSpec, TopicPartition
 from groupkeeper.operations.errors import GroupIsActive
-from groupkeeper.operations.plans import document, recording
-from groupkeeper.operations.plans.applying import apply_plan, wait_until_inactive
+from groupkeeper.operations.plans import document, recorder
 from groupkeeper.operations.plans.changes import ApplyResult
+from groupkeeper.operations.plans.execution import apply_plan, wait_until_inactive
 from groupkeeper.operations.plans.journal import Journal
 from groupkeeper.operations.plans.model import Change, GroupPlan, Plan
 from groupkeeper.operations.times import utc_text
@@ -393,7 +393,7 @@ def test_plans_pass_through_files_and_pipes(
 def test_many_groups_are_committed_in_calls_with_a_time_limit_each(
     run: Run, servers: str, tmp_path: Path, journal: Journal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(recording, "_GROUPS_PER_CALL", 2)
+    monkeypatch.setattr(recorder, "_GROUPS_PER_CALL", 2)
     names = [f"one-of-many-{number}" for number in range(5)]
     path = str(tmp_path / "plan.json")
     assert run("plan", "reset", *names, "--topic", "orders:0", "--to-offset", "6", "--create", "--save", path)[0] == 0

@@ -125,7 +125,7 @@ def test_nothing_is_written_on_the_event_loop(servers: str, monkeypatch: pytest.
                 asyncio.get_running_loop()
             written.append(list(lines))
 
-    monkeypatch.setattr("groupkeeper.cli.framework.journalling.Journal", Watched)
+    monkeypatch.setattr("groupkeeper.cli.framework.journals.Journal", Watched)
     words = ["--bootstrap-server", servers, "--group", "idle", "--delete-offsets", "--topic", "orders"]
     assert kafka_share_groups.main(words) == 0
     assert [lines[0]["event"] for lines in written] == ["change", "outcome"]

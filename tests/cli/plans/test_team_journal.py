@@ -12,7 +12,7 @@ import pytest
 from tests.team_journal import JOURNAL_ACLS, Login, Scene, as_user, check_missing_acls, check_two_machines
 
 from groupkeeper.cli.dropin import kafka_consumer_groups
-from groupkeeper.cli.framework.journalling import journal_in
+from groupkeeper.cli.framework.journals import journal_in
 from groupkeeper.cli.main import main
 from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.producer import produce
@@ -20,7 +20,7 @@ from groupkeeper.client.admin.types import NewTopic, OffsetAndMetadata, TopicPar
 from groupkeeper.operations.plans.changes import NOWHERE, ApplyResult, Head, Known, Pair
 from groupkeeper.operations.plans.journal import BeingUndone, JournalUnreadable, JournalUnwritable
 from groupkeeper.operations.plans.model import Change, GroupPlan, Kind, Plan
-from groupkeeper.operations.plans.recording import Recorder, commit
+from groupkeeper.operations.plans.recorder import Recorder, commit
 from groupkeeper.operations.plans.topic_journal import CLAIM_MS, TopicJournal
 from groupkeeper.pipeline.present.changes import read_changes
 from groupkeeper.protocol.record import Record
@@ -239,7 +239,7 @@ def test_nothing_is_changed_without_it(
 
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
-    monkeypatch.setattr("groupkeeper.cli.framework.journalling.PATIENCE_MS", 500)
+    monkeypatch.setattr("groupkeeper.cli.framework.journals.PATIENCE_MS", 500)
     monkeypatch.setenv("GROUPKEEPER_JOURNAL", where.format(port=port))
     on_admin(servers, commit)
     put(servers, "orders", "a record", b"to skip")

@@ -15,7 +15,7 @@ from groupkeeper.client.errors import CallTimedOut
 from groupkeeper.operations.plans.changes import ApplyResult, Head, Lost, Pair
 from groupkeeper.operations.plans.journal import Journal, JournalUnreadable, JournalUnwritable, default_path
 from groupkeeper.operations.plans.model import Change, GroupPlan, Kind, Plan, Subject
-from groupkeeper.operations.plans.recording import Recorder, judged, without_secrets
+from groupkeeper.operations.plans.recorder import Recorder, judged, without_secrets
 from groupkeeper.operations.selection import Names
 from groupkeeper.protocol.errors import RequestTimedOut, UnknownMemberId
 

@@ -19,7 +19,7 @@ from groupkeeper.client.admin.types import Batch, ConsumerGroupDescription, Offs
 from groupkeeper.operations import plan_csv
 from groupkeeper.operations.errors import GroupIsActive, NoPlan, NothingCommitted
 from groupkeeper.operations.plans.model import GroupPlan, Note, NoteKind
-from groupkeeper.operations.plans.recording import Recorder
+from groupkeeper.operations.plans.recorder import Recorder
 from groupkeeper.operations.reset import (
     Scenario,
     ToCurrent,

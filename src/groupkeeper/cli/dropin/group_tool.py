@@ -22,7 +22,7 @@ from groupkeeper.operations.errors import BadTopicArgument, NothingCommitted, Op
 from groupkeeper.protocol.errors import KafkaError
 
 if TYPE_CHECKING:
-    from groupkeeper.operations.plans.recording import Recorder
+    from groupkeeper.operations.plans.recorder import Recorder
 
 
 class Refusal(Exception):
@@ -86,7 +86,7 @@ class GroupTool(ABC):
     @cached_property
     def recorder(self) -> Recorder | None:
         """Journals what the tool changes."""
-        from groupkeeper.cli.framework.journalling import drop_in_recorder
+        from groupkeeper.cli.framework.journals import drop_in_recorder
 
         return drop_in_recorder(self.table.tool)
 

@@ -17,7 +17,7 @@ from groupkeeper.cli.dropin.groups_text import known, row, widest
 from groupkeeper.cli.dropin.options import Option, OptionProblem, Options, OptionTable, UsageProblem
 from groupkeeper.cli.framework import values
 from groupkeeper.cli.framework.files import Unsaved, check_writable, save
-from groupkeeper.cli.framework.journalling import recorder
+from groupkeeper.cli.framework.journals import recorder
 from groupkeeper.cli.framework.output import complain, say
 from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import GroupState

@@ -10,7 +10,7 @@ from groupkeeper.cli.java import values as java
 from groupkeeper.cli.java.releases import release
 from groupkeeper.client.admin.types import Failure, SharePartitionOffset, TopicPartition
 from groupkeeper.operations.plans.model import GroupPlan, Kind
-from groupkeeper.operations.plans.recording import commit, known_cluster_id, single
+from groupkeeper.operations.plans.recorder import commit, known_cluster_id, single
 from groupkeeper.operations.reset import Scenario
 from groupkeeper.protocol.errors import KafkaError
 

@@ -161,7 +161,7 @@ def _changes() -> list[tuple[str, str]]:
     from argparse import Namespace
 
     from groupkeeper.cli.framework.clusters import UsageMistake
-    from groupkeeper.cli.framework.journalling import journal
+    from groupkeeper.cli.framework.journals import journal
     from groupkeeper.operations.plans.journal import JournalUnreadable
 
     try:

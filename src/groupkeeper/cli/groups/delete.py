@@ -11,15 +11,15 @@ from groupkeeper.cli.framework.clusters import ClusterReport, ClusterSession, ad
 from groupkeeper.cli.framework.commands import ArgumentParser, Command
 from groupkeeper.cli.framework.execution import add_executing, check_confirmed, not_yet, show_first
 from groupkeeper.cli.framework.group_arguments import add_filters, add_groups, are_typed, problems_of, selected
-from groupkeeper.cli.framework.journalling import own_recorder, way_back
+from groupkeeper.cli.framework.journals import own_recorder, way_back
 from groupkeeper.cli.framework.reports import Page, Row
 from groupkeeper.cli.groups.shapes import DELETED_GROUPS, DELETED_OFFSETS
 from groupkeeper.cli.plans.plan_options import TOPIC_HELP, note_absent, topics_of
 from groupkeeper.operations.delete import delete_any_groups, look_at_deletion
 from groupkeeper.operations.errors import GroupIsActive
-from groupkeeper.operations.plans.applying import Applied, apply_plan
 from groupkeeper.operations.plans.consequences import consequences, trouble_problem
 from groupkeeper.operations.plans.deletions import make_deletion
+from groupkeeper.operations.plans.execution import Applied, apply_plan
 from groupkeeper.operations.plans.guard import check
 from groupkeeper.operations.problems import Deed
 

@@ -16,7 +16,7 @@ from groupkeeper.cli.framework.group_arguments import (
     passed_over,
     selected,
 )
-from groupkeeper.cli.framework.journalling import own_recorder, way_back
+from groupkeeper.cli.framework.journals import own_recorder, way_back
 from groupkeeper.cli.framework.reports import Page, Problem
 from groupkeeper.cli.groups.shapes import NEW_OFFSETS
 from groupkeeper.cli.plans.plan_options import add_scope, note_absent, topics_of, with_topics
@@ -25,9 +25,9 @@ from groupkeeper.client.admin.types import TopicPartition
 from groupkeeper.operations import plan_csv
 from groupkeeper.operations import reset as resets
 from groupkeeper.operations.errors import GroupIsActive
-from groupkeeper.operations.plans.applying import Applied, apply_plan
 from groupkeeper.operations.plans.builder import Made, PlanTopics, Request, aim, make_reset
 from groupkeeper.operations.plans.consequences import consequences, trouble_problem
+from groupkeeper.operations.plans.execution import Applied, apply_plan
 from groupkeeper.operations.plans.guard import check
 from groupkeeper.operations.plans.model import GroupPlan, Note, NoteKind, PlanTrouble
 from groupkeeper.operations.reporting.plan_rows import reset_row

@@ -124,7 +124,7 @@ def add_journals(parser: ArgumentParser) -> None:
 
 
 def _journal(path: str) -> str | ChangeJournal:
-    from groupkeeper.cli.framework.journalling import checked
+    from groupkeeper.cli.framework.journals import checked
     from groupkeeper.operations.errors import OperationRefused
     from groupkeeper.operations.plans.topic_journal import SCHEME
 

@@ -212,7 +212,7 @@ def _file_name(group_id: str) -> str:
 
 
 async def _made(source: dict[str, str], then: Then, options: Namespace) -> Any:
-    from groupkeeper.operations.plans.recording import without_secrets
+    from groupkeeper.operations.plans.recorder import without_secrets
     from groupkeeper.pipeline.jobs.restoring import restore_plan
 
     async with _admin_of(source) as admin:

@@ -11,7 +11,7 @@ from groupkeeper.cli.framework.clusters import ClusterReport, ClusterSession, Us
 from groupkeeper.cli.framework.commands import ArgumentParser, Command
 from groupkeeper.cli.framework.execution import add_creating, can_ask, check_confirmed, show_first
 from groupkeeper.cli.framework.reports import Page
-from groupkeeper.cli.plans.applying import (
+from groupkeeper.cli.plans.outcome import (
     add_applying,
     apply_pages,
     compared,

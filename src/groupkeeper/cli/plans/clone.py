@@ -37,7 +37,7 @@ from groupkeeper.operations.plans.builder import ALL_COMMITTED
 from groupkeeper.operations.plans.clones.builder import CloneRequest, Source, make_clone
 from groupkeeper.operations.plans.clones.search_order import Hints
 from groupkeeper.operations.plans.model import Kind
-from groupkeeper.operations.plans.recording import without_secrets
+from groupkeeper.operations.plans.recorder import without_secrets
 from groupkeeper.operations.selection import BadGroupPattern, Names, of_new_types, select_groups
 from groupkeeper.operations.share_changes import ShareAdmin
 from groupkeeper.rules.words import counted

@@ -17,11 +17,11 @@ from groupkeeper.cli.framework.clusters import (
 )
 from groupkeeper.cli.framework.commands import ArgumentParser, Command
 from groupkeeper.cli.framework.execution import ask, can_ask, check_confirmed, check_context, show_first
-from groupkeeper.cli.framework.journalling import OFF, VARIABLE, journal
+from groupkeeper.cli.framework.journals import OFF, VARIABLE, journal
 from groupkeeper.cli.framework.reports import Page, problem_of
 from groupkeeper.cli.framework.several_clusters import run_reports
 from groupkeeper.cli.framework.typed import words_of
-from groupkeeper.cli.plans.applying import add_applying, apply_pages, compared, foreseen, rows_of
+from groupkeeper.cli.plans.outcome import add_applying, apply_pages, compared, foreseen, rows_of
 from groupkeeper.cli.plans.shapes import HISTORY, OUTCOMES, RECORDED
 from groupkeeper.client.errors import ClientError
 from groupkeeper.operations.plans.builder import Otherwise
@@ -29,8 +29,8 @@ from groupkeeper.operations.plans.changes import ApplyResult, Recorded, Summary,
 from groupkeeper.operations.plans.consequences import consequences
 from groupkeeper.operations.plans.journal import ChangeJournal, JournalUnreadable
 from groupkeeper.operations.plans.model import Kind
-from groupkeeper.operations.plans.recording import cluster_id_of, without_secrets
-from groupkeeper.operations.plans.undoing import make_undo, undo_of
+from groupkeeper.operations.plans.recorder import cluster_id_of, without_secrets
+from groupkeeper.operations.plans.undo import make_undo, undo_of
 from groupkeeper.operations.reporting.plan_rows import history_row, recorded_rows
 from groupkeeper.operations.selection import Names
 from groupkeeper.operations.share_changes import ShareAdmin, is_of_share_groups

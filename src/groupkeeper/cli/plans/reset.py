@@ -24,7 +24,7 @@ from groupkeeper.cli.plans.plan_options import (
 from groupkeeper.cli.plans.scenario import add_scenario, check_scope, plans_of, scenario_of
 from groupkeeper.cli.plans.shapes import CHANGES
 from groupkeeper.operations.plans.builder import Request, make_reset
-from groupkeeper.operations.plans.recording import without_secrets
+from groupkeeper.operations.plans.recorder import without_secrets
 from groupkeeper.rules.words import counted
 
 

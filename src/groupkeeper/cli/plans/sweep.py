@@ -16,7 +16,7 @@ from groupkeeper.cli.plans.plan_options import add_saving, add_scope, is_plain, 
 from groupkeeper.cli.plans.shapes import CHANGES
 from groupkeeper.operations.plans.builder import ALL_COMMITTED
 from groupkeeper.operations.plans.deletions import make_deletion
-from groupkeeper.operations.plans.recording import without_secrets
+from groupkeeper.operations.plans.recorder import without_secrets
 from groupkeeper.operations.plans.sweeps import RETENTION, Criteria, make_sweep
 from groupkeeper.rules.words import counted
 

@@ -13,7 +13,7 @@ from groupkeeper.client.admin.types import Position, TopicPartition
 from groupkeeper.operations.errors import NoPlan, NoSuchTime, NothingCommitted, OutOfRange
 from groupkeeper.operations.plans.by_time import Since, first_since
 from groupkeeper.operations.plans.model import Change, GroupPlan, Kind, Note, NoteKind, Plan, PlanTrouble, TopicFacts
-from groupkeeper.operations.plans.recording import cluster_id_of
+from groupkeeper.operations.plans.recorder import cluster_id_of
 from groupkeeper.operations.plans.world import (
     MOST_TIMES,
     Committed,

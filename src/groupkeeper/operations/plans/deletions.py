@@ -9,7 +9,7 @@ from groupkeeper.client.admin.types import TopicPartition
 from groupkeeper.operations.errors import NothingToDelete
 from groupkeeper.operations.plans.builder import Made, PlanTopics, with_times
 from groupkeeper.operations.plans.model import Change, GroupPlan, Kind, Plan, PlanTrouble, TopicFacts
-from groupkeeper.operations.plans.recording import cluster_id_of
+from groupkeeper.operations.plans.recorder import cluster_id_of
 from groupkeeper.operations.plans.world import Committed, look_at_ends, look_at_groups
 from groupkeeper.operations.topics import describe_topics
 

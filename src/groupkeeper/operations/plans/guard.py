@@ -8,7 +8,7 @@ from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import Failure, GroupState, OffsetAndMetadata, TopicPartition
 from groupkeeper.operations.errors import GroupIsActive, StalePlan, WrongCluster
 from groupkeeper.operations.plans.model import Change, GroupPlan, Kind, Plan, PlanTrouble, is_same
-from groupkeeper.operations.plans.recording import cluster_id_of
+from groupkeeper.operations.plans.recorder import cluster_id_of
 from groupkeeper.operations.plans.world import Groups, Logs, look_at_groups, look_at_logs, read_topics
 from groupkeeper.protocol.errors import GroupIdNotFound
 

@@ -20,7 +20,7 @@ from groupkeeper.operations.commit_times import OFFSETS_TOPIC, CommitTime, Commi
 from groupkeeper.operations.plans.builder import Made, PlanTopics
 from groupkeeper.operations.plans.deletions import NO_PARTITIONS, chosen
 from groupkeeper.operations.plans.model import Change, GroupPlan, Kind, Plan, PlanTrouble, TopicFacts
-from groupkeeper.operations.plans.recording import cluster_id_of
+from groupkeeper.operations.plans.recorder import cluster_id_of
 from groupkeeper.operations.plans.world import (
     Committed,
     FoundGroup,

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from starlette.requests import Request
 
-from groupkeeper.operations.plans.recording import user as system_user
+from groupkeeper.operations.plans.recorder import user as system_user
 from groupkeeper.web.access.roles import Rights, Roles
 
 LEAST_TOKEN = 16

@@ -13,8 +13,8 @@ from groupkeeper.pipeline.report import words
 from groupkeeper.rules.status import RANKS, Status
 from groupkeeper.web.pages import parts, scope
 from groupkeeper.web.pages.judged import Judge, JudgedGroup, rows_of
-from groupkeeper.web.pages.listing import Order, ordered
 from groupkeeper.web.pages.needs import need_rank
+from groupkeeper.web.pages.order import Order, ordered
 from groupkeeper.web.pages.parts import ANONYMOUS, PageCell, PageColumn, Viewer, plain, seconds
 
 _KEYS: Mapping[str, Callable[[JudgedGroup], float | str | None]] = {

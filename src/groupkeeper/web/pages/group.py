@@ -18,7 +18,7 @@ from groupkeeper.pipeline.report import plots, words
 from groupkeeper.pipeline.report.model import Activity, LagLine
 from groupkeeper.shell import NO_WAYS, Ways, command, text, way_to
 from groupkeeper.web.pages import parts, scope, streams
-from groupkeeper.web.pages.listing import Order
+from groupkeeper.web.pages.order import Order
 from groupkeeper.web.pages.partitions import BY_STATUS, partitions_table
 from groupkeeper.web.pages.parts import ANONYMOUS, PageCell, Viewer
 from groupkeeper.web.pages.verdict import Verdict, causes_of, told

@@ -11,7 +11,7 @@ from groupkeeper.pipeline.report import words
 from groupkeeper.web.changes.desk import DeskEntry, DeskStage
 from groupkeeper.web.changes.record import ChangeRecord
 from groupkeeper.web.pages import parts, scope
-from groupkeeper.web.pages.listing import ROWS, Order
+from groupkeeper.web.pages.order import ROWS, Order
 from groupkeeper.web.pages.parts import PageCell, Viewer
 
 _MOST_NAMES = 3

@@ -14,7 +14,7 @@ from groupkeeper.operations.lag import LagStatus, PartitionLag
 from groupkeeper.pipeline.report import words
 from groupkeeper.rules.status import RANKS, Status
 from groupkeeper.web.pages import parts
-from groupkeeper.web.pages.listing import Order, ordered
+from groupkeeper.web.pages.order import Order, ordered
 from groupkeeper.web.pages.parts import PageCell, PageColumn, plain, seconds
 
 _MOST_ROWS = 2000

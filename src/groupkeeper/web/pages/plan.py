@@ -9,7 +9,7 @@ from html import escape
 from groupkeeper.client.admin.types import OffsetAndMetadata, TopicPartition
 from groupkeeper.operations.plans.consequences import consequences, trouble_problem
 from groupkeeper.operations.plans.model import Change, Kind, PlanTrouble
-from groupkeeper.operations.plans.recording import UNANSWERED
+from groupkeeper.operations.plans.recorder import UNANSWERED
 from groupkeeper.operations.problems import Deed, Problem
 from groupkeeper.pipeline.report import words
 from groupkeeper.web.changes.desk import DeskEntry, DeskStage

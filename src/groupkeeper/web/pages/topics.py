@@ -10,7 +10,7 @@ from groupkeeper.live.model import ClusterSnapshot, GroupView, TopicView
 from groupkeeper.live.verdicts import judge_status
 from groupkeeper.pipeline.report import words
 from groupkeeper.web.pages import parts, scope
-from groupkeeper.web.pages.listing import Order, ordered
+from groupkeeper.web.pages.order import Order, ordered
 from groupkeeper.web.pages.parts import ANONYMOUS, PageCell, PageColumn, Viewer
 
 

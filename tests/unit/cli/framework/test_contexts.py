@@ -13,7 +13,7 @@ import pytest
 
 from groupkeeper.cli.framework import context_files
 from groupkeeper.cli.framework.clusters import UsageMistake, cluster_of
-from groupkeeper.cli.framework.journalling import journal
+from groupkeeper.cli.framework.journals import journal
 from groupkeeper.cli.main import main
 
 JAAS = 'org.apache.kafka.common.security.plain.PlainLoginModule required username="a" password="p=\\"\u00e9 x";'

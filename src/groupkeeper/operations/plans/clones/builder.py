@@ -17,7 +17,7 @@ from groupkeeper.operations.plans.clones.states import Shares, States, delivered
 from groupkeeper.operations.plans.clones.translator import Certainty, Ends, Translated
 from groupkeeper.operations.plans.deletions import chosen, lacking, nothing
 from groupkeeper.operations.plans.model import Change, GroupPlan, Kind, Plan, PlanTrouble
-from groupkeeper.operations.plans.recording import cluster_id_of
+from groupkeeper.operations.plans.recorder import cluster_id_of
 from groupkeeper.operations.plans.world import Groups, Logs, look_at_groups, look_at_logs, will_be_made
 from groupkeeper.operations.reset import INACTIVE
 from groupkeeper.operations.times import utc_text

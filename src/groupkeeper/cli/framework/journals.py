@@ -17,7 +17,7 @@ from groupkeeper.cli.framework.typed import follow_up, words_of
 from groupkeeper.client.admin import Admin
 from groupkeeper.operations.errors import OperationRefused
 from groupkeeper.operations.plans.journal import ChangeJournal, Journal, default_path
-from groupkeeper.operations.plans.recording import Recorder
+from groupkeeper.operations.plans.recorder import Recorder
 from groupkeeper.operations.plans.topic_journal import PATIENCE_MS, SCHEME, TopicJournal, split
 
 VARIABLE = "GROUPKEEPER_JOURNAL"

@@ -11,7 +11,7 @@ from groupkeeper.client.admin.types import Batch, Failure, OffsetAndMetadata, To
 from groupkeeper.operations.errors import GroupIsActive, NotAsCommitted, NotOfConsumers
 from groupkeeper.operations.plans.guard import PlanVerdict, check, refuse_other_cluster
 from groupkeeper.operations.plans.model import Change, GroupPlan, Plan, PlanTrouble, is_same
-from groupkeeper.operations.plans.recording import Outcome, Recorder, commit
+from groupkeeper.operations.plans.recorder import Outcome, Recorder, commit
 from groupkeeper.operations.plans.world import FoundGroup, describe
 from groupkeeper.operations.reset import INACTIVE
 from groupkeeper.protocol.errors import GroupIdNotFound
@@ -43,7 +43,7 @@ async def apply_plan(
     """Apply what still fits. Unless ``skips_refused``, nothing at all is applied when something doesn't.
 
     ``verdict``: how the plan was found to fit just now; None: look. A plan that was interrupted may be applied again:
-    changes that are already made are left out. ``tell``: as in ``recording.commit``.
+    changes that are already made are left out. ``tell``: as in ``recorder.commit``.
 
     Raises WrongCluster, JournalUnwritable (nothing is changed then), and the failure of the whole cluster.
     """

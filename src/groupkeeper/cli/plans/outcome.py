@@ -11,7 +11,7 @@ from groupkeeper.cli.framework import values
 from groupkeeper.cli.framework.clusters import ClusterSession
 from groupkeeper.cli.framework.commands import ArgumentParser
 from groupkeeper.cli.framework.execution import WOULD_BE, add_executing, not_yet
-from groupkeeper.cli.framework.journalling import VARIABLE, journal, way_back
+from groupkeeper.cli.framework.journals import VARIABLE, journal, way_back
 from groupkeeper.cli.framework.output import complain
 from groupkeeper.cli.framework.reports import Page, Row
 from groupkeeper.cli.framework.terminal import is_terminal
@@ -19,12 +19,12 @@ from groupkeeper.cli.framework.typed import words_of
 from groupkeeper.cli.plans.plan_options import ROWS_PER_PAGE
 from groupkeeper.client.errors import ClientError
 from groupkeeper.operations.errors import GroupIsActive, StalePlan
-from groupkeeper.operations.plans.applying import Applied, apply_plan, wait_until_inactive
 from groupkeeper.operations.plans.consequences import trouble_problem
+from groupkeeper.operations.plans.execution import Applied, apply_plan, wait_until_inactive
 from groupkeeper.operations.plans.guard import PlanVerdict, check
 from groupkeeper.operations.plans.journal import JournalUnwritable
 from groupkeeper.operations.plans.model import Plan
-from groupkeeper.operations.plans.recording import UNANSWERED, Recorder
+from groupkeeper.operations.plans.recorder import UNANSWERED, Recorder
 from groupkeeper.operations.reporting.plan_rows import already_rows, outcome_rows
 from groupkeeper.rules.words import counted
 
