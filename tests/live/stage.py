@@ -9,7 +9,7 @@ from tests.times_and_transactions import producer_of, send
 from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import NewTopic, OffsetAndMetadata, TopicPartition
 from groupkeeper.live.archive import Archive
-from groupkeeper.live.cluster_poll import Wanted
+from groupkeeper.live.cluster_poll import WantedGroups
 from groupkeeper.live.collector import Collector, Schedule
 from groupkeeper.live.history import History
 
@@ -42,7 +42,7 @@ async def commit(admin: Admin, group_id: str, topic: str, offset: int) -> None:
 
 def collector(
     servers: str,
-    wanted: Wanted = Wanted(),  # noqa: B008 it is immutable
+    wanted: WantedGroups = WantedGroups(),  # noqa: B008 it is immutable
     history: History | None = None,
     *,
     interval_s: float = 4.0,

@@ -16,7 +16,7 @@ from groupkeeper.broker.authorizer import Operation, ResourceType, RuleAuthorize
 from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import GroupState, GroupType, NewTopic
 from groupkeeper.live import collector as live_collector
-from groupkeeper.live.cluster_poll import Wanted
+from groupkeeper.live.cluster_poll import WantedGroups
 from groupkeeper.live.collector import Collector
 from groupkeeper.live.history import BOUNDS, History
 from groupkeeper.live.model import ClusterSnapshot, GroupView, Scope, WaitSum
@@ -51,7 +51,7 @@ def servers(broker: BackgroundBroker, authorizer: RuleAuthorizer) -> Iterator[st
     broker.faults.clear()
 
 
-async def found(servers: str, wanted: Wanted = Wanted()) -> ClusterSnapshot:  # noqa: B008 it is immutable
+async def found(servers: str, wanted: WantedGroups = WantedGroups()) -> ClusterSnapshot:  # noqa: B008 it is immutable
     watching = collector(servers, wanted)
     snapshot = await watching.poll()
     await watching.close()
@@ -85,7 +85,7 @@ async def test_lag_is_counted_and_timed_by_the_records(servers: str) -> None:
 async def test_without_reading_records_times_lie_between_looks(servers: str) -> None:
     async with Admin(servers) as admin:
         await commit(admin, "poller", "payments", 0)
-        watching = collector(servers, Wanted(reads_records=False))
+        watching = collector(servers, WantedGroups(reads_records=False))
         assert (await watching.poll()).groups["search"].wait == WaitSum(None, unknown=1)
         assert (await watching.poll()).groups["poller"].wait == WaitSum(0)
         began = time.time_ns() // 1_000_000
@@ -101,12 +101,14 @@ async def test_without_reading_records_times_lie_between_looks(servers: str) -> 
 
 
 async def test_only_what_is_chosen_is_asked_for(servers: str) -> None:
-    wanted = Wanted(Choice(Names(["*i*"]), Names(["audit"])), Choice(Names([]), Names(["pay*"])))
+    wanted = WantedGroups(Choice(Names(["*i*"]), Names(["audit"])), Choice(Names([]), Names(["pay*"])))
     snapshot = await found(servers, wanted)
     assert {name: list(group.topics) for name, group in snapshot.groups.items()} == {"billing": ["orders"]}
     assert snapshot.listed == 3
     assert snapshot.scope == Scope(("audit", "search"), (), are_topics_chosen=True)
-    wanted = Wanted(Choice(Names(["no-*", "nobody", "bill*"]), Names([])), Choice(Names(["orders", "none"]), Names([])))
+    wanted = WantedGroups(
+        Choice(Names(["no-*", "nobody", "bill*"]), Names([])), Choice(Names(["orders", "none"]), Names([]))
+    )
     snapshot = await found(servers, wanted)
     nothing = ("--group 'nobody'", "--group 'no-*'", "--topic 'none'")
     assert snapshot.scope == Scope(("audit", "search"), nothing, are_topics_chosen=True)
@@ -357,7 +359,7 @@ async def test_brokers_that_hang_hold_up_a_poll_for_the_time_limit_and_no_longer
 
 async def test_members_come_and_go(servers: str, tmp_path: Path) -> None:
     history = History(tmp_path / "history.sqlite", BOUNDS)
-    watching = collector(servers, Wanted(Choice(Names(["team"]), Names([]))), history)
+    watching = collector(servers, WantedGroups(Choice(Names(["team"]), Names([]))), history)
     async with Admin(servers) as admin:
         await commit(admin, "team", "orders", 1)
         first = await watching.poll()

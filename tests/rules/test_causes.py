@@ -2,9 +2,9 @@
 
 import pytest
 
-from groupkeeper.rules.causes import Cause, Place, Rate, cause_of_group, cause_of_place, is_slow
+from groupkeeper.rules.causes import Cause, Pace, Place, cause_of_group, cause_of_place, is_slow
 
-STILL, NEW = Rate(5, 0), Rate(5, 0, has_waited=False)
+STILL, NEW = Pace(5, 0), Pace(5, 0, has_waited=False)
 ALL = Place(9, is_leaderless=True, is_forbidden=True, is_held=True, is_assigned=False, is_out_of_range=True, rate=STILL)
 
 
@@ -19,7 +19,7 @@ ALL = Place(9, is_leaderless=True, is_forbidden=True, is_held=True, is_assigned=
         (Place(None, has_open_start=True), Cause.NEVER_COMMITTED),
         (Place(9, rate=STILL), Cause.STUCK),
         (Place(9, rate=NEW), None),
-        (Place(9, rate=Rate(5, 1)), None),
+        (Place(9, rate=Pace(5, 1)), None),
         (Place(9), None),
         (Place(0, is_assigned=False, rate=STILL), None),
         (Place(9, is_assigned=False, is_read=False, is_held=True), Cause.UNREAD),
@@ -47,8 +47,8 @@ def test_a_rebalance_holds_the_whole_group(state: str) -> None:
 
 
 def test_slow_is_what_moves_and_does_not_catch_up() -> None:
-    assert is_slow(Rate(50, 3), 40)
-    assert not is_slow(Rate(18, 17), 12)  # less than a second of what it reads
-    assert not is_slow(Rate(50, 0), 10)
-    assert not is_slow(Rate(50, 50), 10)
-    assert not is_slow(Rate(3, 50), 10)
+    assert is_slow(Pace(50, 3), 40)
+    assert not is_slow(Pace(18, 17), 12)  # less than a second of what it reads
+    assert not is_slow(Pace(50, 0), 10)
+    assert not is_slow(Pace(50, 50), 10)
+    assert not is_slow(Pace(3, 50), 10)

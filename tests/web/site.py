@@ -9,7 +9,7 @@ from tests.web.asking import Answer, Browser
 
 from groupkeeper.client.admin import Admin
 from groupkeeper.live.archive import Archive
-from groupkeeper.live.cluster_poll import Wanted
+from groupkeeper.live.cluster_poll import WantedGroups
 from groupkeeper.live.model import ClusterSnapshot
 from groupkeeper.operations.plans.journal import ChangeJournal, Journal
 from groupkeeper.operations.selection import ALL, Choice
@@ -41,7 +41,7 @@ class Site:
     ) -> None:
         self.servers = clusters["prod"]
         self.journal = journal
-        self.watched = {name: collector(servers, Wanted(watched)) for name, servers in clusters.items()}
+        self.watched = {name: collector(servers, WantedGroups(watched)) for name, servers in clusters.items()}
         self.told: list[str] = []
         openers = {name: partial(Admin, servers, default_timeout_ms=TIMEOUT_MS) for name, servers in clusters.items()}
         ways = {name: way_of_servers(servers) for name, servers in clusters.items()}

@@ -156,7 +156,7 @@ async def test_what_it_tells_is_what_commands_tell(
 def test_names_are_those_of_the_commands() -> None:
     unknown_to_a_server = {"produced_per_s", "consumed_per_s", "trend"}
     for model, shapes in {
-        documents.Group: (GROUPS, GROUP_SUMS, STATES),
+        documents.GroupDetail: (GROUPS, GROUP_SUMS, STATES),
         documents.MemberRow: (MEMBERS,),
         documents.PlannedRow: (CHANGES,),
         documents.HistoryRow: (HISTORY,),

@@ -19,7 +19,7 @@ from tests.web.asking import Answer, Browser
 
 from groupkeeper.live.archive import Archive
 from groupkeeper.live.toml_tables import BadTable
-from groupkeeper.web.access.oidc import DONE, LoginFailed, OidcLogin, OidcSettings, OidcUser, read_oidc
+from groupkeeper.web.access.oidc import DONE, OidcFailed, OidcLogin, OidcSettings, OidcUser, read_oidc
 from groupkeeper.web.access.people import Access, PageTokens
 from groupkeeper.web.access.roles import Roles, grants_of
 from groupkeeper.web.app import Site, application
@@ -234,7 +234,7 @@ async def test_the_server_holds_nothing_of_logins_that_have_begun(provider: Prov
     back = Request({"type": "http", "method": "GET", "headers": [], "query_string": query})
     assert await two.end(back, cookie) == OidcUser("1", (), "/topics")
     for other in ("", "x", cookie[:-3] + "AAA"):
-        with pytest.raises(LoginFailed, match="did not begin in this browser"):
+        with pytest.raises(OidcFailed, match="did not begin in this browser"):
             await one.end(back, other)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from groupkeeper.broker.storage.journal import Journal
+from groupkeeper.broker.storage.journal import RegistryJournal
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ class FeatureLevels:
         self.epoch = 1
         self._config = config
         self._changed: dict[str, int] = {}
-        self._journal = Journal(directory.file(JOURNAL), "feature levels")
+        self._journal = RegistryJournal(directory.file(JOURNAL), "feature levels")
         self._on_changed: list[Callable[[], None]] = []
 
     def on_changed(self, callback: Callable[[], None]) -> None:

@@ -11,7 +11,7 @@ from groupkeeper.cli.framework.commands import ArgumentParser, Command
 from groupkeeper.cli.framework.group_arguments import add_groups, add_topics, names_of
 from groupkeeper.cli.framework.reports import CLUSTER, Column, Page, Problem, Row, Shape, problem_of
 from groupkeeper.cli.framework.several_clusters import add_clusters, run_reports
-from groupkeeper.live.cluster_poll import Wanted, look
+from groupkeeper.live.cluster_poll import WantedGroups, look
 from groupkeeper.live.limits import GroupLimits, LimitFinding, Value, judge, read_part
 from groupkeeper.live.model import ClusterSnapshot, GroupView, Wait
 from groupkeeper.operations.lag import PartitionLag
@@ -165,7 +165,9 @@ class _Check:
         """The groups now; where rebalances are limited, after they were followed for that long."""
         limits, options = self._limits, session.options
         reads = bool(limits.statuses) or limits.max_time_lag_ms is not None or limits.min_margin_ms is not None
-        wanted = Wanted(Choice(names, Names(())), Choice(names_of(options, "topic"), Names(())), reads_records=reads)
+        wanted = WantedGroups(
+            Choice(names, Names(())), Choice(names_of(options, "topic"), Names(())), reads_records=reads
+        )
         for_s = 0 if limits.max_rebalances is None else options.within / 1000
         within_s = session.timeout_ms / 1000
         return await look(session.admin, wanted, session.progress.say, within_s=within_s, for_s=for_s)

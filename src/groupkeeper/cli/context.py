@@ -9,7 +9,7 @@ from pathlib import Path
 
 from groupkeeper.cli.framework import context_files, values
 from groupkeeper.cli.framework.clusters import Cluster, UsageMistake, add_output, check, print_report
-from groupkeeper.cli.framework.commands import ArgumentParser, Command, Entry, Family
+from groupkeeper.cli.framework.commands import ArgumentParser, Command, CommandName, Family
 from groupkeeper.cli.framework.context_files import Context, ContextProblem
 from groupkeeper.cli.framework.output import complain, say
 from groupkeeper.cli.framework.reports import Column, Page, Row, Shape
@@ -230,12 +230,12 @@ _HERE = "groupkeeper.cli.context"
 
 FAMILY = Family(
     {
-        "add": Entry("save a cluster under a name", f"{_HERE}:ADD"),
-        "list": Entry("list the contexts", f"{_HERE}:LIST"),
-        "show": Entry("show a context, without its secrets", f"{_HERE}:SHOW"),
-        "use": Entry("choose the context that commands use", f"{_HERE}:USE"),
-        "protect": Entry("require its name to confirm changes", f"{_HERE}:PROTECT"),
-        "remove": Entry("delete a context", f"{_HERE}:REMOVE"),
+        "add": CommandName("save a cluster under a name", f"{_HERE}:ADD"),
+        "list": CommandName("list the contexts", f"{_HERE}:LIST"),
+        "show": CommandName("show a context, without its secrets", f"{_HERE}:SHOW"),
+        "use": CommandName("choose the context that commands use", f"{_HERE}:USE"),
+        "protect": CommandName("require its name to confirm changes", f"{_HERE}:PROTECT"),
+        "remove": CommandName("delete a context", f"{_HERE}:REMOVE"),
     },
     "Save clusters under names, with the properties of their clients, to choose them with --context. "
     "Each is a file that only its owner may read.",

@@ -19,7 +19,7 @@ from groupkeeper.cli.framework.typed import way_of
 from groupkeeper.cli.serve_access import add_roles, roles_of, tokens_of
 from groupkeeper.cli.sockets import listen
 from groupkeeper.live.archive import Archive
-from groupkeeper.live.cluster_poll import Wanted
+from groupkeeper.live.cluster_poll import WantedGroups
 from groupkeeper.live.collector import Collector, Schedule
 from groupkeeper.operations.plans.recorder import user
 
@@ -132,7 +132,7 @@ def _toolbox(options: Namespace, access: Access | None) -> tuple[Toolbox, _Looks
     if kept is None:
         raise UsageMistake(f"plans need the journal, which is turned off: {VARIABLE}={OFF}")
     clusters = usable_clusters_of(options)
-    wanted = Wanted(choice_of(options, "group"), choice_of(options, "topic"))
+    wanted = WantedGroups(choice_of(options, "group"), choice_of(options, "topic"))
     openers = {name: partial(admin_of, each, options.timeout, _TIMEOUT_MS) for name, each in clusters.items()}
     ways = {name: way_of(options, cluster) for name, cluster in clusters.items()}
     schedule = Schedule(_FRESH_S, wanted)

@@ -24,7 +24,7 @@ from groupkeeper.cli.sockets import listen
 from groupkeeper.client.addresses import Address
 from groupkeeper.client.admin import Admin
 from groupkeeper.live.archive import Archive
-from groupkeeper.live.cluster_poll import Wanted
+from groupkeeper.live.cluster_poll import WantedGroups
 from groupkeeper.live.collector import Collector, Schedule, Told
 from groupkeeper.live.history import BOUNDS, Bounds, History, HistoryFailed, default_path
 from groupkeeper.live.model import ClusterSnapshot
@@ -192,7 +192,7 @@ def _run(options: Namespace) -> int:
         return 1
     openers = {name: _opener(cluster, options.timeout) for name, cluster in clusters.items()}
     archive = Archive(history)
-    wanted = Wanted(groups, topics, options.lag_to == "lso", not options.no_record_times, rules.short_ms)
+    wanted = WantedGroups(groups, topics, options.lag_to == "lso", not options.no_record_times, rules.short_ms)
     schedule = Schedule(options.interval / 1000, wanted)
     collectors = [Collector(name, opener, schedule, archive) for name, opener in openers.items()]
     ways = {name: way_of(options, cluster) for name, cluster in clusters.items()}

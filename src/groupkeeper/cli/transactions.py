@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from groupkeeper.cli.framework import values
 from groupkeeper.cli.framework.clusters import ClusterReport, ClusterSession, add_cluster, run_report
-from groupkeeper.cli.framework.commands import ArgumentParser, Command, Entry, Family
+from groupkeeper.cli.framework.commands import ArgumentParser, Command, CommandName, Family
 from groupkeeper.cli.framework.execution import add_executing, check_context, not_yet, show_first
 from groupkeeper.cli.framework.journals import own_recorder
 from groupkeeper.cli.framework.reports import CLUSTER, Column, Page, Problem, Row, Shape
@@ -18,7 +18,7 @@ from groupkeeper.cli.framework.typed import follow_up
 from groupkeeper.client.admin.resources.types import TransactionDescription, TransactionState
 from groupkeeper.client.admin.types import Failure, TopicPartition
 from groupkeeper.client.errors import ClientError
-from groupkeeper.operations.problems import Deed, problem_of
+from groupkeeper.operations.problems import Attempt, problem_of
 from groupkeeper.operations.times import utc_text
 from groupkeeper.operations.transactions import (
     OPEN_STATES,
@@ -176,7 +176,7 @@ async def _look(
 
 def _problem_at(failure: Failure, place: TopicPartition) -> Problem:
     partition = None if place.partition < 0 else place.partition
-    return problem_of(failure, Deed.READ_RECORDS, topic=place.topic, partition=partition)
+    return problem_of(failure, Attempt.READ_RECORDS, topic=place.topic, partition=partition)
 
 
 def _is_wanted(row: Row, options: Namespace) -> bool:
@@ -288,7 +288,7 @@ def _place(place: TopicPartition | None, first_offset: int | None, held: int | N
     return {"topic": topic, "partition": partition, "first_offset": first_offset, "held_offsets": held}
 
 
-def _problem_with(failure: Failure, transactional_id: str, deed: Deed = Deed.DESCRIBE) -> Problem:
+def _problem_with(failure: Failure, transactional_id: str, deed: Attempt = Attempt.DESCRIBE) -> Problem:
     found = problem_of(failure, deed)
     acl = found.acl and found.acl._replace(name=found.acl.name or transactional_id)
     return found._replace(message=f"{transactional_id}: {found.message}", acl=acl)
@@ -345,9 +345,9 @@ async def _abort_pages(session: ClusterSession) -> AsyncIterator[Page]:
 
 def _abort_problem(failure: Failure, options: Namespace) -> Problem:
     if options.transaction is not None:
-        return _problem_with(failure, options.transaction, Deed.ABORT)
+        return _problem_with(failure, options.transaction, Attempt.ABORT)
     topic, partition = options.partition
-    return problem_of(failure, Deed.ABORT, topic=topic, partition=partition)
+    return problem_of(failure, Attempt.ABORT, topic=topic, partition=partition)
 
 
 def _abort_rows(planned: Abort, result: str) -> Iterator[Row]:
@@ -418,9 +418,9 @@ _HERE = "groupkeeper.cli.transactions"
 
 FAMILY = Family(
     {
-        "list": Entry("list open transactions, those that nothing will end first", f"{_HERE}:LIST"),
-        "describe": Entry("show where transactions are open, and what they hold back", f"{_HERE}:DESCRIBE"),
-        "abort": Entry("abort an open transaction; shows only, unless --execute", f"{_HERE}:ABORT"),
+        "list": CommandName("list open transactions, those that nothing will end first", f"{_HERE}:LIST"),
+        "describe": CommandName("show where transactions are open, and what they hold back", f"{_HERE}:DESCRIBE"),
+        "abort": CommandName("abort an open transaction; shows only, unless --execute", f"{_HERE}:ABORT"),
     },
     "List, describe and abort open transactions. They hold back readers of committed records: a group that reads so "
     "stands still at the first record of the oldest one.",

@@ -42,7 +42,7 @@ _GROUPS_AT_A_TIME = 200
 _LOOK_S = 1.0
 
 
-class Wanted(NamedTuple):
+class WantedGroups(NamedTuple):
     """The selection of a collector. ``to_last_stable``: lag ends at the last stable offset. ``reads_records``: for
     their times. ``short_ms``: of records that have waited for less it does not matter whether they were aborted.
     """
@@ -63,7 +63,7 @@ class Unlisted:
         self._asking: Errand[tuple[int, GroupsLag]] = Errand()
         self._said = GroupsLag({}, {}, {})
 
-    async def look(self, admin: Admin, group_ids: Sequence[str], wanted: Wanted, *, within_s: float) -> GroupsLag:
+    async def look(self, admin: Admin, group_ids: Sequence[str], wanted: WantedGroups, *, within_s: float) -> GroupsLag:
         """What their coordinators say, as far as they have replied by now."""
         if not group_ids:
             await self.end()
@@ -98,7 +98,7 @@ class Polled(NamedTuple):
 async def poll(
     admin: Admin,
     cluster: str,
-    wanted: Wanted,
+    wanted: WantedGroups,
     following: Following,
     unlisted: Unlisted,
     waits: Waits,
@@ -158,7 +158,7 @@ async def poll(
 
 
 async def look(
-    admin: Admin, wanted: Wanted, say: Callable[[str], None], *, within_s: float, for_s: float = 0
+    admin: Admin, wanted: WantedGroups, say: Callable[[str], None], *, within_s: float, for_s: float = 0
 ) -> ClusterSnapshot:
     """The groups now, or after they were followed for that long. Raises why nothing is known of the cluster."""
     following, unlisted, waits = Following(), Unlisted(), Waits(reads_records=wanted.reads_records, short_ms=0)
@@ -177,7 +177,7 @@ async def look(
         await waits.end()
 
 
-def _scope(wanted: Wanted, listed: Sequence[GroupListing], lag: GroupsLag, *, is_whole: bool) -> Scope:
+def _scope(wanted: WantedGroups, listed: Sequence[GroupListing], lag: GroupsLag, *, is_whole: bool) -> Scope:
     """``is_whole``: all brokers listed their groups."""
     left_out = tuple(group.group_id for group in listed if not wanted.groups.matches(group.group_id))
     unmatched = _unmatched("--group", wanted.groups, (group.group_id for group in listed)) if is_whole else []

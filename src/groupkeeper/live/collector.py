@@ -11,8 +11,8 @@ from typing import NamedTuple
 from groupkeeper.client.admin import Admin
 from groupkeeper.client.errors import ClientError
 from groupkeeper.live.archive import Archive
-from groupkeeper.live.cluster_poll import Polled, Unlisted, Wanted, poll, unreached
-from groupkeeper.live.model import ClusterSnapshot, Polls, Replaced, not_polled
+from groupkeeper.live.cluster_poll import Polled, Unlisted, WantedGroups, poll, unreached
+from groupkeeper.live.model import ClusterSnapshot, OtherCluster, Polls, not_polled
 from groupkeeper.live.standings import Following
 from groupkeeper.live.waits import Waits
 from groupkeeper.protocol.errors import KafkaError
@@ -38,7 +38,7 @@ class Schedule(NamedTuple):
     """``interval_s`` is between the beginnings of two polls."""
 
     interval_s: float = 15.0
-    wanted: Wanted = Wanted()
+    wanted: WantedGroups = WantedGroups()
 
 
 class Collector:
@@ -53,7 +53,7 @@ class Collector:
         self.snapshot: ClusterSnapshot = not_polled(cluster)
         self._before = self.snapshot
         self._cluster_id: str | None = None
-        self._replaced: Replaced | None = None
+        self._replaced: OtherCluster | None = None
         self._open_admin = open_admin
         self._schedule = schedule
         self._archive = archive
@@ -68,7 +68,7 @@ class Collector:
         return Waits(reads_records=wanted.reads_records, short_ms=wanted.short_ms)
 
     def look_from(self, short_ms: int) -> None:
-        """`Wanted.short_ms` from the next poll on."""
+        """`WantedGroups.short_ms` from the next poll on."""
         wanted = self._schedule.wanted._replace(short_ms=short_ms)
         self._schedule = self._schedule._replace(wanted=wanted)
         self._waits.short_ms = short_ms
@@ -118,7 +118,7 @@ class Collector:
             return False
         self._cluster_id = cluster_id
         if before is not None:
-            self._replaced = Replaced(before, at_ms)
+            self._replaced = OtherCluster(before, at_ms)
         return before is not None
 
     async def _begin_anew(self, cluster_id: str) -> None:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from groupkeeper.client.admin.types import GroupState
-from groupkeeper.live.model import ClusterSnapshot, GroupView, Polls, Replaced, WaitSum, not_polled
+from groupkeeper.live.model import ClusterSnapshot, GroupView, OtherCluster, Polls, WaitSum, not_polled
 from groupkeeper.live.standings import KnownGroup, Pauses
 from groupkeeper.operations.lag import LagSum
 from groupkeeper.operations.watch import WatchedChange
@@ -417,7 +417,7 @@ class History:
             polls=Polls(0, 0, succeeded_ms, failing_ms),
             listed=len(groups),
             cluster_id=cluster_id or None,
-            replaced=Replaced(before, since_ms) if before else None,
+            replaced=OtherCluster(before, since_ms) if before else None,
             is_partial=True,
         )
 

@@ -156,7 +156,7 @@ class Scope(NamedTuple):
     hides_topics: bool = False
 
 
-class Replaced(NamedTuple):
+class OtherCluster(NamedTuple):
     """The cluster with the id ``before`` had the name until then."""
 
     before: str
@@ -184,7 +184,7 @@ class ClusterSnapshot(NamedTuple):
     brokers: tuple[Node, ...] = ()
     scope: Scope = Scope()
     last: ClusterSnapshot | None = None
-    replaced: Replaced | None = None
+    replaced: OtherCluster | None = None
     is_partial: bool = False
 
     @property

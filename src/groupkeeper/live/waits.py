@@ -14,7 +14,7 @@ from groupkeeper.client.errors import ClientError
 from groupkeeper.live.errand import Errand
 from groupkeeper.live.model import NOTHING_WAITS, Wait, WaitSum
 from groupkeeper.operations.lag import PartitionLag
-from groupkeeper.operations.problems import Deed
+from groupkeeper.operations.problems import Attempt
 from groupkeeper.operations.topics import RETENTION_SETTINGS, retention_ms
 from groupkeeper.operations.transactions import OpenTransaction, open_in
 from groupkeeper.protocol.errors import KafkaError, TopicAuthorizationFailed
@@ -325,13 +325,13 @@ class Waits:
         lag_ms = time_lag_ms(written_ms, at_ms)
         return Wait(lag_ms, is_estimated, margin_ms, kept_ms is not None, held_at=held_at, holder=holder)
 
-    def refusals(self, topics: Iterable[str]) -> Iterator[tuple[str, Deed, Failure]]:
+    def refusals(self, topics: Iterable[str]) -> Iterator[tuple[str, Attempt, Failure]]:
         """The topics with records or settings that may not be read, with the failure."""
         for topic in topics:
             if topic in self._refused:
-                yield topic, Deed.READ_RECORDS, self._refused[topic][1]
+                yield topic, Attempt.READ_RECORDS, self._refused[topic][1]
             if (failure := self._retention.failure(topic)) is not None:
-                yield topic, Deed.READ_SETTINGS, failure
+                yield topic, Attempt.READ_SETTINGS, failure
 
 
 def next_position(row: PartitionLag) -> Position | None:

@@ -14,7 +14,7 @@ from groupkeeper.operations.plans.execution import Applied
 from groupkeeper.operations.plans.guard import PlanVerdict
 from groupkeeper.operations.plans.model import Kind, PlanTrouble
 from groupkeeper.operations.plans.recorder import (
-    Begun,
+    BegunPart,
     Outcome,
     Recorder,
     committed_now,
@@ -141,7 +141,7 @@ async def _begin(
     committed: Mapping[str, Mapping[TopicPartition, OffsetAndMetadata | None]],
     kind: Kind,
     timeout_ms: int | None,
-) -> Begun | None:
+) -> BegunPart | None:
     """Begin the journal entry of the deletion. Nothing is written when no offset is deleted."""
     if not any(commit for offsets in committed.values() for commit in offsets.values()):
         return None
@@ -149,6 +149,6 @@ async def _begin(
     return await asyncio.to_thread(recorder.begin, plan, admin.principal)
 
 
-async def _end(recorder: Recorder | None, begun: Begun | None, outcome: Batch[str, Outcome]) -> None:
+async def _end(recorder: Recorder | None, begun: BegunPart | None, outcome: Batch[str, Outcome]) -> None:
     if recorder is not None:
         await asyncio.to_thread(recorder.end, begun, *judged(outcome))

@@ -35,7 +35,7 @@ class Places:
     __slots__ = ("ends", "failures", "members", "partitions")
 
     def __init__(
-        self, partitions: tuple[TopicPartition, ...], members: Sequence[MemberDescription | None], ends: LogEnds
+        self, partitions: tuple[TopicPartition, ...], members: Sequence[MemberDescription | None], ends: FoundEnds
     ) -> None:
         listed = ends.offsets
         self.partitions = partitions
@@ -58,7 +58,7 @@ class GroupOffsets(NamedTuple):
     lags: Sequence[int | None]
 
 
-class LogEnds(NamedTuple):
+class FoundEnds(NamedTuple):
     """Where logs end, and why that isn't known of some partitions."""
 
     offsets: Mapping[TopicPartition, ListedOffset]
@@ -131,20 +131,20 @@ async def _describe_part(admin: Admin, group_ids: Sequence[str], timeout_ms: int
     return DescribedOffsets(groups, Batch(done, dict(committed.failed)))
 
 
-async def log_ends(admin: Admin, partitions: Iterable[TopicPartition], *, timeout_ms: int | None = None) -> LogEnds:
+async def log_ends(admin: Admin, partitions: Iterable[TopicPartition], *, timeout_ms: int | None = None) -> FoundEnds:
     """The log end offsets. Partitions without a topic or leader fail at once, and don't delay the others."""
     wanted = sorted(partitions)
     topics = await describe_topics(admin, [topic for topic, _ in wanted], timeout_ms=timeout_ms)
     failed = dict(unreachable(wanted, topics))
     reachable = (partition for partition in wanted if partition not in failed)
     ends = await listed(admin, reachable, OffsetSpec.latest(), timeout_ms=timeout_ms)
-    return LogEnds(ends.done, failed | ends.failed)
+    return FoundEnds(ends.done, failed | ends.failed)
 
 
 class OffsetTables:
     """Makes tables of offsets of groups, where the ends of the logs are known."""
 
-    def __init__(self, ends: LogEnds) -> None:
+    def __init__(self, ends: FoundEnds) -> None:
         self._ends = ends
         self._places: dict[tuple[TopicPartition, ...], Places] = {}  # of groups without members
 

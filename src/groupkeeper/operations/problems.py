@@ -28,7 +28,7 @@ class MissingAcl(NamedTuple):
         return f"{self.operation} on {self.resource_type.lower().replace('_', ' ')} {name}"
 
 
-class Deed(Enum):
+class Attempt(Enum):
     """What was tried: the operation that it needs on groups, on topics, and on the cluster and transactional ids."""
 
     DESCRIBE = ("DESCRIBE", "DESCRIBE")
@@ -41,7 +41,7 @@ class Deed(Enum):
 
 
 def missing_acl(
-    failure: Failure, deed: Deed, *, group_id: str | None = None, topic: str | None = None
+    failure: Failure, deed: Attempt, *, group_id: str | None = None, topic: str | None = None
 ) -> MissingAcl | None:
     """The missing ACL that explains the failure, None for other failures."""
     on_group, on_topic, on_cluster, on_id = (*deed.value, "DESCRIBE", "DESCRIBE")[:4]
@@ -85,7 +85,7 @@ def error_name(failure: Exception) -> str:
 
 def problem_of(
     failure: Failure,
-    deed: Deed = Deed.DESCRIBE,
+    deed: Attempt = Attempt.DESCRIBE,
     *,
     group: str | None = None,
     topic: str | None = None,

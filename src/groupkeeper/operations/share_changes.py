@@ -21,7 +21,7 @@ from groupkeeper.operations.errors import OperationRefused
 from groupkeeper.operations.plans.changes import Recorded
 from groupkeeper.operations.plans.journal import ChangeJournal
 from groupkeeper.operations.plans.model import Change, GroupPlan, Kind, Plan
-from groupkeeper.operations.plans.recorder import Begun, Recorder, judged, known_cluster_id
+from groupkeeper.operations.plans.recorder import BegunPart, Recorder, judged, known_cluster_id
 from groupkeeper.protocol.errors import KafkaError
 
 SHARE_KINDS = frozenset([Kind.SHARE_RESET, Kind.SHARE_CLONE, Kind.SHARE_DELETE, Kind.SHARE_DELETE_GROUPS])
@@ -147,7 +147,7 @@ class ShareDeletion:
         self._recorder = recorder
         self._kind = kind
         self._timeout_ms = timeout_ms
-        self._begun: Begun | None = None
+        self._begun: BegunPart | None = None
         self._places: dict[str, list[TopicPartition]] = {}
 
     async def begin(self, group_ids: Iterable[str], topics: Iterable[str] | None = None) -> None:

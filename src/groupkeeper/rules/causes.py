@@ -24,7 +24,7 @@ class Cause(StrEnum):
     UNREAD = "unread"
 
 
-class Rate(NamedTuple):
+class Pace(NamedTuple):
     """Records a second between two looks. ``has_waited``: whether there was something to read at the first one."""
 
     produced: float
@@ -47,7 +47,7 @@ class Place(NamedTuple):
     is_read: bool = True
     is_out_of_range: bool = False
     has_open_start: bool = False
-    rate: Rate | None = None
+    rate: Pace | None = None
 
 
 _FEW_S = 10
@@ -92,7 +92,7 @@ def cause_of_place(place: Place, *, has_members: bool) -> Cause | None:
     return Cause.STUCK if is_stuck else None
 
 
-def is_slow(rate: Rate, waiting: int) -> bool:
+def is_slow(rate: Pace, waiting: int) -> bool:
     """Whether a group that moves does not catch up. What it reads in a few seconds may always wait."""
     is_much = waiting > _FEW_S * rate.consumed > 0
     return is_much and trend(rate.produced, rate.consumed, waiting) is Trend.GROWING

@@ -24,7 +24,7 @@ from groupkeeper.live.history import HistoryFailed
 from groupkeeper.live.model import ClusterSnapshot
 from groupkeeper.pipeline.report.plot_script import PLOT_SCRIPT
 from groupkeeper.shell import NO_WAYS, Ways
-from groupkeeper.web.access.oidc import BEGUN_S, DONE, LoginFailed, OidcLogin
+from groupkeeper.web.access.oidc import BEGUN_S, DONE, OidcFailed, OidcLogin
 from groupkeeper.web.access.people import SESSION_S, Access, cookie_name
 from groupkeeper.web.answers import HEADERS, Chunked, Streamed, html_answer
 from groupkeeper.web.change_routes import Answer, Changes, read_form
@@ -181,7 +181,7 @@ class Site:
         target = _own(request.query_params.get("target", "/"))
         try:
             url, cookie = await self._oidc.begin(request, target)
-        except LoginFailed as failed:
+        except OidcFailed as failed:
             return html_answer(self._login_page(f"{failed}.", target), failed.status)
         answer = RedirectResponse(url, 303, HEADERS)
         _set_cookie(answer, request, f"{cookie_name(request)}-login", cookie, BEGUN_S, from_elsewhere=True)
@@ -191,7 +191,7 @@ class Site:
         assert self._oidc is not None
         try:
             user = await self._oidc.end(request, request.cookies.get(f"{cookie_name(request)}-login", ""))
-        except LoginFailed as failed:
+        except OidcFailed as failed:
             return html_answer(self._login_page(f"{failed}.", "/"), failed.status)
         # A redirect would still be of the other site, and the browser would keep the session's cookie back.
         refresh = {"Refresh": f"0;url={quote(user.target, safe=_OF_ADDRESSES)}"}

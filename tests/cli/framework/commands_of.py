@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator, Mapping
 
-from groupkeeper.cli.framework.commands import COMMANDS, Command, Entry, Family
+from groupkeeper.cli.framework.commands import COMMANDS, Command, CommandName, Family
 
 
-def leaves(entries: Mapping[str, Entry] = COMMANDS, path: tuple[str, ...] = ()) -> Iterator[str]:
+def leaves(entries: Mapping[str, CommandName] = COMMANDS, path: tuple[str, ...] = ()) -> Iterator[str]:
     """The commands, as they are typed."""
     for name, entry in entries.items():
         loaded = entry.load()
@@ -17,7 +17,7 @@ def leaves(entries: Mapping[str, Entry] = COMMANDS, path: tuple[str, ...] = ()) 
 
 def command_of(name: str) -> Command:
     """A command as it is declared."""
-    entries: Mapping[str, Entry] = COMMANDS
+    entries: Mapping[str, CommandName] = COMMANDS
     for word in name.split():
         loaded = entries[word].load()
         if isinstance(loaded, Command):

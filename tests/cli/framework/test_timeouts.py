@@ -21,7 +21,7 @@ from groupkeeper.cli.dropin import (
 from groupkeeper.cli.main import main
 from groupkeeper.client.admin.types import OffsetAndMetadata, TopicPartition
 from groupkeeper.operations.plans import document
-from groupkeeper.operations.plans.model import Change, GroupPlan, Plan, TopicFacts
+from groupkeeper.operations.plans.model import Change, GroupPlan, Plan, PlannedTopic
 
 TIMEOUT_MS = 300
 SLACK_S = 25.0
@@ -118,7 +118,7 @@ def words_of(command: str, servers: str, folder: Path, timeout: str) -> Sequence
     """The command with what it needs, files included."""
     plan = folder / "plan.json"
     groups = (GroupPlan("g", {TopicPartition("t", 0): Change(OffsetAndMetadata(5), OffsetAndMetadata(0))}),)
-    plan.write_text("".join(document.write(Plan(None, groups, topics={"t": TopicFacts(None, 1)}))))
+    plan.write_text("".join(document.write(Plan(None, groups, topics={"t": PlannedTopic(None, 1)}))))
     checkpoint = folder / "checkpoint"
     for name in ("offsets", "commits"):
         (checkpoint / name).mkdir(parents=True, exist_ok=True)

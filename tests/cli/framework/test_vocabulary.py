@@ -15,7 +15,7 @@ from tests.cli.framework.commands_of import leaves
 from groupkeeper.cli.framework.commands import ArgumentParser, parse, parser
 from groupkeeper.client.admin.types import OffsetAndMetadata, TopicPartition
 from groupkeeper.operations.plans import document
-from groupkeeper.operations.plans.model import Change, GroupPlan, Plan, TopicFacts
+from groupkeeper.operations.plans.model import Change, GroupPlan, Plan, PlannedTopic
 from groupkeeper.operations.times import BadDuration
 
 USAGE = 2
@@ -169,7 +169,7 @@ def given(command: str, tmp_path: Path) -> list[str]:
     if command == "apply":
         plan = tmp_path / "plan.json"
         groups = (GroupPlan("g", {TopicPartition("t", 0): Change(None, OffsetAndMetadata(0))}),)
-        plan.write_text("".join(document.write(Plan(None, groups, topics={"t": TopicFacts(None, 1)}))))
+        plan.write_text("".join(document.write(Plan(None, groups, topics={"t": PlannedTopic(None, 1)}))))
         return [str(plan)]
     return NEEDED.get(command, "").split()
 

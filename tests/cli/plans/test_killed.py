@@ -22,7 +22,7 @@ from groupkeeper.client.admin.types import NewTopic, OffsetAndMetadata, TopicPar
 from groupkeeper.operations.plans import document, recorder
 from groupkeeper.operations.plans.changes import ApplyResult
 from groupkeeper.operations.plans.journal import Journal
-from groupkeeper.operations.plans.model import Change, GroupPlan, Plan, TopicFacts
+from groupkeeper.operations.plans.model import Change, GroupPlan, Plan, PlannedTopic
 from groupkeeper.testing.background import BackgroundBroker
 
 GROUPS = [f"group-{number:04}" for number in range(500)]
@@ -57,7 +57,7 @@ def journal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Journal:
 def plan(tmp_path: Path) -> str:
     groups = tuple(GroupPlan(group_id, {PLACE: Change(BEFORE, AFTER)}) for group_id in GROUPS)
     path = tmp_path / "plan.json"
-    path.write_text("".join(document.write(Plan(None, groups, topics={PLACE.topic: TopicFacts(None, 1)}))))
+    path.write_text("".join(document.write(Plan(None, groups, topics={PLACE.topic: PlannedTopic(None, 1)}))))
     return str(path)
 
 

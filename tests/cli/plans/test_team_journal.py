@@ -17,7 +17,7 @@ from groupkeeper.cli.main import main
 from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.producer import produce
 from groupkeeper.client.admin.types import NewTopic, OffsetAndMetadata, TopicPartition
-from groupkeeper.operations.plans.changes import NOWHERE, ApplyResult, Head, Known, Pair
+from groupkeeper.operations.plans.changes import NOWHERE, ApplyResult, Head, KnownChanges, Pair
 from groupkeeper.operations.plans.journal import BeingUndone, JournalUnreadable, JournalUnwritable
 from groupkeeper.operations.plans.model import Change, GroupPlan, Kind, Plan
 from groupkeeper.operations.plans.recorder import Recorder, commit
@@ -182,7 +182,7 @@ def test_what_is_new_is_read_with_one_connection(servers: str, journal: TopicJou
         return Admin(servers)
 
     async def follow() -> None:
-        followed, known = TopicJournal(journal.name, open_admin), Known(2, 3)
+        followed, known = TopicJournal(journal.name, open_admin), KnownChanges(2, 3)
         assert not await followed.catch_up(known)
         for change_id, names in {"one": ["a"], "two": ["a", "b"], "three": ["c"]}.items():
             await asyncio.to_thread(journal.begin, head(change_id), [(name, PAIRS) for name in names])

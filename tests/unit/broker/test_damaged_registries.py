@@ -8,7 +8,7 @@ import pytest
 
 from groupkeeper.broker.settings.table import InvalidSetting
 from groupkeeper.broker.storage.directory import StorageDirectory
-from groupkeeper.broker.storage.journal import Journal
+from groupkeeper.broker.storage.journal import RegistryJournal
 from groupkeeper.broker.storage.offset_checkpoint import OffsetCheckpoint
 
 ENTRIES = [{"user": "alice", "limit": 5}, {"user": "bob", "limit": 7}]
@@ -16,13 +16,13 @@ ENTRIES = [{"user": "alice", "limit": 5}, {"user": "bob", "limit": 7}]
 
 def journal(path: Path) -> list[dict[str, object]]:
     found: list[dict[str, object]] = []
-    Journal(str(path), "limits").replay(found.append)
+    RegistryJournal(str(path), "limits").replay(found.append)
     return found
 
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    written = Journal(str(tmp_path / "limits.journal"), "limits")
+    written = RegistryJournal(str(tmp_path / "limits.journal"), "limits")
     written.begin(ENTRIES[:1])
     written.write(ENTRIES[1])
     written.close()
@@ -64,7 +64,7 @@ def test_an_entry_that_nobody_can_use_is_named(path: Path) -> None:
         bytes.fromhex(str(entry["user"]))
 
     with pytest.raises(InvalidSetting, match=r"limits\.journal: line 2 is damaged"):
-        Journal(str(path), "limits").replay(take)
+        RegistryJournal(str(path), "limits").replay(take)
 
 
 def test_a_damaged_checkpoint_counts_as_empty(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -14,7 +14,7 @@ from groupkeeper.broker.placement.placements import Placements
 from groupkeeper.broker.settings.config import Config
 from groupkeeper.broker.settings.table import InvalidSetting
 from groupkeeper.broker.storage.directory import PRODUCER_ID_BLOCK, DirectoryInUse, StorageDirectory
-from groupkeeper.broker.storage.journal import Journal
+from groupkeeper.broker.storage.journal import RegistryJournal
 from groupkeeper.broker.storage.open_files import OpenFiles
 from groupkeeper.java_properties import parse_properties
 from groupkeeper.protocol import errors
@@ -279,7 +279,7 @@ class TestStorageDirectory:
 
         monkeypatch.setattr("os.fsync", note_fsync)
         monkeypatch.setattr("os.replace", note_replace)
-        journal = Journal(str(tmp_path / "topics.journal"), "topic registry")
+        journal = RegistryJournal(str(tmp_path / "topics.journal"), "topic registry")
         journal.begin([{"create": "t"}])
         journal.close()
         assert steps == ["fsync topics.journal.tmp", "replace", f"fsync {tmp_path.name}"]
@@ -288,11 +288,11 @@ class TestStorageDirectory:
         path = tmp_path / "topics.journal"
         path.write_bytes(b'{"create": "a"}\n' + bytes(40) + b'"b"}\n')
         found: list[dict[str, object]] = []
-        Journal(str(path), "topic registry").replay(found.append)
+        RegistryJournal(str(path), "topic registry").replay(found.append)
         assert found == [{"create": "a"}]
         path.write_bytes(bytes(40) + b'"b"}\n{"create": "a"}\n')
         with pytest.raises(InvalidSetting, match="line 1 is damaged"):
-            Journal(str(path), "topic registry").replay(found.append)
+            RegistryJournal(str(path), "topic registry").replay(found.append)
 
     def test_uuids_as_texts(self) -> None:
         assert uuid_text(bytes(range(16))) == "AAECAwQFBgcICQoLDA0ODw"

@@ -10,7 +10,7 @@ from tests.unit.live.views import member, row, snapshot, view
 
 from groupkeeper.client.admin.types import GroupState, TopicPartition
 from groupkeeper.live.history import BOUNDS, Bounds, History, HistoryFailed
-from groupkeeper.live.model import Polls, Replaced, Wait, not_polled
+from groupkeeper.live.model import OtherCluster, Polls, Wait, not_polled
 from groupkeeper.live.standings import KnownGroup
 from groupkeeper.operations.problems import Problem
 from groupkeeper.operations.watch import WatchedChange, What
@@ -107,7 +107,7 @@ def test_clusters_are_told_apart_by_their_ids(path: Path) -> None:
     seen(2, 20, "dr", "B")
     seen(3, 30, "prod", "C")  # it was rebuilt
     assert (committed("prod"), committed("dr")) == ([30], [20])
-    assert history.last("prod").replaced == Replaced("A", 3)
+    assert history.last("prod").replaced == OtherCluster("A", 3)
     assert history.known_of("A") == {"g": KnownGroup(10, 1)}
     history.close()
     history = History(path, EVERY)
@@ -115,14 +115,14 @@ def test_clusters_are_told_apart_by_their_ids(path: Path) -> None:
     seen(4, 40, "prod", "B")  # the name of one that has another one
     seen(5, 50, "east", "C")  # another name for the same one
     assert (committed("prod"), committed("east")) == ([20, 40], [30, 50])
-    assert (history.last("prod").replaced, history.last("east").replaced) == (Replaced("C", 4), None)
+    assert (history.last("prod").replaced, history.last("east").replaced) == (OtherCluster("C", 4), None)
     history.close()
     history = History(path, EVERY)
     assert (committed("prod"), committed("east"), committed("nowhere")) == ([20, 40], [30, 50], [])
     seen(6, 60, "prod", "B")
     seen(7, 70, "again", "B")  # two names at a time: what is found is noted once
     assert (committed("prod"), committed("again")) == ([20, 40, 60], [20, 40, 60])
-    assert history.last("prod").replaced == Replaced("C", 4)
+    assert history.last("prod").replaced == OtherCluster("C", 4)
     history.close()
 
 

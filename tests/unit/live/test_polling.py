@@ -10,7 +10,7 @@ from tests.unit.operations.test_lag import committed, described
 
 from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import GroupState
-from groupkeeper.live.cluster_poll import Polled, Unlisted, Wanted, poll
+from groupkeeper.live.cluster_poll import Polled, Unlisted, WantedGroups, poll
 from groupkeeper.live.model import Polls
 from groupkeeper.live.standings import Following
 from groupkeeper.live.waits import Waits
@@ -19,7 +19,7 @@ from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.errors import CoordinatorNotAvailable
 from groupkeeper.protocol.primitives import RootMessage
 
-WANTED = Wanted(reads_records=False)
+WANTED = WantedGroups(reads_records=False)
 REFUSES = m.ListGroupsResponse(error_code=15)
 
 

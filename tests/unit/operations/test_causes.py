@@ -6,11 +6,11 @@ from tests.unit.live.views import described, member, row
 
 from groupkeeper.client.admin.types import TopicPartition
 from groupkeeper.operations.causes.facts import Fact, KnownCauses, facts_of
-from groupkeeper.rules.causes import Rate
+from groupkeeper.rules.causes import Pace
 
 PLACES = [TopicPartition("t", each) for each in range(4)]
 GROUP = described("g", member("reader", *PLACES[:3]), member("other", PLACES[3]))
-STANDS, MOVES = Rate(0, 0, True), Rate(10, 10, True)
+STANDS, MOVES = Pace(0, 0, True), Pace(10, 10, True)
 
 
 def stuck(*stands: int, apart_ms: int = 300_000) -> list[Fact]:

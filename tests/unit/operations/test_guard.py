@@ -20,7 +20,7 @@ from groupkeeper.client.admin.types import (
 )
 from groupkeeper.operations.errors import GroupIsActive, PartitionsMissing, StalePlan
 from groupkeeper.operations.plans.guard import PlanVerdict, judge
-from groupkeeper.operations.plans.model import Change, GroupPlan, Kind, Plan, TopicFacts, is_same
+from groupkeeper.operations.plans.model import Change, GroupPlan, Kind, Plan, PlannedTopic, is_same
 from groupkeeper.operations.plans.world import Groups, Logs
 from groupkeeper.protocol.errors import GroupAuthorizationFailed, LeaderNotAvailable
 
@@ -34,7 +34,7 @@ def commit(offset: int, epoch: int | None = None, metadata: str = "") -> OffsetA
 
 
 def plan_of(changes: Mapping[TopicPartition, Change], partitions: int | None = 2) -> Plan:
-    return Plan("c", (GroupPlan("g", dict(changes)),), topics={"orders": TopicFacts(TOPIC_ID.hex(), partitions)})
+    return Plan("c", (GroupPlan("g", dict(changes)),), topics={"orders": PlannedTopic(TOPIC_ID.hex(), partitions)})
 
 
 def groups_of(

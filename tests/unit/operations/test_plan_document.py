@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from groupkeeper.client.admin.types import OffsetAndMetadata, TopicPartition
 from groupkeeper.operations.plans.document import BadPlanFile, read, write
-from groupkeeper.operations.plans.model import Change, GroupPlan, Kind, Plan, TopicFacts
+from groupkeeper.operations.plans.model import Change, GroupPlan, Kind, Plan, PlannedTopic
 
 names = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=5) | st.sampled_from(
     ["offset", "topic", "group", "format"]
@@ -39,7 +39,7 @@ plans = st.builds(
     st.sampled_from([Kind.RESET, Kind.UNDO, Kind.DELETE, Kind.CLONE, Kind.SWEEP]),
     st.integers(0, 253_402_300_799_999),
     st.lists(names).map(tuple),
-    st.dictionaries(names, st.builds(TopicFacts, st.none() | names, st.none() | st.integers(0, 9))),
+    st.dictionaries(names, st.builds(PlannedTopic, st.none() | names, st.none() | st.integers(0, 9))),
     st.none() | names,
 )
 
@@ -54,7 +54,7 @@ def test_what_is_written_is_read(plan: Plan) -> None:
 SMALL = Plan(
     "cluster",
     (GroupPlan("billing", {TopicPartition("orders", 0): Change(None, OffsetAndMetadata(5), 0, 9)}),),
-    topics={"orders": TopicFacts("id", 1)},
+    topics={"orders": PlannedTopic("id", 1)},
 )
 Edit = Callable[[Any], object]
 

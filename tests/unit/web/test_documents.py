@@ -42,7 +42,7 @@ def test_a_row_has_the_columns_of_its_shape(made: Row, shape: Shape) -> None:
         (OFFSETS, d.OffsetRow),
         (GROUP_SUMS, d.GroupRow),
         (MEMBERS, d.MemberRow),
-        (STATES, d.Group),
+        (STATES, d.GroupDetail),
         (HISTORY, d.HistoryRow),
         (RECORDED, d.RecordedRow),
         (CHANGES, d.PlannedRow),

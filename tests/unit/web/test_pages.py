@@ -11,7 +11,16 @@ from tests.unit.live.views import described, member, row, snapshot, view
 
 from groupkeeper.client.admin.types import GroupState, TopicPartition
 from groupkeeper.live.history import GroupSample, Noted, view_of
-from groupkeeper.live.model import NOTHING_WAITS, ClusterSnapshot, GroupView, Replaced, Scope, Stood, Wait, not_polled
+from groupkeeper.live.model import (
+    NOTHING_WAITS,
+    ClusterSnapshot,
+    GroupView,
+    OtherCluster,
+    Scope,
+    Stood,
+    Wait,
+    not_polled,
+)
 from groupkeeper.operations.problems import MissingAcl, Problem
 from groupkeeper.protocol.errors import LeaderNotAvailable
 from groupkeeper.web.pages import parts
@@ -283,7 +292,7 @@ def test_records_of_the_lag_that_are_gone_are_told_apart() -> None:
 
 
 def test_a_name_that_went_to_another_cluster_is_told_for_a_day() -> None:
-    new = fleet()._replace(replaced=Replaced(EVIL, NOW_MS - 1000), cluster_id="new-id")
+    new = fleet()._replace(replaced=OtherCluster(EVIL, NOW_MS - 1000), cluster_id="new-id")
     said = "Since 2023-11-14 22:13:19 UTC prod is another cluster, with the id new-id; before, it was"
     for html in (fleet_page([new], NOW_MS), cluster_page(new, Wish(), NOW_MS), topics_page(new, {}, NOW_MS)):
         assert said in Page(html).text

@@ -19,7 +19,7 @@ from groupkeeper.broker.log.topic_names import require_valid_name
 from groupkeeper.broker.placement.placements import Placements, Replicas
 from groupkeeper.broker.settings.topic import TopicConfig
 from groupkeeper.broker.storage.directory import random_uuid
-from groupkeeper.broker.storage.journal import Journal
+from groupkeeper.broker.storage.journal import RegistryJournal
 from groupkeeper.broker.storage.offset_checkpoint import OffsetCheckpoint
 from groupkeeper.protocol import errors
 
@@ -98,7 +98,7 @@ class Topics:
         self._plain = TopicConfig({}, config)
         self._deleted_ms: dict[str, int] = {}
         self._dropped: dict[bytes, str] = {}
-        self._journal = Journal(directory.file(JOURNAL), "topic registry")
+        self._journal = RegistryJournal(directory.file(JOURNAL), "topic registry")
         self._start_offsets = OffsetCheckpoint(directory.file(START_OFFSETS))
         self._recovery_points = OffsetCheckpoint(directory.file(RECOVERY_POINTS))
         self._ends = OffsetCheckpoint(directory.file(ENDS))

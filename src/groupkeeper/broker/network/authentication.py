@@ -32,7 +32,7 @@ _FRAMED_SINCE = 1
 _MIN_REAUTH_INTERVAL_MS = 1000
 
 
-class AuthenticationFailed(CloseConnection):
+class NotAuthenticated(CloseConnection):
     """The client could not be authenticated."""
 
     def __init__(self, reason: str, answer: bytes | None = None) -> None:
@@ -104,10 +104,10 @@ class Authentication:
         return self._began_again_ms is None or now_ms - self._began_again_ms >= _MIN_REAUTH_INTERVAL_MS
 
     async def answer(self, frame: bytes) -> bytes | None:
-        """The answer to the client's frame. Raises `AuthenticationFailed` after a delay, which makes guessing slow."""
+        """The answer to the client's frame. Raises `NotAuthenticated` after a delay, which makes guessing slow."""
         try:
             return await self._answer(frame)
-        except AuthenticationFailed as failure:
+        except NotAuthenticated as failure:
             self._timer.cancel()
             self._audit(None, str(failure))
             await sleep(self._sasl.failure_delay_s)
@@ -117,7 +117,7 @@ class Authentication:
         if self._state is _State.BARE_TOKENS:
             return await self._bare_token(frame)
         if self._state is _State.OTHER_MECHANISM:
-            raise AuthenticationFailed("authentication again by another mechanism")
+            raise NotAuthenticated("authentication again by another mechanism")
         try:
             header, position = decode_request_header(frame)
             if self._state is _State.FRAMED_TOKENS:
@@ -127,12 +127,12 @@ class Authentication:
             if header.request_api_key == SASL_HANDSHAKE:
                 return self._handshake(frame, header, position)
         except (MalformedMessage, UnsupportedMessageVersion) as error:
-            raise AuthenticationFailed(f"no SASL handshake: {error}") from None
-        raise AuthenticationFailed(f"a {api_name(header.request_api_key)} request before authentication")
+            raise NotAuthenticated(f"no SASL handshake: {error}") from None
+        raise NotAuthenticated(f"a {api_name(header.request_api_key)} request before authentication")
 
     async def _versions(self, frame: bytes) -> bytes | None:
         if self._state is not _State.BEGINNING:
-            raise AuthenticationFailed("ApiVersions is out of place here")
+            raise NotAuthenticated("ApiVersions is out of place here")
         answer = await self._serve(self._connection, frame)
         # The error code follows the size and the correlation id: after an error a client may retry with another
         # version.
@@ -143,7 +143,7 @@ class Authentication:
     def _handshake(self, frame: bytes, header: m.RequestHeader, position: int) -> bytes:
         version = header.request_api_version
         if version not in _HANDSHAKE_VERSIONS:
-            raise AuthenticationFailed(f"SaslHandshake version {version} is not supported")
+            raise NotAuthenticated(f"SaslHandshake version {version} is not supported")
         mechanism = decode(m.SaslHandshakeRequest, frame, version, position).mechanism
         # Reauthentication uses the current configuration: a password may have been removed.
         self._sasl = self._broker.security.sasl(self._connection.listener)
@@ -151,7 +151,7 @@ class Authentication:
         if mechanism not in self._sasl.mechanisms:
             response.error_code = UnsupportedSaslMechanism.code
             answer = encode_response(header.correlation_id, response, version)
-            raise AuthenticationFailed("the requested SASL mechanism is not enabled", answer)
+            raise NotAuthenticated("the requested SASL mechanism is not enabled", answer)
         if self._state is _State.AGAIN and mechanism != self._mechanism:
             self._state = _State.OTHER_MECHANISM
         else:
@@ -164,15 +164,15 @@ class Authentication:
         key, version = header.request_api_key, header.request_api_version
         if key != SASL_AUTHENTICATE:
             reason = f"a {api_name(key)} request instead of SaslAuthenticate"
-            raise AuthenticationFailed(reason, self._refuse(self._connection, frame, IllegalSaslState()))
+            raise NotAuthenticated(reason, self._refuse(self._connection, frame, IllegalSaslState()))
         if version not in _AUTHENTICATE_VERSIONS:
-            raise AuthenticationFailed(f"SaslAuthenticate version {version} is not supported")
+            raise NotAuthenticated(f"SaslAuthenticate version {version} is not supported")
         token = decode(m.SaslAuthenticateRequest, frame, version, position).auth_bytes
         try:
             challenge, lifetime_ms = await self._converse(token)
         except (LoginRefused, LoginFailed) as failure:
             response = m.SaslAuthenticateResponse(SaslAuthenticationFailed.code, self._error_message(failure), b"")
-            raise AuthenticationFailed(
+            raise NotAuthenticated(
                 f"SASL {self._mechanism}: {failure.reason}", encode_response(header.correlation_id, response, version)
             ) from None
         response = m.SaslAuthenticateResponse(0, "", challenge, lifetime_ms)
@@ -182,7 +182,7 @@ class Authentication:
         try:
             challenge, _ = await self._converse(token)
         except (LoginRefused, LoginFailed) as failure:
-            raise AuthenticationFailed(f"SASL {self._mechanism}: {failure.reason}") from None
+            raise NotAuthenticated(f"SASL {self._mechanism}: {failure.reason}") from None
         return len(challenge).to_bytes(4) + challenge
 
     async def _converse(self, token: bytes) -> tuple[bytes, int]:

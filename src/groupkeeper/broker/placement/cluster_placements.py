@@ -11,7 +11,7 @@ from groupkeeper.broker.placement.placement import Placement
 from groupkeeper.broker.placement.placements import JOURNAL, Key, Placements, Replicas
 from groupkeeper.broker.settings.table import InvalidSetting
 from groupkeeper.broker.storage.directory import StorageDirectory
-from groupkeeper.broker.storage.journal import Journal
+from groupkeeper.broker.storage.journal import RegistryJournal
 
 
 class ClusterPlacements(Placements):
@@ -26,7 +26,7 @@ class ClusterPlacements(Placements):
         self._racks = racks
         self._round = _from_rack_to_rack(racks)
         self._by_partition: dict[Key, Placement] = {}
-        self._journal = Journal(directory.file(JOURNAL), "placements of partitions")
+        self._journal = RegistryJournal(directory.file(JOURNAL), "placements of partitions")
         self._journal.replay(self._replay)
         self._next = len(self._by_partition)
 

@@ -13,7 +13,7 @@ from groupkeeper.broker.quotas.entities import (
     check_quota,
 )
 from groupkeeper.broker.quotas.rate import QuotaRate, Recent, TokenBucket
-from groupkeeper.broker.storage.journal import Journal
+from groupkeeper.broker.storage.journal import RegistryJournal
 from groupkeeper.protocol.errors import ThrottlingQuotaExceeded
 
 TYPE_CHECKING = False
@@ -71,7 +71,7 @@ class ClientQuotas:
         self._config = config
         self._rates: Recent[tuple[str, tuple[str, str]], QuotaRate] = Recent()
         self._buckets: Recent[tuple[str, str], TokenBucket] = Recent()
-        self._journal = Journal(directory.file(JOURNAL), "client quotas")
+        self._journal = RegistryJournal(directory.file(JOURNAL), "client quotas")
         self._journal.replay(
             lambda entry: self.table.put(frozenset(map(tuple, entry["entity"])), entry["key"], entry["value"])
         )

@@ -11,7 +11,7 @@ from groupkeeper.broker.security.acls import Acl, AclFilter, Acls, Asker
 from groupkeeper.broker.settings.config import Config
 from groupkeeper.broker.settings.table import InvalidSetting
 from groupkeeper.broker.storage.directory import StorageDirectory
-from groupkeeper.broker.storage.journal import Journal
+from groupkeeper.broker.storage.journal import RegistryJournal
 
 JOURNAL = "acls.journal"
 _HARDCODED = "hardcode"
@@ -34,7 +34,7 @@ class AclAuthorizer(Authorizer):
         self._allows_without_acls = config.allow_everyone_if_no_acl_found
         self.acls = Acls()
         self._known: dict[tuple[str, str, int, int, str], bool] = {}
-        self._journal = Journal(directory.file(JOURNAL), "ACLs")
+        self._journal = RegistryJournal(directory.file(JOURNAL), "ACLs")
         self._journal.replay(self._take)
         self._journal.begin(_entry(acl, is_there=True) for acl in self.acls)
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 
 from groupkeeper.broker.security.scram import Credential, is_of, new_credential
 from groupkeeper.broker.storage.directory import StorageDirectory
-from groupkeeper.broker.storage.journal import Journal
+from groupkeeper.broker.storage.journal import RegistryJournal
 
 JOURNAL = "scram.journal"
 
@@ -21,7 +21,7 @@ class ScramCredentials:
     def __init__(self, directory: StorageDirectory) -> None:
         """Reads the stored credentials. Raises `InvalidSetting` when their file is damaged."""
         self._by_key: dict[Key, Credential] = {}
-        self._journal = Journal(directory.file(JOURNAL), "SCRAM credentials", is_private=True)
+        self._journal = RegistryJournal(directory.file(JOURNAL), "SCRAM credentials", is_private=True)
         self._journal.replay(self._take)
         self._journal.begin(_entry(key, credential) for key, credential in self._by_key.items())
 

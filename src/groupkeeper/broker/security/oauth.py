@@ -30,7 +30,7 @@ class BadToken(ValueError):
         self.scope = scope
 
 
-class Subject(NamedTuple):
+class TokenSubject(NamedTuple):
     """The subject of a token, and its expiry (milliseconds since the epoch)."""
 
     name: str
@@ -40,7 +40,7 @@ class Subject(NamedTuple):
 class Tokens(Protocol):
     """A validator of tokens."""
 
-    async def subject_of(self, token: str) -> Subject:
+    async def subject_of(self, token: str) -> TokenSubject:
         """Raises `BadToken`."""
 
 
@@ -58,7 +58,7 @@ class UnsecuredTokens:
             raise InvalidSetting(f"{_OPTION}AllowableClockSkewMs={skew}: expected milliseconds, 0 or more")
         self._skew_ms = int(skew)
 
-    async def subject_of(self, token: str) -> Subject:
+    async def subject_of(self, token: str) -> TokenSubject:
         """Raises `BadToken`."""
         header, claims = parts_of(token)
         if header.get("alg") != "none":
@@ -81,7 +81,7 @@ class UnsecuredTokens:
         scopes = self._scopes(claims)
         if any(scope not in scopes for scope in self._required):
             raise BadToken("its scope is not enough", f"[{', '.join(self._required)}]")
-        return Subject(name, round(expires_s * 1000))
+        return TokenSubject(name, round(expires_s * 1000))
 
     def _scopes(self, claims: Mapping[str, Any]) -> list[str]:
         found = claims.get(self._scope)

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import jwt
 
-from groupkeeper.broker.security.oauth import BadToken, Subject, number_in, parts_of
+from groupkeeper.broker.security.oauth import BadToken, TokenSubject, number_in, parts_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ class SignedTokens:
         self._expected = expected
         self._now_ms = now_ms
 
-    async def subject_of(self, token: str) -> Subject:
+    async def subject_of(self, token: str) -> TokenSubject:
         """Raises `BadToken`."""
         header, claims = parts_of(token)
         await self._check_signature(token, header)
@@ -58,7 +58,7 @@ class SignedTokens:
         name = claims.get(self._expected.subject_claim)
         if not isinstance(name, str) or not name.strip():
             raise BadToken(f"the claim {self._expected.subject_claim} is missing, or no text")
-        return Subject(name.strip(), round(1000 * (number_in(claims, "exp") or 0)))
+        return TokenSubject(name.strip(), round(1000 * (number_in(claims, "exp") or 0)))
 
     async def _check_signature(self, token: str, header: Mapping[str, Any]) -> None:
         algorithm, key_id = header.get("alg"), header.get("kid")

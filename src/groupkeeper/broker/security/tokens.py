@@ -12,7 +12,7 @@ from groupkeeper.broker.security.identity import Identity
 from groupkeeper.broker.security.scram import Credential, Login, new_credential
 from groupkeeper.broker.settings.config import Config
 from groupkeeper.broker.storage.directory import StorageDirectory, random_uuid
-from groupkeeper.broker.storage.journal import Journal
+from groupkeeper.broker.storage.journal import RegistryJournal
 from groupkeeper.protocol import errors
 from groupkeeper.protocol.uuids import uuid_text
 
@@ -66,7 +66,7 @@ class DelegationTokens:
         self._swept_ms = now_ms()
         self._by_id: dict[str, Token] = {}
         self._credentials: dict[tuple[str, str], Credential] = {}
-        self._journal = Journal(directory.file(JOURNAL), "delegation tokens", is_private=True)
+        self._journal = RegistryJournal(directory.file(JOURNAL), "delegation tokens", is_private=True)
         self._journal.replay(self._take)
         self._journal.begin(map(_entry, self._by_id.values()))
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 
 from groupkeeper.broker.settings.table import InvalidSetting, SettingsTable, names, whole
-from groupkeeper.broker.storage.journal import Journal
+from groupkeeper.broker.storage.journal import RegistryJournal
 from groupkeeper.protocol.errors import InvalidRequest
 
 TYPE_CHECKING = False
@@ -73,7 +73,7 @@ class ClientMetrics:
 
     def __init__(self, directory: StorageDirectory) -> None:
         self._subscription_by_name: dict[str, MetricsSubscription] = {}
-        self._journal = Journal(directory.file(JOURNAL), "client metrics")
+        self._journal = RegistryJournal(directory.file(JOURNAL), "client metrics")
 
     def of(self, name: str) -> MetricsSubscription:
         """The subscription of this name; if it doesn't exist, all its settings have their defaults."""

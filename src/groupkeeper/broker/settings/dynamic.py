@@ -7,7 +7,7 @@ from groupkeeper.broker.settings.catalog import broker_setting, change_of
 from groupkeeper.broker.settings.config import Config
 from groupkeeper.broker.settings.order import in_java_order
 from groupkeeper.broker.settings.table import ANY, FIXED, LISTENER, ONE, InvalidSetting
-from groupkeeper.broker.storage.journal import Journal
+from groupkeeper.broker.storage.journal import RegistryJournal
 from groupkeeper.protocol.errors import InvalidConfig
 
 TYPE_CHECKING = False
@@ -42,7 +42,7 @@ class DynamicConfig:
 
     def __init__(self, directory: StorageDirectory, config: Config) -> None:
         self._config = config
-        self._journal = Journal(directory.file(JOURNAL), "broker settings")
+        self._journal = RegistryJournal(directory.file(JOURNAL), "broker settings")
         self._on_changed: list[Callable[[], None]] = []
         self._checks: list[Callable[[Config], None]] = []
 

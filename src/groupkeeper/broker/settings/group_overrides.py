@@ -16,7 +16,7 @@ from typing import NamedTuple
 from groupkeeper.broker.settings.group_settings import BOUNDED, FAMILIES, coordinator_settings, declarations, offloading
 from groupkeeper.broker.settings.order import in_java_order
 from groupkeeper.broker.settings.table import INT_MAX, InvalidSetting, Setting, SettingsTable, flag, text
-from groupkeeper.broker.storage.journal import Journal
+from groupkeeper.broker.storage.journal import RegistryJournal
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -216,7 +216,7 @@ class GroupConfigs:
         self._broker = broker
         self._plain = GroupConfig({}, broker)
         self._config_by_group: dict[str, GroupConfig] = {}
-        self._journal = Journal(directory.file(JOURNAL), "group settings")
+        self._journal = RegistryJournal(directory.file(JOURNAL), "group settings")
         self._on_changed: list[Callable[[str], None]] = []
 
     def of(self, group_id: str) -> GroupConfig:

@@ -22,7 +22,7 @@ _LEFT = "entries left by the start"
 _MALFORMED = (ValueError, LookupError, TypeError, AttributeError)
 
 
-class Journal:
+class RegistryJournal:
     """`replay`, then `begin`, then `write` any number of times.
 
     Attributes:

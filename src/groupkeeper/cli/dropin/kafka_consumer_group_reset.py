@@ -76,7 +76,7 @@ TABLE = OptionTable(
 )
 
 
-class Failed(Exception):
+class ResetFailed(Exception):
     """The operation ends here. The text says why."""
 
 
@@ -105,7 +105,7 @@ def run(arguments: Sequence[str]) -> int:
     except GroupIsActive as refusal:
         complain(f"Error: group {refusal.group_id}: {refusal}; nothing was changed\n")
         return 1
-    except (Failed, Unsaved, KafkaError, ClientError) as problem:
+    except (ResetFailed, Unsaved, KafkaError, ClientError) as problem:
         if "--debug" in arguments:
             raise
         code = f" ({error_name(problem)})" if isinstance(problem, KafkaError) else ""
@@ -241,11 +241,11 @@ def read_plan(path: str) -> ResetPlan:
     try:
         return kip122.read(Path(path).read_bytes().decode("utf-8-sig"))
     except OSError as problem:
-        raise Failed(f"cannot read {path}: {problem.strerror}") from None
+        raise ResetFailed(f"cannot read {path}: {problem.strerror}") from None
     except UnicodeDecodeError as problem:
-        raise Failed(f"{path} is not UTF-8 text: byte {problem.start + 1}") from None
+        raise ResetFailed(f"{path} is not UTF-8 text: byte {problem.start + 1}") from None
     except BadResetPlan as problem:
-        raise Failed(f"{path}: {problem}") from None
+        raise ResetFailed(f"{path}: {problem}") from None
 
 
 def _tell_of(report: ResetReport) -> None:

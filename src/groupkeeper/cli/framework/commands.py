@@ -18,7 +18,7 @@ from groupkeeper import __version__
 from groupkeeper.cli.framework.output import complain, say
 
 
-class Entry(NamedTuple):
+class CommandName(NamedTuple):
     """A name in a table of commands. ``where`` is ``module:NAME`` of its Command or Family."""
 
     purpose: str
@@ -46,33 +46,37 @@ class Command(NamedTuple):
 class Family(NamedTuple):
     """Commands with a word in common."""
 
-    commands: Mapping[str, Entry]
+    commands: Mapping[str, CommandName]
     description: str = ""
 
 
 COMMANDS = {
-    "groups": Entry("list, describe, reset and delete consumer groups", "groupkeeper.cli.groups.family:FAMILY"),
-    "transactions": Entry("list and describe open transactions, and abort one", "groupkeeper.cli.transactions:FAMILY"),
-    "plan": Entry(
+    "groups": CommandName("list, describe, reset and delete consumer groups", "groupkeeper.cli.groups.family:FAMILY"),
+    "transactions": CommandName(
+        "list and describe open transactions, and abort one", "groupkeeper.cli.transactions:FAMILY"
+    ),
+    "plan": CommandName(
         "plan changes of committed offsets, to review before they are made", "groupkeeper.cli.plans.family:FAMILY"
     ),
-    "apply": Entry(
+    "apply": CommandName(
         "carry out a plan, if the cluster is still as the plan expects", "groupkeeper.cli.plans.apply:APPLY"
     ),
-    "undo": Entry("undo a change, the last one by default", "groupkeeper.cli.plans.history:UNDO"),
-    "history": Entry("show the changes made from this machine", "groupkeeper.cli.plans.history:HISTORY_COMMAND"),
-    "context": Entry("save clusters under names, to choose them with --context", "groupkeeper.cli.context:FAMILY"),
-    "completion": Entry("print a shell's completion script", "groupkeeper.cli.framework.completion:COMMAND"),
-    "check": Entry("check that groups are within limits, for cron and CI", "groupkeeper.cli.check:COMMAND"),
-    "serve": Entry("watch clusters, and serve metrics and pages", "groupkeeper.cli.serve:COMMAND"),
-    "mcp": Entry("offer groups and plans as tools of the Model Context Protocol", "groupkeeper.cli.mcp:COMMAND"),
-    "pipeline": Entry(
+    "undo": CommandName("undo a change, the last one by default", "groupkeeper.cli.plans.history:UNDO"),
+    "history": CommandName("show the changes made from this machine", "groupkeeper.cli.plans.history:HISTORY_COMMAND"),
+    "context": CommandName(
+        "save clusters under names, to choose them with --context", "groupkeeper.cli.context:FAMILY"
+    ),
+    "completion": CommandName("print a shell's completion script", "groupkeeper.cli.framework.completion:COMMAND"),
+    "check": CommandName("check that groups are within limits, for cron and CI", "groupkeeper.cli.check:COMMAND"),
+    "serve": CommandName("watch clusters, and serve metrics and pages", "groupkeeper.cli.serve:COMMAND"),
+    "mcp": CommandName("offer groups and plans as tools of the Model Context Protocol", "groupkeeper.cli.mcp:COMMAND"),
+    "pipeline": CommandName(
         "turn the offsets topics into tables and a report, with Spark", "groupkeeper.cli.pipeline.family:FAMILY"
     ),
-    "spark": Entry(
+    "spark": CommandName(
         "show how far Spark's queries have read, and where to start them", "groupkeeper.cli.spark.family:FAMILY"
     ),
-    "broker": Entry("run an embedded Kafka broker", "groupkeeper.cli.broker:COMMAND"),
+    "broker": CommandName("run an embedded Kafka broker", "groupkeeper.cli.broker:COMMAND"),
 }
 
 
@@ -240,7 +244,7 @@ _VALUES_BY_OPTION = {
 def in_order(words: Sequence[str]) -> list[str]:
     """The words with options of many commands after the command's name, where they are parsed."""
     rest, path, early = list(words), [], list[str]()
-    entries: Mapping[str, Entry] = COMMANDS
+    entries: Mapping[str, CommandName] = COMMANDS
     while rest:
         name, is_joined, _ = rest[0].partition("=")
         if name in _VALUES_BY_OPTION:
@@ -300,7 +304,7 @@ def _usage(command: ArgumentParser) -> str:
     return fill(text, width, subsequent_indent="    ", break_long_words=False, break_on_hyphens=False)
 
 
-def _add_commands(above: ArgumentParser, entries: Mapping[str, Entry], words: Sequence[str] | None) -> None:
+def _add_commands(above: ArgumentParser, entries: Mapping[str, CommandName], words: Sequence[str] | None) -> None:
     commands = above.add_subparsers(title="commands", metavar="COMMAND")
     chosen = None if words is None else next((word for word in words if not word.startswith("-")), "")
     rest = None if words is None else words[words.index(chosen) + 1 :] if chosen in words else []

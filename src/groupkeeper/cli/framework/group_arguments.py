@@ -12,7 +12,7 @@ from groupkeeper.cli.framework.commands import ArgumentParser
 from groupkeeper.cli.framework.reports import Page, Problem, Row, problem_of
 from groupkeeper.client.admin.types import Failure
 from groupkeeper.client.errors import ClientError
-from groupkeeper.operations.problems import Deed
+from groupkeeper.operations.problems import Attempt
 from groupkeeper.operations.selection import BadGroupPattern, Names, Selection, list_selected, select_groups
 from groupkeeper.protocol.errors import GroupIdNotFound, KafkaError
 
@@ -141,12 +141,12 @@ async def _hides_groups(session: ClusterSession) -> bool:
     return cluster.authorized_operations is not None and "DESCRIBE" not in cluster.authorized_operations
 
 
-def problems_of(options: Namespace, failed: Mapping[str, Failure], deed: Deed = Deed.DESCRIBE) -> list[Problem]:
+def problems_of(options: Namespace, failed: Mapping[str, Failure], deed: Attempt = Attempt.DESCRIBE) -> list[Problem]:
     """The failures of groups as problems.
 
     Groups matched by a pattern that were deleted after they were listed are left out.
     """
-    typed = frozenset(getattr(options, "groups", failed) if deed is Deed.DESCRIBE else failed)
+    typed = frozenset(getattr(options, "groups", failed) if deed is Attempt.DESCRIBE else failed)
     return [
         problem_of(failed[group_id], deed, group=group_id)
         for group_id in sorted(failed)

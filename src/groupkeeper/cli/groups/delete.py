@@ -21,7 +21,7 @@ from groupkeeper.operations.plans.consequences import consequences, trouble_prob
 from groupkeeper.operations.plans.deletions import make_deletion
 from groupkeeper.operations.plans.execution import Applied, apply_plan
 from groupkeeper.operations.plans.guard import check
-from groupkeeper.operations.problems import Deed
+from groupkeeper.operations.problems import Attempt
 
 _GROUPS_AT_A_TIME = 500
 _WOULD_BE = "would be deleted"
@@ -47,7 +47,7 @@ async def _offset_pages(session: ClusterSession) -> AsyncIterator[Page]:
     made = await make_deletion(session.admin, [options.group], topics_of(options), time.time_ns() // 10**6)
     problems, _ = await note_absent(session, made, suggests=False)
     if not problems:
-        problems = [trouble_problem(trouble, Deed.DELETE_OFFSETS) for trouble in made.troubles]
+        problems = [trouble_problem(trouble, Attempt.DELETE_OFFSETS) for trouble in made.troubles]
     verdict = await check(session.admin, made.plan)
     applied = Applied(verdict.ready, verdict.already, verdict.troubles)
     await check_confirmed(session, len(made.plan.groups))
@@ -61,7 +61,7 @@ async def _offset_pages(session: ClusterSession) -> AsyncIterator[Page]:
         remarks.append(not_yet(1))
     if any(isinstance(trouble.failure, GroupIsActive) for trouble in applied.troubles):
         remarks.append("while a group has members, only offsets of topics that no member reads can be deleted")
-    problems += (trouble_problem(trouble, Deed.DELETE_OFFSETS) for trouble in applied.troubles)
+    problems += (trouble_problem(trouble, Attempt.DELETE_OFFSETS) for trouble in applied.troubles)
     rows: list[Row] = [
         {
             "group": group.group_id,
@@ -90,7 +90,7 @@ async def _group_pages(session: ClusterSession) -> AsyncIterator[Page]:
     remarks = list(overall.remarks)
     session.progress.say("reading the groups")
     found = await look_at_deletion(session.admin, selection.group_ids)
-    yield Page(problems=problems_of(options, found.failed, Deed.DELETE))
+    yield Page(problems=problems_of(options, found.failed, Attempt.DELETE))
     would_be = [{"group": key, "offsets": count, "result": _WOULD_BE} for key, count in sorted(found.done.items())]
     await check_confirmed(
         session, len(would_be), are_named=are_typed(options), show=lambda: show_first(session, DELETED_GROUPS, would_be)
@@ -107,7 +107,7 @@ async def _group_pages(session: ClusterSession) -> AsyncIterator[Page]:
         batch = await delete_any_groups(session.admin, some, recorder)
         has_deleted = has_deleted or bool(batch.done)
         rows = [{"group": key, "offsets": found.done[key], "result": "deleted"} for key in sorted(batch.done)]
-        yield Page(rows, problems_of(options, batch.failed, Deed.DELETE))
+        yield Page(rows, problems_of(options, batch.failed, Attempt.DELETE))
     if recorder is not None and recorder.id and has_deleted:
         remarks.append(way_back(recorder, options))
     yield Page(problems=overall.problems, remarks=remarks, more={"executed": options.execute})

@@ -48,10 +48,10 @@ async def statuses_of(session: ClusterSession) -> Statuses:
     options = session.options
     if not options.with_status:
         return Statuses()
-    from groupkeeper.live.cluster_poll import Wanted, look
+    from groupkeeper.live.cluster_poll import WantedGroups, look
 
     topics = names_of(options, "topic") if hasattr(options, "topic") else Names(())
-    wanted = Wanted(Choice(names_of(options, "groups"), Names(())), Choice(topics, Names(())))
+    wanted = WantedGroups(Choice(names_of(options, "groups"), Names(())), Choice(topics, Names(())))
     return judged(await look(session.admin, wanted, session.progress.say, within_s=session.timeout_ms / 1000))
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from groupkeeper.cli.framework import values
 from groupkeeper.cli.framework.clusters import TIMEOUT_MS, TIMEOUT_PROPERTY, add_property, add_timeout
-from groupkeeper.cli.framework.commands import Command, Entry, Family
+from groupkeeper.cli.framework.commands import Command, CommandName, Family
 from groupkeeper.cli.framework.output import complain, say
 from groupkeeper.cli.pipeline.directory import check_directory, directory
 from groupkeeper.cli.pipeline.lake import add_lake, check_lake, keeping, settings_of
@@ -469,13 +469,17 @@ examples:
 
 FAMILY = Family(
     {
-        "snapshot": Entry("bring the tables up to date", "groupkeeper.cli.pipeline.family:SNAPSHOT"),
-        "rebuild": Entry("rebuild all tables from the whole history", "groupkeeper.cli.pipeline.family:REBUILD"),
-        "follow": Entry("keep the tables up to date", "groupkeeper.cli.pipeline.family:FOLLOW"),
-        "report": Entry("show the tables as a page, with a summary", "groupkeeper.cli.pipeline.report:REPORT"),
-        "quality": Entry("check whether the tables can be relied on", "groupkeeper.cli.pipeline.quality:QUALITY"),
-        "forget": Entry("remove the rows of groups from the tables", "groupkeeper.cli.pipeline.forget:FORGET"),
-        "as-of": Entry("find the committed offsets of an earlier time", "groupkeeper.cli.pipeline.questions:AS_OF"),
-        "scan-time": Entry("find the first offsets at or after a time", "groupkeeper.cli.pipeline.questions:SCAN_TIME"),
+        "snapshot": CommandName("bring the tables up to date", "groupkeeper.cli.pipeline.family:SNAPSHOT"),
+        "rebuild": CommandName("rebuild all tables from the whole history", "groupkeeper.cli.pipeline.family:REBUILD"),
+        "follow": CommandName("keep the tables up to date", "groupkeeper.cli.pipeline.family:FOLLOW"),
+        "report": CommandName("show the tables as a page, with a summary", "groupkeeper.cli.pipeline.report:REPORT"),
+        "quality": CommandName("check whether the tables can be relied on", "groupkeeper.cli.pipeline.quality:QUALITY"),
+        "forget": CommandName("remove the rows of groups from the tables", "groupkeeper.cli.pipeline.forget:FORGET"),
+        "as-of": CommandName(
+            "find the committed offsets of an earlier time", "groupkeeper.cli.pipeline.questions:AS_OF"
+        ),
+        "scan-time": CommandName(
+            "find the first offsets at or after a time", "groupkeeper.cli.pipeline.questions:SCAN_TIME"
+        ),
     }
 )

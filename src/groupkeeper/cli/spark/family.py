@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from groupkeeper.cli.framework.commands import Entry, Family
+from groupkeeper.cli.framework.commands import CommandName, Family
 
 FAMILY = Family(
     {
-        "lag": Entry("show how far queries have read, by their checkpoints", "groupkeeper.cli.spark.lag:LAG"),
-        "starting-offsets": Entry(
+        "lag": CommandName("show how far queries have read, by their checkpoints", "groupkeeper.cli.spark.lag:LAG"),
+        "starting-offsets": CommandName(
             "print where a query is to start: at a group's offsets, a checkpoint's, or a time",
             "groupkeeper.cli.spark.starting_offsets:STARTING_OFFSETS",
         ),

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from groupkeeper.coordinator.share_partition.batch import Batch, RecordState, Run
+from groupkeeper.coordinator.share_partition.batch import InFlightBatch, RecordRun, RecordState
 from groupkeeper.coordinator.share_partition.partition import SharePartition
 
 
@@ -97,14 +97,16 @@ def archive_absent(partition: SharePartition, offset: int, end_offset: int) -> N
     _archive_hole(partition, position, end_offset - 1)
 
 
-def _has_available(batch: Batch) -> bool:
+def _has_available(batch: InFlightBatch) -> bool:
     # Runs with a change that waits to be stored are not split.
     return all(run.before is None for run in batch.runs) and any(run.can_be_acquired for run in batch.runs)
 
 
 def _archive_hole(partition: SharePartition, first: int, last: int) -> None:
     if first <= last:
-        partition.batches.insert(partition.index_of(first), Batch([Run(first, last, RecordState.ARCHIVED, 0)]))
+        partition.batches.insert(
+            partition.index_of(first), InFlightBatch([RecordRun(first, last, RecordState.ARCHIVED, 0)])
+        )
         partition.end_offset = max(partition.end_offset, last + 1)
 
 
@@ -172,7 +174,7 @@ class _Acquisition:
         if not partition.in_flight:
             partition.start_offset = partition.end_offset = first
         for begin, end in self._portions(first, last):
-            batch = Batch([Run(begin, end, RecordState.AVAILABLE, 0)])
+            batch = InFlightBatch([RecordRun(begin, end, RecordState.AVAILABLE, 0)])
             partition.batches.insert(partition.index_of(begin), batch)
             # In strict mode the member gets the first part of a batch; the rest stays available for other members.
             for run in batch.split(begin, min(end, last_wanted) if self._limits.is_strict else end):
@@ -200,7 +202,7 @@ class _Acquisition:
 
     # ------------------------------------------------------------------ redeliveries
 
-    def _acquire_again(self, batch: Batch, last: int) -> bool:
+    def _acquire_again(self, batch: InFlightBatch, last: int) -> bool:
         """Acquires available records that were released; False if the acquisition ends here."""
         first = self._spans[0].first
         is_throttled = any(
@@ -222,7 +224,7 @@ class _Acquisition:
         count = self._acquire_parts(batch, first, last)
         return not (is_throttled and count > 0)
 
-    def _acquire_parts(self, batch: Batch, first: int, last: int) -> int:
+    def _acquire_parts(self, batch: InFlightBatch, first: int, last: int) -> int:
         """Acquires the available records of a batch run by run, and returns how many."""
         batch.is_split = True
         limits = self._limits
@@ -252,7 +254,7 @@ class _Acquisition:
         self.count += count
         return count
 
-    def _add(self, run: Run) -> None:
+    def _add(self, run: RecordRun) -> None:
         self.acquired.append(Acquired(run.first, run.last, run.delivery_count))
         self.count += run.size
 

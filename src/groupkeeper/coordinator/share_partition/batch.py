@@ -53,7 +53,7 @@ class Before(NamedTuple):
 
 
 @dataclass(slots=True)
-class Run:
+class RecordRun:
     """Adjacent records, first to last offset inclusive, with equal fields.
 
     Attributes:
@@ -101,7 +101,7 @@ class Run:
 
 
 @dataclass(slots=True)
-class Batch:
+class InFlightBatch:
     """Records that were acquired together the first time.
 
     Attributes:
@@ -110,7 +110,7 @@ class Batch:
         first_size: the initial number of records: records at the start are removed once they are done.
     """
 
-    runs: list[Run]
+    runs: list[RecordRun]
     is_split: bool = field(default=False, init=False)
     first_size: int = field(init=False)
 
@@ -129,11 +129,11 @@ class Batch:
     def size(self) -> int:
         return self.last - self.first + 1
 
-    def overlapping(self, first: int, last: int) -> Iterator[Run]:
+    def overlapping(self, first: int, last: int) -> Iterator[RecordRun]:
         """The runs that have a record in a range."""
         return (run for run in self.runs if run.first <= last and run.last >= first)
 
-    def split(self, first: int, last: int) -> list[Run]:
+    def split(self, first: int, last: int) -> list[RecordRun]:
         """The runs that make up the part of the batch in a range; those at its ends are cut in two."""
         if first > self.first or last < self.last:
             self.is_split = True

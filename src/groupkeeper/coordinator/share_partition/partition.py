@@ -25,11 +25,11 @@ from typing import NamedTuple
 from groupkeeper.coordinator.share_partition.batch import (
     NO_MEMBER,
     AcknowledgeType,
-    Batch,
     Before,
     DeliveryLimit,
+    InFlightBatch,
+    RecordRun,
     RecordState,
-    Run,
 )
 from groupkeeper.coordinator.share_state.state import StateBatch
 from groupkeeper.protocol.errors import InvalidRecordState, InvalidRequest
@@ -67,7 +67,7 @@ class Transition(NamedTuple):
             reports them as done, but that is not stored yet.
     """
 
-    runs: tuple[Run, ...]
+    runs: tuple[RecordRun, ...]
     batches: tuple[StateBatch, ...]
     is_owed: bool = False
 
@@ -97,14 +97,14 @@ class SharePartition:
         self.start_offset = start_offset
         self.end_offset = start_offset
         self._stored_start = start_offset
-        self.batches: list[Batch] = []
+        self.batches: list[InFlightBatch] = []
         for batch in stored:
             first = max(batch.first_offset, start_offset)
             if first <= batch.last_offset:
                 state = RecordState(batch.delivery_state)
-                run = Run(first, batch.last_offset, state, batch.delivery_count)
+                run = RecordRun(first, batch.last_offset, state, batch.delivery_count)
                 run.is_rejected = batch.delivery_count < max_delivery_count
-                self.batches.append(Batch([run]))
+                self.batches.append(InFlightBatch([run]))
                 self.end_offset = batch.last_offset + 1
         self.may_have_available = bool(self.batches)
         self.advance_start()
@@ -121,7 +121,7 @@ class SharePartition:
         """Number of records at or after the start offset that need no delivery any more."""
         return sum(run.size for run in self.runs() if run.state.is_terminal)
 
-    def runs(self) -> Iterator[Run]:
+    def runs(self) -> Iterator[RecordRun]:
         """All runs in flight, in order."""
         for batch in self.batches:
             yield from batch.runs
@@ -150,7 +150,7 @@ class SharePartition:
         """Index of the first batch that ends at or after an offset."""
         return bisect_left(self.batches, offset, key=lambda batch: batch.last)
 
-    def overlapping(self, first: int, last: int) -> Iterator[Batch]:
+    def overlapping(self, first: int, last: int) -> Iterator[InFlightBatch]:
         """The batches that have a record in a range."""
         for index in range(self.index_of(first), len(self.batches)):
             if self.batches[index].first > last:
@@ -174,7 +174,7 @@ class SharePartition:
         for records that this member has not acquired.
         """
         changes = list(self._checked(member_id, acknowledgements, may_renew=renewed_until_ms is not None))
-        changed: list[Run] = []
+        changed: list[RecordRun] = []
         for batch, first, last, kind in changes:
             for run in batch.split(first, last):
                 if kind is AcknowledgeType.RENEW:
@@ -190,7 +190,7 @@ class SharePartition:
 
     def _checked(
         self, member_id: str, acknowledgements: Sequence[Acknowledgement], *, may_renew: bool
-    ) -> Iterator[tuple[Batch, int, int, AcknowledgeType]]:
+    ) -> Iterator[tuple[InFlightBatch, int, int, AcknowledgeType]]:
         """The parts of batches that are acknowledged, each with its one type."""
         behind = -1
         for acknowledgement in acknowledgements:
@@ -248,7 +248,7 @@ class SharePartition:
         ]
         return self._end_locks(expired, limit)
 
-    def _end_locks(self, expired: Sequence[Run], limit: DeliveryLimit) -> Transition:
+    def _end_locks(self, expired: Sequence[RecordRun], limit: DeliveryLimit) -> Transition:
         """Releases these runs, and returns a change that no caller waits for."""
         for run in expired:
             run.release(limit)
@@ -286,7 +286,7 @@ class SharePartition:
         self.advance_start()
         return transition
 
-    def _begin(self, run: Run, state: RecordState | None, limit: DeliveryLimit) -> None:
+    def _begin(self, run: RecordRun, state: RecordState | None, limit: DeliveryLimit) -> None:
         """Gives a run its new state (None: the state after a release) until it is stored or the write fails."""
         run.before = Before(run.state, run.member_id)
         if state is None:
@@ -296,7 +296,7 @@ class SharePartition:
             run.member_id = NO_MEMBER
 
     @staticmethod
-    def _transition(runs: Sequence[Run]) -> Transition:
+    def _transition(runs: Sequence[RecordRun]) -> Transition:
         return Transition(tuple(runs), merged(runs))
 
     # ------------------------------------------------------------------ changes by storing and by the log
@@ -371,14 +371,14 @@ def _pieces(acknowledgement: Acknowledgement) -> list[tuple[int, int, Acknowledg
     return pieces
 
 
-def _check_owner(run: Run, member_id: str) -> None:
+def _check_owner(run: RecordRun, member_id: str) -> None:
     if run.state is not RecordState.ACQUIRED:
         raise InvalidRecordState("The record cannot be acknowledged. The record is not in the acquired state.")
     if run.member_id != member_id:
         raise InvalidRecordState("Member is not the owner of batch record")
 
 
-def merged(runs: Iterable[Run]) -> tuple[StateBatch, ...]:
+def merged(runs: Iterable[RecordRun]) -> tuple[StateBatch, ...]:
     """Runs, in order, as batches to be stored: adjacent runs with equal fields are merged."""
     batches: list[StateBatch] = []
     for run in runs:

@@ -16,10 +16,10 @@ from groupkeeper.operations.causes.records import NextRecord, next_record
 from groupkeeper.operations.errors import named
 from groupkeeper.operations.groups import AnyGroup, unread_topics
 from groupkeeper.operations.lag import LagStatus, PartitionLag, lag_at_an_instant
-from groupkeeper.operations.problems import Deed, Problem, problem_of
+from groupkeeper.operations.problems import Attempt, Problem, problem_of
 from groupkeeper.operations.transactions import OpenTransaction, open_in
 from groupkeeper.protocol.errors import GroupIdNotFound, KafkaError
-from groupkeeper.rules.causes import REBALANCING, Cause, Place, Rate, cause_of_group, cause_of_place, is_slow
+from groupkeeper.rules.causes import REBALANCING, Cause, Pace, Place, cause_of_group, cause_of_place, is_slow
 from groupkeeper.rules.transactions import Standing
 from groupkeeper.rules.words import counted, duration, rate
 
@@ -71,7 +71,7 @@ class KnownCauses(NamedTuple):
     rows: Sequence[PartitionLag]
     at_ms: int
     held: Mapping[TopicPartition, OpenTransaction | None] = {}
-    rates: Mapping[TopicPartition, Rate] = {}
+    rates: Mapping[TopicPartition, Pace] = {}
     nexts: Mapping[TopicPartition, int | None] = {}
     well: Collection[TopicPartition] = ()
     apart_ms: int = _PROOF_MS
@@ -91,7 +91,7 @@ class Explained(NamedTuple):
     facts: list[Fact]
     problems: list[Problem]
     waiting: int
-    rate: Rate
+    rate: Pace
 
 
 async def explain(admin: Admin, group_id: str, *, interval_s: float, shows_value: bool = False) -> Explained:
@@ -119,7 +119,7 @@ async def explain(admin: Admin, group_id: str, *, interval_s: float, shows_value
         has_rebalanced=_has_rebalanced(first.descriptions[group_id], group),
     )  # fmt: skip
     problems = [
-        problem_of(why, Deed.READ_RECORDS, group=group_id, topic=place.topic, partition=place.partition)
+        problem_of(why, Attempt.READ_RECORDS, group=group_id, topic=place.topic, partition=place.partition)
         for place, why in {**{at.topic_partition: why for at, why in unknown.items()}, **found.failed}.items()
     ]
     problems += [problem_of(why) for why in found.silent] + ([problem_of(failure, group=group_id)] if failure else [])
@@ -226,7 +226,7 @@ def waiting_of(row: PartitionLag) -> int | None:
 
 
 async def _nexts(
-    admin: Admin, rows: Iterable[PartitionLag], rates: Mapping[TopicPartition, Rate]
+    admin: Admin, rows: Iterable[PartitionLag], rates: Mapping[TopicPartition, Pace]
 ) -> tuple[dict[TopicPartition, int | None], dict[Position, Failure]]:
     """The next record for readers of committed records, of partitions that do not move; and why it is not known."""
     stops = {
@@ -268,24 +268,24 @@ def _place(row: PartitionLag, known: KnownCauses) -> Place:
 
 def _rates(
     before: Iterable[PartitionLag], after: Iterable[PartitionLag], between_ms: int
-) -> dict[TopicPartition, Rate]:
+) -> dict[TopicPartition, Pace]:
     seen = {(row.topic, row.partition): row for row in before}
-    found: dict[TopicPartition, Rate] = {}
+    found: dict[TopicPartition, Pace] = {}
     for row in after:
         was = seen.get((row.topic, row.partition))
         if was is None or was.committed is None or row.committed is None:
             continue
         moved = row.committed.offset - was.committed.offset
         written = (row.log_end_offset or 0) - (was.log_end_offset or 0)
-        found[TopicPartition(row.topic, row.partition)] = Rate(
+        found[TopicPartition(row.topic, row.partition)] = Pace(
             written * 1000 / between_ms, moved * 1000 / between_ms, bool(waiting_of(was))
         )
     return found
 
 
-def _sum(rates: Iterable[Rate]) -> Rate:
+def _sum(rates: Iterable[Pace]) -> Pace:
     known = list(rates)
-    return Rate(sum(map(attrgetter("produced"), known)), sum(map(attrgetter("consumed"), known)))
+    return Pace(sum(map(attrgetter("produced"), known)), sum(map(attrgetter("consumed"), known)))
 
 
 def _of_group(group_id: str, cause: Cause, known: KnownCauses) -> Fact:
@@ -363,7 +363,7 @@ async def _with_records(
         try:
             record = await next_record(admin, place, offset, ends[place], shows_value=shows_value)
         except (KafkaError, ClientError) as failure:
-            problems.append(problem_of(failure, Deed.READ_RECORDS, topic=place.topic, partition=place.partition))
+            problems.append(problem_of(failure, Attempt.READ_RECORDS, topic=place.topic, partition=place.partition))
             continue
         found[number] = fact._replace(record=record)
     return found, problems

@@ -12,7 +12,7 @@ from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import Position, TopicPartition
 from groupkeeper.operations.errors import NoPlan, NoSuchTime, NothingCommitted, OutOfRange
 from groupkeeper.operations.plans.by_time import Since, first_since
-from groupkeeper.operations.plans.model import Change, GroupPlan, Kind, Note, NoteKind, Plan, PlanTrouble, TopicFacts
+from groupkeeper.operations.plans.model import Change, GroupPlan, Kind, Note, NoteKind, Plan, PlannedTopic, PlanTrouble
 from groupkeeper.operations.plans.recorder import cluster_id_of
 from groupkeeper.operations.plans.world import (
     MOST_TIMES,
@@ -279,7 +279,7 @@ class _Maker:
         return policy in (Otherwise.END, Otherwise.CLAMP)
 
 
-def _topic_facts(request: Request, logs: Logs, plans: Iterable[GroupPlan]) -> dict[str, TopicFacts]:
+def _topic_facts(request: Request, logs: Logs, plans: Iterable[GroupPlan]) -> dict[str, PlannedTopic]:
     some = {tp.topic for tp in request.topics.partitions} if request.from_file is None else set(logs.topics.done)
     some -= set(request.topics.names)
     used = sorted({tp.topic for plan in plans for tp in plan.changes})

@@ -113,7 +113,7 @@ def maker_of(head: Head) -> str:
     return f"{head.user}{through} on {head.host}" + f" as {head.principal}" * bool(head.principal)
 
 
-class Known:
+class KnownChanges:
     """The changes of a journal that were read so far, without their offsets. ``most_changes`` and ``most_names`` (of
     groups, of all changes together): older changes are left out; None: none is.
 

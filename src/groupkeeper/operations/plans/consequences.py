@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from groupkeeper.operations.plans.model import GroupPlan, PlanTrouble
-from groupkeeper.operations.problems import Deed, Problem, problem_of
+from groupkeeper.operations.problems import Attempt, Problem, problem_of
 from groupkeeper.rules.words import counted
 
 
@@ -44,7 +44,7 @@ def consequences(groups: Sequence[GroupPlan], *, is_share: bool = False) -> list
     return remarks
 
 
-def trouble_problem(trouble: PlanTrouble, deed: Deed = Deed.COMMIT) -> Problem:
+def trouble_problem(trouble: PlanTrouble, deed: Attempt = Attempt.COMMIT) -> Problem:
     """What keeps something from being planned or done."""
     topic, partition = trouble.place
     return problem_of(trouble.failure, deed, group=trouble.group_id, topic=topic, partition=partition)

@@ -8,12 +8,12 @@ from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import TopicPartition
 from groupkeeper.operations.errors import NothingToDelete
 from groupkeeper.operations.plans.builder import Made, PlanTopics, with_times
-from groupkeeper.operations.plans.model import Change, GroupPlan, Kind, Plan, PlanTrouble, TopicFacts
+from groupkeeper.operations.plans.model import Change, GroupPlan, Kind, Plan, PlannedTopic, PlanTrouble
 from groupkeeper.operations.plans.recorder import cluster_id_of
 from groupkeeper.operations.plans.world import Committed, look_at_ends, look_at_groups
 from groupkeeper.operations.topics import describe_topics
 
-NO_PARTITIONS = TopicFacts(None, 0)
+NO_PARTITIONS = PlannedTopic(None, 0)
 """Of a topic that doesn't exist: a plan that says so is stale when it does."""
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from groupkeeper.base_error import GroupkeeperError
 from groupkeeper.client.admin.types import OffsetAndMetadata, TopicPartition
-from groupkeeper.operations.plans.model import Change, GroupPlan, Kind, Plan, TopicFacts
+from groupkeeper.operations.plans.model import Change, GroupPlan, Kind, Plan, PlannedTopic
 from groupkeeper.operations.times import BadDatetime, parse_iso_datetime, utc_text
 
 FORMAT = "groupkeeper-plan"
@@ -235,7 +235,7 @@ def _groups(groups: Any) -> tuple[GroupPlan, ...]:
     return tuple(groups)
 
 
-def _topics(topics: Any) -> dict[str, TopicFacts]:
+def _topics(topics: Any) -> dict[str, PlannedTopic]:
     if not isinstance(topics, dict):
         raise BadPlanFile("topics must be an object")
     found = {}
@@ -245,7 +245,7 @@ def _topics(topics: Any) -> dict[str, TopicFacts]:
             raise BadPlanFile(f"{where} must be an object")
         _check_keys(fields, TOPIC_KEYS, where)
         partitions = _number(fields, "partitions", where, _INT, may_be_null=True)
-        found[name] = TopicFacts(_text(fields, "id", where, may_be_null=True), partitions)
+        found[name] = PlannedTopic(_text(fields, "id", where, may_be_null=True), partitions)
     return found
 
 

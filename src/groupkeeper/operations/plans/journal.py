@@ -26,7 +26,7 @@ from groupkeeper.operations.plans.changes import (
     ApplyResult,
     Begun,
     Head,
-    Known,
+    KnownChanges,
     Loading,
     Lost,
     Pair,
@@ -79,12 +79,12 @@ class ChangeJournal(ABC):
         """Give ``take`` all lines so far, in order; ``only``: at least those of a change. Raises JournalUnreadable."""
 
     @abstractmethod
-    async def catch_up(self, known: Known) -> bool:
+    async def catch_up(self, known: KnownChanges) -> bool:
         """Add to ``known`` what is new since the last call with it; whether there was something. Raises
         JournalUnreadable, and may then be called again.
         """
 
-    async def loaded(self, change_id: str, known: Known) -> Recorded | None:
+    async def loaded(self, change_id: str, known: KnownChanges) -> Recorded | None:
         """The same as ``load``, for a program on a loop that goes on reading the journal with ``catch_up``."""
         return await asyncio.to_thread(self.load, change_id)
 
@@ -126,7 +126,7 @@ class ChangeJournal(ABC):
 
     def summaries(self, groups: Names | None = None) -> tuple[list[Summary], int]:
         """All changes or those of groups, oldest first, and how many lines make no sense. Raises JournalUnreadable."""
-        known = Known()
+        known = KnownChanges()
         self._visit(known.take)
         return known.summaries(groups), known.broken
 
@@ -165,10 +165,10 @@ class Journal(ChangeJournal):
     def name(self) -> str:
         return str(self.path)
 
-    async def catch_up(self, known: Known) -> bool:
+    async def catch_up(self, known: KnownChanges) -> bool:
         return await asyncio.to_thread(self._catch_up, known)
 
-    def _catch_up(self, known: Known) -> bool:
+    def _catch_up(self, known: KnownChanges) -> bool:
         """A file that has changed is read again: it may have been cleared or replaced."""
         stamp = self._stamp()
         if stamp == known.mark:

@@ -120,7 +120,7 @@ class GroupPlan(NamedTuple):
         return {partition: change.before for partition, change in self.changes.items() if change.before is not None}
 
 
-class TopicFacts(NamedTuple):
+class PlannedTopic(NamedTuple):
     """A topic when the plan was made. ``topic_id`` None: the brokers are too old to have ids.
 
     ``partitions``: how many it had, None when the plan is for some of them by number.
@@ -171,7 +171,7 @@ class Plan(NamedTuple):
     kind: Kind = Kind.RESET
     made_ms: int = 0
     command: tuple[str, ...] = ()
-    topics: Mapping[str, TopicFacts] = {}
+    topics: Mapping[str, PlannedTopic] = {}
     undoes: str | None = None
     principal: str = ""
     settles: bool = False

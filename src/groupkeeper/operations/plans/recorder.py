@@ -35,7 +35,7 @@ _GROUPS_PER_CALL = 1000
 _SIGNS_PER_CLAIM = 5
 
 
-class Begun(NamedTuple):
+class BegunPart(NamedTuple):
     """A part of a change in the journal, with its number of groups."""
 
     id: str
@@ -78,7 +78,7 @@ class Recorder:
         """The id of the change in the journal, "" before its beginning is written, and when nothing is written."""
         return self._id if self._has_begun and not self._is_off else ""
 
-    def begin(self, plan: Plan, principal: str) -> Begun | None:
+    def begin(self, plan: Plan, principal: str) -> BegunPart | None:
         """Write down what is about to be done, and its author; None when the journal cannot be written. Raises
         BeingUndone.
         """
@@ -108,14 +108,14 @@ class Recorder:
             self._on_failure(str(problem))
             return None
         self._has_begun = True
-        return Begun(head.id, len(plan.groups))
+        return BegunPart(head.id, len(plan.groups))
 
     def settle(self, plan: Plan, principal: str) -> None:
         """Write down that there was nothing to do. Raises as ``begin``."""
         groups = tuple(group._replace(changes={}) for group in plan.groups)
         self.end(self.begin(plan._replace(groups=groups), principal), ApplyResult.APPLIED)
 
-    def end(self, begun: Begun | None, result: ApplyResult, lost: Iterable[Lost] = ()) -> None:
+    def end(self, begun: BegunPart | None, result: ApplyResult, lost: Iterable[Lost] = ()) -> None:
         """Write down what became of it. Does nothing when its beginning could not be written; never raises."""
         if begun is None:
             return
@@ -126,7 +126,7 @@ class Recorder:
 
 
 @asynccontextmanager
-async def _claimed(recorder: Recorder | None, begun: Begun | None, plan: Plan) -> AsyncIterator[None]:
+async def _claimed(recorder: Recorder | None, begun: BegunPart | None, plan: Plan) -> AsyncIterator[None]:
     """Keeps others from undoing the same change for as long as it takes."""
     claim_ms = None if recorder is None or plan.undoes is None else recorder.journal.claim_ms
     if recorder is None or begun is None or claim_ms is None:

@@ -19,7 +19,7 @@ from groupkeeper.client.admin.types import (
 from groupkeeper.operations.commit_times import OFFSETS_TOPIC, CommitTime, CommitTimes, commit_times
 from groupkeeper.operations.plans.builder import Made, PlanTopics
 from groupkeeper.operations.plans.deletions import NO_PARTITIONS, chosen
-from groupkeeper.operations.plans.model import Change, GroupPlan, Kind, Plan, PlanTrouble, TopicFacts
+from groupkeeper.operations.plans.model import Change, GroupPlan, Kind, Plan, PlannedTopic, PlanTrouble
 from groupkeeper.operations.plans.recorder import cluster_id_of
 from groupkeeper.operations.plans.world import (
     Committed,
@@ -109,8 +109,8 @@ def _why_missing(place: TopicPartition, described: Batch[str, TopicDescription])
     return None
 
 
-def _facts(plans: Iterable[GroupPlan], logs: Logs, missing: Mapping[TopicPartition, str]) -> dict[str, TopicFacts]:
-    facts: dict[str, TopicFacts] = {}
+def _facts(plans: Iterable[GroupPlan], logs: Logs, missing: Mapping[TopicPartition, str]) -> dict[str, PlannedTopic]:
+    facts: dict[str, PlannedTopic] = {}
     for place in (tp for plan in plans for tp in plan.changes):
         found = logs.facts(place.topic, is_whole=place in missing)
         if found is not None:

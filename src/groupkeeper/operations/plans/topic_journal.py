@@ -26,7 +26,7 @@ from groupkeeper.operations.plans.changes import (
     MOST_NAMES,
     ApplyResult,
     Head,
-    Known,
+    KnownChanges,
     Loading,
     Pair,
     Recorded,
@@ -118,7 +118,7 @@ class TopicJournal(ChangeJournal):
         """The undo of the same change in the same groups that is under way or was done, and is first in the log, in
         words; None: there is none.
         """
-        known, reader = Known(MOST_CHANGES, MOST_NAMES), _Reader(0)
+        known, reader = KnownChanges(MOST_CHANGES, MOST_NAMES), _Reader(0)
         self._read(lambda admin: self._read_on(admin, reader, known.take))
         now_ms = reader.written_ms.get(head.id)
         if now_ms is None:  # its leader has changed, and does not have all yet
@@ -142,7 +142,7 @@ class TopicJournal(ChangeJournal):
     def keep_claim(self, change_id: str) -> None:
         self._write([(change_id + _CLAIM, b"")])
 
-    async def catch_up(self, known: Known) -> bool:
+    async def catch_up(self, known: KnownChanges) -> bool:
         async def follow(admin: Admin) -> bool:
             log = await self._log(admin)
             reader = known.mark
@@ -160,7 +160,7 @@ class TopicJournal(ChangeJournal):
 
         return await self._ask(follow)
 
-    async def loaded(self, change_id: str, known: Known) -> Recorded | None:
+    async def loaded(self, change_id: str, known: KnownChanges) -> Recorded | None:
         span = known.span(change_id)
         loading = Loading(change_id)
         first, end = span or (0, None)

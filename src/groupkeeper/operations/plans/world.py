@@ -22,7 +22,7 @@ from groupkeeper.client.admin.types import (
 )
 from groupkeeper.client.errors import ClientError
 from groupkeeper.operations.errors import GroupIsActive, NotOfConsumers, PartitionsMissing
-from groupkeeper.operations.plans.model import PlanTrouble, TopicFacts
+from groupkeeper.operations.plans.model import PlannedTopic, PlanTrouble
 from groupkeeper.operations.reset import INACTIVE
 from groupkeeper.operations.selection import of_new_types
 from groupkeeper.operations.topics import describe_topics, listed, unreachable
@@ -98,15 +98,15 @@ class Logs(NamedTuple):
     latest: dict[TopicPartition, int]
     failed: dict[TopicPartition, Failure]
 
-    def facts(self, topic: str, *, is_whole: bool) -> TopicFacts | None:
+    def facts(self, topic: str, *, is_whole: bool) -> PlannedTopic | None:
         """The facts about a topic that a plan stores, None when it cannot be described."""
         described = self.topics.done.get(topic)
         if described is None:
             return None
         topic_id = None if described.topic_id is None else described.topic_id.hex()
-        return TopicFacts(topic_id, len(described.partitions) if is_whole else None)
+        return PlannedTopic(topic_id, len(described.partitions) if is_whole else None)
 
-    def facts_of(self, topics: Iterable[str]) -> dict[str, TopicFacts]:
+    def facts_of(self, topics: Iterable[str]) -> dict[str, PlannedTopic]:
         """The facts of topics for which single partitions are planned."""
         found = ((topic, self.facts(topic, is_whole=False)) for topic in dict.fromkeys(topics))
         return {topic: facts for topic, facts in found if facts is not None}

@@ -27,7 +27,7 @@ _NEEDED = ("authorization_endpoint", "token_endpoint", "jwks_uri")
 _DIRECT, _CIPHER = "dir", "A256GCM"
 
 
-class LoginFailed(Exception):
+class OidcFailed(Exception):
     """Why nobody was logged in, for the user. ``status``: that of HTTP."""
 
     def __init__(self, reason: str, status: int = 403) -> None:
@@ -143,9 +143,9 @@ class OidcLogin:
         claims = token.get("userinfo") or {}
         name = claims.get(self._settings.user_claim) or ""
         if not isinstance(name, str) or not is_name(name):
-            raise LoginFailed(f"{self.issuer} gives no name of the user as {self._settings.user_claim}")
+            raise OidcFailed(f"{self.issuer} gives no name of the user as {self._settings.user_claim}")
         if self._settings.user_claim == "email" and claims.get("email_verified") is not True:
-            raise LoginFailed(f"{self.issuer} has not verified the address {name}")
+            raise OidcFailed(f"{self.issuer} has not verified the address {name}")
         teams = claims.get(self._settings.teams_claim) or ()
         teams = [teams] if isinstance(teams, str) else teams
         return OidcUser(name, tuple(each for each in teams if isinstance(each, str)), begun["target"])
@@ -163,7 +163,7 @@ class OidcLogin:
         metadata["id_token_signing_alg_values_supported"] = [each for each in offered if each in _ALGORITHMS]
         if reason:
             metadata.clear()  # so that it is read again for the next login
-            raise LoginFailed(reason, 502)
+            raise OidcFailed(reason, 502)
 
     @contextmanager
     def _told(self) -> Iterator[None]:
@@ -172,13 +172,13 @@ class OidcLogin:
             yield
         except self._away as failure:
             reason = f"{self.issuer} cannot be asked: {type(failure).__name__}: {failure}"
-            raise LoginFailed(reason, 503) from None
+            raise OidcFailed(reason, 503) from None
         except self._refusals as refusal:
-            raise LoginFailed(f"{self.issuer} has not logged you in: {refusal}") from None
+            raise OidcFailed(f"{self.issuer} has not logged you in: {refusal}") from None
         except self._unfit as problem:
             self._provider.server_metadata.clear()
             reason = f"{self.issuer} answers what makes no sense: {type(problem).__name__}: {problem}"
-            raise LoginFailed(reason, 502) from None
+            raise OidcFailed(reason, 502) from None
 
     def _sealed(self, begun: Mapping[str, Any]) -> str:
         from joserfc import jwt
@@ -193,5 +193,5 @@ class OidcLogin:
             begun: Mapping[str, Any] = jwt.decode(cookie, self._key, registry=self._registry).claims
             jwt.JWTClaimsRegistry(exp={"essential": True}).validate(dict(begun))
         except (*self._refusals, ValueError):
-            raise LoginFailed("the login did not begin in this browser, or too long ago") from None
+            raise OidcFailed("the login did not begin in this browser, or too long ago") from None
         return begun

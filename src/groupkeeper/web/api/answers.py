@@ -22,7 +22,7 @@ from groupkeeper.operations.times import utc_text
 from groupkeeper.rules.status import Status
 from groupkeeper.web.access.people import Person
 from groupkeeper.web.api import documents as d
-from groupkeeper.web.api.cursors import Key, Wanted
+from groupkeeper.web.api.cursors import Key, WantedPage
 from groupkeeper.web.changes.desk import DeskEntry
 from groupkeeper.web.changes.service import ChangeRefused, ChangeService, Concern, why_down
 from groupkeeper.web.pages import scope
@@ -44,8 +44,8 @@ class Answers(NamedTuple):
     judge: Judge
     now: Callable[[], AlertsNow]
 
-    def clusters(self, person: Person) -> d.Clusters:
-        return d.Clusters(clusters=[self._cluster_row(each) for each in self.service.clusters(person)])
+    def clusters(self, person: Person) -> d.ClusterList:
+        return d.ClusterList(clusters=[self._cluster_row(each) for each in self.service.clusters(person)])
 
     def _cluster_row(self, snapshot: ClusterSnapshot) -> d.ClusterRow:
         known = snapshot.known
@@ -66,22 +66,22 @@ class Answers(NamedTuple):
             problems=problem_rows(snapshot.problems),
         )
 
-    def groups(self, person: Person, cluster: str, wish: Wish, page: Wanted) -> d.Groups:
+    def groups(self, person: Person, cluster: str, wish: Wish, page: WantedPage) -> d.GroupList:
         snapshot = self._known(person, cluster)
         rows = chosen(self.judge(snapshot.known), wish._replace(sort="group", order="up"))
         found, after = page.of(rows, lambda row: (row.group.group_id,))
         firing = self.now().by_group()
         shown = [d.GroupRow(**_group_row(snapshot.known, row, firing)) for row in found]
-        return d.Groups(groups=shown, **_measured(snapshot), next=after)
+        return d.GroupList(groups=shown, **_measured(snapshot), next=after)
 
-    def group(self, person: Person, cluster: str, group_id: str) -> d.Group:
+    def group(self, person: Person, cluster: str, group_id: str) -> d.GroupDetail:
         snapshot, group = self._group(person, cluster, group_id)
         row = next(each for each in self.judge(snapshot.known) if each.group.group_id == group_id)
         own = {} if group.description is None else state_row(group.description, group.dead_letters)
         fields = {**own, **_group_row(snapshot.known, row, self.now().by_group())}
-        return d.Group(**fields, **_measured(snapshot))
+        return d.GroupDetail(**fields, **_measured(snapshot))
 
-    def offsets(self, person: Person, cluster: str, group_id: str, page: Wanted) -> d.Offsets:
+    def offsets(self, person: Person, cluster: str, group_id: str, page: WantedPage) -> d.OffsetList:
         snapshot, group = self._group(person, cluster, group_id)
         statuses = partition_statuses(group, snapshot.known.at_ms)
 
@@ -93,17 +93,17 @@ class Answers(NamedTuple):
             return d.OffsetRow(**_fields(lag_row(row, more)))
 
         numbers, after = page.of(range(len(group.rows)), lambda number: _place(group.rows[number]))
-        return d.Offsets(offsets=[offset_row(number) for number in numbers], **_measured(snapshot), next=after)
+        return d.OffsetList(offsets=[offset_row(number) for number in numbers], **_measured(snapshot), next=after)
 
-    def members(self, person: Person, cluster: str, group_id: str, page: Wanted) -> d.Members:
+    def members(self, person: Person, cluster: str, group_id: str, page: WantedPage) -> d.MemberList:
         snapshot, group = self._group(person, cluster, group_id)
         members: list[AnyMember] = [] if group.description is None else [*group.description.members]
         members.sort(key=_member)
         found, after = page.of(members, _member)
         rows = [_cut(member_row(group_id, member)) for member in found]
-        return d.Members(members=[d.MemberRow(**row) for row in rows], **_measured(snapshot), next=after)
+        return d.MemberList(members=[d.MemberRow(**row) for row in rows], **_measured(snapshot), next=after)
 
-    def topics(self, person: Person, cluster: str, text: str, page: Wanted) -> d.Topics:
+    def topics(self, person: Person, cluster: str, text: str, page: WantedPage) -> d.TopicList:
         snapshot = self._known(person, cluster)
         found, after = page.of(topics_of(snapshot.known, text.lower()), lambda topic: (topic.name,))
         rows = [
@@ -119,9 +119,9 @@ class Answers(NamedTuple):
             )
             for each in found
         ]
-        return d.Topics(topics=rows, **_measured(snapshot), next=after)
+        return d.TopicList(topics=rows, **_measured(snapshot), next=after)
 
-    def alerts(self, person: Person, page: Wanted) -> d.Alerts:
+    def alerts(self, person: Person, page: WantedPage) -> d.AlertList:
         found, after = page.of(self.now().seen_by(person).firing, lambda each: (each.since_ms, *each.key))
         rows = [
             d.AlertRow(
@@ -136,21 +136,21 @@ class Answers(NamedTuple):
             )
             for each in found
         ]
-        return d.Alerts(alerts=rows, next=after)
+        return d.AlertList(alerts=rows, next=after)
 
-    async def history(self, person: Person, group_id: str, page: Wanted) -> d.History:
+    async def history(self, person: Person, group_id: str, page: WantedPage) -> d.HistoryList:
         record = self.service.journal()
         changes = await record.changes(person, group_id)
         found, after = page.of(sorted(changes, key=_latest_first), _latest_first)
         rows = [d.HistoryRow(**_fields(history_row(each)) | {"cluster": record.cluster(each.head)}) for each in found]
-        return d.History(changes=rows, problem=record.said_to(person) or None, next=after)
+        return d.HistoryList(changes=rows, problem=record.said_to(person) or None, next=after)
 
-    async def change(self, person: Person, change_id: str, page: Wanted) -> d.Recorded:
+    async def change(self, person: Person, change_id: str, page: WantedPage) -> d.RecordedDetail:
         recorded = await self.service.change(person, change_id)
         head = recorded.head
         rows = sorted(recorded_rows(recorded, Names(())), key=_row_place)
         found, after = page.of(rows, _row_place)
-        return d.Recorded(
+        return d.RecordedDetail(
             id=head.id,
             time=utc_text(head.time_ms),
             user=head.user,
@@ -164,12 +164,12 @@ class Answers(NamedTuple):
             next=after,
         )
 
-    def plans(self, person: Person, page: Wanted) -> d.Plans:
+    def plans(self, person: Person, page: WantedPage) -> d.PlanList:
         entries = sorted(self.service.entries(person), key=_latest_plan)
         found, after = page.of(entries, _latest_plan)
-        return d.Plans(plans=[d.PlanHead(**_plan_head(each)) for each in found], next=after)
+        return d.PlanList(plans=[d.PlanHead(**_plan_head(each)) for each in found], next=after)
 
-    def plan(self, entry: DeskEntry, page: Wanted) -> d.Plan:
+    def plan(self, entry: DeskEntry, page: WantedPage) -> d.PlanDetail:
         """A plan that the person may see."""
         places = sorted(
             ((group.group_id, place, group) for group in entry.plan.groups for place in group.changes),
@@ -182,7 +182,7 @@ class Answers(NamedTuple):
             for group_id, place, group in found
             for row in change_rows([_of_one(group, place)])
         ]
-        return d.Plan(
+        return d.PlanDetail(
             **_plan_head(entry),
             command=shlex.join(entry.plan.command),
             remarks=remarks_of(entry),

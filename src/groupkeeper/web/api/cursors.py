@@ -19,7 +19,7 @@ T = TypeVar("T")
 Key = tuple[str | int, ...]
 
 
-class Wanted(NamedTuple):
+class WantedPage(NamedTuple):
     """A page of at most ``limit`` rows. ``cursor`` None: the first one."""
 
     limit: int = USUAL

@@ -43,7 +43,7 @@ class ProblemRow(Document):
     cluster: str | None = None
 
 
-class Refusal(Document):
+class ProblemDetail(Document):
     """Why a request is not answered, by RFC 9457."""
 
     type: str = "about:blank"
@@ -79,11 +79,11 @@ class ClusterRow(Document):
     problems: list[ProblemRow]
 
 
-class Clusters(Document):
+class ClusterList(Document):
     clusters: list[ClusterRow]
 
 
-class Measured(Document):
+class MeasuredList(Document):
     """A page of a list. ``next``: the cursor of the page that follows; null: this is the last one."""
 
     measured: str
@@ -130,11 +130,11 @@ class GroupRow(Document):
     problems: list[ProblemRow]
 
 
-class Groups(Measured):
+class GroupList(MeasuredList):
     groups: list[GroupRow]
 
 
-class Group(GroupRow):
+class GroupDetail(GroupRow):
     """A group with what `groups describe --view state` tells of it."""
 
     measured: str
@@ -173,7 +173,7 @@ class OffsetRow(Document):
     partition_reason: str | None
 
 
-class Offsets(Measured):
+class OffsetList(MeasuredList):
     offsets: list[OffsetRow]
 
 
@@ -198,7 +198,7 @@ class MemberRow(Document):
     upgraded: bool | None
 
 
-class Members(Measured):
+class MemberList(MeasuredList):
     members: list[MemberRow]
 
 
@@ -216,7 +216,7 @@ class TopicRow(Document):
     lost: int | None
 
 
-class Topics(Measured):
+class TopicList(MeasuredList):
     topics: list[TopicRow]
 
 
@@ -235,7 +235,7 @@ class AlertRow(Document):
     silenced: bool
 
 
-class Alerts(Document):
+class AlertList(Document):
     alerts: list[AlertRow]
     next: str | None
 
@@ -259,7 +259,7 @@ class HistoryRow(Document):
     cluster: str | None
 
 
-class History(Document):
+class HistoryList(Document):
     """The latest first. ``problem``: why the journal cannot be read now, if so."""
 
     changes: list[HistoryRow]
@@ -279,7 +279,7 @@ class RecordedRow(Document):
     error: str | None
 
 
-class Recorded(Document):
+class RecordedDetail(Document):
     """A change with a page of its partitions."""
 
     id: str
@@ -337,7 +337,7 @@ class PlanHead(Document):
     applied_by: str | None
 
 
-class Plan(PlanHead):
+class PlanDetail(PlanHead):
     """With a page of its partitions."""
 
     command: str
@@ -349,7 +349,7 @@ class Plan(PlanHead):
     next: str | None
 
 
-class Plans(Document):
+class PlanList(Document):
     plans: list[PlanHead]
     next: str | None
 

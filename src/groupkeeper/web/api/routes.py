@@ -26,7 +26,7 @@ from groupkeeper.web.access.people import Access, Person
 from groupkeeper.web.answers import HEADERS
 from groupkeeper.web.api import documents as d
 from groupkeeper.web.api.answers import Answers, problem_rows
-from groupkeeper.web.api.cursors import MOST, USUAL, Wanted
+from groupkeeper.web.api.cursors import MOST, USUAL, WantedPage
 from groupkeeper.web.change_routes import read_body
 from groupkeeper.web.changes.change_request import BadForm
 from groupkeeper.web.changes.desk import DeskEntry, DeskStage, DoesNotFit, NoJournal, NotDone
@@ -92,12 +92,12 @@ def _asking(request: Request, _: Annotated[object, Depends(_token)]) -> Asking:
 def _page(
     limit: Annotated[int, Query(ge=1, le=MOST, description="The most rows.")] = USUAL,
     cursor: Annotated[str | None, Query(max_length=4000, description="``next`` of the page before.")] = None,
-) -> Wanted:
-    return Wanted(limit, cursor)
+) -> WantedPage:
+    return WantedPage(limit, cursor)
 
 
 AskedBy = Annotated[Asking, Depends(_asking)]
-APage = Annotated[Wanted, Depends(_page)]
+APage = Annotated[WantedPage, Depends(_page)]
 Name = Annotated[str, Query(max_length=1000)]
 
 router = APIRouter()
@@ -105,7 +105,7 @@ router = APIRouter()
 
 
 @router.get("/clusters")
-async def list_clusters(asking: AskedBy) -> d.Clusters:
+async def list_clusters(asking: AskedBy) -> d.ClusterList:
     """The clusters, each with the sums of the groups that you may see."""
     return asking.answers.clusters(asking.person)
 
@@ -119,38 +119,40 @@ def list_groups(
     status: Status | None = None,
     type: GroupType | None = None,  # noqa: A002
     state: GroupState | None = None,
-) -> d.Groups:
+) -> d.GroupList:
     """The groups of a cluster by their names, with status, lag, trend and reason."""
     wish = Wish(q, status or "", type or "", state or "")
     return asking.answers.groups(asking.person, cluster, wish, page)
 
 
 @router.get("/group")
-async def describe_group(asking: AskedBy, cluster: Name, group: Name) -> d.Group:
+async def describe_group(asking: AskedBy, cluster: Name, group: Name) -> d.GroupDetail:
     """One group."""
     return asking.answers.group(asking.person, cluster, group)
 
 
 @router.get("/offsets")
-async def list_offsets(asking: AskedBy, page: APage, cluster: Name, group: Name) -> d.Offsets:
+async def list_offsets(asking: AskedBy, page: APage, cluster: Name, group: Name) -> d.OffsetList:
     """The partitions of a group."""
     return asking.answers.offsets(asking.person, cluster, group, page)
 
 
 @router.get("/members")
-async def list_members(asking: AskedBy, page: APage, cluster: Name, group: Name) -> d.Members:
+async def list_members(asking: AskedBy, page: APage, cluster: Name, group: Name) -> d.MemberList:
     """The members of a group."""
     return asking.answers.members(asking.person, cluster, group, page)
 
 
 @router.get("/topics")
-def list_topics(asking: AskedBy, page: APage, cluster: Name, q: Annotated[str, Query(max_length=300)] = "") -> d.Topics:
+def list_topics(
+    asking: AskedBy, page: APage, cluster: Name, q: Annotated[str, Query(max_length=300)] = ""
+) -> d.TopicList:
     """The topics that groups have committed offsets for, or that members read."""
     return asking.answers.topics(asking.person, cluster, q, page)
 
 
 @router.get("/alerts")
-async def list_alerts(asking: AskedBy, page: APage) -> d.Alerts:
+async def list_alerts(asking: AskedBy, page: APage) -> d.AlertList:
     """The alerts that fire."""
     return asking.answers.alerts(asking.person, page)
 
@@ -158,49 +160,49 @@ async def list_alerts(asking: AskedBy, page: APage) -> d.Alerts:
 @router.get("/changes")
 async def list_changes(
     asking: AskedBy, page: APage, group: Annotated[str, Query(max_length=1000, description="Only of this group.")] = ""
-) -> d.History:
+) -> d.HistoryList:
     """The journal: changes that were made, the latest first."""
     return await asking.answers.history(asking.person, group, page)
 
 
 @router.get("/changes/{change_id}")
-async def show_change(asking: AskedBy, page: APage, change_id: str) -> d.Recorded:
+async def show_change(asking: AskedBy, page: APage, change_id: str) -> d.RecordedDetail:
     """One change with its partitions."""
     return await asking.answers.change(asking.person, change_id, page)
 
 
 @router.post("/changes/{change_id}/undo", status_code=201)
-async def plan_undo(asking: AskedBy, page: APage, change_id: str, wanted: d.UndoRequest) -> d.Plan:
+async def plan_undo(asking: AskedBy, page: APage, change_id: str, wanted: d.UndoRequest) -> d.PlanDetail:
     """Plan what takes a change back. Nothing is changed before that plan is applied."""
     return asking.answers.plan(await asking.service.undo(asking.person, wanted.cluster, change_id), page)
 
 
 @router.get("/plans")
-async def list_plans(asking: AskedBy, page: APage) -> d.Plans:
+async def list_plans(asking: AskedBy, page: APage) -> d.PlanList:
     """The plans on the server, the latest first. They are lost when it ends; the journal is not."""
     return asking.answers.plans(asking.person, page)
 
 
 @router.post("/plans", status_code=201)
-async def make_plan(asking: AskedBy, page: APage, wanted: d.PlanRequest) -> d.Plan:
+async def make_plan(asking: AskedBy, page: APage, wanted: d.PlanRequest) -> d.PlanDetail:
     """Plan a change of a group. Nothing is changed."""
     return asking.answers.plan(await asking.service.plan(asking.person, wanted.form()), page)
 
 
 @router.post("/sweeps", status_code=201)
-async def plan_sweep(asking: AskedBy, page: APage, wanted: d.SweepRequest) -> d.Plan:
+async def plan_sweep(asking: AskedBy, page: APage, wanted: d.SweepRequest) -> d.PlanDetail:
     """Plan to delete what is not used, or to keep what would expire. Nothing is changed."""
     return asking.answers.plan(await asking.service.sweep(asking.person, wanted.form()), page)
 
 
 @router.get("/plans/{plan_id}")
-async def show_plan(asking: AskedBy, page: APage, plan_id: str) -> d.Plan:
+async def show_plan(asking: AskedBy, page: APage, plan_id: str) -> d.PlanDetail:
     """A plan with its partitions, and its outcome once it was applied."""
     return asking.answers.plan(asking.service.entry(asking.person, plan_id), page)
 
 
 @router.post("/plans/{plan_id}/apply")
-async def apply_plan(asking: AskedBy, page: APage, plan_id: str, wanted: d.ApplyRequest) -> d.Plan:
+async def apply_plan(asking: AskedBy, page: APage, plan_id: str, wanted: d.ApplyRequest) -> d.PlanDetail:
     """Apply a plan if all of it fits, at most once however often it is requested. 409: nothing was changed."""
     confirmed = "" if wanted.confirm is None else str(wanted.confirm)
     entry = await asking.service.apply(asking.person, plan_id, confirmed)
@@ -220,7 +222,7 @@ def api_of(answers: Answers, access: Access) -> FastAPI:
         redirect_slashes=False,
         root_path_in_servers=False,
         servers=[{"url": PREFIX}],
-        responses={"default": {"model": d.Refusal, "description": "Refused; RFC 9457."}},
+        responses={"default": {"model": d.ProblemDetail, "description": "Refused; RFC 9457."}},
         generate_unique_id_function=lambda route: route.name,
     )
     described = app.openapi
@@ -322,7 +324,7 @@ def _refusal(
     headers: Mapping[str, str] | None = None,
     help_: str = "",
 ) -> Response:
-    told = d.Refusal(
+    told = d.ProblemDetail(
         title=_TITLES.get(status, "Refused"),
         status=status,
         detail=reason.encode("utf-8", "replace").decode()[:_LONGEST],

@@ -28,7 +28,7 @@ from groupkeeper.shell import Ways, command, text, way_to
 from groupkeeper.web.access.people import Person
 from groupkeeper.web.api import documents as d
 from groupkeeper.web.api.answers import Answers, problem_rows
-from groupkeeper.web.api.cursors import Wanted
+from groupkeeper.web.api.cursors import WantedPage
 from groupkeeper.web.changes.change_request import BadForm
 from groupkeeper.web.changes.desk import DeskStage, NotDone
 from groupkeeper.web.changes.service import ChangeRefused, ChangeService, Concern
@@ -72,7 +72,7 @@ Limit = Annotated[int, Field(ge=1, le=_MOST, description="The most rows.")]
 Cursor = Annotated[str | None, Field(max_length=4000, description="`next` of the page before.")]
 
 
-class Described(d.Group):
+class DescribedGroup(d.GroupDetail):
     """A group with its first partitions and members."""
 
     offsets: list[d.OffsetRow]
@@ -80,7 +80,7 @@ class Described(d.Group):
     assigned_to: list[d.MemberRow]
 
 
-class Cause(d.Document):
+class CauseRow(d.Document):
     """As `groups why`."""
 
     cause: str
@@ -97,7 +97,7 @@ class Causes(d.Document):
     group: str
     waiting: int
     """Records that wait."""
-    facts: list[Cause]
+    facts: list[CauseRow]
     problems: list[d.ProblemRow]
 
 
@@ -128,7 +128,7 @@ def _of(asked: Asked) -> tuple[Toolbox, Person]:
 
 
 @_told
-async def list_clusters(asked: Asked) -> d.Clusters:
+async def list_clusters(asked: Asked) -> d.ClusterList:
     """The clusters: how many groups have which status, with the sums of lag."""
     toolbox, person = _of(asked)
     await toolbox.look(None)
@@ -138,24 +138,24 @@ async def list_clusters(asked: Asked) -> d.Clusters:
 @_told
 async def list_groups(
     asked: Asked, cluster: str, q: str = "", status: Status | None = None, limit: Limit = 50, cursor: Cursor = None
-) -> d.Groups:
+) -> d.GroupList:
     """The groups of a cluster by name, with status, reason, lag and trend. `q`: a part of the name."""
     toolbox, person = _of(asked)
     await toolbox.look(cluster)
-    wish, page = Wish(q, status or ""), Wanted(limit, cursor)
+    wish, page = Wish(q, status or ""), WantedPage(limit, cursor)
     return await asyncio.to_thread(toolbox.answers.groups, person, cluster, wish, page)
 
 
 @_told
-async def describe_group(asked: Asked, cluster: str, group: str, limit: Limit = 20) -> Described:
+async def describe_group(asked: Asked, cluster: str, group: str, limit: Limit = 20) -> DescribedGroup:
     """A group with its first partitions (offsets, lag, status of each) and members."""
     toolbox, person = _of(asked)
     await toolbox.look(cluster)
-    answers, page = toolbox.answers, Wanted(limit)
+    answers, page = toolbox.answers, WantedPage(limit)
     found = answers.group(person, cluster, group)
     members = answers.members(person, cluster, group, page).members
     offsets = answers.offsets(person, cluster, group, page).offsets
-    return Described(**found.model_dump(), offsets=offsets, offsets_in_all=found.partitions, assigned_to=members)
+    return DescribedGroup(**found.model_dump(), offsets=offsets, offsets_in_all=found.partitions, assigned_to=members)
 
 
 @_told
@@ -171,7 +171,7 @@ async def explain_group(
     async with toolbox.open_admins[cluster]() as admin:
         found = await explain(admin, group, interval_s=interval_s)
     facts = [
-        Cause(
+        CauseRow(
             cause=str(fact.cause),
             topic=fact.place and fact.place.topic,
             partition=fact.place and fact.place.partition,
@@ -185,42 +185,42 @@ async def explain_group(
 
 
 @_told
-async def make_plan(asked: Asked, wanted: d.PlanRequest, limit: Limit = 50) -> d.Plan:
+async def make_plan(asked: Asked, wanted: d.PlanRequest, limit: Limit = 50) -> d.PlanDetail:
     """Plan to reset, clone or delete a group's offsets: before and after of each partition. Nothing is changed."""
     toolbox, person = _of(asked)
     await toolbox.look(wanted.cluster)
-    return toolbox.answers.plan(await toolbox.service.plan(person, wanted.form()), Wanted(limit))
+    return toolbox.answers.plan(await toolbox.service.plan(person, wanted.form()), WantedPage(limit))
 
 
 @_told
-async def plan_undo(asked: Asked, cluster: str, change_id: str, limit: Limit = 50) -> d.Plan:
+async def plan_undo(asked: Asked, cluster: str, change_id: str, limit: Limit = 50) -> d.PlanDetail:
     """Plan what takes a change back; `apply_plan` does it. Nothing is changed."""
     toolbox, person = _of(asked)
     await toolbox.look(cluster)
-    return toolbox.answers.plan(await toolbox.service.undo(person, cluster, change_id), Wanted(limit))
+    return toolbox.answers.plan(await toolbox.service.undo(person, cluster, change_id), WantedPage(limit))
 
 
 @_told
-async def list_plans(asked: Asked, limit: Limit = 20, cursor: Cursor = None) -> d.Plans:
+async def list_plans(asked: Asked, limit: Limit = 20, cursor: Cursor = None) -> d.PlanList:
     """The plans that were made here, the latest first."""
     toolbox, person = _of(asked)
-    return toolbox.answers.plans(person, Wanted(limit, cursor))
+    return toolbox.answers.plans(person, WantedPage(limit, cursor))
 
 
 @_told
-async def show_plan(asked: Asked, plan_id: str, limit: Limit = 50, cursor: Cursor = None) -> d.Plan:
+async def show_plan(asked: Asked, plan_id: str, limit: Limit = 50, cursor: Cursor = None) -> d.PlanDetail:
     """A plan with its partitions, and its outcome once it was applied."""
     toolbox, person = _of(asked)
-    return toolbox.answers.plan(toolbox.service.entry(person, plan_id), Wanted(limit, cursor))
+    return toolbox.answers.plan(toolbox.service.entry(person, plan_id), WantedPage(limit, cursor))
 
 
 @_told
-async def list_changes(asked: Asked, group: str = "", limit: Limit = 20, cursor: Cursor = None) -> d.History:
+async def list_changes(asked: Asked, group: str = "", limit: Limit = 20, cursor: Cursor = None) -> d.HistoryList:
     """The journal: changes that were made, the latest first. Their ids are for `plan_undo`."""
     toolbox, person = _of(asked)
     await toolbox.look(None)
     await toolbox.service.journal().refresh(_JOURNAL_S)
-    return await toolbox.answers.history(person, group, Wanted(limit, cursor))
+    return await toolbox.answers.history(person, group, WantedPage(limit, cursor))
 
 
 @_told
@@ -244,7 +244,7 @@ async def _confirmed(asked: Asked, plan_id: str) -> Confirmation | Elicit[Confir
 @_told
 async def apply_plan(
     asked: Asked, plan_id: str, answer: Annotated[ElicitationResult[Confirmation], Resolve(_confirmed)]
-) -> d.Plan:
+) -> d.PlanDetail:
     """Apply a plan, if all of it still fits the cluster, at most once. A person is asked first."""
     toolbox, person = _of(asked)
     if not (isinstance(answer, AcceptedElicitation) and answer.data.apply):
@@ -255,7 +255,7 @@ async def apply_plan(
         problems = problems_of(entry)
         why = "; ".join(f"{each.group}: {each.message}" for each in problems[:5])
         raise ToolError(f"{outcome_of(entry, problems)[1]} {why} make_plan makes a new plan.")
-    return toolbox.answers.plan(entry, Wanted(50))
+    return toolbox.answers.plan(entry, WantedPage(50))
 
 
 def server_of(toolbox: Toolbox) -> MCPServer[Toolbox]:

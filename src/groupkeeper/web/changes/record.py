@@ -7,7 +7,7 @@ import time
 from collections.abc import Sequence
 
 from groupkeeper.live.model import ClusterSnapshot
-from groupkeeper.operations.plans.changes import MOST_CHANGES, MOST_NAMES, Head, Known, Recorded, Summary
+from groupkeeper.operations.plans.changes import MOST_CHANGES, MOST_NAMES, Head, KnownChanges, Recorded, Summary
 from groupkeeper.operations.plans.journal import ChangeJournal, JournalUnreadable
 from groupkeeper.operations.plans.model import Subject
 from groupkeeper.operations.times import utc_text
@@ -33,7 +33,7 @@ class ChangeRecord:
         self.left_out = 0
         self._names: dict[str, str] = {}
         self._changes: list[Summary] = []
-        self._known = Known(MOST_CHANGES, MOST_NAMES)
+        self._known = KnownChanges(MOST_CHANGES, MOST_NAMES)
         self._failure = ""
         self._read_ms: int | None = None
         self._reading: asyncio.Task[None] | None = None

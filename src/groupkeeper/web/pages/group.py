@@ -21,7 +21,7 @@ from groupkeeper.web.pages import parts, scope, streams
 from groupkeeper.web.pages.order import Order
 from groupkeeper.web.pages.partitions import BY_STATUS, partitions_table
 from groupkeeper.web.pages.parts import ANONYMOUS, PageCell, Viewer
-from groupkeeper.web.pages.verdict import Verdict, causes_of, told
+from groupkeeper.web.pages.verdict import GroupVerdict, causes_of, told
 
 _MOST_ROWS = 2000
 _MOST_EVENTS = 200
@@ -73,7 +73,7 @@ def group_page(
     when = (
         f'<p class="soft">{parts.measured(snapshot, now_ms)}</p>' if snapshot.is_up else parts.as_of(snapshot, now_ms)
     )
-    verdict = Verdict.of(group, snapshot.known.at_ms)
+    verdict = GroupVerdict.of(group, snapshot.known.at_ms)
     facts = f"{parts.problems(group.problems)}{_facts(group, verdict, snapshot.known.at_ms)}"
     causes = causes_of(snapshot.known, group, verdict)
     front = f"{when}{parts.old(snapshot, facts)}{scope.topics_chosen(snapshot.known)}"
@@ -99,7 +99,7 @@ def _who(group: GroupView) -> str:
     )
 
 
-def _facts(group: GroupView, verdict: Verdict, at_ms: int) -> str:
+def _facts(group: GroupView, verdict: GroupVerdict, at_ms: int) -> str:
     judged, worst, missing = verdict.judged, verdict.worst, may_be(group, at_ms)
     began_ms = None if worst is None else since_ms(group, worst[0], at_ms)
     described, wait = group.description, group.wait

@@ -24,7 +24,7 @@ from groupkeeper.web.pages import parts
 from groupkeeper.web.pages.alerts import Firing
 from groupkeeper.web.pages.judged import Judge, JudgedGroup
 from groupkeeper.web.pages.parts import PageCell, Viewer
-from groupkeeper.web.pages.verdict import Verdict, causes_of, told
+from groupkeeper.web.pages.verdict import GroupVerdict, causes_of, told
 
 _MOST_SHOWN = 12
 _MOST_LEFT = 200
@@ -124,7 +124,7 @@ def _more(rest: Sequence[Need]) -> str:
 
 def _item(one: Need, now_ms: int, viewer: Viewer, firing: Firing, ways: Ways) -> str:
     cluster = one.snapshot.cluster
-    verdict = Verdict.of(one.row.group, one.snapshot.known.at_ms)
+    verdict = GroupVerdict.of(one.row.group, one.snapshot.known.at_ms)
     alerts = firing.get((cluster, one.name), ())
     alert = f' <a class="alert" href="/alerts">alert: {", ".join(map(parts.text, alerts))}</a>' if alerts else ""
     where = parts.text(cluster)
@@ -149,7 +149,7 @@ def _item(one: Need, now_ms: int, viewer: Viewer, firing: Firing, ways: Ways) ->
     )
 
 
-def _since(one: Need, verdict: Verdict, now_ms: int) -> str:
+def _since(one: Need, verdict: GroupVerdict, now_ms: int) -> str:
     began_ms = verdict.worst and since_ms(one.row.group, verdict.worst[0], one.snapshot.known.at_ms)
     if began_ms is None:
         return ""
@@ -183,7 +183,7 @@ def _trend(row: JudgedGroup) -> str:
     return f"falls {words.rate(-change)}"
 
 
-def _because(one: Need, verdict: Verdict) -> str:
+def _because(one: Need, verdict: GroupVerdict) -> str:
     """The reason, in a sentence."""
     group, rank = one.row.group, one.urgency
     found = _decides(one, verdict)
@@ -222,20 +222,20 @@ def _shortest(row: JudgedGroup) -> str:
     return ""
 
 
-def _still_ms(one: Need, verdict: Verdict) -> int:
+def _still_ms(one: Need, verdict: GroupVerdict) -> int:
     """For how long the partition that decides has been seen to stand still."""
     stood = None if verdict.worst is None else one.row.group.stood.get(verdict.worst[0])
     return 0 if stood is None else max(0, one.snapshot.known.at_ms - stood.since_ms)
 
 
-def _member(one: Need, verdict: Verdict) -> str:
+def _member(one: Need, verdict: GroupVerdict) -> str:
     """Who reads the partition that decides."""
     place = None if verdict.worst is None else verdict.worst[0]
     found = [each.member for each in one.row.group.rows if place == (each.topic, each.partition) and each.member]
     return f"; its member is {named(found)}" if found else ""
 
 
-def _decides(one: Need, verdict: Verdict) -> str:
+def _decides(one: Need, verdict: GroupVerdict) -> str:
     """What is known of the partition that decides, or of the whole group."""
     cause = _cause(one, verdict)
     if cause is not None:
@@ -244,7 +244,7 @@ def _decides(one: Need, verdict: Verdict) -> str:
     return "" if place is None else f"{place.topic}-{place.partition}: {why}."
 
 
-def _cause(one: Need, verdict: Verdict) -> Fact | None:
+def _cause(one: Need, verdict: GroupVerdict) -> Fact | None:
     is_losing = verdict.judged.status is Status.LOSING
     return next(iter(() if is_losing else causes_of(one.snapshot.known, one.row.group, verdict)), None)
 

@@ -10,14 +10,14 @@ from groupkeeper.client.admin.types import OffsetAndMetadata, TopicPartition
 from groupkeeper.operations.plans.consequences import consequences, trouble_problem
 from groupkeeper.operations.plans.model import Change, Kind, PlanTrouble
 from groupkeeper.operations.plans.recorder import UNANSWERED
-from groupkeeper.operations.problems import Deed, Problem
+from groupkeeper.operations.problems import Attempt, Problem
 from groupkeeper.pipeline.report import words
 from groupkeeper.web.changes.desk import DeskEntry, DeskStage
 from groupkeeper.web.pages import parts
 from groupkeeper.web.pages.parts import PageCell, Viewer
 
 _MOST_ROWS = 2000
-_DEEDS = {Kind.DELETE: Deed.DELETE_OFFSETS, Kind.DELETE_GROUPS: Deed.DELETE}
+_DEEDS = {Kind.DELETE: Attempt.DELETE_OFFSETS, Kind.DELETE_GROUPS: Attempt.DELETE}
 _TITLES = {
     Kind.DELETE: "delete offsets of",
     Kind.DELETE_GROUPS: "delete",
@@ -44,7 +44,7 @@ def plan_page(entry: DeskEntry, viewer: Viewer, *, may_change: bool) -> str:
 
 def problems_of(entry: DeskEntry) -> list[Problem]:
     """What keeps parts of a plan from being made or done."""
-    return [trouble_problem(each, _DEEDS.get(entry.plan.kind, Deed.COMMIT)) for each in _troubles(entry)]
+    return [trouble_problem(each, _DEEDS.get(entry.plan.kind, Attempt.COMMIT)) for each in _troubles(entry)]
 
 
 def remarks_of(entry: DeskEntry) -> list[str]:

@@ -14,7 +14,7 @@ from groupkeeper.web.pages.order import Order, ordered
 from groupkeeper.web.pages.parts import ANONYMOUS, PageCell, PageColumn, Viewer
 
 
-class TopicRow(NamedTuple):
+class ReadTopic(NamedTuple):
     """A topic with what is known of it by the groups that read it."""
 
     name: str
@@ -51,7 +51,7 @@ class TopicRow(NamedTuple):
         return sum(view.lag.lost or 0 for _, view in self.readers)
 
 
-_KEYS: Mapping[str, Callable[[TopicRow], float | str | None]] = {
+_KEYS: Mapping[str, Callable[[ReadTopic], float | str | None]] = {
     "topic": lambda topic: topic.name,
     "partitions": lambda topic: topic.partitions,
     "groups": lambda topic: len(topic.readers),
@@ -75,14 +75,14 @@ _ASCENDING_FIRST = ("topic", "margin")
 LONGEST_TEXT = 300
 
 
-def topics_of(snapshot: ClusterSnapshot, wanted: str = "") -> list[TopicRow]:
+def topics_of(snapshot: ClusterSnapshot, wanted: str = "") -> list[ReadTopic]:
     """The topics with a text in their names, by name."""
     readers: dict[str, list[tuple[GroupView, TopicView]]] = {}
     for group in snapshot.groups.values():
         for name, view in group.topics.items():
             if wanted in name.lower():
                 readers.setdefault(name, []).append((group, view))
-    return [TopicRow(name, readers[name]) for name in sorted(readers)]
+    return [ReadTopic(name, readers[name]) for name in sorted(readers)]
 
 
 def topics_page(
@@ -120,7 +120,7 @@ def topics_page(
     return parts.page(title, body, parts.way_to(snapshot.cluster), viewer, follows=snapshot.cluster)
 
 
-def _cells(cluster: str, topic: TopicRow) -> Sequence[PageCell]:
+def _cells(cluster: str, topic: ReadTopic) -> Sequence[PageCell]:
     link = parts.url("/topic", cluster=cluster, topic=topic.name)
     return (
         PageCell(f'<a href="{link}">{parts.text(topic.name)}</a>', "name"),
@@ -158,7 +158,7 @@ _READER_COLUMNS = (
 
 
 def topic_page(
-    snapshot: ClusterSnapshot, topic: TopicRow, parameters: Mapping[str, str], now_ms: int, viewer: Viewer = ANONYMOUS
+    snapshot: ClusterSnapshot, topic: ReadTopic, parameters: Mapping[str, str], now_ms: int, viewer: Viewer = ANONYMOUS
 ) -> str:
     """The groups that read a topic, with the lag of each."""
     order = Order.of(parameters, _READERS, "time_lag", _ASCENDING_FIRST)

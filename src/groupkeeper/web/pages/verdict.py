@@ -11,12 +11,12 @@ from groupkeeper.live.verdicts import Judged, judge_status, partition_statuses, 
 from groupkeeper.operations.causes.facts import Fact, KnownCauses, facts_of
 from groupkeeper.operations.lag import PartitionLag
 from groupkeeper.operations.transactions import OpenTransaction
-from groupkeeper.rules.causes import Cause, Rate
+from groupkeeper.rules.causes import Cause, Pace
 from groupkeeper.rules.status import Status
 from groupkeeper.web.pages.partitions import WELL
 
 
-class Verdict(NamedTuple):
+class GroupVerdict(NamedTuple):
     """How a group and its partitions are doing, and the one that the group has its status from."""
 
     judged: Judged
@@ -24,18 +24,18 @@ class Verdict(NamedTuple):
     worst: tuple[TopicPartition, str] | None
 
     @classmethod
-    def of(cls, group: GroupView, at_ms: int) -> Verdict:
+    def of(cls, group: GroupView, at_ms: int) -> GroupVerdict:
         judged, statuses = judge_status(group, at_ms), partition_statuses(group, at_ms)
         return cls(judged, statuses, worst_partition(group, judged.status, statuses))
 
 
-def causes_of(snapshot: ClusterSnapshot, group: GroupView, verdict: Verdict) -> list[Fact]:
+def causes_of(snapshot: ClusterSnapshot, group: GroupView, verdict: GroupVerdict) -> list[Fact]:
     """Why it does not move, as `groupkeeper groups why` says it, from what the polls know; none where it moves."""
     if group.description is None or verdict.judged.status in (Status.OK, Status.ABANDONED):
         return []
     rows: list[PartitionLag] = []
     held: dict[TopicPartition, OpenTransaction | None] = {}
-    rates: dict[TopicPartition, Rate] = {}
+    rates: dict[TopicPartition, Pace] = {}
     done: dict[TopicPartition, None] = {}
     statuses = verdict.statuses
     for row, wait in zip(group.rows, group.waits, strict=True):
@@ -46,7 +46,7 @@ def causes_of(snapshot: ClusterSnapshot, group: GroupView, verdict: Verdict) -> 
         elif not wait.is_waiting and wait.lag_ms is not None:
             done[place] = None
         if statuses.get(place, WELL)[0] is Status.STOPPED:
-            rates[place] = Rate(0, 0)
+            rates[place] = Pace(0, 0)
     well = {place for place, (status, _) in statuses.items() if status is Status.OK}
     moved = {place for place in rates if _moved_since(group, place)}
     known = KnownCauses(group.description, rows, snapshot.at_ms, held, rates, nexts=done, well=well, moved=moved)

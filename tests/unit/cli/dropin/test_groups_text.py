@@ -12,7 +12,7 @@ from groupkeeper.client.admin.types import (
     OffsetAndMetadata,
     TopicPartition,
 )
-from groupkeeper.operations.describe import GroupOffsets, LogEnds, Places
+from groupkeeper.operations.describe import FoundEnds, GroupOffsets, Places
 from groupkeeper.protocol.errors import CoordinatorNotAvailable, GroupIdNotFound, GroupSubscribedToTopic
 
 ORDERS = [TopicPartition("orders", n) for n in range(12)]
@@ -48,7 +48,7 @@ def test_listing_pads_to_ten_more_than_the_longest_id() -> None:
 def test_offsets_with_leader_epochs() -> None:
     partitions = (ORDERS[0], TopicPartition("payments", 11))
     owners = [member("consumer-with-a-long-name"), None]
-    places = Places(partitions, owners, LogEnds({ORDERS[0]: ListedOffset(10)}, {}))
+    places = Places(partitions, owners, FoundEnds({ORDERS[0]: ListedOffset(10)}, {}))
     described = GroupOffsets(group(), places, [4, -1], [3, -1], [6, None])
     assert groups_text.offsets(described, verbose=True) == (
         "\nGROUP           TOPIC           PARTITION  LEADER-EPOCH    CURRENT-OFFSET  LOG-END-OFFSET  LAG             "
@@ -61,7 +61,7 @@ def test_offsets_with_leader_epochs() -> None:
 
 
 def test_offsets_without_leader_epochs_and_with_wide_letters() -> None:
-    places = Places((T0,), [None], LogEnds({T0: ListedOffset(1)}, {}))
+    places = Places((T0,), [None], FoundEnds({T0: ListedOffset(1)}, {}))
     described = GroupOffsets(group(group_id="東京🙂"), places, [1], [-1], [0])
     lines = groups_text.offsets(described, verbose=False).split("\n")
     assert lines[2] == "東京🙂" + " " * 11 + " t               0          1               1               0     " + (
@@ -71,14 +71,14 @@ def test_offsets_without_leader_epochs_and_with_wide_letters() -> None:
 
 def test_offsets_of_a_member_with_signs_of_formats_in_its_names() -> None:
     owner = member("100%s", client_id="%d")
-    places = Places((T0,), [owner], LogEnds({}, {}))
+    places = Places((T0,), [owner], FoundEnds({}, {}))
     described = GroupOffsets(group(group_id="%"), places, [1], [-1], [None])
     line = groups_text.offsets(described, verbose=False).split("\n")[2]
     assert line.split() == ["%", "t", "0", "1", "-", "-", "100%s", "/127.0.0.1", "%d"]
 
 
 def test_offsets_of_nothing() -> None:
-    assert groups_text.offsets(GroupOffsets(group(), Places((), [], LogEnds({}, {})), [], [], []), verbose=True) == ""
+    assert groups_text.offsets(GroupOffsets(group(), Places((), [], FoundEnds({}, {})), [], [], []), verbose=True) == ""
 
 
 # K1099-56

@@ -8,7 +8,7 @@ import pytest
 
 from groupkeeper.client.admin.types import FirstRecord, ListedOffset
 from groupkeeper.operations.plans.by_time import NOTHING_THERE
-from groupkeeper.operations.plans.clones.translator import Ends, Lookups, Part, TranslationFacts, translate
+from groupkeeper.operations.plans.clones.translator import Ends, LogPart, Lookups, TranslationFacts, translate
 from groupkeeper.operations.plans.log_walk import Kept
 
 MARKER = -1
@@ -45,13 +45,13 @@ class Log(NamedTuple):
     def lookups(self, time_ms: int) -> Lookups:
         return Lookups(self.first_from(time_ms), self.first_from(time_ms + 1))
 
-    def part(self, begin: int = 0) -> Part | None:
+    def part(self, begin: int = 0) -> LogPart | None:
         kept = [
             Kept(at, ms, is_aborted=at in self.aborted)
             for at, (number, ms) in enumerate(self.records, self.oldest)
             if number != MARKER and at >= begin
         ]
-        return Part(max(begin, self.oldest), self.ends.latest, kept) if self.is_seen else None
+        return LogPart(max(begin, self.oldest), self.ends.latest, kept) if self.is_seen else None
 
 
 def facts_of(source: Log, target: Log, committed: int, *, is_append_time: bool = False) -> TranslationFacts:

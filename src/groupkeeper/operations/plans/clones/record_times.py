@@ -10,7 +10,7 @@ from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import Failure, FirstRecord, Position, TopicPartition
 from groupkeeper.operations.errors import TimeUnknown
 from groupkeeper.operations.plans.by_time import Since, committed_before, committed_from, first_since, toured
-from groupkeeper.operations.plans.clones.translator import Ends, Lookups, Part, TranslationFacts
+from groupkeeper.operations.plans.clones.translator import Ends, LogPart, Lookups, TranslationFacts
 from groupkeeper.operations.plans.world import last_records
 from groupkeeper.protocol.errors import TopicAuthorizationFailed
 
@@ -202,11 +202,11 @@ def _theirs(facts: TranslationFacts, first: Since | None) -> tuple[int, int]:
 
 async def _parts(
     admin: Admin, ranges: Mapping[TopicPartition, tuple[int, int]], timeout_ms: int | None
-) -> dict[TopicPartition, Part]:
+) -> dict[TopicPartition, LogPart]:
     """All records of these parts, where they are not too large."""
     wanted = {place: (begin, end) for place, (begin, end) in ranges.items() if begin < end}
     found = await toured(admin, wanted, timeout_ms)
-    return {place: Part(*wanted[place], records) for place, records in found.items()}
+    return {place: LogPart(*wanted[place], records) for place, records in found.items()}
 
 
 def _unread(position: Position, why: Failure) -> Failure:

@@ -43,7 +43,7 @@ class Count(NamedTuple):
     most: int
 
 
-class Part(NamedTuple):
+class LogPart(NamedTuple):
     """All records of a log from ``begin`` up to ``end``. Of offsets alone it isn't known how many records they are."""
 
     begin: int
@@ -81,8 +81,8 @@ class TranslationFacts(NamedTuple):
     last: ListedOffset | None = None
     keeps_times: bool = True
     leaves_out: bool = False
-    ours: Part | None = None
-    theirs: Part | None = None
+    ours: LogPart | None = None
+    theirs: LogPart | None = None
 
 
 class Certainty(StrEnum):
@@ -217,7 +217,7 @@ def _after_the_last(facts: TranslationFacts) -> Translated:
     return Translated(later.offset, why, 0, replays, later.leader_epoch)
 
 
-def _count(part: Part | None, begin: int, end: int) -> Count:
+def _count(part: LogPart | None, begin: int, end: int) -> Count:
     """The records of a log from an offset up to another: as their offsets are, where they were not looked at."""
     counted = None if part is None else part.counted(begin, end)
     return Count(0, max(0, end - begin)) if counted is None else counted
