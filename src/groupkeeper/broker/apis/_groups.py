@@ -6,7 +6,7 @@ from groupkeeper.broker.authorizer import Operation, ResourceType
 from groupkeeper.broker.broker import Broker
 from groupkeeper.broker.call import Call
 from groupkeeper.coordinator.refusals import refuse
-from groupkeeper.protocol.errors import GroupAuthorizationFailed
+from groupkeeper.protocol.errors import GroupAuthorizationFailed, KafkaError, UnsupportedVersion
 from groupkeeper.protocol.primitives import Message
 
 
@@ -32,3 +32,15 @@ async def ask(broker: Broker, call: Call, operation: Operation, group_id: str, r
     if not may(broker, call, operation, group_id):
         return refuse(request, GroupAuthorizationFailed())
     return await broker.groups.ask(group_id, request, call)
+
+
+def without_share_groups(broker: Broker) -> KafkaError | None:
+    """The error for every request of share groups if they are not served; None if they are."""
+    return UnsupportedVersion() if broker.config.features.get("share.version", 1) < 1 else None
+
+
+def without_streams_groups(broker: Broker) -> KafkaError | None:
+    """The error for every request of streams groups if they are not served; None if they are."""
+    is_allowed = "streams" in broker.config.group_coordinator_rebalance_protocols
+    is_on = broker.config.features.get("streams.version", 1) > 0
+    return None if is_allowed and is_on else UnsupportedVersion()

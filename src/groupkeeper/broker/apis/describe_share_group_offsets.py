@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from groupkeeper.broker.apis._groups import may, may_topic
-from groupkeeper.broker.apis._share_groups import trouble_of
+from groupkeeper.broker.apis._groups import may, may_topic, without_share_groups
 from groupkeeper.broker.authorizer import Operation
 from groupkeeper.broker.broker import Broker
 from groupkeeper.broker.call import Call
@@ -22,7 +21,7 @@ _UNKNOWN_LAG = -1
 async def handle(broker: Broker, call: Call) -> RootMessage:
     request = call.message
     assert isinstance(request, m.DescribeShareGroupOffsetsRequest)
-    trouble = trouble_of(broker)
+    trouble = without_share_groups(broker)
     if trouble is not None:
         return refuse(call, trouble)
     return m.DescribeShareGroupOffsetsResponse(

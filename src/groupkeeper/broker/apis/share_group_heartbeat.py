@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from groupkeeper.broker.apis._groups import may, may_topic
-from groupkeeper.broker.apis._share_groups import trouble_of
+from groupkeeper.broker.apis._groups import may, may_topic, without_share_groups
 from groupkeeper.broker.authorizer import Operation
 from groupkeeper.broker.broker import Broker
 from groupkeeper.broker.call import Call
@@ -19,7 +18,7 @@ _LONGEST_MEMBER_ID = 36
 async def handle(broker: Broker, call: Call) -> RootMessage:
     request = call.message
     assert isinstance(request, ShareGroupHeartbeatRequest)
-    trouble = trouble_of(broker) or await _trouble_of(broker, call, request)
+    trouble = without_share_groups(broker) or await _trouble_of(broker, call, request)
     if trouble is not None:
         response = refuse_request(request, trouble)
     else:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from groupkeeper.broker.apis._described import describe_visible
-from groupkeeper.broker.apis._streams_groups import trouble_of
+from groupkeeper.broker.apis._groups import without_streams_groups
 from groupkeeper.broker.broker import Broker
 from groupkeeper.broker.call import Call
 from groupkeeper.coordinator.kernel.failures import failure_of
@@ -15,7 +15,7 @@ from groupkeeper.protocol.primitives import RootMessage
 
 async def handle(broker: Broker, call: Call) -> RootMessage:
     assert isinstance(call.message, StreamsGroupDescribeRequest)
-    trouble = trouble_of(broker)
+    trouble = without_streams_groups(broker)
     if trouble is not None:
         return refuse(call, trouble)
     includes = call.message.include_topology_description

@@ -7,8 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from groupkeeper.broker.apis._access import may_cluster
-from groupkeeper.broker.apis._groups import may, may_topic
-from groupkeeper.broker.apis._streams_groups import trouble_of
+from groupkeeper.broker.apis._groups import may, may_topic, without_streams_groups
 from groupkeeper.broker.apis.create_topics import create_topic
 from groupkeeper.broker.authorizer import Operation
 from groupkeeper.broker.broker import Broker
@@ -25,7 +24,7 @@ from groupkeeper.protocol.primitives import RootMessage
 async def handle(broker: Broker, call: Call) -> RootMessage:
     request = call.message
     assert isinstance(request, StreamsGroupHeartbeatRequest)
-    trouble = trouble_of(broker) or _trouble_of(broker, call, request)
+    trouble = without_streams_groups(broker) or _trouble_of(broker, call, request)
     if trouble is not None:
         response = refuse_request(request, trouble)
     else:

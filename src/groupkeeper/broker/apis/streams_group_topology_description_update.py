@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from groupkeeper.broker.apis._groups import may
-from groupkeeper.broker.apis._streams_groups import trouble_of
+from groupkeeper.broker.apis._groups import may, without_streams_groups
 from groupkeeper.broker.authorizer import Operation
 from groupkeeper.broker.broker import Broker
 from groupkeeper.broker.call import Call
@@ -17,7 +16,7 @@ from groupkeeper.protocol.primitives import RootMessage
 async def handle(broker: Broker, call: Call) -> RootMessage:
     request = call.message
     assert isinstance(request, m.StreamsGroupTopologyDescriptionUpdateRequest)
-    trouble = trouble_of(broker) or _trouble_of(broker, call, request)
+    trouble = without_streams_groups(broker) or _trouble_of(broker, call, request)
     if trouble is not None:
         response = refuse_request(request, trouble)
     else:

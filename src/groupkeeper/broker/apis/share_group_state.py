@@ -1,0 +1,134 @@
+"""Initialize-, Read-, Write- and DeleteShareGroupState and ReadShareGroupStateSummary (83 to 87): requests of group
+coordinators and of leaders of share-partitions to the share coordinator (KIP-932).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from groupkeeper.broker.apis._groups import without_share_groups
+from groupkeeper.broker.authorizer import CLUSTER_NAME, Operation, ResourceType
+from groupkeeper.broker.broker import Broker
+from groupkeeper.broker.call import Call
+from groupkeeper.broker.shares.state import ShareStateRuntime, coordinator_key
+from groupkeeper.coordinator.share_state.coordinator import ShareStateWrite
+from groupkeeper.coordinator.share_state.state import SharePartitionKey, StateBatch
+from groupkeeper.protocol import errors
+from groupkeeper.protocol import messages as m
+from groupkeeper.protocol.messages import delete_share_group_state_response as deleted
+from groupkeeper.protocol.messages import initialize_share_group_state_response as initialized
+from groupkeeper.protocol.messages import read_share_group_state_response as read
+from groupkeeper.protocol.messages import read_share_group_state_summary_response as summary
+from groupkeeper.protocol.messages import write_share_group_state_response as written
+from groupkeeper.protocol.primitives import RootMessage
+
+
+class StateApi(NamedTuple):
+    """The classes of an answer, and what is done with the state of one share-partition: it returns fields of the
+    partition's result, and raises `KafkaError`.
+    """
+
+    response: Callable[..., RootMessage]
+    topic: Callable[..., Any]
+    partition: Callable[..., Any]
+    operate: Callable[[ShareStateRuntime, SharePartitionKey, Any], dict[str, Any]]
+
+
+async def handle(broker: Broker, call: Call) -> RootMessage:
+    request: Any = call.message
+    trouble = without_share_groups(broker)
+    if not broker.authorizer.allows(call, Operation.CLUSTER_ACTION, ResourceType.CLUSTER, CLUSTER_NAME):
+        trouble = errors.ClusterAuthorizationFailed()
+    if trouble is not None:
+        return refuse(call, trouble)
+    api = _APIS[type(request)]
+    topics = []
+    for topic in request.topics if request.group_id else ():
+        partitions = []
+        for one in topic.partitions:
+            key = SharePartitionKey(request.group_id, topic.topic_id, one.partition)
+            try:
+                # FindCoordinator creates the topic
+                broker.share_states.shard_for_request(coordinator_key(key), call.node)
+                await broker.share_states.ready(key)
+                partitions.append(api.partition(one.partition, **api.operate(broker.share_states, key, one)))
+            except errors.KafkaError as error:
+                partitions.append(_failure(api, one.partition, error))
+        if partitions:
+            topics.append(api.topic(topic.topic_id, partitions))
+    return api.response(topics)
+
+
+def refuse(call: Call, error: errors.KafkaError) -> RootMessage:
+    request: Any = call.message
+    api = _APIS[type(request)]
+    return api.response(
+        [
+            api.topic(topic.topic_id, [_failure(api, one.partition, error) for one in topic.partitions])
+            for topic in request.topics
+        ]
+    )
+
+
+def _failure(api: StateApi, partition: int, error: errors.KafkaError) -> Any:
+    return api.partition(partition, error.code, error.message)
+
+
+def _initialize(states: ShareStateRuntime, key: SharePartitionKey, data: Any) -> dict[str, Any]:
+    states.initialize(key, data.state_epoch, data.start_offset)
+    return {}
+
+
+def _read(states: ShareStateRuntime, key: SharePartitionKey, data: Any) -> dict[str, Any]:
+    state = states.read(key, data.leader_epoch)
+    return {
+        "state_epoch": state.state_epoch,
+        "start_offset": state.start_offset,
+        "state_batches": [read.StateBatch(*batch) for batch in state.batches],
+    }
+
+
+def _write(states: ShareStateRuntime, key: SharePartitionKey, data: Any) -> dict[str, Any]:
+    batches = tuple(
+        StateBatch(one.first_offset, one.last_offset, one.delivery_state, one.delivery_count)
+        for one in data.state_batches
+    )
+    counts = data.start_offset, data.delivery_complete_count
+    states.write(key, ShareStateWrite(data.state_epoch, data.leader_epoch, *counts, batches))
+    return {}
+
+
+def _delete(states: ShareStateRuntime, key: SharePartitionKey, _: Any) -> dict[str, Any]:
+    states.delete(key)
+    return {}
+
+
+def _summarize(states: ShareStateRuntime, key: SharePartitionKey, _: Any) -> dict[str, Any]:
+    """Without fencing the leader."""
+    state = states.summary(key)
+    return {
+        "state_epoch": state.state_epoch,
+        "leader_epoch": state.leader_epoch,
+        "start_offset": state.start_offset,
+        "delivery_complete_count": state.delivery_complete_count,
+    }
+
+
+_APIS: dict[type[RootMessage], StateApi] = {
+    m.InitializeShareGroupStateRequest: StateApi(
+        m.InitializeShareGroupStateResponse, m.InitializeStateResult, initialized.PartitionResult, _initialize
+    ),
+    m.ReadShareGroupStateRequest: StateApi(
+        m.ReadShareGroupStateResponse, m.ReadStateResult, read.PartitionResult, _read
+    ),
+    m.WriteShareGroupStateRequest: StateApi(
+        m.WriteShareGroupStateResponse, m.WriteStateResult, written.PartitionResult, _write
+    ),
+    m.DeleteShareGroupStateRequest: StateApi(
+        m.DeleteShareGroupStateResponse, m.DeleteStateResult, deleted.PartitionResult, _delete
+    ),
+    m.ReadShareGroupStateSummaryRequest: StateApi(
+        m.ReadShareGroupStateSummaryResponse, m.ReadStateSummaryResult, summary.PartitionResult, _summarize
+    ),
+}
