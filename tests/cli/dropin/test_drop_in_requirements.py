@@ -7,13 +7,12 @@ import asyncio
 from collections.abc import Callable, Iterator
 
 import pytest
-from tests.cli.stages import ACTIVE, INACTIVE, PATIENCE_S, SETTINGS, Live, Stage, connect, put_back, set_up
+from tests.cli.stages import ACTIVE, INACTIVE, PATIENCE_S, Live, Stage, connect, put_back
 
 from groupkeeper.cli.dropin import kafka_consumer_groups
 from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import MemberToRemove, OffsetAndMetadata, TopicPartition
 from groupkeeper.protocol import messages as m
-from groupkeeper.testing.background import BackgroundBroker
 
 STAGE = Stage(
     "drop-ins",
@@ -26,13 +25,6 @@ STAGE = Stage(
 UNKNOWN_TOPIC = "This server does not host this topic-partition."
 
 Run = Callable[..., tuple[int, list[str], list[str]]]
-
-
-@pytest.fixture(scope="module")
-def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with BackgroundBroker(properties=SETTINGS) as broker:
-        asyncio.run(set_up(STAGE, broker.bootstrap_servers, tmp_path_factory.mktemp("drop-ins")))
-        yield broker.bootstrap_servers
 
 
 @pytest.fixture

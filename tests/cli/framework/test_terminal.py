@@ -14,22 +14,16 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
-from tests.cli.stages import INACTIVE, SETTINGS, set_up
+from tests.cli.stages import INACTIVE
 
 from groupkeeper.cli.framework.terminal import _INTERVAL_S, _PATIENCE_S
 from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import OffsetAndMetadata, TopicPartition
-from groupkeeper.testing.background import BackgroundBroker
+
+STAGE = INACTIVE
 
 PATIENCE_S = 25.0
 COMMAND = [sys.executable, "-m", "groupkeeper"]
-
-
-@pytest.fixture(scope="module")
-def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with BackgroundBroker(properties=SETTINGS) as broker:
-        asyncio.run(set_up(INACTIVE, broker.bootstrap_servers, tmp_path_factory.mktemp("terminal")))
-        yield broker.bootstrap_servers
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.cli.stages import ACTIVE, FIRST_MS, INACTIVE, SETTINGS, Live, Stage, put_back, set_up
+from tests.cli.stages import ACTIVE, FIRST_MS, INACTIVE, Live, Stage, put_back
 
 from groupkeeper.broker.authorizer import Operation, ResourceType, RuleAuthorizer
 from groupkeeper.cli.main import main
@@ -29,13 +29,6 @@ STAGE = Stage(
 )
 
 Run = Callable[..., tuple[int, Any, str]]
-
-
-@pytest.fixture(scope="module")
-def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with BackgroundBroker(properties=SETTINGS) as broker:
-        asyncio.run(set_up(STAGE, broker.bootstrap_servers, tmp_path_factory.mktemp("both")))
-        yield broker.bootstrap_servers
 
 
 @pytest.fixture

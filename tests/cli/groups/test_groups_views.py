@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from confluent_kafka import Producer
-from tests.cli.stages import ACTIVE, INACTIVE, SETTINGS, Live, Stage, put_back, set_up
+from tests.cli.stages import ACTIVE, INACTIVE, Live, Stage, put_back
 from tests.unit.client.scripted_broker import ScriptedBroker
 from tests.unit.operations.test_lag import committed
 
@@ -22,7 +22,6 @@ from groupkeeper.protocol.messages.consumer_group_describe_response import Descr
 from groupkeeper.protocol.messages.describe_groups_response import DescribedGroup as DescribedClassicGroup
 from groupkeeper.protocol.messages.share_group_describe_response import DescribedGroup as DescribedShareGroup
 from groupkeeper.protocol.messages.streams_group_describe_response import DescribedGroup as DescribedStreamsGroup
-from groupkeeper.testing.background import BackgroundBroker
 
 ODD = ["-x", "a*b", "two\nlines", "quo'te\"s", "東京", "", "x" * 300, "esc\x1b[31m", "odd[1]"]
 
@@ -45,13 +44,6 @@ STAGE = Stage(
 """One group commits below a log's start; another has a member who is assigned what there is not."""
 
 Run = Callable[..., tuple[int, Any]]
-
-
-@pytest.fixture(scope="module")
-def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with BackgroundBroker(properties=SETTINGS) as broker:
-        asyncio.run(set_up(STAGE, broker.bootstrap_servers, tmp_path_factory.mktemp("views")))
-        yield broker.bootstrap_servers
 
 
 @pytest.fixture

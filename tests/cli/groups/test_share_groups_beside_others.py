@@ -1,40 +1,21 @@
 """`groupkeeper groups …` shows share groups beside the others; these and plans change nothing of them."""
 
-import asyncio
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.cli.stages import SETTINGS, SHARE, set_up
+from tests.cli.stages import SHARE
 
 from groupkeeper.cli.main import main
-from groupkeeper.testing.background import BackgroundBroker
+
+STAGE = SHARE
 
 LONG = "a-topic-with-a-long-name"
 
 
-@pytest.fixture(scope="module")
-def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with BackgroundBroker(properties=SETTINGS) as broker:
-        asyncio.run(set_up(SHARE, broker.bootstrap_servers, tmp_path_factory.mktemp("share")))
-        yield broker.bootstrap_servers
-
-
-@pytest.fixture
-def run(servers: str, capsys: pytest.CaptureFixture[str]) -> Any:
-    """Runs a command with --output json: its status and what it printed."""
-
-    def call(*words: str) -> tuple[int, Any]:
-        status = main(["groups", *words, "--bootstrap-server", servers, "--output", "json"])
-        return status, json.loads(capsys.readouterr().out)
-
-    return call
-
-
 def test_list(run: Any) -> None:
-    status, report = run("list")
+    status, report = run("groups", "list")
     types = {row["group"]: (row["type"], row["state"]) for row in report["groups"]}
     assert status == 0
     assert (types["app"], types["set"], types["working"]) == (
@@ -42,14 +23,14 @@ def test_list(run: Any) -> None:
         ("Share", "Empty"),
         ("Share", "Stable"),
     )
-    shares = run("list", "--type", "share", "--state", "stable")[1]["groups"]
+    shares = run("groups", "list", "--type", "share", "--state", "stable")[1]["groups"]
     assert [row["group"] for row in shares] == ["alone", "waiting", "working"]
-    assert {row["type"] for row in run("list", "--type", "Classic,Consumer")[1]["groups"]} == {"Classic"}
+    assert {row["type"] for row in run("groups", "list", "--type", "Classic,Consumer")[1]["groups"]} == {"Classic"}
 
 
 def test_a_reset_that_is_refused_names_no_way_back(run: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("GROUPKEEPER_JOURNAL", str(tmp_path / "journal.jsonl"))
-    status, report = run("reset", "set", "--topic", "orders", "--to-earliest", "--execute")
+    status, report = run("groups", "reset", "set", "--topic", "orders", "--to-earliest", "--execute")
     assert (status, report["offsets"]) == (1, [])
     assert {one["error"] for one in report["problems"]} == {"NOT_OF_CONSUMERS"}
     assert not any("undo" in note for note in report["notes"])
@@ -57,7 +38,7 @@ def test_a_reset_that_is_refused_names_no_way_back(run: Any, monkeypatch: pytest
 
 def test_offsets_with_the_lag_that_the_broker_counts(run: Any) -> None:
     # GS-15, GS-16
-    status, report = run("offsets", "set", "billing", "working", "nope")
+    status, report = run("groups", "offsets", "set", "billing", "working", "nope")
     rows = [
         (row["group"], row["topic"], row["partition"], row["committed_offset"], row["lag"], row["done_ahead"])
         for row in report["offsets"]
@@ -80,13 +61,13 @@ def test_offsets_with_the_lag_that_the_broker_counts(run: Any) -> None:
     }
     assert working == {("orders", "client-of-working", "uncommitted"), ("payments", "client", "uncommitted")}
     assert (status, [problem["group"] for problem in report["problems"]]) == (1, ["nope"])
-    sums = run("describe", "set", "--sum", "group")[1]["lag_by_group"]
+    sums = run("groups", "describe", "set", "--sum", "group")[1]["lag_by_group"]
     assert [(row["partitions"], row["lag"], row["max_lag"]) for row in sums] == [(4, 13, 7)]
 
 
 def test_members(run: Any) -> None:
     # K1099-37
-    report = run("members", "working", "app")[1]
+    report = run("groups", "members", "working", "app")[1]
     rows = [(row["group"], row["member_id"], row["partitions"]) for row in report["members"] if row["group"] != "app"]
     assert rows == [("working", "a-member-with-a-rather-long-id", 2), ("working", "b-member", 3)]
     assert [row["group"] for row in report["members"]] == ["app", "working", "working"]
@@ -98,7 +79,7 @@ def test_members(run: Any) -> None:
 
 def test_states(run: Any) -> None:
     # K1099-37
-    rows = {row["group"]: row for row in run("describe", "--all-groups", "--view", "state")[1]["groups"]}
+    rows = {row["group"]: row for row in run("groups", "describe", "--all-groups", "--view", "state")[1]["groups"]}
     working, app = rows["working"], rows["app"]
     assert (working["type"], working["state"], working["members"], working["assignor"]) == (
         "Share",
@@ -146,7 +127,7 @@ def test_a_share_group_is_refused_with_the_tool_and_option_for_it(
     assert "kafka-share-groups" in problem["message"]
     assert CHANGING[command] in problem["message"]
     assert report[next(key for key in ("deleted", "offsets", "changes") if key in report)] == []
-    assert len(run("list", "--type", "share")[1]["groups"]) == 7
+    assert len(run("groups", "list", "--type", "share")[1]["groups"]) == 7
 
 
 @pytest.mark.parametrize("command", WITH_FILTERS)
@@ -161,6 +142,6 @@ def test_share_groups_are_no_type_of_groups_to_change(
 
 
 def test_all_groups_to_delete_are_consumer_groups(run: Any) -> None:
-    report = run("delete", "--all-groups")[1]
+    report = run("groups", "delete", "--all-groups")[1]
     assert [row["group"] for row in report["deleted"]] == ["billing"]
     assert [(one["group"], one["error"]) for one in report["problems"]] == [("app", "NON_EMPTY_GROUP")]

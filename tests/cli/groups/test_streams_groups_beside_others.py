@@ -68,19 +68,8 @@ def waiting(servers: str) -> Iterator[str]:
     pool.close()
 
 
-@pytest.fixture
-def run(servers: str, capsys: pytest.CaptureFixture[str]) -> Any:
-    """Runs a command with --output json: its status and what it printed."""
-
-    def call(*words: str) -> tuple[int, Any]:
-        status = main(["groups", *words, "--bootstrap-server", servers, "--output", "json"])
-        return status, json.loads(capsys.readouterr().out)
-
-    return call
-
-
 def test_it_is_listed(run: Any) -> None:
-    status, report = run("list")
+    status, report = run("groups", "list")
     assert status == 0
     assert [(row["group"], row["type"], row["state"]) for row in report["groups"]] == [
         ("app", "Streams", "Stable"),
@@ -90,12 +79,12 @@ def test_it_is_listed(run: Any) -> None:
 
 def test_the_list_is_narrowed_to_it(run: Any) -> None:
     for words in (["--type", "streams"], ["--state", "stable,notready"]):
-        status, report = run("list", *words)
+        status, report = run("groups", "list", *words)
         assert (status, [row["group"] for row in report["groups"]]) == (0, ["app"])
 
 
 def test_groups_that_are_not_ready_are_found_by_that_state(run: Any, waiting: str) -> None:
-    status, report = run("list", "--state", "NotReady")
+    status, report = run("groups", "list", "--state", "NotReady")
     assert (status, [row["group"] for row in report["groups"]]) == (0, [waiting])
 
 
@@ -123,7 +112,7 @@ def test_a_task_that_reads_topics_of_unequal_sizes(servers: str, capsys: pytest.
 
 
 def test_its_offsets_are_shown(run: Any) -> None:
-    status, report = run("offsets", "app", "plain")
+    status, report = run("groups", "offsets", "app", "plain")
     assert status == 0
     assert [(row["group"], row["topic"], row["committed_offset"]) for row in report["offsets"]] == [
         ("app", "t", 5),
@@ -133,15 +122,15 @@ def test_its_offsets_are_shown(run: Any) -> None:
 
 @pytest.mark.parametrize("view", ["offsets", "members", "state"])
 def test_the_views_of_all_groups_have_it(run: Any, view: str) -> None:
-    status, report = run("describe", "--all-groups", "--view", view)
+    status, report = run("groups", "describe", "--all-groups", "--view", view)
     assert status == 0
     assert "app" in json.dumps(report)
-    assert run("describe", "--all-groups", "--type", "streams", "--view", view)[0] == 0
-    assert "app" not in json.dumps(run("describe", "--all-groups", "--type", "classic", "--view", view)[1])
+    assert run("groups", "describe", "--all-groups", "--type", "streams", "--view", view)[0] == 0
+    assert "app" not in json.dumps(run("groups", "describe", "--all-groups", "--type", "classic", "--view", view)[1])
 
 
 def test_its_state(run: Any) -> None:
-    status, report = run("describe", "app", "nobody", "--view", "state")
+    status, report = run("groups", "describe", "app", "nobody", "--view", "state")
     [row] = report["groups"]
     assert (status, [one["group"] for one in report["problems"]]) == (1, ["nobody"])
     assert (row["type"], row["state"], row["members"], row["assignor"]) == ("Streams", "Stable", 1, "sticky")
@@ -150,10 +139,10 @@ def test_its_state(run: Any) -> None:
 
 def test_its_topology_is_not_kept(run: Any) -> None:
     for words in (["app"], ["--all-groups"]):
-        status, report = run("describe", *words, "--view", "topology")
+        status, report = run("groups", "describe", *words, "--view", "topology")
         assert (status, report["nodes"], report["problems"]) == (0, [], [])
         assert "no topology of group app is kept: brokers need a plugin for that" in report["notes"]
-    [problem] = run("describe", "plain", "--view", "topology")[1]["problems"]
+    [problem] = run("groups", "describe", "plain", "--view", "topology")[1]["problems"]
     assert (problem["group"], problem["error"]) == ("plain", "GROUP_ID_NOT_FOUND")
 
 
@@ -175,16 +164,16 @@ def test_the_nodes_of_a_topology() -> None:
 
 
 def test_its_members_with_what_their_tasks_read(run: Any) -> None:
-    status, report = run("members", "app")
+    status, report = run("groups", "members", "app")
     [row] = report["members"]
     assert (status, row["member_id"], row["partitions"], row["upgraded"]) == (0, "m", 1, None)
     assert row["assignment"] == row["target_assignment"] == [{"topic": "t", "partition": 0}]
-    [row] = run("describe", "app")[1]["offsets"]
+    [row] = run("groups", "describe", "app")[1]["offsets"]
     assert (row["member_id"], row["client_id"], row["lag"]) == ("m", "client", 0)
 
 
 def test_a_refusal_names_the_tool_for_its_type(run: Any) -> None:
-    status, report = run("delete", "app", "--execute")
+    status, report = run("groups", "delete", "app", "--execute")
     [problem] = report["problems"]
     assert (status, report["deleted"], problem["error"]) == (1, [], "NOT_OF_CONSUMERS")
     assert problem["message"] == "a streams group is deleted by kafka-streams-groups (--delete)"

@@ -47,13 +47,6 @@ def broker() -> Iterator[BackgroundBroker]:
 
 
 @pytest.fixture
-def journal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Journal:
-    journal = Journal(tmp_path / "journal.jsonl")
-    monkeypatch.setenv("GROUPKEEPER_JOURNAL", str(journal.path))
-    return journal
-
-
-@pytest.fixture
 def plan(tmp_path: Path) -> str:
     groups = tuple(GroupPlan(group_id, {PLACE: Change(BEFORE, AFTER)}) for group_id in GROUPS)
     path = tmp_path / "plan.json"

@@ -7,9 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.apache_kafka import require as require_apache_kafka
 from tests.cli.stages import ACTIVE, FIRST_MS, INACTIVE, SETTINGS, Live, Stage, put_back, set_up
-from tools.apache_kafka import ApacheKafka
 
 from groupkeeper.cli.dropin import kafka_consumer_groups
 from groupkeeper.cli.main import main
@@ -24,6 +22,7 @@ from groupkeeper.operations.plans.model import Change, GroupPlan, Plan
 from groupkeeper.operations.times import utc_text
 from groupkeeper.testing.background import BackgroundBroker
 
+WITH_APACHE = True
 STAGE = Stage(
     "both",
     [],
@@ -36,23 +35,6 @@ ORDERS = [TopicPartition("orders", number) for number in range(3)]
 
 Offsets = dict[TopicPartition, OffsetAndMetadata]
 Run = Callable[..., tuple[int, Any, str]]
-
-
-@pytest.fixture(scope="module", params=["groupkeeper", pytest.param("apache", marks=pytest.mark.conformance)])
-def servers(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    if request.param == "apache":
-        require_apache_kafka()
-    broker = ApacheKafka(SETTINGS) if request.param == "apache" else BackgroundBroker(properties=SETTINGS)
-    with broker:
-        asyncio.run(set_up(STAGE, broker.bootstrap_servers, tmp_path_factory.mktemp("both")))
-        yield broker.bootstrap_servers
-
-
-@pytest.fixture
-def journal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Journal:
-    path = tmp_path / "state" / "journal.jsonl"
-    monkeypatch.setenv("GROUPKEEPER_JOURNAL", str(path))
-    return Journal(path)
 
 
 @pytest.fixture

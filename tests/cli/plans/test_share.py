@@ -38,13 +38,6 @@ def servers(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
         yield broker.bootstrap_servers
 
 
-@pytest.fixture
-def journal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Journal:
-    journal = Journal(tmp_path / "journal.jsonl")
-    monkeypatch.setenv("GROUPKEEPER_JOURNAL", str(journal.path))
-    return journal
-
-
 def starts(servers: str) -> Mapping[TopicPartition, int]:
     async def ask() -> Mapping[TopicPartition, int]:
         async with Admin(servers) as admin:

@@ -9,9 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.apache_kafka import require as require_apache_kafka
 from tests.cli.stages import ACTIVE, FIRST_MS, INACTIVE, SETTINGS, Live, Stage, put_back, set_up
-from tools.apache_kafka import ApacheKafka
 
 from groupkeeper.cli.main import main
 from groupkeeper.client.admin import Admin
@@ -19,11 +17,13 @@ from groupkeeper.client.admin.types import ALL, NewTopic, OffsetAndMetadata, Top
 from groupkeeper.operations.commit_times import commit_times
 from groupkeeper.operations.plans import document
 from groupkeeper.operations.plans.builder import ALL_COMMITTED
+from groupkeeper.operations.plans.journal import Journal
 from groupkeeper.operations.plans.sweeps import Criteria, make_sweep
 from groupkeeper.operations.times import utc_text
 from groupkeeper.testing.background import BackgroundBroker
 
 LOGS = Stage("logs", [], INACTIVE.records, INACTIVE.starts)
+WITH_APACHE = True
 STAGE = Stage(
     "both",
     [],
@@ -45,22 +45,8 @@ DAY_MS = 86_400_000
 Run = Callable[..., tuple[int, Any]]
 
 
-@pytest.fixture(scope="module", params=["groupkeeper", pytest.param("apache", marks=pytest.mark.conformance)])
-def servers(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    if request.param == "apache":
-        require_apache_kafka()
-    broker = ApacheKafka(SETTINGS) if request.param == "apache" else BackgroundBroker(properties=SETTINGS)
-    with broker:
-        asyncio.run(set_up(STAGE, broker.bootstrap_servers, tmp_path_factory.mktemp("both")))
-        yield broker.bootstrap_servers
-
-
 @pytest.fixture
-def run(
-    servers: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Iterator[Run]:
-    monkeypatch.setenv("GROUPKEEPER_JOURNAL", str(tmp_path / "journal.jsonl"))
-
+def run(servers: str, journal: Journal, capsys: pytest.CaptureFixture[str]) -> Iterator[Run]:
     def call(*words: str, at: str = servers) -> tuple[int, Any]:
         status = main([*words, "--bootstrap-server", at, "--output", "json"])
         return status, json.loads(capsys.readouterr().out)

@@ -1,14 +1,11 @@
 """`groupkeeper undo` of a change that was undone already, and of one that committed nothing."""
 
 import asyncio
-import json
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from groupkeeper.cli.main import main
 from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import NewTopic, OffsetAndMetadata, TopicPartition
 from groupkeeper.operations.plans.journal import Journal
@@ -35,22 +32,6 @@ def servers() -> Iterator[str]:
     with BackgroundBroker() as broker:
         asyncio.run(make_topic(broker.bootstrap_servers))
         yield broker.bootstrap_servers
-
-
-@pytest.fixture
-def journal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Journal:
-    monkeypatch.setenv("GROUPKEEPER_JOURNAL", str(tmp_path / "journal.jsonl"))
-    return Journal(tmp_path / "journal.jsonl")
-
-
-@pytest.fixture
-def run(servers: str, journal: Journal, capsys: pytest.CaptureFixture[str]) -> Run:
-    def call(*words: str) -> tuple[int, Any]:
-        capsys.readouterr()
-        status = main([*words, "--bootstrap-server", servers, "--output", "json"])
-        return status, json.loads(capsys.readouterr().out)
-
-    return call
 
 
 def test_a_change_that_was_undone_is_not_undone_again(run: Run, servers: str, journal: Journal) -> None:

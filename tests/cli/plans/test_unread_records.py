@@ -1,16 +1,13 @@
 """Commands that go by times of records, where records may not be read: what is not known is said, and nothing done."""
 
 import asyncio
-import json
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.cli.stages import SETTINGS, Stage, set_up
 
 from groupkeeper.broker.authorizer import Operation, ResourceType, RuleAuthorizer
-from groupkeeper.cli.main import main
 from groupkeeper.client.admin.types import OffsetAndMetadata
 from groupkeeper.testing.background import BackgroundBroker
 
@@ -32,17 +29,6 @@ def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         asyncio.run(set_up(STAGE, broker.bootstrap_servers, tmp_path_factory.mktemp("unread")))
         authorizer.allow(Operation.DESCRIBE, ResourceType.TOPIC, "orders")
         yield broker.bootstrap_servers
-
-
-@pytest.fixture
-def run(servers: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Any:
-    monkeypatch.setenv("GROUPKEEPER_JOURNAL", str(tmp_path / "journal.jsonl"))
-
-    def call(*words: str) -> tuple[int, Any]:
-        status = main([*words, "--bootstrap-server", servers, "--output", "json"])
-        return status, json.loads(capsys.readouterr().out)
-
-    return call
 
 
 def test_a_clone_leaves_out_what_it_cannot_translate(run: Any) -> None:

@@ -1,0 +1,54 @@
+"""A broker with the stage of a module, a journal, and commands with --output json."""
+
+import asyncio
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.apache_kafka import require
+from tests.cli.stages import SETTINGS, set_up
+from tools.apache_kafka import ApacheKafka
+
+from groupkeeper.cli.main import main
+from groupkeeper.operations.plans.journal import Journal
+from groupkeeper.testing.background import BackgroundBroker
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """A module with WITH_APACHE is tested with Apache Kafka, too."""
+    if "servers" in metafunc.fixturenames and getattr(metafunc.module, "WITH_APACHE", False):
+        clusters = ["groupkeeper", pytest.param("apache", marks=pytest.mark.conformance)]
+        metafunc.parametrize("servers", clusters, indirect=True, scope="module")
+
+
+@pytest.fixture(scope="module")
+def servers(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of a broker with the module's STAGE."""
+    is_apache = getattr(request, "param", "") == "apache"
+    if is_apache:
+        require()
+    with ApacheKafka(SETTINGS) if is_apache else BackgroundBroker(properties=SETTINGS) as broker:
+        asyncio.run(set_up(request.module.STAGE, broker.bootstrap_servers, tmp_path_factory.mktemp("stage")))
+        yield broker.bootstrap_servers
+
+
+@pytest.fixture
+def journal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Journal:
+    """The journal of commands: the file does not exist yet."""
+    journal = Journal(tmp_path / "state" / "journal.jsonl")
+    monkeypatch.setenv("GROUPKEEPER_JOURNAL", str(journal.path))
+    return journal
+
+
+@pytest.fixture
+def run(servers: str, journal: Journal, capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, Any]]:
+    """A command with --output json: its status and what it printed."""
+
+    def call(*words: str) -> tuple[int, Any]:
+        capsys.readouterr()
+        status = main([*words, "--bootstrap-server", servers, "--output", "json"])
+        return status, json.loads(capsys.readouterr().out)
+
+    return call
