@@ -4,7 +4,7 @@ import asyncio
 from pathlib import Path
 
 import pytest
-from tests.broker.conftest import Wire
+from tests.broker.conftest import Start, Wire
 from tests.broker.nodes import PROPERTIES, TRANSACTION, Nodes, batch, code_of, produce
 
 from groupkeeper.broker import Broker
@@ -236,6 +236,34 @@ async def test_a_coordinator_that_moves_keeps_its_groups(nodes: Nodes) -> None:
     after = await nodes.coordinator("g")
     assert after not in (there, -1)
     assert await nodes.commit(after, 7) == 0
+
+
+async def test_leaders_move_back_to_the_first_replicas(tmp_path: Path) -> None:
+    soon = PROPERTIES | {"leader.imbalance.check.interval.seconds": "1"}
+    async with asyncio.timeout(30):
+        async with Broker(directory=tmp_path, properties=soon, brokers=3) as broker:
+            nodes = Nodes(broker)
+            await nodes.create("t", [1, 2], [2, 3])
+            await broker.stop_node(1)
+            await broker.move_leader("t", 1, 3)
+            while (await nodes.partition("t", 1)).leader_id != 2:
+                pass
+            assert (await nodes.partition("t", 0)).leader_id == 2
+            await broker.start_node(1)
+            while (await nodes.partition("t", 0)).leader_id != 1:
+                pass
+            await broker.move_leader("t", 1, 3)
+        async with Broker(directory=tmp_path, properties=soon, brokers=3) as broker:
+            assert (await Nodes(broker).partition("t", 1)).leader_id == 3
+            while (await Nodes(broker).partition("t", 1)).leader_id != 2:
+                pass
+
+
+async def test_leaders_stay_where_the_setting_says_so(start: Start) -> None:
+    broker = await start(brokers=3, properties=PROPERTIES | {"auto.leader.rebalance.enable": "false"})
+    await Nodes(broker).create("t", [1, 2])
+    await broker.move_leader("t", 0, 2)
+    assert broker._moves_back is None
 
 
 async def test_a_coordinator_moves_before_there_is_its_topic(nodes: Nodes) -> None:

@@ -206,7 +206,8 @@ class Broker(Outages):
             self.cleaner.start()
             self.dynamic_config.on_changed(self._take_settings)
             opened.push_async_callback(self._end_share_sessions)
-            opened.callback(self.stop_timer)
+            opened.callback(self.stay)
+            self.move_back_later(self.topics.logs())
             opened.callback(self._end_outages)
             for front in self.fronts.values():
                 opened.push_async_callback(front.close)

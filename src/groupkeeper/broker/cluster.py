@@ -58,6 +58,7 @@ class Cluster(Node):
     _killed: set[int]
     _holds_coordinators = False
     _timer: TimerHandle | None = None
+    _moves_back: TimerHandle | None = None
     groups: GroupRuntime
     share_states: ShareStateRuntime
     transactions: TransactionRuntime
@@ -176,6 +177,13 @@ class Cluster(Node):
             self._timer.cancel()
             self._timer = None
 
+    def stay(self) -> None:
+        """No leader and no reassignment moves by itself any more."""
+        self.stop_timer()
+        if self._moves_back is not None:
+            self._moves_back.cancel()
+            self._moves_back = None
+
     def _go_on(self) -> None:
         logs = list(self.topics.logs()) if len(self.fronts) > 1 else []
         self._apply({log: at for log in logs if len((at := log.placement).isr) < len(at.replicas)})
@@ -288,6 +296,24 @@ class Cluster(Node):
             raise UnknownTopicOrPartition(f"there is no partition {topic}-{partition}")
         return log
 
+    def move_back_later(self, logs: Iterable[PartitionLog]) -> None:
+        """If others than the first replicas lead some of these, the first ones will after a while, where they can."""
+        config = self.config
+        if self._moves_back is not None or len(self.fronts) == 1 or not config.auto_leader_rebalance_enable:
+            return
+        if any(log.placement.leader != log.placement.replicas[0] for log in logs):
+            delay_s = config.leader_imbalance_check_interval_seconds
+            self._moves_back = get_running_loop().call_later(delay_s, self._move_back)
+
+    def _move_back(self) -> None:
+        self._moves_back = None
+        logs = [log for log in self.topics.logs() if log.placement.leader != log.placement.replicas[0]]
+        try:
+            self._apply({log: log.placement for log in logs}, wanted={log: log.placement.replicas[0] for log in logs})
+        except KafkaError as error:
+            _log.error("cannot move leaders back to the first replicas: %s", error)
+        self.move_back_later(logs)
+
     # ------------------------------------------------------------------ what follows
 
     def _apply(
@@ -334,6 +360,7 @@ class Cluster(Node):
         self._hold_coordinators()
         if joining:
             self._join(joining)
+        self.move_back_later(targets)
         return changes
 
     def _hold_coordinators(self) -> None:

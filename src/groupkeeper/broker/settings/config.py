@@ -59,6 +59,8 @@ class Config(GroupSettings):
     replica_lag_time_max_ms = whole(
         30000, low=1, doc="Of several nodes: when a replica that lags is not in sync any more."
     )
+    auto_leader_rebalance_enable = flag(True, doc="Of several nodes: whether leaders move back to the first replicas.")
+    leader_imbalance_check_interval_seconds = long(300, low=1, doc="Of several nodes: when they do.")
     request_timeout_ms = whole(
         30000, doc="Of several nodes: how long answers of transaction coordinators wait for replicas."
     )

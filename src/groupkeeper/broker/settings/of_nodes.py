@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 _IDENTITY = ("node.id", "broker.id", "log.dir", "log.dirs", "listeners", "listener.", "advertised.", "broker.rack")
 _TOPICS = ("auto.create.topics.enable", "num.partitions", "default.replication.factor", "delete.topic.enable")
 _RIGHTS = ("ssl.", "sasl.", "authorizer.", "super.users", "allow.everyone.if.no.acl.found")
-_CLOCKS = ("broker.session.timeout.ms", "replica.lag.time.max.ms", "producer.id.expiration.", "transaction.partition.")
+_CLOCKS = ("broker.session.timeout.ms", "replica.lag.time.max.ms", "producer.id.expiration.", "transaction.partition.",
+           "auto.leader.", "leader.imbalance.")  # fmt: skip
 _OF_ALL = (*_IDENTITY, *_TOPICS, *_RIGHTS, *_CLOCKS, "groupkeeper.", "feature.", "config.providers")
 """How the names of settings begin that nodes of one process have in common, or have by other options."""
 
