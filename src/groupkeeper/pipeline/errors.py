@@ -6,6 +6,7 @@ import re
 
 from groupkeeper.base_error import GroupkeeperError
 
+_TRACE = "Traceback (most recent call last):"
 _RAISED = re.compile(r"[A-Za-z_.]+(Error|Exception)\b")
 _CAUSED = re.compile(r"^Caused by: (?:[\w$]+\.)+[\w$]+: (\S.*)$", re.MULTILINE)
 _JAVA = re.compile(r"(?:[\w$]+\.)+[\w$]*(?:Error|Exception): (?=\S)")
@@ -15,6 +16,7 @@ _NO_VM = re.compile(r"^Error occurred during initialization of VM\n(\S.*)$", re.
 _NOT_MADE = re.compile(r"^(\S.*)\nError: Could not create the Java Virtual Machine\.$", re.MULTILINE)
 _LOGGED = re.compile(r"^[-\d]+ [:\d]+ (?:ERROR|FATAL) \S+: (\S.*)$", re.MULTILINE)
 
+_NO_MODULE = re.compile(r"Python worker.*^ModuleNotFoundError: No module named '([^']+)'", re.MULTILINE | re.DOTALL)
 _OTHER_PYTHON = re.compile(r"Python in worker has different version: (\S+) than that in driver: ([\d.]+)")
 
 
@@ -48,6 +50,8 @@ def first_line(error: Exception) -> str:
     if found := _OTHER_PYTHON.search(trace):
         worker, driver = found.groups()
         return f"Spark's workers run Python {worker} and this is {driver}: set PYSPARK_PYTHON to a Python {driver}"
+    if missing := _NO_MODULE.search(trace):
+        return f"the Python of Spark's workers lacks the module {missing[1]}: install it there, or set PYSPARK_PYTHON"
     return _with_cause(_first_line(error), trace)
 
 
@@ -78,7 +82,6 @@ def _first_line(error: Exception) -> str:
     lines = str(error).strip().splitlines() or [type(error).__name__]
     if lines[0].startswith("An error occurred while calling ") and len(lines) > 1:  # Py4J; Java's text follows
         return _JAVA.sub("", lines[1].removeprefix(": "), count=1)
-    if not lines[0].endswith("Traceback (most recent call last):"):
-        return lines[0]
-    ends = [line for line in lines[1:] if _RAISED.match(line)]
-    return f"{lines[0].partition('Traceback')[0]}{ends[0]}" if ends else lines[0]
+    told, _, trace = str(error).strip().partition(_TRACE)
+    ends = [line for line in trace.splitlines() if _RAISED.match(line)]
+    return f"{told.rstrip()} {ends[0]}".lstrip() if ends and "\n" not in told.rstrip() else lines[0]

@@ -15,7 +15,7 @@ import zipfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.request import getproxies
 
 from groupkeeper.pipeline.errors import SourceError, first_line, killed_for, last_reason
@@ -26,14 +26,14 @@ if TYPE_CHECKING:
 
 _LOG_CONFIGURATION = """\
 rootLogger.level = warn
-rootLogger.appenderRef.file.ref = file
-appender.file.type = File
-appender.file.name = file
-appender.file.fileName = {log}
-appender.file.append = true
-appender.file.layout.type = PatternLayout
-appender.file.layout.pattern = %d{{yyyy-MM-dd HH:mm:ss}} %p %c{{1}}: %m%n%ex
+rootLogger.appenderRef.error.ref = error
+appender.error.type = Console
+appender.error.name = error
+appender.error.target = SYSTEM_ERR
+appender.error.layout.type = PatternLayout
+appender.error.layout.pattern = %d{yyyy-MM-dd HH:mm:ss} %p %c{1}: %m%n%ex
 """
+"""Java's standard error is the log: a file that Java opened itself would come back after its removal."""
 
 _ALWAYS = {
     "spark.sql.session.timeZone": "UTC",
@@ -48,7 +48,6 @@ _LOCAL = {
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
     "spark.driver.memory": "1g",
-    "spark.sql.codegen.cache.maxEntries": "2000",  # a refresh has more than 100: each would be compiled again
     "spark.sql.shuffle.partitions": "{cores}",
     "spark.ui.enabled": "false",
 }
@@ -99,7 +98,8 @@ def start_session(
     `master` is Spark's URL; None: all cores of this machine. Where spark-submit started this process, or a notebook's
     platform its session, Spark's own settings stay as they are. `remote` is the URL of a Spark Connect server, which is
     used instead. `settings` override ours, but options for Java are combined. The output of Spark and Java is written
-    to the file `log`; None: a file in the directory for temporary files. `is_short`: there is little to do, so a quick
+    to the file `log`; None: a file in the directory for temporary files, which goes at the end of the program, unless
+    an exception ends it. `is_short`: there is little to do, so a quick
     start matters more than speed. This package is sent to other machines; numpy, pyarrow and its other dependencies
     must be installed there. Raises SourceError when the extra or Java is missing, when Spark does not start, or when
     the server cannot change a setting.
@@ -109,6 +109,8 @@ def start_session(
             session = _connected(name, remote, settings or {})
         else:
             session = _started(name, master, settings or {}, log or log_path(), is_short)
+            if log is None:
+                atexit.register(_remove_unless_failed, log_path())
     except ModuleNotFoundError as error:
         raise SourceError(
             f"{error.name or 'pyspark'} is missing: pip install '.[spark]' in a checkout brings it"
@@ -123,6 +125,14 @@ def start_session(
 def log_path() -> Path:
     """The default log file of Spark and Java in this process."""
     return Path(tempfile.gettempdir()) / f"groupkeeper-spark-{os.getpid()}.log"
+
+
+def _remove_unless_failed(log: Path) -> None:
+    """At the end of a program; where an exception ended it, the log may say why."""
+    if not hasattr(sys, "last_value"):
+        log.unlink(missing_ok=True)
+    elif log.exists():
+        print(f"Spark's log: {log}", file=sys.stderr)
 
 
 def _connected(name: str, remote: str, settings: Mapping[str, str]) -> SparkSession:
@@ -181,7 +191,7 @@ def _started_here(name: str, master: str, settings: Mapping[str, str], log: Path
     from pyspark.sql import SparkSession
 
     _look_for_master(master)
-    chosen = merged_settings(_settings(master, log, is_short), settings)
+    chosen = merged_settings(_settings(master, is_short), settings)
     builder = SparkSession.builder.appName(name)
     for key, value in chosen.items():
         builder = builder.config(key, value)
@@ -194,9 +204,16 @@ def _started_here(name: str, master: str, settings: Mapping[str, str], log: Path
     except (PySparkException, Py4JError) as error:
         reason = _reason(error, log.read_bytes()[before:].decode(errors="replace"))
         raise SourceError(f"Spark does not start with the master {master}: {reason} (its log: {log})") from error
+    _remove_with_java(session, _scratch())
     if not _is_local(master):
         session.addArtifacts(str(package_archive(_scratch())), pyfile=True)
     return session
+
+
+def _remove_with_java(session: SparkSession, directory: Path) -> None:
+    """Java removes it when it ends, as it does when this process is killed."""
+    java: Any = session.sparkContext._jvm
+    java.org.apache.spark.util.ShutdownHookManager.registerShutdownDeleteDir(java.java.io.File(str(directory)))
 
 
 def _start_java(settings: Mapping[str, str]) -> None:
@@ -305,7 +322,7 @@ def _scratch() -> Path:
     return scratch
 
 
-def _settings(master: str, log: Path, is_short: bool) -> dict[str, str]:
+def _settings(master: str, is_short: bool) -> dict[str, str]:
     found = dict(_ALWAYS)
     java_options = f"{_ARROW} {_SHORT}" if is_short else _ARROW
     if _is_local(master):
@@ -316,7 +333,7 @@ def _settings(master: str, log: Path, is_short: bool) -> dict[str, str]:
         found["spark.executor.extraJavaOptions"] = java_options
     scratch = _scratch()
     configuration = scratch / "log4j2.properties"
-    configuration.write_text(_LOG_CONFIGURATION.format(log=log))
+    configuration.write_text(_LOG_CONFIGURATION)
     return found | {
         "spark.local.dir": str(scratch),
         "spark.sql.warehouse.dir": str(scratch / "warehouse"),

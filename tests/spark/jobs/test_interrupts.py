@@ -1,5 +1,5 @@
-"""Ctrl-C ends a run at any moment: status 130, no traceback, no Java that stays, tables that the next run brings up to
-date.
+"""Ctrl-C and SIGTERM end a run at any moment: status 130, no traceback, no Java and no file that stays, tables that the
+next run brings up to date. A kill leaves the log only. A program of one's own leaves it when it fails.
 """
 
 from __future__ import annotations
@@ -35,34 +35,75 @@ def committed(servers: str) -> str:
     return servers
 
 
+def started(words: list[str], temporary: Path) -> subprocess.Popen[str]:
+    """A run in a process group of its own, whose temporary files are there."""
+    temporary.mkdir()
+    return subprocess.Popen(
+        [sys.executable, "-m", "groupkeeper", *words],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        process_group=0,
+        env={**os.environ, "TMPDIR": str(temporary)},
+    )
+
+
+def wait_for(child: subprocess.Popen[str], line: str) -> None:
+    assert child.stderr is not None
+    while not (read := child.stderr.readline()).startswith(line) and read:
+        pass
+
+
 @pytest.mark.long
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.parametrize("is_terminal", [True, False])
-def test_an_interrupt_leaves_nothing_behind(committed: str, tmp_path: Path, is_terminal: bool) -> None:
+def test_an_interrupt_leaves_nothing_behind(
+    committed: str, tmp_path: Path, is_terminal: bool, number: signal.Signals
+) -> None:
     """A terminal interrupts Java, too: all processes of the group."""
     words = ["pipeline", "snapshot", "--bootstrap-server", committed, "--tables", str(tmp_path / "tables")]
     for moment_s in MOMENTS_S:
-        with subprocess.Popen(
-            [sys.executable, "-m", "groupkeeper", *words],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            process_group=0,
-        ) as child:
+        temporary = tmp_path / f"after {moment_s} s"
+        with started(words, temporary) as child:
             try:
-                assert child.stderr is not None
-                while child.stderr.readline() not in ("starting Spark\n", ""):
-                    pass
+                wait_for(child, "starting Spark\n")
                 time.sleep(moment_s)
                 if is_terminal:
-                    os.killpg(child.pid, signal.SIGINT)
+                    os.killpg(child.pid, number)
                 else:
-                    child.send_signal(signal.SIGINT)
+                    child.send_signal(number)
                 # Java has the standard output, too: it ends when all have ended.
                 output, errors = child.communicate(timeout=60)
             finally:
                 child.kill()
+        assert not [*temporary.iterdir()], (child.returncode, errors)
         if child.returncode == 0:  # a quick machine
             break
+        if child.returncode == -number:  # nothing was there to be stopped yet
+            continue
         assert (child.returncode, output, "Traceback" in errors) == (130, "", False), errors
         assert errors.endswith("interrupted\n")
     assert main(words) == 0
+
+
+@pytest.mark.long
+def test_a_kill_leaves_the_log(committed: str, tmp_path: Path) -> None:
+    temporary = tmp_path / "temporary"
+    words = ["pipeline", "snapshot", "--bootstrap-server", committed, "--tables", str(tmp_path / "tables")]
+    with started(words, temporary) as child:
+        wait_for(child, "reading")
+        child.kill()
+        child.communicate(timeout=60)
+    assert [each.name for each in temporary.iterdir()] == [f"groupkeeper-spark-{child.pid}.log"]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("ends", ["", "import sys; sys.excepthook = lambda *told: None; raise ValueError"])
+def test_a_program_of_ones_own_leaves_the_log_when_it_fails(tmp_path: Path, ends: str) -> None:
+    program = "from groupkeeper.pipeline.session import start_session\n"
+    program += f"start_session(master='local[1]', is_short=True, has_source=False)\n{ends}\n"
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    ran = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=False)
+    left = [*tmp_path.iterdir()]
+    assert (ran.returncode, len(left)) == ((1, 1) if ends else (0, 0)), ran.stderr
+    assert [line for line in ran.stderr.splitlines() if "log" in line] == [f"Spark's log: {path}" for path in left]

@@ -33,19 +33,25 @@ def session(
     is_short: bool = False,
 ) -> Iterator[SparkSession]:
     """Raises SourceError when Spark does not start, and in place of Spark's errors. The log of Spark and Java is kept
-    only after a failure that it may explain. Jobs that read through the source register it.
+    only after a failure that it may explain. Jobs that read through the source register it. From here on SIGTERM and
+    SIGHUP interrupt, as Ctrl-C does: Spark is always stopped.
     """
     log = log_path()
-    with _interrupts_kept():
-        spark = start_session(
-            f"groupkeeper {name}",
-            master=master,
-            remote=remote,
-            settings=settings,
-            is_short=is_short,
-            log=log,
-            has_source=False,
-        )
+    _interrupt_at(signal.SIGTERM, signal.SIGHUP)
+    try:
+        with _interrupts_kept():
+            spark = start_session(
+                f"groupkeeper {name}",
+                master=master,
+                remote=remote,
+                settings=settings,
+                is_short=is_short,
+                log=log,
+                has_source=False,
+            )
+    except KeyboardInterrupt:
+        log.unlink(missing_ok=True)
+        raise
     _silence()
     is_wanted = False
     try:
@@ -54,10 +60,18 @@ def session(
         is_wanted = (cause := cause_of(error)) is None
         raise SourceError(cause or f"{first_line(error)} (Spark's log: {log})") from error
     finally:
-        with contextlib.suppress(PySparkException):
+        with contextlib.suppress(PySparkException, Py4JError):  # an interrupted call leaves its connection as it is
             spark.stop()
         if not is_wanted:
             log.unlink(missing_ok=True)
+
+
+def _interrupt_at(*numbers: signal.Signals) -> None:
+    """Signals that would end the process interrupt it instead."""
+    if threading.current_thread() is threading.main_thread():
+        for number in numbers:
+            if signal.getsignal(number) is signal.SIG_DFL:
+                signal.signal(number, lambda number, frame: signal.raise_signal(signal.SIGINT))
 
 
 @contextlib.contextmanager
