@@ -49,6 +49,11 @@ def duration(ms: int | None) -> str:
     return f"{seconds} s"
 
 
+def margin(ms: int | None) -> str:
+    """A retention margin: from 0 down records may be removed at any moment."""
+    return "overdue" if ms is not None and ms <= 0 else duration(ms)
+
+
 def length(ms: int) -> str:
     """A duration as options and rules take it, in two units at most, and in seconds at the least: 0s, 90s is 1m30s."""
     sign = "-" if ms < 0 else ""

@@ -8,13 +8,14 @@ from collections.abc import Callable, Sequence
 from groupkeeper.pipeline.report import words
 from groupkeeper.pipeline.report.markup import class_of, sentence, text
 from groupkeeper.pipeline.report.model import Finding, Report
+from groupkeeper.rules.progress import Trend
 from groupkeeper.rules.status import Status
 
 _SHOWN = 3
 _MOST = 50
 _TITLES = {
-    "losing": ("Records will be lost", "retention removes them before the group has read them", "is-losing"),
-    "growing": (
+    Status.LOSING: ("Records will be lost", "retention removes them before the group has read them", "is-losing"),
+    Trend.GROWING: (
         "Fall further behind, or catch up late",
         "more records arrive than are read, or there is much to read",
         "is-lagging",
@@ -93,7 +94,7 @@ def _item(report: Report, each: Finding, link: Callable[[str, str], str]) -> str
 def _has_begun(each: Finding, report: Report) -> bool:
     """Whether its time is when it began. Otherwise it is the time of the measurement, as for time that is left."""
     is_of_now = each.time is None or each.time == report.measured_time or each.unit == "ms left"
-    return not is_of_now and each.kind in ("waiting", "storm", "held", "losing")
+    return not is_of_now and each.kind in ("waiting", "storm", "held", Status.LOSING)
 
 
 def figure(each: Finding) -> str:

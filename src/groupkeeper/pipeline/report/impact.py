@@ -15,11 +15,11 @@ import numpy.typing as npt
 
 from groupkeeper.pipeline.report import words
 from groupkeeper.pipeline.report.model import Finding, Group, Stale
-from groupkeeper.rules.progress import catch_up_ms, overtaken_ms
+from groupkeeper.rules.progress import Trend, catch_up_ms, overtaken_ms
 from groupkeeper.rules.status import REBALANCES, REBALANCES_MS, Status
 from groupkeeper.shell import NO_WAYS, Ways, command, option, tool, way_to
 
-KINDS = ("losing", "growing", "waiting", "storm", "held", "stale")
+KINDS = (Status.LOSING, Trend.GROWING, "waiting", "storm", "held", "stale")
 """The lists, the most urgent first."""
 
 _STANDING = (Status.STOPPED, Status.STALLED)
@@ -58,7 +58,7 @@ def losing(
             own = lost.get(key)
             found.append(
                 Finding(
-                    "losing", *key, None, None if own is None else own.lost_records, "records lost", group.since,
+                    Status.LOSING, *key, None, None if own is None else own.lost_records, "records lost", group.since,
                     group.rule, _about("describe", key, ways),
                 )
             )  # fmt: skip
@@ -118,8 +118,9 @@ def _overtaken(group: Group, row: Row, left: int, is_unread: bool, retention_ms:
         words_of = tool(way_to(group.cluster, ways), "kafka-configs.sh", alter)
         note += f"; the command keeps records {words.duration(_MORE_MS)} longer"
     return Finding(
-        "losing", group.cluster, group.group_id, place, max(0, left), "ms left", row["measured_time"], note, words_of
-    )
+        Status.LOSING, group.cluster, group.group_id, place, max(0, left), "ms left", row["measured_time"], note,
+        words_of,
+    )  # fmt: skip
 
 
 def behind(groups: Sequence[Group], lags: Sequence[Row], ways: Ways = NO_WAYS) -> list[Finding]:
@@ -134,12 +135,12 @@ def behind(groups: Sequence[Group], lags: Sequence[Row], ways: Ways = NO_WAYS) -
         own = [row for row in rows[group.cluster, group.group_id] if row["trend"] is not None]
         growth = sum(row["produced_per_s"] - row["consumed_per_s"] for row in own)
         longest = max((row["catch_up_ms"] for row in own if row["catch_up_ms"] is not None), default=0)
-        if growth > 0 and any(row["trend"] == "growing" for row in own):
+        if growth > 0 and any(row["trend"] == Trend.GROWING for row in own):
             growing.append((group.status == Status.OK, -growth, _growing(group, own, growth, ways)))
         elif longest >= _SLOW_MS:
             note = f"catches up in {words.duration(longest)} at the present rates"
             slow.append(
-                Finding("growing", group.cluster, group.group_id, None, longest, "ms to catch up",
+                Finding(Trend.GROWING, group.cluster, group.group_id, None, longest, "ms to catch up",
                         group.measured_time, f"{note}; {words.number(group.lag)} to read",
                         _about("members", (group.cluster, group.group_id), ways))
             )  # fmt: skip
@@ -171,7 +172,7 @@ def _growing(group: Group, rows: Sequence[Row], growth: float, ways: Ways) -> Fi
     else:
         note += "; more members would have no partitions"
     return Finding(
-        "growing", group.cluster, group.group_id, None, growth, "records/s more", group.measured_time, note,
+        Trend.GROWING, group.cluster, group.group_id, None, growth, "records/s more", group.measured_time, note,
         _about("members", (group.cluster, group.group_id), ways),
     )  # fmt: skip
 

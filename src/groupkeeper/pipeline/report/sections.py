@@ -85,7 +85,7 @@ def _facts(report: Report, group: Group, details: Details) -> Iterator[tuple[str
         yield "caught up in", "never" if never else words.duration(caught)
     margins = [each.margin_ms for each in details.partitions if each.margin_ms is not None]
     if margins:
-        yield "retention margin", "overdue" if min(margins) <= 0 else words.duration(min(margins))
+        yield "retention margin", words.margin(min(margins))
     yield "type and state", text(f"{group.group_type} {group.group_state}".strip() or "—")
     yield "members", words.number(group.members)
     yield "partitions", words.number(group.partitions)
@@ -131,7 +131,7 @@ def _partitions(partitions: Sequence[Partition]) -> str:
             Cell(_estimated(each), "n", -1 if each.lag_ms is None else each.lag_ms),
             Cell("—" if each.growth_per_s is None else words.rate(each.growth_per_s), "n", each.growth_per_s or 0),
             Cell(_caught_up(each), "n", -1 if each.catch_up_ms is None else each.catch_up_ms),
-            Cell(_margin(each.margin_ms), "n", -1 if each.margin_ms is None else each.margin_ms),
+            Cell(words.margin(each.margin_ms), "n", -1 if each.margin_ms is None else each.margin_ms),
             time_cell(each.commit_time),
             *([Cell(sentence(each.problem) or " ", "why")] if has_problems else []),
         ]
@@ -148,10 +148,6 @@ def _caught_up(each: Partition) -> str:
     if each.catch_up_ms is None and each.growth_per_s is not None and each.lag:
         return "never"
     return words.duration(each.catch_up_ms)
-
-
-def _margin(ms: int | None) -> str:
-    return "overdue" if ms is not None and ms <= 0 else words.duration(ms)
 
 
 def _members(group: Group, members: Sequence[Member]) -> str:

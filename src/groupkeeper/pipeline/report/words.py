@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from groupkeeper.rules.words import amount, counted, duration, number, rate
+from groupkeeper.rules.words import amount, counted, duration, margin, number, rate
 
-__all__ = ["ago", "amount", "clock", "counted", "days", "duration", "moment", "name", "number", "rate", "reason"]
+__all__ = ["ago", "amount", "clock", "counted", "days", "duration", "margin", "moment", "name", "number", "rate",
+           "reason"]  # fmt: skip
 
 _LONGEST = 90
 _LONGEST_REASON = 600
