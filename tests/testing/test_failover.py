@@ -1,5 +1,6 @@
 """Real clients of three nodes, of which one goes down and comes back: nothing is lost, nothing comes twice."""
 
+import asyncio
 import random
 import threading
 import time
@@ -9,7 +10,9 @@ from collections.abc import Iterator
 import pytest
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
+from tests.broker.conftest import Wire
 
+from groupkeeper.protocol import messages as m
 from groupkeeper.testing.background import BackgroundBroker
 
 PATIENCE_S = 60
@@ -32,6 +35,7 @@ class Reader(threading.Thread):
     def __init__(self, servers: str, count: int) -> None:
         super().__init__(daemon=True)
         self.seen: Counter[bytes] = Counter()
+        self.has_joined = threading.Event()
         self._count = count
         self._consumer = Consumer(
             {
@@ -39,12 +43,15 @@ class Reader(threading.Thread):
                 "group.id": "billing",
                 "auto.offset.reset": "earliest",
                 "enable.auto.commit": False,
+                # The search for a coordinator waits behind a fetch. If it takes longer than `retry.backoff.ms`,
+                # librdkafka tries a commit whose coordinator has gone again and again, and never ends.
+                "fetch.wait.max.ms": 5,
                 **RETRIES,
             }
         )
 
     def run(self) -> None:
-        self._consumer.subscribe(["orders"])
+        self._consumer.subscribe(["orders"], on_assign=lambda *_: self.has_joined.set())
         deadline = time.monotonic() + PATIENCE_S
         while len(self.seen) < self._count and time.monotonic() < deadline:
             message = self._consumer.poll(1.0)
@@ -112,21 +119,33 @@ def test_a_client_whose_bootstrap_address_is_dead(cluster: BackgroundBroker) -> 
     assert producer.flush(PATIENCE_S) == 0
 
 
+async def reassign(server: str, partition: int, nodes: list[int]) -> int:
+    """Gives a partition of orders these replicas; returns the error code."""
+    wire = await Wire.open(server)
+    topics = [m.ReassignableTopic("orders", [m.ReassignablePartition(partition, nodes)])]
+    answer = await wire.call(m.AlterPartitionReassignmentsRequest(topics=topics), 0)
+    await wire.close()
+    return answer.responses[0].partitions[0].error_code
+
+
+@pytest.mark.timeout(200)
 @pytest.mark.parametrize("seed", range(3))
 def test_nothing_acknowledged_is_lost_or_doubled_whatever_happens_to_nodes(
     cluster: BackgroundBroker, seed: int
 ) -> None:
-    """At random nodes stop, die, are suspended or cut off, and return; leaders and coordinators move. What else is
-    appended with `acks=1` may be lost.
+    """At random nodes stop, die, are suspended or cut off, and return; leaders, coordinators and replicas move. What
+    else is appended with `acks=1` may be lost.
     """
     chance, count = random.Random(seed), 200
     reader = Reader(cluster.bootstrap_servers, count)
     reader.start()
+    assert reader.has_joined.wait(PATIENCE_S)  # librdkafka may wait for metadata without end if a node goes meanwhile
     servers = {"bootstrap.servers": cluster.bootstrap_servers, **RETRIES}
     producer = Producer({**servers, "enable.idempotence": True})
     careless = Producer({**servers, "acks": 1, "message.timeout.ms": 1000})
     acknowledged: list[bytes] = []
     unwell: dict[int, str] = {}
+    replicas = {index: [1, 2, 3] for index in range(3)}
 
     def help_one() -> None:
         node, way = unwell.popitem()
@@ -151,9 +170,15 @@ def test_nothing_acknowledged_is_lost_or_doubled_whatever_happens_to_nodes(
             case 1 | 2 if unwell:
                 help_one()
             case 3 | 4:
-                cluster.move_leader("orders", chance.randrange(3), chance.choice(up))
+                index = chance.randrange(3)
+                cluster.move_leader("orders", index, chance.choice([one for one in replicas[index] if one in up]))
             case 5:
                 cluster.move_coordinator("billing", chance.choice(up))
+            case 7 | 8:
+                index = chance.randrange(3)
+                replicas[index] = chance.sample([1, 2, 3], chance.choice((2, 3)))
+                server = cluster.bootstrap_servers.split(",")[up[0] - 1]
+                assert asyncio.run(reassign(server, index, replicas[index])) == 0
     while unwell:
         help_one()
     assert producer.flush(PATIENCE_S) == 0
