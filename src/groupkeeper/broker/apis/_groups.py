@@ -34,6 +34,13 @@ async def ask(broker: Broker, call: Call, operation: Operation, group_id: str, r
     return await broker.groups.ask(group_id, request, call)
 
 
+def without_consumer_groups(broker: Broker) -> KafkaError | None:
+    """The error for every request of the consumer protocol if it is not served; None if it is."""
+    is_allowed = "consumer" in broker.config.group_coordinator_rebalance_protocols
+    is_on = broker.config.features.get("group.version", 1) > 0
+    return None if is_allowed and is_on else UnsupportedVersion()
+
+
 def without_share_groups(broker: Broker) -> KafkaError | None:
     """The error for every request of share groups if they are not served; None if they are."""
     return UnsupportedVersion() if broker.config.features.get("share.version", 1) < 1 else None

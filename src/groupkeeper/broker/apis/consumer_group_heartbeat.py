@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from groupkeeper.broker.apis._groups import may, may_topic
-from groupkeeper.broker.apis.consumer_group_describe import is_consumer_protocol_on
+from groupkeeper.broker.apis._groups import may, may_topic, without_consumer_groups
 from groupkeeper.broker.authorizer import Operation
 from groupkeeper.broker.broker import Broker
 from groupkeeper.broker.call import Call
@@ -17,7 +16,7 @@ from groupkeeper.protocol.primitives import RootMessage
 async def handle(broker: Broker, call: Call) -> RootMessage:
     request = call.message
     assert isinstance(request, ConsumerGroupHeartbeatRequest)
-    trouble = await _trouble_of(broker, call, request)
+    trouble = without_consumer_groups(broker) or await _trouble_of(broker, call, request)
     if trouble is not None:
         response = refuse_request(request, trouble)
     else:
@@ -28,8 +27,6 @@ async def handle(broker: Broker, call: Call) -> RootMessage:
 
 async def _trouble_of(broker: Broker, call: Call, request: ConsumerGroupHeartbeatRequest) -> errors.KafkaError | None:
     """What refuses the request before its group is looked at, or None."""
-    if not is_consumer_protocol_on(broker.config):
-        return errors.UnsupportedVersion()
     if not may(broker, call, Operation.READ, request.group_id):
         return errors.GroupAuthorizationFailed()
     async for name in in_turns(request.subscribed_topic_names or ()):

@@ -1,0 +1,107 @@
+"""ConsumerGroupDescribe (69), ShareGroupDescribe (77) and StreamsGroupDescribe (89): groups with their epochs and
+members (KIP-848, KIP-932, KIP-1071, KIP-1099).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from copy import copy
+from typing import Any, NamedTuple
+
+from groupkeeper.broker.apis._groups import (
+    may,
+    may_topic,
+    without_consumer_groups,
+    without_share_groups,
+    without_streams_groups,
+)
+from groupkeeper.broker.authorizer import Operation
+from groupkeeper.broker.broker import Broker
+from groupkeeper.broker.call import Call
+from groupkeeper.coordinator.kernel.failures import failure_of
+from groupkeeper.protocol import messages as m
+from groupkeeper.protocol.errors import GroupAuthorizationFailed, KafkaError, TopicAuthorizationFailed
+from groupkeeper.protocol.messages import consumer_group_describe_response as consumer
+from groupkeeper.protocol.messages import share_group_describe_response as share
+from groupkeeper.protocol.messages import streams_group_describe_response as streams
+from groupkeeper.protocol.primitives import RootMessage
+
+_HIDDEN_TOPICS = "The group has described topic(s) that the client is not authorized to describe."
+
+
+class DescribeApi(NamedTuple):
+    """The classes of an answer and of a group in it; why groups of the type are not served, None where they are; the
+    topics in the description of a group.
+    """
+
+    response: Callable[..., RootMessage]
+    group: Callable[..., Any]
+    trouble: Callable[[Broker], KafkaError | None]
+    topics: Callable[[Any], Iterable[str]]
+
+
+async def handle(broker: Broker, call: Call) -> RootMessage:
+    """The requested groups, in the call's order, as its caller may see them."""
+    request: Any = call.message
+    api = _APIS[type(request)]
+    trouble = api.trouble(broker)
+    if trouble is not None:
+        return refuse(call, trouble)
+    described: dict[str, Any] = {}
+    visible = [one for one in request.group_ids if may(broker, call, Operation.DESCRIBE, one)]
+    for part in broker.groups.split_by_shard(visible):
+        asked = copy(request)
+        asked.group_ids = part
+        response: Any = broker.groups.reply(part[0], asked, call)
+        for group in response.groups:
+            if not group.error_code:
+                if not all(may_topic(broker, call, Operation.DESCRIBE, topic) for topic in api.topics(group)):
+                    group = failure_of(api.group, group.group_id, TopicAuthorizationFailed(_HIDDEN_TOPICS))
+                elif request.include_authorized_operations:
+                    group.authorized_operations = broker.authorizer.allowed_group_operations(call, group.group_id)
+            described[group.group_id] = group
+    return api.response(
+        groups=[
+            described.get(one) or failure_of(api.group, one, GroupAuthorizationFailed()) for one in request.group_ids
+        ]
+    )
+
+
+def refuse(call: Call, error: KafkaError) -> RootMessage:
+    request: Any = call.message
+    api = _APIS[type(request)]
+    return api.response(groups=[failure_of(api.group, group_id, error) for group_id in request.group_ids])
+
+
+def _topics_of_consumers(group: consumer.DescribedGroup) -> set[str]:
+    return {
+        topic.topic_name
+        for member in group.members
+        for assignment in (member.assignment, member.target_assignment)
+        for topic in assignment.topic_partitions
+    }
+
+
+def _topics_of_share_group(group: share.DescribedGroup) -> set[str]:
+    return {topic.topic_name for member in group.members for topic in member.assignment.topic_partitions}
+
+
+def _topics_of_streams(group: streams.DescribedGroup) -> set[str]:
+    topics: set[str] = set()
+    for one in () if group.topology is None else group.topology.subtopologies or ():
+        topics.update(one.source_topics, one.repartition_sink_topics)
+        topics.update(topic.name for topic in (*one.repartition_source_topics, *one.state_changelog_topics))
+    return topics
+
+
+_APIS: dict[type[RootMessage], DescribeApi] = {
+    m.ConsumerGroupDescribeRequest: DescribeApi(
+        m.ConsumerGroupDescribeResponse, consumer.DescribedGroup, without_consumer_groups, _topics_of_consumers
+    ),
+    m.ShareGroupDescribeRequest: DescribeApi(
+        m.ShareGroupDescribeResponse, share.DescribedGroup, without_share_groups, _topics_of_share_group
+    ),
+    m.StreamsGroupDescribeRequest: DescribeApi(
+        m.StreamsGroupDescribeResponse, streams.DescribedGroup, without_streams_groups, _topics_of_streams
+    ),
+}
