@@ -1,6 +1,6 @@
-"""A request of which a topic is refused reaches the coordinator as it came, but for that topic."""
+"""A request of which a topic or a group is refused reaches the coordinator as it came, but for what is refused."""
 
-from collections.abc import Iterator
+from collections.abc import Awaitable, Iterator
 from typing import Any
 
 import pytest
@@ -17,6 +17,7 @@ from groupkeeper.protocol.primitives import Message, RootMessage, UnsupportedFie
 
 NAMES = ("t", "u")
 """Topics of the requests; u is refused."""
+_GROUP = ResourceType.GROUP
 GIVEN = {"partition_index", "producer_id", "producer_epoch"}
 """Fields whose 0 is not the default, but the value that the test gives."""
 
@@ -30,6 +31,10 @@ def passed_on(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
         def reply(self, group_id: str, request: Message, call: Call) -> Message:
             heard.append(request)
             return super().reply(group_id, request, call)
+
+        def ask(self, group_id: str, request: Message, call: Call) -> Awaitable[Message]:
+            heard.append(request)
+            return super().ask(group_id, request, call)
 
     monkeypatch.setattr("groupkeeper.broker.broker.GroupRuntime", Heard)
     return heard
@@ -124,6 +129,26 @@ async def test_a_fetch(passed_on: list[Any], version: int) -> None:
         assert passed_on == [arriving(sent, version, broker)]
 
 
+@pytest.mark.parametrize(
+    ("kind", "array"),
+    [
+        (m.DescribeGroupsRequest, "groups"),
+        (m.DeleteGroupsRequest, "groups_names"),
+        (m.ConsumerGroupDescribeRequest, "group_ids"),
+        (m.ShareGroupDescribeRequest, "group_ids"),
+        (m.StreamsGroupDescribeRequest, "group_ids"),
+    ],
+)
+async def test_a_request_about_groups(passed_on: list[Any], kind: type[RootMessage], array: str) -> None:
+    async with Broker() as broker:
+        peer = _peer(broker)
+        sent = kind(**{array: ["g", "u"]})
+        fill(sent, newest(kind))
+        await peer.ask(sent, newest(kind))
+        setattr(sent, array, ["g"])
+        assert passed_on == [sent]
+
+
 def id_of(broker: Broker, name: str) -> bytes:
     topic = broker.topics.get(name)
     assert topic is not None
@@ -139,5 +164,6 @@ def _peer(broker: Broker) -> Peer:
         broker.topics.create(name, 1, {})
     broker.groups.ensure_topic()
     broker.transactions.ensure_topic()
-    broker.authorizer = Denies((Operation.READ, ResourceType.TOPIC, "u"), (Operation.DESCRIBE, ResourceType.TOPIC, "u"))
+    operations = (Operation.READ, Operation.DESCRIBE, Operation.DELETE)
+    broker.authorizer = Denies(*((one, kind, "u") for one in operations for kind in (ResourceType.TOPIC, _GROUP)))
     return Peer(broker)

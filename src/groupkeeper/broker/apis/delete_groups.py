@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from copy import copy
+
 from groupkeeper.broker.apis._groups import may
 from groupkeeper.broker.authorizer import Operation
 from groupkeeper.broker.broker import Broker
@@ -17,8 +19,10 @@ async def handle(broker: Broker, call: Call) -> RootMessage:
     results = {}
     group_ids = dict.fromkeys(request.groups_names)
     allowed = [one for one in group_ids if may(broker, call, Operation.DELETE, one)]
-    for part in broker.groups.split_by_shard(allowed):
-        response = await broker.groups.ask(part[0], DeleteGroupsRequest(part), call)
+    for names in broker.groups.split_by_shard(allowed):
+        part = copy(request)
+        part.groups_names = names
+        response = await broker.groups.ask(names[0], part, call)
         assert isinstance(response, DeleteGroupsResponse)
         for result in response.results:
             results[result.group_id] = result

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from copy import copy
+
 from groupkeeper.broker.apis._groups import may
 from groupkeeper.broker.authorizer import Operation
 from groupkeeper.broker.broker import Broker
@@ -20,7 +22,9 @@ async def handle(broker: Broker, call: Call) -> RootMessage:
     described = {}
     visible = [one for one in request.groups if may(broker, call, Operation.DESCRIBE, one)]
     for group_ids in broker.groups.split_by_shard(visible):
-        response = broker.groups.reply(group_ids[0], DescribeGroupsRequest(group_ids), call)
+        part = copy(request)
+        part.groups = group_ids
+        response = broker.groups.reply(group_ids[0], part, call)
         assert isinstance(response, DescribeGroupsResponse)
         for group in response.groups:
             if request.include_authorized_operations and not group.error_code:
