@@ -86,7 +86,6 @@ class Changes:
             has_login=self._access.has_login,
             changes=self._access.changes,
             has_journal=self._service.record is not None,
-            can_search=person is not None,
         )
 
     async def choose(self, request: Request) -> Response:

@@ -126,7 +126,7 @@ def url(path: str, **parameters: str | int | None) -> str:
 class Viewer(NamedTuple):
     """The reader of a page. ``person`` None: nothing is known of them, and they see no cluster. ``seal``: what their
     forms carry. ``has_login``: whether one can log in here. ``changes``: whether anything can be changed here.
-    ``has_journal``: whether there is one to look at. ``can_search``: whether pages of clusters may be asked for.
+    ``has_journal``: whether there is one to look at.
     """
 
     person: Person | None = None
@@ -134,7 +134,6 @@ class Viewer(NamedTuple):
     has_login: bool = False
     changes: bool = False
     has_journal: bool = False
-    can_search: bool = False
 
     @property
     def name(self) -> str:
@@ -170,8 +169,7 @@ class Viewer(NamedTuple):
 
     def line(self) -> str:
         """Links to other pages, and the user's name: at the top of a page."""
-        links = _SEARCH if self.can_search else ""
-        links += '<a href="/alerts">alerts</a> ' if self.can_search else ""
+        links = "" if self.person is None else f'{_SEARCH}<a href="/alerts">alerts</a> '
         links += '<a href="/journal">journal</a>' if self.has_journal else ""
         links += ' <a href="/plans">plans</a>' if self.changes and self.name else ""
         links += ' <a href="/login">log in</a>' if self.can_log_in else ""
