@@ -69,6 +69,16 @@ class Code(NamedTuple):
 VERDICTS = {*(set(Status) - {Status.OK, Status.UNKNOWN}), *Trend, "overdue"}
 
 
+SHARED = frozenset(
+    """
+    Acl AclFilter Admin Batches Call Checkpoint Cluster Column Config Connection Conversation Group GroupState
+    GroupType Member Node OAuthBearer Place Plain Problem Scram Security Settings ShareSession Step Token
+    Work _Reader
+    """.split()
+)
+"""Names of classes that more than one module has."""
+
+
 def code_of(name: str) -> Code:
     text = (ROOT / name).read_text(encoding="utf-8")
     code = Code(name, text, [], [], [], [], [])
@@ -215,6 +225,19 @@ def test_names_say_something(modules: list[Code]) -> None:
     ]
     named += [(module.name, words(Path(module.name).stem)) for module in modules]
     assert [where for where, parts in named if parts & BANNED_WORDS] == []
+
+
+def test_a_class_has_a_name_of_its_own(modules: list[Code]) -> None:
+    """SHARED is for the same idea on two sides, and may become shorter."""
+    places: dict[str, set[str]] = {}
+    for module in modules:
+        if module.name.startswith("src/"):
+            for _, name in module.names:
+                if name.lstrip("_")[:1].isupper():
+                    places.setdefault(name, set()).add(module.name)
+    shared = {name: sorted(found) for name, found in places.items() if len(found) > 1}
+    assert {name: found for name, found in shared.items() if name not in SHARED} == {}
+    assert SHARED - shared.keys() == set()
 
 
 def test_broad_except_only_in_the_outermost_loops(modules: list[Code]) -> None:

@@ -13,7 +13,7 @@ from groupkeeper.operations.plans.execution import carry_out
 from groupkeeper.operations.plans.kip122 import ResetPlan
 from groupkeeper.operations.plans.model import Change, GroupPlan, Kind, Plan, PlanTrouble
 from groupkeeper.operations.plans.recorder import Recorder, cluster_id_of
-from groupkeeper.operations.plans.world import Committed, Groups, Logs, look_at_groups, look_at_logs
+from groupkeeper.operations.plans.world import Committed, FoundGroups, Logs, look_at_groups, look_at_logs
 from groupkeeper.operations.reset import moved
 from groupkeeper.operations.topics import describe_topics, listed, offsets_of
 from groupkeeper.protocol.errors import InvalidTopicException, KafkaError, UnknownTopicOrPartition
@@ -54,7 +54,7 @@ class ResetReport(NamedTuple):
     group_id: str
     state: GroupState
     entries: tuple[PlanEntry, ...]
-    groups: Groups
+    groups: FoundGroups
 
     @property
     def failures(self) -> list[PlanEntry]:
@@ -106,7 +106,7 @@ async def generate(
 
 
 async def examine(
-    admin: Admin, plan: ResetPlan, groups: Groups | None = None, *, timeout_ms: int | None = None
+    admin: Admin, plan: ResetPlan, groups: FoundGroups | None = None, *, timeout_ms: int | None = None
 ) -> ResetReport:
     """What the entries of a plan meet. ``groups``: what was found of the group already."""
     if groups is None:
@@ -145,7 +145,7 @@ async def execute(
     return offsets, troubles
 
 
-def consumed_topics(groups: Groups, group_id: str) -> set[str]:
+def consumed_topics(groups: FoundGroups, group_id: str) -> set[str]:
     """Topics with a committed offset, and those that members subscribe to or are assigned."""
     topics = {place.topic for place in groups.committed[group_id]}
     group = groups.described.get(group_id)
@@ -156,7 +156,7 @@ def consumed_topics(groups: Groups, group_id: str) -> set[str]:
     return topics
 
 
-async def _look(admin: Admin, group_id: str, timeout_ms: int | None) -> Groups:
+async def _look(admin: Admin, group_id: str, timeout_ms: int | None) -> FoundGroups:
     groups = await look_at_groups(admin, [group_id], timeout_ms=timeout_ms)
     if group_id in groups.failed:
         raise groups.failed[group_id]
@@ -165,7 +165,7 @@ async def _look(admin: Admin, group_id: str, timeout_ms: int | None) -> Groups:
 
 async def _selected(
     admin: Admin,
-    groups: Groups,
+    groups: FoundGroups,
     group_id: str,
     topics: Sequence[str] | None,
     warnings: list[str],

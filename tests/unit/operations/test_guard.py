@@ -21,7 +21,7 @@ from groupkeeper.client.admin.types import (
 from groupkeeper.operations.errors import GroupIsActive, PartitionsMissing, StalePlan
 from groupkeeper.operations.plans.guard import PlanVerdict, judge
 from groupkeeper.operations.plans.model import Change, GroupPlan, Kind, Plan, PlannedTopic, is_same
-from groupkeeper.operations.plans.world import Groups, Logs
+from groupkeeper.operations.plans.world import FoundGroups, Logs
 from groupkeeper.protocol.errors import GroupAuthorizationFailed, LeaderNotAvailable
 
 NODE = Node(1, "here", 9092)
@@ -39,14 +39,14 @@ def plan_of(changes: Mapping[TopicPartition, Change], partitions: int | None = 2
 
 def groups_of(
     committed: Mapping[TopicPartition, OffsetAndMetadata], state: GroupState | None = GroupState.EMPTY
-) -> Groups:
+) -> FoundGroups:
     """State None: there is no such group."""
     members = (MemberDescription("m-1", None, "worker", "/10.0.0.1"), MemberDescription("m-2", None, "", "/10.0.0.2"))
     described = {}
     if state is not None:
         active = members if state is GroupState.STABLE else ()
         described["g"] = ConsumerGroupDescription("g", GroupType.CLASSIC, state, False, "", active, NODE)
-    return Groups(described, {"g": dict(committed)}, {})
+    return FoundGroups(described, {"g": dict(committed)}, {})
 
 
 def logs_of(ends: Mapping[TopicPartition, tuple[int, int]], topic_id: bytes = TOPIC_ID, partitions: int = 2) -> Logs:
@@ -89,7 +89,7 @@ def test_what_is_as_it_was_is_ready() -> None:
         (NOW, logs_of({P: (0, 10)}, topic_id=bytes(16)), "orders: the topic was deleted and recreated since"),
     ],
 )
-def test_what_moved_is_said(groups: Groups, logs: Logs, text: str) -> None:
+def test_what_moved_is_said(groups: FoundGroups, logs: Logs, text: str) -> None:
     verdict = judge(PLAN, groups, logs)
     assert verdict.ready == ()
     assert isinstance(verdict.troubles[0].failure, StalePlan)

@@ -18,7 +18,7 @@ from groupkeeper.client.admin.streams_types import (
 )
 from groupkeeper.client.admin.types import GroupState, GroupType, OffsetAndMetadata, TopicPartition
 from groupkeeper.live.model import ClusterSnapshot, GroupView, Wait
-from groupkeeper.operations.plans.changes import ApplyResult, Head, Lost, Summary
+from groupkeeper.operations.plans.changes import ApplyResult, ChangeSummary, Head, Lost
 from groupkeeper.operations.plans.journal import Journal
 from groupkeeper.operations.plans.model import Subject
 from groupkeeper.web.access.people import Person
@@ -105,7 +105,7 @@ async def test_an_abort_is_of_no_group_and_seen_by_who_sees_the_whole_cluster(tm
     record.know([snapshot()])
     await record.refresh()
 
-    async def seen(**grant: object) -> list[Summary]:
+    async def seen(**grant: object) -> list[ChangeSummary]:
         role = {"users": ["u"], "may": "view", **grant}
         return await record.changes(Person("u", Rights(tuple(grants_of({"role": [role]})))))
 

@@ -25,7 +25,7 @@ from groupkeeper.cli.plans.outcome import add_applying, apply_pages, compared, f
 from groupkeeper.cli.plans.shapes import HISTORY, OUTCOMES, RECORDED
 from groupkeeper.client.errors import ClientError
 from groupkeeper.operations.plans.builder import Otherwise
-from groupkeeper.operations.plans.changes import ApplyResult, Recorded, Summary, maker_of
+from groupkeeper.operations.plans.changes import ApplyResult, ChangeSummary, Recorded, maker_of
 from groupkeeper.operations.plans.consequences import consequences
 from groupkeeper.operations.plans.journal import ChangeJournal, JournalUnreadable
 from groupkeeper.operations.plans.model import Kind
@@ -99,7 +99,7 @@ def _list(options: Namespace, where: ChangeJournal) -> int:
     return print_report(options, HISTORY, _page(options, where, *where.summaries(Names(options.group))))
 
 
-def _page(options: Namespace, where: ChangeJournal, summaries: Sequence[Summary], broken: int) -> Page:
+def _page(options: Namespace, where: ChangeJournal, summaries: Sequence[ChangeSummary], broken: int) -> Page:
     whose = f" of group {', '.join(options.group)}" if options.group else ""
     remarks = [] if summaries else [f"no changes{whose} in {where.name}"]
     if broken:
@@ -223,7 +223,7 @@ def _loaded(where: ChangeJournal, change_id: str) -> Recorded:
     return recorded
 
 
-def _is_open(summary: Summary, cluster_id: str | None) -> bool:
+def _is_open(summary: ChangeSummary, cluster_id: str | None) -> bool:
     head = summary.head
     is_here = None in (cluster_id, head.cluster_id) or head.cluster_id == cluster_id
     is_done = summary.moves and summary.result is not ApplyResult.REFUSED

@@ -16,7 +16,7 @@ from groupkeeper.protocol.messages import OffsetCommitRequest, OffsetFetchReques
 _FIRST_VERSION_WITH_MEMBER_EPOCH = 9
 
 
-class EpochMember(Protocol):
+class CommittingMember(Protocol):
     """The attributes of a member that are used here."""
 
     @property
@@ -27,19 +27,19 @@ class EpochMember(Protocol):
         """Whether it uses the classic protocol; its epoch is a generation then."""
 
 
-class EpochGroup(Protocol):
+class CommittingGroup(Protocol):
     """The attributes of a group that are used here."""
 
     def is_subscribed_to(self, topic: str) -> bool: ...
 
     @property
-    def members(self) -> Mapping[str, EpochMember]: ...
+    def members(self) -> Mapping[str, CommittingMember]: ...
 
     def since(self, member: Any, topics: TopicsImage, topic: str, topic_id: bytes, partition: int) -> int | None:
         """The epoch in which a member got a partition; None when it does not have it."""
 
 
-def check_commit(group: EpochGroup, topics: TopicsImage, call: Call, request: OffsetCommitRequest) -> tuple[()]:
+def check_commit(group: CommittingGroup, topics: TopicsImage, call: Call, request: OffsetCommitRequest) -> tuple[()]:
     """Raises the error that refuses the whole commit: if one partition is refused, none is stored. A commit does not
     renew the member's session.
     """
@@ -58,7 +58,7 @@ def check_commit(group: EpochGroup, topics: TopicsImage, call: Call, request: Of
     return ()
 
 
-def check_transaction(group: EpochGroup, topics: TopicsImage, request: TxnOffsetCommitRequest) -> None:
+def check_transaction(group: CommittingGroup, topics: TopicsImage, request: TxnOffsetCommitRequest) -> None:
     """As `check_commit`.
 
     A request without epoch is not checked if the group has no members, or the request names none.
@@ -74,7 +74,7 @@ def check_transaction(group: EpochGroup, topics: TopicsImage, request: TxnOffset
     _check_epoch(group, _member(group, request.member_id), epoch, topics, partitions)
 
 
-def check_fetch(group: EpochGroup, request: OffsetFetchRequestGroup) -> KafkaError | None:
+def check_fetch(group: CommittingGroup, request: OffsetFetchRequestGroup) -> KafkaError | None:
     """The error that refuses a fetch, or None. A request without member id and epoch is not checked."""
     if request.member_id is None and request.member_epoch < 0:
         return None
@@ -85,38 +85,38 @@ def check_fetch(group: EpochGroup, request: OffsetFetchRequestGroup) -> KafkaErr
     return None if request.member_epoch == member.member_epoch else _stale(member)
 
 
-def is_subscribed_to(group: EpochGroup, topic: str) -> bool:
+def is_subscribed_to(group: CommittingGroup, topic: str) -> bool:
     """Whether a member subscribes to the topic, so that its offsets do not expire."""
     return group.is_subscribed_to(topic)
 
 
-def check_delete(group: EpochGroup) -> None:
+def check_delete(group: CommittingGroup) -> None:
     """Refuses no request as a whole; topics that members subscribe to are refused one by one."""
 
 
-def do_offsets_age(group: EpochGroup) -> bool:
+def do_offsets_age(group: CommittingGroup) -> bool:
     """Always: which topics the members read is known in each state."""
     return True
 
 
-def aging_since_ms(group: EpochGroup) -> None:
+def aging_since_ms(group: CommittingGroup) -> None:
     """The age of an offset counts from its commit."""
 
 
-def _member(group: EpochGroup, member_id: str | None) -> EpochMember:
+def _member(group: CommittingGroup, member_id: str | None) -> CommittingMember:
     member = group.members.get(member_id or "")
     if member is None:
         raise errors.UnknownMemberId
     return member
 
 
-def _stale(member: EpochMember) -> KafkaError:
+def _stale(member: CommittingMember) -> KafkaError:
     return errors.IllegalGeneration() if member.is_classic else errors.StaleMemberEpoch()
 
 
 def _check_epoch(
-    group: EpochGroup,
-    member: EpochMember,
+    group: CommittingGroup,
+    member: CommittingMember,
     epoch: int,
     topics: TopicsImage,
     partitions: Iterable[tuple[str, bytes, int]],

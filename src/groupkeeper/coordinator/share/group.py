@@ -37,7 +37,7 @@ PartitionsByTopic: TypeAlias = Mapping[bytes, TopicPartitions]
 
 
 @dataclass(frozen=True, slots=True)
-class SharePartitions:
+class PartitionStates:
     """The life cycle of a group's share-partitions.
 
     Attributes:
@@ -83,7 +83,7 @@ class ShareSoft:
     """Version of the topics with which the subscribed ones were last compared."""
     initializing_since: Mapping[bytes, int] = field(default_factory=dict)
     """By topic id, the time of the last request to initialize share-partitions of it, in milliseconds."""
-    settled: tuple[int, int, SharePartitions | None] | None = None
+    settled: tuple[int, int, PartitionStates | None] | None = None
     """Version of the topics, group epoch, and share-partitions with which a heartbeat found nothing to do."""
 
 
@@ -101,7 +101,7 @@ class ShareGroup(EpochGroup[ShareMember, TargetAssignment]):
     TABLES: ClassVar = ("members", "targets", "subscriber_counts")
 
     subscriber_counts: dict[str, int] = field(default_factory=dict)
-    partitions: SharePartitions | None = None
+    partitions: PartitionStates | None = None
     partition_changes: int = field(default=0, compare=False)
     soft: ShareSoft = ShareSoft()
 
@@ -111,9 +111,9 @@ class ShareGroup(EpochGroup[ShareMember, TargetAssignment]):
         return GroupState.STABLE if self.members else GroupState.EMPTY
 
     @property
-    def has(self) -> SharePartitions:
+    def has(self) -> PartitionStates:
         """The share-partitions of the group; empty before it had any."""
-        return self.partitions or SharePartitions()
+        return self.partitions or PartitionStates()
 
     @property
     def is_homogeneous(self) -> bool:

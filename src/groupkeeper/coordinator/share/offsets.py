@@ -13,8 +13,8 @@ from groupkeeper.coordinator.kernel.topics_image import TopicsImage
 from groupkeeper.coordinator.share import records
 from groupkeeper.coordinator.share.group import (
     PartitionsByTopic,
+    PartitionStates,
     ShareGroup,
-    SharePartitions,
     TopicPartitions,
     add_partitions,
     remove_partitions,
@@ -128,7 +128,7 @@ def _still_missing(state: StateView, work: InitializeShares) -> InitializeShares
     Otherwise it would replace offsets that were set meanwhile.
     """
     group = state.find(work.group_id, ShareGroup)
-    has = SharePartitions() if group is None else group.has
+    has = PartitionStates() if group is None else group.has
     offsets = {
         topic_id: {
             partition: offset
@@ -196,7 +196,7 @@ def _may_be_asked_again(error: KafkaError | None) -> bool:
 
 
 def _expected(
-    has: SharePartitions, work: InitializeShares, topic_id: bytes, partitions: frozenset[int]
+    has: PartitionStates, work: InitializeShares, topic_id: bytes, partitions: frozenset[int]
 ) -> frozenset[int]:
     """The partitions that must still become initialized, without partitions that were deleted meanwhile."""
     if work.call is not None and topic_id not in has.deleting:
@@ -331,7 +331,7 @@ def begin_deletion(state: StateView, call: Call, request: m.DeleteGroupsRequest)
             continue
         partitions[group_id] = _all_partitions(group.has, state.topics)
         deleting = {topic_id: _name(state.topics, topic_id) for topic_id in group.has.topic_ids}
-        changed = SharePartitions(deleting=deleting)
+        changed = PartitionStates(deleting=deleting)
         if changed != group.has:
             written.append(records.partitions_record(group_id, changed))
         changes[group_id] = group.partition_changes + (changed != group.has)
@@ -340,7 +340,7 @@ def begin_deletion(state: StateView, call: Call, request: m.DeleteGroupsRequest)
     return Result(PARKED, records=tuple(written), lookups=(DeleteShares(partitions, call, changes),))
 
 
-def _all_partitions(has: SharePartitions, topics: TopicsImage) -> dict[bytes, frozenset[int]]:
+def _all_partitions(has: PartitionStates, topics: TopicsImage) -> dict[bytes, frozenset[int]]:
     """Every partition that the share coordinator may have state of; it has no state of deleted topics.
 
     Deleting state that isn't stored does nothing, but remaining state could never be initialized again: its state epoch
@@ -359,7 +359,7 @@ def remove_topics(state: StateView, topic_ids: Collection[bytes]) -> list[Record
     return [
         records.partitions_record(
             group.group_id,
-            SharePartitions(
+            PartitionStates(
                 {topic_id: some for topic_id, some in group.has.initializing.items() if topic_id not in topic_ids},
                 {topic_id: some for topic_id, some in group.has.initialized.items() if topic_id not in topic_ids},
                 {topic_id: name for topic_id, name in group.has.deleting.items() if topic_id not in topic_ids},

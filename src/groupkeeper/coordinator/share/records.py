@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from groupkeeper.coordinator.assignors.spec import TargetAssignment
-from groupkeeper.coordinator.share.group import PartitionsByTopic, ShareMember, SharePartitions
+from groupkeeper.coordinator.share.group import PartitionsByTopic, PartitionStates, ShareMember
 from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.messages import share_group_current_member_assignment_value as current_value
 from groupkeeper.protocol.messages import share_group_state_partition_metadata_value as partitions_value
@@ -52,7 +52,7 @@ def assignment_record(group_id: str, member: ShareMember) -> Entry:
     return Entry(m.ShareGroupCurrentMemberAssignmentKey(group_id, member.member_id), value)
 
 
-def partitions_record(group_id: str, partitions: SharePartitions) -> Entry:
+def partitions_record(group_id: str, partitions: PartitionStates) -> Entry:
     """The life cycle of its share-partitions: initializing, initialized, deleting."""
     value = partitions_value.ShareGroupStatePartitionMetadataValue(
         initializing_topics=_write_partitions(partitions.initializing),

@@ -11,9 +11,9 @@ from groupkeeper.coordinator.epochs.log import GroupLog, RecordClasses, count_su
 from groupkeeper.coordinator.kernel.result import Record
 from groupkeeper.coordinator.share.group import (
     PartitionsByTopic,
+    PartitionStates,
     ShareGroup,
     ShareMember,
-    SharePartitions,
     TopicPartitions,
 )
 from groupkeeper.coordinator.share.records import target_record
@@ -65,7 +65,7 @@ class ShareLog(GroupLog[ShareGroup, ShareMember, TargetAssignment]):
         group.partitions = None
         group.partition_changes += 1
         if value is not None:
-            group.partitions = SharePartitions(
+            group.partitions = PartitionStates(
                 _read_partitions(value.initializing_topics),
                 _read_partitions(value.initialized_topics),
                 {topic.topic_id: topic.topic_name for topic in value.deleting_topics},

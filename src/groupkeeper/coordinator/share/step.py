@@ -14,9 +14,9 @@ from groupkeeper.coordinator.kernel.timers import ShareSession
 from groupkeeper.coordinator.kernel.topics_image import TopicsImage
 from groupkeeper.coordinator.share import records
 from groupkeeper.coordinator.share.group import (
+    PartitionStates,
     ShareGroup,
     ShareMember,
-    SharePartitions,
     ShareSoft,
     TopicPartitions,
     add_partitions,
@@ -53,7 +53,7 @@ class ShareStep(EpochStep[ShareGroup]):
         if not self._records and not group.has.initializing and not self.is_behind:
             self.soft = replace(self.soft, settled=self._situation())
 
-    def _situation(self) -> tuple[int, int, SharePartitions | None]:
+    def _situation(self) -> tuple[int, int, PartitionStates | None]:
         return self.topics.version, self.group.group_epoch, self.group.partitions
 
     # --- epochs
@@ -168,7 +168,7 @@ class ShareStep(EpochStep[ShareGroup]):
         has = group.has
         deleting = {topic_id: name for topic_id, name in has.deleting.items() if topic_id not in added}
         initializing = add_partitions(has.initializing, added)
-        self.write(records.partitions_record(group.group_id, SharePartitions(initializing, has.initialized, deleting)))
+        self.write(records.partitions_record(group.group_id, PartitionStates(initializing, has.initialized, deleting)))
         since = {**self.soft.initializing_since, **dict.fromkeys(added, self.now_ms)}
         self.soft = replace(self.soft, initializing_since=since)
         work = InitializeShares(group.group_id, group.group_epoch, start_offsets)

@@ -17,7 +17,7 @@ from groupkeeper.operations.plans.recorder import cluster_id_of
 from groupkeeper.operations.plans.world import (
     MOST_TIMES,
     Committed,
-    Groups,
+    FoundGroups,
     Logs,
     look_at_ends,
     look_at_groups,
@@ -177,7 +177,7 @@ def _at(place: TopicPartition, change: Change) -> Iterable[Position]:
 class _Selection:
     """The selected partitions of a group, and those of them that don't exist."""
 
-    def __init__(self, request: Request, groups: Groups, logs: Logs) -> None:
+    def __init__(self, request: Request, groups: FoundGroups, logs: Logs) -> None:
         self._request = request
         self._groups = groups
         self._logs = logs
@@ -209,7 +209,9 @@ class _Selection:
 class _Maker:
     """Makes the plans of groups from what is known, and keeps what doesn't work beside them."""
 
-    def __init__(self, request: Request, groups: Groups, logs: Logs, found: Mapping[TopicPartition, Since]) -> None:
+    def __init__(
+        self, request: Request, groups: FoundGroups, logs: Logs, found: Mapping[TopicPartition, Since]
+    ) -> None:
         self._request = request
         self._groups = groups
         self._logs = logs

@@ -71,7 +71,7 @@ class Lost(NamedTuple):
     message: str
 
 
-class Summary(NamedTuple):
+class ChangeSummary(NamedTuple):
     """A change as a list of changes shows it. ``names``: of its groups, or of its transaction. ``undone_by``: a later
     change's id.
 
@@ -159,7 +159,7 @@ class KnownChanges:
         """Where the journal has the lines of a change; None: that is not known."""
         return self._found[change_id].span if change_id in self._found else None
 
-    def summaries(self, groups: Names | None = None) -> list[Summary]:
+    def summaries(self, groups: Names | None = None) -> list[ChangeSummary]:
         """All changes or those of groups, oldest first."""
         undone: dict[str, str] = {}
         for change_id, count in reversed(self._found.items()):  # an undo that was undone has taken nothing back
@@ -281,8 +281,8 @@ class _Count:
     def result(self) -> ApplyResult:
         return self._outcomes.result(len(self.names))
 
-    def summary(self, undone_by: str | None) -> Summary:
-        return Summary(self.head, self._partitions, tuple(self.names), self.result, undone_by, self._moves)
+    def summary(self, undone_by: str | None) -> ChangeSummary:
+        return ChangeSummary(self.head, self._partitions, tuple(self.names), self.result, undone_by, self._moves)
 
 
 def offsets_json(pairs: Mapping[TopicPartition, Pair]) -> list[Any]:

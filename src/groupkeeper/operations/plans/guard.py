@@ -9,7 +9,7 @@ from groupkeeper.client.admin.types import Failure, GroupState, OffsetAndMetadat
 from groupkeeper.operations.errors import GroupIsActive, StalePlan, WrongCluster
 from groupkeeper.operations.plans.model import Change, GroupPlan, Kind, Plan, PlanTrouble, is_same
 from groupkeeper.operations.plans.recorder import cluster_id_of
-from groupkeeper.operations.plans.world import Groups, Logs, look_at_groups, look_at_logs, read_topics
+from groupkeeper.operations.plans.world import FoundGroups, Logs, look_at_groups, look_at_logs, read_topics
 from groupkeeper.protocol.errors import GroupIdNotFound
 
 HOW_TO_CREATE = "--create makes it"
@@ -41,7 +41,7 @@ async def refuse_other_cluster(admin: Admin, plan: Plan, *, timeout_ms: int | No
         raise WrongCluster(f"the plan is for the cluster {plan.cluster_id}, but this cluster is {cluster_id}")
 
 
-def judge(plan: Plan, groups: Groups, logs: Logs, *, creates: bool = True, takes_any: bool = False) -> PlanVerdict:
+def judge(plan: Plan, groups: FoundGroups, logs: Logs, *, creates: bool = True, takes_any: bool = False) -> PlanVerdict:
     """The same, from what is known already. Pure.
 
     ``creates``: whether groups may be made that don't exist. ``takes_any``: whether offsets may be committed that the
@@ -71,7 +71,7 @@ def judge(plan: Plan, groups: Groups, logs: Logs, *, creates: bool = True, takes
 
 
 def _judge_group(
-    plan: Plan, group: GroupPlan, groups: Groups, logs: Logs | None, stale_topics: dict[str, str]
+    plan: Plan, group: GroupPlan, groups: FoundGroups, logs: Logs | None, stale_topics: dict[str, str]
 ) -> list[PlanTrouble]:
     """What keeps a group's part from being applied. ``logs`` None: whatever offsets they have."""
     group_id = group.group_id
@@ -111,7 +111,7 @@ def _is_renewed(plan: Plan, change: Change) -> bool:
     return is_kept and plan.kind in (Kind.SWEEP, Kind.SHARE_RESET)
 
 
-def _are_unread(group: GroupPlan, groups: Groups) -> bool:
+def _are_unread(group: GroupPlan, groups: FoundGroups) -> bool:
     """Whether only offsets go of topics that no member reads: brokers take that while there are members (KIP-496)."""
     reads = read_topics(groups.described.get(group.group_id))
     return reads is not None and all(

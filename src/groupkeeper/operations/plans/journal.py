@@ -25,6 +25,7 @@ from groupkeeper.operations.plans.changes import (
     VERSION,
     ApplyResult,
     Begun,
+    ChangeSummary,
     Head,
     KnownChanges,
     Loading,
@@ -32,7 +33,6 @@ from groupkeeper.operations.plans.changes import (
     Pair,
     Recorded,
     Span,
-    Summary,
     chunks,
     offsets_json,
     parsed,
@@ -124,7 +124,7 @@ class ChangeJournal(ABC):
         line = {"v": VERSION, "id": change_id, "time": utc_text(time_ms), "event": "outcome", "groups": groups}
         self._append([{**line, "result": str(result), "lost": [one._asdict() for one in lost]}])
 
-    def summaries(self, groups: Names | None = None) -> tuple[list[Summary], int]:
+    def summaries(self, groups: Names | None = None) -> tuple[list[ChangeSummary], int]:
         """All changes or those of groups, oldest first, and how many lines make no sense. Raises JournalUnreadable."""
         known = KnownChanges()
         self._visit(known.take)

@@ -24,7 +24,7 @@ from groupkeeper.operations.plans.recorder import cluster_id_of
 from groupkeeper.operations.plans.world import (
     Committed,
     FoundGroup,
-    Groups,
+    FoundGroups,
     Logs,
     last_records,
     look_at_ends,
@@ -126,7 +126,7 @@ def _different(failures: Iterable[Failure]) -> list[Failure]:
 
 
 async def _times_of_records(
-    admin: Admin, groups: Groups, logs: Logs, timeout_ms: int | None
+    admin: Admin, groups: FoundGroups, logs: Logs, timeout_ms: int | None
 ) -> tuple[CommitTimes, list[str]]:
     """The times of the records that were the last to be read: a commit is never older than that. The texts are the
     reasons why others are unknown.
@@ -157,7 +157,7 @@ class _Sweep:
         self,
         criteria: Criteria,
         now_ms: int,
-        groups: Groups,
+        groups: FoundGroups,
         logs: Logs,
         missing: Mapping[TopicPartition, str],
         times: CommitTimes,

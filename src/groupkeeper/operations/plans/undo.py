@@ -6,7 +6,7 @@ from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import TopicPartition
 from groupkeeper.operations.errors import OperationRefused
 from groupkeeper.operations.plans.builder import Otherwise
-from groupkeeper.operations.plans.changes import ApplyResult, Recorded, Summary, maker_of
+from groupkeeper.operations.plans.changes import ApplyResult, ChangeSummary, Recorded, maker_of
 from groupkeeper.operations.plans.guard import PlanVerdict, judge, refuse_other_cluster
 from groupkeeper.operations.plans.journal import ChangeJournal
 from groupkeeper.operations.plans.model import Change, GroupPlan, Kind, Plan, Subject, is_same
@@ -18,7 +18,7 @@ class AlreadyUndone(OperationRefused):
     """Somebody has taken the change back, and nothing of it is there now. The text says who and when."""
 
 
-def undo_of(journal: ChangeJournal, change_id: str) -> Summary | None:
+def undo_of(journal: ChangeJournal, change_id: str) -> ChangeSummary | None:
     """The change that took another one back; None: none did. Raises JournalUnreadable."""
     known = {one.head.id: one for one in journal.summaries()[0]}
     return known.get(known[change_id].undone_by or "") if change_id in known else None
@@ -30,7 +30,7 @@ async def make_undo(
     command: tuple[str, ...],
     made_ms: int,
     *,
-    undo: Summary | None = None,
+    undo: ChangeSummary | None = None,
     if_out_of_range: Otherwise = Otherwise.FAIL,
     timeout_ms: int | None = None,
 ) -> tuple[Plan, PlanVerdict]:

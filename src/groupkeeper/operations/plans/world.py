@@ -50,7 +50,7 @@ class FoundGroup(NamedTuple):
     members: tuple[MemberDescription, ...] = ()
 
 
-class Groups(NamedTuple):
+class FoundGroups(NamedTuple):
     """``described`` has groups that exist; ``committed`` the groups whose committed offsets are known; ``failed`` the
     others.
     """
@@ -146,12 +146,12 @@ def read_topics(group: FoundGroup | None) -> frozenset[str] | None:
     return frozenset(topics)
 
 
-async def look_at_groups(admin: Admin, group_ids: Collection[str], *, timeout_ms: int | None = None) -> Groups:
+async def look_at_groups(admin: Admin, group_ids: Collection[str], *, timeout_ms: int | None = None) -> FoundGroups:
     """States, members and committed offsets of groups. A group that doesn't exist has no offsets and no failure, a
     share group the failure NotOfConsumers.
     """
     if not group_ids:
-        return Groups({}, {}, {})
+        return FoundGroups({}, {}, {})
     described, offsets = await asyncio.gather(
         describe(admin, group_ids, timeout_ms=timeout_ms),
         admin.list_consumer_group_offsets(dict.fromkeys(group_ids), timeout_ms=timeout_ms),
@@ -163,7 +163,7 @@ async def look_at_groups(admin: Admin, group_ids: Collection[str], *, timeout_ms
         committed[group_id] = {tp: offset for tp, offset in batch.done.items() if offset is not None}
         for failure in batch.failed.values():
             failed[group_id] = failure
-    return Groups(described.done, committed, failed)
+    return FoundGroups(described.done, committed, failed)
 
 
 async def describe(

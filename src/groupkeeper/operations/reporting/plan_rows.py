@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Iterable, Sequence
 
 from groupkeeper.client.admin.types import OffsetAndMetadata, TopicPartition
-from groupkeeper.operations.plans.changes import Recorded, Summary
+from groupkeeper.operations.plans.changes import ChangeSummary, Recorded
 from groupkeeper.operations.plans.model import Change, GroupPlan, Subject
 from groupkeeper.operations.reporting.group_rows import Row
 from groupkeeper.operations.selection import Names
@@ -82,7 +82,7 @@ def already_rows(planned: Iterable[GroupPlan], places: Sequence[tuple[str, Topic
         yield {**row, "before": now, "after": now, "result": "already"}
 
 
-def history_row(summary: Summary) -> Row:
+def history_row(summary: ChangeSummary) -> Row:
     """A change as a row of HISTORY."""
     head = summary.head
     names = ", ".join(summary.names[:_NAMED_GROUPS])

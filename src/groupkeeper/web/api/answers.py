@@ -12,7 +12,7 @@ from groupkeeper.live.model import ClusterSnapshot, GroupView
 from groupkeeper.live.verdicts import partition_statuses, status_row
 from groupkeeper.operations.groups import AnyMember
 from groupkeeper.operations.lag import PartitionLag
-from groupkeeper.operations.plans.changes import Summary
+from groupkeeper.operations.plans.changes import ChangeSummary
 from groupkeeper.operations.plans.model import GroupPlan
 from groupkeeper.operations.problems import Problem
 from groupkeeper.operations.reporting.group_rows import Row, lag_row, member_row, state_row, sum_row
@@ -290,7 +290,7 @@ def _of_one(group: GroupPlan, place: TopicPartition) -> GroupPlan:
     return group._replace(changes={place: group.changes[place]})
 
 
-def _latest_first(change: Summary) -> Key:
+def _latest_first(change: ChangeSummary) -> Key:
     return -change.head.time_ms, change.head.id
 
 

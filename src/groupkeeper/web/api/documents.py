@@ -177,7 +177,7 @@ class OffsetList(MeasuredList):
     offsets: list[OffsetRow]
 
 
-class Place(Document):
+class PartitionPlace(Document):
     topic: str
     partition: int
 
@@ -192,8 +192,8 @@ class MemberRow(Document):
     host: str
     epoch: int | None
     partitions: int | None
-    assignment: list[Place] | None
-    target_assignment: list[Place] | None
+    assignment: list[PartitionPlace] | None
+    target_assignment: list[PartitionPlace] | None
     rack_id: str | None
     upgraded: bool | None
 

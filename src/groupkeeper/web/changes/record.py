@@ -7,7 +7,7 @@ import time
 from collections.abc import Sequence
 
 from groupkeeper.live.model import ClusterSnapshot
-from groupkeeper.operations.plans.changes import MOST_CHANGES, MOST_NAMES, Head, KnownChanges, Recorded, Summary
+from groupkeeper.operations.plans.changes import MOST_CHANGES, MOST_NAMES, ChangeSummary, Head, KnownChanges, Recorded
 from groupkeeper.operations.plans.journal import ChangeJournal, JournalUnreadable
 from groupkeeper.operations.plans.model import Subject
 from groupkeeper.operations.times import utc_text
@@ -32,7 +32,7 @@ class ChangeRecord:
         self.broken = 0
         self.left_out = 0
         self._names: dict[str, str] = {}
-        self._changes: list[Summary] = []
+        self._changes: list[ChangeSummary] = []
         self._known = KnownChanges(MOST_CHANGES, MOST_NAMES)
         self._failure = ""
         self._read_ms: int | None = None
@@ -68,12 +68,12 @@ class ChangeRecord:
         """The server's name of a change's cluster, None: it isn't watched, or not known."""
         return None if head.cluster_id is None else self._names.get(head.cluster_id)
 
-    async def changes(self, person: Person, group_id: str = "") -> list[Summary]:
+    async def changes(self, person: Person, group_id: str = "") -> list[ChangeSummary]:
         """The changes, or those of a group, that a user may see, the latest first: the user may see all of their
         groups. The journal is not read for it.
         """
 
-        def seen() -> list[Summary]:
+        def seen() -> list[ChangeSummary]:
             found = (each for each in reversed(changes) if not group_id or group_id in each.groups)
             return [each for each in found if self.is_seen(person, each.head, each.names)]
 

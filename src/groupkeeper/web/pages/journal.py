@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Mapping, Sequence
 from html import escape
 
-from groupkeeper.operations.plans.changes import ApplyResult, Recorded, Summary, maker_of
+from groupkeeper.operations.plans.changes import ApplyResult, ChangeSummary, Recorded, maker_of
 from groupkeeper.pipeline.report import words
 from groupkeeper.web.changes.desk import DeskEntry, DeskStage
 from groupkeeper.web.changes.record import ChangeRecord
@@ -22,7 +22,7 @@ _TOP = [("Consumer groups", "/")]
 
 
 def journal_page(
-    record: ChangeRecord, changes: Sequence[Summary], parameters: Mapping[str, str], viewer: Viewer
+    record: ChangeRecord, changes: Sequence[ChangeSummary], parameters: Mapping[str, str], viewer: Viewer
 ) -> str:
     """The list. ``parameters``: of the address; anything may be in them."""
     group = parameters.get("group", "")[:_LONGEST_TEXT]
@@ -51,7 +51,7 @@ def journal_page(
     return parts.page("Journal of changes", body, _TOP, viewer)
 
 
-def changes_table(record: ChangeRecord, changes: Sequence[Summary]) -> str:
+def changes_table(record: ChangeRecord, changes: Sequence[ChangeSummary]) -> str:
     """Changes as a table."""
     heads = [
         *map(parts.head, ("when", "what", "names", "cluster", "by", "result", "undone by")),
@@ -60,7 +60,7 @@ def changes_table(record: ChangeRecord, changes: Sequence[Summary]) -> str:
     return parts.table(heads, (_change_cells(record, each) for each in changes[:ROWS]), "changes")
 
 
-def _change_cells(record: ChangeRecord, change: Summary) -> Sequence[PageCell]:
+def _change_cells(record: ChangeRecord, change: ChangeSummary) -> Sequence[PageCell]:
     head = change.head
     more = len(change.names) - _MOST_NAMES
     names = ", ".join(map(parts.text, change.names[:_MOST_NAMES]))

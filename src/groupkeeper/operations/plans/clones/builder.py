@@ -18,7 +18,7 @@ from groupkeeper.operations.plans.clones.translator import Certainty, Ends, Tran
 from groupkeeper.operations.plans.deletions import chosen, lacking, nothing
 from groupkeeper.operations.plans.model import Change, GroupPlan, Kind, Plan, PlanTrouble
 from groupkeeper.operations.plans.recorder import cluster_id_of
-from groupkeeper.operations.plans.world import Groups, Logs, look_at_groups, look_at_logs, will_be_made
+from groupkeeper.operations.plans.world import FoundGroups, Logs, look_at_groups, look_at_logs, will_be_made
 from groupkeeper.operations.reset import INACTIVE
 from groupkeeper.operations.times import utc_text
 from groupkeeper.operations.topics import HIDDEN, hides_topics
@@ -138,7 +138,7 @@ async def _settled(
 class _CloneMaker:
     """Makes the plans of groups from what is known, and keeps what doesn't work beside them."""
 
-    def __init__(self, wanted: CloneRequest, groups: Groups, targets: Groups) -> None:
+    def __init__(self, wanted: CloneRequest, groups: FoundGroups, targets: FoundGroups) -> None:
         self._names: dict[str, str] = {}
         self._refused: set[str] = set()
         self.wanted = wanted
@@ -345,7 +345,7 @@ async def _is_here(source: Source, cluster_id: str | None, timeout_ms: int | Non
     return cluster_id is not None and cluster_id == await cluster_id_of(source.admin, timeout_ms=timeout_ms)
 
 
-def _remarks(groups: Groups, group_ids: Iterable[str], source: Source, *, has_translation: bool) -> list[str]:
+def _remarks(groups: FoundGroups, group_ids: Iterable[str], source: Source, *, has_translation: bool) -> list[str]:
     """Remarks about the source's groups and its cluster."""
     remarks = []
     if source.admin is not None and not has_translation:
@@ -358,7 +358,7 @@ def _remarks(groups: Groups, group_ids: Iterable[str], source: Source, *, has_tr
     return remarks
 
 
-def _absent(targets: Groups, group_ids: Iterable[str]) -> list[str]:
+def _absent(targets: FoundGroups, group_ids: Iterable[str]) -> list[str]:
     """The remarks about groups that get offsets and don't exist."""
     planned = frozenset(group_ids)
     absent = [group_id for group_id in targets.absent if group_id in planned]
