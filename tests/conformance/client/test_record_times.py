@@ -157,7 +157,8 @@ async def test_the_pipeline_has_the_same_times(servers: str, truth: Truth) -> No
         offset, time_ms = records[len(records) // 2]
         assert rows[place]["log_end_offset"] == records[-1][0] + 1
         assert rows[place]["problem"] is None
-        assert rows[place]["records"] == [{"offset": offset, "is_there": True, "time": time_ms * 1000}]
+        found = {"is_there": True, "time": time_ms * 1000, "is_committed_there": True, "committed_time": time_ms * 1000}
+        assert rows[place]["records"] == [{"offset": offset} | found]
 
 
 @pytest.mark.parametrize("traffic", [each for each in TRAFFIC if not each.config], ids=lambda each: each.name)
@@ -249,5 +250,6 @@ async def test_markers_and_aborted_records(servers: str) -> None:
         committed = {0: FIRST_MS, **dict.fromkeys(range(1, 5), FIRST_MS + 2), 5: None, 6: None}
         places = {Position(name, 0, offset): time_ms for offset, time_ms in committed.items()}
         places |= {Position(name, 1, offset): None for offset in range(5)}
-        assert (await admin.record_timestamps(places, read_committed=True)).all() == places
+        found = (await admin.first_records(places, read_committed=True)).all()
+        assert {at: None if one is None else one.timestamp for at, one in found.items()} == places
     delete_topics(servers, [name])
