@@ -138,11 +138,20 @@ async def test_a_leader_that_is_cut_off_loses_what_only_it_has(start: Start) -> 
     assert code_of(await produce(await nodes(1), "t", b"a")) == 0
     await broker.cut_off_node(1)
     assert code_of(await produce(await nodes(1), "t", b"b", acks=1)) == 0
-    waiting = asyncio.ensure_future(produce(await nodes(1), "t", b"c", timeout_ms=60_000))
-    assert code_of(await waiting) == NotLeaderOrFollower.code
+    assert code_of(await produce(await nodes(1), "t", b"c", timeout_ms=1000)) == RequestTimedOut.code
+    assert await placed_at(await nodes(2), "t") == (2, 1, [1, 2, 3], [2, 3], [], [])
     assert await end(nodes, 2) == 1
-    assert (await produce(await nodes(2), "t", b"d")).responses[0].partition_responses[0].base_offset == 1
+    (stale,) = (await produce(await nodes(1), "t", b"d", b"e", acks=1)).responses[0].partition_responses
+    assert (stale.error_code, stale.base_offset) == (0, 3)
+    waiting = asyncio.ensure_future(produce(await nodes(1), "t", b"f", timeout_ms=60_000))
+    for offset in range(1, 9):
+        (new,) = (await produce(await nodes(2), "t", b"g")).responses[0].partition_responses
+        assert (new.error_code, new.base_offset) == (0, offset)
+    assert not waiting.done()
     await broker.resume_node(1)
+    assert code_of(await waiting) == NotLeaderOrFollower.code
+    assert code_of(await produce(await nodes(1), "t", b"h", acks=1)) == NotLeaderOrFollower.code
+    assert await end(nodes, 2) == 9
     assert await placed(nodes) == (2, 1, [1, 2, 3], [], [])
 
 

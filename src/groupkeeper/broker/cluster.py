@@ -388,6 +388,9 @@ class Cluster(Node):
     def _move(self, log: PartitionLog, end_offset: int) -> None:
         """Tells who has to do with a partition that it has another leader, whose log ends at this offset."""
         self.topics.take_leader(log)
+        for node, known in log.placement.outdated.items():
+            if known.leader == node != log.placement.leader and node not in known.ends:
+                known.ends = {node: log.log_end_offset}  # it goes on there
         if end_offset < log.log_end_offset:
             _log.warning("%r: its leader %d has no records from offset %d on", log, log.placement.leader, end_offset)
             log.truncate(end_offset)

@@ -64,7 +64,7 @@ class Outages(Cluster):
     async def cut_off_node(self, node: int) -> None:
         """Cuts a node off from the others: clients reach it, but its replicas get nothing, and those of its own
         leaders neither. After `broker.session.timeout.ms` others lead in its place; it still tells clients the nodes
-        and leaders that it knew.
+        and leaders that it knew, and takes records that are lost.
         """
         async with self._one_at_a_time:
             self._begin(node, "cut off", None, is_silent=True)
@@ -179,6 +179,7 @@ class Outages(Cluster):
         if self.topics.placements.outdated.pop(node, None) is not None:
             for log in self.topics.logs():
                 log.placement.rejoin(node)
+                log.tell_waiters(None)
 
     def _end_outages(self) -> None:
         for node in list(self._outages):

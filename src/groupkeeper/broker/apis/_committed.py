@@ -18,20 +18,24 @@ class Uncommitted:
         log: the log.
     """
 
-    def __init__(self, answer: PartitionProduceResponse, produced: Produced) -> None:
+    def __init__(self, answer: PartitionProduceResponse, produced: Produced, node: int) -> None:
+        """`node`: to which it came."""
         self.log = produced.log
+        self._node = node
         self._answer = answer
         self._end_offset = answer.base_offset + produced.header.next_offset - produced.header.base_offset
-        self._epoch = self.log.placement.epoch
+        self._epoch = self.log.placement.known_to(node).epoch
 
     @property
     def has_moved(self) -> bool:
-        """Whether another leader decides now."""
-        return self.log.placement.epoch != self._epoch
+        """Whether another leader decides now, as far as the node knows."""
+        return self.log.placement.known_to(self._node).epoch != self._epoch
 
     def has_been_decided(self) -> bool:
         """Whether it is committed, or has moved."""
-        return self.log.high_watermark >= self._end_offset or self.has_moved
+        if self.log.placement.epoch == self._epoch and self.log.high_watermark >= self._end_offset:
+            return True
+        return self.has_moved
 
     def time_out(self) -> None:
         """Puts the error into the answer."""
