@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 import pytest
-from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 from tests.broker.conftest import Wire
 
@@ -119,6 +119,20 @@ def test_a_client_whose_bootstrap_address_is_dead(cluster: BackgroundBroker) -> 
     assert producer.flush(PATIENCE_S) == 0
 
 
+class Deliveries:
+    """What became of records."""
+
+    def __init__(self) -> None:
+        self.acknowledged: list[bytes] = []
+        self.errors: list[str] = []
+
+    def __call__(self, error: KafkaError | None, message: Message) -> None:
+        if error is None:
+            self.acknowledged.append(message.value() or b"")
+        else:
+            self.errors.append(f"{message.value()!r}: {error}")
+
+
 async def reassign(server: str, partition: int, nodes: list[int]) -> int:
     """Gives a partition of orders these replicas; returns the error code."""
     wire = await Wire.open(server)
@@ -143,7 +157,7 @@ def test_nothing_acknowledged_is_lost_or_doubled_whatever_happens_to_nodes(
     servers = {"bootstrap.servers": cluster.bootstrap_servers, **RETRIES}
     producer = Producer({**servers, "enable.idempotence": True})
     careless = Producer({**servers, "acks": 1, "message.timeout.ms": 1000})
-    acknowledged: list[bytes] = []
+    deliveries = Deliveries()
     unwell: dict[int, str] = {}
     replicas = {index: [1, 2, 3] for index in range(3)}
 
@@ -152,12 +166,7 @@ def test_nothing_acknowledged_is_lost_or_doubled_whatever_happens_to_nodes(
         (cluster.start_node if way in ("stop", "kill") else cluster.resume_node)(node)
 
     for number in range(count):
-        producer.produce(
-            "orders",
-            b"%d" % number,
-            partition=number % 3,
-            on_delivery=lambda error, message: acknowledged.append(message.value()) if error is None else None,
-        )
+        producer.produce("orders", b"%d" % number, partition=number % 3, on_delivery=deliveries)
         careless.produce("orders", b"", partition=number % 3)
         producer.poll(0.005)
         careless.poll(0)
@@ -182,8 +191,9 @@ def test_nothing_acknowledged_is_lost_or_doubled_whatever_happens_to_nodes(
     while unwell:
         help_one()
     assert producer.flush(PATIENCE_S) == 0
+    assert deliveries.errors == []
     careless.flush(PATIENCE_S)
     reader.join(PATIENCE_S)
     assert not reader.is_alive()
-    assert sorted(acknowledged) == sorted(b"%d" % number for number in range(count))
-    assert reader.seen == Counter(acknowledged)
+    assert sorted(deliveries.acknowledged) == sorted(b"%d" % number for number in range(count))
+    assert reader.seen == Counter(deliveries.acknowledged)
