@@ -65,7 +65,7 @@ class Nodes:
 async def placed(wire: Wire, topic: str) -> tuple[int, int, list[int], list[int], list[int], list[int]]:
     """Leader, its epoch, replicas, those in sync, eligible ones, last known eligible ones of partition 0."""
     request = m.DescribeTopicPartitionsRequest([TopicRequest(topic)])
-    (part,) = (await wire.call(request, 0)).topics[0].partitions
+    part = (await wire.call(request, 0)).topics[0].partitions[0]
     eligible, last = list(part.eligible_leader_replicas or ()), list(part.last_known_elr or ())
     isr = sorted(part.isr_nodes)
     return part.leader_id, part.leader_epoch, list(part.replica_nodes), isr, eligible, last

@@ -9,6 +9,7 @@ from tests.broker.nodes import placed as placed_at
 
 from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.errors import (
+    CoordinatorNotAvailable,
     NotCoordinator,
     NotEnoughReplicas,
     NotLeaderOrFollower,
@@ -16,6 +17,7 @@ from groupkeeper.protocol.errors import (
     UnknownMemberId,
 )
 from groupkeeper.protocol.messages.incremental_alter_configs_request import AlterableConfig, AlterConfigsResource
+from groupkeeper.protocol.messages.initialize_share_group_state_request import InitializeStateData, PartitionData
 
 
 async def placed(nodes: Nodes, topic: str = "t") -> tuple[int, int, list[int], list[int], list[int]]:
@@ -271,6 +273,36 @@ async def test_a_refusal_waits_for_no_replica(nodes: Nodes) -> None:
     assert not waiting.done()
     await nodes.broker.resume_node(3)
     assert await waiting == 0
+
+
+async def test_a_join_does_not_stay_parked_while_its_group_is_not_committed(start: Start) -> None:
+    properties = {"offsets.commit.timeout.ms": 50, "group.initial.rebalance.delay.ms": 60_000}
+    nodes = Nodes(await start(brokers=3, properties=PROPERTIES | properties))
+    await nodes.create("__consumer_offsets", *[[1, 2, 3]] * 6)
+    await nodes.broker.pause_node(3)
+    protocols = [m.JoinGroupRequestProtocol("range", b"")]
+    join = m.JoinGroupRequest("g", 10_000, 10_000, "", None, "consumer", protocols)
+    assert (await (await nodes(1)).call(join, 3)).error_code == CoordinatorNotAvailable.code
+
+
+async def test_share_coordinators_wait_for_replicas(start: Start) -> None:
+    nodes = Nodes(await start(brokers=3, properties={"share.coordinator.write.timeout.ms": 50}))
+    await nodes.create("t", [1])
+    await nodes.create("__share_group_state", *[[1, 2]] * 50)
+    topic = nodes.broker.topics.get("t")
+    assert topic is not None
+    wire = await nodes(1)
+
+    async def initialize(start_offset: int) -> int:
+        parts = [PartitionData(0, 1, start_offset)]
+        request = m.InitializeShareGroupStateRequest("s", [InitializeStateData(topic.topic_id, parts)])
+        return (await wire.call(request, 0)).results[0].partitions[0].error_code
+
+    assert await initialize(1) == 0
+    await nodes.broker.pause_node(2)
+    assert await initialize(2) == CoordinatorNotAvailable.code
+    await nodes.broker.resume_node(2)
+    assert await initialize(3) == 0
 
 
 async def test_the_marker_of_a_transaction_waits_for_enough_replicas(nodes: Nodes) -> None:

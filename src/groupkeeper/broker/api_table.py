@@ -5,6 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 
 from groupkeeper.protocol.framing import API_VERSIONS, request_class
+from groupkeeper.protocol.primitives import RootMessage
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -14,11 +15,11 @@ if TYPE_CHECKING:
     from groupkeeper.broker.call import Call
     from groupkeeper.broker.settings.config import Config
     from groupkeeper.protocol.errors import KafkaError
-    from groupkeeper.protocol.primitives import RootMessage
 
     Handler = Callable[[Any, Call], Awaitable[RootMessage | None]]
     """The first is the Broker, which imports this table."""
-    Reply = Callable[[Any, Call], RootMessage]
+    Reply = Callable[[Any, Call], Any]
+    """Its answers may be awaitable while `Node.has_faults`."""
     Refusal = Callable[[Call, KafkaError], RootMessage]
 
 
@@ -28,7 +29,7 @@ class Api:
     Attributes (from `load` on):
         request: class of its requests.
         handle: the module's handler.
-        reply: the same as a plain function, where no request of the API has to wait for anything; else None.
+        reply: the same as a plain function, where requests of the API wait for replicas at most; else None.
         refuse: the module's own way of answering with an error, or None.
         name_all: the module's way of asking for each thing by name where a request for all of them would take long, or
             None.
@@ -66,7 +67,8 @@ class Api:
 
 def _waiting(reply: Reply) -> Handler:
     async def handle(broker: Any, call: Call) -> RootMessage:
-        return reply(broker, call)
+        answer = reply(broker, call)
+        return answer if isinstance(answer, RootMessage) else await answer
 
     return handle
 

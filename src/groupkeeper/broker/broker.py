@@ -228,11 +228,8 @@ class Broker(Outages):
             opened.push_async_callback(control.close)
 
     def _carry_out(self, api: Api, call: Call, connection: Connection) -> Awaitable[RootMessage | None]:
-        if not self.has_faults:
-            return api.handle(self, call)
         faults = self.active_faults
-        work = api.handle(self, call) if faults is None else faults.handle(api, call, connection)
-        return self._once_replicated(call, work) if self._holds_coordinators else work
+        return api.handle(self, call) if faults is None else faults.handle(api, call, connection)
 
     def _is_being_read(self, log: PartitionLog) -> bool:
         here = slice(log.index, log.index + 1)

@@ -38,11 +38,8 @@ RETRY_S = 10
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # a broker without share groups starts without them
-    from collections.abc import Awaitable
-
     from groupkeeper.broker.call import Call
     from groupkeeper.broker.shares.sessions import ShareSessions
-    from groupkeeper.protocol.primitives import RootMessage
 
 
 class Cluster(Node):
@@ -373,17 +370,6 @@ class Cluster(Node):
 
     def _set_has_faults(self) -> None:
         raise NotImplementedError
-
-    def _once_replicated(self, call: Call, work: Awaitable[RootMessage | None]) -> Awaitable[RootMessage | None]:
-        """The answer to a request, once replicas have what a coordinator wrote for it."""
-        from groupkeeper.broker.coordination.replication import groups_written, once_replicated, transactions_written
-
-        config, request = self.config.of(call.node), call.message
-        waits = (
-            (self.groups, groups_written(request), config.offsets_commit_timeout_ms),
-            (self.transactions, transactions_written(request), config.request_timeout_ms),
-        )
-        return once_replicated(call, work, waits)
 
     def _move(self, log: PartitionLog, end_offset: int) -> None:
         """Tells who has to do with a partition that it has another leader, whose log ends at this offset."""

@@ -14,7 +14,7 @@ from groupkeeper.coordinator.classic import describe as classic_describe
 from groupkeeper.coordinator.classic import membership as classic_membership
 from groupkeeper.coordinator.classic.group import ClassicGroup, Syncing
 from groupkeeper.coordinator.kernel.group_state import GroupType
-from groupkeeper.coordinator.kernel.result import Call, Record, RegexLookup, Released, Result, Work
+from groupkeeper.coordinator.kernel.result import Call, Immediate, Record, RegexLookup, Released, Result, Work
 from groupkeeper.coordinator.kernel.settings import Settings, SettingsChange
 from groupkeeper.coordinator.kernel.soft import SoftChange
 from groupkeeper.coordinator.kernel.timers import OffsetExpiration, TimerKey
@@ -87,7 +87,7 @@ class Coordinator:
                     assert isinstance(request, RootMessage)
                     return row_of(TYPE_BY_API_KEY[request.API_KEY]).handle(state, settings_of, call, now_ms)
         except KafkaError as error:
-            return Result(refuse(call.request, error))
+            return Immediate(refuse(call.request, error))
 
     def expire(self, timer: TimerKey, now_ms: int) -> Result:
         """A timer expired. If it has lost its meaning meanwhile, the result is empty."""

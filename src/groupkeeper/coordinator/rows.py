@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Final, Generic, Protocol
 
 from groupkeeper.coordinator.kernel.group import AnyGroup
 from groupkeeper.coordinator.kernel.group_state import GroupType
-from groupkeeper.coordinator.kernel.result import Arm, Call, Record, Released, Result
+from groupkeeper.coordinator.kernel.result import Arm, Call, Immediate, Record, Released, Result
 from groupkeeper.coordinator.kernel.settings import Settings
 from groupkeeper.coordinator.kernel.timers import TimerKey
 from groupkeeper.coordinator.kernel.topics_image import TopicsImage
@@ -114,7 +114,7 @@ class Row(Generic[AnyGroup]):
         if not isinstance(request, JoinGroupRequest):
             return classic.handle_classic(None, state, settings, call, request, now_ms)
         if group is None or not self.makes_room(group):
-            return Result(JoinGroupResponse(error_code=InconsistentGroupProtocol.code, protocol_name=None))
+            return Immediate(JoinGroupResponse(error_code=InconsistentGroupProtocol.code, protocol_name=None))
         result = classic.handle_classic(None, state, settings, call, request, now_ms)
         return replace(result, records=(*self.removal(group), *result.records))
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Set
 from groupkeeper.coordinator.kernel.group import Group
 from groupkeeper.coordinator.kernel.group_state import GroupState
 from groupkeeper.coordinator.kernel.hash_order import in_hash_order
-from groupkeeper.coordinator.kernel.result import Call, Disarm, Record, Result
+from groupkeeper.coordinator.kernel.result import Call, Disarm, Immediate, Record, Result
 from groupkeeper.coordinator.offsets.commit import all_offset_tombstones
 from groupkeeper.coordinator.rows import row_of
 from groupkeeper.coordinator.state import StateView
@@ -27,7 +27,7 @@ def list_groups(state: StateView, request: ListGroupsRequest) -> Result:
     types = {text.lower() for text in request.types_filter}
     found = (_in_states(state.groups[group_id], states) for group_id in in_hash_order(state.groups))
     listed = [group for group in found if group is not None and (not types or group.group_type in types)]
-    return Result(ListGroupsResponse(groups=listed))
+    return Immediate(ListGroupsResponse(groups=listed))
 
 
 def _in_states(group: Group, states: Set[str]) -> ListedGroup | None:

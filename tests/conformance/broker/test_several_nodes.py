@@ -6,6 +6,7 @@ import asyncio
 import os
 import signal
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
+from functools import partial
 from typing import Any, Protocol
 
 import pytest
@@ -24,11 +25,18 @@ SETTINGS = {
     "broker.session.timeout.ms": "5000",
     "replica.lag.time.max.ms": "10000",
     "auto.leader.rebalance.enable": "false",
-    "offsets.topic.num.partitions": "1",
-    "transaction.state.log.num.partitions": "1",
+    "offsets.topic.num.partitions": "2",
+    "transaction.state.log.num.partitions": "2",
     "offsets.commit.timeout.ms": "1000",
+    "group.initial.rebalance.delay.ms": "3000",
 }
-QUICK = {"broker.session.timeout.ms": "500", "offsets.commit.timeout.ms": "200"}
+"""Groups and transactional ids with an even letter belong to partition 0, the others to partition 1."""
+QUICK = {
+    "broker.session.timeout.ms": "1500",
+    "offsets.commit.timeout.ms": "200",
+    "group.initial.rebalance.delay.ms": "600",
+}
+REFUSED = errors.CoordinatorNotAvailable.code
 
 
 class Control(Protocol):
@@ -36,13 +44,17 @@ class Control(Protocol):
 
     async def wire(self, node: int) -> Wire: ...
 
+    async def connect(self, node: int) -> Wire:
+        """Another connection."""
+
     async def do(self, what: str, node: int) -> None:
         """`what`: stop, kill, start, pause or resume."""
 
 
 class Embedded:
     def __init__(self, broker: Broker) -> None:
-        self.wire = Nodes(broker)
+        self.wire = nodes = Nodes(broker)
+        self.connect = nodes.connect
         self._broker = broker
 
     async def do(self, what: str, node: int) -> None:
@@ -59,8 +71,11 @@ class Real:
     async def wire(self, node: int) -> Wire:
         at = self.nodes[node]
         if (node, at.pid) not in self._wires:
-            self._wires[node, at.pid] = await Wire.open(at.bootstrap_servers)
+            self._wires[node, at.pid] = await self.connect(node)
         return self._wires[node, at.pid]
+
+    async def connect(self, node: int) -> Wire:
+        return await Wire.open(self.nodes[node].bootstrap_servers)
 
     async def do(self, what: str, node: int) -> None:
         at = self.nodes[node]
@@ -108,10 +123,13 @@ class Asker:
     def __init__(self, wire: Wire) -> None:
         self.wire = wire
 
-    async def create(self, name: str, replicas: list[int], least: int) -> None:
-        """A topic with this least number of replicas in sync; returns when all are."""
+    async def create(self, name: str, replicas: list[int], least: int, *others: list[int]) -> None:
+        """A topic with this least number of replicas in sync; returns when all are. `others` are the replicas of other
+        partitions than the first.
+        """
         configs = [m.CreatableTopicConfig("min.insync.replicas", str(least))]
-        topic = m.CreatableTopic(name, -1, -1, [m.CreatableReplicaAssignment(0, replicas)], configs)
+        assigned = [m.CreatableReplicaAssignment(index, nodes) for index, nodes in enumerate((replicas, *others))]
+        topic = m.CreatableTopic(name, -1, -1, assigned, configs)
         answer = await self.wire.call(m.CreateTopicsRequest([topic], 30_000), 7)
         assert answer.topics[0].error_code == 0
         await self.becomes(name, replicas[0], 0, replicas, sorted(replicas))
@@ -132,7 +150,7 @@ class Asker:
     async def _placed(self, name: str) -> object:
         try:
             return await placed(self.wire, name)
-        except ValueError:  # Kafka's nodes learn of a topic after it was made
+        except IndexError:  # Kafka's nodes learn of a topic after it was made
             return None
 
     async def end(self, name: str) -> int:
@@ -144,20 +162,55 @@ class Asker:
     async def produce(self, name: str, acks: int = -1) -> int:
         return code_of(await produce(self.wire, name, b"x", acks=acks))
 
-    async def commit(self, offset: int) -> int:
+    async def commit(self, offset: int, group: str = "h") -> int:
         topics = [m.OffsetCommitRequestTopic("t", partitions=[m.OffsetCommitRequestPartition(0, offset, -1, "")])]
-        answer = await self.wire.call(m.OffsetCommitRequest("g", topics=topics), 9)
+        answer = await self.wire.call(m.OffsetCommitRequest(group, topics=topics), 9)
         return answer.topics[0].partitions[0].error_code
 
     async def stable_offset(self) -> tuple[int, int]:
         """The error and the offset that a group has committed, for who does not want what may be taken back."""
+        return (await self.stable_offsets("h"))["h"]
+
+    async def stable_offsets(self, *groups: str) -> dict[str, tuple[int, int]]:
         topics = [OffsetFetchRequestTopics("t", partition_indexes=[0])]
-        request = m.OffsetFetchRequest(groups=[OffsetFetchRequestGroup("g", topics=topics)], require_stable=True)
-        (group,) = (await self.wire.call(request, 9)).groups
-        return group.error_code, group.topics[0].partitions[0].committed_offset if group.topics else -1
+        asked = [OffsetFetchRequestGroup(group, topics=topics) for group in groups]
+        answer = await self.wire.call(m.OffsetFetchRequest(groups=asked, require_stable=True), 9)
+        return {
+            one.group_id: (one.error_code, one.topics[0].partitions[0].committed_offset if one.topics else -1)
+            for one in answer.groups
+        }
+
+    async def delete(self, *groups: str) -> dict[str, int]:
+        answer = await self.wire.call(m.DeleteGroupsRequest(list(groups)), 2)
+        return {one.group_id: one.error_code for one in answer.results}
 
     async def begin_transactions(self) -> int:
         return (await self.wire.call(m.InitProducerIdRequest("x", 60_000), 4)).error_code
+
+    async def begin(self, transactional_id: str) -> m.AddPartitionsToTxnTransaction:
+        """What adds a partition to the producer's transaction, which may take a second."""
+        begun = await self.wire.call(m.InitProducerIdRequest(transactional_id, 1000), 4)
+        topics = [m.AddPartitionsToTxnTopic("t", [0])]
+        return m.AddPartitionsToTxnTransaction(transactional_id, begun.producer_id, begun.producer_epoch, topics=topics)
+
+    async def add(self, transactions: list[m.AddPartitionsToTxnTransaction]) -> dict[str, int]:
+        answer = await self.wire.call(m.AddPartitionsToTxnRequest(transactions), 4)
+        return {
+            one.transactional_id: one.topic_results[0].results_by_partition[0].partition_error_code
+            for one in answer.results_by_transaction
+        }
+
+    async def join(self, group: str) -> m.JoinGroupResponse:
+        protocols = [m.JoinGroupRequestProtocol("range", b"")]
+        return await self.wire.call(m.JoinGroupRequest(group, 10_000, 10_000, "", None, "consumer", protocols), 3)
+
+    async def sync(self, group: str, joined: m.JoinGroupResponse) -> int:
+        assigned = [m.SyncGroupRequestAssignment(member.member_id, b"a") for member in joined.members]
+        request = m.SyncGroupRequest(group, joined.generation_id, joined.member_id, assignments=assigned)
+        return (await self.wire.call(request, 3)).error_code
+
+    async def knows(self, group: str) -> bool:
+        return (await self.wire.call(m.DescribeGroupsRequest([group]), 5)).groups[0].group_state != "Dead"
 
     async def reassign(self, name: str, replicas: list[int] | None) -> int:
         topics = [m.ReassignableTopic(name, [m.ReassignablePartition(0, replicas)])]
@@ -230,12 +283,11 @@ async def stop(cluster: Control, ask: Asker) -> None:
 async def test_coordinators_answer_when_their_replicas_have_what_they_wrote(cluster: Control) -> None:
     ask = Asker(await cluster.wire(1))
     for name in ("t", "__consumer_offsets", "__transaction_state"):
-        await ask.create(name, [1, 2, 3], 2)
+        await ask.create(name, [1, 2, 3], 2, [1, 2, 3])
     await becomes(lambda: ask.commit(1), 0)
     await becomes(ask.begin_transactions, 0)
     await cluster.do("pause", 3)
-    refused = errors.CoordinatorNotAvailable.code
-    assert await ask.commit(2) == refused  # written all the same
+    assert await ask.commit(2) == REFUSED  # written all the same
     assert await ask.stable_offset() == (errors.NotCoordinator.code, -1)
     assert await ask.begin_transactions() == 0
     await ask.becomes("__transaction_state", 1, 0, [1, 2, 3], [1, 2])
@@ -245,8 +297,36 @@ async def test_coordinators_answer_when_their_replicas_have_what_they_wrote(clus
     await cluster.do("stop", 2)
     await ask.becomes("__consumer_offsets", 1, 0, [1, 2, 3], [1], [2])
     await ask.becomes("__transaction_state", 1, 0, [1, 2, 3], [1], [2])
-    assert await ask.commit(4) == refused
-    assert await ask.begin_transactions() == refused
+    assert await ask.commit(4) == REFUSED
+    assert await ask.begin_transactions() == REFUSED
     await cluster.do("start", 2)
     await becomes(ask.stable_offset, (0, 4))
     await becomes(ask.begin_transactions, 0)
+
+
+@pytest.mark.timeout(400)
+async def test_only_what_waits_for_a_late_replica_is_refused(cluster: Control) -> None:
+    async def another() -> Asker:
+        return Asker(await cluster.connect(1))
+
+    ask = await another()
+    await ask.create("t", [1, 2], 1)
+    for name in ("__consumer_offsets", "__transaction_state"):
+        await ask.create(name, [1, 3], 2, [1, 2])
+    for group in "abgh":
+        await becomes(partial(ask.commit, 1, group), 0)
+    await becomes(ask.begin_transactions, 0)
+    transactions = [await ask.begin(one) for one in "xy"]
+    joined = await asyncio.gather(*[(await another()).join("j") for _ in range(2)])
+    leader, follower = sorted(joined, key=lambda one: one.member_id != one.leader)
+    parked = asyncio.create_task((await another()).sync("j", follower))
+    joining = asyncio.create_task((await another()).join("l"))
+    await becomes(partial(ask.knows, "l"), True)
+    await cluster.do("pause", 3)
+    assert await asyncio.gather(
+        (await another()).delete("b", "a"), (await another()).add(transactions), (await another()).sync("j", leader)
+    ) == [{"b": REFUSED, "a": 0}, {"x": REFUSED, "y": 0}, REFUSED]
+    assert await ask.stable_offsets("h", "g") == {"h": (errors.NotCoordinator.code, -1), "g": (0, 1)}
+    assert await parked == REFUSED
+    assert (await joining).error_code == 0  # nothing is written for it
+    assert (await ask.join("n")).error_code == REFUSED  # the new group is, and the first rebalance takes longer

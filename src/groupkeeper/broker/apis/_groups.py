@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+from asyncio import gather
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
+from copy import copy
+from itertools import chain
+from typing import Any, TypeVar
+
 from groupkeeper.broker.authorizer import Operation, ResourceType
 from groupkeeper.broker.broker import Broker
 from groupkeeper.broker.call import Call
 from groupkeeper.coordinator.refusals import refuse
 from groupkeeper.protocol.errors import GroupAuthorizationFailed, KafkaError, UnsupportedVersion
-from groupkeeper.protocol.primitives import Message
+from groupkeeper.protocol.messages import DeleteGroupsResponse
+from groupkeeper.protocol.primitives import Message, RootMessage
+
+T = TypeVar("T")
 
 
 def may(broker: Broker, call: Call, operation: Operation, group_id: str) -> bool:
@@ -21,7 +30,7 @@ def may_topic(broker: Broker, call: Call, operation: Operation, topic: str) -> b
 
 
 def reply_of(broker: Broker, call: Call, operation: Operation, group_id: str, request: Message) -> Message:
-    """As `ask`, for requests that never wait (`Shard.reply`)."""
+    """As `ask`, with `GroupRuntime.reply`."""
     if not may(broker, call, operation, group_id):
         return refuse(request, GroupAuthorizationFailed())
     return broker.groups.reply(group_id, request, call)
@@ -32,6 +41,57 @@ async def ask(broker: Broker, call: Call, operation: Operation, group_id: str, r
     if not may(broker, call, operation, group_id):
         return refuse(request, GroupAuthorizationFailed())
     return await broker.groups.ask(group_id, request, call)
+
+
+async def ask_each(
+    broker: Broker,
+    call: Call,
+    operation: Operation,
+    request: RootMessage,
+    name: str,
+    refused: Callable[[str, KafkaError], T],
+    *,
+    id_of: Callable[[Any], str] = str,
+    known: Callable[[Any], Any] = lambda one: one,
+) -> list[T]:
+    """What coordinators answer about several groups, in their order. A group whose coordinator is late, or on which the
+    caller may not do `operation`, does not affect the others.
+
+    Args:
+        name: the array of the groups in the request. refused: the answer about a group that is not asked for. id_of:
+        the id of an element. known: the element as its coordinator is asked for it.
+    """
+    asked = getattr(request, name)
+    allowed = [at for at, one in enumerate(asked) if may(broker, call, operation, id_of(one))]
+    parts = broker.groups.split_by_shard(allowed, lambda at: id_of(asked[at]))
+    asking = []
+    for places in parts:
+        part = copy(request)
+        setattr(part, name, [known(asked[at]) for at in places])
+        asking.append(broker.groups.ask(id_of(asked[places[0]]), part, call))
+    answers = [_about_groups(one) for one in await all_of(broker, asking)]
+    if len(allowed) == len(asked) and len(answers) == 1:
+        return answers[0]
+    found = dict(zip(chain.from_iterable(parts), chain.from_iterable(answers), strict=True))
+    return [found.get(at) or refused(id_of(one), GroupAuthorizationFailed()) for at, one in enumerate(asked)]
+
+
+def _about_groups(answer: Any) -> list[Any]:
+    return list(answer.results if isinstance(answer, DeleteGroupsResponse) else answer.groups)
+
+
+async def all_of(broker: Broker, answering: Iterable[Awaitable[T]]) -> list[T]:
+    """What coordinators answer; late ones are waited for at the same time."""
+    return await gather(*answering) if broker.has_faults else [await one for one in answering]
+
+
+def at_once(answering: Coroutine[Any, Any, T]) -> T:
+    """What a coroutine returns that has nothing to wait for, without a task for it."""
+    try:
+        answering.send(None)
+    except StopIteration as done:
+        return done.value  # type: ignore[no-any-return]
+    raise AssertionError("it waits")
 
 
 def without_consumer_groups(broker: Broker) -> KafkaError | None:

@@ -26,8 +26,8 @@ async def handle(broker: Broker, call: Call) -> RootMessage:
         if not broker.groups.ensure_topic():
             raise errors.CoordinatorNotAvailable
         partition = (OFFSETS_TOPIC, broker.groups.partition_of(request.group_id))
-        broker.transactions.shard_for_request(request.transactional_id, call.node).add_partitions(
-            request.transactional_id, request.producer_id, request.producer_epoch, (partition,)
+        await broker.transactions.add_partitions(
+            request.transactional_id, request.producer_id, request.producer_epoch, (partition,), call
         )
     except errors.KafkaError as error:
         return AddOffsetsToTxnResponse(error_code=told_before(_FENCED_SINCE, call.api_version, error.code))

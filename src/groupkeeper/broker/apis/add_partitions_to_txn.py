@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from groupkeeper.broker.apis._groups import may_topic
+from groupkeeper.broker.apis._groups import all_of, may_topic
 from groupkeeper.broker.apis._transactions import may_use, told_before
 from groupkeeper.broker.authorizer import CLUSTER_NAME, Operation, ResourceType
 from groupkeeper.broker.long_requests import in_turns
@@ -31,12 +31,11 @@ async def handle(broker: Broker, call: Call) -> RootMessage:
         return m.AddPartitionsToTxnResponse(results_by_topic_v3_and_below=await _topics(codes))
     if not broker.authorizer.allows(call, Operation.CLUSTER_ACTION, ResourceType.CLUSTER, CLUSTER_NAME):
         return m.AddPartitionsToTxnResponse(error_code=errors.ClusterAuthorizationFailed.code)
+    added = await all_of(broker, (_add(broker, call, one, is_client=False) for one in request.transactions))
     return m.AddPartitionsToTxnResponse(
         results_by_transaction=[
-            m.AddPartitionsToTxnResult(
-                one.transactional_id, await _topics(await _add(broker, call, one, is_client=False))
-            )
-            for one in request.transactions
+            m.AddPartitionsToTxnResult(one.transactional_id, await _topics(codes))
+            for one, codes in zip(request.transactions, added, strict=True)
         ]
     )
 
@@ -81,8 +80,8 @@ async def _add(broker: Broker, call: Call, one: m.AddPartitionsToTxnTransaction,
     if one.verify_only:
         return {place: _verify(broker, call, one, place) for place in places}
     try:
-        broker.transactions.shard_for_request(one.transactional_id, call.node).add_partitions(
-            one.transactional_id, one.producer_id, one.producer_epoch, places
+        await broker.transactions.add_partitions(
+            one.transactional_id, one.producer_id, one.producer_epoch, places, call
         )
     except errors.KafkaError as error:
         return dict.fromkeys(places, told_before(_FENCED_SINCE, call.api_version, error.code))

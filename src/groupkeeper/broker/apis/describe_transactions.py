@@ -24,7 +24,7 @@ async def handle(broker: Broker, call: Call) -> RootMessage:
             described[transactional_id] = _failure(transactional_id, TransactionalIdAuthorizationFailed())
     known = [one for one in dict.fromkeys(request.transactional_ids) if one not in described]
     for ids in broker.transactions.split_by_shard(known):
-        answer = broker.transactions.ask(ids[0], DescribeTransactionsRequest(ids), call)
+        answer = await broker.transactions.ask(ids[0], DescribeTransactionsRequest(ids), call)
         assert isinstance(answer, DescribeTransactionsResponse)
         for found in answer.transaction_states:
             if found.topics:

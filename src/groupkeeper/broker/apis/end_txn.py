@@ -17,7 +17,7 @@ async def handle(broker: Broker, call: Call) -> RootMessage:
     assert isinstance(request, EndTxnRequest)
     if not may_use(broker, call, request.transactional_id):
         return EndTxnResponse(error_code=TransactionalIdAuthorizationFailed.code)
-    answer = broker.transactions.ask(request.transactional_id, request, call)
+    answer = await broker.transactions.ask(request.transactional_id, request, call)
     assert isinstance(answer, EndTxnResponse)
     if answer.error_code:
         return EndTxnResponse(error_code=told_before(_FENCED_SINCE, call.api_version, answer.error_code))

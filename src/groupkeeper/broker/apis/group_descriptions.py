@@ -5,11 +5,11 @@ members (KIP-848, KIP-932, KIP-1071, KIP-1099).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from copy import copy
+from functools import partial
 from typing import Any, NamedTuple
 
 from groupkeeper.broker.apis._groups import (
-    may,
+    ask_each,
     may_topic,
     without_consumer_groups,
     without_share_groups,
@@ -20,7 +20,7 @@ from groupkeeper.broker.broker import Broker
 from groupkeeper.broker.call import Call
 from groupkeeper.coordinator.kernel.failures import failure_of
 from groupkeeper.protocol import messages as m
-from groupkeeper.protocol.errors import GroupAuthorizationFailed, KafkaError, TopicAuthorizationFailed
+from groupkeeper.protocol.errors import KafkaError, TopicAuthorizationFailed
 from groupkeeper.protocol.messages import consumer_group_describe_response as consumer
 from groupkeeper.protocol.messages import share_group_describe_response as share
 from groupkeeper.protocol.messages import streams_group_describe_response as streams
@@ -47,24 +47,16 @@ async def handle(broker: Broker, call: Call) -> RootMessage:
     trouble = api.trouble(broker)
     if trouble is not None:
         return refuse(call, trouble)
-    described: dict[str, Any] = {}
-    visible = [one for one in request.group_ids if may(broker, call, Operation.DESCRIBE, one)]
-    for part in broker.groups.split_by_shard(visible):
-        asked = copy(request)
-        asked.group_ids = part
-        response: Any = broker.groups.reply(part[0], asked, call)
-        for group in response.groups:
-            if not group.error_code:
-                if not all(may_topic(broker, call, Operation.DESCRIBE, topic) for topic in api.topics(group)):
-                    group = failure_of(api.group, group.group_id, TopicAuthorizationFailed(_HIDDEN_TOPICS))
-                elif request.include_authorized_operations:
-                    group.authorized_operations = broker.authorizer.allowed_group_operations(call, group.group_id)
-            described[group.group_id] = group
-    return api.response(
-        groups=[
-            described.get(one) or failure_of(api.group, one, GroupAuthorizationFailed()) for one in request.group_ids
-        ]
-    )
+    refused = partial(failure_of, api.group)
+    groups = await ask_each(broker, call, Operation.DESCRIBE, request, "group_ids", refused)
+    for at, group in enumerate(groups):
+        if group.error_code:
+            continue
+        if not all(may_topic(broker, call, Operation.DESCRIBE, topic) for topic in api.topics(group)):
+            groups[at] = refused(group.group_id, TopicAuthorizationFailed(_HIDDEN_TOPICS))
+        elif request.include_authorized_operations:
+            group.authorized_operations = broker.authorizer.allowed_group_operations(call, group.group_id)
+    return api.response(groups=groups)
 
 
 def refuse(call: Call, error: KafkaError) -> RootMessage:

@@ -33,7 +33,7 @@ async def handle(broker: Broker, call: Call) -> RootMessage:
         if not _may_write_at_all(broker, call):
             return _refused(errors.ClusterAuthorizationFailed.code)
         return InitProducerIdResponse(producer_id=broker.new_producer_id(), producer_epoch=0)
-    answer = broker.transactions.ask(request.transactional_id, request, call)
+    answer = await broker.transactions.ask(request.transactional_id, request, call)
     assert isinstance(answer, InitProducerIdResponse)
     if answer.error_code:
         return _refused(told_before(_FENCED_SINCE, call.api_version, answer.error_code))

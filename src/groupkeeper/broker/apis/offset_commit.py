@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable
 from copy import copy
-from typing import Final
+from typing import Any, Final
 
 from groupkeeper.broker.apis._commits import Refused, known_topics
 from groupkeeper.broker.authorizer import Operation, ResourceType
@@ -24,7 +25,7 @@ _READ: Final = Operation.READ
 _GROUP: Final = ResourceType.GROUP
 
 
-def reply(broker: Broker, call: Call) -> RootMessage:
+def reply(broker: Broker, call: Call) -> RootMessage | Awaitable[RootMessage]:
     request = call.message
     assert isinstance(request, OffsetCommitRequest)
     if not broker.authorizer.allows(call, _READ, _GROUP, request.group_id):
@@ -41,9 +42,17 @@ def reply(broker: Broker, call: Call) -> RootMessage:
     if refused.partitions:
         request = copy(request)  # an error of the whole request names the refused topics, too
     request.topics = accepted
+    if broker.has_faults:
+        return _replicated(broker, call, request, refused)
     response = broker.groups.reply(request.group_id, request, call)
     assert isinstance(response, OffsetCommitResponse)
     # The coordinator's answer is taken as it is, a topic named twice included, unless something was refused.
+    return OffsetCommitResponse(topics=refused.topics(response.topics)) if refused.partitions else response
+
+
+async def _replicated(broker: Broker, call: Call, request: OffsetCommitRequest, refused: Refused[Any]) -> RootMessage:
+    response = await broker.groups.ask(request.group_id, request, call)
+    assert isinstance(response, OffsetCommitResponse)
     return OffsetCommitResponse(topics=refused.topics(response.topics)) if refused.partitions else response
 
 

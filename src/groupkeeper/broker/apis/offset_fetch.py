@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 from copy import copy
+from operator import attrgetter
 
-from groupkeeper.broker.apis._groups import may, may_topic
+from groupkeeper.broker.apis._groups import ask_each, at_once, may_topic
 from groupkeeper.broker.authorizer import Operation
 from groupkeeper.broker.broker import Broker
 from groupkeeper.broker.call import Call
-from groupkeeper.protocol.errors import GroupAuthorizationFailed, KafkaError, TopicAuthorizationFailed, UnknownTopicId
+from groupkeeper.protocol.errors import KafkaError, TopicAuthorizationFailed, UnknownTopicId
 from groupkeeper.protocol.messages.offset_fetch_request import (
     OffsetFetchRequest,
     OffsetFetchRequestGroup,
@@ -33,10 +34,15 @@ _LONG = 20_000
 """Offsets that are read at once, and so are of one instant, in 30 ms. Of more of them a commit may come in between."""
 
 
-def reply(broker: Broker, call: Call) -> RootMessage:
+def reply(broker: Broker, call: Call) -> RootMessage | Awaitable[RootMessage]:
+    answering = _answer(broker, call)
+    return answering if broker.has_faults else at_once(answering)
+
+
+async def _answer(broker: Broker, call: Call) -> RootMessage:
     request = call.message
     assert isinstance(request, OffsetFetchRequest)
-    answers = _fetch(broker, call, request, _groups(request, call.api_version))
+    answers = await _fetch(broker, call, request, _groups(request, call.api_version))
     return _response(request, call.api_version, answers)
 
 
@@ -72,7 +78,7 @@ def refuse(call: Call, error: KafkaError) -> RootMessage:
     request = call.message
     assert isinstance(request, OffsetFetchRequest)
     groups = _groups(request, call.api_version)
-    return _response(request, call.api_version, [_refused(group, error) for group in groups])
+    return _response(request, call.api_version, [_refused(group.group_id, error) for group in groups])
 
 
 def _groups(request: OffsetFetchRequest, version: int) -> list[OffsetFetchRequestGroup]:
@@ -85,36 +91,35 @@ def _groups(request: OffsetFetchRequest, version: int) -> list[OffsetFetchReques
     return [OffsetFetchRequestGroup(request.group_id, topics=topics)]
 
 
-def _fetch(
+async def _fetch(
     broker: Broker, call: Call, request: OffsetFetchRequest, groups: Sequence[OffsetFetchRequestGroup]
 ) -> list[OffsetFetchResponseGroup]:
     """The answers to the groups, in their order. A group that is named twice has two."""
-    answers: dict[int, OffsetFetchResponseGroup] = {}
-    visible = [at for at, one in enumerate(groups) if may(broker, call, Operation.DESCRIBE, one.group_id)]
-    for places in broker.groups.split_by_shard(visible, lambda at: groups[at].group_id):
-        asked, refused = [], {}
-        for at in places:
-            group = groups[at]
-            if topics := group.topics:
-                group = copy(group)
-                group.topics, refused[at] = _sort_topics(broker, call, topics)
-            asked.append(group)
-        part = copy(request)
-        part.groups = asked
-        response = broker.groups.reply(asked[0].group_id, part, call)
-        assert isinstance(response, OffsetFetchResponse)
-        for at, group, answer in zip(places, asked, response.groups, strict=True):
-            if not answer.error_code:
-                if group.topics is None:
-                    answer.topics = _visible_topics(broker, call, answer.topics)
-                elif refused.get(at):
-                    answer.topics = [*answer.topics, *refused[at]]
-            answers[at] = answer
-    return [answers.get(at) or _refused(one, GroupAuthorizationFailed()) for at, one in enumerate(groups)]
+    hidden: dict[int, list[OffsetFetchResponseTopics]] = {}
+
+    def known(group: OffsetFetchRequestGroup) -> OffsetFetchRequestGroup:
+        if not group.topics:
+            return group
+        visible = copy(group)
+        visible.topics, hidden[id(group)] = _sort_topics(broker, call, group.topics)
+        return visible
+
+    whole = copy(request)
+    whole.groups = groups
+    id_of = attrgetter("group_id")
+    answers = await ask_each(broker, call, Operation.DESCRIBE, whole, "groups", _refused, id_of=id_of, known=known)
+    for group, answer in zip(groups, answers, strict=True):
+        if answer.error_code:
+            continue
+        if group.topics is None:
+            answer.topics = _visible_topics(broker, call, answer.topics)
+        elif others := hidden.get(id(group)):
+            answer.topics = [*answer.topics, *others]
+    return answers
 
 
-def _refused(group: OffsetFetchRequestGroup, error: KafkaError) -> OffsetFetchResponseGroup:
-    return OffsetFetchResponseGroup(group.group_id, error_code=error.code)
+def _refused(group_id: str, error: KafkaError) -> OffsetFetchResponseGroup:
+    return OffsetFetchResponseGroup(group_id, error_code=error.code)
 
 
 def _sort_topics(

@@ -52,7 +52,9 @@ async def handle(broker: Broker, call: Call) -> RootMessage:
                 # FindCoordinator creates the topic
                 broker.share_states.shard_for_request(coordinator_key(key), call.node)
                 await broker.share_states.ready(key)
-                partitions.append(api.partition(one.partition, **api.operate(broker.share_states, key, one)))
+                fields = api.operate(broker.share_states, key, one)
+                await broker.share_states.replicated(key, attempts=1)
+                partitions.append(api.partition(one.partition, **fields))
             except errors.KafkaError as error:
                 partitions.append(_failure(api, one.partition, error))
         if partitions:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable
 from copy import copy
 
 from groupkeeper.broker.apis._commits import Refused, known_topics
-from groupkeeper.broker.apis._groups import may
+from groupkeeper.broker.apis._groups import at_once, may
 from groupkeeper.broker.apis._transactions import may_use, writer_error
 from groupkeeper.broker.authorizer import Operation
 from groupkeeper.broker.broker import Broker
@@ -21,7 +22,12 @@ _ABORTABLE_SINCE = 4
 _ADDS_SINCE = 5
 
 
-def reply(broker: Broker, call: Call) -> RootMessage:
+def reply(broker: Broker, call: Call) -> RootMessage | Awaitable[RootMessage]:
+    answering = _answer(broker, call)
+    return answering if broker.has_faults else at_once(answering)
+
+
+async def _answer(broker: Broker, call: Call) -> RootMessage:
     request = call.message
     assert isinstance(request, m.TxnOffsetCommitRequest)
     if not may_use(broker, call, request.transactional_id):
@@ -38,7 +44,7 @@ def reply(broker: Broker, call: Call) -> RootMessage:
         return m.TxnOffsetCommitResponse(topics=refused.topics())
     allowed_request = copy(request)
     allowed_request.topics = accepted
-    others = _commit(broker, call, allowed_request).topics
+    others = (await _commit(broker, call, allowed_request)).topics
     return m.TxnOffsetCommitResponse(topics=refused.topics(others))
 
 
@@ -54,7 +60,7 @@ def _refused(call: Call, request: m.TxnOffsetCommitRequest, error: errors.KafkaE
     return refuse_transactional_commit(request, error)
 
 
-def _commit(broker: Broker, call: Call, request: m.TxnOffsetCommitRequest) -> m.TxnOffsetCommitResponse:
+async def _commit(broker: Broker, call: Call, request: m.TxnOffsetCommitRequest) -> m.TxnOffsetCommitResponse:
     try:
         if not request.group_id:
             raise errors.InvalidGroupId
@@ -62,7 +68,7 @@ def _commit(broker: Broker, call: Call, request: m.TxnOffsetCommitRequest) -> m.
         _admit(broker, call, request)
     except errors.KafkaError as error:
         return _refused(call, request, error)
-    response = broker.groups.reply(request.group_id, request, call)
+    response = await broker.groups.ask(request.group_id, request, call)
     assert isinstance(response, m.TxnOffsetCommitResponse)
     return response
 

@@ -5,19 +5,20 @@ from __future__ import annotations
 import asyncio
 from logging import getLogger
 from time import perf_counter_ns
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from groupkeeper.broker.coordination.shard_host import HostedShard
 from groupkeeper.broker.coordination.shard_log import CODECS
 from groupkeeper.broker.coordination.timers import TimerTable
 from groupkeeper.broker.coordination.topics_view import match_topics
 from groupkeeper.coordinator.coordinator import Coordinator
-from groupkeeper.coordinator.kernel.result import PARKED, Arm, Call, RegexLookup, Released, Result, Work
+from groupkeeper.coordinator.kernel.result import PARKED, Arm, Call, Immediate, RegexLookup, Released, Result, Work
 from groupkeeper.coordinator.kernel.timers import ConsumerSession, MemberSession, ShareSession, StreamsSession
 from groupkeeper.coordinator.kernel.topics_image import TopicsChange
 from groupkeeper.coordinator.refusals import refuse
 from groupkeeper.coordinator.rows import row_of
 from groupkeeper.protocol.errors import CoordinatorLoadInProgress, KafkaError, NotCoordinator, UnknownServerError
+from groupkeeper.protocol.messages.offset_fetch_request import OffsetFetchRequest
 from groupkeeper.protocol.offsets_topic import UnknownRecord, decode_record, encode_record
 from groupkeeper.protocol.primitives import Message
 from groupkeeper.protocol.record_batch import read_end_transaction
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
 _log = getLogger("groupkeeper.broker")
 
 _GOLDEN_RATIO = 0.618034
+_NOTHING: Final = -1
 
 
 class Shard(HostedShard["Record"]):
@@ -75,7 +77,7 @@ class Shard(HostedShard["Record"]):
         self._share_work: dict[asyncio.Task[None], Work] = {}
         self._share_turn = asyncio.Lock()
         self._timers = TimerTable(asyncio.get_running_loop(), self._expire)
-        self._parked: dict[int, asyncio.Future[Message]] = {}
+        self._parked: dict[int, asyncio.Future[tuple[Message, int]]] = {}
         self._last_call_id = 0
 
     @property
@@ -134,12 +136,13 @@ class Shard(HostedShard["Record"]):
         client_id: str = "",
         client_host: str = "",
         *,
+        patience_ms: int = 0,
         fresh_id: str = "",
         regex_trouble: str | None = None,
         may_describe: Callable[[str], bool] = lambda topic: True,
     ) -> Message:
-        """The answer to a request; waits while the request is parked. `may_describe` says which topics its caller may
-        see.
+        """The answer to a request; waits while the request is parked, and at most `patience_ms` for replicas that lag.
+        `may_describe` says which topics its caller may see.
         """
         if not self.is_active:
             return self.reply(request, version)
@@ -149,12 +152,35 @@ class Shard(HostedShard["Record"]):
         for lookup in result.lookups:
             if isinstance(lookup, RegexLookup):
                 asyncio.get_running_loop().call_soon(self._look_up, lookup, may_describe)
-        if result.response is not PARKED:
-            assert result.response is not None
-            return result.response
-        answer: asyncio.Future[Message] = asyncio.get_running_loop().create_future()
+        due = _NOTHING if isinstance(result, Immediate) else self._due()
+        try:
+            if result.response is PARKED:
+                response, due = await self._released(call, due, patience_ms)
+            else:
+                assert result.response is not None
+                response = result.response
+            if due != _NOTHING:
+                await self.replicated(due, patience_ms)
+        except KafkaError as error:
+            is_fetch = isinstance(request, OffsetFetchRequest)
+            return refuse(request, NotCoordinator() if is_fetch else error)
+        return response
+
+    def _due(self) -> int:
+        """Up to where replicas must have the log before an answer may leave that is made now."""
+        return _NOTHING if self.log.placement.limit is None else self.log.log_end_offset
+
+    async def _released(self, call: Call, due: int, patience_ms: int) -> tuple[Message, int]:
+        """The answer to a parked call, and what it is due after. As in Apache Kafka, the call does not stay parked for
+        longer than replicas may take to get what was written when it came.
+        """
+        answer: asyncio.Future[tuple[Message, int]] = asyncio.get_running_loop().create_future()
         self._parked[call.call_id] = answer
         try:
+            if due != _NOTHING:
+                await asyncio.wait((answer,), timeout=patience_ms / 1000)
+                if not answer.done():
+                    await self.replicated(due, 0)
             return await answer
         finally:
             self._parked.pop(call.call_id, None)
@@ -168,8 +194,8 @@ class Shard(HostedShard["Record"]):
         *,
         received_ms: int | None = None,
     ) -> Message:
-        """The answer to a request that the coordinator never parks and that needs no lookup, for example a commit.
-        `received_ms` is when it came; None: now.
+        """The answer to a request that the coordinator never parks and that needs no lookup, for example a commit. It
+        waits for no replica. `received_ms` is when it came; None: now.
         """
         if self.failure is not None:
             return refuse(request, NotCoordinator())
@@ -297,13 +323,13 @@ class Shard(HostedShard["Record"]):
             if not isinstance(lookup, RegexLookup):
                 self._begin_share_work(lookup)
         if result.released:
-            self._release(result.released)
+            self._release(result.released, self._due() if result.records else _NOTHING)
 
-    def _release(self, answers: Iterable[Released]) -> None:
+    def _release(self, answers: Iterable[Released], due: int = _NOTHING) -> None:
         for released in answers:
             answer = self._parked.get(released.call_id)
             if answer is not None and not answer.done():
-                answer.set_result(released.response)
+                answer.set_result((released.response, due))
 
 
 def _first_pass(partition: int) -> float:

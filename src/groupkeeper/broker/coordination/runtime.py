@@ -90,13 +90,16 @@ class GroupRuntime(ShardHost[Shard]):
             shard = self.shard_for_request(group_id, call.node)
         except NotCoordinator as error:
             return _refused(request, error)
+        who = call.client_id or ""
+        patience_ms = self._broker.config.of(call.node).offsets_commit_timeout_ms
         if not isinstance(request, _JOINING):
-            return shard.ask(request, call.api_version, call.client_id or "", call.client_host)
+            return shard.ask(request, call.api_version, who, call.client_host, patience_ms=patience_ms)
         return shard.ask(
             request,
             call.api_version,
-            call.client_id or "",
+            who,
             call.client_host,
+            patience_ms=patience_ms,
             fresh_id=_fresh_id(request),
             regex_trouble=_regex_trouble(request),
             may_describe=lambda topic: self._broker.authorizer.allows(
@@ -105,7 +108,7 @@ class GroupRuntime(ShardHost[Shard]):
         )
 
     def reply(self, group_id: str, request: Message, call: Call) -> Message:
-        """As `ask`, for requests that never wait (`Shard.reply`)."""
+        """As `ask`, for requests that are not parked, and while no coordinator waits for replicas (`Shard.reply`)."""
         if self._watch.is_stale:
             self._see_topics()
         try:

@@ -16,11 +16,13 @@ from typing import Any, ClassVar, Final, Generic, TypeVar
 
 from groupkeeper.broker.coordination.offsets_partition import partition_of_group, partition_of_one
 from groupkeeper.broker.coordination.shard_log import append_pairs, map_log_error
+from groupkeeper.broker.log.waiter import wait_until
 from groupkeeper.broker.placement.placement import NO_LEADER
 from groupkeeper.native import mypyc_attr
 from groupkeeper.protocol.codec import MalformedMessage
 from groupkeeper.protocol.errors import (
     CoordinatorLoadInProgress,
+    CoordinatorNotAvailable,
     KafkaError,
     NotCoordinator,
     RecordListTooLarge,
@@ -146,6 +148,7 @@ class HostedShard(Generic[R]):
     def unload(self) -> None:
         """Stops."""
         self.failure = self.failure or "unloaded"
+        self.log.tell_waiters(None)
         if self._removal is not None:
             self._removal.cancel()
             self._removal = None
@@ -218,6 +221,20 @@ class HostedShard(Generic[R]):
                 self._write_halves(records, now_ms, transaction)
                 return
             raise map_log_error(refusal) from refusal
+
+    async def replicated(self, end_offset: int, patience_ms: int) -> None:
+        """Returns once all replicas in sync have the log up to an offset. Raises `CoordinatorNotAvailable` after this
+        time, and `NotCoordinator` when it stops before; what was written may stay all the same.
+        """
+
+        def is_decided() -> bool:
+            return self.failure is not None or self.log.high_watermark >= end_offset
+
+        await wait_until(self.log, is_decided, asyncio.get_running_loop().time() + patience_ms / 1000)
+        if self.failure is not None:
+            raise NotCoordinator
+        if not is_decided():
+            raise CoordinatorNotAvailable
 
     def _write_halves(self, records: Sequence[R], now_ms: int, transaction: ProducerEpoch | None) -> None:
         middle = len(records) // 2

@@ -13,6 +13,9 @@ from groupkeeper.protocol.errors import InvalidProducerEpoch, InvalidRequest, Ka
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from typing import TypeVar
+
     from groupkeeper.broker.call import Call
     from groupkeeper.broker.coordination.runtime import GroupRuntime
     from groupkeeper.broker.coordination.transaction_marker import Marker
@@ -22,6 +25,8 @@ if TYPE_CHECKING:
     from groupkeeper.coordinator.transactions.result import TransactionSettings
     from groupkeeper.coordinator.transactions.transaction import TopicPartition
     from groupkeeper.protocol.primitives import Message
+
+    T = TypeVar("T")
 
 _log = getLogger("groupkeeper.broker")
 
@@ -71,15 +76,39 @@ class TransactionRuntime(ShardHost["TransactionShard"]):
             raise InvalidRequest
         return super().shard_for_request(key, node)
 
-    def ask(self, transactional_id: str, request: Message, call: Call) -> Message:
+    async def ask(self, transactional_id: str, request: Message, call: Call) -> Message:
         """The answer of the coordinator of a transactional id; errors are answers too."""
         try:
-            shard = self.shard_for_request(transactional_id, call.node)
+            return await self._replicated(
+                transactional_id, call.node, lambda shard: shard.ask(request, call.api_version)
+            )
         except KafkaError as error:
             from groupkeeper.coordinator.transactions.coordinator import TransactionCoordinator
 
             return TransactionCoordinator.refuse(request, error)
-        return shard.ask(request, call.api_version)
+
+    async def add_partitions(
+        self, transactional_id: str, producer_id: int, epoch: int, partitions: Iterable[TopicPartition], call: Call
+    ) -> None:
+        """Makes partitions part of a producer's transaction. Raises `KafkaError`."""
+        await self._replicated(
+            transactional_id,
+            call.node,
+            lambda shard: shard.add_partitions(transactional_id, producer_id, epoch, partitions),
+        )
+
+    async def _replicated(self, transactional_id: str, node: int, operate: Callable[[TransactionShard], T]) -> T:
+        """What an operation returns, once replicas in sync have what it wrote; that takes at most the timeout of the
+        transaction.
+        """
+        shard = self.shard_for_request(transactional_id, node)
+        log = shard.log
+        end_offset = log.log_end_offset
+        outcome = operate(shard)
+        if log.placement.limit is not None and log.log_end_offset > end_offset:
+            known = shard.coordinator.transactions[transactional_id]
+            await shard.replicated(log.log_end_offset, known.timeout_ms)
+        return outcome
 
     def admit(
         self, log: PartitionLog, transactional_id: str, producer_id: int, producer_epoch: int, *, adds: bool

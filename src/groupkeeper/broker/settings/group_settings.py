@@ -33,7 +33,6 @@ else:
     Declared = SettingsTable
 
 _NO_EFFECT = "Accepted for compatibility; one thread does the work here."
-_NO_WAITING = "Accepted for compatibility; there is one replica, so a write waits for no other."
 _AT_ONCE = "Accepted for compatibility; records are appended at once."
 _OWN_SIZE = "Accepted for compatibility; how much of a log is read at a time cannot be set."
 
@@ -134,7 +133,9 @@ class GroupSettings(Declared):
     share_coordinator_cold_partition_snapshot_interval_ms = whole(
         300000, low=1, doc="Age at which share state gets a snapshot without need, so that the log before it can go."
     ).in_kafka(is_listed=False)
-    share_coordinator_write_timeout_ms = whole(5000, low=1, doc=_NO_WAITING)
+    share_coordinator_write_timeout_ms = whole(
+        5000, low=1, doc="Of several nodes: how long share coordinators wait for replicas; leaders five times that."
+    )
     share_coordinator_threads = whole(1, low=1, doc=_NO_EFFECT)
     share_coordinator_append_linger_ms = whole(-1, low=-1, doc=_AT_ONCE)
     share_coordinator_load_buffer_size = whole(5242880, low=1, doc=_OWN_SIZE)

@@ -21,7 +21,8 @@ class SharePersister:
     Both raise `InvalidRequest` for a share-partition that its group has not initialized, or has deleted;
     `FencedLeaderEpoch` when there was a newer leader; `UnknownTopicOrPartition` when the topic or partition is gone;
     `CoordinatorLoadInProgress` and `NotCoordinator` when there is no share coordinator (not yet, or no longer) after a
-    wait of a few seconds: the call may be retried. They yield to other tasks only during that wait.
+    wait of a few seconds, `CoordinatorNotAvailable` when replicas lag: the call may be retried. They yield to other
+    tasks only while they wait.
     """
 
     def __init__(self, states: ShareStateRuntime) -> None:
@@ -32,10 +33,12 @@ class SharePersister:
         `share.auto.offset.reset` decides.
         """
         await self._states.ready(key)
-        return self._states.read(key, leader_epoch)
+        state = self._states.read(key, leader_epoch)
+        await self._states.replicated(key)
+        return state
 
     async def write_state(self, key: SharePartitionKey, written: Callable[[], ShareStateWrite]) -> ShareStateWrite:
-        """Stores what changed, and returns it; it is in the log then.
+        """Stores what changed, and returns it; all replicas in sync have it then.
 
         Args:
             written: returns the change once the share coordinator is available, as changes may overtake each other
@@ -48,4 +51,5 @@ class SharePersister:
         await self._states.ready(key)
         change = written()
         self._states.write(key, change)
+        await self._states.replicated(key)
         return change

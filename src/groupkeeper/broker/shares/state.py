@@ -24,13 +24,15 @@ if TYPE_CHECKING:
 
 SHARE_STATE_TOPIC = "__share_group_state"
 _PATIENCE_S = 5.0
+_ATTEMPTS = 5
+"""Of Apache Kafka's persister, between leaders and share coordinators."""
 
 
 class ShareStateRuntime(ShardHost["ShareStateShard"]):
     """Brings operations to the share coordinators.
 
     Operations answer at once and raise `CoordinatorLoadInProgress` or `NotCoordinator` when they can't; `ready` waits
-    for loading.
+    for loading, `replicated` for replicas.
 
     Attributes:
         meters: what all partitions record.
@@ -79,6 +81,16 @@ class ShareStateRuntime(ShardHost["ShareStateShard"]):
                     await shard.loaded.wait()
             except TimeoutError:
                 return  # the operation itself raises the error
+
+    async def replicated(self, key: SharePartitionKey, attempts: int = _ATTEMPTS) -> None:
+        """Returns once all replicas in sync have what the share-partition's coordinator has written. Raises as
+        `HostedShard.replicated`, after `share.coordinator.write.timeout.ms` for each attempt.
+        """
+        shard = self.shard_of(coordinator_key(key))
+        at = shard.log.placement
+        if at.limit is not None:
+            timeout_ms = self._broker.config.of(at.leader).share_coordinator_write_timeout_ms
+            await shard.replicated(shard.log.log_end_offset, attempts * timeout_ms)
 
     def on_begun_anew(self, listener: Callable[[SharePartitionKey], None]) -> None:
         """Registers a listener for share-partitions with replaced or deleted state: the state of their leaders is then
@@ -135,6 +147,7 @@ class ShareStateRuntime(ShardHost["ShareStateShard"]):
                     self.initialize(key, work.state_epoch, work.start_offsets[key.topic_id][key.partition])
                 else:
                     self.delete(key)
+                await self.replicated(key)
             except KafkaError as error:
                 errors[key] = error
         return errors

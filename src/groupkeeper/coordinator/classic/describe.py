@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from groupkeeper.coordinator.classic.group import ClassicGroup, Member
 from groupkeeper.coordinator.kernel.group_state import GroupState
-from groupkeeper.coordinator.kernel.result import Call, Result
+from groupkeeper.coordinator.kernel.result import Call, Immediate, Result
 from groupkeeper.coordinator.state import StateView
 from groupkeeper.protocol.errors import NONE, GroupIdNotFound
 from groupkeeper.protocol.messages.describe_groups_request import DescribeGroupsRequest
@@ -20,7 +20,7 @@ _DEAD = GroupState.DEAD.value
 
 def describe_groups(state: StateView, call: Call, request: DescribeGroupsRequest) -> Result:
     """Describes classic and simple groups."""
-    return Result(
+    return Immediate(
         DescribeGroupsResponse(groups=[_describe(state, call.version, group_id) for group_id in request.groups])
     )
 

@@ -24,7 +24,7 @@ from groupkeeper.coordinator.classic.step import (
     session_of,
     settle_join_phase,
 )
-from groupkeeper.coordinator.kernel.result import Arm, Call, Result
+from groupkeeper.coordinator.kernel.result import Arm, Call, Immediate, Result
 from groupkeeper.coordinator.kernel.settings import Settings
 from groupkeeper.coordinator.kernel.timers import JoinPhase, MemberSession, SyncPhase
 from groupkeeper.protocol.errors import (
@@ -105,7 +105,9 @@ def leave(group: ClassicGroup | None, settings: Settings, request: LeaveGroupReq
     if not request.group_id:
         raise InvalidGroupId
     if group is None:
-        return Result(LeaveGroupResponse(members=[_left(member, UnknownMemberId.code) for member in request.members]))
+        return Immediate(
+            LeaveGroupResponse(members=[_left(member, UnknownMemberId.code) for member in request.members])
+        )
     step = Step(group, settings, now_ms)
     answers = []
     has_anybody_left = False

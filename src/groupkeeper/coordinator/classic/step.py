@@ -12,7 +12,17 @@ from typing import Final
 from groupkeeper.coordinator.classic.group import ClassicGroup, InitialDelay, Joining, Member, Roster, Soft, Syncing
 from groupkeeper.coordinator.classic.record import group_record
 from groupkeeper.coordinator.kernel.group_state import GroupState, GroupType
-from groupkeeper.coordinator.kernel.result import PARKED, Arm, Disarm, Meter, Parked, Record, Released, Result
+from groupkeeper.coordinator.kernel.result import (
+    PARKED,
+    Arm,
+    Disarm,
+    Immediate,
+    Meter,
+    Parked,
+    Record,
+    Released,
+    Result,
+)
 from groupkeeper.coordinator.kernel.settings import Settings
 from groupkeeper.coordinator.kernel.soft import GroupChange
 from groupkeeper.coordinator.kernel.timers import JoinPhase, MemberSession, SyncPhase, TimerKey
@@ -79,7 +89,9 @@ class Step:
         # The record of an Empty group has the whole roster.
         roster = None if self.state is GroupState.EMPTY else self.roster
         soft = Soft(roster, self.rebalance, self.pending, self.unsynced)
-        return Result(
+        is_about_nothing_written = isinstance(answer, JoinGroupResponse) and (answer.error_code or not self.records)
+        kind = Immediate if is_about_nothing_written else Result
+        return kind(
             response=answer,
             records=tuple(self.records),
             soft=(GroupChange(GroupType.CLASSIC, self.group_id, soft),),

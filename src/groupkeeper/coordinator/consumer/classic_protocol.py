@@ -23,7 +23,7 @@ from groupkeeper.coordinator.consumer.group import (
 from groupkeeper.coordinator.consumer.regex import follow_subscription
 from groupkeeper.coordinator.consumer.step import Step
 from groupkeeper.coordinator.epochs.group import LEFT_STATICALLY_EPOCH
-from groupkeeper.coordinator.kernel.result import Arm, Call, Disarm, Result
+from groupkeeper.coordinator.kernel.result import Arm, Call, Disarm, Immediate, Result
 from groupkeeper.coordinator.kernel.settings import Settings
 from groupkeeper.coordinator.kernel.timers import ClassicRejoin, ClassicResync
 from groupkeeper.coordinator.kernel.topics_image import TopicsImage
@@ -62,7 +62,7 @@ def join(
         return _join_members(group, settings, topics, call, request, now_ms)
     except KafkaError as error:
         # Unlike the reply of a classic group, this refusal does not name the member.
-        return Result(m.JoinGroupResponse(error_code=error.code, protocol_name=None))
+        return Immediate(m.JoinGroupResponse(error_code=error.code, protocol_name=None))
 
 
 def _join_members(
@@ -72,7 +72,7 @@ def _join_members(
     member_id = request.member_id or _member_id_of(call.fresh_id)
     needs_id = not request.member_id and request.group_instance_id is None
     if needs_id and call.version >= classic_join.FIRST_VERSION_WITH_MEMBER_ID_REQUIRED:
-        return Result(classic_join.require_member_id(member_id))
+        return Immediate(classic_join.require_member_id(member_id))
     step = Step(group, settings, topics, now_ms)
     known = _find_or_replace(step, request, member_id)
     return _take_part(step, settings, call, request, known, known or ConsumerMember(member_id))
@@ -203,7 +203,7 @@ def sync(group: ConsumerGroup, settings: Settings, topics: TopicsImage, request:
     group_id = group.group_id
     if group.assignment_epoch > member.member_epoch and member.state != UNREVOKED_PARTITIONS:
         rejoin = Arm(ClassicRejoin(group_id, member.member_id), member.rebalance_timeout_ms, keeps_earlier=True)
-        return Result(m.SyncGroupResponse(error_code=errors.RebalanceInProgress.code), timers=(rejoin,))
+        return Immediate(m.SyncGroupResponse(error_code=errors.RebalanceInProgress.code), timers=(rejoin,))
     return Result(
         m.SyncGroupResponse(
             protocol_type=CONSUMER_PROTOCOL_TYPE,

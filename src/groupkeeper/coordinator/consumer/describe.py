@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Mapping
 from groupkeeper.coordinator.consumer.group import ConsumerGroup, ConsumerMember
 from groupkeeper.coordinator.epochs.checks import describe_all
 from groupkeeper.coordinator.kernel.hash_order import in_hash_order
-from groupkeeper.coordinator.kernel.result import Result
+from groupkeeper.coordinator.kernel.result import Immediate, Result
 from groupkeeper.coordinator.kernel.settings import Settings
 from groupkeeper.coordinator.kernel.topics_image import TopicsImage
 from groupkeeper.coordinator.state import StateView
@@ -27,7 +27,7 @@ def describe_consumer_groups(
         return _describe(state, settings_of(group.group_id), group)
 
     groups = describe_all(state, ConsumerGroup, request.group_ids, describe, described.DescribedGroup)
-    return Result(described.ConsumerGroupDescribeResponse(groups=groups))
+    return Immediate(described.ConsumerGroupDescribeResponse(groups=groups))
 
 
 def _describe(state: StateView, settings: Settings, group: ConsumerGroup) -> described.DescribedGroup:

@@ -7,7 +7,7 @@ from typing import Final, Protocol, TypeVar
 
 from groupkeeper.coordinator.kernel.group import Group
 from groupkeeper.coordinator.kernel.offset_store import CommittedOffset
-from groupkeeper.coordinator.kernel.result import Arm, Call, Meter, ProducerEpoch, Record, Result
+from groupkeeper.coordinator.kernel.result import Arm, Call, Immediate, Meter, ProducerEpoch, Record, Result
 from groupkeeper.coordinator.kernel.settings import Settings
 from groupkeeper.coordinator.rows import OffsetRules, row_of
 from groupkeeper.coordinator.state import StateView
@@ -212,7 +212,8 @@ def fetch(state: StateView, request: OffsetFetchRequest) -> Result:
         else:
             topics = [_fetch_topic(state, group.group_id, topic, request.require_stable) for topic in group.topics]
         groups.append(OffsetFetchResponseGroup(group.group_id, topics))
-    return Result(OffsetFetchResponse(groups=groups))
+    kind = Result if request.require_stable else Immediate
+    return kind(OffsetFetchResponse(groups=groups))
 
 
 def _check_fetch(state: StateView, request: OffsetFetchRequestGroup) -> KafkaError | None:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from groupkeeper.coordinator.epochs.checks import describe_all
 from groupkeeper.coordinator.kernel.hash_order import in_hash_order
-from groupkeeper.coordinator.kernel.result import Result
+from groupkeeper.coordinator.kernel.result import Immediate, Result
 from groupkeeper.coordinator.kernel.settings import Settings
 from groupkeeper.coordinator.kernel.topics_image import TopicsImage
 from groupkeeper.coordinator.share.group import ShareGroup, ShareMember
@@ -24,7 +24,7 @@ def describe_share_groups(
         return _describe(state, settings_of(group.group_id), group)
 
     groups = describe_all(state, ShareGroup, request.group_ids, describe, described.DescribedGroup)
-    return Result(described.ShareGroupDescribeResponse(groups=groups))
+    return Immediate(described.ShareGroupDescribeResponse(groups=groups))
 
 
 def _describe(state: StateView, settings: Settings, group: ShareGroup) -> described.DescribedGroup:

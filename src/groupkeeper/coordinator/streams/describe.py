@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from groupkeeper.coordinator.epochs.checks import describe_all
 from groupkeeper.coordinator.kernel.hash_order import in_hash_order
-from groupkeeper.coordinator.kernel.result import Result
+from groupkeeper.coordinator.kernel.result import Immediate, Result
 from groupkeeper.coordinator.state import StateView
 from groupkeeper.coordinator.streams.description import describe_topology
 from groupkeeper.coordinator.streams.group import StreamsGroup, StreamsMember, Task, TaskRole
@@ -24,7 +24,7 @@ def describe_streams_groups(state: StateView, request: StreamsGroupDescribeReque
     """Describes streams groups; groups of another type are not found."""
     describe = _describe_whole if request.include_topology_description else _describe
     groups = describe_all(state, StreamsGroup, request.group_ids, describe, described.DescribedGroup)
-    return Result(described.StreamsGroupDescribeResponse(groups=groups))
+    return Immediate(described.StreamsGroupDescribeResponse(groups=groups))
 
 
 def _describe_whole(group: StreamsGroup) -> described.DescribedGroup:
