@@ -63,6 +63,7 @@ QUICK_OWN_TESTS = (
 TESTS_OF_CLIENTS = tuple(f"tests/conformance/{name}" for name in (
     *(f"broker/test_clients_{name}.py" for name in ("admin", "groups", "offsets", "produce")),
     "broker/test_transactions.py", "broker/test_consumer_protocol.py", "broker/test_franz_go.py", "frameworks",
+    "client/test_own_admin.py", "client/admin",
 ))  # fmt: skip
 """Those that pass on a cluster of three nodes, too."""
 QUICK_RIG_SECONDS = 720  # it needs 250
