@@ -9,7 +9,6 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 import pyarrow as pa
-from pyspark.sql import DataFrame
 
 from groupkeeper.pipeline.decode.history import commits, group_records
 from groupkeeper.pipeline.errors import SourceError
@@ -19,9 +18,10 @@ from groupkeeper.pipeline.kafka.options import ReadOptions
 from groupkeeper.pipeline.kafka.planning import RECORDS_PER_TASK, Range, pack
 from groupkeeper.pipeline.kafka.retention import Retentions
 from groupkeeper.pipeline.kafka.source import read_ranges, write_ranges
-from groupkeeper.pipeline.kafka.written import PACKED, RECEIPT, Counts, Sorting, Written, packed
+from groupkeeper.pipeline.kafka.written import Counts, Written, in_memory
 from groupkeeper.pipeline.relations import Rows, loaded, together
-from groupkeeper.pipeline.runtime.executors import described, ipc, run_tasks, unpacked
+from groupkeeper.pipeline.runtime.executors import described, run_tasks
+from groupkeeper.pipeline.storage.contents import CONTENTS, rows_of
 from groupkeeper.pipeline.storage.ledger import NextOffsets
 from groupkeeper.pipeline.storage.output import Input, Output, Staged
 from groupkeeper.pipeline.tables import COMMITS, DECODED, GROUP_RECORDS, Table
@@ -49,36 +49,27 @@ class Appended(NamedTuple):
 
 
 class Aside(NamedTuple):
-    """What tasks have read: files in a staging directory, as Output names it; or rows of PACKED that Spark keeps
-    there.
-    """
+    """What tasks have read: files in a staging directory, as Output names it."""
 
     directory: str
     written: Written
-    kept: DataFrame | None = None
 
     def staged(self, table: Table, names: Sequence[str]) -> Staged:
         return Staged(table, self.directory, [f"{self.directory}/{name}" for name in names])
 
 
 def read_aside(output: Output, ranges: Sequence[Range], options: ReadOptions) -> Aside:
-    """Tasks read the ranges of the log, and write their rows to the directory, or return them to Spark, which does."""
+    """Tasks read the ranges of the log, and write files to the directory, or return them to Spark, which does."""
     tasks = pack(ranges, options._replace(max_records_per_task=options.max_records_per_task or RECORDS_PER_TASK))
     text = "reading the offsets topics"
     if output.is_here:
         directory, folder = output.folder_aside(DECODED)
         work = partial(write_ranges, tasks, options, folder)
         return Aside(directory, Written.together(run_tasks(output.spark, text, len(tasks), work)))
-    rows = output.spark.range(0, len(tasks), 1, max(1, len(tasks))).mapInArrow(partial(_read, tasks, options), PACKED)
+    made = output.spark.range(0, len(tasks), 1, max(1, len(tasks))).mapInArrow(partial(_read, tasks, options), CONTENTS)
     with described(output.spark, text):
-        path, kept, receipts = kept_aside(output, rows)
-    return Aside(path, Written.together(pickle.loads(each) for each in receipts), kept)
-
-
-def kept_aside(output: Output, rows: DataFrame) -> tuple[str, DataFrame, list[bytes]]:
-    """Rows of PACKED, which tasks read once: the path to remove after use, the rows, and the receipts among them."""
-    path, kept = output.kept_aside(rows, "kind")
-    return path, kept, [row.rows for row in kept.where(kept["kind"] == RECEIPT).select("rows").collect()]
+        directory, receipts = output.made_aside(made, DECODED)
+    return Aside(directory, Written.together(pickle.loads(each) for each in receipts))
 
 
 def _read(
@@ -86,10 +77,8 @@ def _read(
 ) -> Iterator[pa.RecordBatch]:
     for batch in batches:
         for number in batch.column(0).to_pylist():
-            sorting = Sorting()
-            for kind, rows in sorting.sort(read_ranges(tasks[number], options)):
-                yield packed(kind, None, ipc(rows))
-            yield packed(RECEIPT, None, pickle.dumps(sorting.written))
+            written, files = in_memory(read_ranges(tasks[number], options))
+            yield rows_of(files, pickle.dumps(written))
 
 
 class _New(NamedTuple):
@@ -114,7 +103,7 @@ def append(
     """
     with output.lock, described(output.spark, f"{COMMITS.name}, {GROUP_RECORDS.name}: new records"):
         known = output.ledger.next_offsets
-        new = _new(output, aside, known)
+        new = _new(aside, known)
         staged = [new.commits] if new.commits.files else []
         try:
             staged += _rest(output, new, retentions)
@@ -150,20 +139,12 @@ def _empty(output: Output, table: Table) -> Staged:
     return output.stage(table.arrow.empty_table(), table)
 
 
-def _new(output: Output, aside: Aside, known: NextOffsets) -> _New:
-    written, counts = aside.written, aside.written.counts
+def _new(aside: Aside, known: NextOffsets) -> _New:
+    written = aside.written
     if written.repeats(known):
         raise SourceError("records that the tables have were read again: nothing is appended: report a defect")
     commits, others = aside.staged(COMMITS, written.commits), aside.staged(DECODED, written.rest)
-    if aside.kept is None:
-        return _New(commits, Input(DECODED, others.files), counts, written.ends, others)
-    if counts.commits > counts.tombstones:
-        commits = output.stage(_unpacked(aside.kept, COMMITS), COMMITS)
-    return _New(commits, Input(DECODED, frame=_unpacked(aside.kept, DECODED)), counts, written.ends, others)
-
-
-def _unpacked(kept: DataFrame, table: Table) -> DataFrame:
-    return kept.where(kept["kind"] == table.name).select("rows").mapInArrow(unpacked, table.ddl)
+    return _New(commits, Input(DECODED, others.files), written.counts, written.ends, others)
 
 
 def _rest(output: Output, new: _New, retentions: Retentions) -> list[Staged]:

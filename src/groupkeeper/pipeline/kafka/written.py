@@ -1,5 +1,5 @@
 """Tasks that write the history that they decode: each writes files to a directory, and returns what they hold. Where
-they see no directory, their rows are packed for Spark, which writes them.
+they see no directory, they make the files in memory, and Spark writes them.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ import uuid
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -80,49 +80,30 @@ class Written(NamedTuple):
 def write(batches: Iterable[pa.RecordBatch], directory: Path) -> Written:
     """Write rows of tables.DECODED to new files in the directory, which is made when it is absent."""
     directory.mkdir(parents=True, exist_ok=True)
-    sorting = Sorting()
-    with _WrittenFile(directory, COMMITS.arrow) as plain, _WrittenFile(directory, DECODED.arrow) as rest:
-        files = {COMMITS.name: plain, DECODED.name: rest}
-        for table, rows in sorting.sort(batches):
-            files[table].add(rows)
-    return sorting.written._replace(commits=plain.names, rest=rest.names)
+    return _sort(batches, _WrittenFile(COMMITS.arrow, directory), _WrittenFile(DECODED.arrow, directory))
 
 
-class Sorting:
-    """Tells plain commits, as rows of tables.COMMITS, from other rows of tables.DECODED. `written` has no files."""
+def in_memory(batches: Iterable[pa.RecordBatch]) -> tuple[Written, dict[str, bytes]]:
+    """The same without a directory: the contents of the files by their names."""
+    files = _WrittenFile(COMMITS.arrow, None), _WrittenFile(DECODED.arrow, None)
+    written = _sort(batches, *files)
+    return written, {name: each.content for each in files for name in each.names}
 
-    def __init__(self) -> None:
-        self._counts, self._found = Counts(), _Spans()
 
-    @property
-    def written(self) -> Written:
-        return Written(counts=self._counts, spans=self._found.all)
-
-    def sort(self, batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[str, pa.RecordBatch]]:
-        """The rows by their table's name."""
+def _sort(batches: Iterable[pa.RecordBatch], plain: _WrittenFile, rest: _WrittenFile) -> Written:
+    """Plain commits, as rows of tables.COMMITS, to one file, other rows of tables.DECODED to the other."""
+    counts, found = Counts(), _Spans()
+    with plain, rest:
         for batch in batches:
-            self._found.add(_spans(batch))
+            found.add(_spans(batch))
             is_one = is_commit(batch)
             is_kept = pc.and_(is_one, pc.invert(batch["is_tombstone"]))
-            self._counts = self._counts.plus(_counts(batch, is_one, is_kept))
+            counts = counts.plus(_counts(batch, is_one, is_kept))
             if is_kept.true_count:
-                yield COMMITS.name, commits(batch if is_kept.true_count == len(batch) else batch.filter(is_kept))
+                plain.add(commits(batch if is_kept.true_count == len(batch) else batch.filter(is_kept)))
             if is_kept.true_count < len(batch):
-                yield DECODED.name, batch.filter(pc.invert(is_kept))
-
-
-PACKED = "kind STRING, cluster INT, rows BINARY"
-"""Rows of the table that is named by `kind`, as Arrow's stream, of the cluster with this number in the options; null:
-of any. Behind the rows that a read returns, a row of the kind RECEIPT tells what it has read.
-"""
-
-RECEIPT = "receipt"
-
-
-def packed(kind: str, cluster: int | None, rows: bytes) -> pa.RecordBatch:
-    """A row of PACKED."""
-    columns = [pa.array([kind]), pa.array([cluster], pa.int32()), pa.array([rows], pa.binary())]
-    return pa.RecordBatch.from_arrays(columns, names=["kind", "cluster", "rows"])
+                rest.add(batch.filter(pc.invert(is_kept)))
+    return Written(plain.names, rest.names, counts, found.all)
 
 
 def _counts(batch: pa.RecordBatch, is_commit: pa.BooleanArray, is_kept: pa.BooleanArray) -> Counts:
@@ -165,11 +146,12 @@ class _Spans:
 
 class _WrittenFile:
     """A parquet file with a new unique name, by which the ledger distinguishes it from others; without rows there is no
-    file.
+    file. Without a directory it is in memory.
     """
 
-    def __init__(self, directory: Path, schema: pa.Schema) -> None:
-        self._path = directory / f"{uuid.uuid4().hex}.parquet"
+    def __init__(self, schema: pa.Schema, directory: Path | None) -> None:
+        self._name = f"{uuid.uuid4().hex}.parquet"
+        self._sink: Any = pa.BufferOutputStream() if directory is None else directory / self._name
         self._schema = schema
         self._writer: pq.ParquetWriter | None = None
         self._waiting: list[pa.RecordBatch] = []
@@ -178,7 +160,11 @@ class _WrittenFile:
 
     @property
     def names(self) -> tuple[str, ...]:
-        return (self._path.name,) if self.rows else ()
+        return (self._name,) if self.rows else ()
+
+    @property
+    def content(self) -> bytes:
+        return bytes(self._sink.getvalue())
 
     def add(self, batch: pa.RecordBatch) -> None:
         if not len(batch):
@@ -195,7 +181,7 @@ class _WrittenFile:
         if self._writer is None:
             repeated = [field.name for field in self._schema if pa.types.is_string(field.type)]
             self._writer = pq.ParquetWriter(
-                self._path, self._schema, compression="zstd", use_dictionary=repeated, column_encoding=_ENCODINGS
+                self._sink, self._schema, compression="zstd", use_dictionary=repeated, column_encoding=_ENCODINGS
             )
         self._writer.write_table(pa.Table.from_batches(self._waiting, self._schema))
         self._waiting, self._waiting_rows = [], 0
@@ -210,5 +196,5 @@ class _WrittenFile:
             self._flush()
         if self._writer is not None:
             self._writer.close()
-            if kind is not None:
-                self._path.unlink(missing_ok=True)
+            if kind is not None and isinstance(self._sink, Path):
+                self._sink.unlink(missing_ok=True)

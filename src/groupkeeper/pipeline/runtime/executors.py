@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TypeVar
 
@@ -59,10 +59,3 @@ def ipc(batch: pa.RecordBatch) -> bytes:
 def of_ipc(rows: bytes) -> pa.Table:
     """The rows of `ipc`."""
     return pa.ipc.open_stream(rows).read_all()
-
-
-def unpacked(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The batches in the column `rows`."""
-    for batch in batches:
-        for rows in batch["rows"].to_pylist():
-            yield from of_ipc(rows).to_batches()

@@ -16,6 +16,9 @@ from groupkeeper.pipeline.tables import Table
 CONTENTS = "place string, content binary"
 """What `line_of` makes of contents, by the place that they are found at."""
 
+RECEIPT = "receipt"
+"""The place of what tells of the files that a task has made: it is none itself."""
+
 _MAGIC = b"PAR1"
 _OPTIONS = {
     "lineSep": _MAGIC.decode(), "compression": "none", "maxRecordsPerFile": "1",
@@ -33,6 +36,12 @@ def line_of(content: bytes) -> bytes:
     writes the file as one line with this end.
     """
     return content.removesuffix(_MAGIC)
+
+
+def rows_of(files: Mapping[str, bytes], receipt: bytes) -> pa.RecordBatch:
+    """Rows of CONTENTS: parquet files, whose places are their names, and a receipt."""
+    contents = [*map(line_of, files.values()), receipt]
+    return pa.RecordBatch.from_pydict({"place": [*files, RECEIPT], "content": pa.array(contents, pa.binary())})
 
 
 class Contents:
@@ -58,9 +67,17 @@ class Contents:
             place: {each: f"{to}/{PurePosixPath(each).stem}.parquet" for each in self._places.get(place, ())}
             for place, to in directories.items()
         }
-        with ThreadPoolExecutor(_AT_ONCE) as pool:
-            list(pool.map(lambda move: self._files.move(*move), [one for own in found.values() for one in own.items()]))
+        self._move([one for own in found.values() for one in own.items()])
         return {place: [*own.values()] for place, own in found.items()}
+
+    def move_named(self, directory: str) -> None:
+        """Moves the files whose places are names of parquet files to a directory, under these names."""
+        named = [(own[0], f"{directory}/{name}") for name, own in self._places.items() if name.endswith(".parquet")]
+        self._move(named)
+
+    def _move(self, moves: Sequence[tuple[str, str]]) -> None:
+        with ThreadPoolExecutor(_AT_ONCE) as pool:
+            list(pool.map(lambda move: self._files.move(*move), moves))
 
 
 def read_rows(files: HadoopFiles, paths: Iterable[str], schema: pa.Schema) -> pa.Table:

@@ -20,7 +20,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from groupkeeper.pipeline.errors import SourceError
 from groupkeeper.pipeline.relations import Rows, loaded
-from groupkeeper.pipeline.storage.contents import Contents, RowCounts, read_rows
+from groupkeeper.pipeline.storage.contents import RECEIPT, Contents, RowCounts, read_rows
 from groupkeeper.pipeline.storage.files import Files, HadoopFiles, LocalFiles, files_of, local_path
 from groupkeeper.pipeline.storage.formats import open_lake
 from groupkeeper.pipeline.storage.lake import LakePlace
@@ -245,11 +245,14 @@ class Output:
         return {table.name: Staged(table, asides[place], moved[place], moved[opened])
                 for place, (table, opened) in places.items()}  # fmt: skip
 
-    def kept_aside(self, rows: DataFrame, column: str) -> tuple[str, DataFrame]:
-        """Rows that Spark has computed once, by the values of a column, and the path to remove after use."""
-        path = f"{self.staging}/{uuid.uuid4().hex}"
-        rows.write.options(**_PLAIN).partitionBy(column).parquet(self.url(path))
-        return path, self.spark.read.schema(rows.schema).parquet(_literal(self.url(path)))
+    def made_aside(self, made: DataFrame, table: Table) -> tuple[str, list[bytes]]:
+        """A directory with the files that tasks have made (contents.rows_of), computed and written by one job, and the
+        receipts.
+        """
+        directory = self._aside(table)
+        with self.contents(made) as contents:
+            contents.move_named(directory)
+            return directory, [*contents.read(RECEIPT)]
 
     def of_tasks(self, table: Table, path: str, parts: Iterable[PartFiles]) -> Staged:
         """What tasks have written to a directory of `folder_aside`."""

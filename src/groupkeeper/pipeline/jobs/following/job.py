@@ -31,7 +31,7 @@ from groupkeeper.pipeline.jobs.following.source import (
     read_answer,
     write_orders,
 )
-from groupkeeper.pipeline.jobs.history import Aside, append, kept_aside
+from groupkeeper.pipeline.jobs.history import Aside, append
 from groupkeeper.pipeline.jobs.log_offsets import Clusters
 from groupkeeper.pipeline.jobs.queries import Checkpoint, Queries, find_queries
 from groupkeeper.pipeline.jobs.reading import Reading, same_clusters
@@ -247,10 +247,10 @@ class Batches:
         """Where the rows are, of which `_append` says how many count."""
         with described(self._output.spark, "reading the offsets topics"):
             if self._aside is not None:
-                found = [row.rows for row in batch.select("rows").collect()]
-                return Aside(self._aside[0], Written()), list(map(pickle.loads, found))
-            path, kept, found = kept_aside(self._output, batch)
-            return Aside(path, Written(), kept), list(map(pickle.loads, found))
+                directory, found = self._aside[0], [row.content for row in batch.select("content").collect()]
+            else:
+                directory, found = self._output.made_aside(batch, DECODED)
+            return Aside(directory, Written()), list(map(pickle.loads, found))
 
     def _note_clusters(self, answer: Answer) -> None:
         for each in answer.readings:
@@ -278,9 +278,6 @@ class Batches:
             return
         aside = aside or Aside(f"{self._output.staging}/nothing", Written())
         aside = aside._replace(written=Written.together(one for each in read for one in each.written))
-        if aside.kept is not None:
-            numbers = [each.reading.number for each in read if each.reached]
-            aside = aside._replace(kept=aside.kept.where(aside.kept["cluster"].isin(numbers)))
         appended = append(self._output, aside, self.retentions, reached, self._identities)
         self._run.append(appended.rows)
         self.appended += sum(appended.rows.values())

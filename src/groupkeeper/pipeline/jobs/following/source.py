@@ -45,8 +45,8 @@ from groupkeeper.pipeline.kafka.planning import (
 )
 from groupkeeper.pipeline.kafka.retention import Replies, ask_retentions
 from groupkeeper.pipeline.kafka.source import read_ranges
-from groupkeeper.pipeline.kafka.written import PACKED, RECEIPT, Sorting, Written, packed, write
-from groupkeeper.pipeline.runtime.executors import ipc
+from groupkeeper.pipeline.kafka.written import Written, in_memory, write
+from groupkeeper.pipeline.storage.contents import CONTENTS, rows_of
 from groupkeeper.pipeline.storage.ledger import NextOffsets
 
 NAME = "groupkeeper_follow"
@@ -168,14 +168,14 @@ def _replace(path: Path, found: object) -> None:
 
 
 class FollowSource(DataSource):
-    """The option `folder` names the place of orders and answers. Rows are those of written.PACKED."""
+    """The option `folder` names the place of orders and answers. Rows are those of storage.contents.CONTENTS."""
 
     @classmethod
     def name(cls) -> str:
         return NAME
 
     def schema(self) -> str:
-        return PACKED
+        return CONTENTS
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
         return _Reader(Path(self.options["folder"]))
@@ -209,11 +209,8 @@ class _Reader(DataSourceStreamReader):
             return
         with ThreadPoolExecutor(len(tasks.parts)) as pool:  # a cluster that hangs holds up no other
             work = partial(read_part, options=tasks.options, folder=tasks.folder, patience_s=tasks.patience_s)
-            for receipt, rows in pool.map(work, tasks.parts):
-                number = receipt.part.reading.number
-                for kind, each in rows:
-                    yield packed(kind, number, ipc(each))
-                yield packed(RECEIPT, number, pickled(receipt))
+            for receipt, files in pool.map(work, tasks.parts):
+                yield rows_of(files, pickled(receipt))
 
 
 class Planner:
@@ -340,26 +337,20 @@ def tasks_of(left: Sequence[Reading], options: ReadOptions) -> list[list[Part]]:
 def read_part(
     part: Part, *, options: ReadOptions, folder: Path | None, patience_s: float = PATIENCE_S,
     clock: Callable[[], float] = time.monotonic,
-) -> tuple[Receipt, list[tuple[str, pa.RecordBatch]]]:  # fmt: skip
+) -> tuple[Receipt, dict[str, bytes]]:  # fmt: skip
     """Reads a cluster as far as it comes in time: a slow one goes on in the next batch. A part of a large cluster is
-    read to its end.
+    read to its end. Without a folder, the contents of the files are returned, by their names.
     """
     reading = part.reading
     rows = _Rows(reading.ranges, options, None if part.is_shared else clock() + patience_s, clock)
-    kept: list[tuple[str, pa.RecordBatch]] = []
-    if folder is None:
-        sorting = Sorting()
-        kept = list(sorting.sort(rows))
-        written = sorting.written
-    else:
-        written = write(rows, folder)
+    written, files = in_memory(rows) if folder is None else (write(rows, folder), {})
     if written.spans and (other := _made_again(reading, options)) is not None:
-        return Receipt(part, Written(), {}, False, other), []
+        return Receipt(part, Written(), {}, False, other), {}
     reached = {each.partition: each.end if rows.is_whole else each.start for each in reading.ranges}
     if not rows.is_whole:
         reached |= written.ends.get(reading.name, {})
     is_whole = reached == {each.partition: each.end for each in reading.ranges}
-    return Receipt(part, written, reached, is_whole, rows.failed, rows.is_slow), kept
+    return Receipt(part, written, reached, is_whole, rows.failed, rows.is_slow), files
 
 
 class _Rows:

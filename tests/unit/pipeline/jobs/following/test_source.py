@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import pickle
 import socket
 import time
 from collections.abc import Callable, Iterator
@@ -9,6 +10,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from pyspark.sql.datasource import InputPartition
 
@@ -28,9 +30,8 @@ from groupkeeper.pipeline.jobs.following.source import (
 from groupkeeper.pipeline.jobs.reading import Reading
 from groupkeeper.pipeline.kafka.options import ReadOptions, parse_options
 from groupkeeper.pipeline.kafka.planning import Planned, Range, named, plan_cluster
-from groupkeeper.pipeline.kafka.written import RECEIPT
+from groupkeeper.pipeline.storage.contents import RECEIPT
 from groupkeeper.pipeline.storage.ledger import NextOffsets
-from groupkeeper.pipeline.tables import COMMITS
 from groupkeeper.testing.background import BackgroundBroker
 
 TOPIC = "__consumer_offsets"
@@ -72,7 +73,8 @@ def read(answer: Answer, options: ReadOptions, **more: Callable[[], float]) -> l
     options = named(options, answer.plan.ranges)
     found = [read_part(part, options=options, folder=None, **more) for task in tasks_of(answer.readings, options)
              for part in task]  # fmt: skip
-    return [(receipt, sum(len(each) for _, each in rows)) for receipt, rows in found]
+    counts = [receipt.written.counts for receipt, _ in found]
+    return [(receipt, each.commits + each.others) for (receipt, _), each in zip(found, counts, strict=True)]
 
 
 def test_what_is_read_is_what_the_tables_lack(broker: BackgroundBroker) -> None:
@@ -233,15 +235,17 @@ def test_a_large_cluster_has_tasks_of_its_own_and_small_ones_share_theirs(monkey
     assert capped.size == 2_000_000
 
 
-def test_rows_are_packed_as_arrow(broker: BackgroundBroker) -> None:
-    """Where tasks cannot write: receipts and rows are told apart."""
+def test_files_are_made_in_memory(broker: BackgroundBroker) -> None:
+    """Where tasks cannot write: Spark writes them, each to a place of its name, and the receipt beside them."""
     options = options_of(broker.bootstrap_servers)
     answer = Planner().answer(orders(options))
     tasks = source._Tasks(
         [Part(each, False) for each in answer.readings], named(options, answer.plan.ranges), None, 5.0
     )
     found = pa.Table.from_batches(source._Reader(Path()).read(InputPartition(pickled(tasks))))
-    assert found.select(["kind", "cluster"]).to_pylist() == [
-        {"kind": COMMITS.name, "cluster": 0},
-        {"kind": RECEIPT, "cluster": 0},
-    ]
+    *files, receipt = zip(found["place"].to_pylist(), found["content"].to_pylist(), strict=True)
+    assert receipt[0] == RECEIPT
+    written = pickle.loads(receipt[1]).written
+    assert [place for place, _ in files] == [*written.commits, *written.rest]
+    rows = [pq.read_metadata(pa.BufferReader(content + b"PAR1")).num_rows for _, content in files]
+    assert sum(rows) == written.counts.commits + written.counts.others > 0
