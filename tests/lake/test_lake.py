@@ -1,43 +1,33 @@
-"""Tables of Delta Lake or Apache Iceberg have the rows of the directory's, whatever happens to the runs."""
+"""Tables of Delta Lake or Apache Iceberg are the directory's own files, whatever happens to the runs."""
 
 from __future__ import annotations
 
-import shutil
 import time
 from pathlib import Path
 from typing import Any
 
-import pyarrow.dataset as ds
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
-from pyspark.sql import functions as F
 from tests.spark.kafka.test_source import ask, commit, new_topic
 
 from groupkeeper.client.admin.types import TopicPartition
 from groupkeeper.pipeline.errors import SourceError
 from groupkeeper.pipeline.jobs.snapshot import snapshot
 from groupkeeper.pipeline.jobs.steps import STEPS
-from groupkeeper.pipeline.storage import iceberg, ledger, mirror
+from groupkeeper.pipeline.storage import format_log, iceberg
+from groupkeeper.pipeline.storage.files import LocalFiles
 from groupkeeper.pipeline.storage.formats import open_lake
-from groupkeeper.pipeline.storage.lake import DAY, OPEN, LakePlace
-from groupkeeper.pipeline.storage.output import LakeChoice, open_output
-from groupkeeper.pipeline.tables import (
-    COMMITS,
-    CURRENT_OFFSETS,
-    GROUP_EVENTS,
-    GROUP_RECORDS,
-    GROUPS,
-    LAG,
-    RATES,
-    REWINDS,
-    Table,
-)
+from groupkeeper.pipeline.storage.lake import Lake, LakePlace, Listed
+from groupkeeper.pipeline.storage.output import LakeChoice, Output, open_output
+from groupkeeper.pipeline.storage.stored import Stored
+from groupkeeper.pipeline.tables import COMMITS, CURRENT_OFFSETS, GROUP_RECORDS, GROUPS, LAG, RATES, Table
 from groupkeeper.pipeline.tables.state import CARRIED
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
 
 TABLES = (COMMITS, GROUP_RECORDS, *(step.table for step in STEPS if step.is_published and step.table not in CARRIED))
-WITH_OPEN = (GROUP_EVENTS, RATES, REWINDS)
 
 
 class Directory:
@@ -74,24 +64,34 @@ class Directory:
         return [each.message for each in summary.problems]
 
     def here(self, table: Table) -> list[str]:
-        files = [str(path) for path in sorted((self.root / table.name).glob("*.parquet"))]
-        rows = ds.dataset(files, schema=table.arrow).to_table().to_pylist() if files else []
-        return sorted(map(repr, rows))
+        return sorted(map(repr, Stored(str(self.root)).dataset(table).to_table().to_pylist()))
 
     def there(self, table: Table) -> list[str]:
         return sorted(map(repr, self.rows(table)))
 
     def rows(self, table: Table) -> list[dict[str, Any]]:
-        """Those of the lake."""
-        frame = open_lake(self.spark, self.place, self.root.absolute().as_uri()).read(table)
-        found: list[dict[str, Any]] = frame.toArrow().cast(table.arrow).to_pylist()
+        """As readers of the format see them."""
+        found: list[dict[str, Any]] = self.lake().read(table).toArrow().cast(table.arrow).to_pylist()
         return found
 
+    def lake(self) -> Lake:
+        return open_lake(self.spark, self.place, self.root.absolute().as_uri(), lambda table, names: [])
+
     def whole(self, table: Table) -> str:
-        """The name of the lake's table in Spark, with all of its columns."""
+        """The name of the table in Spark."""
         if self.place.format == "iceberg":
             return f"{iceberg._catalog_at(self.spark, f'{self.root.absolute().as_uri()}/iceberg')}.`{table.name}`"
-        return f"delta.`{self.root.absolute().as_uri()}/delta/{table.name}`"
+        return f"delta.`{self.root.absolute().as_uri()}/{table.name}`"
+
+    def in_version(self, table: Table, before: int) -> int:
+        """How many rows there were, this many versions before the last."""
+        name = self.whole(table)
+        if self.place.format == "iceberg":
+            found = self.spark.table(f"{name}.snapshots").orderBy("committed_at").collect()
+            version = found[-1 - before].snapshot_id
+        else:
+            version = self.spark.sql(f"DESCRIBE HISTORY {name} LIMIT 1").collect()[0].version - before
+        return self.spark.sql(f"SELECT 1 FROM {name} VERSION AS OF {version}").count()
 
     def check(self) -> None:
         for table in TABLES:
@@ -123,46 +123,56 @@ def versions(directory: Directory, table: Table) -> int:
     return directory.spark.sql(f"DESCRIBE HISTORY {name}").count()
 
 
-def test_the_lake_has_the_rows_of_the_directory(directory: Directory) -> None:
+def test_readers_of_the_format_have_the_rows_of_the_directory(directory: Directory) -> None:
+    counts = []
     for _ in range(3):
         directory.commit_some()
         assert directory.snapshot() == []
         directory.check()
+        counts.append(len(directory.here(COMMITS)))
     before = {table.name: versions(directory, table) for table in (COMMITS, GROUP_RECORDS)}
     assert directory.snapshot() == []
     directory.check()
     assert {table.name: versions(directory, table) for table in (COMMITS, GROUP_RECORDS)} == before
-    days = directory.spark.table(directory.whole(COMMITS)).select(DAY, F.to_date("log_time")).distinct().collect()
-    assert days
-    assert all(day == other for day, other in days)
-    opened = directory.spark.table(directory.whole(RATES)).where(OPEN).count()
-    assert 0 < opened <= len(directory.here(RATES))
+    assert [directory.in_version(COMMITS, back) for back in (2, 1, 0)] == counts
     assert directory.snapshot(from_start=True) == []
     directory.check()
+
+
+def test_no_row_is_written_twice_and_no_job_more_is_run(directory: Directory) -> None:
+    directory.commit_some()
+    assert directory.snapshot() == []
+    jobs = directory.spark.sparkContext.statusTracker().getJobIdsForGroup
+    before = set(jobs(None))
+    directory.commit_some()
+    assert directory.snapshot() == []
+    assert len(set(jobs(None)) - before) == 5  # as without a format
+    copies = [*(directory.root / directory.place.format).rglob("*.parquet")]
+    assert copies == []
 
 
 @pytest.mark.parametrize("is_after", [False, True], ids=["before", "after"])
 def test_a_run_that_ends_in_the_midst_is_made_up_for(
     directory: Directory, monkeypatch: pytest.MonkeyPatch, is_after: bool
 ) -> None:
-    """At each of the lake's commits, before and after it."""
+    """At each of the format's commits, before and after it."""
     directory.commit_some()
     assert directory.snapshot() == []
-    real = mirror.Mirror._write
+    real = format_log.FormatLog._update
     for number in (1, 5, 9):
         directory.commit_some()
         left = [number]
 
-        def write(own: mirror.Mirror, here: mirror._MirroredHere, *rest: object, left: list[int] = left) -> None:
+        def update(own: format_log.FormatLog, wanted: Listed, left: list[int] = left) -> None:
             left[0] -= 1
             if left[0] == 0 and is_after:
-                real(own, here, *rest)  # type: ignore[arg-type]
+                real(own, wanted)
             if left[0] <= 0:
                 raise SourceError("killed")
-            real(own, here, *rest)  # type: ignore[arg-type]
+            real(own, wanted)
 
         with monkeypatch.context() as patch:
-            patch.setattr(mirror.Mirror, "_write", write)
+            patch.setattr(format_log.FormatLog, "_update", update)
             assert [text for text in directory.snapshot() if "killed" in text]
         if number != 5:  # else the next run has two refreshes to make up for
             assert directory.snapshot() == []
@@ -171,50 +181,58 @@ def test_a_run_that_ends_in_the_midst_is_made_up_for(
     directory.check()
 
 
-def test_rows_that_only_the_lake_has_are_rebuilt_from(directory: Directory, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(mirror, "_HERE_HOURS", 0)
-    monkeypatch.setattr(ledger, "_HOUR_MS", 0)
+def test_what_other_programs_change_is_taken_back(directory: Directory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And stays, when the versions of before go."""
+    for _ in range(3):
+        directory.commit_some()
+        assert directory.snapshot() == []
+    wanted = directory.there(COMMITS)
+    directory.spark.sql(f"DELETE FROM {directory.whole(COMMITS)} WHERE group_id = 'one-{directory.topic}'")
+    directory.spark.sql(f"DELETE FROM {directory.whole(LAG)}")
+    assert set(directory.there(COMMITS)) < set(wanted)
+    assert directory.snapshot() == []
+    directory.check()
+    assert set(wanted) <= set(directory.there(COMMITS))
+    monkeypatch.setattr(format_log, "TABLES", (COMMITS,))
+    with open_output(directory.spark, str(directory.root)) as output:
+        assert output.format_log is not None
+        output.format_log.purge()
+    directory.check()
+
+
+def test_merged_files_are_no_new_rows_for_those_who_follow_a_table(directory: Directory) -> None:
     for _ in range(3):
         directory.commit_some()
         assert directory.snapshot() == []
     with open_output(directory.spark, str(directory.root)) as output:
-        assert output.ledger.aged_to(COMMITS.name)
-        everything = sorted(map(repr, output.read(COMMITS).toArrow().cast(COMMITS.arrow).to_pylist()))
-    assert len(directory.here(COMMITS)) < len(everything)
-    assert directory.there(COMMITS) == everything
-    events = directory.there(GROUP_EVENTS)
-    rewinds = directory.there(REWINDS)
-    assert directory.snapshot(from_start=True) == []
-    assert directory.there(GROUP_EVENTS) == directory.here(GROUP_EVENTS)
-    assert set(events) <= set(directory.here(GROUP_EVENTS))  # the broker removes groups without offsets, in the end
-    assert directory.there(REWINDS) == directory.here(REWINDS) == rewinds
-    directory.spark.sql(f"DROP TABLE {directory.whole(COMMITS)}" if directory.place.format == "iceberg" else "SELECT 1")
-    if directory.place.format == "delta":
-        shutil.rmtree(directory.root / "delta" / "commits")
-    (problem,) = directory.snapshot()
-    assert "lacks rows that are nowhere else" in problem
+        assert output.merge(COMMITS, many=2) >= 2
+        assert output.format_log is not None
+        output.format_log.update()
+    directory.check()
+    if directory.place.format == "iceberg":
+        last = directory.spark.table(f"{directory.whole(COMMITS)}.snapshots").orderBy("committed_at").collect()[-1]
+        assert last.operation == "replace"
+    else:
+        log = sorted((directory.root / "commits/_delta_log").glob("*.json"))[-1].read_text()
+        assert '"dataChange":false' in log
+        assert '"dataChange":true' not in log
 
 
-def test_versions_are_kept_for_a_time_and_rows_for_days(directory: Directory, monkeypatch: pytest.MonkeyPatch) -> None:
-    for _ in range(2):
+def test_versions_are_kept_for_a_time(directory: Directory, monkeypatch: pytest.MonkeyPatch) -> None:
+    for _ in range(3):
         directory.commit_some()
         assert directory.snapshot() == []
-    assert versions(directory, LAG) >= 2
-    lake = open_lake(directory.spark, directory.place, directory.root.absolute().as_uri())
-    for table in (COMMITS, LAG):
-        mark = lake.mark(table)
-        assert mark is not None
-        lake.tidy(table, mark, 0)
-    if directory.place.format == "iceberg":
-        assert versions(directory, LAG) == 1
-    directory.check()
-    monkeypatch.setattr("groupkeeper.pipeline.storage.mirror._TIDY_MS", 0)
+    folder = directory.root / "lag"
+    assert len([*folder.glob("*.parquet")]) >= 3
+    monkeypatch.setattr(format_log, "_TIDY_MS", 0)
+    monkeypatch.setattr(format_log, "TABLES", (COMMITS, LAG))
     directory.commit_some()
-    assert directory.snapshot(keep_days=400, lake=LakeChoice(directory.place, mirror.Keeping(1))) == []
-    directory.check()
-    directory.commit_some()
-    assert directory.snapshot() == []
-    directory.check()
+    assert directory.snapshot(lake=LakeChoice(directory.place, format_log.Keeping(0.0001))) == []
+    left = {path.name for path in folder.glob("*.parquet")}
+    assert set(Stored(str(directory.root)).files["lag"]) <= left
+    assert len(left) <= 2  # Iceberg: what the last version replaced goes with it
+    assert directory.there(COMMITS) == directory.here(COMMITS)
+    assert directory.there(LAG) == directory.here(LAG)
 
 
 def test_of_old_days_the_state_stays(directory: Directory, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -226,30 +244,29 @@ def test_of_old_days_the_state_stays(directory: Directory, monkeypatch: pytest.M
     assert 0 < len(last) < len(directory.rows(COMMITS))
     with monkeypatch.context() as patch:  # a run in five days
         now_ns = time.time_ns()
-        patch.setattr("groupkeeper.pipeline.storage.mirror.time.time_ns", lambda: now_ns + 5 * 86_400 * 10**9)
-        patch.setattr(mirror.Mirror, "tidy", lambda *rest: None)  # which takes long, and is tested above
+        patch.setattr("groupkeeper.pipeline.jobs.refresh.time.time_ns", lambda: now_ns + 5 * 86_400 * 10**9)
+        patch.setattr(format_log.FormatLog, "_expire", lambda *rest: None)  # is tested above
         assert directory.snapshot() == []
         assert sorted((row["log_partition"], row["log_offset"]) for row in directory.rows(COMMITS)) == last
-        assert directory.rows(RATES) == []
         assert directory.snapshot(from_start=True) == []
     assert {table: directory.here(table) for table in wanted} == wanted
+    directory.check()
 
 
-def test_columns_that_a_table_lacks_come_to_it(directory: Directory) -> None:
-    directory.commit_some()
-    assert directory.snapshot() == []
-    lost = {COMMITS: "leader_epoch", REWINDS: "change_id", LAG: None}  # added to, with rows that are replaced, replaced
-    for table, column in lost.items():
-        name = directory.whole(table)
-        if directory.place.format == "delta":
-            directory.spark.sql(f"ALTER TABLE {name} SET TBLPROPERTIES ('delta.columnMapping.mode' = 'name')")
-        if column is not None:
-            directory.spark.sql(f"ALTER TABLE {name} DROP COLUMN {column}")
-    directory.commit_some()
-    assert directory.snapshot() == []
-    assert len(directory.there(COMMITS)) == len(directory.here(COMMITS))
-    assert directory.there(REWINDS) == directory.here(REWINDS)
-    assert directory.there(LAG) == directory.here(LAG)
+def test_columns_that_a_table_lacks_come_to_it(spark: SparkSession, lake_format: str, tmp_path: Path) -> None:
+    """As an earlier version has left it."""
+    older = RATES._replace(columns=RATES.columns[:-1])
+    row = dict.fromkeys(RATES.names)
+    output = Output(spark, str(tmp_path), LocalFiles(tmp_path))
+    (tmp_path / "rates").mkdir()
+    lake = open_lake(spark, LakePlace(lake_format), tmp_path.as_uri(), output.facts)
+    files: list[str] = []
+    for number, table in enumerate((older, RATES), 1):
+        before = [*files]
+        files.append(f"{number:010}-000.parquet")
+        pq.write_table(pa.Table.from_pylist([row], table.arrow), tmp_path / "rates" / files[-1])
+        lake.update(Listed(table, "history", number, [*files], before))
+    assert lake.read(RATES).toArrow().cast(RATES.arrow).to_pylist() == [row, row]
 
 
 def test_what_is_not_of_the_directory_is_refused(directory: Directory) -> None:
@@ -259,10 +276,7 @@ def test_what_is_not_of_the_directory_is_refused(directory: Directory) -> None:
     other = {"delta": "iceberg", "iceberg": "delta"}[directory.place.format]
     with pytest.raises(SourceError, match=f"followed by {directory.place.format}, not by {other}"):
         directory.snapshot(lake=LakeChoice(LakePlace(other)))
-    for path in directory.root.iterdir():
-        if path.name != directory.place.format:
-            shutil.rmtree(path)
-    problems = directory.snapshot()  # of the cluster's new rows, and of the tables
-    assert problems
-    for problem in problems:
-        assert "is of another directory, or of this one before it was emptied" in problem
+    with open_output(directory.spark, str(directory.root)) as output:
+        lake = open_lake(directory.spark, directory.place, directory.root.absolute().as_uri(), output.facts)
+    with pytest.raises(SourceError, match="is of another directory, or of this one before it was emptied"):
+        lake.update(Listed(LAG, "another", 9, [], []))

@@ -1,4 +1,4 @@
-"""Tables of a lake as the format's own reader for Spark has them, beside those of the directory that they follow.
+"""Tables of a lake as the format's own reader for Spark has them.
 
     python -m tests.rig.lake delta TABLES TARGET lag commits
 
@@ -44,7 +44,7 @@ def main(lake_format: str, tables: str, target: str, *names: str) -> None:
     Path(target).mkdir(exist_ok=True)
     known = {table.name: table for table in TABLES}
     for name in names:
-        place = f"rig.`{name}`" if lake_format == "iceberg" else f"delta.`{tables}/delta/{name}`"
+        place = f"rig.`{name}`" if lake_format == "iceberg" else f"delta.`{tables}/{name}`"
         rows = spark.table(place).select(*known[name].names).toArrow()
         pq.write_table(rows.cast(known[name].arrow), f"{target}/{name}.parquet")
     spark.stop()

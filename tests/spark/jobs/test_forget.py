@@ -166,14 +166,14 @@ def test_what_does_not_go_is_said(tables: Path, capsys: pytest.CaptureFixture[st
     assert main(["pipeline", "forget", "nobody", "--tables", str(tables), "--execute"]) == 0
     assert "no table has rows of these groups" in capsys.readouterr().err
     assert main(["pipeline", "forget", "zq-b", "--tables", str(tables), "--execute", "--purge"]) == 1
-    assert "no tables of a lake follow its own, so there are no earlier versions" in capsys.readouterr().err
+    assert "its tables have no format that keeps earlier versions" in capsys.readouterr().err
     with LocalFiles(tables).lock(), pytest.raises(SourceError, match="another run writes to it"):
         forget(str(tables), ForgetRequest(("zq-b",)), execute=True)
     with pytest.raises(SourceError, match="only taken out of directories of this machine"):
         forget("s3a://bucket/tables", ForgetRequest(("zq-b",)))
     entry = max((tables / "_groupkeeper/ledger").glob("*.json"))
     entry.write_text(json.dumps({**json.loads(entry.read_text()), "lake": {"format": "delta"}}))
-    with pytest.raises(SourceError, match="tables of a lake follow its own: give a session of Spark"):
+    with pytest.raises(SourceError, match="its tables are of delta: give a session of Spark"):
         module.forget(str(tables), ForgetRequest(("zq-b",)), execute=True)
 
 

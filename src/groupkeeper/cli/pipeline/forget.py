@@ -11,7 +11,7 @@ from groupkeeper.cli.framework.reports import Column, Page, Problem, Shape
 from groupkeeper.cli.pipeline.family import add_directory, add_owners, add_spark
 from groupkeeper.cli.pipeline.lake import settings_of
 from groupkeeper.cli.pipeline.parts import import_job, import_part
-from groupkeeper.rules.words import counted, duration
+from groupkeeper.rules.words import duration
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,12 +26,9 @@ FORGOTTEN = Shape(
     "pipeline-forget",
     "tables",
     [
-        Column(
-            "table",
-            "the table; the state that refreshes carry over, and the tables of a lake, are named by their folders",
-        ),
+        Column("table", "the table; the state that refreshes carry over is named by its folders"),
         Column("rows", "how many of its rows belong to the groups"),
-        Column("files", "in how many of its files; not known for the tables of a lake"),
+        Column("files", "in how many of its files"),
     ],
 )
 
@@ -51,7 +48,7 @@ def _add_arguments(parser: ArgumentParser) -> None:
     does.add_argument("--dry-run", action="store_true", help="only count them; the default")
     parser.add_argument(
         "--purge", action="store_true",
-        help="with --execute, where tables of a lake follow: remove all earlier versions of them, which have the rows",
+        help="with --execute, for tables of Delta Lake or Iceberg: remove all earlier versions, which have the rows",
     )  # fmt: skip
     add_output(parser)
     add_spark(parser)
@@ -73,7 +70,7 @@ def _run(options: Namespace) -> int:
         module = import_part("governance.forget")
         wanted = module.ForgetRequest(tuple(options.groups), options.owner, tuple(options.owners), options.cluster)
         if options.execute:
-            options.interrupted = ": tables of a lake may still have the rows: run it again"
+            options.interrupted = ": tables of Delta Lake or Iceberg may still show the rows: run it again"
         screen = Screen()
         with screen.shown():
             found = module.forget(
@@ -93,7 +90,7 @@ def _run(options: Namespace) -> int:
 
 
 def _session(options: Namespace) -> AbstractContextManager[Any]:
-    """Spark, for the tables of a lake."""
+    """Spark, for tables of Delta Lake or Iceberg."""
     settings = settings_of(options)
     session: Callable[..., AbstractContextManager[Any]] = import_job("running").session
     return session("forget", master=options.master, remote=options.remote, settings=settings, is_short=True)
@@ -101,34 +98,24 @@ def _session(options: Namespace) -> AbstractContextManager[Any]:
 
 def _remarks(options: Namespace, found: Forgotten) -> list[str]:
     if not found.rows:
-        where = " of the directory" if found.behind else ""
-        return [f"no table{where} has rows of these groups", *_behind(found), *_versions(options, found)]
+        return ["no table has rows of these groups", *_versions(options, found)]
     more = len(found.groups) - _SHOWN
     names = ", ".join(found.groups[:_SHOWN]) + (f" and {more} more" if more > 0 else "")
     remarks = [f"groups: {names}"]
     if not options.execute:
         remarks.append("nothing is changed: add --execute to remove these rows")
-    remarks += [*_behind(found), *_versions(options, found)]
+    remarks += _versions(options, found)
     remarks += [f"{page} names these groups, too: write it again, or delete it" for page in found.pages]
     return remarks
-
-
-def _behind(found: Forgotten) -> list[str]:
-    if not found.behind:
-        return []
-    tables = counted(found.behind, "table")
-    return [
-        f"{tables} of the lake may still have such rows, as an earlier run ended before it changed them: add --execute"
-    ]
 
 
 def _versions(options: Namespace, found: Forgotten) -> list[str]:
     if found.version_hours is None or not options.execute:
         return []
     if options.purge:
-        return ["all earlier versions of the lake's tables are removed"]
+        return ["all earlier versions of the tables are removed"]
     kept = f"kept for {duration(round(found.version_hours * 3_600_000))}"
-    return [f"earlier versions of the lake's tables, {kept}, may have such rows: --purge removes all of them now"]
+    return [f"earlier versions of the tables, {kept}, may have such rows: --purge removes all of them now"]
 
 
 FORGET = Command(
@@ -136,9 +123,8 @@ FORGET = Command(
     _run,
     "Remove all rows of groups from the tables in DIR in one step: from the history, from all tables made from it, "
     "and from the state that refreshes carry over. Files that have such rows are rewritten. No run may write to DIR "
-    "meanwhile. A group that still exists comes back with what it commits from then on. Where tables of Delta Lake or "
-    "Apache Iceberg follow, Spark removes the rows from these tables, too; their earlier versions keep the rows until "
-    "--purge, or until they are old enough to be removed.",
+    "meanwhile. A group that still exists comes back with what it commits from then on. Earlier versions of tables of "
+    "Delta Lake or Apache Iceberg keep the rows until --purge, or until they are old enough to be removed.",
     """\
 examples:
   groupkeeper pipeline forget 'team-a-*' --tables tables

@@ -17,13 +17,13 @@ def add_lake(parser: ArgumentParser) -> None:
     lake = parser.add_argument_group("lake")
     lake.add_argument(
         "--table-format", choices=["parquet", "delta", "iceberg"],
-        help="delta or iceberg: tables of Delta Lake or Apache Iceberg follow those in DIR; default: as in the last "
-        "run, parquet for a new directory",
+        help="delta or iceberg: the tables are of Delta Lake or Apache Iceberg; default: as in the last run, parquet "
+        "for a new directory",
     )  # fmt: skip
     lake.add_argument(
         "--catalog", metavar="NAME",
-        help="the Spark catalog for these tables, set up by --conf spark.sql.catalog.NAME…; default: they are at "
-        "DIR/delta/TABLE or DIR/iceberg/TABLE",
+        help="the Spark catalog for these tables, set up by --conf spark.sql.catalog.NAME…; default: Delta's are "
+        "at DIR/TABLE, Iceberg's at DIR/iceberg/TABLE",
     )  # fmt: skip
     lake.add_argument("--namespace", metavar="NAME", help="where in the catalog the tables are; default: groupkeeper")
     lake.add_argument(
@@ -61,8 +61,8 @@ def check_lake(options: Namespace) -> None:
         options.refuse("--namespace is for --catalog")
     if known is not None and wanted not in (None, known):
         options.refuse(
-            f"argument --table-format: {known} tables follow those in {options.tables}: leave it out, or choose "
-            "another directory"
+            f"argument --table-format: the tables in {options.tables} are of {known}: leave it out, or choose another "
+            "directory"
         )
 
 
@@ -79,8 +79,8 @@ def _lake_choice(options: Namespace) -> Any:
     if wanted == "parquet":
         return None
     output = import_part("storage.output")
-    lake, mirror = import_part("storage.lake"), import_part("storage.mirror")
-    versions = mirror.Keeping() if options.keep_versions is None else mirror.Keeping(options.keep_versions)
+    lake, log = import_part("storage.lake"), import_part("storage.format_log")
+    versions = log.Keeping() if options.keep_versions is None else log.Keeping(options.keep_versions)
     known = output.LakeChoice.of(import_part("storage.ledger").stored_lake(options.tables))
     if options.catalog is None and known is not None:
         return output.LakeChoice(known.place, versions)
@@ -91,7 +91,7 @@ def _lake_choice(options: Namespace) -> Any:
 
 
 def _known_format(options: Namespace) -> str | None:
-    """Of the lake whose tables follow those in a directory of this machine."""
+    """Of the tables in a directory of this machine."""
     found = import_part("storage.ledger").stored_lake(options.tables)
     return None if found is None else str(found["format"])
 
@@ -111,5 +111,5 @@ def settings_of(options: Namespace) -> dict[str, str]:
     except SourceError as error:
         if getattr(options, "table_format", None) is not None:
             raise
-        raise SourceError(f"{wanted} tables follow those in {options.tables}: {error}") from None
+        raise SourceError(f"the tables in {options.tables} are of {wanted}: {error}") from None
     return found

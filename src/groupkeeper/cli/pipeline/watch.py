@@ -93,7 +93,7 @@ class Screen(Watch):
 
     def following(self) -> None:
         if self._has_line:
-            self.doing("bringing the lake's tables up to date")
+            self.doing("telling Delta Lake or Iceberg the new files")
 
     def waiting(self) -> None:
         if self._has_line:

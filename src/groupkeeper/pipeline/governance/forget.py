@@ -1,4 +1,4 @@
-"""Removes the rows of groups from the history and from every table built from it. Only a lake's tables need Spark."""
+"""Removes the rows of groups from the history and from every table built from it. Only a format's log needs Spark."""
 
 from __future__ import annotations
 
@@ -25,8 +25,6 @@ from groupkeeper.protocol.primitives import varint
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-    from groupkeeper.pipeline.governance.lake_rows import LakeRows
 
 _STAGING = f"{ROOT}/staging"
 _PLACE = ("cluster", "log_partition", "log_offset")
@@ -57,7 +55,7 @@ class ForgetRequest(NamedTuple):
 
 
 class Forgotten(NamedTuple):
-    """The groups, how many rows they had by table, and in how many files, which are not known of a lake's tables."""
+    """The groups, how many rows they had by table, and in how many files."""
 
     groups: list[str]
     rows: dict[str, int]
@@ -66,10 +64,7 @@ class Forgotten(NamedTuple):
     """Files beside the tables that name groups, too."""
 
     version_hours: float | None = None
-    """How long earlier versions of a lake's tables, which have the rows, can be read; None: no lake follows."""
-
-    behind: int = 0
-    """Tables of the lake that are not up to date, as after a run that was killed: they may still have the rows."""
+    """How long earlier versions of the tables, which have the rows, can be read; None: there are none."""
 
 
 Mask = Callable[[pa.RecordBatch], pa.Array]
@@ -80,10 +75,9 @@ def forget(
     session: Callable[[], AbstractContextManager[SparkSession]] | None = None,
     doing: Callable[[str], None] = lambda step: None,
 ) -> Forgotten:  # fmt: skip
-    """Remove the rows of these groups: from all tables of the directory in one step, then from the tables of its lake,
-    each with a commit of its format. Without `execute` nothing is changed. `purge`: remove all earlier versions of the
-    lake's tables, too. `session` starts Spark if there is a lake; `doing` is called with descriptions of the steps in
-    the lake.
+    """Remove the rows of these groups from all tables of the directory in one step, then tell a format's log. Without
+    `execute` nothing is changed. `purge`: remove all earlier versions, too. `session` starts Spark for the log of a
+    format; `doing` is called with descriptions of the steps there.
 
     Raises SourceError when it cannot be done there, or another run writes to the directory.
     """
@@ -99,41 +93,34 @@ def forget(
             if wanted.cluster is not None and wanted.cluster not in ledger.next_offsets:
                 known = ", ".join(sorted(ledger.next_offsets)) or "none yet"
                 raise SourceError(f"{directory} has no cluster {wanted.cluster}: its clusters: {known}")
+            if ledger.lake is None and purge:
+                raise SourceError(f"{directory}: its tables have no format that keeps earlier versions")
+            if ledger.lake is not None and execute and session is None:
+                raise SourceError(f"{directory}: its tables are of {ledger.lake['format']}: give a session of Spark")
             files.clean(_STAGING, _STAGING)  # what killed runs have written aside may have the groups, too
-            if ledger.lake is None:
-                if purge:
-                    raise SourceError(
-                        f"{directory}: no tables of a lake follow its own, so there are no earlier versions to remove"
-                    )
-                return _Forgetting(root, files, ledger, wanted).run(execute=execute)
-            if session is None:
-                raise SourceError(
-                    f"{directory}: tables of a lake follow its own: give a session of Spark, which takes the rows out "
-                    "of them"
-                )
+            found = _Forgetting(root, files, ledger, wanted).run(execute=execute)
+            if ledger.lake is None or not execute or session is None:
+                return found
             doing("starting Spark")
             with session() as spark:
-                from groupkeeper.pipeline.governance.lake_rows import LakeRows
+                from groupkeeper.pipeline.storage.output import Output
 
-                lake = LakeRows(spark, directory, files)
-                doing("taking the rows out" if execute else "counting the rows")
-                found = _Forgetting(root, files, lake.ledger, wanted, lake).run(execute=execute)
-                if execute:
-                    doing("bringing the lake's tables up to date")
-                    lake.update()  # also where a run that was killed has left nothing else to do
-                if execute and purge:
-                    doing("removing earlier versions of the lake's tables")
-                    lake.purge()
-                return found._replace(version_hours=lake.version_hours, behind=0 if execute else lake.behind())
+                output = Output(spark, directory, files)
+                output.follow_to(None)
+                assert output.format_log is not None
+                doing(f"telling {output.format_log.name}")
+                output.format_log.update()  # also where a run that was killed has left nothing else to do
+                if purge:
+                    doing("removing earlier versions")
+                    output.format_log.purge()
+                return found._replace(version_hours=output.format_log.version_hours)
     except OSError as error:
         raise SourceError(f"{directory} cannot be changed: {error.strerror or error}") from error
 
 
 class _Forgetting:
-    def __init__(
-        self, root: Path, files: LocalFiles, ledger: Ledger, wanted: ForgetRequest, lake: LakeRows | None = None
-    ) -> None:  # fmt: skip
-        self._root, self._files, self._ledger, self._wanted, self._lake = root, files, ledger, wanted, lake
+    def __init__(self, root: Path, files: LocalFiles, ledger: Ledger, wanted: ForgetRequest) -> None:
+        self._root, self._files, self._ledger, self._wanted = root, files, ledger, wanted
         self._tables = [table for table in (*TABLES, *CARRIED) if ledger.has(table.name)]
 
     def run(self, *, execute: bool) -> Forgotten:
@@ -141,7 +128,6 @@ class _Forgetting:
         found = Forgotten(sorted(groups), {}, {}, self._pages(groups))
         if not groups:
             return found
-        in_lake = {} if self._lake is None else self._lake.choose(groups, _needles(groups), self._wanted.cluster)
         masks = {table.name: mask for table in self._tables if (mask := self._mask(table, groups)) is not None}
         places: list[pa.Table] = []
         changed: dict[str, dict[str, int]] = {}
@@ -154,18 +140,14 @@ class _Forgetting:
                 for batch in _batches(path, self._columns(table)):
                     chosen = mask(batch)
                     hit += pc.sum(chosen).as_py() or 0
-                    if table in _HISTORY and not (self._lake and self._lake.has(table, name)):
+                    if table in _HISTORY:
                         places.append(pa.Table.from_batches([batch.select(list(_PLACE))]).filter(chosen))
                 if hit:
                     changed.setdefault(table.name, {})[name] = hit
         for name, own in changed.items():
             found.rows[name], found.files[name] = sum(own.values()), len(own)
-        found.rows.update(in_lake)
-        if execute and (changed or in_lake):
-            counts = _counts(places, {} if self._lake is None else self._lake.by_partition())
-            self._execute(changed, masks, counts)
-            if self._lake is not None:
-                self._lake.remove()
+        if execute and changed:
+            self._execute(changed, masks, _counts(places))
         return found
 
     def _groups(self) -> set[str]:
@@ -179,8 +161,6 @@ class _Forgetting:
                 for batch in _batches(self._root / table.name / file, [name]):
                     if batch.num_columns:
                         found.update(batch[name].unique().to_pylist())
-        if self._lake is not None:
-            found |= self._lake.groups(self._wanted.has)
         named = {
             each for each in self._wanted.patterns if not set("*?[") & set(each)
         }  # records may have it in their bytes
@@ -223,7 +203,7 @@ class _Forgetting:
     def _rejected(self, groups: set[str]) -> set[tuple[str, int, int]]:
         """The places of records that could not be decoded and have one of the names in them."""
         needles = _needles(groups)
-        found = set() if self._lake is None else self._lake.rejected()
+        found: set[tuple[str, int, int]] = set()
         for file in self._ledger.files(GROUP_RECORDS.name):
             for batch in _batches(self._root / GROUP_RECORDS.name / file, [*_PLACE, *_RAW]):
                 for row in batch.filter(pc.is_valid(batch["raw_key"])).to_pylist():
@@ -298,9 +278,9 @@ def _rewrite(source: Path, target: Path, table: Table, mask: Mask) -> None:
         os.fsync(written.fileno())
 
 
-def _counts(places: Sequence[pa.Table], more: Mapping[str, Mapping[int, int]]) -> dict[str, dict[int, int]]:
+def _counts(places: Sequence[pa.Table]) -> dict[str, dict[int, int]]:
     """How many rows of the history go, by cluster and partition of the offsets topic."""
-    found = {cluster: dict(own) for cluster, own in more.items()}
+    found: dict[str, dict[int, int]] = {}
     for rows in places:
         for cluster, number in zip(rows["cluster"].to_pylist(), rows["log_partition"].to_pylist(), strict=True):
             own = found.setdefault(cluster, {})

@@ -96,9 +96,7 @@ def _checked(directory: str, options: ReadOptions | None, max_age_ms: int | None
     taken = {name: sum(count for count, _ in own.values()) for name, own in stored.forgotten.items()}
     of_logs = checks_of_offsets(offsets, {}, stored.next_offsets, taken)
     problems: list[str] = []
-    if stored.is_aged:
-        of_logs = [_unknown(each) for each in of_logs]
-    elif options is not None:
+    if options is not None:
         compared, problems = _compared(options, stored, places, offsets)
         of_logs = [compared.get((each.cluster, each.check_name), each) for each in of_logs]
     checks += of_logs
@@ -145,7 +143,7 @@ def _of_history(stored: Stored) -> list[Check]:
             wrong = abs(found - wanted)
             detail = f"the history has {wanted} {what}, the table {found}"
             check = Check(None, table.name, "history", FAILED if wrong else OK, wrong, detail)
-            checks.append(_unknown(check) if stored.is_aged else check)
+            checks.append(check)
     return checks
 
 
@@ -179,13 +177,6 @@ def _in_parts(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
             some = []
     if some:
         yield pa.Table.from_batches(some)
-
-
-def _unknown(check: Check) -> Check:
-    """Of a check that wants all of the history, where a lake has the older rows."""
-    if check.check_name == "keys":
-        return check
-    return check._replace(result=UNKNOWN, found=0, detail="older rows of the history are in the lake only")
 
 
 def _ages(stored: Stored, max_age_ms: int) -> Iterator[Check]:

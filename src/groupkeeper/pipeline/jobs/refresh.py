@@ -166,9 +166,7 @@ def make_tables(output: Output, given: Given, run: Run, *, from_start: bool = Fa
     """
     run.watch.making(len(STEPS))
     _make_fewer(output, run)
-    frames = _frames(output, given, run, from_start=from_start)
-    if frames is None:
-        return
+    frames = Frames(output, given.clusters.instants, from_start=from_start)
     given = given._replace(made_to=frames.made_to, read_to=frames.read_to, note=run.note).with_changes()
     _build(output, given, frames)
     written: dict[str, Staged] = {}
@@ -217,25 +215,15 @@ def _make_fewer(output: Output, run: Run) -> None:
         run.fail(Problem(None, f"old rows stay where they are: {_reason(error)}"))
 
 
-def _frames(output: Output, given: Given, run: Run, *, from_start: bool) -> Frames | None:
-    """None: the history is in a lake whose tables belong to another directory or lack rows; the run reports it."""
-    try:
-        return Frames(output, given.clusters.instants, from_start=from_start)
-    except SourceError as error:
-        if str(error) not in {each.message for each in run.summary.problems}:
-            run.fail(Problem(None, str(error)))
-        return None
-
-
 def update_lake(output: Output, run: Run) -> None:
-    """Updates the tables of a lake with the new rows."""
-    if output.mirror is None:
+    """Tells Delta Lake or Iceberg the new files."""
+    if output.format_log is None:
         return
     run.watch.following()
     try:
-        output.mirror.update()
+        output.format_log.update()
     except _FAILURES as error:
-        run.fail(Problem(None, f"the lake's tables stay as they were: {_reason(error)}"))
+        run.fail(Problem(None, f"{output.format_log.name}: the tables stay as they were there: {_reason(error)}"))
 
 
 def _build(output: Output, given: Given, frames: Frames) -> None:
@@ -324,7 +312,6 @@ def _publish(output: Output, written: Mapping[str, Staged], read_to: NextOffsets
             {name: written[name].files for name in added},
             {name: written[name].open_files for name in added},
             [table.name for table in _OF_HISTORY] if from_start else (),
-            output.aged(),
         ),
         read_to,
     )

@@ -110,8 +110,12 @@ class RowCounts:
         return sum(self._known[table.name].values())
 
     def _count(self, path: str) -> int:
-        try:
-            end = self._files.read_bytes(path, _FOOTER)
-            return int(pq.read_metadata(pa.BufferReader(end)).num_rows)
-        except pa.ArrowInvalid:  # its footer is longer
-            return int(pq.read_metadata(pa.BufferReader(self._files.read_bytes(path))).num_rows)
+        return int(footer(self._files, path).num_rows)
+
+
+def footer(files: HadoopFiles, path: str) -> pq.FileMetaData:
+    """What a file of parquet says of itself."""
+    try:
+        return pq.read_metadata(pa.BufferReader(files.read_bytes(path, _FOOTER)))
+    except pa.ArrowInvalid:  # it is longer
+        return pq.read_metadata(pa.BufferReader(files.read_bytes(path)))

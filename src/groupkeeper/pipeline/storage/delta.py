@@ -1,31 +1,31 @@
-"""A lake of Delta tables."""
+"""Tables of Delta Lake, each in the folder of its files."""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping, Sequence
-from datetime import date
+import json
+import time
+import uuid
+from collections.abc import Iterator, Mapping
+from datetime import timedelta
+from typing import Any
+from urllib.parse import quote, unquote
 
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
 
-from groupkeeper.pipeline.errors import SourceError
 from groupkeeper.pipeline.storage.lake import (
-    DAY,
-    OPEN,
+    HISTORY,
+    Difference,
+    FileFacts,
     LakePlace,
+    Listed,
+    Look,
     Mark,
-    Replaced,
-    keep_mark,
-    kept_mark,
-    own_rows,
-    partitions,
+    changed,
+    check_owner,
 )
 from groupkeeper.pipeline.tables import Table
-
-_LOOKED_AT = 100
-"""The number of latest commits that are searched for one of a run; `tidy` and people make others."""
-
 
 _VACUUM = {
     "spark.databricks.delta.retentionDurationCheck.enabled": "false",
@@ -35,70 +35,106 @@ _VACUUM = {
 for each table, four directories took 40 s.
 """
 
+_PROPERTIES = {"delta.checkpointInterval": "100", "delta.enableDeletionVectors": "false"}
+"""A checkpoint is a job of Spark, and `follow` commits every few seconds. The names of a version's files say which rows
+it has: others may not remove some of a file's.
+"""
+
 
 class DeltaLake:
-    """Each commit is a Delta transaction with a number; repeating it with the same number has no effect."""
+    """Commits are made by Delta's own transactions, of names of files: no job of Spark."""
 
-    def __init__(self, spark: SparkSession, place: LakePlace, directory: str) -> None:
+    def __init__(self, spark: SparkSession, place: LakePlace, directory: str, look: Look) -> None:
         self._spark = spark
         self._place = place
-        self._root = f"{directory}/{place.format}"
-        # Open rows are replaced by rows of any kind, and few files need few tasks.
-        spark.conf.set("spark.databricks.delta.replaceWhere.constraintCheck.enabled", "false")
-        spark.conf.set("spark.databricks.delta.snapshotPartitions", "2")
+        self._root = directory
+        self._look = look
+        self._registered: set[str] = set()
+        jvm: Any = spark.sparkContext._jvm
+        self._delta = jvm.org.apache.spark.sql.delta
+        self._scala = jvm.scala
+        self._lists = jvm.java.util.ArrayList
+        self._python = jvm.org.apache.spark.api.python.PythonUtils
+        self._overwrite = jvm.org.apache.spark.sql.SaveMode.Overwrite
+        spark.conf.set("spark.databricks.delta.snapshotPartitions", "2")  # few files need few tasks
         if place.catalog is not None:
             spark.sql(f"CREATE NAMESPACE IF NOT EXISTS `{place.catalog}`.`{place.namespace}`")
 
-    def mark(self, table: Table) -> Mark | None:
-        if not self._is_there(table):
-            return None
-        commits = self._spark.sql(f"DESCRIBE HISTORY {self._name(table)} LIMIT {_LOOKED_AT}")
-        for row in commits.select("userMetadata").collect():  # the latest one comes first
-            if (found := Mark.of(row.userMetadata)) is not None:
-                return found
-        return kept_mark(self._spark, self._name(table))
-
-    def write(self, frame: DataFrame, table: Table, mark: Mark, replaced: Replaced) -> None:
-        writer = (
-            frame.write.format("delta")
-            .mode("append" if replaced is Replaced.NONE else "overwrite")
-            .option("txnAppId", f"groupkeeper-{mark.history}")
-            .option("txnVersion", mark.entry)
-            .option("userMetadata", mark.text)
-        )
-        if replaced is Replaced.ALL:
-            writer = writer.option("overwriteSchema", "true")
+    def update(self, wanted: Listed) -> None:
+        table, log = wanted.table, self._log(wanted.table)
+        transaction = log.startTransaction()
+        snapshot = transaction.snapshot()
+        is_new = snapshot.version() < 0
+        if is_new:
+            found: Difference | None = changed(wanted, None, tuple, self._look)
         else:
-            writer = writer.option("mergeSchema", "true")
-        if replaced is Replaced.OPEN:
-            writer = writer.option("replaceWhere", OPEN)
-        else:
-            writer = writer.partitionBy(*partitions(table, has_open=OPEN in frame.columns))
-        if self._place.catalog is None:
-            writer.save(self._path(table))
-        else:
-            writer.saveAsTable(self._name(table))
+            owner = snapshot.metadata().configuration().get(HISTORY)
+            check_owner(self._path(table), owner.get() if owner.isDefined() else None, wanted.history)
+            found = changed(wanted, self._mark(log, snapshot), lambda: self._files(snapshot), self._look)
+        if found is not None:
+            self._describe(transaction, wanted, is_new=is_new)
+            transaction.commit(self._actions(found, table.day_of), self._operation(wanted.mark.text))
+        if self._place.catalog is not None and table.name not in self._registered:
+            place = f"LOCATION '{self._path(table)}'"
+            self._spark.sql(f"CREATE TABLE IF NOT EXISTS {self._name(table)} USING delta {place}")
+            self._registered.add(table.name)
 
-    def read(self, table: Table, condition: str | None = None) -> DataFrame:
-        return own_rows(self._spark.table(self._name(table)), table, condition)
+    def _describe(self, transaction: Any, wanted: Listed, *, is_new: bool) -> None:
+        """Sets the columns, where they differ."""
+        metadata: dict[str, Any] = {
+            "id": str(uuid.uuid4()), "format": {"provider": "parquet", "options": {}}, "partitionColumns": [],
+            "configuration": {HISTORY: wanted.history, **_PROPERTIES}, "createdTime": time.time_ns() // 1_000_000,
+        } if is_new else json.loads(str(transaction.metadata().json()))["metaData"]  # fmt: skip
+        columns = StructType.fromDDL(wanted.table.ddl).json()
+        if is_new or [each["name"] for each in json.loads(metadata["schemaString"])["fields"]] != wanted.table.names:
+            new = json.dumps({"metaData": {**metadata, "schemaString": columns}})
+            transaction.updateMetadata(self._action(new), False)
 
-    def tidy(self, table: Table, mark: Mark, keep_hours: float) -> None:
-        name = self._name(table)
-        keep_mark(self._spark, name, mark)
-        self._spark.sql(f"OPTIMIZE {name}")
-        with self._set(_VACUUM):
-            self._spark.sql(f"VACUUM {name} RETAIN {keep_hours:g} HOURS")
+    def _actions(self, change: Difference, column: str | None) -> Any:
+        actions = self._lists()
+        now_ms = time.time_ns() // 1_000_000
+        for each in change.removed:
+            gone = {"path": quote(each.name), "deletionTimestamp": now_ms, "dataChange": not change.moved,
+                    "extendedFileMetadata": True, "partitionValues": {}, "size": each.size}  # fmt: skip
+            actions.add(self._action(json.dumps({"remove": gone})))
+        for each in change.added:
+            new = {"path": quote(each.name), "partitionValues": {}, "size": each.size,
+                   "modificationTime": each.modified_ms, "dataChange": each.name not in change.moved,
+                   "stats": json.dumps(_statistics(each, column))}  # fmt: skip
+            actions.add(self._action(json.dumps({"add": new})))
+        return self._python.toSeq(actions)
 
-    def remove(self, table: Table, condition: str) -> None:
-        self._spark.sql(f"DELETE FROM {self._name(table)} WHERE {condition}")
+    def _action(self, text: str) -> Any:
+        return self._delta.actions.Action.fromJson(text)
 
-    def replace_days(self, table: Table, days: Sequence[date], frame: DataFrame) -> None:
-        which = ", ".join(f"DATE '{day}'" for day in days)
-        writer = frame.write.format("delta").mode("overwrite").option("replaceWhere", f"{DAY} IN ({which})")
-        if self._place.catalog is None:
-            writer.save(self._path(table))
-        else:
-            writer.saveAsTable(self._name(table))
+    def _operation(self, mark: str) -> Any:
+        none, some = self._scala.Option.empty(), self._scala.Option.apply(mark)
+        write = getattr(self._delta, "DeltaOperations$Write")
+        return write(self._overwrite, none, none, some, none, none, none, none, none)
+
+    def _log(self, table: Table) -> Any:
+        return self._delta.DeltaLog.forTable(self._spark._jsparkSession, self._path(table))
+
+    def _mark(self, log: Any, snapshot: Any) -> Mark | None:
+        """That of the last commit."""
+        text = self._files_of(log, snapshot.version())
+        commits = [line["commitInfo"] for line in map(json.loads, text.splitlines()) if "commitInfo" in line]
+        return Mark.of(commits[0].get("userMetadata")) if commits else None
+
+    def _files_of(self, log: Any, version: int) -> str:
+        path = self._spark.sparkContext._jvm.org.apache.hadoop.fs.Path(log.logPath(), f"{version:020}.json")  # type: ignore[union-attr]
+        return str(log.store().read(path, log.newDeltaHadoopConf()).mkString("\n"))
+
+    def _files(self, snapshot: Any) -> list[str]:
+        return [unquote(json.loads(each)["path"]) for each in snapshot.allFiles().toJSON().collectAsList()]
+
+    def expire(self, table: Table, keep_hours: float) -> None:
+        if keep_hours:
+            with self._set(_VACUUM):
+                self._spark.sql(f"VACUUM {self._in_sql(table)} RETAIN {keep_hours:g} HOURS")
+
+    def read(self, table: Table) -> DataFrame:
+        return self._spark.table(self._name(table))
 
     @contextlib.contextmanager
     def _set(self, settings: Mapping[str, str]) -> Iterator[None]:
@@ -114,20 +150,21 @@ class DeltaLake:
     def _path(self, table: Table) -> str:
         return f"{self._root}/{table.name}"
 
+    def _in_sql(self, table: Table) -> str:
+        return f"delta.`{self._path(table)}`"
+
     def _name(self, table: Table) -> str:
         if self._place.catalog is None:
-            return f"delta.`{self._path(table)}`"
+            return self._in_sql(table)
         return f"`{self._place.catalog}`.`{self._place.namespace}`.`{table.name}`"
 
-    def _is_there(self, table: Table) -> bool:
-        if self._place.catalog is not None:
-            return self._spark.catalog.tableExists(self._name(table))
-        try:
-            self._spark.sql(f"DESCRIBE DETAIL {self._name(table)}").collect()
-        except PySparkException as error:
-            if error.getCondition() in ("DELTA_MISSING_DELTA_TABLE", "DELTA_TABLE_NOT_FOUND", "PATH_NOT_FOUND"):
-                return False
-            if "DELTA" in str(error.getCondition()):
-                return False
-            raise SourceError(f"{self._path(table)}: {error}") from error
-        return True
+
+def _statistics(file: FileFacts, column: str | None) -> dict[str, Any]:
+    """By which readers leave out files. Times of statistics end with milliseconds."""
+    found: dict[str, Any] = {"numRecords": file.rows}
+    if column is not None and file.times is not None:
+        first, last = file.times
+        found["minValues"] = {column: f"{first:%Y-%m-%dT%H:%M:%S}.{first.microsecond // 1000:03}Z"}
+        last += timedelta(milliseconds=1)
+        found["maxValues"] = {column: f"{last:%Y-%m-%dT%H:%M:%S}.{last.microsecond // 1000:03}Z"}
+    return found

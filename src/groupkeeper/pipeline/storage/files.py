@@ -57,6 +57,9 @@ class Files(Protocol):
     def move(self, source: str, target: str) -> None:
         """Move a file; the target's directory is made. Does nothing if the file doesn't exist (any more)."""
 
+    def status(self, path: str) -> tuple[int, int]:
+        """A file's size in bytes, and when it was written in ms. Raises FileNotFoundError."""
+
     def replace(self, source: str, target: str) -> None:
         """Replace the directory `target` by `source`; the old directory is removed."""
 
@@ -171,9 +174,9 @@ class LocalFiles:
             shutil.rmtree(aside)
         shutil.rmtree(new, ignore_errors=True)
 
-    def size(self, path: str) -> int:
-        """A file's size in bytes."""
-        return (self._root / path).stat().st_size
+    def status(self, path: str) -> tuple[int, int]:
+        found = (self._root / path).stat()
+        return found.st_size, found.st_mtime_ns // 1_000_000
 
     def link(self, source: str, target: str) -> None:
         """Links a file to a second path; copies it if the file system has no links."""
@@ -325,6 +328,12 @@ class HadoopFiles:
         except SourceError:
             if self._files.exists(self._at(source)):  # else another run has moved it
                 raise
+
+    def status(self, path: str) -> tuple[int, int]:
+        if not self._files.exists(self._at(path)):
+            raise FileNotFoundError(path)
+        found = self._files.getFileStatus(self._at(path))
+        return int(found.getLen()), int(found.getModificationTime())
 
     def replace(self, source: str, target: str) -> None:
         for name in self.names(source):

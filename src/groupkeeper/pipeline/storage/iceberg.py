@@ -1,31 +1,21 @@
-"""A lake of Iceberg tables."""
+"""Tables of Apache Iceberg: their metadata, and the files of the output directory."""
 
 from __future__ import annotations
 
 import zlib
-from collections.abc import Sequence
-from datetime import date
+from collections.abc import Iterable
+from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
 
-from groupkeeper.pipeline.storage.lake import (
-    DAY,
-    OPEN,
-    LakePlace,
-    Mark,
-    Replaced,
-    keep_mark,
-    kept_mark,
-    own_rows,
-    partitions,
-)
+from groupkeeper.pipeline.storage.lake import HISTORY, FileFacts, LakePlace, Listed, Look, Mark, changed, check_owner
 from groupkeeper.pipeline.tables import Table
 
 CATALOG = "groupkeeper"
 """The catalog of the tables below an output directory, as in groupkeeper.lag."""
 
-_PROPERTY = "groupkeeper"
+_MARK = "groupkeeper"
+_MAPPING = "schema.name-mapping.default"
 
 
 def _catalog_at(spark: SparkSession, warehouse: str) -> str:
@@ -43,68 +33,118 @@ def _catalog_at(spark: SparkSession, warehouse: str) -> str:
 
 
 class IcebergLake:
-    """Each commit is a snapshot whose summary has the mark."""
+    """Commits are made by Iceberg's own operations, of names of files: no job of Spark."""
 
-    def __init__(self, spark: SparkSession, place: LakePlace, directory: str) -> None:
+    def __init__(self, spark: SparkSession, place: LakePlace, directory: str, look: Look) -> None:
         self._spark = spark
+        self._root = directory
+        self._look = look
+        jvm: Any = spark.sparkContext._jvm
+        self._iceberg = jvm.org.apache.iceberg
         if place.catalog is None:
             self._catalog, self._prefix = _catalog_at(spark, f"{directory}/{place.format}"), ""
         else:
             self._catalog, self._prefix = place.catalog, f"`{place.namespace}`."
             spark.sql(f"CREATE NAMESPACE IF NOT EXISTS `{place.catalog}`.`{place.namespace}`")
 
-    def mark(self, table: Table) -> Mark | None:
-        if not self._spark.catalog.tableExists(self._name(table)):
-            return None
-        summaries = (
-            self._spark.table(f"{self._name(table)}.snapshots")
-            .orderBy(F.col("committed_at").desc())
-            .select(F.col("summary").getItem(_PROPERTY).alias("mark"))
-        )
-        for row in summaries.collect():
-            if (found := Mark.of(row.mark)) is not None:
-                return found
-        return kept_mark(self._spark, self._name(table))
-
-    def write(self, frame: DataFrame, table: Table, mark: Mark, replaced: Replaced) -> None:
-        writer = frame.writeTo(self._name(table)).option(f"snapshot-property.{_PROPERTY}", mark.text)
-        if not self._spark.catalog.tableExists(self._name(table)):
-            writer = writer.using("iceberg").tableProperty("format-version", "2")
-            if parts := partitions(table, has_open=OPEN in frame.columns):
-                writer = writer.partitionedBy(*(F.col(name) for name in parts))
-            writer.create()
+    def update(self, wanted: Listed) -> None:
+        table = self._open(wanted)
+        found = changed(wanted, self._mark(table), lambda: self._files(table, wanted.table), self._look)
+        if found is None:
             return
-        self._add_columns(frame, table)
-        if replaced is Replaced.NONE:
-            writer.append()
-        else:
-            writer.overwrite(F.col(OPEN) if replaced is Replaced.OPEN else F.lit(True))
+        removed = [self._file(table, wanted.table, each, has_metrics=False) for each in found.removed]
+        added = [each for each in found.added if each.name not in found.moved]
+        if found.moved:
+            moved = [each for each in found.added if each.name in found.moved]
+            mark = Mark(wanted.entry - 1, "") if added else wanted.mark
+            self._commit(table.newRewrite(), removed, self._new(table, wanted.table, moved), mark)
+            removed = []
+        if added or not found.moved:
+            self._commit(table.newOverwrite(), removed, self._new(table, wanted.table, added), wanted.mark)
 
-    def _add_columns(self, frame: DataFrame, table: Table) -> None:
-        known = set(self._spark.table(self._name(table)).columns)
-        new = [f"`{field.name}` {field.dataType.simpleString()}" for field in frame.schema if field.name not in known]
-        if new:
-            self._spark.sql(f"ALTER TABLE {self._name(table)} ADD COLUMNS ({', '.join(new)})")
+    def _open(self, wanted: Listed) -> Any:
+        """The table as it is now, with the columns that it must have; it is created if there is none."""
+        name = self._name(wanted.table)
+        if not self._spark.catalog.tableExists(name):
+            self._spark.sql(
+                f"CREATE TABLE {name} ({wanted.table.ddl}) USING iceberg "
+                f"TBLPROPERTIES ('format-version' = '2', 'write.metadata.delete-after-commit.enabled' = 'true', "
+                f"'{HISTORY}' = '{wanted.history}')"
+            )
+        table = self._iceberg.spark.Spark3Util.loadIcebergTable(self._spark._jsparkSession, name)
+        table.refresh()
+        properties = table.properties()
+        check_owner(name.replace("`", ""), properties.get(HISTORY), wanted.history)
+        known = {field.name() for field in table.schema().columns()}
+        if new := [each for each in wanted.table.names if each not in known]:
+            columns = ", ".join(each for each in wanted.table.ddl_columns if each.split("`")[1] in new)
+            self._spark.sql(f"ALTER TABLE {name} ADD COLUMNS ({columns})")
+            table.refresh()
+        if new or properties.get(_MAPPING) is None:  # the files have names of columns, and no numbers
+            mapping = self._iceberg.mapping.MappingUtil.create(table.schema())
+            text = self._iceberg.mapping.NameMappingParser.toJson(mapping)
+            table.updateProperties().set(_MAPPING, text).commit()
+        return table
 
-    def read(self, table: Table, condition: str | None = None) -> DataFrame:
-        return own_rows(self._spark.table(self._name(table)), table, condition)
+    def _mark(self, table: Any) -> Mark | None:
+        """That of the last version by a run; later ones by other programs are rolled back. A file that such a version
+        removed is not added again: when old versions expire, Iceberg would remove it.
+        """
+        snapshot = last = table.currentSnapshot()
+        while snapshot is not None:
+            if (found := Mark.of(snapshot.summary().get(_MARK))) is not None:
+                if snapshot.snapshotId() != last.snapshotId():
+                    table.manageSnapshots().rollbackTo(snapshot.snapshotId()).commit()
+                return found
+            parent = snapshot.parentId()
+            snapshot = None if parent is None else table.snapshot(parent)
+        return None
 
-    def tidy(self, table: Table, mark: Mark, keep_hours: float) -> None:
-        keep_mark(self._spark, self._name(table), mark)
-        name = f"{self._prefix}`{table.name}`"
+    def _files(self, table: Any, of: Table) -> list[str]:
+        if table.currentSnapshot() is None:
+            return []
+        paths = [row.file_path for row in self._spark.table(f"{self._name(of)}.files").select("file_path").collect()]
+        return [path.removeprefix(f"{self._root}/{of.name}/") for path in paths]
+
+    def _path(self, of: Table, name: str) -> str:
+        """A file that another program has written has its path as name."""
+        return name if "/" in name else f"{self._root}/{of.name}/{name}"
+
+    def _new(self, table: Any, of: Table, files: Iterable[FileFacts]) -> list[Any]:
+        return [self._file(table, of, each, has_metrics=True) for each in files]
+
+    def _file(self, table: Any, of: Table, facts: FileFacts, *, has_metrics: bool) -> Any:
+        path = self._path(of, facts.name)
+        builder = self._iceberg.DataFiles.builder(table.spec()).withFormat("parquet").withPath(path)
+        builder = builder.withFileSizeInBytes(facts.size).withRecordCount(facts.rows)
+        if has_metrics:
+            config = self._iceberg.MetricsConfig.forTable(table)
+            mapping = self._iceberg.mapping.NameMappingParser.fromJson(table.properties().get(_MAPPING))
+            source = table.io().newInputFile(path)
+            builder = builder.withMetrics(self._iceberg.parquet.ParquetUtil.fileMetrics(source, config, mapping))
+        return builder.build()
+
+    def _commit(self, operation: Any, removed: Iterable[Any], added: Iterable[Any], mark: Mark) -> None:
+        for file in removed:
+            operation.deleteFile(file)
+        for file in added:
+            operation.addFile(file)
+        operation.set(_MARK, mark.text)
+        operation.commit()
+
+    def expire(self, table: Table, keep_hours: float) -> None:
+        name = self._name(table)
+        if not self._spark.catalog.tableExists(name):
+            return
         before = f"current_timestamp() - INTERVAL {round(keep_hours * 3600)} SECONDS"
         until = self._spark.sql(f"SELECT CAST({before} AS STRING)").collect()[0][0]
-        call = f"CALL `{self._catalog}`.system"
-        if table.day_of is not None:  # first, as the files that it replaces may have removed rows
-            options = "map('delete-file-threshold', '1')"
-            self._spark.sql(f"{call}.rewrite_data_files(table => '{name}', options => {options})")
-        self._spark.sql(f"{call}.expire_snapshots(table => '{name}', older_than => TIMESTAMP '{until}')")
+        which = f"table => '{self._prefix}`{table.name}`', older_than => TIMESTAMP '{until}'"
+        self._spark.sql(f"CALL `{self._catalog}`.system.expire_snapshots({which})")
 
-    def remove(self, table: Table, condition: str) -> None:
-        self._spark.sql(f"DELETE FROM {self._name(table)} WHERE {condition}")
-
-    def replace_days(self, table: Table, days: Sequence[date], frame: DataFrame) -> None:
-        frame.writeTo(self._name(table)).overwrite(F.col(DAY).isin(list(days)))
+    def read(self, table: Table) -> DataFrame:
+        name = self._name(table)
+        self._spark.catalog.refreshTable(name)
+        return self._spark.table(name)
 
     def _name(self, table: Table) -> str:
         return f"`{self._catalog}`.{self._prefix}`{table.name}`"

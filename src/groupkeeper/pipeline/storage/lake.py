@@ -1,34 +1,34 @@
-"""Tables of Delta Lake or Apache Iceberg that mirror those of a directory.
+"""Tables of Delta Lake or Apache Iceberg: the files in which tasks have written them, and a log of the format.
 
-Jobs work on the directory with its ledger. After a refresh, each table of the lake is brought up to the ledger's last
-entry in one commit, which records the number of the entry. If a run is killed in between, the next run catches up, and
-nothing is written twice.
+The ledger names the files that belong together. After each of its entries that changes tables, one commit for each of
+them brings the format's log to the same files; no row is written twice. Commits are made of names, so they may be
+repeated, and a run that is killed between two of them is made up for by the next one.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
-from collections.abc import Sequence
-from datetime import date
-from enum import Enum
+from collections.abc import Callable, Iterable, Sequence
+from datetime import datetime
 from typing import NamedTuple, Protocol
 
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
+from pyspark.sql import DataFrame
 
 from groupkeeper.pipeline.errors import SourceError
+from groupkeeper.pipeline.storage.ledger import number_of
 from groupkeeper.pipeline.tables import Table
 
-DAY = "day"
-"""A column of those tables of a lake that grow: the day (UTC) of Table.day_of."""
-
 OPEN = "is_open"
-"""A column of tables that rows are added to: true for open rows, which the next refresh replaces."""
+"""A column of rows that tasks make: true for open rows, which the next refresh replaces. No file has it."""
+
+HISTORY = "groupkeeper.history"
+"""A property of a table: Ledger.id of the directory that has its files."""
 
 
 class LakePlace(NamedTuple):
-    """Where a lake's tables are: `catalog`.`namespace`.<table> of Spark's catalogs; `catalog` None: below the output
-    directory, at <format>/<table>.
+    """Where a format's tables are found: `catalog`.`namespace`.<table> of Spark's catalogs; `catalog` None: at the
+    output directory.
     """
 
     format: str
@@ -38,27 +38,10 @@ class LakePlace(NamedTuple):
     def __str__(self) -> str:
         return self.format if self.catalog is None else f"{self.format} tables {self.catalog}.{self.namespace}"
 
-    def name_of(self, table: Table) -> str:
-        """The name of a table in messages."""
-        return (
-            f"{self.format}/{table.name}" if self.catalog is None else f"{self.catalog}.{self.namespace}.{table.name}"
-        )
-
-
-class Replaced(Enum):
-    """The rows that a write replaces."""
-
-    NONE = "none"
-    OPEN = "open"
-    ALL = "all"
-
 
 class Mark(NamedTuple):
-    """The mark in each commit: the id of the directory's ledger (Ledger.id), the last entry that the table includes,
-    and a digest of the names of its source files.
-    """
+    """The mark in each commit: the ledger's entry whose files the table has then, and a digest of their names."""
 
-    history: str
     entry: int
     files: str
 
@@ -71,81 +54,94 @@ class Mark(NamedTuple):
         """The mark in a text; None: groupkeeper has not written it."""
         try:
             found = json.loads(text or "")["groupkeeper"]
-            return Mark(str(found["history"]), int(found["entry"]), str(found["files"]))
+            return Mark(int(found["entry"]), str(found["files"]))
         except (ValueError, KeyError, TypeError):
             return None
 
 
-class Lake(Protocol):
-    """Tables of one format at one place. Exceptions of Spark are not caught."""
-
-    def mark(self, table: Table) -> Mark | None:
-        """The mark of the table's last commit by a run, or the one that `tidy` has kept; None: there is no such table.
-        Raises SourceError if no run has written the table.
-        """
-
-    def write(self, frame: DataFrame, table: Table, mark: Mark, replaced: Replaced) -> None:
-        """Write rows with the columns of `shaped` in one commit. The caller must not write again with the same mark.
-        Columns that the table lacks are added.
-        """
-
-    def read(self, table: Table, condition: str | None = None) -> DataFrame:
-        """All rows, with the table's own columns. `condition` (SQL): only rows for which it is true, with the column
-        DAY.
-        """
-
-    def tidy(self, table: Table, mark: Mark, keep_hours: float) -> None:
-        """Merge small files, and remove files of versions older than `keep_hours`. The table keeps its mark, although
-        the version that has it may be removed.
-        """
-
-    def remove(self, table: Table, condition: str) -> None:
-        """Remove the rows for which the condition (SQL) is true, in one commit. Earlier versions keep them."""
-
-    def replace_days(self, table: Table, days: Sequence[date], frame: DataFrame) -> None:
-        """Replace all rows of these days by rows with the columns of `shaped`, in one commit."""
-
-
-def own_rows(whole: DataFrame, table: Table, condition: str | None) -> DataFrame:
-    """The result of `Lake.read`, from the whole table."""
-    return whole.select(*table.names) if condition is None else whole.where(condition).select(*table.names, DAY)
-
-
-def partitions(table: Table, *, has_open: bool) -> list[str]:
-    """The columns by which a table is partitioned."""
-    if table.day_of is None:
-        return []
-    return ["cluster", DAY, *([OPEN] if has_open else [])]
-
-
-def shaped(frame: DataFrame, table: Table, *, has_open: bool) -> DataFrame:
-    """Rows in the form of a lake's table. With `has_open` they have the column OPEN already. Each file has the rows of
-    one partition of the table.
+class Listed(NamedTuple):
+    """A table as an entry of the ledger has it: the names of its files, and those that it had when the format's log was
+    last known to agree with the ledger.
     """
-    if table.day_of is None:
-        return frame.select(*table.names)
-    more = [OPEN] if has_open else []
-    rows = frame.select(*table.names, F.to_date(table.day_of).alias(DAY), *more)
-    order = [name for name in ("group_id", "topic", "partition", "log_partition", "log_offset") if name in table.names]
-    return rows.repartition(*partitions(table, has_open=has_open)).sortWithinPartitions(
-        *partitions(table, has_open=has_open), *order
-    )
+
+    table: Table
+    history: str
+    entry: int
+    files: Sequence[str]
+    before: Sequence[str]
+
+    @property
+    def mark(self) -> Mark:
+        return Mark(self.entry, _digest(self.files))
 
 
-_MARK = "groupkeeper.mark"
-"""A table property: the mark of the last commit of a run, whose version may be removed."""
+class FileFacts(NamedTuple):
+    """A file: its size in bytes, when it was written, its rows, and the first and last time in Table.day_of (UTC; None:
+    they are not known).
+    """
+
+    name: str
+    size: int
+    modified_ms: int
+    rows: int
+    times: tuple[datetime, datetime] | None = None
 
 
-def keep_mark(spark: SparkSession, name: str, mark: Mark) -> None:
-    """Store the mark as a property of the table `name`."""
-    spark.sql(f"ALTER TABLE {name} SET TBLPROPERTIES ('{_MARK}' = '{mark.text}')")
+class Difference(NamedTuple):
+    """What one commit changes. `moved`: names of those added files that have the rows of the removed ones."""
+
+    added: list[FileFacts]
+    removed: list[FileFacts]
+    moved: frozenset[str]
 
 
-def kept_mark(spark: SparkSession, name: str) -> Mark:
-    """The mark that `keep_mark` has stored. Raises SourceError if no run has written the table."""
-    kept = spark.sql(f"SHOW TBLPROPERTIES {name} ('{_MARK}')").collect()
-    if (found := Mark.of(kept[0].value)) is None:
+Look = Callable[[Table, Sequence[str]], list[FileFacts]]
+"""Reads the facts about files of a table. Those of a file that is gone are 0."""
+
+
+class Lake(Protocol):
+    """Tables of one format. Exceptions of Spark are not caught."""
+
+    def update(self, wanted: Listed) -> None:
+        """Bring the table to these files in one commit, or in two, where files were merged; nothing if it has them
+        already. Columns that it lacks are added. Raises SourceError if another directory, or no run, has made it.
+        """
+
+    def expire(self, table: Table, keep_hours: float) -> None:
+        """Remove versions older than `keep_hours`, and the files that only they have; with 0 the caller removes these
+        files.
+        """
+
+    def read(self, table: Table) -> DataFrame:
+        """All rows, as readers of the format see them."""
+
+
+def changed(wanted: Listed, seen: Mark | None, there: Callable[[], Iterable[str]], look: Look) -> Difference | None:
+    """What makes the files of the table's last version those that are wanted; None: it has them. `seen`: the mark of
+    that version, None: another program has made it, or it has none; `there` lists its files.
+    """
+    if seen is not None and seen.files == wanted.mark.files:
+        return None
+    known = set(wanted.before if seen is not None and seen.files == _digest(wanted.before) else there())
+    added = look(wanted.table, sorted(set(wanted.files) - known))
+    removed = look(wanted.table, sorted(known - set(wanted.files)))
+    old = [each for each in added if seen is not None and 0 < number_of(each.name) <= seen.entry]
+    is_moved = bool(old) and sum(each.rows for each in old) == sum(each.rows for each in removed)
+    return Difference(added, removed, frozenset(each.name for each in old if is_moved))
+
+
+def check_owner(place: str, found: str | None, history: str) -> None:
+    """Raises SourceError unless the table is of this directory. `found`: its property HISTORY."""
+    if found is None:
         raise SourceError(
-            f"{name} is there, but groupkeeper has not written it: choose another --namespace or --tables"
+            f"{place} is there, but groupkeeper has not written it: choose another --namespace or --tables"
         )
-    return found
+    if found != history:
+        raise SourceError(
+            f"{place} is of another directory, or of this one before it was emptied: choose another --namespace, or "
+            "remove the table"
+        )
+
+
+def _digest(names: Sequence[str]) -> str:
+    return hashlib.sha256("\n".join(sorted(names)).encode()).hexdigest()[:16]

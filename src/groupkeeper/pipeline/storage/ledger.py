@@ -35,9 +35,8 @@ _KEPT_FIELDS = (
     "open",
     "fresh",
     "lake",
-    "rebuilt",
-    "aged",
     "tidied",
+    "expired",
     "thinned",
     "keep_days",
     "kept_from",
@@ -63,14 +62,13 @@ of a table do not change it.
 class Tables(NamedTuple):
     """What a refresh has staged. `replaced`: directories of tables that are replaced. `added`: files that are added to
     tables. `open`: further files for these tables, which their next refresh replaces. Tables named in `rebuilt` lose
-    all their other files. `aged`: files that are removed from tables, as a lake has their rows.
+    all their other files.
     """
 
     replaced: Mapping[str, str]
     added: Mapping[str, Sequence[str]]
     open: Mapping[str, Sequence[str]]
     rebuilt: Collection[str] = ()
-    aged: Mapping[str, Sequence[str]] = MappingProxyType({})
 
 
 class LedgerMove(NamedTuple):
@@ -121,6 +119,8 @@ class Ledger:
         self._last = {**self._last, "made_to": None, "removed": [], "moves": [], "directories": {}}
         for number in self._lost:
             self._files.move(entry_path(number), f"{entry_path(number)}.unreadable")
+        if self.lake is not None:  # its log may have names of those entries: no file gets one of them again
+            self._number = self._lost[-1]
 
     @property
     def loss(self) -> str | None:
@@ -144,14 +144,11 @@ class Ledger:
 
     @property
     def lake(self) -> dict[str, Any] | None:
-        """The lake that mirrors these tables, as given to `follow_to`; None: there is none."""
+        """The format whose log follows these tables, as given to `follow_to`; None: there is none. Files that are no
+        longer named then stay in the tables' folders, for as long as earlier versions can be read.
+        """
         found: dict[str, Any] | None = self._last.get("lake")
         return found
-
-    @property
-    def rebuilt(self) -> int:
-        """The last entry that replaced all rows of the tables that grow, except measured tables; 0: none."""
-        return int(self._last.get("rebuilt", 0))
 
     @property
     def place(self) -> str:
@@ -174,12 +171,21 @@ class Ledger:
 
     @property
     def tidied_ms(self) -> int:
-        """When the lake was last tidied, or old rows were last removed, in ms; 0: never."""
+        """When old rows were last removed, in ms; 0: never."""
         return int(self._last.get("tidied", 0))
 
     def note_tidied(self, time_ms: int) -> None:
         """Raises SourceError when another run has written to the tables meanwhile."""
         self._note(tidied=time_ms)
+
+    @property
+    def expired_ms(self) -> int:
+        """When old versions of a format's tables were last removed, in ms; 0: never."""
+        return int(self._last.get("expired", 0))
+
+    def note_expired(self, time_ms: int) -> None:
+        """Raises SourceError when another run has written to the tables meanwhile."""
+        self._note(expired=time_ms)
 
     @property
     def keep_days(self) -> int:
@@ -199,11 +205,6 @@ class Ledger:
         """
         return int(self._last.get("kept_from", 0))
 
-    def note_kept_from(self, time_ms: int) -> None:
-        """Raises SourceError when another run has written to the tables meanwhile."""
-        if time_ms > self.kept_from_ms:
-            self._note(kept_from=time_ms)
-
     def _note(self, **changes: Any) -> None:
         self._settle()
         self._write(self._last["files"], self._last["next_offsets"], changes=changes)
@@ -211,14 +212,6 @@ class Ledger:
     def has(self, table: str) -> bool:
         """Whether a run has written the table."""
         return table in self._last["files"]
-
-    def has_open(self, table: str) -> bool:
-        """Whether the table has open rows, which its next refresh replaces."""
-        return table in self._last.get("open", {})
-
-    def aged_to(self, table: str) -> int:
-        """The last entry whose files were removed here, as a lake has their rows; 0: there is none."""
-        return int(self._last.get("aged", {}).get(table, 0))
 
     def number_at(self, time_ms: int) -> int:
         """The last known entry that was written by then (one for each hour is known); 0: none is known."""
@@ -301,9 +294,6 @@ class Ledger:
         moves: list[LedgerMove] = []
         removed: list[str] = []
         opened: dict[str, list[str]] = dict(self._last.get("open", {}))
-        for table, names in tables.aged.items():
-            removed += [f"{table}/{name}" for name in names]
-            files[table] = [name for name in files[table] if name not in names]
         for table, sources in tables.added.items():
             gone = self.files(table) if table in tables.rebuilt else self.open_files(table)
             removed += [f"{table}/{name}" for name in gone]
@@ -326,11 +316,6 @@ class Ledger:
             "open": opened,
             "removed": removed,
             "fresh": fresh,
-            "rebuilt": number if tables.rebuilt else self.rebuilt,
-            "aged": {
-                **self._last.get("aged", {}),
-                **{table: max(map(number_of, names)) for table, names in tables.aged.items() if names},
-            },
         }
         self._write(files, self._last["next_offsets"], moves=moves, directories=tables.replaced, changes=changes)
 
@@ -348,22 +333,23 @@ class Ledger:
         """The last entry whose files have been thinned; 0: none."""
         return int(self._last.get("thinned", {}).get(table, 0))
 
-    def replace(self, directories: Mapping[str, str], thinned: Mapping[str, int] = MappingProxyType({})) -> None:
+    def replace(
+        self, directories: Mapping[str, str], thinned: Mapping[str, int] = MappingProxyType({}),
+        kept: Mapping[str, Sequence[str]] = MappingProxyType({}),
+    ) -> None:  # fmt: skip
         """Replaces the files of tables by those in staged directories. `thinned`: by table, the last entry whose files
-        are thinned.
+        are thinned. `kept`: by table, the names of files that it keeps beside them.
 
         Raises SourceError when another run has written to the tables meanwhile.
         """
         self._settle()
-        files = dict(self._last["files"])
-        for table, directory in directories.items():
-            files[table] = self.parquet(directory)
+        files = self._with(directories, kept)
         changes = {"thinned": {**self._last.get("thinned", {}), **thinned}}
         self._write(files, self._last["next_offsets"], directories=directories, changes=changes)
 
     def forget(
         self, directories: Mapping[str, str], renamed: Mapping[str, Mapping[str, str]],
-        rows: Mapping[str, Mapping[int, int]],
+        rows: Mapping[str, Mapping[int, int]], kept: Mapping[str, Sequence[str]] = MappingProxyType({}),
         **noted: int,
     ) -> None:  # fmt: skip
         """Like `replace`, after rows were removed. `renamed`: by table, new names of files by their old names. `rows`:
@@ -371,9 +357,7 @@ class Ledger:
         (`tidied`, …).
         """
         self._settle()
-        files = dict(self._last["files"])
-        for table, directory in directories.items():
-            files[table] = self.parquet(directory)
+        files = self._with(directories, kept)
         opened = {
             table: [renamed.get(table, {}).get(name, name) for name in names]
             for table, names in self._last.get("open", {}).items()
@@ -386,6 +370,11 @@ class Ledger:
             }
         self._write(files, self._last["next_offsets"], directories=directories, changes=changes)
 
+    def _with(self, directories: Mapping[str, str], kept: Mapping[str, Sequence[str]]) -> dict[str, Sequence[str]]:
+        """The files of all tables, with these in place of those that some have."""
+        new = {table: [*kept.get(table, ()), *self.parquet(directory)] for table, directory in directories.items()}
+        return {**self._last["files"], **new}
+
     def _forgotten(self, rows: Mapping[str, Mapping[int, int]]) -> dict[str, dict[str, tuple[int, int]]]:
         """How many rows of the history were removed, and up to which offset, by cluster and partition."""
         found = {name: dict(own) for name, own in self._last.get("forgotten", {}).items()}
@@ -396,7 +385,7 @@ class Ledger:
         return found
 
     def follow_to(self, lake: Mapping[str, Any]) -> None:
-        """Lets a lake, described by JSON, mirror these tables from now on."""
+        """Lets the log of a format, described by JSON, follow these tables from now on."""
         self._note(keep_days=self.keep_days, lake=dict(lake))
 
     def _settle(self) -> None:
@@ -422,6 +411,13 @@ class Ledger:
         changes: Mapping[str, Any] = MappingProxyType({}),
     ) -> None:
         number = self._number + 1
+        moves, directories = [*moves], dict(directories or {})
+        if self.lake is not None:  # versions of before need their files: new ones come beside them
+            for table in [name for name in directories if not name.startswith(ROOT)]:
+                directory, known = directories.pop(table), set(self.files(table))
+                moves += [LedgerMove(f"{directory}/{name}", f"{table}/{name}")
+                          for name in self.parquet(directory) if name not in known]  # fmt: skip
+            changes = {name: [] if name == "removed" else each for name, each in changes.items()}
         entry: dict[str, Any] = {
             **{name: self._last[name] for name in _KEPT_FIELDS if name in self._last},
             "clock": _with(self._last.get("clock", []), number),
@@ -429,12 +425,12 @@ class Ledger:
             "next_offsets": next_offsets,
             "files": files,
             "moves": moves,
-            "directories": directories or {},
+            "directories": directories,
             "identities": {**self._last.get("identities", {}), **identities},
             **changes,
         }
         self._files.check_lock()
-        self._files.sync([*(each.source for each in moves), *(directories or {}).values()])
+        self._files.sync([*(each.source for each in moves), *directories.values()])
         self.is_settled = False
         if not self._files.write_new(entry_path(number), json.dumps(entry)):
             raise SourceError(f"{self._directory}: another run has written to it meanwhile: run again")
@@ -535,11 +531,18 @@ def schema_of(entry: Mapping[str, Any]) -> int:
 
 
 def check_schema(entry: Mapping[str, Any], directory: str) -> None:
-    """Raises SourceError when a later version of groupkeeper has written the tables."""
+    """Raises SourceError when a later version of groupkeeper has written the tables, or one that kept their older rows
+    elsewhere.
+    """
     if (found := schema_of(entry)) > SCHEMA:
         raise SourceError(
             f"{directory}: its tables have schema version {found}, this groupkeeper knows versions up to {SCHEMA}: use "
             "the version of groupkeeper that wrote them or a later one, or choose another directory"
+        )
+    if entry.get("aged"):
+        raise SourceError(
+            f"{directory}: its older rows are only in copies of Delta Lake or Iceberg, as an earlier groupkeeper made "
+            "them: choose another directory"
         )
 
 

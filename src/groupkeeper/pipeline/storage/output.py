@@ -20,12 +20,12 @@ from pyspark.sql import DataFrame, SparkSession
 
 from groupkeeper.pipeline.errors import SourceError
 from groupkeeper.pipeline.relations import Rows, loaded
-from groupkeeper.pipeline.storage.contents import RECEIPT, Contents, RowCounts, read_rows
+from groupkeeper.pipeline.storage.contents import RECEIPT, Contents, RowCounts, footer, read_rows
 from groupkeeper.pipeline.storage.files import Files, HadoopFiles, LocalFiles, files_of, local_path
+from groupkeeper.pipeline.storage.format_log import FormatLog, Keeping
 from groupkeeper.pipeline.storage.formats import open_lake
-from groupkeeper.pipeline.storage.lake import LakePlace
+from groupkeeper.pipeline.storage.lake import FileFacts, LakePlace
 from groupkeeper.pipeline.storage.ledger import ROOT, Ledger, NextOffsets, Tables, number_of
-from groupkeeper.pipeline.storage.mirror import Keeping, Mirror, cut_of
 from groupkeeper.pipeline.storage.part_files import PartFiles, in_bytes, write
 from groupkeeper.pipeline.tables import COMMITS, GROUP_RECORDS, TABLES, Table
 from groupkeeper.pipeline.transforms.latest import what_stays
@@ -55,8 +55,8 @@ def open_output(
     keep_days: int | None = None,
 ) -> Iterator[Output]:
     """The directory, for one run at a time; staged files of this run and of killed ones are removed at the end. `lake`:
-    the lake to write to from now on; None: the one used before, if any. `keep_days`: for how many days growing tables
-    keep rows from now on; 0: for ever, None: as before.
+    the format that the tables have from now on; None: the one used before, if any. `keep_days`: for how many days
+    growing tables keep rows from now on; 0: for ever, None: as before.
 
     Raises SourceError when it can't be written, or another run writes to it; exceptions of Spark are not caught.
     """
@@ -78,7 +78,7 @@ def open_output(
 
 
 class LakeChoice(NamedTuple):
-    """Where a lake's tables are, and how long they keep old versions."""
+    """The format of the tables, and how long they keep old versions."""
 
     place: LakePlace
     keeping: Keeping = Keeping()
@@ -131,8 +131,8 @@ class Output:
         self.staging = f"{_STAGING}/{uuid.uuid4().hex}"
         self.lock = threading.Lock()
         """Held while rows are appended."""
-        self.mirror: Mirror | None = None
-        """The lake that mirrors the tables; None: there is none."""
+        self.format_log: FormatLog | None = None
+        """What brings a format's log to the tables' files; None: they are plain files."""
         local = local_path(directory)
         self._local = None if local is None else local.absolute()  # a relative path may look like a URI: a:b
         self._counts = RowCounts(files) if isinstance(files, HadoopFiles) else None
@@ -140,8 +140,8 @@ class Output:
         self._url = (f"file://{self._local}" if self._local is not None else directory).rstrip("/")
 
     def follow_to(self, chosen: LakeChoice | None) -> None:
-        """Let a lake mirror the tables; None: the one used before, if any. Raises SourceError if another one does
-        already.
+        """Let the log of a format follow the tables; None: the one used before, if any. Raises SourceError if another
+        one does already.
         """
         known = LakeChoice.of(self.ledger.lake)
         if chosen is not None and known is not None and chosen.place != known.place:
@@ -149,8 +149,8 @@ class Output:
         found = chosen or known
         if found is None:
             return
-        lake = open_lake(self.spark, found.place, self._url)
-        self.mirror = Mirror(lake, found.place, found.keeping, self.ledger, self.lock, self._of_files)
+        lake = open_lake(self.spark, found.place, self._url, self.facts)
+        self.format_log = FormatLog(lake, str(found.place), found.keeping, self.ledger, self.files, self.lock)
         if found != known:
             self.ledger.follow_to(found.as_json())
 
@@ -158,9 +158,9 @@ class Output:
         """Set for how many days growing tables keep rows; 0: for ever. Raises SourceError if rows cannot be removed
         here.
         """
-        if days and self.mirror is None and not isinstance(self.files, LocalFiles):
+        if days and self.format_log is None and not isinstance(self.files, LocalFiles):
             raise SourceError(
-                f"{self._url}: rows are removed in a directory of this machine, or in a lake (--table-format): leave "
+                f"{self._url}: rows are removed in a directory of this machine, or with --table-format: leave "
                 "--keep-rows out"
             )
         self.ledger.keep_for(days)
@@ -181,24 +181,13 @@ class Output:
         return f"{self._url}/{path}"
 
     def read(self, table: Table) -> DataFrame:
-        """A table as it is now; a missing table has no rows. A history table has all rows, also those that only a lake
-        has.
-        """
-        is_unknown = table in _HISTORY and not self.ledger.has(table.name)  # files there are not ours
-        if self.mirror is not None and table in _HISTORY and not is_unknown:
-            return self.mirror.rows(table)
-        if is_unknown or not self.files.names(table.name):
-            return self.spark.createDataFrame([], table.ddl)
-        return self._read(table, [table.name])
+        """A table as it is now; a missing table has no rows."""
+        return self.frame_of(table, self.files_of(table))
 
     def history(self, table: Table, *, is_all: bool) -> Input:
         """The rows of a history table that no refresh has processed, maybe with some that one has; `is_all`: all
         rows.
         """
-        if not self.ledger.has(table.name):  # files there are not ours
-            return Input(table)
-        if is_all and self.mirror is not None:
-            return Input(table, frame=self.mirror.rows(table))
         names = self.ledger.files(table.name) if is_all else self.ledger.fresh_files(table.name)
         return Input(table, [f"{table.name}/{name}" for name in names])
 
@@ -327,10 +316,6 @@ class Output:
         with self.lock:
             self.ledger.refresh(tables, made_to)
 
-    def aged(self) -> Mapping[str, Sequence[str]]:
-        """By table, the files that are no longer needed, as a lake has their rows."""
-        return {} if self.mirror is None else self.mirror.aged()
-
     def publish(self, staged: Mapping[str, Staged]) -> None:
         """Replace tables, by name, by staged rows. Readers that use the ledger see all changes at once, others see one
         directory after the other.
@@ -347,11 +332,9 @@ class Output:
         if not isinstance(self.files, LocalFiles):
             return 0
         with self.lock:
-            size_by_name = {name: self.files.size(f"{table.name}/{name}") for name in self.ledger.files(table.name)}
+            names = self.ledger.files(table.name)
+            size_by_name = {name: self.files.status(f"{table.name}/{name}")[0] for name in names}
             busy = {*self.ledger.fresh_files(table.name), *self.ledger.open_files(table.name)}
-            if self.mirror is not None:
-                reached = self.mirror.has_to(table)
-                busy |= {name for name in size_by_name if number_of(name) > reached}
             small = [name for name, size in size_by_name.items() if size < small_bytes and name not in busy]
             if len(small) < many:
                 return 0
@@ -361,16 +344,16 @@ class Output:
                 rows = loaded(self.rows(table, [f"{table.name}/{name}" for name in small]))
             else:
                 rows = self._of_files(table, small).coalesce(files)
-            directory = self._rewritten(self.files, rows, table, small)
-            self.ledger.replace({table.name: directory})
+            directory, kept = self._rewritten(rows, table, small)
+            self.ledger.replace({table.name: directory}, kept=kept)
             return len(small)
 
     def thin(self, table: Table, make: Callable[[DataFrame], DataFrame], now_ms: int) -> int:
         """Thin out rows of a measured table that are older than THIN_DAYS with `make`, once there is a day of them; the
-        result is how many files were rewritten. Does nothing unless the directory is on this machine, nor if a lake
-        mirrors it.
+        result is how many files were rewritten. Does nothing unless the directory is on this machine, nor if the tables
+        have a format.
         """
-        if self.mirror is not None or not isinstance(self.files, LocalFiles):
+        if self.format_log is not None or not isinstance(self.files, LocalFiles):
             return 0
         with self.lock:
             done = self.ledger.thinned_to(table.name)
@@ -385,18 +368,16 @@ class Output:
             if not names:
                 self.ledger.replace({}, thinned)
                 return 0
-            directory = self._rewritten(self.files, make(self._of_files(table, names)).coalesce(1), table, names)
-            self.ledger.replace({table.name: directory}, thinned)
+            directory, kept = self._rewritten(make(self._of_files(table, names)).coalesce(1), table, names)
+            self.ledger.replace({table.name: directory}, thinned, kept)
             return len(names)
 
     def remove_old(self, now_ms: int) -> dict[str, int]:
         """Once a day, remove rows of growing tables that are older than they are kept, except the state that the
-        history then begins with; the result is how many were removed, by table. If a lake mirrors the tables, Mirror
-        removes its rows.
+        history then begins with; the result is how many were removed, by table.
         """
-        days, files = self.ledger.keep_days, self.files
-        is_due = now_ms - self.ledger.tidied_ms >= _DAY_MS
-        if not days or not is_due or self.mirror is not None or not isinstance(files, LocalFiles):
+        days = self.ledger.keep_days
+        if not days or now_ms - self.ledger.tidied_ms < _DAY_MS:
             return {}
         if not self.ledger.tidied_ms:  # no refresh has processed the present rows yet
             with self.lock:
@@ -405,6 +386,7 @@ class Output:
         cut_ms = cut_of(now_ms, days)
         removed: dict[str, int] = {}
         directories: dict[str, str] = {}
+        beside: dict[str, list[str]] = {}
         counts: dict[str, dict[int, int]] = {}
         with self.lock:
             for table in TABLES:
@@ -412,7 +394,8 @@ class Output:
                     continue
                 old = [f"{table.name}/{name}" for name in names]
                 kept = what_stays(table, self._of_files(table, names), cut_ms).coalesce(1)
-                directory = self._rewritten(files, kept, table, names)
+                directory, own = self._rewritten(kept, table, names)
+                beside |= own
                 new = set(self.ledger.parquet(directory)) - set(self.ledger.files(table.name))
                 left = [f"{directory}/{name}" for name in new]
                 removed[table.name] = self.count_rows(table, old) - self.count_rows(table, left)
@@ -420,28 +403,60 @@ class Output:
                 if table in _HISTORY:
                     _add_missing(counts, self.rows(table, old), self.rows(table, left))
             kept_from = max(cut_ms, self.ledger.kept_from_ms)
-            self.ledger.forget(directories, {}, counts, tidied=now_ms, kept_from=kept_from)
+            self.ledger.forget(directories, {}, counts, beside, tidied=now_ms, kept_from=kept_from)
         return {name: count for name, count in removed.items() if count}
 
     def _with_old(self, table: Table, cut_ms: int) -> list[str]:
         """The table's files with rows from before the cut, except files that the next refresh needs."""
         if table.day_of is None or not self.ledger.has(table.name):
             return []
-        assert self._local is not None
         busy = {*self.ledger.fresh_files(table.name), *self.ledger.open_files(table.name)}
         names = [name for name in self.ledger.files(table.name) if name not in busy]
-        first = {name: _first_ms(self._local / table.name / name, table.day_of) for name in names}
+        first = {name: _first_ms(self._opened(f"{table.name}/{name}"), table.day_of) for name in names}
         return [name for name, at_ms in first.items() if at_ms is not None and at_ms < cut_ms]
 
-    def _rewritten(self, here: LocalFiles, rows: DataFrame | pa.Table, table: Table, names: Sequence[str]) -> str:
-        """Stages a directory with these rows in place of the files `names`, and with the table's other files."""
+    def _rewritten(
+        self, rows: DataFrame | pa.Table, table: Table, names: Sequence[str]
+    ) -> tuple[str, dict[str, list[str]]]:
+        """Stages a directory with these rows in place of the files `names`, and with the table's other files; or, where
+        no directory is exchanged, without them: then they are in the second result, by table.
+        """
         staged = self.stage(rows, table)
         last = max(map(number_of, names))
         for name in self.ledger.parquet(staged.directory):
-            here.move(f"{staged.directory}/{name}", f"{staged.directory}/{last:010}-{name}")
-        for name in set(self.ledger.files(table.name)) - set(names):
-            here.link(f"{table.name}/{name}", f"{staged.directory}/{name}")
-        return staged.directory
+            self.files.move(f"{staged.directory}/{name}", f"{staged.directory}/{last:010}-{name}")
+        others = [name for name in self.ledger.files(table.name) if name not in set(names)]
+        if self.format_log is not None:
+            return staged.directory, {table.name: others}
+        assert isinstance(self.files, LocalFiles)
+        for name in others:
+            self.files.link(f"{table.name}/{name}", f"{staged.directory}/{name}")
+        return staged.directory, {}
+
+    def _opened(self, path: str) -> pq.ParquetFile:
+        if isinstance(self.files, HadoopFiles):
+            return pq.ParquetFile(pa.BufferReader(self.files.read_bytes(path)))
+        return pq.ParquetFile(self.folder / path)
+
+    def _footer(self, path: str) -> pq.FileMetaData:
+        if isinstance(self.files, HadoopFiles):
+            return footer(self.files, path)
+        return pq.read_metadata(self.folder / path)
+
+    def facts(self, table: Table, names: Sequence[str]) -> list[FileFacts]:
+        """What a format's log says of the table's files. A file that is gone has no size."""
+        return [self._facts(table, name) for name in names]
+
+    def _facts(self, table: Table, name: str) -> FileFacts:
+        if "/" in name:  # another program has written it elsewhere
+            return FileFacts(name, 0, 0, 0)
+        try:
+            size, modified_ms = self.files.status(f"{table.name}/{name}")
+            found = self._footer(f"{table.name}/{name}")
+            times = None if table.day_of is None else _times(found, table.day_of)
+            return FileFacts(name, size, modified_ms, int(found.num_rows), times)
+        except FileNotFoundError:
+            return FileFacts(name, 0, 0, 0)
 
     def count_staged(self, staged: Staged) -> int:
         """Number of staged rows, without open ones."""
@@ -472,19 +487,29 @@ def rows_in(folder: Path, table: Table, files: Sequence[str]) -> pads.Dataset | 
     return pads.dataset([str(folder / file) for file in files], schema=table.arrow, format="parquet")
 
 
-def _first_ms(path: Path, column: str) -> int | None:
+def _first_ms(opened: pq.ParquetFile, column: str) -> int | None:
     """The earliest time in a column of a file, in milliseconds; None: it has none. From the file's statistics, if it
     has some.
     """
-    with pq.ParquetFile(path) as file:
-        place = [file.schema.column(number).path for number in range(len(file.schema))].index(column)
-        groups = (file.metadata.row_group(number) for number in range(file.num_row_groups))
-        known = [group.column(place).statistics for group in groups]
-        if all(each is not None and each.has_min_max for each in known):
-            times = [each.min for each in known]
-        else:
-            times = [pyarrow.compute.min(file.read(columns=[column]).column(0)).as_py()]
-    return min((_ms(each) for each in times if each is not None), default=None)
+    with opened as file:
+        found = _times(file.metadata, column)
+        first = pyarrow.compute.min(file.read(columns=[column]).column(0)).as_py() if found is None else found[0]
+    return None if first is None else _ms(first)
+
+
+def _times(footer: pq.FileMetaData, column: str) -> tuple[datetime, datetime] | None:
+    """The first and the last time in a column, by the statistics of a file; None: it has not all of them."""
+    place = [footer.schema.column(number).path for number in range(len(footer.schema))].index(column)
+    groups = (footer.row_group(number) for number in range(footer.num_row_groups))
+    known = [group.column(place).statistics for group in groups]
+    if not known or not all(each is not None and each.has_min_max for each in known):
+        return None
+    return min(each.min for each in known), max(each.max for each in known)
+
+
+def cut_of(now_ms: int, days: int) -> int:
+    """The time in ms from which on rows are kept, if they are kept for `days` days: the start of a day (UTC)."""
+    return (now_ms // _DAY_MS - days) * _DAY_MS
 
 
 def _ms(time: datetime) -> int:

@@ -73,11 +73,6 @@ class Stored:
         return _numbered(self.entry.get("made_to", {}))
 
     @property
-    def is_aged(self) -> bool:
-        """Whether the older rows of the history are in a lake only."""
-        return bool(self.entry.get("aged"))
-
-    @property
     def forgotten(self) -> dict[str, dict[int, tuple[int, int]]]:
         """How many rows of the history were removed, and up to which offset, by cluster and partition."""
         found: dict[str, dict[str, list[int]]] = self.entry.get("forgotten", {})

@@ -32,9 +32,7 @@ class Table(NamedTuple):
     key: tuple[str, ...]
     columns: tuple[Column, ...]
     day_of: str | None = None
-    """The time column by whose day an appended table is partitioned on a lake; None: the table is replaced as a
-    whole.
-    """
+    """The time by which rows of a table that grows are old (--keep-rows); None: the table is replaced as a whole."""
     is_carried: bool = False
     """Whether its rows are built from its earlier rows and new records; if it is lost, from the whole history."""
     is_measured: bool = False
@@ -48,7 +46,12 @@ class Table(NamedTuple):
     @property
     def ddl(self) -> str:
         """The schema as Spark's DDL."""
-        return ", ".join(f"`{column.name}` {ddl_of(column.type)}" for column in self.columns)
+        return ", ".join(self.ddl_columns)
+
+    @property
+    def ddl_columns(self) -> list[str]:
+        """The same, column by column."""
+        return [f"`{column.name}` {ddl_of(column.type)}" for column in self.columns]
 
     @property
     def names(self) -> list[str]:

@@ -41,7 +41,7 @@ def test_a_spark_without_the_lake_of_the_directory_is_told_which_tables_are_ther
     monkeypatch.setattr(lake, "_known_format", lambda options: "delta")
     monkeypatch.setattr("groupkeeper.pipeline.runtime.lake._installed", lambda: "4.3.0")
     options = Namespace(settings=[], remote=None, tables="t", table_format=None)
-    with pytest.raises(SourceError, match=r"^delta tables follow those in t: no package of delta is known for Spark 4"):
+    with pytest.raises(SourceError, match=r"^the tables in t are of delta: no package of delta is known for Spark 4"):
         lake.settings_of(options)
     with pytest.raises(SourceError, match=r"^no package of delta"):
         lake.settings_of(Namespace(**{**vars(options), "table_format": "delta"}))
@@ -65,7 +65,7 @@ def test_a_lake_that_the_directory_has_is_known(
     for other in ("parquet", "delta"):
         with pytest.raises(SystemExit):
             chosen("--table-format", other)
-        assert "--table-format: iceberg tables follow those in t: leave it out, or choose" in capsys.readouterr().err
+        assert "--table-format: the tables in t are of iceberg: leave it out, or choose" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -1,0 +1,80 @@
+"""Brings the log of a format to the ledger's files."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from typing import NamedTuple
+
+from groupkeeper.pipeline.storage.files import Files
+from groupkeeper.pipeline.storage.lake import Lake, Listed
+from groupkeeper.pipeline.storage.ledger import Ledger
+from groupkeeper.pipeline.tables import TABLES, Table
+
+_TIDY_MS = 24 * 3_600_000
+
+
+class Keeping(NamedTuple):
+    """How long old versions of a format's tables are kept."""
+
+    version_hours: float = 168
+
+
+class FormatLog:
+    """The tables of a format, which have the files that the ledger names."""
+
+    def __init__(
+        self, lake: Lake, name: str, keeping: Keeping, ledger: Ledger, files: Files, lock: threading.Lock
+    ) -> None:  # fmt: skip
+        self._lake = lake
+        self.name = name
+        """The format's, in messages."""
+        self._keeping = keeping
+        self._ledger = ledger
+        self._files = files
+        self._lock = lock
+        self._known = {table.name: ledger.files(table.name) for table in TABLES if ledger.has(table.name)}
+        """The files that the tables have, unless their last commits say otherwise."""
+
+    def update(self) -> None:
+        """Updates every table that a run has made, and removes old versions once a day. Raises SourceError; exceptions
+        of Spark are not caught.
+        """
+        with self._lock:  # so that all files are of one entry
+            made = [self._wanted(table) for table in TABLES if self._ledger.has(table.name)]
+        with ThreadPoolExecutor(max(2, os.cpu_count() or 1)) as pool:
+            list(pool.map(self._update, made))
+        now_ms = time.time_ns() // 1_000_000
+        if now_ms - self._ledger.expired_ms >= _TIDY_MS:
+            if self._ledger.expired_ms:
+                self._expire([each.table for each in made], self._keeping.version_hours)
+            with self._lock:
+                self._ledger.note_expired(now_ms)
+
+    def purge(self) -> None:
+        """Removes all earlier versions, after `update`."""
+        self._expire([table for table in TABLES if self._ledger.has(table.name)], 0)
+
+    @property
+    def version_hours(self) -> float:
+        """How long old versions are kept, in hours."""
+        return self._keeping.version_hours
+
+    def _wanted(self, table: Table) -> Listed:
+        names = self._ledger.files(table.name)
+        return Listed(table, self._ledger.id, self._ledger.number, names, self._known.get(table.name, names))
+
+    def _update(self, wanted: Listed) -> None:
+        self._ledger.check_lock()
+        self._lake.update(wanted)
+        self._known[wanted.table.name] = list(wanted.files)
+
+    def _expire(self, tables: list[Table], keep_hours: float) -> None:
+        for table in tables:
+            self._ledger.check_lock()
+            self._lake.expire(table, keep_hours)
+            if not keep_hours:
+                for name in set(self._ledger.parquet(table.name)) - set(self._ledger.files(table.name)):
+                    self._files.remove(f"{table.name}/{name}")
