@@ -110,8 +110,8 @@ class Cluster(Node):
             await self._load()
 
     async def start_node(self, node: int) -> None:
-        """Starts a stopped node on the same ports. Its replicas are in sync at once; leaders stay where they are, but
-        offline partitions have one again.
+        """Starts a stopped node on the same ports. Its replicas are in sync at once; offline partitions
+        have a leader again, others keep theirs until leaders move back (`auto.leader.rebalance.enable`).
         """
         async with self._one_at_a_time:
             self._require(node, runs=False)
