@@ -337,8 +337,8 @@ def _settings(master: str, is_short: bool) -> dict[str, str]:
     return found | {
         "spark.local.dir": str(scratch),
         "spark.sql.warehouse.dir": str(scratch / "warehouse"),
-        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={configuration} -Dderby.system.home={scratch} "
-        f"-XX:+DisplayVMOutputToStderr {java_options}",  # standard output is for results
+        "spark.driver.extraJavaOptions": f'-Dlog4j2.configurationFile="{configuration}" '
+        f'-Dderby.system.home="{scratch}" -XX:+DisplayVMOutputToStderr {java_options}',  # standard output is for results
     }
 
 

@@ -60,7 +60,8 @@ def session(
         is_wanted = (cause := cause_of(error)) is None
         raise SourceError(cause or f"{first_line(error)} (Spark's log: {log})") from error
     finally:
-        with contextlib.suppress(PySparkException, Py4JError):  # an interrupted call leaves its connection as it is
+        # An interrupted call leaves its connection as it is; SIGTERM may have ended Java, too.
+        with contextlib.suppress(PySparkException, Py4JError, ConnectionError):
             spark.stop()
         if not is_wanted:
             log.unlink(missing_ok=True)
