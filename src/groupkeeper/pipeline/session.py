@@ -338,7 +338,8 @@ def _settings(master: str, is_short: bool) -> dict[str, str]:
         "spark.local.dir": str(scratch),
         "spark.sql.warehouse.dir": str(scratch / "warehouse"),
         "spark.driver.extraJavaOptions": f'-Dlog4j2.configurationFile="{configuration}" '
-        f'-Dderby.system.home="{scratch}" -XX:+DisplayVMOutputToStderr {java_options}',  # standard output is for results
+        # Standard output is for results.
+        f'-Dderby.system.home="{scratch}" -XX:+DisplayVMOutputToStderr {java_options}',
     }
 
 
