@@ -108,7 +108,7 @@ async def _fetch(
     whole.groups = groups
     id_of = attrgetter("group_id")
     if len(groups) == 1 and not broker.has_faults and may(broker, call, Operation.DESCRIBE, groups[0].group_id):
-        # What nearly all requests are: nothing to split, and nobody waits.
+        # Nearly every request names one group: it is not split, and its answer waits for no replica.
         whole.groups = [known(groups[0])]
         answers = list(broker.groups.reply(groups[0].group_id, whole, call).groups)  # type: ignore[attr-defined]
     else:

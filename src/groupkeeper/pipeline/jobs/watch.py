@@ -39,7 +39,7 @@ class Watch:
         """Reading is complete; building this many tables starts."""
 
     def following(self) -> None:
-        """All tables are published; the log of their format is told the new files."""
+        """All tables are published: the log of their format gets the new files."""
 
     def table(self, name: str, rows: int, *, is_appended: bool = False) -> None:
         """A table is published; for an appended one `rows` counts the new rows only."""
