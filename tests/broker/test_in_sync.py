@@ -1,12 +1,15 @@
 """Replicas that are in sync with the leader, or not: who may lead then, and which records are committed."""
 
 import asyncio
+from typing import Any
 
 import pytest
 from tests.broker.conftest import Start
-from tests.broker.nodes import PROPERTIES, Nodes, code_of, produce
+from tests.broker.nodes import PROPERTIES, Nodes, batch, code_of, produce
 from tests.broker.nodes import placed as placed_at
 
+from groupkeeper.broker.shares.state import coordinator_key
+from groupkeeper.coordinator.share_state.state import SharePartitionKey
 from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.errors import (
     CoordinatorNotAvailable,
@@ -16,8 +19,12 @@ from groupkeeper.protocol.errors import (
     RequestTimedOut,
     UnknownMemberId,
 )
+from groupkeeper.protocol.messages import alter_share_group_offsets_request as alter
+from groupkeeper.protocol.messages import share_acknowledge_request as share_acknowledge
+from groupkeeper.protocol.messages import share_fetch_request as share_fetch
 from groupkeeper.protocol.messages.incremental_alter_configs_request import AlterableConfig, AlterConfigsResource
 from groupkeeper.protocol.messages.initialize_share_group_state_request import InitializeStateData, PartitionData
+from groupkeeper.protocol.primitives import RootMessage
 
 
 async def placed(nodes: Nodes, topic: str = "t") -> tuple[int, int, list[int], list[int], list[int]]:
@@ -303,6 +310,50 @@ async def test_share_coordinators_wait_for_replicas(start: Start) -> None:
     assert await initialize(2) == CoordinatorNotAvailable.code
     await nodes.broker.resume_node(2)
     assert await initialize(3) == 0
+
+
+async def test_share_coordinators_wait_for_replicas_at_the_same_time(nodes: Nodes) -> None:
+    await nodes.create("t", *[[1, 3]] * 9)
+    await nodes.create("__consumer_offsets", [1])
+    await nodes.create("__share_group_state", *[[1, 2]] * 50)
+    topic, states = nodes.broker.topics.get("t"), nodes.broker.topics.get("__share_group_state")
+    assert topic is not None
+    assert states is not None
+    at = {}
+    for index in range(9):
+        key = coordinator_key(SharePartitionKey("s", topic.topic_id, index))
+        at[nodes.broker.share_states.partition_of(key)] = index
+    indexes = sorted(at.values())[:3]  # of different coordinators
+
+    async def ask(request: RootMessage, version: int, node: int = 1) -> Any:
+        wire = await nodes(node)
+        await nodes.broker.pause_node(2)
+        asking = asyncio.ensure_future(wire.call(request, version))
+        async with asyncio.timeout(4):  # a leader waits 25 seconds for each, the API five
+            while sum(bool(log._waiters) for log in states.partitions) < 3:  # noqa: ASYNC110 no event tells of it
+                await asyncio.sleep(0.001)
+        await nodes.broker.resume_node(2)
+        answer = await asking
+        for topic in answer.results if isinstance(request, m.InitializeShareGroupStateRequest) else answer.responses:
+            assert [one.error_code for one in topic.partitions] == [0, 0, 0]
+        return answer
+
+    data = [PartitionData(index, 1, 0) for index in indexes]
+    await ask(m.InitializeShareGroupStateRequest("s", [InitializeStateData(topic.topic_id, data)]), 0)
+    altered = [alter.AlterShareGroupOffsetsRequestPartition(index, 0) for index in indexes]
+    alter_topics = [alter.AlterShareGroupOffsetsRequestTopic("t", altered)]
+    await ask(alter.AlterShareGroupOffsetsRequest("s", alter_topics), 0)
+    for index in indexes:
+        await (await nodes(1)).produce("t", batch(b"a", b"b"), partition=index)
+        await nodes.broker.move_leader("t", index, 3)  # a new leader has the coordinator write its epoch
+    wanted = [share_fetch.FetchTopic(topic.topic_id, [share_fetch.FetchPartition(index) for index in indexes])]
+    fetched = await ask(m.ShareFetchRequest("s", "x" * 22, 0, 60_000, 6, 1 << 20, 9, 9, topics=wanted), 2, 3)
+    assert [len(one.acquired_records) for one in fetched.responses[0].partitions] == [1, 1, 1]
+    accepted = [share_acknowledge.AcknowledgementBatch(0, 0, [1])]
+    parts = [share_acknowledge.AcknowledgePartition(index, accepted) for index in indexes]
+    topics = [share_acknowledge.AcknowledgeTopic(topic.topic_id, parts)]
+    await ask(m.ShareAcknowledgeRequest("s", "x" * 22, 1, topics=topics), 2, 3)
+    await ask(m.ShareAcknowledgeRequest("s", "x" * 22, -1, topics=[]), 2, 3)  # gives back what it has
 
 
 async def test_the_marker_of_a_transaction_waits_for_enough_replicas(nodes: Nodes) -> None:

@@ -12,9 +12,11 @@ if TYPE_CHECKING:
     from typing import Any, Final, TypeVar
 
     from groupkeeper.broker.call import Call
+    from groupkeeper.broker.node import Node
     from groupkeeper.protocol.primitives import Message, RootMessage
 
     Path = tuple[str, ...]
+    R = TypeVar("R")
     T = TypeVar("T")
 
 _PART = 500
@@ -108,6 +110,13 @@ async def in_turns(elements: Iterable[T]) -> AsyncIterator[T]:
         yield element
         if number % _PART == 0:
             await asyncio.sleep(0)
+
+
+async def each_in_turns(node: Node, elements: Iterable[T], do: Callable[[T], Awaitable[R]]) -> list[R]:
+    """What something returns for each element, done in turns. Replicas that lag are waited for at the same time."""
+    if node.has_faults:
+        return list(await asyncio.gather(*map(do, elements)))
+    return [await do(element) async for element in in_turns(elements)]
 
 
 def _arrays_of(call: Call) -> tuple[Path, Path]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from groupkeeper.broker.apis._groups import may, may_topic
 from groupkeeper.broker.authorizer import Operation
 from groupkeeper.broker.features import feature_level
-from groupkeeper.broker.long_requests import in_turns
+from groupkeeper.broker.long_requests import each_in_turns, in_turns
 from groupkeeper.coordinator.share_partition.batch import AcknowledgeType
 from groupkeeper.coordinator.share_partition.partition import Acknowledgement
 from groupkeeper.protocol import errors
@@ -52,14 +52,15 @@ async def acknowledge(
     acknowledged: Mapping[Place, Batches],
 ) -> dict[Place, errors.KafkaError | None]:
     """The outcome of the acknowledgements of each partition: the error, or None when they are stored."""
-    results: dict[Place, errors.KafkaError | None] = {}
-    async for place, batches in in_turns(acknowledged.items()):
+
+    async def outcome(one: tuple[Place, Batches]) -> errors.KafkaError | None:
         try:
-            await _acknowledge(broker, call, request, place, batches)
-            results[place] = None
+            await _acknowledge(broker, call, request, *one)
         except errors.KafkaError as error:
-            results[place] = error
-    return results
+            return error
+        return None
+
+    return dict(zip(acknowledged, await each_in_turns(broker, acknowledged.items(), outcome), strict=True))
 
 
 async def _acknowledge(

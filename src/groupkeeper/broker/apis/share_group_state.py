@@ -42,24 +42,31 @@ async def handle(broker: Broker, call: Call) -> RootMessage:
         trouble = errors.ClusterAuthorizationFailed()
     if trouble is not None:
         return refuse(call, trouble)
-    api = _APIS[type(request)]
-    topics = []
-    for topic in request.topics if request.group_id else ():
-        partitions = []
-        for one in topic.partitions:
-            key = SharePartitionKey(request.group_id, topic.topic_id, one.partition)
-            try:
-                # FindCoordinator creates the topic
-                broker.share_states.shard_for_request(coordinator_key(key), call.node)
-                await broker.share_states.ready(key)
-                fields = api.operate(broker.share_states, key, one)
-                await broker.share_states.replicated(key, attempts=1)
-                partitions.append(api.partition(one.partition, **fields))
-            except errors.KafkaError as error:
-                partitions.append(_failure(api, one.partition, error))
+    api, states = _APIS[type(request)], broker.share_states
+    topics = request.topics if request.group_id else ()
+    asked = [(topic.topic_id, one) for topic in topics for one in topic.partitions]
+    keys = [SharePartitionKey(request.group_id, topic_id, one.partition) for topic_id, one in asked]
+    refusals = [_refusal(states, key, call.node) for key in keys]
+    here = [at for at, refusal in enumerate(refusals) if refusal is None]
+    operated = await states.operate_on(
+        [keys[at] for at in here], lambda at: api.operate(states, keys[here[at]], asked[here[at]][1]), attempts=1
+    )
+    answers = iter(operated)
+    done = iter([refusal or next(answers) for refusal in refusals])
+    results = []
+    for topic in topics:
+        partitions = [_result(api, one.partition, next(done)) for one in topic.partitions]
         if partitions:
-            topics.append(api.topic(topic.topic_id, partitions))
-    return api.response(topics)
+            results.append(api.topic(topic.topic_id, partitions))
+    return api.response(results)
+
+
+def _refusal(states: ShareStateRuntime, key: SharePartitionKey, node: int) -> errors.KafkaError | None:
+    try:
+        states.shard_for_request(coordinator_key(key), node)  # FindCoordinator creates the topic
+    except errors.KafkaError as error:
+        return error
+    return None
 
 
 def refuse(call: Call, error: errors.KafkaError) -> RootMessage:
@@ -67,14 +74,16 @@ def refuse(call: Call, error: errors.KafkaError) -> RootMessage:
     api = _APIS[type(request)]
     return api.response(
         [
-            api.topic(topic.topic_id, [_failure(api, one.partition, error) for one in topic.partitions])
+            api.topic(topic.topic_id, [_result(api, one.partition, error) for one in topic.partitions])
             for topic in request.topics
         ]
     )
 
 
-def _failure(api: StateApi, partition: int, error: errors.KafkaError) -> Any:
-    return api.partition(partition, error.code, error.message)
+def _result(api: StateApi, partition: int, done: dict[str, Any] | errors.KafkaError) -> Any:
+    if isinstance(done, errors.KafkaError):
+        return api.partition(partition, done.code, done.message)
+    return api.partition(partition, **done)
 
 
 def _initialize(states: ShareStateRuntime, key: SharePartitionKey, data: Any) -> dict[str, Any]:

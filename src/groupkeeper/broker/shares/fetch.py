@@ -6,7 +6,7 @@ import asyncio
 from typing import NamedTuple
 
 from groupkeeper.broker.log.waiter import Waiter
-from groupkeeper.broker.long_requests import in_turns
+from groupkeeper.broker.long_requests import each_in_turns, in_turns
 from groupkeeper.coordinator.share_partition.acquire import Span
 from groupkeeper.protocol import errors
 from groupkeeper.protocol.errors import KafkaError
@@ -111,28 +111,29 @@ class _ShareFetch:
 
     async def _load(self, deadline: float) -> dict[Place, LedPartition]:
         """The existing partitions; for others the answer has an error, unless it is too early for that."""
-        led: dict[Place, LedPartition] = {}
-        topics = self._partitions.broker.topics
-        async for place, name in in_turns(self._wanted.topics.items()):
-            topic_id, index = place
-            topic = topics.by_id(topic_id)
-            log = None if topic is None else topic.partition(index)
-            if log is None:
-                self._refuse(
-                    place,
-                    errors.UnknownTopicId() if topic is None and name is None else errors.UnknownTopicOrPartition(),
-                )
-            elif log.placement.leader != self._wanted.session.node:
-                self._refuse(place, errors.NotLeaderOrFollower())
-            elif place not in self._failed:
-                try:
-                    async with asyncio.timeout_at(deadline):
-                        led[place] = await self._partitions.load(self._wanted.session.group_id, topic_id, index)
-                except TimeoutError:
-                    continue
-                except KafkaError as error:
-                    self._failed[place] = error
-        return led
+        found = await each_in_turns(
+            self._partitions.broker, self._wanted.topics.items(), lambda one: self._load_one(*one, deadline)
+        )
+        return {place: led for place, led in zip(self._wanted.topics, found, strict=True) if led is not None}
+
+    async def _load_one(self, place: Place, name: str | None, deadline: float) -> LedPartition | None:
+        topic_id, index = place
+        topic = self._partitions.broker.topics.by_id(topic_id)
+        log = None if topic is None else topic.partition(index)
+        if log is None:
+            error = errors.UnknownTopicId() if topic is None and name is None else errors.UnknownTopicOrPartition()
+            self._refuse(place, error)
+        elif log.placement.leader != self._wanted.session.node:
+            self._refuse(place, errors.NotLeaderOrFollower())
+        elif place not in self._failed:
+            try:
+                async with asyncio.timeout_at(deadline):
+                    return await self._partitions.load(self._wanted.session.group_id, topic_id, index)
+            except TimeoutError:
+                pass
+            except KafkaError as error:
+                self._failed[place] = error
+        return None
 
     def _refuse(self, place: Place, error: KafkaError) -> None:
         self._answers[place] = PartitionData(place[1], error.code, error.message)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 from logging import getLogger
 
-from groupkeeper.broker.long_requests import in_turns
+from groupkeeper.broker.long_requests import each_in_turns
 from groupkeeper.protocol.errors import (
     InvalidShareSessionEpoch,
     KafkaError,
@@ -142,8 +142,8 @@ class ShareSessions:
         return any(one.group_id == group_id for one in (*self._sessions.values(), *self._ending))
 
     async def _give_back(self, session: ShareSession) -> None:
-        async for topic_id, index in in_turns(list(session.topics)):
-            led = self.partitions.get(session.group_id, topic_id, index)
+        async def release(place: Place) -> None:
+            led = self.partitions.get(session.group_id, *place)
             if led is not None:
                 try:
                     await led.release(session.member_id)
@@ -153,6 +153,8 @@ class ShareSessions:
                         session.member_id,
                         error.message,
                     )
+
+        await each_in_turns(self.partitions.broker, list(session.topics), release)
 
     def _connection_ended(self, task: asyncio.Task[Any]) -> None:
         for session in self._sessions_of_task.pop(task):

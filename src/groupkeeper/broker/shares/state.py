@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 
 from groupkeeper.broker.coordination.shard_host import ShardHost
 from groupkeeper.broker.meters import ShareMeters
@@ -12,7 +13,8 @@ from groupkeeper.protocol.uuids import uuid_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable, Sequence
+    from typing import TypeVar
 
     from groupkeeper.broker.log.partition_log import PartitionLog
     from groupkeeper.broker.node import Node
@@ -21,6 +23,8 @@ if TYPE_CHECKING:
     from groupkeeper.coordinator.share.work import ShareErrors
     from groupkeeper.coordinator.share_state.coordinator import ShareStateResult, ShareStateWrite
     from groupkeeper.coordinator.share_state.state import SharePartitionKey, ShareState
+
+    T = TypeVar("T")
 
 SHARE_STATE_TOPIC = "__share_group_state"
 _PATIENCE_S = 5.0
@@ -71,26 +75,36 @@ class ShareStateRuntime(ShardHost["ShareStateShard"]):
         super().unload()
         self.meters.last_pruned.clear()
 
-    async def ready(self, key: SharePartitionKey) -> None:
-        """Makes the topic if there is none, and waits a while for the share-partition's coordinator to be loaded."""
+    async def ready(self, *keys: SharePartitionKey) -> None:
+        """Makes the topic if there is none, and waits a while for the share-partitions' coordinators to be loaded."""
         self.ensure_topic()
-        shard = self.shard_of(coordinator_key(key))
-        if not shard.loaded.is_set():
-            try:
+        loading = [shard for key in keys if not (shard := self.shard_of(coordinator_key(key))).loaded.is_set()]
+        if loading:
+            with suppress(TimeoutError):  # the operation itself raises the error
                 async with asyncio.timeout(_PATIENCE_S):
-                    await shard.loaded.wait()
-            except TimeoutError:
-                return  # the operation itself raises the error
+                    for shard in loading:
+                        await shard.loaded.wait()
 
-    async def replicated(self, key: SharePartitionKey, attempts: int = _ATTEMPTS) -> None:
+    async def replicated(self, key: SharePartitionKey) -> None:
         """Returns once all replicas in sync have what the share-partition's coordinator has written. Raises as
-        `HostedShard.replicated`, after `share.coordinator.write.timeout.ms` for each attempt.
+        `HostedShard.replicated`, after `share.coordinator.write.timeout.ms` for each attempt of a leader.
         """
-        shard = self.shard_of(coordinator_key(key))
-        at = shard.log.placement
-        if at.limit is not None:
-            timeout_ms = self._broker.config.of(at.leader).share_coordinator_write_timeout_ms
+        for error in (await self._late([self.shard_of(coordinator_key(key))], _ATTEMPTS)).values():
+            raise error
+
+    async def _late(self, shards: Iterable[ShareStateShard], attempts: int) -> dict[ShareStateShard, KafkaError]:
+        """Waits for all of these at the same time; returns for which it was in vain, and why."""
+        held = [shard for shard in dict.fromkeys(shards) if shard.log.placement.limit is not None]
+        found = await asyncio.gather(*(self._lateness(shard, attempts) for shard in held)) if held else ()
+        return {shard: error for shard, error in zip(held, found, strict=True) if error is not None}
+
+    async def _lateness(self, shard: ShareStateShard, attempts: int) -> KafkaError | None:
+        timeout_ms = self._broker.config.of(shard.log.placement.leader).share_coordinator_write_timeout_ms
+        try:
             await shard.replicated(shard.log.log_end_offset, attempts * timeout_ms)
+        except KafkaError as error:
+            return error
+        return None
 
     def on_begun_anew(self, listener: Callable[[SharePartitionKey], None]) -> None:
         """Registers a listener for share-partitions with replaced or deleted state: the state of their leaders is then
@@ -139,18 +153,44 @@ class ShareStateRuntime(ShardHost["ShareStateShard"]):
         from groupkeeper.coordinator.share.work import DeleteShares, InitializeShares
 
         assert isinstance(work, InitializeShares | DeleteShares)
-        errors = {}
-        for key in work.share_partitions():
+        keys = list(work.share_partitions())
+
+        def operate(at: int) -> None:
+            if isinstance(work, InitializeShares):
+                offset = work.start_offsets[keys[at].topic_id][keys[at].partition]
+                self.initialize(keys[at], work.state_epoch, offset)
+            else:
+                self.delete(keys[at])
+
+        done = await self.operate_on(keys, operate)
+        return {key: error for key, error in zip(keys, done, strict=True) if isinstance(error, KafkaError)}
+
+    async def operate_on(
+        self, keys: Sequence[SharePartitionKey], operate: Callable[[int], T], attempts: int = _ATTEMPTS
+    ) -> list[T | KafkaError]:
+        """What an operation on each share-partition, by its place in `keys`, returns, or the `KafkaError` that it
+        raises. Waits for all coordinators at the same time: until they are loaded, then as `replicated`.
+        """
+        if not keys:
+            return []
+        try:
+            await self.ready(*keys)
+            shards = [self.shard_of(coordinator_key(key)) for key in keys]
+        except KafkaError as error:
+            return [error for _ in keys]
+        done: list[T | KafkaError] = []
+        written = []
+        for at, shard in enumerate(shards):
             try:
-                await self.ready(key)
-                if isinstance(work, InitializeShares):
-                    self.initialize(key, work.state_epoch, work.start_offsets[key.topic_id][key.partition])
-                else:
-                    self.delete(key)
-                await self.replicated(key)
+                done.append(operate(at))
             except KafkaError as error:
-                errors[key] = error
-        return errors
+                done.append(error)
+            else:
+                written.append(shard)
+        late = await self._late(written, attempts)
+        if late:
+            done = [one if isinstance(one, KafkaError) else late.get(shards[at], one) for at, one in enumerate(done)]
+        return done
 
     def _at(self, key: SharePartitionKey) -> tuple[ShareStateShard, int, int]:
         shard = self.shard_of(coordinator_key(key))
