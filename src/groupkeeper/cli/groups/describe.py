@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from argparse import Namespace
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
+from typing import Any
 
 from groupkeeper.cli.framework import values
 from groupkeeper.cli.framework.clusters import ClusterReport, ClusterSession, UsageMistake, add_cluster
@@ -45,6 +46,34 @@ _FEW = 3
 """More groups of a kind than this are counted, not named one by one."""
 
 _STATUSES = values.ListOf(LagStatus, "uncommitted,below_log_start")
+
+_OF_LAG: Mapping[str, Mapping[str, Any]] = {
+    "--sum": {"choices": ["group", "topic"], "help": "a row for each group, or each topic of a group"},
+    "--lag-to": {
+        "choices": ["end", "lso"],
+        "default": "end",
+        "help": "count the lag up to the log's end, or to the last stable offset, where consumers of committed "
+        "records stop; default: end",
+    },
+    "--min-lag": {
+        "type": values.count,
+        "metavar": "N",
+        "help": "only rows with at least N records left to read: the lag, or the whole log where nothing is committed",
+    },
+    "--trend": {
+        "type": values.span_ms,
+        "metavar": "DURATION",
+        "help": "measure twice, this long apart, and show the rates at which records are produced and consumed, and "
+        "the time until the lag is 0 at these rates: 10s",
+    },
+    "--status": {
+        "type": _STATUSES,
+        "default": [],
+        "metavar": "STATUS[,STATUS]",
+        "help": f"only partitions with these: {_STATUSES}",
+    },
+}
+"""Options of the views that have a lag, by their names. Other views refuse them."""
 
 _NO_PROBLEM = (
     LagStatus.OK,
@@ -100,34 +129,8 @@ def _add_members(command: ArgumentParser) -> None:
 
 
 def _add_lag(command: ArgumentParser) -> None:
-    command.add_argument("--sum", choices=["group", "topic"], help="a row for each group, or each topic of a group")
-    command.add_argument(
-        "--lag-to",
-        choices=["end", "lso"],
-        default="end",
-        help="count the lag up to the log's end, or to the last stable offset, where consumers of committed "
-        "records stop; default: end",
-    )
-    command.add_argument(
-        "--min-lag",
-        type=values.count,
-        metavar="N",
-        help="only rows with at least N records left to read: the lag, or the whole log where nothing is committed",
-    )
-    command.add_argument(
-        "--trend",
-        type=values.span_ms,
-        metavar="DURATION",
-        help="measure twice, this long apart, and show the rates at which records are produced and consumed, and the "
-        "time until the lag is 0 at these rates: 10s",
-    )
-    command.add_argument(
-        "--status",
-        type=_STATUSES,
-        default=[],
-        metavar="STATUS[,STATUS]",
-        help=f"only partitions with these: {_STATUSES}",
-    )
+    for option, given in _OF_LAG.items():
+        command.add_argument(option, **given)
 
 
 def _report(view: str | None) -> Callable[[Namespace], ClusterReport]:
@@ -164,10 +167,9 @@ def _report(view: str | None) -> Callable[[Namespace], ClusterReport]:
 
 
 def _refuse_lag(options: Namespace, view: str) -> None:
-    defaults: dict[str, object] = {"sum": None, "lag_to": "end", "min_lag": None, "status": [], "trend": None}
-    for name, default in defaults.items():
-        if getattr(options, name, default) != default:
-            option = "--" + name.replace("_", "-")
+    for option, given in _OF_LAG.items():
+        default = given.get("default")
+        if getattr(options, option[2:].replace("-", "_"), default) != default:
             raise UsageMistake(f"argument {option}: not allowed with --view {view}, which has no lag")
     if view == "members" and getattr(options, "with_status", False):
         raise UsageMistake("argument --with-status: not allowed with --view members")
