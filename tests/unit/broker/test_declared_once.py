@@ -12,7 +12,7 @@ import pytest
 from groupkeeper.broker.settings.catalog import listed_names
 from groupkeeper.broker.settings.config import Config
 from groupkeeper.broker.settings.group_overrides import GroupConfig
-from groupkeeper.broker.settings.group_settings import BOUNDED, declarations
+from groupkeeper.broker.settings.group_settings import BOUNDED, FAMILIES, declarations
 from groupkeeper.broker.settings.kafka import KEPT_AS_TEXT
 from groupkeeper.broker.settings.table import ACCEPTED
 from groupkeeper.broker.settings.topic import TopicConfig
@@ -64,7 +64,6 @@ for wrong in ("9", "90001", "x"):
 group = GroupConfig({{"share.made.up.ms": "9000"}}, config, is_new=True)
 described = {{one.name: one for one in describe_group(group, config)}}
 assert [value for _, value, _ in described["share.made.up.ms"].synonyms] == ["9000", "8000", "7000"]
-assert len(described) == {OF_GROUPS} + 1, len(described)
 
 coordinator = Coordinator(coordinator_settings(config))
 assert coordinator.settings_of("any").group_share_made_up_ms == 8000
@@ -173,6 +172,18 @@ def test_every_setting_is_read() -> None:
         "group's setting, add that to BOUNDED in broker/settings/group_settings.py; a text that begins with "
         f"{ACCEPTED!r} says that a setting has no effect (CONTRIBUTING.md, 'To add a setting of the broker')"
     )
+
+
+def test_the_groups_own_value_is_read() -> None:
+    names = {name for name, declaration, _ in declarations() if declaration.is_of_group}
+    names |= {f"group_{family}_assignor_offload_enable" for family in FAMILIES}
+    others = re.compile(rf"\S*(?<!\.effective)\s*\.({'|'.join(names)})\b")
+    for path in (SOURCES / "broker").rglob("*.py"):
+        found = others.search(re.sub(r"\s+\.", ".", path.read_text()))
+        assert found is None, (
+            f"{path.relative_to(ROOT)}: {found and found[0]} is the value of no group, but groups may have their own: "
+            "read broker.group_configs.of(group_id).effective (CONTRIBUTING.md, 'To add a setting of the broker')"
+        )
 
 
 def test_settings_without_an_effect_say_so() -> None:

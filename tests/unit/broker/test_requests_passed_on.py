@@ -89,6 +89,24 @@ def arriving(request: Any, version: int, broker: Broker) -> Any:
     return found
 
 
+def lost(found: object, expected: object, place: str) -> Iterator[str]:
+    """The fields in which a request differs from what a coordinator should get."""
+    match found, expected:
+        case Message(), Message() if type(found) is type(expected):
+            for name in found.__slots__:
+                yield from lost(getattr(found, name), getattr(expected, name), f"{place}.{name}")
+        case list(), list() if len(found) == len(expected):
+            for number, pair in enumerate(zip(found, expected, strict=True)):
+                yield from lost(*pair, f"{place}[{number}]")
+        case _ if found != expected:
+            yield f"{place} is {found!r}, and was {expected!r}"
+
+
+def check(passed_on: list[Any], expected: Message) -> None:
+    name = type(expected).__name__
+    assert list(lost(passed_on, [expected], name)) == [], f"the module of {name} in broker/apis copies requests whole"
+
+
 @pytest.mark.parametrize("version", [2, 9, newest(m.OffsetCommitRequest)])
 async def test_a_commit(passed_on: list[Any], version: int) -> None:
     async with Broker() as broker:
@@ -100,7 +118,7 @@ async def test_a_commit(passed_on: list[Any], version: int) -> None:
         sent = m.OffsetCommitRequest("g", topics=topics)
         fill(sent, version)
         await peer.ask(sent, version)
-        assert passed_on == [arriving(sent, version, broker)]
+        check(passed_on, arriving(sent, version, broker))
 
 
 @pytest.mark.parametrize("version", [5, newest(m.TxnOffsetCommitRequest)])
@@ -115,7 +133,7 @@ async def test_a_commit_in_a_transaction(passed_on: list[Any], version: int) -> 
         sent = m.TxnOffsetCommitRequest("x", "g", producer.producer_id, producer.producer_epoch, topics=topics)
         fill(sent, version)
         await peer.ask(sent, version)
-        assert passed_on == [arriving(sent, version, broker)]
+        check(passed_on, arriving(sent, version, broker))
 
 
 @pytest.mark.parametrize("version", [9, newest(m.OffsetFetchRequest)])
@@ -126,7 +144,7 @@ async def test_a_fetch(passed_on: list[Any], version: int) -> None:
         sent = m.OffsetFetchRequest(groups=[m.OffsetFetchRequestGroup("g", topics=topics)])
         fill(sent, version)
         await peer.ask(sent, version)
-        assert passed_on == [arriving(sent, version, broker)]
+        check(passed_on, arriving(sent, version, broker))
 
 
 @pytest.mark.parametrize(
@@ -146,7 +164,7 @@ async def test_a_request_about_groups(passed_on: list[Any], kind: type[RootMessa
         fill(sent, newest(kind))
         await peer.ask(sent, newest(kind))
         setattr(sent, array, ["g"])
-        assert passed_on == [sent]
+        check(passed_on, sent)
 
 
 def id_of(broker: Broker, name: str) -> bytes:
