@@ -36,11 +36,12 @@ Begin = Callable[[], Awaitable[Conversation]]
 """Starts a conversation for one authentication."""
 
 MECHANISMS = {
-    "PLAIN": "PlainLoginModule",
-    "SCRAM-SHA-256": "ScramLoginModule",
-    "SCRAM-SHA-512": "ScramLoginModule",
-    "OAUTHBEARER": "OAuthBearerLoginModule",
+    "PLAIN": "plain.PlainLoginModule",
+    "SCRAM-SHA-256": "scram.ScramLoginModule",
+    "SCRAM-SHA-512": "scram.ScramLoginModule",
+    "OAUTHBEARER": "oauthbearer.OAuthBearerLoginModule",
 }
+"""With the login module of each, in Kafka's package of security."""
 
 _RENEW_AFTER = (0.85, 0.95)
 """Within which part of a session's life the client authenticates again: as Kafka's clients do."""
@@ -198,13 +199,12 @@ def _by_password(mechanism: str, module: LoginModule) -> Begin:
 
 def _login_module(properties: Mapping[str, str], mechanism: str) -> LoginModule:
     text = properties.get(NAME, "").strip()
-    wanted = MECHANISMS[mechanism]
     if not text:
         option = "" if mechanism == "OAUTHBEARER" else ' username="…" password="…"'
-        package = {"PLAIN": "plain", "OAUTHBEARER": "oauthbearer"}.get(mechanism, "scram")
-        example = f"org.apache.kafka.common.security.{package}.{wanted} required{option};"
+        example = f"org.apache.kafka.common.security.{MECHANISMS[mechanism]} required{option};"
         raise IllegalArgument(f"{NAME} is not set: sasl.mechanism={mechanism} needs it, as in: {example}")
     module = parse_jaas(text)
+    wanted = MECHANISMS[mechanism].rpartition(".")[2]
     if module.class_name != wanted:
         raise IllegalArgument(f"{NAME} is for {module.title}, but sasl.mechanism={mechanism} needs {wanted}")
     return module
@@ -227,7 +227,7 @@ def _tokens_of(
         )
     has_credentials = bool(url) and bool(properties.get(token_endpoint.CLIENT_ID, "").strip())
     if has_credentials and not properties.get(NAME, "").strip():
-        module = LoginModule(MECHANISMS["OAUTHBEARER"], {})  # since 4.1 the properties say all
+        module = LoginModule("OAuthBearerLoginModule", {})  # since 4.1 the properties say all
     else:
         module = _login_module(properties, "OAUTHBEARER")
     extensions = tokens.extensions_of(module)
