@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import atexit
+import contextlib
 import os
 import re
 import shutil
 import signal
 import socket
+import subprocess
 import sys
 import tempfile
 import threading
 import zipfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.request import getproxies
@@ -124,7 +125,8 @@ def start_session(
 
 def log_path() -> Path:
     """The default log file of Spark and Java in this process."""
-    return Path(tempfile.gettempdir()) / f"groupkeeper-spark-{os.getpid()}.log"
+    with _interrupts_later():  # Python tries the directory with a file, which an interrupt might leave
+        return Path(tempfile.gettempdir()) / f"groupkeeper-spark-{os.getpid()}.log"
 
 
 def _remove_unless_failed(log: Path) -> None:
@@ -204,16 +206,9 @@ def _started_here(name: str, master: str, settings: Mapping[str, str], log: Path
     except (PySparkException, Py4JError) as error:
         reason = _reason(error, log.read_bytes()[before:].decode(errors="replace"))
         raise SourceError(f"Spark does not start with the master {master}: {reason} (its log: {log})") from error
-    _remove_with_java(session, _scratch())
     if not _is_local(master):
         session.addArtifacts(str(package_archive(_scratch())), pyfile=True)
     return session
-
-
-def _remove_with_java(session: SparkSession, directory: Path) -> None:
-    """Java removes it when it ends, as it does when this process is killed."""
-    java: Any = session.sparkContext._jvm
-    java.org.apache.spark.util.ShutdownHookManager.registerShutdownDeleteDir(java.java.io.File(str(directory)))
 
 
 def _start_java(settings: Mapping[str, str]) -> None:
@@ -224,9 +219,12 @@ def _start_java(settings: Mapping[str, str]) -> None:
 
     with _interrupts_later():
         SparkContext._ensure_initialized(conf=SparkConf().setAll(list(settings.items())))
+        java: Any = SparkContext._jvm
+        # For a process that is killed: Java ends after it, too.
+        java.org.apache.spark.util.ShutdownHookManager.registerShutdownDeleteDir(java.java.io.File(str(_scratch())))
 
 
-@contextmanager
+@contextlib.contextmanager
 def _interrupts_later() -> Iterator[None]:
     """Delays an interrupt to the end of the context."""
     if threading.current_thread() is not threading.main_thread():
@@ -317,9 +315,23 @@ def _reason(error: Exception, log: str) -> str:
 def _scratch() -> Path:
     """A temporary directory that is removed with this process."""
     scratch = Path(tempfile.gettempdir()) / f"groupkeeper-spark-{os.getpid()}"
-    scratch.mkdir(mode=0o700, exist_ok=True)
-    atexit.register(shutil.rmtree, scratch, ignore_errors=True)
+    if not scratch.exists():
+        scratch.mkdir(mode=0o700)
+        atexit.register(_remove_after_java, scratch)
     return scratch
+
+
+def _remove_after_java(scratch: Path) -> None:
+    """Java that is interrupted while it starts goes on making files."""
+    from pyspark import SparkContext
+
+    gateway: Any = SparkContext._gateway
+    if (java := getattr(gateway, "proc", None)) is not None:
+        gateway._gateway_client.is_connected = False  # or objects that are released from here on would call Java
+        with contextlib.suppress(OSError, subprocess.TimeoutExpired):
+            java.stdin.close()  # ends it
+            java.wait(_PATIENCE_S)
+    shutil.rmtree(scratch, ignore_errors=True)
 
 
 def _settings(master: str, is_short: bool) -> dict[str, str]:
@@ -357,7 +369,7 @@ def _is_local(master: str) -> bool:
     return master.startswith("local")
 
 
-@contextmanager
+@contextlib.contextmanager
 def _noise_to(log: Path) -> Iterator[None]:
     """Redirects Java's output: Java inherits the process's standard error, and writes to it before its logging is set
     up.
