@@ -47,6 +47,10 @@ from groupkeeper.protocol.messages.produce_response import (
 from groupkeeper.protocol.primitives import RootMessage
 from groupkeeper.protocol.record import BatchHeader
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Awaitable
+
 _LEADERS_SINCE = 10
 _ABORTABLE_SINCE = 11
 _ADDS_SINCE = 12
@@ -90,6 +94,9 @@ async def handle(broker: Broker, call: Call) -> RootMessage | None:
                     await broker.topics.long_reads.run(produced.read_all, min(room, MAX_DECOMPRESSED))
                     room -= len(produced.content)
                 answer = _append(broker, call, produced, part.index, request.acks)
+                while not isinstance(answer, PartitionProduceResponse):
+                    await _until_added(answer)
+                    answer = _append(broker, call, produced, part.index, request.acks)
                 parts.append(answer)
                 placement = produced.log.placement
                 if request.acks == -1 and (placement.limit is not None or placement.outdated):
@@ -184,7 +191,10 @@ def _produced(
     return Produced(part.records, log, call.api_version)
 
 
-def _append(broker: Broker, call: Call, produced: Produced, index: int, acks: int) -> PartitionProduceResponse:
+def _append(
+    broker: Broker, call: Call, produced: Produced, index: int, acks: int
+) -> PartitionProduceResponse | Awaitable[None]:
+    """The answer, or what to wait for before the next try."""
     log = produced.log
     placement = log.placement
     if placement.leader != call.node:
@@ -192,8 +202,8 @@ def _append(broker: Broker, call: Call, produced: Produced, index: int, acks: in
     if acks == -1 and len(placement.isr) < log.config.min_insync_replicas:
         placement.require_in_sync(log.config.min_insync_replicas)
     produced.admit(call.received_ms)
-    if produced.header.is_transactional:
-        _admit(broker, call, log, produced.header)
+    if produced.header.is_transactional and (adding := _admit(broker, call, log, produced.header)) is not None:
+        return adding
     base_offset = log.append(produced.records, call.received_ms, produced.header)
     stamped = log.config.message_timestamp_type == "LogAppendTime"
     return PartitionProduceResponse(
@@ -217,20 +227,28 @@ def _append_in_vain(call: Call, produced: Produced, index: int) -> PartitionProd
     return PartitionProduceResponse(index, base_offset=base_offset, log_start_offset=log.log_start_offset)
 
 
-def _admit(broker: Broker, call: Call, log: PartitionLog, header: BatchHeader) -> None:
+async def _until_added(adding: Awaitable[None]) -> None:
+    try:
+        await adding
+    except (CoordinatorNotAvailable, NotCoordinator) as error:
+        raise NotEnoughReplicas from error
+
+
+def _admit(broker: Broker, call: Call, log: PartitionLog, header: BatchHeader) -> Awaitable[None] | None:
     """Asks the transaction coordinator. What follows is the append, within the same plain call, so that no batch gets
-    into a transaction that has ended meanwhile. Raises `KafkaError` (Kafka 4.4.0 ReplicaManager).
+    into a transaction that has ended meanwhile; or another try, after what is returned. Raises `KafkaError` (Kafka
+    4.4.0 ReplicaManager).
     """
     request = call.message
     assert isinstance(request, ProduceRequest)
     transactional_id = request.transactional_id
     assert transactional_id is not None
     if header.producer_id < 0:
-        return
+        return None
     adds = call.api_version >= _ADDS_SINCE
     log.producers.expect(header)
     try:
-        broker.transactions.admit(log, transactional_id, header.producer_id, header.producer_epoch, adds=adds)
+        adding = broker.transactions.admit(log, transactional_id, header.producer_id, header.producer_epoch, adds=adds)
     except TransactionAbortable as error:
         raise error if call.api_version >= _ABORTABLE_SINCE else _NotInTransaction() from error
     except (CoordinatorLoadInProgress, CoordinatorNotAvailable, NotCoordinator) as error:
@@ -239,7 +257,9 @@ def _admit(broker: Broker, call: Call, log: PartitionLog, header: BatchHeader) -
         raise error if adds else NotEnoughReplicas() from error
     except KafkaError as error:
         raise writer_error(error) from error
-    log.producers.check_expected(header, begins_with_0=adds)
+    if adding is None:
+        log.producers.check_expected(header, begins_with_0=adds)
+    return adding
 
 
 def _refused(

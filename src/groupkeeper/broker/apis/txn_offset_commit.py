@@ -64,8 +64,8 @@ async def _commit(broker: Broker, call: Call, request: m.TxnOffsetCommitRequest)
     try:
         if not request.group_id:
             raise errors.InvalidGroupId
-        broker.groups.shard_for_request(request.group_id, call.node).require_active()
-        _admit(broker, call, request)
+        while (adding := _admit(broker, call, request)) is not None:
+            await adding
     except errors.KafkaError as error:
         return _refused(call, request, error)
     response = await broker.groups.ask(request.group_id, request, call)
@@ -73,13 +73,17 @@ async def _commit(broker: Broker, call: Call, request: m.TxnOffsetCommitRequest)
     return response
 
 
-def _admit(broker: Broker, call: Call, request: m.TxnOffsetCommitRequest) -> None:
+def _admit(broker: Broker, call: Call, request: m.TxnOffsetCommitRequest) -> Awaitable[None] | None:
     """Has the transaction coordinator verify the transaction first. What follows is one plain call, so nothing comes
-    in between."""
+    in between; or another try, after what is returned.
+    """
+    broker.groups.shard_for_request(request.group_id, call.node).require_active()
     log = broker.groups.log_of(request.group_id)
     adds = call.api_version >= _ADDS_SINCE
     try:
-        broker.transactions.admit(log, request.transactional_id, request.producer_id, request.producer_epoch, adds=adds)
+        return broker.transactions.admit(
+            log, request.transactional_id, request.producer_id, request.producer_epoch, adds=adds
+        )
     except errors.TransactionAbortable as error:
         raise error if call.api_version >= _ABORTABLE_SINCE else errors.InvalidTxnState() from error
     except errors.KafkaError as error:

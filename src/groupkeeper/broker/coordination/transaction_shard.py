@@ -67,6 +67,8 @@ class TransactionShard(HostedShard["TransactionRecord"]):
         self._around = around
         self.take_settings(settings)
         self._spare_producer_id = _NO_SPARE
+        self._ends: dict[str, int] = {}
+        self._loaded_end = 0
         self._retries: dict[str, asyncio.TimerHandle] = {}
 
     def take_settings(self, settings: TransactionSettings) -> None:
@@ -86,8 +88,11 @@ class TransactionShard(HostedShard["TransactionRecord"]):
 
     def _apply(self, record: TransactionRecord, offset: int, producer_id: int) -> None:
         self.coordinator.replay(record)
+        if self.log.placement.limit is not None:
+            self._ends[record.transactional_id] = offset + 1
 
     def _resume(self) -> None:
+        self._loaded_end = self.log.log_end_offset
         for result in self.coordinator.resume():
             self._settle(result)
 
@@ -138,6 +143,20 @@ class TransactionShard(HostedShard["TransactionRecord"]):
         """Raises `KafkaError` unless the partition is part of the producer's transaction."""
         self.require_active()
         self.coordinator.verify_partition(transactional_id, producer_id, producer_epoch, partition)
+
+    def is_replicated(self, transactional_id: str) -> bool:
+        """Whether all replicas in sync have what is known of a transactional id."""
+        return self.log.high_watermark >= self._end_of(transactional_id)
+
+    async def until_replicated(self, transactional_id: str, patience_ms: int | None = None) -> None:
+        """Returns once that is so. Raises as `replicated`, at the latest after the timeout of the transaction."""
+        if not self.is_replicated(transactional_id):
+            timeout_ms = self.coordinator.transactions[transactional_id].timeout_ms
+            await self.replicated(self._end_of(transactional_id), min(patience_ms or timeout_ms, timeout_ms))
+
+    def _end_of(self, transactional_id: str) -> int:
+        """The log's end after the last record of a transactional id, or a later offset that is replicated."""
+        return self._ends.get(transactional_id, self._loaded_end)
 
     def abort_timed_out(self) -> None:
         """Aborts transactions that take too long."""

@@ -13,8 +13,7 @@ from groupkeeper.protocol.errors import InvalidProducerEpoch, InvalidRequest, Ka
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-    from typing import TypeVar
+    from collections.abc import Awaitable, Iterable
 
     from groupkeeper.broker.call import Call
     from groupkeeper.broker.coordination.runtime import GroupRuntime
@@ -25,8 +24,6 @@ if TYPE_CHECKING:
     from groupkeeper.coordinator.transactions.result import TransactionSettings
     from groupkeeper.coordinator.transactions.transaction import TopicPartition
     from groupkeeper.protocol.primitives import Message
-
-    T = TypeVar("T")
 
 _log = getLogger("groupkeeper.broker")
 
@@ -79,52 +76,46 @@ class TransactionRuntime(ShardHost["TransactionShard"]):
     async def ask(self, transactional_id: str, request: Message, call: Call) -> Message:
         """The answer of the coordinator of a transactional id; errors are answers too."""
         try:
-            return await self._replicated(
-                transactional_id, call.node, lambda shard: shard.ask(request, call.api_version)
-            )
+            shard = self.shard_for_request(transactional_id, call.node)
+            end_offset = shard.log.log_end_offset
+            answer = shard.ask(request, call.api_version)
+            if shard.log.log_end_offset > end_offset:
+                await shard.until_replicated(transactional_id)
         except KafkaError as error:
             from groupkeeper.coordinator.transactions.coordinator import TransactionCoordinator
 
             return TransactionCoordinator.refuse(request, error)
+        return answer
 
     async def add_partitions(
         self, transactional_id: str, producer_id: int, epoch: int, partitions: Iterable[TopicPartition], call: Call
     ) -> None:
         """Makes partitions part of a producer's transaction. Raises `KafkaError`."""
-        await self._replicated(
-            transactional_id,
-            call.node,
-            lambda shard: shard.add_partitions(transactional_id, producer_id, epoch, partitions),
-        )
-
-    async def _replicated(self, transactional_id: str, node: int, operate: Callable[[TransactionShard], T]) -> T:
-        """What an operation returns, once replicas in sync have what it wrote; that takes at most the timeout of the
-        transaction.
-        """
-        shard = self.shard_for_request(transactional_id, node)
-        log = shard.log
-        end_offset = log.log_end_offset
-        outcome = operate(shard)
-        if log.placement.limit is not None and log.log_end_offset > end_offset:
-            known = shard.coordinator.transactions[transactional_id]
-            await shard.replicated(log.log_end_offset, known.timeout_ms)
-        return outcome
+        shard = self.shard_for_request(transactional_id, call.node)
+        shard.add_partitions(transactional_id, producer_id, epoch, partitions)
+        await shard.until_replicated(transactional_id)
 
     def admit(
         self, log: PartitionLog, transactional_id: str, producer_id: int, producer_epoch: int, *, adds: bool
-    ) -> None:
+    ) -> Awaitable[None] | None:
         """Raises `KafkaError` unless the producer may write to a partition in its transaction. With `adds` the
         partition becomes part of it, as clients of transaction.version 2 expect.
+
+        Returns what to wait for before this is asked again: replicas of the coordinator don't know the partition yet,
+        so another coordinator would never end the transaction there. None: nothing.
         """
         if log.producers.has_open_transaction(producer_id, producer_epoch):
-            return
-        partition = (log.topic, log.index)
+            return None
+        if not adds and not self._broker.config.transaction_partition_verification_enable:
+            return None
+        shard, partition = self.shard_of(transactional_id), (log.topic, log.index)
         if adds:
-            self.shard_of(transactional_id).add_partitions(
-                transactional_id, producer_id, producer_epoch, (partition,), client_version=2
-            )
-        elif self._broker.config.transaction_partition_verification_enable:
-            self.shard_of(transactional_id).verify_partition(transactional_id, producer_id, producer_epoch, partition)
+            shard.add_partitions(transactional_id, producer_id, producer_epoch, (partition,), client_version=2)
+        else:
+            shard.verify_partition(transactional_id, producer_id, producer_epoch, partition)
+        if shard.is_replicated(transactional_id):
+            return None
+        return shard.until_replicated(transactional_id, self._broker.config.request_timeout_ms)
 
     # ------------------------------------------------------------------ what the coordinators need
 

@@ -1,0 +1,97 @@
+"""Transactions of several nodes: no partition has a record or an outcome that the next coordinator does not know of."""
+
+import asyncio
+from collections.abc import Callable
+
+import pytest
+from tests.broker.conftest import Start
+from tests.broker.nodes import PROPERTIES, Nodes
+from tests.broker.test_transactions import ADDING_PRODUCE, ID, Producer
+
+from groupkeeper.broker.log.partition_log import PartitionLog
+from groupkeeper.protocol import errors
+
+TXN_OFFSET_COMMIT = 5
+
+
+async def begin(nodes: Nodes, topic: str = "t", *replicas: int, **configs: str) -> tuple[Producer, PartitionLog]:
+    """A producer whose coordinator is node 1, with a replica on node 3, and a topic, by default on node 2."""
+    await nodes.create(topic, list(replicas) or [2], **configs)
+    await nodes.create("__transaction_state", *[[1, 3]] * 6)
+    producer = Producer(await nodes(1))
+    assert await producer.init() == 0
+    log = nodes.broker.topics.partition(topic, 0)
+    assert log is not None
+    return producer, log
+
+
+async def until(condition: Callable[[], object]) -> None:
+    async with asyncio.timeout(20):
+        while not condition():  # noqa: ASYNC110 no event tells of it
+            await asyncio.sleep(0.001)
+
+
+def coordinator_log(nodes: Nodes) -> PartitionLog:
+    return nodes.broker.transactions.shard_of(ID).log
+
+
+async def write(nodes: Nodes, producer: Producer, what: str) -> int:
+    """Writes to node 2 in the transaction, which adds the partition; returns the error code."""
+    producer.wire = await nodes.connect(2)
+    if what == "produce":
+        topic = nodes.broker.topics.get("t")
+        assert topic is not None
+        answer = await producer.produce("t", "a", version=ADDING_PRODUCE)
+        return answer.error_code
+    return await producer.commit_offset("g", "t", 1, version=TXN_OFFSET_COMMIT)
+
+
+@pytest.mark.parametrize("what", ["produce", "commit"])
+async def test_a_write_waits_until_the_coordinators_replicas_have_its_partition(nodes: Nodes, what: str) -> None:
+    producer, log = await begin(nodes)
+    await nodes.create("__consumer_offsets", *[[2]] * 6)
+    if what == "commit":
+        log = nodes.broker.groups.log_of("g")
+    await nodes.broker.pause_node(3)
+    writing = asyncio.ensure_future(write(nodes, producer, what))
+    again = asyncio.ensure_future(write(nodes, producer, what))
+    await until(lambda: len(coordinator_log(nodes)._waiters) == 2)
+    assert (writing.done(), log.log_end_offset) == (False, 0)
+    await nodes.broker.resume_node(3)
+    assert [await writing, await again] == [0, 0]
+    assert log.log_end_offset > 0
+
+
+@pytest.mark.parametrize("what", ["produce", "commit"])
+async def test_a_coordinator_that_does_not_know_a_partition_has_nothing_to_end_there(nodes: Nodes, what: str) -> None:
+    producer, log = await begin(nodes)
+    await nodes.create("__consumer_offsets", *[[2]] * 6)
+    await nodes.broker.pause_node(3)
+    writing = asyncio.ensure_future(write(nodes, producer, what))
+    await until(lambda: coordinator_log(nodes)._waiters)
+    await nodes.broker.kill_node(1)
+    await nodes.broker.resume_node(3)
+    assert await writing == (errors.NotEnoughReplicas if what == "produce" else errors.NotCoordinator).code
+    for one in (log, nodes.broker.groups.log_of("g")):
+        assert one.log_end_offset == 0
+    assert await write(nodes, producer, what) == 0
+
+
+async def test_a_write_waits_no_longer_than_nodes_wait_for_each_other(start: Start) -> None:
+    nodes = Nodes(await start(brokers=3, properties=PROPERTIES | {"request.timeout.ms": 50}))
+    producer, log = await begin(nodes)
+    await nodes.broker.pause_node(3)
+    assert await write(nodes, producer, "produce") == errors.NotEnoughReplicas.code
+    assert log.log_end_offset == 0
+
+
+async def test_adding_a_partition_again_waits_as_the_first_time(nodes: Nodes) -> None:
+    producer, _ = await begin(nodes)
+    await nodes.broker.pause_node(3)
+    adding = []
+    for _ in range(2):
+        producer.wire = await nodes.connect(1)
+        adding.append(asyncio.ensure_future(producer.add("t", 0)))
+    await until(lambda: len(coordinator_log(nodes)._waiters) == 2)
+    await nodes.broker.resume_node(3)
+    assert await asyncio.gather(*adding) == [[0], [0]]
