@@ -356,6 +356,33 @@ async def test_share_coordinators_wait_for_replicas_at_the_same_time(nodes: Node
     await ask(m.ShareAcknowledgeRequest("s", "x" * 22, -1, topics=[]), 2, 3)  # gives back what it has
 
 
+@pytest.mark.parametrize("meanwhile", ["altered", "moved"])
+async def test_what_was_read_of_a_share_partition_is_not_used_after_a_change(nodes: Nodes, meanwhile: str) -> None:
+    await nodes.create("t", [1, 3])
+    await nodes.create("__share_group_state", [1, 2])
+    topic, states = nodes.broker.topics.get("t"), nodes.broker.topics.get("__share_group_state")
+    assert topic is not None
+    assert states is not None
+    key = SharePartitionKey("s", topic.topic_id, 0)
+    nodes.broker.share_states.initialize(key, 1, 0)
+    await nodes.broker.move_leader("t", 0, 3)
+    await nodes.broker.pause_node(2)
+    partitions = nodes.broker.share_sessions.partitions
+    loading = asyncio.ensure_future(partitions.load(*key))
+    while not states.partitions[0]._waiters:  # noqa: ASYNC110 no event tells of it
+        await asyncio.sleep(0.001)
+    if meanwhile == "altered":
+        nodes.broker.share_states.initialize(key, 2, 5)
+    else:
+        await nodes.broker.move_leader("t", 0, 1)
+    await nodes.broker.resume_node(2)
+    with pytest.raises(NotLeaderOrFollower):
+        await loading
+    led = await partitions.load(*key)
+    assert led.states.start_offset == (5 if meanwhile == "altered" else 0)
+    assert not partitions._loading
+
+
 async def test_the_marker_of_a_transaction_waits_for_enough_replicas(nodes: Nodes) -> None:
     await nodes.create("t", [1, 2], min_insync_replicas="2")
     await nodes.create("__transaction_state", *[[1, 3]] * 6)

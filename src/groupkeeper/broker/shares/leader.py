@@ -7,7 +7,7 @@ that offsets altered in between are loaded. The rules are in `groupkeeper.coordi
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from logging import getLogger
 
 from groupkeeper.broker.coordination.shard_host import pause_s
@@ -271,6 +271,8 @@ class SharePartitions:
         self.meters = states.meters
         self.is_stopped = False
         self._led: dict[SharePartitionKey, LedPartition] = {}
+        self._loading: dict[object, SharePartitionKey] = {}
+        """By load; without those whose share-partition was dropped meanwhile."""
         self._tasks: dict[asyncio.Task[None], str] = {}
         broker.topics.on_deleted(self._topic_deleted)
         broker.group_configs.on_changed(self._group_changed)
@@ -293,18 +295,24 @@ class SharePartitions:
             return led
         topic = self.broker.topics.by_id(topic_id)
         log = None if topic is None else topic.partition(index)
+        load = object()
+        self._loading[load] = key
         try:
-            state = await self.persister.read_state(key, 0 if log is None else log.placement.epoch)
-        except KafkaError as error:
-            raise _as_replied(error) from error
-        topic = self.broker.topics.by_id(topic_id)
-        if topic is None or log is None:
-            raise errors.UnknownTopicOrPartition
-        start_offset = state.start_offset
-        if start_offset == UNKNOWN_OFFSET:
-            start_offset = await self._reset_offset(group_id, log)
+            try:
+                state = await self.persister.read_state(key, 0 if log is None else log.placement.epoch)
+            except KafkaError as error:
+                raise _as_replied(error) from error
+            if log is None or self.broker.topics.by_id(topic_id) is None:
+                raise errors.UnknownTopicOrPartition
+            start_offset = state.start_offset
+            if start_offset == UNKNOWN_OFFSET:
+                start_offset = await self._reset_offset(group_id, log)
+        finally:
+            is_dropped = self._loading.pop(load, None) is None
         led = self._led.get(key)  # another request may have loaded it meanwhile
         if led is None:
+            if is_dropped:  # what was read is not valid any more
+                raise errors.NotLeaderOrFollower
             limit = self.broker.group_configs.of(group_id).effective.group_share_delivery_count_limit
             states = SharePartition(start_offset, state.batches, max_delivery_count=limit)
             led = self._led[key] = LedPartition(self, key, log, states, state.state_epoch)
@@ -325,19 +333,23 @@ class SharePartitions:
 
     def drop(self, key: SharePartitionKey) -> None:
         """Forgets a share-partition; the next fetch loads it again."""
+        if key in self._loading.values():
+            self._loading = {load: one for load, one in self._loading.items() if one != key}
         led = self._led.pop(key, None)
         if led is not None:
             led.fence()
 
+    def _drop_all(self, is_meant: Callable[[SharePartitionKey], bool]) -> None:
+        for key in [key for key in (*self._led, *self._loading.values()) if is_meant(key)]:
+            self.drop(key)
+
     def drop_partition(self, topic_id: bytes, index: int) -> None:
         """Forgets a partition of all groups, as when another node leads it."""
-        for key in [key for key in self._led if (key.topic_id, key.partition) == (topic_id, index)]:
-            self.drop(key)
+        self._drop_all(lambda key: (key.topic_id, key.partition) == (topic_id, index))
 
     def drop_group(self, group_id: str) -> None:
         """Unloads a group's share-partitions."""
-        for key in [key for key in self._led if key.group_id == group_id]:
-            self.drop(key)
+        self._drop_all(lambda key: key.group_id == group_id)
 
     async def settle(self, group_id: str) -> None:
         """Waits until dead letters of a group are written and its changes stored, unless something takes too long."""
@@ -364,12 +376,10 @@ class SharePartitions:
             for task in pending:
                 task.cancel()
             await asyncio.gather(*pending, return_exceptions=True)
-        for key in list(self._led):
-            self.drop(key)
+        self._drop_all(lambda _: True)
 
     def _topic_deleted(self, topic: Topic) -> None:
-        for key in [key for key in self._led if key.topic_id == topic.topic_id]:
-            self.drop(key)
+        self._drop_all(lambda key: key.topic_id == topic.topic_id)
 
     def _group_changed(self, group_id: str) -> None:
         for key, led in self._led.items():
