@@ -10,6 +10,7 @@ from tests.broker.test_transactions import ADDING_PRODUCE, ID, Producer
 
 from groupkeeper.broker.log.partition_log import PartitionLog
 from groupkeeper.protocol import errors
+from groupkeeper.protocol import messages as m
 
 TXN_OFFSET_COMMIT = 5
 
@@ -95,3 +96,96 @@ async def test_adding_a_partition_again_waits_as_the_first_time(nodes: Nodes) ->
     await until(lambda: len(coordinator_log(nodes)._waiters) == 2)
     await nodes.broker.resume_node(3)
     assert await asyncio.gather(*adding) == [[0], [0]]
+
+
+async def readable(nodes: Nodes, node: int) -> int:
+    """The last stable offset of t-0."""
+    return (await (await nodes.connect(node)).fetch("t", 0)).last_stable_offset
+
+
+async def test_no_marker_is_sent_before_the_coordinators_replicas_have_the_outcome(nodes: Nodes) -> None:
+    producer, log = await begin(nodes)
+    assert await write(nodes, producer, "produce") == 0
+    await nodes.broker.pause_node(3)
+    producer.wire = await nodes.connect(1)
+    ending = asyncio.ensure_future(producer.end(commit=True))
+    await until(lambda: coordinator_log(nodes)._waiters)
+    await asyncio.sleep(0.01)
+    assert (ending.done(), log.log_end_offset) == (False, 1)
+    await nodes.broker.kill_node(1)  # the next coordinator has not heard of the outcome
+    with pytest.raises(asyncio.IncompleteReadError):
+        await ending
+    await nodes.broker.resume_node(3)
+    producer.wire = await nodes.connect(3)
+    assert await producer.end(commit=False) == 0
+    (aborted,) = log.producers.aborted
+    assert (aborted.first_offset, aborted.last_offset, log.log_end_offset) == (0, 1, 2)
+
+
+async def test_markers_follow_when_the_coordinators_replicas_have_the_outcome(nodes: Nodes) -> None:
+    producer, log = await begin(nodes)
+    assert await write(nodes, producer, "produce") == 0
+    await nodes.broker.slow_node(3, 30)
+    producer.wire = await nodes.connect(1)
+    assert await producer.end(commit=True) == 0
+    await until(lambda: log.log_end_offset == 2)
+    await until(lambda: not nodes.broker.transactions.shard_of(ID)._retries)
+    assert await readable(nodes, 2) == 2
+
+
+async def test_a_coordinator_that_moves_sends_markers_when_its_replicas_have_what_it_loaded(nodes: Nodes) -> None:
+    producer, log = await begin(nodes)
+    await nodes.broker.reassign({coordinator_log(nodes): [1, 2, 3]})
+    assert await write(nodes, producer, "produce") == 0
+    await nodes.broker.pause_node(3)
+    producer.wire = await nodes.connect(1)
+    ending = asyncio.ensure_future(producer.end(commit=True))
+    await until(lambda: coordinator_log(nodes)._waiters)
+    await nodes.broker.move_transaction_coordinator(ID, 2)
+    assert await ending == errors.NotCoordinator.code
+    assert log.log_end_offset == 1
+    await nodes.broker.resume_node(3)
+    await until(lambda: log.log_end_offset == 2)
+
+
+@pytest.mark.parametrize("what", ["produce", "commit"])
+async def test_a_marker_that_a_failover_loses_is_written_again(nodes: Nodes, what: str) -> None:
+    producer, log = await begin(nodes, "t", 2, 3)
+    await nodes.create("__consumer_offsets", *[[2, 3]] * 6)
+    await nodes.broker.reassign({coordinator_log(nodes): [1]})
+    if what == "commit":
+        log = nodes.broker.groups.log_of("g")
+    assert await write(nodes, producer, what) == 0
+    await nodes.broker.pause_node(3)
+    producer.wire = await nodes.connect(1)
+    assert await producer.end(commit=True) == 0
+    known = nodes.broker.transactions.shard_of(ID).coordinator.transactions
+    assert known[ID].status.is_ending
+    assert log.log_end_offset == 2
+    await nodes.broker.kill_node(2)
+    await nodes.broker.resume_node(3)
+    await until(lambda: not known[ID].status.is_ending)
+    assert (log.last_stable_offset, log.log_end_offset) == (2, 2)
+    assert not log.producers.has_open_transaction(producer.producer_id, producer.epoch)
+
+
+async def test_a_marker_that_an_operator_writes_waits_for_replicas(start: Start) -> None:
+    nodes = Nodes(await start(brokers=3, properties=PROPERTIES | {"request.timeout.ms": 50}))
+    producer, log = await begin(nodes, "t", 2, 3)
+    assert await write(nodes, producer, "produce") == 0
+    wire = await nodes.connect(2)
+    topics = [m.WritableTxnMarkerTopic("t", [0])]
+    marker = m.WritableTxnMarker(producer.producer_id, producer.epoch, transaction_result=False, topics=topics)
+
+    async def end() -> int:
+        answer = await wire.call(m.WriteTxnMarkersRequest([marker]), 1)
+        return answer.markers[0].topics[0].partitions[0].error_code
+
+    await nodes.broker.pause_node(3)
+    assert await end() == errors.RequestTimedOut.code
+    nodes.broker.config.request_timeout_ms = 60_000
+    ending = asyncio.ensure_future(end())
+    await until(lambda: log._waiters)
+    await nodes.broker.move_leader("t", 0, 3)
+    assert await ending == errors.NotLeaderOrFollower.code
+    await nodes.broker.resume_node(3)

@@ -6,36 +6,19 @@ import asyncio
 from collections.abc import Iterable
 
 from groupkeeper.broker.log.produced import Produced
-from groupkeeper.broker.log.waiter import wait_until
+from groupkeeper.broker.log.unsettled import Unsettled
 from groupkeeper.protocol.errors import NotLeaderOrFollower, RequestTimedOut
 from groupkeeper.protocol.messages.produce_response import LeaderIdAndEpoch, PartitionProduceResponse
 
 
-class Uncommitted:
-    """A batch that was appended, perhaps not to all replicas in sync.
-
-    Attributes:
-        log: the log.
-    """
+class Uncommitted(Unsettled):
+    """A batch of a producer that waits."""
 
     def __init__(self, answer: PartitionProduceResponse, produced: Produced, node: int) -> None:
         """`node`: to which it came."""
-        self.log = produced.log
-        self._node = node
+        end_offset = answer.base_offset + produced.header.next_offset - produced.header.base_offset
+        super().__init__(produced.log, end_offset, node)
         self._answer = answer
-        self._end_offset = answer.base_offset + produced.header.next_offset - produced.header.base_offset
-        self._epoch = self.log.placement.known_to(node).epoch
-
-    @property
-    def has_moved(self) -> bool:
-        """Whether another leader decides now, as far as the node knows."""
-        return self.log.placement.known_to(self._node).epoch != self._epoch
-
-    def has_been_decided(self) -> bool:
-        """Whether it is committed, or has moved."""
-        if self.log.placement.epoch == self._epoch and self.log.high_watermark >= self._end_offset:
-            return True
-        return self.has_moved
 
     def time_out(self) -> None:
         """Puts the error into the answer."""
@@ -56,6 +39,5 @@ async def committed(batches: Iterable[Uncommitted], timeout_ms: int) -> None:
     """
     deadline_s = asyncio.get_running_loop().time() + timeout_ms / 1000
     for batch in batches:
-        await wait_until(batch.log, batch.has_been_decided, deadline_s)
-        if not batch.has_been_decided():
+        if not await batch.decided(deadline_s):
             batch.time_out()

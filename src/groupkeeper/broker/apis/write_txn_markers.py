@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from groupkeeper.broker.apis._access import may_cluster, require_cluster
 from groupkeeper.broker.authorizer import Operation
 from groupkeeper.broker.broker import Broker
 from groupkeeper.broker.call import Call
 from groupkeeper.broker.coordination.runtime import OFFSETS_TOPIC
 from groupkeeper.broker.coordination.transaction_marker import Marker
+from groupkeeper.broker.log.unsettled import Unsettled
 from groupkeeper.protocol import messages as m
-from groupkeeper.protocol.errors import NONE, KafkaError, UnknownTopicOrPartition
+from groupkeeper.protocol.errors import NONE, KafkaError, NotLeaderOrFollower, RequestTimedOut, UnknownTopicOrPartition
 from groupkeeper.protocol.primitives import RootMessage
+
+_Lagging = list[tuple[m.WritableTxnMarkerPartitionResult, Unsettled]]
+"""Markers that replicas in sync lack, with what is to be answered."""
 
 
 async def handle(broker: Broker, call: Call) -> RootMessage:
@@ -18,7 +24,15 @@ async def handle(broker: Broker, call: Call) -> RootMessage:
     assert isinstance(request, m.WriteTxnMarkersRequest)
     if not may_cluster(broker, call, Operation.ALTER):
         require_cluster(broker, call, Operation.CLUSTER_ACTION)
-    return m.WriteTxnMarkersResponse([_write(broker, marker, call.node) for marker in request.markers])
+    lagging: _Lagging = []
+    answer = m.WriteTxnMarkersResponse([_write(broker, marker, call.node, lagging) for marker in request.markers])
+    deadline_s = asyncio.get_running_loop().time() + broker.config.request_timeout_ms / 1000
+    for result, written in lagging:
+        if not await written.decided(deadline_s):
+            result.error_code = RequestTimedOut.code
+        elif written.has_moved:
+            result.error_code = NotLeaderOrFollower.code
+    return answer
 
 
 def refuse(call: Call, error: KafkaError) -> RootMessage:
@@ -41,7 +55,7 @@ def refuse(call: Call, error: KafkaError) -> RootMessage:
     )
 
 
-def _write(broker: Broker, wanted: m.WritableTxnMarker, node: int) -> m.WritableTxnMarkerResult:
+def _write(broker: Broker, wanted: m.WritableTxnMarker, node: int, lagging: _Lagging) -> m.WritableTxnMarkerResult:
     marker = Marker(
         wanted.producer_id,
         wanted.producer_epoch,
@@ -54,23 +68,25 @@ def _write(broker: Broker, wanted: m.WritableTxnMarker, node: int) -> m.Writable
         [
             m.WritableTxnMarkerTopicResult(
                 topic.name,
-                [
-                    m.WritableTxnMarkerPartitionResult(index, _write_one(broker, topic.name, index, marker, node))
-                    for index in topic.partition_indexes
-                ],
+                [_write_one(broker, topic.name, index, marker, node, lagging) for index in topic.partition_indexes],
             )
             for topic in wanted.topics
         ],
     )
 
 
-def _write_one(broker: Broker, topic: str, index: int, marker: Marker, node: int) -> int:
+def _write_one(
+    broker: Broker, topic: str, index: int, marker: Marker, node: int, lagging: _Lagging
+) -> m.WritableTxnMarkerPartitionResult:
     log = broker.topics.partition(topic, index)
-    if log is None or (topic == OFFSETS_TOPIC and not broker.groups.shards):
-        return UnknownTopicOrPartition.code
+    result = m.WritableTxnMarkerPartitionResult(index, NONE)
     try:
+        if log is None or (topic == OFFSETS_TOPIC and not broker.groups.shards):
+            raise UnknownTopicOrPartition
         log.placement.require_leader(node)
-        broker.transactions.write_marker((topic, index), marker)
+        written = broker.transactions.write_marker((topic, index), marker)
+        if written is not None:
+            lagging.append((result, written))
     except KafkaError as error:
-        return error.code
-    return NONE
+        result.error_code = error.code
+    return result

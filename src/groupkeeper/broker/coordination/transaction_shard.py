@@ -10,6 +10,7 @@ from typing import Protocol
 from groupkeeper.broker.coordination.shard_host import HostedShard, pause_s
 from groupkeeper.broker.coordination.transaction_marker import Marker
 from groupkeeper.broker.log.partition_log import PartitionLog
+from groupkeeper.broker.log.unsettled import Unsettled
 from groupkeeper.coordinator.transactions.coordinator import TransactionCoordinator
 from groupkeeper.coordinator.transactions.result import TransactionCall, TransactionResult, TransactionSettings
 from groupkeeper.coordinator.transactions.transaction import TopicPartition, Transaction
@@ -38,8 +39,10 @@ class Surroundings(Protocol):
 
     def new_producer_id(self) -> int: ...
 
-    def write_marker(self, partition: TopicPartition, marker: Marker) -> None:
-        """Ends a transaction in a partition; does nothing if the partition is gone. Raises `KafkaError`."""
+    def write_marker(self, partition: TopicPartition, marker: Marker) -> Unsettled | None:
+        """Ends a transaction in a partition; does nothing if the partition is gone. Returns the marker, unless all
+        replicas in sync have it. Raises `KafkaError`.
+        """
 
 
 _log = getLogger("groupkeeper.broker")
@@ -48,6 +51,8 @@ _RETRY_S = 0.1
 _LONGEST_RETRY_S = 10.0
 _QUIET_ATTEMPTS = 4
 _NO_SPARE = -1
+_Untold = dict[TopicPartition, Unsettled | None]
+"""The partitions of a transaction that ends, each with its marker if that is written, but replicas in sync lack it."""
 
 
 class TransactionShard(HostedShard["TransactionRecord"]):
@@ -55,7 +60,8 @@ class TransactionShard(HostedShard["TransactionRecord"]):
     `groupkeeper.coordinator.transactions.result` says.
 
     Every operation is one plain call. Markers are written within the call that decides a transaction, so the outcome is
-    visible when it replies; markers that can't be written then are retried.
+    visible when it replies; markers that can't be written then are retried. Where replicas lag, they are written once
+    replicas in sync have the outcome, and the transaction is complete once they have the markers.
 
     Attributes:
         coordinator: the state machine.
@@ -69,7 +75,7 @@ class TransactionShard(HostedShard["TransactionRecord"]):
         self._spare_producer_id = _NO_SPARE
         self._ends: dict[str, int] = {}
         self._loaded_end = 0
-        self._retries: dict[str, asyncio.TimerHandle] = {}
+        self._retries: dict[str, asyncio.TimerHandle | asyncio.Task[None]] = {}
 
     def take_settings(self, settings: TransactionSettings) -> None:
         """The settings from now on."""
@@ -187,13 +193,34 @@ class TransactionShard(HostedShard["TransactionRecord"]):
             for change in result.soft:
                 self.coordinator.apply(change)
             if result.ending is not None:
-                self._finish(result.ending, set(result.ending.partitions))
+                untold: _Untold = dict.fromkeys(result.ending.partitions)
+                if self.is_replicated(result.ending.transactional_id):
+                    self._finish(result.ending, untold)
+                else:
+                    decision = Unsettled(self.log, self._end_of(result.ending.transactional_id))
+                    self._finish_then(result.ending, untold, [decision])
         if self.failure is not None:
             raise UnknownServerError
 
-    def _finish(self, ending: Transaction, untold: set[TopicPartition], attempts: int = 1) -> None:
-        """Writes the missing markers, then the record that completes the transaction; failed writes are retried
-        later.
+    def _finish_then(
+        self, ending: Transaction, untold: _Untold, awaited: Iterable[Unsettled], attempts: int = 1
+    ) -> None:
+        """Goes on once it is decided what becomes of one of these."""
+
+        async def finish() -> None:
+            waiting = [asyncio.ensure_future(one.decided()) for one in awaited]
+            try:
+                await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                for one in waiting:
+                    one.cancel()
+            self._finish(ending, untold, attempts)
+
+        self._retries[ending.transactional_id] = asyncio.get_running_loop().create_task(finish())
+
+    def _finish(self, ending: Transaction, untold: _Untold, attempts: int = 1) -> None:
+        """Writes the missing markers, then, once all replicas in sync have them, the record that completes the
+        transaction; failed writes are retried later.
         """
         self._retries.pop(ending.transactional_id, None)
         marker = Marker(
@@ -202,8 +229,15 @@ class TransactionShard(HostedShard["TransactionRecord"]):
         with self.fail_stop:
             try:
                 for partition in sorted(untold):
-                    self._write_marker(partition, marker)
-                    untold.remove(partition)
+                    written = untold[partition]
+                    if written is None or written.has_moved:
+                        written = untold[partition] = self._write_marker(partition, marker)
+                    if written is None or written.is_committed:
+                        del untold[partition]
+                if untold:
+                    markers = [one for one in untold.values() if one is not None]
+                    self._finish_then(ending, untold, markers, attempts)
+                    return
                 self._settle(self.coordinator.complete(ending.transactional_id, self._around.now_ms()))
             except KafkaError as error:
                 if self.failure is None:
@@ -212,7 +246,7 @@ class TransactionShard(HostedShard["TransactionRecord"]):
             if attempts > _QUIET_ATTEMPTS:
                 _log.warning("%r: the transaction of %s is complete now", self.log, ending.transactional_id)
 
-    def _finish_later(self, ending: Transaction, untold: set[TopicPartition], attempts: int, error: KafkaError) -> None:
+    def _finish_later(self, ending: Transaction, untold: _Untold, attempts: int, error: KafkaError) -> None:
         # The first attempts fail whenever a broker starts, because groups are loaded later.
         level = DEBUG if attempts < _QUIET_ATTEMPTS else WARNING
         missing = ", ".join(f"{topic}-{index}" for topic, index in sorted(untold)) or "its own record"
@@ -228,8 +262,9 @@ class TransactionShard(HostedShard["TransactionRecord"]):
         loop = asyncio.get_running_loop()
         self._retries[ending.transactional_id] = loop.call_later(delay_s, self._finish, ending, untold, attempts + 1)
 
-    def _write_marker(self, partition: TopicPartition, marker: Marker) -> None:
+    def _write_marker(self, partition: TopicPartition, marker: Marker) -> Unsettled | None:
         try:
-            self._around.write_marker(partition, marker)
+            return self._around.write_marker(partition, marker)
         except (InvalidProducerEpoch, TransactionCoordinatorFenced) as error:
             _log.warning("a marker for %s-%d came too late: %s", *partition, error)
+            return None

@@ -7,6 +7,7 @@ from logging import getLogger
 from groupkeeper.broker.coordination.runtime import OFFSETS_TOPIC
 from groupkeeper.broker.coordination.shard_host import ShardHost
 from groupkeeper.broker.features import feature_level
+from groupkeeper.broker.log.unsettled import Unsettled
 from groupkeeper.broker.placement.placement import NO_LEADER
 from groupkeeper.broker.settings.topic import segment_size
 from groupkeeper.protocol.errors import InvalidProducerEpoch, InvalidRequest, KafkaError, NotLeaderOrFollower
@@ -125,12 +126,14 @@ class TransactionRuntime(ShardHost["TransactionShard"]):
     def new_producer_id(self) -> int:
         return self._broker.new_producer_id()
 
-    def write_marker(self, partition: TopicPartition, marker: Marker) -> None:
-        """Ends a producer's transaction in a partition; a deleted partition needs no marker. Raises `KafkaError`."""
+    def write_marker(self, partition: TopicPartition, marker: Marker) -> Unsettled | None:
+        """Ends a producer's transaction in a partition; a deleted partition needs no marker. Returns the marker, unless
+        all replicas in sync have it. Raises `KafkaError`.
+        """
         topic, index = partition
         log = self._broker.topics.partition(topic, index)
         if log is None:
-            return
+            return None
         if log.placement.leader == NO_LEADER:
             raise NotLeaderOrFollower  # the transaction completes once there is one
         if marker.transaction_version >= _OWN_EPOCHS_SINCE and log.producers.has_open_transaction(*marker[:2]):
@@ -142,6 +145,7 @@ class TransactionRuntime(ShardHost["TransactionShard"]):
         else:
             log.placement.require_in_sync(log.config.min_insync_replicas)
             log.append(marker.batch(now_ms), now_ms)
+        return None if log.placement.limit is None else Unsettled(log, log.log_end_offset)
 
     # ------------------------------------------------------------------ their settings
 

@@ -40,17 +40,18 @@ class Waiter:
             self.woken.set_result(None)
 
 
-async def wait_until(log: Waited, is_decided: Callable[[], bool], deadline_s: float) -> None:
-    """Returns when that is so, or at a time of the event loop's clock. Appends decide nothing: what replicas have, and
-    who leads.
+async def wait_until(log: Waited, is_decided: Callable[[], bool], deadline_s: float | None) -> None:
+    """Returns when that is so, or at a time of the event loop's clock (None: never). Appends decide nothing: what
+    replicas have, and who leads.
     """
     loop = get_running_loop()
-    while not is_decided() and loop.time() < deadline_s:
+    while not is_decided() and (deadline_s is None or loop.time() < deadline_s):
         waiter = Waiter(_ANY_NUMBER)
-        timer = loop.call_at(deadline_s, waiter.wake)
+        timer = None if deadline_s is None else loop.call_at(deadline_s, waiter.wake)
         log.add_waiter(waiter)
         try:
             await waiter.woken
         finally:
-            timer.cancel()
+            if timer is not None:
+                timer.cancel()
             log.remove_waiter(waiter)

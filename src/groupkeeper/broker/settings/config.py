@@ -62,7 +62,7 @@ class Config(GroupSettings):
     auto_leader_rebalance_enable = flag(True, doc="Of several nodes: whether leaders move back to the first replicas.")
     leader_imbalance_check_interval_seconds = long(300, low=1, doc="Of several nodes: when they do.")
     request_timeout_ms = whole(
-        30000, doc="Of several nodes: how long writes in a transaction wait for its coordinator's replicas."
+        30000, doc="Of several nodes: how long a transaction's writes, and markers of operators, wait for replicas."
     )
     listeners = names(
         ("PLAINTEXT://127.0.0.1:9092",),
