@@ -134,8 +134,8 @@ DECODED = Table(
         ),
     ),
 )
-"""The rows that the source returns with rows=decoded; the tables are built from them. Times are as in the log, in "
-"milliseconds."""
+"""The rows that the source returns with rows=decoded; the tables are built from them. Times are as in the log, in
+milliseconds."""
 
 COMMITS = Table(
     "commits",
