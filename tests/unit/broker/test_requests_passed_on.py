@@ -13,6 +13,7 @@ from groupkeeper.broker.call import Call
 from groupkeeper.broker.coordination.runtime import GroupRuntime
 from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.codec import decode, encode
+from groupkeeper.protocol.messages.streams_group_heartbeat_request import Subtopology, Topology
 from groupkeeper.protocol.primitives import Message, RootMessage, UnsupportedField
 
 NAMES = ("t", "u")
@@ -165,6 +166,57 @@ async def test_a_request_about_groups(passed_on: list[Any], kind: type[RootMessa
         await peer.ask(sent, newest(kind))
         setattr(sent, array, ["g"])
         check(passed_on, sent)
+
+
+async def test_a_coordinator_that_is_asked_for_one_group_answers_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`ask_each` gets the answer about one group by `GroupRuntime.reply`, about several by `ask`."""
+    directly: list[Message] = []
+
+    class Heard(GroupRuntime):
+        def reply(self, group_id: str, request: Message, call: Call) -> Message:
+            directly.append(request)
+            return super().reply(group_id, request, call)
+
+    monkeypatch.setattr("groupkeeper.broker.broker.GroupRuntime", Heard)
+    async with Broker(properties={"group.initial.rebalance.delay.ms": 0}) as broker:
+        peer = _peer(broker)
+        groups = broker.groups
+        await peer.stable_member("classic")
+        await peer.commit({("t", 0): 5}, group_id="idle")
+        await peer.ask(m.ConsumerGroupHeartbeatRequest("consumer", "c", 0, None, None, 9000, ["t"], None, None, []), 1)
+        await peer.ask(m.ShareGroupHeartbeatRequest("share", "s", 0, None, ["t"]), 1)
+        streams = m.StreamsGroupHeartbeatRequest("streams", "s", 0, rebalance_timeout_ms=1000, process_id="p")
+        streams.topology = Topology(0, [Subtopology("0", ["t"])])
+        streams.active_tasks, streams.standby_tasks, streams.warmup_tasks = [], [], []
+        await peer.ask(streams, 0)
+        topics = [m.OffsetFetchRequestTopics("t", bytes(16), [0, 1])]
+
+        async def compare(group: str) -> None:
+            requests = [
+                *(m.OffsetFetchRequest(None, [], [m.OffsetFetchRequestGroup(group, topics=some)], is_stable)
+                  for some in (None, topics) for is_stable in (False, True)),
+                m.OffsetFetchRequest(groups=[m.OffsetFetchRequestGroup(group, "stranger", 3)]),
+                m.DescribeGroupsRequest([group]),
+                m.ConsumerGroupDescribeRequest([group]),
+                m.ShareGroupDescribeRequest([group]),
+                m.StreamsGroupDescribeRequest([group]),
+            ]  # fmt: skip
+            for request in requests:
+                version = 9 if isinstance(request, m.OffsetFetchRequest) else newest(type(request))
+                call = Call(request.API_KEY, version, 1, "c", request)
+                answers = groups.reply(group, request, call), await groups.ask(group, request, call)
+                assert len({encode(one, version) for one in answers}) == 1, request
+                directly.clear()
+                await peer.ask(request, version)
+                assert len(directly) == 1, request
+
+        for group in ("classic", "idle", "consumer", "share", "streams", "nobody"):
+            assert (group in groups.shard_of(group).coordinator.state.groups) == (group != "nobody")
+            await compare(group)
+        groups.resign(groups.partition_of("idle"))
+        await compare("idle")
+        groups.unload()
+        await compare("idle")
 
 
 def id_of(broker: Broker, name: str) -> bytes:

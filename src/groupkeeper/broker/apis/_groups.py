@@ -52,22 +52,30 @@ async def ask_each(
     refused: Callable[[str, KafkaError], T],
     *,
     id_of: Callable[[Any], str] = str,
-    known: Callable[[Any], Any] = lambda one: one,
+    known: Callable[[Any], Any] | None = None,
+    parks: bool = False,
 ) -> list[T]:
     """What coordinators answer about several groups, in their order. A group whose coordinator is late, or on which the
     caller may not do `operation`, does not affect the others.
 
     Args:
-        name: the array of the groups in the request. refused: the answer about a group that is not asked for. id_of:
-        the id of an element. known: the element as its coordinator is asked for it.
+        request: it may be changed. name: its array of the groups. refused: the answer about a group that is not asked
+        for. id_of: the id of an element. known: the element as its coordinator is asked for it; None: as it is.
+        parks: whether coordinators may park the request.
     """
     asked = getattr(request, name)
+    if len(asked) == 1 and may(broker, call, operation, group_id := id_of(asked[0])):  # as nearly all requests are
+        if known is not None:
+            setattr(request, name, [known(asked[0])])
+        if parks or broker.has_faults:
+            return _about_groups(await broker.groups.ask(group_id, request, call))
+        return _about_groups(broker.groups.reply(group_id, request, call))
     allowed = [at for at, one in enumerate(asked) if may(broker, call, operation, id_of(one))]
     parts = broker.groups.split_by_shard(allowed, lambda at: id_of(asked[at]))
     asking = []
     for places in parts:
         part = copy(request)
-        setattr(part, name, [known(asked[at]) for at in places])
+        setattr(part, name, [asked[at] if known is None else known(asked[at]) for at in places])
         asking.append(broker.groups.ask(id_of(asked[places[0]]), part, call))
     answers = [_about_groups(one) for one in await all_of(broker, asking)]
     if len(allowed) == len(asked) and len(answers) == 1:

@@ -18,7 +18,7 @@ async def handle(broker: Broker, call: Call) -> RootMessage:
     assert isinstance(request, DeleteGroupsRequest)
     once = copy(request)
     once.groups_names = list(dict.fromkeys(request.groups_names))
-    results = await ask_each(broker, call, Operation.DELETE, once, "groups_names", _refused)
+    results = await ask_each(broker, call, Operation.DELETE, once, "groups_names", _refused, parks=True)
     return DeleteGroupsResponse(results=results)
 
 

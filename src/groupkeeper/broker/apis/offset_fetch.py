@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Sequence
 from copy import copy
 from operator import attrgetter
 
-from groupkeeper.broker.apis._groups import ask_each, at_once, may, may_topic
+from groupkeeper.broker.apis._groups import ask_each, at_once, may_topic
 from groupkeeper.broker.authorizer import Operation
 from groupkeeper.broker.broker import Broker
 from groupkeeper.broker.call import Call
@@ -27,6 +27,7 @@ from groupkeeper.protocol.messages.offset_fetch_response import (
 )
 from groupkeeper.protocol.primitives import RootMessage
 
+_ID = attrgetter("group_id")
 _GROUP_ERROR_SINCE = 2
 _SEVERAL_GROUPS_SINCE = 8
 _TOPIC_IDS_SINCE = 10
@@ -42,7 +43,24 @@ def reply(broker: Broker, call: Call) -> RootMessage | Awaitable[RootMessage]:
 async def _answer(broker: Broker, call: Call) -> RootMessage:
     request = call.message
     assert isinstance(request, OffsetFetchRequest)
-    answers = await _fetch(broker, call, request, _groups(request, call.api_version))
+    groups = request.groups = _groups(request, call.api_version)
+    hidden: dict[int, list[OffsetFetchResponseTopics]] = {}
+
+    def known(group: OffsetFetchRequestGroup) -> OffsetFetchRequestGroup:
+        if not group.topics:
+            return group
+        visible = copy(group)
+        visible.topics, hidden[id(group)] = _sort_topics(broker, call, group.topics)
+        return visible
+
+    answers = await ask_each(broker, call, Operation.DESCRIBE, request, "groups", _refused, id_of=_ID, known=known)
+    for group, answer in zip(groups, answers, strict=True):  # one that is named twice has two answers
+        if answer.error_code:
+            continue
+        if group.topics is None:
+            answer.topics = _visible_topics(broker, call, answer.topics)
+        elif others := hidden.get(id(group)):
+            answer.topics = [*answer.topics, *others]
     return _response(request, call.api_version, answers)
 
 
@@ -81,46 +99,14 @@ def refuse(call: Call, error: KafkaError) -> RootMessage:
     return _response(request, call.api_version, [_refused(group.group_id, error) for group in groups])
 
 
-def _groups(request: OffsetFetchRequest, version: int) -> list[OffsetFetchRequestGroup]:
+def _groups(request: OffsetFetchRequest, version: int) -> Sequence[OffsetFetchRequestGroup]:
     """The request as a list of groups, which it is from version 8 on."""
     if version >= _SEVERAL_GROUPS_SINCE:
-        return list(request.groups)
+        return request.groups
     topics = None
     if request.topics is not None:
         topics = [OffsetFetchRequestTopics(one.name, partition_indexes=one.partition_indexes) for one in request.topics]
     return [OffsetFetchRequestGroup(request.group_id, topics=topics)]
-
-
-async def _fetch(
-    broker: Broker, call: Call, request: OffsetFetchRequest, groups: Sequence[OffsetFetchRequestGroup]
-) -> list[OffsetFetchResponseGroup]:
-    """The answers to the groups, in their order. A group that is named twice has two."""
-    hidden: dict[int, list[OffsetFetchResponseTopics]] = {}
-
-    def known(group: OffsetFetchRequestGroup) -> OffsetFetchRequestGroup:
-        if not group.topics:
-            return group
-        visible = copy(group)
-        visible.topics, hidden[id(group)] = _sort_topics(broker, call, group.topics)
-        return visible
-
-    whole = copy(request)
-    whole.groups = groups
-    id_of = attrgetter("group_id")
-    if len(groups) == 1 and not broker.has_faults and may(broker, call, Operation.DESCRIBE, groups[0].group_id):
-        # Nearly every request names one group: it is not split, and its answer waits for no replica.
-        whole.groups = [known(groups[0])]
-        answers = list(broker.groups.reply(groups[0].group_id, whole, call).groups)  # type: ignore[attr-defined]
-    else:
-        answers = await ask_each(broker, call, Operation.DESCRIBE, whole, "groups", _refused, id_of=id_of, known=known)
-    for group, answer in zip(groups, answers, strict=True):
-        if answer.error_code:
-            continue
-        if group.topics is None:
-            answer.topics = _visible_topics(broker, call, answer.topics)
-        elif others := hidden.get(id(group)):
-            answer.topics = [*answer.topics, *others]
-    return answers
 
 
 def _refused(group_id: str, error: KafkaError) -> OffsetFetchResponseGroup:
