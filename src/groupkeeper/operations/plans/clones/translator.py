@@ -151,8 +151,12 @@ def _by_arrival(facts: TranslationFacts) -> Translated:
 
 
 def _all_behind(facts: TranslationFacts, offset: int) -> int:
-    """What the target has from an offset on, and what the group has read that may still have to be copied."""
-    return max(0, facts.target.latest - offset) + _read_to(facts) - facts.source.oldest
+    """What the target has from an offset on, or all that the group has read where that is more, as the target may get
+    it later: each record is copied once.
+    """
+    there, oldest = max(0, facts.target.latest - offset), facts.source.oldest
+    lost = min(there, oldest)  # what only the target still has
+    return max(there, _read_to(facts) - oldest + lost)
 
 
 def _at_the_next(facts: TranslationFacts) -> Translated:
