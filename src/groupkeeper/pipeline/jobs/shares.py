@@ -1,8 +1,9 @@
 """Jobs of Spark whose tasks build tables, each for a share of the groups.
 
 A task reads the files of its inputs where it sees them and they are small. Otherwise (many rows, a directory that only
-Spark reads, rows that are in no file) Spark exchanges the rows, so that each task gets those of its share. A task
-writes files where it sees the directory. Otherwise it makes them in memory, and Spark writes them all in one job.
+Spark reads, rows that are in no file) Spark exchanges the rows, so that each task gets those of its share: in Arrow's
+form, packed by tasks, which read files where they see them. A task writes files where it sees the directory. Otherwise
+it makes them in memory, and Spark writes them all in one job.
 """
 
 from __future__ import annotations
@@ -192,15 +193,33 @@ def _exchanged(
     """Rows of output.CONTENTS: what is made of each share, whose rows Spark has brought together."""
     tables = {name: each.table for name, each in inputs.items()}
     none = output.spark.range(shares).selectExpr("CAST(id AS INT) share", "'' input", "CAST('' AS BINARY) rows")
+    here = [(name, each.table, file) for name, each in inputs.items() for file in each.files if output.is_here]
     packed = [
         (output.frame_of(each.table, each.files) if each.frame is None else each.frame)
         .select(*each.table.names)
         .mapInArrow(partial(_packed, name, shares, "group_id" in each.table.names), _PACKED)
         for name, each in inputs.items()
-        if each.files or each.frame is not None
+        if each.frame is not None or (each.files and not output.is_here)
     ]
+    if here:  # Spark's own reader would make rows of them, at several times the cost
+        work = partial(_packed_here, output.folder, here, shares)
+        packed.append(output.spark.range(0, len(here), 1, len(here)).mapInArrow(work, _PACKED))
     whole: DataFrame = reduce(DataFrame.unionAll, packed, none)
     return whole.groupBy("share").applyInArrow(_unpacking(tables, make), CONTENTS)
+
+
+def _packed_here(
+    folder: Path, files: Sequence[tuple[str, Table, str]], shares: int, numbers: Iterable[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """The rows of files, by the name of the input. `numbers`: of the files to read."""
+    for number in (one for batch in numbers for one in batch.column(0).to_pylist()):
+        name, table, file = files[number]
+        try:
+            rows = rows_in(folder, table, [file])
+            batches = rows.to_batches(batch_readahead=1) if isinstance(rows, pads.Dataset) else rows.to_batches()
+            yield from _packed(name, shares, "group_id" in table.names, batches)
+        except OSError as error:  # another machine may see the files
+            raise SourceError(f"{folder}: {error.strerror or error}") from error
 
 
 def _packed(name: str, shares: int, has_groups: bool, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
