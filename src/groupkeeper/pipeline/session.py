@@ -203,6 +203,9 @@ def _started_here(name: str, master: str, settings: Mapping[str, str], log: Path
         with _noise_to(log):
             _start_java({**chosen, "spark.master": master, "spark.app.name": name})
             session = builder.master(master).getOrCreate()
+    except KeyboardInterrupt:
+        _end_java()
+        raise
     except (PySparkException, Py4JError) as error:
         reason = _reason(error, log.read_bytes()[before:].decode(errors="replace"))
         raise SourceError(f"Spark does not start with the master {master}: {reason} (its log: {log})") from error
@@ -222,6 +225,18 @@ def _start_java(settings: Mapping[str, str]) -> None:
         java: Any = SparkContext._jvm
         # For a process that is killed: Java ends after it, too.
         java.org.apache.spark.util.ShutdownHookManager.registerShutdownDeleteDir(java.java.io.File(str(_scratch())))
+
+
+def _end_java() -> None:
+    """Java that is interrupted while it starts would go on making files."""
+    from pyspark import SparkContext
+
+    gateway: Any = SparkContext._gateway
+    if gateway is not None:
+        gateway._gateway_client.is_connected = False  # or objects that are released from here on would call Java
+        with contextlib.suppress(OSError, subprocess.TimeoutExpired):
+            gateway.proc.stdin.close()  # ends it
+            gateway.proc.wait(_PATIENCE_S)
 
 
 @contextlib.contextmanager
@@ -315,23 +330,9 @@ def _reason(error: Exception, log: str) -> str:
 def _scratch() -> Path:
     """A temporary directory that is removed with this process."""
     scratch = Path(tempfile.gettempdir()) / f"groupkeeper-spark-{os.getpid()}"
-    if not scratch.exists():
-        scratch.mkdir(mode=0o700)
-        atexit.register(_remove_after_java, scratch)
+    scratch.mkdir(mode=0o700, exist_ok=True)
+    atexit.register(shutil.rmtree, scratch, ignore_errors=True)
     return scratch
-
-
-def _remove_after_java(scratch: Path) -> None:
-    """Java that is interrupted while it starts goes on making files."""
-    from pyspark import SparkContext
-
-    gateway: Any = SparkContext._gateway
-    if (java := getattr(gateway, "proc", None)) is not None:
-        gateway._gateway_client.is_connected = False  # or objects that are released from here on would call Java
-        with contextlib.suppress(OSError, subprocess.TimeoutExpired):
-            java.stdin.close()  # ends it
-            java.wait(_PATIENCE_S)
-    shutil.rmtree(scratch, ignore_errors=True)
 
 
 def _settings(master: str, is_short: bool) -> dict[str, str]:
