@@ -17,6 +17,7 @@ from groupkeeper.broker.coordination.shard_host import ShardHost
 from groupkeeper.broker.coordination.transactions import TransactionRuntime
 from groupkeeper.broker.features import has_eligible_replicas
 from groupkeeper.broker.log.partition_log import PartitionLog
+from groupkeeper.broker.log.stale_log import part
 from groupkeeper.broker.network.front import Front
 from groupkeeper.broker.network.listeners import Endpoint
 from groupkeeper.broker.node import Node
@@ -374,9 +375,7 @@ class Cluster(Node):
     def _move(self, log: PartitionLog, end_offset: int) -> None:
         """Tells who has to do with a partition that it has another leader, whose log ends at this offset."""
         self.topics.take_leader(log)
-        for node, known in log.placement.outdated.items():
-            if known.leader == node != log.placement.leader and node not in known.ends:
-                known.ends = {node: log.log_end_offset}  # it goes on there
+        part(log, end_offset)
         if end_offset < log.log_end_offset:
             _log.warning("%r: its leader %d has no records from offset %d on", log, log.placement.leader, end_offset)
             log.truncate(end_offset)

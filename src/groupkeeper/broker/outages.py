@@ -11,6 +11,7 @@ from logging import getLogger
 from typing import TYPE_CHECKING
 
 from groupkeeper.broker.cluster import RETRY_S, Cluster
+from groupkeeper.broker.log.stale_log import join
 from groupkeeper.broker.log.topics import Topic
 from groupkeeper.broker.placement.placement import NO_LEADER
 from groupkeeper.protocol.errors import KafkaError
@@ -179,6 +180,7 @@ class Outages(Cluster):
         if self.topics.placements.outdated.pop(node, None) is not None:
             for log in self.topics.logs():
                 log.placement.rejoin(node)
+                join(log, node)
                 log.tell_waiters(None)
 
     def _end_outages(self) -> None:

@@ -29,6 +29,7 @@ __all__ = [
     "end_transaction_record",
     "has_whole_batch",
     "iter_headers",
+    "marker_in",
     "read_end_transaction",
     "read_header",
     "read_headers",
@@ -367,6 +368,11 @@ def read_end_transaction(record: Record) -> EndTransaction | None:
     if version < 0:
         raise CorruptRecord(f"end of transaction of version {version}")
     return EndTransaction(kind == 1, epoch)
+
+
+def marker_in(batch: bytes, header: BatchHeader) -> EndTransaction | None:
+    """The transaction marker in a batch; None if the batch is no marker."""
+    return read_end_transaction(read_records(batch)[0]) if header.is_control and header.record_count else None
 
 
 def end_transaction_record(marker: EndTransaction, timestamp: int) -> Record:

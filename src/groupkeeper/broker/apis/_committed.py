@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable
 
+from groupkeeper.broker.coordination.unsettled import Unsettled
 from groupkeeper.broker.log.produced import Produced
-from groupkeeper.broker.log.unsettled import Unsettled
 from groupkeeper.protocol.errors import NotLeaderOrFollower, RequestTimedOut
 from groupkeeper.protocol.messages.produce_response import LeaderIdAndEpoch, PartitionProduceResponse
 

@@ -15,7 +15,6 @@ from groupkeeper.broker.log.partition_log import PartitionLog
 from groupkeeper.broker.log.produced import Produced, RefusedRecords
 from groupkeeper.broker.log.topics import Topic
 from groupkeeper.broker.network.closing import CloseConnection
-from groupkeeper.broker.placement.placement import NO_LEADER
 from groupkeeper.protocol.compression import MAX_DECOMPRESSED
 from groupkeeper.protocol.errors import (
     ConcurrentTransactions,
@@ -87,6 +86,7 @@ async def handle(broker: Broker, call: Call) -> RootMessage | None:
                 await asyncio.sleep(0)
                 turn_end = perf_counter() + _TURN_S
             log = topic.partition(part.index) if topic is not None else None
+            log = log.seen_by(call.node) if log is not None else None
             try:
                 produced = _produced(broker, call, topic, log, wanted, part)
                 if not produced.read():
@@ -98,8 +98,7 @@ async def handle(broker: Broker, call: Call) -> RootMessage | None:
                     await _until_added(answer)
                     answer = _append(broker, call, produced, part.index, request.acks)
                 parts.append(answer)
-                placement = produced.log.placement
-                if request.acks == -1 and (placement.limit is not None or placement.outdated):
+                if request.acks == -1 and produced.log.placement.limit is not None:
                     waiting.append(Uncommitted(answer, produced, call.node))
             except KafkaError as error:
                 parts.append(_refused(part.index, error, log, call.api_version))
@@ -198,7 +197,7 @@ def _append(
     log = produced.log
     placement = log.placement
     if placement.leader != call.node:
-        return _append_in_vain(call, produced, index)
+        raise NotLeaderOrFollower
     if acks == -1 and len(placement.isr) < log.config.min_insync_replicas:
         placement.require_in_sync(log.config.min_insync_replicas)
     produced.admit(call.received_ms)
@@ -212,19 +211,6 @@ def _append(
         log_append_time_ms=call.received_ms if stamped else -1,
         log_start_offset=log.log_start_offset,
     )
-
-
-def _append_in_vain(call: Call, produced: Produced, index: int) -> PartitionProduceResponse:
-    """The answer of a node that is cut off and takes itself for the leader: it will lose what it appends. Raises
-    `NotLeaderOrFollower` of other nodes, and where it can still be the next leader.
-    """
-    log, node = produced.log, call.node
-    known = log.placement.known_to(node)
-    if known.leader != node or log.placement.leader == NO_LEADER or produced.header.is_transactional:
-        raise NotLeaderOrFollower
-    base_offset = known.ends[node]
-    known.ends = {node: base_offset + produced.header.record_count}
-    return PartitionProduceResponse(index, base_offset=base_offset, log_start_offset=log.log_start_offset)
 
 
 async def _until_added(adding: Awaitable[None]) -> None:

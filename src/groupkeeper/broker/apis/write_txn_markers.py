@@ -10,7 +10,7 @@ from groupkeeper.broker.broker import Broker
 from groupkeeper.broker.call import Call
 from groupkeeper.broker.coordination.runtime import OFFSETS_TOPIC
 from groupkeeper.broker.coordination.transaction_marker import Marker
-from groupkeeper.broker.log.unsettled import Unsettled
+from groupkeeper.broker.coordination.unsettled import Unsettled
 from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.errors import NONE, KafkaError, NotLeaderOrFollower, RequestTimedOut, UnknownTopicOrPartition
 from groupkeeper.protocol.primitives import RootMessage

@@ -9,8 +9,8 @@ from typing import Protocol
 
 from groupkeeper.broker.coordination.shard_host import HostedShard, pause_s
 from groupkeeper.broker.coordination.transaction_marker import Marker
+from groupkeeper.broker.coordination.unsettled import Unsettled
 from groupkeeper.broker.log.partition_log import PartitionLog
-from groupkeeper.broker.log.unsettled import Unsettled
 from groupkeeper.coordinator.transactions.coordinator import TransactionCoordinator
 from groupkeeper.coordinator.transactions.result import TransactionCall, TransactionResult, TransactionSettings
 from groupkeeper.coordinator.transactions.transaction import TopicPartition, Transaction

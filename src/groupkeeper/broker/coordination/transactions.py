@@ -6,11 +6,18 @@ from logging import getLogger
 
 from groupkeeper.broker.coordination.runtime import OFFSETS_TOPIC
 from groupkeeper.broker.coordination.shard_host import ShardHost
+from groupkeeper.broker.coordination.unsettled import Unsettled
 from groupkeeper.broker.features import feature_level
-from groupkeeper.broker.log.unsettled import Unsettled
+from groupkeeper.broker.log.stale_log import StaleLog
 from groupkeeper.broker.placement.placement import NO_LEADER
 from groupkeeper.broker.settings.topic import segment_size
-from groupkeeper.protocol.errors import InvalidProducerEpoch, InvalidRequest, KafkaError, NotLeaderOrFollower
+from groupkeeper.protocol.errors import (
+    InvalidProducerEpoch,
+    InvalidRequest,
+    KafkaError,
+    NotCoordinator,
+    NotLeaderOrFollower,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -109,6 +116,8 @@ class TransactionRuntime(ShardHost["TransactionShard"]):
             return None
         if not adds and not self._broker.config.transaction_partition_verification_enable:
             return None
+        if isinstance(log, StaleLog):
+            raise NotCoordinator  # its node reaches none
         shard, partition = self.shard_of(transactional_id), (log.topic, log.index)
         if adds:
             shard.add_partitions(transactional_id, producer_id, producer_epoch, (partition,), client_version=2)

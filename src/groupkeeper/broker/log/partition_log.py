@@ -11,6 +11,7 @@ from bisect import bisect_right
 from contextlib import contextmanager, suppress
 from itertools import pairwise
 from logging import getLogger
+from types import MappingProxyType
 from zlib import crc32
 
 from groupkeeper.broker.log.producers import Producers
@@ -24,12 +25,12 @@ from groupkeeper.broker.storage.directory import replace_file
 from groupkeeper.native import mypyc_attr
 from groupkeeper.protocol.compression import ContentTooLarge, CorruptRecord
 from groupkeeper.protocol.errors import CorruptMessage, KafkaStorageError, OffsetOutOfRange
-from groupkeeper.protocol.record_batch import Record, read_end_transaction, read_header, read_records, stamped
+from groupkeeper.protocol.record_batch import Record, marker_in, read_header, read_records, stamped
 from groupkeeper.protocol.uuids import uuid_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from typing import Final
 
     from groupkeeper.broker.log.long_reads import LongReads
@@ -41,6 +42,7 @@ _log = getLogger("groupkeeper.broker")
 
 _PATCHED: Final = 16
 _MAX_RELATIVE_OFFSET: Final = 2**31 - 1
+_NONE_STALE: Mapping[int, PartitionLog] = MappingProxyType({})
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -56,6 +58,7 @@ class PartitionLog:
         recovery_point: records before this offset are on disk and survive a power failure.
         failure: None, or why the partition cannot be served (file and position of the corruption, or a disk error).
         placement: the nodes that have it.
+        stale: what nodes that are cut off, and took themselves for its leader when others began to lead, take it for.
     """
 
     __slots__ = (
@@ -73,6 +76,7 @@ class PartitionLog:
         "placement",
         "producers",
         "recovery_point",
+        "stale",
         "topic",
         "topic_id",
     )
@@ -97,6 +101,7 @@ class PartitionLog:
         self.recovery_point = 0
         self.failure: str | None = None
         self.placement = placement
+        self.stale = _NONE_STALE
         self._is_failing = False
         self.producers = Producers(f"{topic}-{index}", producer_expiration_ms)
         self._directory = directory
@@ -107,6 +112,14 @@ class PartitionLog:
 
     def __repr__(self) -> str:
         return f"<PartitionLog {self.topic}-{self.index} {self.log_start_offset}..{self.log_end_offset}>"
+
+    def seen_by(self, node: int) -> PartitionLog:
+        """What a node takes it for."""
+        if not self.stale:
+            return self
+        seen = self.stale.get(node, self)
+        seen.config, seen.failure, seen.log_start_offset = self.config, self.failure, self.log_start_offset
+        return seen
 
     @property
     def high_watermark(self) -> int:
@@ -155,7 +168,7 @@ class PartitionLog:
             duplicate = self.producers.duplicate_of(header)
             if duplicate is not None:
                 return duplicate
-            marker = _marker_in(batch, header)
+            marker = marker_in(batch, header)
             if marker is None:
                 self.producers.check(header)
             else:
@@ -345,7 +358,7 @@ class PartitionLog:
         if position >= end:
             return b""
         found = segment.read_at(position, min(max_bytes, end - position))
-        if len(found) < 12 or len(found) < _batch_length(found):
+        if len(found) < 12 or len(found) < 12 + int.from_bytes(found[8:12], "big"):
             found = segment.batch_at(position) if at_least_one else b""
         if not segment.is_intact(position, found):
             return self._read(offset, max_bytes, at_least_one=at_least_one, end_offset=end_offset)
@@ -562,7 +575,7 @@ class PartitionLog:
         for position, header in segment.scan(self.log_end_offset, limit, known_end):
             self.log_end_offset = header.next_offset
             if header.producer_id >= 0:
-                marker = _marker_in(segment.batch_at(position), header) if header.is_control else None
+                marker = marker_in(segment.batch_at(position), header) if header.is_control else None
                 self._remember(header, marker, header.max_timestamp)
         self.log_end_offset = max(self.log_end_offset, segment.end_scan(known_end))
 
@@ -585,12 +598,3 @@ class PartitionLog:
     def _require_health(self) -> None:
         if self.failure is not None:
             raise KafkaStorageError(self.failure)
-
-
-def _marker_in(batch: bytes, header: BatchHeader) -> EndTransaction | None:
-    """The transaction marker in a batch; None if the batch is no marker."""
-    return read_end_transaction(read_records(batch)[0]) if header.is_control and header.record_count else None
-
-
-def _batch_length(batch: bytes) -> int:
-    return 12 + int.from_bytes(batch[8:12], "big")

@@ -1,0 +1,123 @@
+"""A leader that is cut off while others lead: what it takes, refuses and serves, as a leader that does not know."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from tests.broker.nodes import PROPERTIES, Nodes, placed
+
+from groupkeeper.broker import Broker
+from groupkeeper.protocol import errors
+from groupkeeper.protocol import messages as m
+from groupkeeper.protocol.record_batch import Record, write_batch
+
+
+@pytest.fixture
+async def nodes(tmp_path: Path) -> AsyncIterator[Nodes]:
+    soon = PROPERTIES | {"broker.session.timeout.ms": "50"}
+    async with Broker(directory=tmp_path / "data", properties=soon, brokers=3) as broker:
+        yield Nodes(broker)
+
+
+async def cut_off(nodes: Nodes, node: int = 1) -> None:
+    """Cuts a node off; returns when another one leads t-0."""
+    await nodes.broker.cut_off_node(node)
+    async with asyncio.timeout(20):
+        while (await placed(await nodes(2), "t"))[0] == node:
+            pass
+
+
+async def take(
+    nodes: Nodes,
+    *values: bytes,
+    node: int = 1,
+    acks: int = 1,
+    key: bytes | None = b"k",
+    producer: tuple[int, int, int] = (-1, -1, -1),
+    transactional_id: str | None = None,
+) -> m.PartitionProduceResponse:
+    """Produces to t-0; `producer`: id, epoch, sequence."""
+    producer_id, epoch, sequence = producer
+    records = write_batch(
+        [Record(key, value, timestamp=1) for value in values or (b"a",)],
+        producer_id=producer_id,
+        producer_epoch=epoch,
+        base_sequence=sequence,
+        is_transactional=transactional_id is not None,
+    )
+    topics = [m.TopicProduceData("t", partition_data=[m.PartitionProduceData(0, records)])]
+    answer = await (await nodes(node)).call(m.ProduceRequest(transactional_id, acks, 50, topics), 12)
+    return answer.responses[0].partition_responses[0]
+
+
+async def test_a_stale_leader_checks_records(nodes: Nodes) -> None:
+    await nodes.create("t", [1, 2, 3], cleanup_policy="compact", message_timestamp_type="LogAppendTime")
+    await cut_off(nodes)
+    for node in (1, 2):
+        refused = await take(nodes, node=node, key=None)
+        assert (refused.error_code, len(refused.record_errors)) == (errors.InvalidRecord.code, 1)
+        taken = await take(nodes, b"a", b"b", node=node)
+        assert (taken.error_code, taken.base_offset, taken.log_start_offset) == (0, 0, 0)
+        assert taken.log_append_time_ms > 1
+
+
+async def test_a_stale_leader_checks_the_sequences_of_producers(nodes: Nodes) -> None:
+    await nodes.create("t", [1, 2, 3])
+    assert (await take(nodes, producer=(7, 0, 0))).base_offset == 0
+    await cut_off(nodes)
+    for node in (1, 2):
+        assert (await take(nodes, node=node, producer=(7, 0, 2))).error_code == errors.OutOfOrderSequenceNumber.code
+        for _ in range(2):
+            assert (await take(nodes, b"b", b"c", node=node, producer=(7, 0, 1))).base_offset == 1
+        assert (await take(nodes, node=node, producer=(7, 0, 3))).base_offset == 3
+    assert (await take(nodes, producer=(7, 1, 1))).error_code == errors.OutOfOrderSequenceNumber.code
+    assert (await take(nodes, producer=(7, 1, 0))).base_offset == 4
+    log = nodes.broker.topics.partition("t", 0)
+    assert log is not None
+    assert log.log_end_offset == 4
+    assert not log.producers.has_open_transaction(7, 1)
+    assert (await take(nodes, node=2, producer=(7, 0, 4))).base_offset == 4
+
+
+async def test_a_stale_leader_asks_for_as_many_in_sync_as_it_knows(nodes: Nodes) -> None:
+    await nodes.create("t", [1, 2, 3], min_insync_replicas="2")
+    await nodes.broker.stop_node(3)
+    await cut_off(nodes)
+    assert (await take(nodes, acks=-1)).error_code == errors.RequestTimedOut.code
+    assert (await take(nodes, node=2, acks=-1)).error_code == errors.NotEnoughReplicas.code
+
+
+async def test_a_stale_leader_reaches_no_transaction_coordinator(nodes: Nodes) -> None:
+    await nodes.create("t", [1, 2, 3])
+    await nodes.create("__transaction_state", *[[2]] * 6)
+    begun = await (await nodes(2)).call(m.InitProducerIdRequest("x", 60_000), 4)
+    owner = begun.producer_id, begun.producer_epoch
+    assert (await take(nodes, producer=(*owner, 0), transactional_id="x")).error_code == 0
+    await cut_off(nodes)
+    assert (await take(nodes, producer=(*owner, 1), transactional_id="x")).base_offset == 1
+    begun = await (await nodes(2)).call(m.InitProducerIdRequest("y", 60_000), 4)
+    other = begun.producer_id, begun.producer_epoch, 0
+    assert (await take(nodes, producer=other, transactional_id="y")).error_code == errors.NotEnoughReplicas.code
+
+
+async def test_a_stale_leader_without_another_one_may_lead_again(nodes: Nodes) -> None:
+    await nodes.create("t", [1])
+    assert (await take(nodes)).base_offset == 0
+    await cut_off(nodes)
+    assert (await take(nodes)).error_code == errors.NotLeaderOrFollower.code
+    await nodes.broker.resume_node(1)
+    assert (await take(nodes)).base_offset == 1
+
+
+async def test_a_leader_that_is_cut_off_leads_again_and_parts_again(nodes: Nodes) -> None:
+    await nodes.create("t", [1, 2, 3])
+    nodes.broker.config.broker_session_timeout_ms = 60_000
+    await nodes.broker.cut_off_node(1)
+    await nodes.broker.move_leader("t", 0, 2)
+    assert (await take(nodes, b"a", b"b")).base_offset == 0
+    assert (await take(nodes)).base_offset == 2
+    await nodes.broker.move_leader("t", 0, 1)
+    assert (await take(nodes)).base_offset == 0
+    await nodes.broker.move_leader("t", 0, 3)
+    assert (await take(nodes)).base_offset == 1
