@@ -5,11 +5,19 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from tests.broker.nodes import PROPERTIES, Nodes, placed
+from tests.broker.nodes import PROPERTIES, Nodes, batch, placed
 
 from groupkeeper.broker import Broker
 from groupkeeper.protocol import errors
 from groupkeeper.protocol import messages as m
+from groupkeeper.protocol.messages.fetch_request import FetchPartition, FetchTopic
+from groupkeeper.protocol.messages.share_acknowledge_request import (
+    AcknowledgementBatch,
+    AcknowledgePartition,
+    AcknowledgeTopic,
+)
+from groupkeeper.protocol.messages.share_fetch_request import FetchPartition as FetchPartitionOfShares
+from groupkeeper.protocol.messages.share_fetch_request import FetchTopic as FetchTopicOfShares
 from groupkeeper.protocol.record_batch import Record, write_batch
 
 
@@ -121,3 +129,34 @@ async def test_a_leader_that_is_cut_off_leads_again_and_parts_again(nodes: Nodes
     assert (await take(nodes)).base_offset == 0
     await nodes.broker.move_leader("t", 0, 3)
     assert (await take(nodes)).base_offset == 1
+
+
+async def test_errors_of_a_node_name_the_leader_that_it_knew(nodes: Nodes) -> None:
+    await nodes.create("t", [2, 3])
+    topic = nodes.broker.topics.get("t")
+    assert topic is not None
+    topic_id = topic.topic_id
+    await nodes.broker.cut_off_node(1)
+    await nodes.broker.move_leader("t", 0, 3)
+
+    async def named_by(node: int) -> list[tuple[int, int, list[int]]]:
+        """What Produce, Fetch, ShareFetch and ShareAcknowledge say: leader, its epoch, the nodes with addresses."""
+        wire = await nodes(node)
+        records = [m.TopicProduceData("t", partition_data=[m.PartitionProduceData(0, batch(b"a"))])]
+        produced = await wire.call(m.ProduceRequest(None, 1, 50, records), 12)
+        wanted = [FetchTopic(topic_id=topic_id, partitions=[FetchPartition(0)])]
+        fetched = await wire.call(m.FetchRequest(topics=wanted), 16)
+        shared = [FetchTopicOfShares(topic_id, [FetchPartitionOfShares(0)])]
+        acquired = await wire.call(m.ShareFetchRequest("g", "m", 0, 0, 1, 1000, 10, 10, topics=shared), 2)
+        acknowledged = [AcknowledgeTopic(topic_id, [AcknowledgePartition(0, [AcknowledgementBatch(0, 0, [1])])])]
+        answered = await wire.call(m.ShareAcknowledgeRequest("g", "m", 1, topics=acknowledged), 2)
+        parts = [produced.responses[0].partition_responses[0]]
+        parts += [one.responses[0].partitions[0] for one in (fetched, acquired, answered)]
+        assert {one.error_code for one in parts} == {errors.NotLeaderOrFollower.code}
+        leaders = [(one.current_leader.leader_id, one.current_leader.leader_epoch) for one in parts]
+        nodes_named = [[one.node_id for one in each.node_endpoints] for each in (produced, fetched, acquired, answered)]
+        return [(*leader, named) for leader, named in zip(leaders, nodes_named, strict=True)]
+
+    assert await named_by(1) == [(2, 0, [2])] * 4
+    await nodes.broker.resume_node(1)
+    assert await named_by(1) == [(3, 1, [3])] * 4

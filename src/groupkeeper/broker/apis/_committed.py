@@ -5,10 +5,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable
 
+from groupkeeper.broker.call import Call
 from groupkeeper.broker.coordination.unsettled import Unsettled
+from groupkeeper.broker.log.partition_log import PartitionLog
 from groupkeeper.broker.log.produced import Produced
 from groupkeeper.protocol.errors import NotLeaderOrFollower, RequestTimedOut
 from groupkeeper.protocol.messages.produce_response import LeaderIdAndEpoch, PartitionProduceResponse
+
+LEADERS_SINCE = 10
 
 
 class Uncommitted(Unsettled):
@@ -24,13 +28,18 @@ class Uncommitted(Unsettled):
         """Puts the error into the answer."""
         self._answer.error_code = RequestTimedOut.code
 
-    def told_leader(self, may_tell: bool) -> int:
-        """Puts the error into the answer; returns the leader, which versions that may tell it tell."""
-        at = self.log.placement
+    def told_leader(self, call: Call) -> int:
+        """Puts the error into the answer, with the leader; returns that."""
         self._answer.error_code = NotLeaderOrFollower.code
-        if may_tell:
-            self._answer.current_leader = LeaderIdAndEpoch(at.leader, at.epoch)
-        return at.leader
+        return tell_leader(self._answer, self.log, call)
+
+
+def tell_leader(answer: PartitionProduceResponse, log: PartitionLog, call: Call) -> int:
+    """Names a partition's leader, as far as the node knows it, if the version can; returns it."""
+    known = log.placement.known_to(call.node)
+    if call.api_version >= LEADERS_SINCE:
+        answer.current_leader = LeaderIdAndEpoch(known.leader, known.epoch)
+    return known.leader
 
 
 async def committed(batches: Iterable[Uncommitted], timeout_ms: int) -> None:

@@ -87,7 +87,7 @@ async def _acknowledge(
 def tell_leaders(
     broker: Broker, call: Call, answers: Mapping[Place, Any], leader: Callable[[int, int], Any], node: Callable[..., N]
 ) -> list[N]:
-    """Names the leaders of partitions that this node does not lead; returns where they are."""
+    """Names the leaders of partitions that this node does not lead, as far as it knows them; returns where they are."""
     leaders = set()
     for (topic_id, index), answer in answers.items():
         if answer.error_code != errors.NotLeaderOrFollower.code:
@@ -95,8 +95,9 @@ def tell_leaders(
         topic = broker.topics.by_id(topic_id)
         log = None if topic is None else topic.partition(index)
         if log is not None:
-            answer.current_leader = leader(log.placement.leader, log.placement.epoch)
-            leaders.add(log.placement.leader)
+            known = log.placement.known_to(call.node)
+            answer.current_leader = leader(known.leader, known.epoch)
+            leaders.add(known.leader)
     return [node(*one) for one in broker.endpoints(call, leaders)] if leaders else []
 
 

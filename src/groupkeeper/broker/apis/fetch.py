@@ -236,7 +236,8 @@ class _Reading:
             self._has_error = True
             refused = _refused(part.partition, error, None)
             if self._call.api_version >= _LEADERS_SINCE and isinstance(error, _OF_LEADERS):
-                refused.current_leader = LeaderIdAndEpoch(log.placement.leader, log.placement.epoch)
+                known = log.placement.known_to(self._call.node)
+                refused.current_leader = LeaderIdAndEpoch(known.leader, known.epoch)
             return refused
         self._read_logs.append((log, part))
         return found

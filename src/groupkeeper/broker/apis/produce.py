@@ -6,7 +6,7 @@ import asyncio
 from time import perf_counter
 
 from groupkeeper.broker.apis._access import require_topic
-from groupkeeper.broker.apis._committed import Uncommitted, committed
+from groupkeeper.broker.apis._committed import LEADERS_SINCE, Uncommitted, committed, tell_leader
 from groupkeeper.broker.apis._transactions import may_use, writer_error
 from groupkeeper.broker.authorizer import Operation
 from groupkeeper.broker.broker import Broker
@@ -37,7 +37,6 @@ from groupkeeper.protocol.errors import (
 from groupkeeper.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
 from groupkeeper.protocol.messages.produce_response import (
     BatchIndexAndErrorMessage,
-    LeaderIdAndEpoch,
     NodeEndpoint,
     PartitionProduceResponse,
     ProduceResponse,
@@ -50,7 +49,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Awaitable
 
-_LEADERS_SINCE = 10
 _ABORTABLE_SINCE = 11
 _ADDS_SINCE = 12
 _TOPIC_IDS_SINCE = 13
@@ -101,13 +99,13 @@ async def handle(broker: Broker, call: Call) -> RootMessage | None:
                 if request.acks == -1 and produced.log.placement.limit is not None:
                     waiting.append(Uncommitted(answer, produced, call.node))
             except KafkaError as error:
-                parts.append(_refused(part.index, error, log, call.api_version))
+                parts.append(refused := _refused(part.index, error, log))
                 if log is not None and isinstance(error, NotLeaderOrFollower):
-                    leaders.append(log.placement.leader)
+                    leaders.append(tell_leader(refused, log, call))
         answers.append(TopicProduceResponse(wanted.name, wanted.topic_id, parts))
     if waiting:
         await committed(waiting, request.timeout_ms)
-        leaders += [one.told_leader(call.api_version >= _LEADERS_SINCE) for one in waiting if one.has_moved]
+        leaders += [one.told_leader(call) for one in waiting if one.has_moved]
     if leaders:
         return _with_leaders(broker, call, answers, leaders)
     return None if request.acks == 0 else ProduceResponse(answers)
@@ -121,7 +119,7 @@ def _with_leaders(
     assert isinstance(request, ProduceRequest)
     if request.acks == 0:
         raise CloseConnection(f"a Produce request without acknowledgement failed: {NotLeaderOrFollower.name}")
-    endpoints = broker.endpoints(call, leaders) if call.api_version >= _LEADERS_SINCE else ()
+    endpoints = broker.endpoints(call, leaders) if call.api_version >= LEADERS_SINCE else ()
     return ProduceResponse(answers, 0, [NodeEndpoint(*one) for one in endpoints])
 
 
@@ -248,19 +246,14 @@ def _admit(broker: Broker, call: Call, log: PartitionLog, header: BatchHeader) -
     return adding
 
 
-def _refused(
-    index: int, error: KafkaError, log: PartitionLog | None = None, version: int = 0
-) -> PartitionProduceResponse:
+def _refused(index: int, error: KafkaError, log: PartitionLog | None = None) -> PartitionProduceResponse:
     if isinstance(error, _NotInTransaction):
         return PartitionProduceResponse(index, error.code, -1, error_message=_NOT_ADDED)
     is_from_log = isinstance(error, InvalidProducerEpoch | InvalidTxnState | OutOfOrderSequenceNumber | RefusedRecords)
     start = log.log_start_offset if log is not None and is_from_log else -1
     if not isinstance(error, RefusedRecords):
         # Only errors of single records have a message (Kafka 4.4.0 ReplicaManager).
-        refused = PartitionProduceResponse(index, error.code, -1, log_start_offset=start)
-        if log is not None and version >= _LEADERS_SINCE and isinstance(error, NotLeaderOrFollower):
-            refused.current_leader = LeaderIdAndEpoch(log.placement.leader, log.placement.epoch)
-        return refused
+        return PartitionProduceResponse(index, error.code, -1, log_start_offset=start)
     return PartitionProduceResponse(
         index,
         error.reason.code,
