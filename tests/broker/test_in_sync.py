@@ -13,6 +13,7 @@ from groupkeeper.coordinator.share_state.state import SharePartitionKey
 from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.errors import (
     CoordinatorNotAvailable,
+    KafkaStorageError,
     NotCoordinator,
     NotEnoughReplicas,
     NotLeaderOrFollower,
@@ -410,6 +411,24 @@ async def test_a_new_topic_knows_of_nodes_that_are_not_well(nodes: Nodes) -> Non
     for topic in ("t", "u"):
         assert code_of(await produce(await nodes(1), topic, b"a", acks=1)) == 0
         assert await end(nodes, 1, topic) == 0
+
+
+async def test_a_change_that_cannot_be_written_has_no_effect(nodes: Nodes, monkeypatch: pytest.MonkeyPatch) -> None:
+    logs = []
+    for topic in ("t", "u"):
+        await nodes.create(topic, [1, 2])
+        logs.append(nodes.broker.topics.get(topic).partitions[0])  # type: ignore[union-attr]
+    lagging, shrunk = logs
+
+    def fail(changed: object) -> None:
+        raise KafkaStorageError
+
+    monkeypatch.setattr(nodes.broker, "_may_follow", lambda node, leader: False)
+    monkeypatch.setattr(nodes.broker.topics.placements, "change", fail)
+    with pytest.raises(KafkaStorageError):
+        nodes.broker._apply({lagging: lagging.placement, shrunk: shrunk.placement.with_isr([1])})
+    assert [log.placement.limit for log in logs] == [None, None]
+    assert [list(log.placement.isr) for log in logs] == [[1, 2], [1, 2]]
 
 
 async def test_nodes_have_metrics_of_their_own(nodes: Nodes) -> None:

@@ -328,6 +328,7 @@ class Cluster(Node):
         """
         running, has_eligible = self.topics.placements.running, has_eligible_replicas(self.config)
         changes: dict[PartitionLog, Placement] = {}
+        others: list[tuple[Placement, Placement]] = []
         ends, moved, joining, held = {}, [], {}, []
         for log, target in targets.items():
             at, config = log.placement, log.config
@@ -340,17 +341,16 @@ class Cluster(Node):
             if new.limit != at.limit or at.limit is not None:
                 held.append(log)
             if new.is_same(at):
-                at.ends, at.limit = new.ends, new.limit
+                others.append((at, new))
                 continue
             changes[log] = new
             if new.epoch != at.epoch:
                 moved.append(log)
             if new.leader != NO_LEADER and (at.leader == NO_LEADER or new.leader not in at.isr):
                 joining[log] = new.replicas  # they follow it
-            if not new.is_moving:
-                self._moving_since.pop(log, None)
-        if changes:
-            self.topics.placements.change({(log.topic_id, log.index): new for log, new in changes.items()})
+        self._write(changes)
+        for at, new in others:
+            at.ends, at.limit = new.ends, new.limit
         for log in moved:
             self._move(log, ends[log])
         for log in held:
@@ -360,6 +360,13 @@ class Cluster(Node):
             self._join(joining)
         self.move_back_later(targets)
         return changes
+
+    def _write(self, changes: Mapping[PartitionLog, Placement]) -> None:
+        if changes:
+            self.topics.placements.change({(log.topic_id, log.index): new for log, new in changes.items()})
+        for log, new in changes.items():
+            if not new.is_moving:
+                self._moving_since.pop(log, None)
 
     def _hold_coordinators(self) -> None:
         """Notes whether a coordinator's records are not committed as soon as they are written."""

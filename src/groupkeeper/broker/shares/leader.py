@@ -96,7 +96,10 @@ class LedPartition:
         return acquired
 
     async def acknowledge(self, member_id: str, acknowledgements: Sequence[Acknowledgement]) -> None:
-        """Durable when it returns. Raises `KafkaError`; then nothing has changed."""
+        """Durable when it returns. Raises `KafkaError`; then the member has the records as before, unless locks expired
+        meanwhile, or the share-partition must be loaded anew. Where the share coordinator's replicas were late, it may
+        be stored all the same.
+        """
         self._require_leadership()
         config = self.config
         renewed_until_ms = self._owner.lock_time_ms() + config.effective.group_share_record_lock_duration_ms
@@ -109,8 +112,8 @@ class LedPartition:
         await self._store(transition)
 
     async def release(self, member_id: str) -> None:
-        """Releases the records that a member has acquired. Raises `KafkaError`; then they stay locked until the locks
-        expire.
+        """Releases the records that a member has acquired. Raises as `acknowledge`; then they stay locked until the
+        locks expire.
         """
         if not self.is_fenced:
             await self._store(self.states.release_member(member_id, self._delivery_limit))
