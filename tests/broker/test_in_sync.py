@@ -413,6 +413,31 @@ async def test_a_new_topic_knows_of_nodes_that_are_not_well(nodes: Nodes) -> Non
         assert await end(nodes, 1, topic) == 0
 
 
+async def test_a_batch_that_waits_is_committed_without_the_replica_that_is_taken_away(nodes: Nodes) -> None:
+    await nodes.create("t", [1, 2, 3])
+    await nodes.broker.pause_node(3)
+    waiting = asyncio.ensure_future(produce(await nodes(1), "t", b"a", timeout_ms=60_000))
+    log = nodes.broker.topics.partition("t", 0)
+    assert log is not None
+    while not log._waiters:  # noqa: ASYNC110 no event tells of it
+        await asyncio.sleep(0.001)
+    await nodes.broker.reassign({log: [1, 2]})
+    assert (log.placement.leader, log.placement.epoch) == (1, 1)
+    assert code_of(await waiting) == 0
+
+
+async def test_a_coordinator_stays_when_another_replica_is_taken_away(nodes: Nodes) -> None:
+    await nodes.create("t", [1])
+    await nodes.create("__consumer_offsets", *[[1, 2, 3]] * 6)
+    await nodes.broker.pause_node(3)
+    waiting = asyncio.ensure_future(nodes.commit(1, 8))
+    log = nodes.broker.groups.log_of("g")
+    while not log._waiters:  # noqa: ASYNC110 no event tells of it
+        await asyncio.sleep(0.001)
+    await nodes.broker.reassign({log: [1, 2]})
+    assert await waiting == 0
+
+
 async def test_a_change_that_cannot_be_written_has_no_effect(nodes: Nodes, monkeypatch: pytest.MonkeyPatch) -> None:
     logs = []
     for topic in ("t", "u"):

@@ -329,7 +329,7 @@ class Cluster(Node):
         running, has_eligible = self.topics.placements.running, has_eligible_replicas(self.config)
         changes: dict[PartitionLog, Placement] = {}
         others: list[tuple[Placement, Placement]] = []
-        ends, moved, joining, held = {}, [], {}, []
+        ends, moved, joining, held = {}, [], {}, []  # held: those that wait may go on
         for log, target in targets.items():
             at, config = log.placement, log.config
             may = config.unclean_leader_election_enable if is_unclean is None else is_unclean
@@ -344,8 +344,10 @@ class Cluster(Node):
                 others.append((at, new))
                 continue
             changes[log] = new
-            if new.epoch != at.epoch:
+            if new.led_since != at.led_since:
                 moved.append(log)
+            elif new.epoch != at.epoch:
+                held.append(log)
             if new.leader != NO_LEADER and (at.leader == NO_LEADER or new.leader not in at.isr):
                 joining[log] = new.replicas  # they follow it
         self._write(changes)

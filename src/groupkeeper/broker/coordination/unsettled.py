@@ -20,19 +20,23 @@ class Unsettled:
         self.log = log
         self._node = node
         self._end_offset = end_offset
-        self._epoch = log.placement.known_to(node).epoch
+        self._led_since = log.placement.known_to(node).led_since
 
     @property
     def is_committed(self) -> bool:
         """Whether all replicas in sync have them."""
         log = self.log
-        return log.placement.epoch == self._epoch and log.high_watermark >= self._end_offset and log.failure is None
+        return (
+            log.placement.led_since == self._led_since
+            and log.high_watermark >= self._end_offset
+            and log.failure is None
+        )
 
     @property
     def has_moved(self) -> bool:
         """Whether another leader decides now, as far as the node knows, or nobody does."""
         log = self.log
-        return log.placement.known_to(self._node).epoch != self._epoch or log.failure is not None
+        return log.placement.known_to(self._node).led_since != self._led_since or log.failure is not None
 
     def is_decided(self) -> bool:
         """Whether one of both is so."""

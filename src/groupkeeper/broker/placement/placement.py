@@ -21,7 +21,8 @@ class Placement:
 
     Attributes:
         replicas: node ids, the preferred leader first. isr: those in sync. leader: −1 for none. epoch: the leader's.
-        epochs: all epochs so far. ends: of replicas that don't have the whole log, the offset up to which they have it.
+        led_since: the epoch since which it leads; later epochs began as replicas were taken away. epochs: all epochs so
+        far. ends: of replicas that don't have the whole log, the offset up to which they have it.
         adding, removing: those of the replicas that a reassignment adds and takes away; empty when there is none.
         eligible: those out of sync that may lead when none is in sync, because they have all that is committed
         (KIP-966). last_leader: who led before there was no leader; else −1. limit: the high watermark where it is not
@@ -38,6 +39,7 @@ class Placement:
         "isr",
         "last_leader",
         "leader",
+        "led_since",
         "limit",
         "outdated",
         "removing",
@@ -58,7 +60,7 @@ class Placement:
         self.replicas = replicas
         self.isr = isr
         self.leader = leader
-        self.epoch = epoch
+        self.epoch = self.led_since = epoch
         self.epochs = epochs
         self.ends = ends
         self.adding = adding
@@ -99,6 +101,7 @@ class Placement:
         end = self.end_at(leader, end_offset)
         ends = {one: min(self._end_of(one, end_offset), end) for one in replicas if self._lacks(one, isr, leader)}
         new = Placement(replicas, isr, leader, self.epoch, self.epochs, ends)
+        new.led_since = self.led_since if leader == self.leader else self.epoch + 1
         if leader != self.leader or not set(self.replicas) <= set(replicas):
             new.epoch += 1
             new.epochs = [*(one for one in self.epochs if one[1] < end), (new.epoch, end)]
