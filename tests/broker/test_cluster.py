@@ -259,6 +259,32 @@ async def test_leaders_move_back_to_the_first_replicas(tmp_path: Path) -> None:
                 pass
 
 
+async def test_leaders_move_back_only_after_what_happens_to_a_node(
+    start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broker = await start(brokers=3, properties=PROPERTIES | {"leader.imbalance.check.interval.seconds": "1"})
+    await Nodes(broker).create("t", [1, 2])
+    log = broker.topics.partition("t", 0)
+    assert log is not None
+    goes_down, may_go = asyncio.Event(), asyncio.Event()
+
+    async def go_down() -> None:
+        goes_down.set()
+        await may_go.wait()
+
+    monkeypatch.setattr(broker.fronts[1], "go_down", go_down)
+    killing = asyncio.ensure_future(broker.kill_node(1))
+    await goes_down.wait()
+    await broker.move_leader("t", 0, 2)
+    await asyncio.sleep(1.1)
+    assert log.placement.leader == 2  # the first replica has no connections any more
+    may_go.set()
+    await killing
+    assert (log.placement.leader, log.placement.epoch) == (2, 1)
+    monkeypatch.undo()
+    await broker.fronts[1].go_down()
+
+
 async def test_leaders_stay_where_the_setting_says_so(start: Start) -> None:
     broker = await start(brokers=3, properties=PROPERTIES | {"auto.leader.rebalance.enable": "false"})
     await Nodes(broker).create("t", [1, 2])

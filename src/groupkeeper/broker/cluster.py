@@ -6,7 +6,7 @@ a call returns, what it says has happened.
 
 from __future__ import annotations
 
-from asyncio import Lock, TimerHandle, get_running_loop
+from asyncio import Lock, Task, TimerHandle, get_running_loop, sleep
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from logging import getLogger
 from types import MappingProxyType
@@ -56,7 +56,7 @@ class Cluster(Node):
     _killed: set[int]
     _holds_coordinators = False
     _timer: TimerHandle | None = None
-    _moves_back: TimerHandle | None = None
+    _moves_back: Task[None] | None = None
     groups: GroupRuntime
     share_states: ShareStateRuntime
     transactions: TransactionRuntime
@@ -301,16 +301,19 @@ class Cluster(Node):
             return
         if any(log.placement.leader != log.placement.replicas[0] for log in logs):
             delay_s = config.leader_imbalance_check_interval_seconds
-            self._moves_back = get_running_loop().call_later(delay_s, self._move_back)
+            self._moves_back = get_running_loop().create_task(self._move_back(delay_s))
 
-    def _move_back(self) -> None:
-        self._moves_back = None
-        logs = [log for log in self.topics.logs() if log.placement.leader != log.placement.replicas[0]]
-        try:
-            self._apply({log: log.placement for log in logs}, wanted={log: log.placement.replicas[0] for log in logs})
-        except KafkaError as error:
-            _log.error("cannot move leaders back to the first replicas: %s", error)
-        self.move_back_later(logs)
+    async def _move_back(self, delay_s: float) -> None:
+        await sleep(delay_s)
+        async with self._one_at_a_time:
+            self._moves_back = None
+            logs = [log for log in self.topics.logs() if log.placement.leader != log.placement.replicas[0]]
+            wanted = {log: log.placement.replicas[0] for log in logs}
+            try:
+                self._apply({log: log.placement for log in logs}, wanted=wanted)
+            except KafkaError as error:
+                _log.error("cannot move leaders back to the first replicas: %s", error)
+            self.move_back_later(logs)
 
     # ------------------------------------------------------------------ what follows
 
