@@ -8,6 +8,7 @@ import pytest
 from tests.broker.nodes import PROPERTIES, Nodes, batch, placed
 
 from groupkeeper.broker import Broker
+from groupkeeper.broker.log.partition_log import PartitionLog
 from groupkeeper.protocol import errors
 from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.messages.fetch_request import FetchPartition, FetchTopic
@@ -18,7 +19,7 @@ from groupkeeper.protocol.messages.share_acknowledge_request import (
 )
 from groupkeeper.protocol.messages.share_fetch_request import FetchPartition as FetchPartitionOfShares
 from groupkeeper.protocol.messages.share_fetch_request import FetchTopic as FetchTopicOfShares
-from groupkeeper.protocol.record_batch import Record, write_batch
+from groupkeeper.protocol.record_batch import Record, iter_headers, write_batch
 
 
 @pytest.fixture
@@ -129,6 +130,87 @@ async def test_a_leader_that_is_cut_off_leads_again_and_parts_again(nodes: Nodes
     assert (await take(nodes)).base_offset == 0
     await nodes.broker.move_leader("t", 0, 3)
     assert (await take(nodes)).base_offset == 1
+
+
+async def part(nodes: Nodes) -> PartitionLog:
+    """Cuts node 1 off, which leads t-0; then node 2 leads, in sync with node 3."""
+    nodes.broker.config.broker_session_timeout_ms = 60_000
+    await nodes.broker.cut_off_node(1)
+    assert (await take(nodes)).error_code == 0
+    await nodes.broker.move_leader("t", 0, 2)
+    await nodes.broker.set_in_sync("t", 0, [2, 3])
+    log = nodes.broker.topics.partition("t", 0)
+    assert log is not None
+    return log
+
+
+async def test_a_stale_leader_serves_what_it_knows_to_be_committed(nodes: Nodes) -> None:
+    await nodes.create("t", [1, 2, 3])
+    assert (await take(nodes, b"a", b"b", acks=-1)).error_code == 0
+    await part(nodes)
+    assert (await take(nodes, b"c", b"d", b"e", node=2, acks=-1)).base_offset == 2
+    assert (await take(nodes)).base_offset == 3
+    stale = await nodes(1)
+
+    async def records(offset: int) -> int:
+        found = await stale.fetch("t", offset, max_bytes=100_000)
+        assert (found.error_code, found.high_watermark, found.last_stable_offset) == (0, 2, 2)
+        return sum(header.record_count for _, header in iter_headers(found.records or b""))
+
+    assert [await records(offset) for offset in (0, 2, 4)] == [2, 0, 0]
+    assert (await stale.fetch("t", 5)).error_code == errors.OffsetOutOfRange.code
+    assert (await stale.fetch("t", 0, leader_epoch=0)).records
+    assert (await stale.fetch("t", 0, leader_epoch=1)).error_code == errors.UnknownLeaderEpoch.code
+    assert (await stale.list_offset("t", 2)).offset == -1
+    found = [await stale.list_offset("t", timestamp) for timestamp in (-1, -2, 1)]
+    assert [(one.offset, one.leader_epoch) for one in found] == [(2, 0), (0, 0), (0, 0)]
+
+    async def end_of(node: int) -> tuple[int, int]:
+        parts = [m.OffsetForLeaderPartition(0, -1, 0)]
+        request = m.OffsetForLeaderEpochRequest(-2, [m.OffsetForLeaderTopic("t", parts)])
+        ended = (await (await nodes(node)).call(request, 4)).topics[0].partitions[0]
+        return ended.leader_epoch, ended.end_offset
+
+    assert [await end_of(node) for node in (1, 2)] == [(0, 4), (0, 2)]
+
+
+async def test_a_fetch_that_waits_for_a_stale_leader_goes_on_when_that_knows_of_the_others(nodes: Nodes) -> None:
+    await nodes.create("t", [1, 2, 3])
+    log = await part(nodes)
+    reading = asyncio.ensure_future((await nodes.connect(1)).fetch("t", 0, max_wait_ms=60_000))
+    while not log._waiters:  # noqa: ASYNC110 no event tells of it
+        await asyncio.sleep(0.001)
+    assert (await take(nodes, node=2)).error_code == 0
+    await nodes.broker.resume_node(1)
+    assert (await reading).records
+
+
+async def test_a_stale_leader_does_not_know_that_a_transaction_has_ended(nodes: Nodes) -> None:
+    await nodes.create("t", [1, 2, 3])
+    await nodes.create("__transaction_state", *[[2]] * 6)
+    begun = await (await nodes(2)).call(m.InitProducerIdRequest("x", 60_000), 4)
+    owner = begun.producer_id, begun.producer_epoch
+    taken = await take(nodes, producer=(*owner, 0), transactional_id="x", acks=-1)
+    assert taken.error_code == 0
+    log = await part(nodes)
+    ended = await (await nodes(2)).call(m.EndTxnRequest("x", *owner, committed=True), 4)
+    assert (ended.error_code, log.last_stable_offset) == (0, 2)
+    for node, stable in ((1, 0), (2, 2)):
+        topics = [FetchTopic("t", partitions=[FetchPartition(0)])]
+        answer = await (await nodes(node)).call(m.FetchRequest(isolation_level=1, topics=topics), 12)
+        found = answer.responses[0].partitions[0]
+        assert (found.last_stable_offset, bool(found.records)) == (stable, stable > 0)
+
+
+async def test_a_stale_follower_knows_the_epoch_that_it_knew(nodes: Nodes) -> None:
+    await nodes.create("t", [2, 1, 3])
+    assert (await take(nodes, node=2, acks=-1)).error_code == 0
+    await nodes.broker.cut_off_node(1)
+    await nodes.broker.move_leader("t", 0, 3)
+    stale = await nodes(1)
+    assert (await stale.fetch("t", 0, leader_epoch=0)).records
+    assert (await stale.fetch("t", 0, leader_epoch=1)).error_code == errors.UnknownLeaderEpoch.code
+    assert (await (await nodes(2)).fetch("t", 0, leader_epoch=1)).records
 
 
 async def test_errors_of_a_node_name_the_leader_that_it_knew(nodes: Nodes) -> None:

@@ -65,7 +65,7 @@ class Outages(Cluster):
     async def cut_off_node(self, node: int) -> None:
         """Cuts a node off from the others: clients reach it, but its replicas get nothing, and those of its own
         leaders neither. After `broker.session.timeout.ms` others lead in its place; it still tells clients the nodes
-        and leaders that it knew, and takes records that are lost.
+        and leaders that it knew, serves what it knew to be committed, and takes records that are lost.
         """
         async with self._one_at_a_time:
             self._begin(node, "cut off", None, is_silent=True)

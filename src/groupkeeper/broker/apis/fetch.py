@@ -187,7 +187,7 @@ class _Reading:
         missing = self._min_bytes
         for log, part in self._read_logs:
             try:
-                self._require(log.placement, part)
+                self._require(self._known(log), part)
                 ahead = log.bytes_ahead(part.fetch_offset, self._end_offset(log))
             except KafkaError:
                 return 0
@@ -212,7 +212,7 @@ class _Reading:
         log = None if topic is None else topic.partition(key.partition)
         if log is None:
             raise UnknownTopicOrPartition
-        return log
+        return log.seen_by(self._call.node)
 
     def _require(self, placement: Placement, part: FetchPartition) -> None:
         """Raises `KafkaError` if the client must ask another node, or must look for the leader again."""
@@ -220,6 +220,11 @@ class _Reading:
             return
         require = placement.require_replica if self._reads_replicas else placement.require_leader
         require(self._call.node, part.current_leader_epoch)
+
+    def _known(self, log: PartitionLog) -> Placement:
+        """What this node knows of where the log is."""
+        placement = log.placement
+        return placement.known_to(self._call.node) if placement.outdated else placement
 
     def _end_offset(self, log: PartitionLog) -> int:
         return self._here(log, log.last_stable_offset if self._committed else log.high_watermark)
@@ -236,14 +241,14 @@ class _Reading:
             self._has_error = True
             refused = _refused(part.partition, error, None)
             if self._call.api_version >= _LEADERS_SINCE and isinstance(error, _OF_LEADERS):
-                known = log.placement.known_to(self._call.node)
+                known = self._known(log)
                 refused.current_leader = LeaderIdAndEpoch(known.leader, known.epoch)
             return refused
         self._read_logs.append((log, part))
         return found
 
     def _found(self, log: PartitionLog, part: FetchPartition) -> PartitionData:
-        placement, node = log.placement, self._call.node
+        placement, node = self._known(log), self._call.node
         self._require(placement, part)
         if self._is_replica:
             raise NotLeaderOrFollower  # no other broker has replicas

@@ -77,7 +77,8 @@ async def _find(
         raise UnsupportedVersion
     if log is None:
         raise UnknownTopicOrPartition
-    placement = log.placement
+    log = log.seen_by(call.node)
+    placement = log.placement.known_to(call.node)
     placement.require_leader(call.node, part.current_leader_epoch)
     timestamp, offset = await _position(broker.topics.long_reads, log, part.timestamp, committed)
     epoch = -1

@@ -47,7 +47,9 @@ def refuse(call: Call, error: KafkaError) -> RootMessage:
 def _end(log: PartitionLog | None, part: m.OffsetForLeaderPartition, node: int) -> EpochEndOffset:
     if log is None:
         raise UnknownTopicOrPartition
-    log.placement.require_leader(node, part.current_leader_epoch)
+    log = log.seen_by(node)
+    placement = log.placement.known_to(node)
+    placement.require_leader(node, part.current_leader_epoch)
     if log.failure is not None:
         raise KafkaStorageError
-    return EpochEndOffset(0, part.partition, *log.placement.end_of(part.leader_epoch, log.log_end_offset))
+    return EpochEndOffset(0, part.partition, *placement.end_of(part.leader_epoch, log.log_end_offset))

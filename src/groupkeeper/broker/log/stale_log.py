@@ -6,7 +6,7 @@ from copy import deepcopy
 
 from groupkeeper.broker.log.partition_log import PartitionLog
 from groupkeeper.broker.placement.placement import NO_LEADER, Placement
-from groupkeeper.protocol.errors import NotLeaderOrFollower
+from groupkeeper.protocol.errors import NotLeaderOrFollower, OffsetOutOfRange
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -15,9 +15,8 @@ if TYPE_CHECKING:
 
 class StaleLog(PartitionLog):
     """What such a leader takes the log for. It parts from the log of the others where these began to lead: what it
-    appends passes the same checks, is in no file, and is lost.
-
-    Its placement is what the leader knows, and names what it can serve as the high watermark.
+    appends passes the same checks, is in no file, and is lost. Its placement is what the leader knows, with the high
+    watermark: that does not move, and before it both logs have the same records.
     """
 
     __slots__ = ("_log",)
@@ -28,7 +27,7 @@ class StaleLog(PartitionLog):
             log.directory, log.topic, log.topic_id, log.index, log.config, log._files, expiration_ms, known
         )
         self._log = log
-        self._waiters = log._waiters
+        self._segments, self._waiters = log._segments, log._waiters
         self.producers = deepcopy(log.producers)
         self.log_end_offset = log.log_end_offset
 
@@ -37,6 +36,15 @@ class StaleLog(PartitionLog):
         if self._log.placement.leader == NO_LEADER:
             raise NotLeaderOrFollower
         return super().append(batch, now_ms, header)
+
+    def read(self, offset: int, max_bytes: int, *, at_least_one: bool = True, end_offset: int | None = None) -> bytes:
+        """As of any log."""
+        end = self.high_watermark if end_offset is None else min(end_offset, self.high_watermark)
+        if end < offset <= self.log_end_offset:
+            return b""
+        if offset > end:
+            raise OffsetOutOfRange
+        return self._log.read(offset, max_bytes, at_least_one=at_least_one, end_offset=end)
 
     def _write(self, last_offset: int, max_timestamp: int, length: int, parts: object) -> None:
         pass
