@@ -68,11 +68,11 @@ OF_SHARES = {each.name for each in (READERS, OFFSETS_READ, WANTED, WAITING, COUN
 """Tables with rows for each share of the groups."""
 
 
-def jobs(spark: SparkSession) -> Counter[str]:
-    """The descriptions of all jobs of Spark so far."""
+def jobs(spark: SparkSession) -> Counter[tuple[str, int]]:
+    """The descriptions of all jobs of Spark so far, and how many tasks each has."""
     found = spark._jsc.sc().statusStore().jobsList(None)
-    texts = [found.apply(number).description() for number in range(found.size())]
-    return Counter(text.get() for text in texts if text.isDefined())
+    each = [found.apply(number) for number in range(found.size())]
+    return Counter((job.description().get(), job.numTasks()) for job in each if job.description().isDefined())
 
 
 def test_tables_are_written_and_replaced(spark: SparkSession, servers: str, tmp_path: Path) -> None:
@@ -83,7 +83,7 @@ def test_tables_are_written_and_replaced(spark: SparkSession, servers: str, tmp_
         commit(servers, "snapshot", {(topic, 0): number})
         before = jobs(spark)
         summary = snapshot(spark, options, str(tables))
-        assert jobs(spark) - before >= Counter({"reading the offsets topics": 1, **dict.fromkeys(REFRESH, 1)})
+        assert {"reading the offsets topics", *REFRESH} <= {name for name, _ in jobs(spark) - before}
         assert not summary.problems
         rows = pq.read_table(tables / "current_offsets").to_pylist()
         (row,) = [each for each in rows if each["group_id"] == "snapshot"]
@@ -101,23 +101,29 @@ def test_tables_are_written_and_replaced(spark: SparkSession, servers: str, tmp_
 
 
 @pytest.mark.long
-def test_at_a_url_jobs_are_as_few(spark: SparkSession, tmp_path: Path) -> None:
-    """Only Hadoop reaches the directory there. The tables are as at a path, and each job writes all that it builds."""
+def test_at_a_url_jobs_are_as_few(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only Hadoop reaches the directory there. The tables are as at a path, and each job, of one task where rows are
+    few, writes all that it builds.
+    """
     link = "fs.viewfs.mounttable.snapshots.link./store"
     spark.sparkContext._jsc.hadoopConfiguration().set(link, tmp_path.as_uri())  # type: ignore[union-attr]
     url, tables, fresh = "viewfs://snapshots/store/tables", tmp_path / "tables", tmp_path / "fresh"
-    once = dict.fromkeys(("reading the offsets topics", "records of groups, and tombstones", *REFRESH), 1)
+    once = {(name, 1) for name in ("reading the offsets topics", "records of groups, and tombstones", *REFRESH)}
     with BackgroundBroker(properties={"offsets.topic.num.partitions": "2"}) as broker:
         servers = broker.bootstrap_servers
         options, topic = {"kafka.bootstrap.servers": servers, "cluster": "c"}, new_topic(servers)
         for number in (1, 2):
             commit(servers, "at a url", {(topic, 0): number})
             before = jobs(spark)
-            summary = snapshot(spark, options, url)
-            assert not summary.problems
+            assert not snapshot(spark, options, url).problems
             found = jobs(spark) - before
-            assert found == Counter({name: 1 for name in once if name in found})
-            assert found >= Counter(dict.fromkeys(REFRESH, 1))
+            assert found == Counter(once & found.keys())
+            assert {(name, 1) for name in REFRESH} <= found.keys()
+        commit(servers, "at a url", {(topic, 0): 3})
+        commit(servers, "another", {(topic, 0): 3})
+        monkeypatch.setattr(refresh, "ROWS_PER_SHARE", 1)  # rows are exchanged
+        summary = snapshot(spark, options, url)
+        assert not summary.problems
         snapshot(spark, options, str(fresh))
     assert places(tables) == places(fresh)
     for table in (COMMITS, GROUP_RECORDS, *(step.table for step in STEPS if step.is_published)):

@@ -1,9 +1,8 @@
 """Jobs of Spark whose tasks build tables, each for a share of the groups.
 
-A task reads the files of its inputs where it sees them and they are small. Otherwise (many rows, a directory that only
-Spark reads, rows that are in no file) Spark exchanges the rows, so that each task gets those of its share: in Arrow's
-form, packed by tasks, which read files where they see them. A task writes files where it sees the directory. Otherwise
-it makes them in memory, and Spark writes them all in one job.
+A task reads the files of its inputs, or their contents, where only Spark reads the directory. Many rows are read by
+many tasks, and exchanged by Spark, so that each task gets those of its share. A task writes files where it sees the
+directory. Otherwise it makes them in memory, and Spark writes them all in one job.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ from __future__ import annotations
 import pickle
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import partial, reduce
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
@@ -23,7 +22,7 @@ from pyspark.sql import DataFrame
 from groupkeeper.pipeline.errors import SourceError
 from groupkeeper.pipeline.relations import Array, Rows, empty, loaded
 from groupkeeper.pipeline.runtime.executors import described, ipc, of_ipc, run_tasks
-from groupkeeper.pipeline.storage.contents import CONTENTS, line_of
+from groupkeeper.pipeline.storage.contents import CONTENTS, line_of, place_of, rows_in_bytes
 from groupkeeper.pipeline.storage.lake import OPEN
 from groupkeeper.pipeline.storage.output import Input, Output, Staged, rows_in
 from groupkeeper.pipeline.storage.part_files import PartFiles, in_bytes, write, write_parts
@@ -60,22 +59,22 @@ def build(
 
     `is_exchanged`: Spark exchanges the rows, also where tasks could read the files.
     """
-    frames = any(each.frame is not None for each in inputs.values())
     places = {each.table.name: output.folder_aside(each.table) for each in wanted} if output.is_here else {}
     folders = {name: folder for name, (_, folder) in places.items()}
     writer = _Writer({each.table.name: each for each in wanted}, folders)
     try:
         if not output.is_here:
-            made = _exchanged(output, partial(_in_memory, wanted, make), inputs, shares)
+            work = partial(_in_memory, wanted, make)
+            made = _alone(output, work, inputs) if shares == 1 else _exchanged(output, work, inputs, shares)
             return _written_by_spark(output, description, made, wanted)
-        if frames or is_exchanged:
+        if is_exchanged:
             made = _exchanged(output, partial(_written, writer, make), inputs, shares)
             with described(output.spark, description):
                 found = [pickle.loads(row.content) for row in made.select("content").collect()]
         else:
             files = {name: (each.table, each.files) for name, each in inputs.items()}
-            work = partial(_of_files, writer, make, output.folder, files, shares)
-            found = run_tasks(output.spark, description, shares, work)
+            of_files = partial(_of_files, writer, make, output.folder, files, shares)
+            found = run_tasks(output.spark, description, shares, of_files)
     except BaseException:
         output.discard(Staged(each.table, places[each.table.name][0], []) for each in wanted if places)
         raise
@@ -175,7 +174,7 @@ def _written(writer: _Writer, make: Build, share: int, given: Mapping[str, Rows]
 def _in_memory(
     wanted: Sequence[Wanted], make: Build, share: int, given: Mapping[str, Rows]
 ) -> Iterator[tuple[str, bytes]]:
-    """The task that gets exchanged rows, and does not see the directory: the contents of files by their places."""
+    """The task that does not see the directory: the contents of files by their places."""
     numbers = {each.table.name: number for number, each in enumerate(wanted)}
     for name, made in make(share, given):
         if isinstance(made, Exception):
@@ -186,46 +185,79 @@ def _in_memory(
             yield f"{number}{OPEN}" if is_open else str(number), line_of(content)
 
 
-def _exchanged(
-    output: Output, make: Callable[[int, Mapping[str, Rows]], Iterator[tuple[str, bytes]]], inputs: Mapping[str, Input],
-    shares: int,
-) -> DataFrame:  # fmt: skip
-    """Rows of output.CONTENTS: what is made of each share, whose rows Spark has brought together."""
-    tables = {name: each.table for name, each in inputs.items()}
-    none = output.spark.range(shares).selectExpr("CAST(id AS INT) share", "'' input", "CAST('' AS BINARY) rows")
-    here = [(name, each.table, file) for name, each in inputs.items() for file in each.files if output.is_here]
-    packed = [
-        (output.frame_of(each.table, each.files) if each.frame is None else each.frame)
-        .select(*each.table.names)
-        .mapInArrow(partial(_packed, name, shares, "group_id" in each.table.names), _PACKED)
-        for name, each in inputs.items()
-        if each.frame is not None or (each.files and not output.is_here)
-    ]
-    if here:  # Spark's own reader would make rows of them, at several times the cost
-        work = partial(_packed_here, output.folder, here, shares)
-        packed.append(output.spark.range(0, len(here), 1, len(here)).mapInArrow(work, _PACKED))
-    whole: DataFrame = reduce(DataFrame.unionAll, packed, none)
-    return whole.groupBy("share").applyInArrow(_unpacking(tables, make), CONTENTS)
+_Read: TypeAlias = Callable[[Iterable[pa.RecordBatch]], Iterator[tuple[str, Iterable[pa.RecordBatch]]]]
+"""What a task reads of files that Spark has given it: rows, by the name of their input."""
 
 
-def _packed_here(
-    folder: Path, files: Sequence[tuple[str, Table, str]], shares: int, numbers: Iterable[pa.RecordBatch]
-) -> Iterator[pa.RecordBatch]:
-    """The rows of files, by the name of the input. `numbers`: of the files to read."""
+def _reading(output: Output, inputs: Mapping[str, Input]) -> tuple[DataFrame, _Read]:
+    """What Spark gives to the tasks that read the inputs, and how they read them: Spark's own reader of parquet would
+    make rows of them, at several times the cost.
+    """
+    files = [(name, each.table, file) for name, each in inputs.items() for file in each.files]
+    if output.is_here:
+        return output.spark.range(0, len(files), 1, max(1, len(files))), partial(_files_here, output.folder, files)
+    places: dict[str, list[tuple[str, Table]]] = {}
+    for name, table, file in files:
+        places.setdefault(place_of(file), []).append((name, table))
+    return output.contents_of([*dict.fromkeys(file for _, _, file in files)]), partial(_files_sent, places)
+
+
+def _files_here(
+    folder: Path, files: Sequence[tuple[str, Table, str]], numbers: Iterable[pa.RecordBatch]
+) -> Iterator[tuple[str, Iterable[pa.RecordBatch]]]:
     for number in (one for batch in numbers for one in batch.column(0).to_pylist()):
         name, table, file = files[number]
         try:
             rows = rows_in(folder, table, [file])
-            batches = rows.to_batches(batch_readahead=1) if isinstance(rows, pads.Dataset) else rows.to_batches()
-            yield from _packed(name, shares, "group_id" in table.names, batches)
+            yield name, rows.to_batches(batch_readahead=1) if isinstance(rows, pads.Dataset) else rows.to_batches()
         except OSError as error:  # another machine may see the files
             raise SourceError(f"{folder}: {error.strerror or error}") from error
 
 
-def _packed(name: str, shares: int, has_groups: bool, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _files_sent(
+    places: Mapping[str, Sequence[tuple[str, Table]]], batches: Iterable[pa.RecordBatch]
+) -> Iterator[tuple[str, Iterable[pa.RecordBatch]]]:
     for batch in batches:
+        for path, content in zip(batch["path"], batch["content"], strict=True):
+            for name, table in places.get(place_of(path.as_py()), ()):
+                yield name, rows_in_bytes(content.as_buffer(), table.arrow).to_batches()
+
+
+_Make: TypeAlias = Callable[[int, Mapping[str, Rows]], Iterator[tuple[str, bytes]]]
+"""Makes rows of CONTENTS of a share."""
+
+
+def _alone(output: Output, make: _Make, inputs: Mapping[str, Input]) -> DataFrame:
+    """Rows of CONTENTS: what one task makes of all rows, where Spark has the files."""
+    given, read = _reading(output, inputs)
+    tables = {name: each.table for name, each in inputs.items()}
+    return given.coalesce(1).mapInArrow(partial(_made_alone, read, make, tables), CONTENTS)
+
+
+def _made_alone(
+    read: _Read, make: _Make, tables: Mapping[str, Table], batches: Iterable[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    parts: dict[str, list[pa.RecordBatch]] = {name: [] for name in tables}
+    for name, rows in read(batches):
+        parts[name] += rows
+    given = {name: pa.Table.from_batches(parts[name], table.arrow) for name, table in tables.items()}
+    for place, content in make(0, given):
+        yield pa.RecordBatch.from_pydict({"place": [place], "content": pa.array([content], pa.binary())})
+
+
+def _exchanged(output: Output, make: _Make, inputs: Mapping[str, Input], shares: int) -> DataFrame:
+    """Rows of CONTENTS: what is made of each share, whose rows Spark has brought together."""
+    tables = {name: each.table for name, each in inputs.items()}
+    given, read = _reading(output, inputs)
+    none = output.spark.range(shares).selectExpr("CAST(id AS INT) share", "'' input", "CAST('' AS BINARY) rows")
+    whole = none.unionAll(given.mapInArrow(partial(_packed, read, shares), _PACKED))
+    return whole.groupBy("share").applyInArrow(_unpacking(tables, make), CONTENTS)
+
+
+def _packed(read: _Read, shares: int, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for name, batch in ((name, batch) for name, rows in read(batches) for batch in rows):
         parts = (batch,) * shares
-        if has_groups and shares > 1:
+        if "group_id" in batch.schema.names and shares > 1:
             own = _share_of(batch["group_id"], shares)
             parts = tuple(batch.filter(pa.array(own == share)) for share in range(shares))
         for share, part in enumerate(parts):
@@ -234,14 +266,12 @@ def _packed(name: str, shares: int, has_groups: bool, batches: Iterable[pa.Recor
                 yield pa.RecordBatch.from_arrays(columns, names=["share", "input", "rows"])
 
 
-def _unpacking(
-    tables: Mapping[str, Table], make: Callable[[int, Mapping[str, Rows]], Iterator[tuple[str, bytes]]]
-) -> Callable[[tuple[pa.Scalar, ...], pa.Table], pa.Table]:
+def _unpacking(tables: Mapping[str, Table], make: _Make) -> Callable[[tuple[pa.Scalar, ...], pa.Table], pa.Table]:
     def made(key: tuple[pa.Scalar, ...], packed: pa.Table) -> pa.Table:
         parts: dict[str, list[pa.Table]] = {}
         for row in packed.select(["input", "rows"]).to_pylist():
             if row["input"]:
-                parts.setdefault(row["input"], []).append(of_ipc(row["rows"]).cast(tables[row["input"]].arrow))
+                parts.setdefault(row["input"], []).append(of_ipc(row["rows"]))
         given = {name: pa.concat_tables(parts[name]) if name in parts else empty(table.arrow)
                  for name, table in tables.items()}  # fmt: skip
         rows = [*make(key[0].as_py(), given)]

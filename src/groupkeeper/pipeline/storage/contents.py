@@ -85,10 +85,21 @@ def read_rows(files: HadoopFiles, paths: Iterable[str], schema: pa.Schema) -> pa
     found = [schema.empty_table()]
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         for content in pool.map(files.read_bytes, paths):
-            own = pq.read_table(pa.BufferReader(content))
-            known = pa.schema(field for field in schema if field.name in own.column_names)  # fewer of earlier versions
-            found.append(own.select(known.names).cast(known))  # Spark writes times in its own way
-    return pa.concat_tables(found, promote_options="default")
+            found.append(rows_in_bytes(content, schema))
+    return pa.concat_tables(found)
+
+
+def rows_in_bytes(content: bytes | pa.Buffer, schema: pa.Schema) -> pa.Table:
+    """The rows of a file of parquet, which may lack columns."""
+    own = pq.read_table(pa.BufferReader(content))
+    known = pa.schema(field for field in schema if field.name in own.column_names)  # fewer of earlier versions
+    rows = own.select(known.names).cast(known)  # Spark writes times in its own way
+    return rows if known == schema else pa.concat_tables([schema.empty_table(), rows], promote_options="default")
+
+
+def place_of(path: str) -> str:
+    """The end of a file's path, or URL, which no other file of the directory has."""
+    return "/".join(path.rsplit("/", 2)[-2:])
 
 
 class RowCounts:

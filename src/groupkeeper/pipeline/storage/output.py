@@ -112,11 +112,10 @@ class Staged(NamedTuple):
 
 
 class Input(NamedTuple):
-    """Rows of a table: in files below the directory, or in a DataFrame."""
+    """Rows of a table, in files below the directory."""
 
     table: Table
     files: Sequence[str] = ()
-    frame: DataFrame | None = None
 
 
 class Output:
@@ -215,6 +214,15 @@ class Output:
         else:
             write(self.folder / path, rows)
         return Staged(table, path, self._parquet(path))
+
+    def contents_of(self, files: Sequence[str]) -> DataFrame:
+        """The contents of files below the directory, as Spark reads them: `path`, a URL, and `content`. Without files
+        one row, whose path is "".
+        """
+        if not files:
+            return self.spark.range(0, 1, 1, 1).selectExpr("'' path", "CAST('' AS BINARY) content")
+        paths = [_literal(self.url(path)) for path in files]
+        return self.spark.read.format("binaryFile").load(paths).select("path", "content")
 
     @contextlib.contextmanager
     def contents(self, made: DataFrame) -> Iterator[Contents]:
@@ -464,7 +472,7 @@ class Output:
 
     def count_input(self, rows: Input) -> int:
         """Number of its rows."""
-        return self.count_rows(rows.table, rows.files) if rows.frame is None else rows.frame.count()
+        return self.count_rows(rows.table, rows.files)
 
     def count_rows(self, table: Table, files: Sequence[str]) -> int:
         """Number of rows of files below the directory, from their footers."""
