@@ -35,7 +35,10 @@ if TYPE_CHECKING:
 _FAILED = 1
 _FOLLOWING_TIMEOUT_MS = 10_000
 _FEW = 500_000
-"""So few records are read before Java's better compiler pays."""
+"""So few records are read by plans of Spark before Java's better compiler pays. In other jobs Java hardly works: tasks
+of Python read and make the rows.
+"""
+_OF_PLANS = ("as-of",)
 _SETTING = re.compile(r"spark\.[^\s=]+")
 _OF_OPTIONS = {"spark.master": "--master", "spark.remote": "--remote"}
 
@@ -311,7 +314,7 @@ def do_job(
             settings = {"spark.ui.enabled": "true", "spark.port.maxRetries": "100", **settings}
         found = _survey({**source, **dict(more)}, screen, has_end=has_end)
         screen.doing("starting Spark")
-        is_short = has_end and sum(each.size for each in found.ranges) < _FEW
+        is_short = has_end and (name not in _OF_PLANS or sum(each.size for each in found.ranges) < _FEW)
         session = import_job("running").session
         with session(name, master=options.master, remote=options.remote, settings=settings, is_short=is_short) as spark:
             screen.stage = lambda: stage_of(spark)
