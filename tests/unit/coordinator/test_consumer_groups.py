@@ -1,5 +1,9 @@
 """Consumer groups: what the language of the scenarios cannot say."""
 
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
 from tests.memory_shell import NO_PRODUCER
 from tests.unit.coordinator.consumer_driver import GROUP, Cluster, Consumer, settle
 
@@ -122,3 +126,23 @@ def test_every_field_of_a_listed_group_is_filled() -> None:
     Consumer(cluster, "a").join("t")
     (group,) = cluster.ask(m.ListGroupsRequest(), version=m.ListGroupsRequest.MAX_VERSION).groups
     assert [name for name in group.__slots__ if getattr(group, name) == getattr(m.ListedGroup(), name)] == []
+
+
+@pytest.mark.parametrize(
+    ("fields", "text"),
+    [
+        ({"group_id": ""}, "GroupId can't be empty."),
+        ({"member_id": ""}, "MemberId can't be empty."),
+        ({"instance_id": ""}, "InstanceId can't be empty."),
+        ({"rack_id": ""}, "RackId can't be empty."),
+        (
+            {"member_epoch": 0, "rebalance_timeout_ms": 9, "topic_partitions": []},
+            "Either SubscribedTopicNames or SubscribedTopicRegex must be non-null when (re-)joining.",
+        ),
+    ],
+)
+def test_requests_that_say_too_little(fields: Mapping[str, Any], text: str) -> None:
+    # GN-02
+    request = m.ConsumerGroupHeartbeatRequest(**{"group_id": GROUP, "member_id": "a", "member_epoch": 1, **fields})
+    answer = Cluster({"t": 1}).ask(request)
+    assert (answer.error_code, answer.error_message) == (errors.InvalidRequest.code, text)
