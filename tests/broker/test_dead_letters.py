@@ -2,9 +2,9 @@
 
 import pytest
 from tests.broker.conftest import Start, Wire
-from tests.broker.log.test_cleaning import until
 from tests.broker.log.test_records import batch
 from tests.broker.test_share_fetch import ACCEPT, REJECT, RELEASE, SHORT, Consumer, queue
+from tests.patience import becomes
 
 from groupkeeper.broker import Broker
 from groupkeeper.broker.shares.sessions import FINAL_EPOCH
@@ -30,7 +30,7 @@ async def member(broker: Broker, settings: dict[str, str], *batches: bytes) -> C
 
 async def letters(broker: Broker, count: int, topic: str = "dlq.g") -> list[Record]:
     """The records of the queue, once there are so many."""
-    await until(lambda: (log := broker.topics.partition(topic, 0)) is not None and log.high_watermark >= count)
+    await becomes(lambda: (log := broker.topics.partition(topic, 0)) is not None and log.high_watermark >= count)
     log = broker.topics.partition(topic, 0)
     assert log is not None
     block = log.read(0, 1 << 24)
@@ -94,7 +94,7 @@ async def test_letters_that_cannot_be_written_are_counted(start: Start) -> None:
     assert await alice.say([(0, 1, REJECT), (2, 9, ACCEPT)]) == NONE
     led = broker.share_sessions.partitions.get("g", alice.topic_id, 0)
     assert led is not None
-    await until(lambda: led.states.start_offset == 10)
+    await becomes(lambda: led.states.start_offset == 10)
     assert counts(broker) == {"TotalProduceRequestsPerSec": 2, "FailedProduceRequestsPerSec": 2}
 
 
@@ -121,7 +121,7 @@ async def test_what_the_last_member_rejects_goes_to_the_queue_before_all_is_unlo
     assert await alice.say([(0, 9, REJECT)], epoch=last) == NONE
     await alice.wire.close()
     partitions = broker.share_sessions.partitions
-    await until(lambda: partitions.get("g", alice.topic_id, 0) is None)
+    await becomes(lambda: partitions.get("g", alice.topic_id, 0) is None)
     assert [told(one)[0] for one in await letters(broker, 10)] == list(range(10))
     led = await partitions.load("g", alice.topic_id, 0)
     assert (led.states.start_offset, led.states.dead()) == (10, [])
@@ -152,7 +152,7 @@ async def test_a_queue_that_cannot_be_used_holds_nothing_up(
     assert await alice.say([(0, 9, REJECT)]) == NONE
     led = broker.share_sessions.partitions.get("g", alice.topic_id, 0)
     assert led is not None
-    await until(lambda: led.states.start_offset == 10)
+    await becomes(lambda: led.states.start_offset == 10)
     assert "share group g: offsets 0 to 9 of t-0 are not in its dead-letter queue" in caplog.text
     assert why in caplog.text
 
@@ -182,4 +182,4 @@ async def test_the_next_leader_goes_on_with_what_was_on_its_way(start: Start) ->
     assert [told(one) for one in found] == [(at, 2, TOO_OFTEN) for at in range(4)] + [
         (at, 1, REJECTED) for at in range(4, 10)
     ]
-    await until(lambda: led.states.start_offset == 10)
+    await becomes(lambda: led.states.start_offset == 10)

@@ -1,7 +1,6 @@
 """Apache Kafka 4.4.0 and our broker beside it, and programs of random steps that both carry out."""
 
 import os
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Protocol, TypeVar
@@ -9,6 +8,7 @@ from typing import Any, Protocol, TypeVar
 from tests.apache_kafka import require as require_apache_kafka
 from tests.conformance.brokers import GroupkeeperBroker
 from tests.differential.wire import Pool
+from tests.patience import until
 from tools.apache_kafka import ApacheKafka
 
 from groupkeeper.protocol import messages as m
@@ -18,7 +18,6 @@ PROGRAMS = int(os.environ.get("DIFFERENTIAL_PROGRAMS", "0"))
 """How many programs of each kind; 0 is as many as suit a run of all tests."""
 
 ATTEMPTS = 3
-SETTLED_S = 30.0
 LATEST = -1
 NO_MORE: Mapping[str, str] = {}
 Step = tuple[object, ...]
@@ -116,13 +115,6 @@ class Program(Protocol):
 
 
 S = TypeVar("S", bound=HasPool)
-
-
-def until(is_so: Callable[[], object]) -> None:
-    deadline = time.monotonic() + SETTLED_S
-    while not is_so():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
 
 
 @contextmanager

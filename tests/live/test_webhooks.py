@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 from tests.live.stage import arrange
+from tests.patience import becomes
 from tests.web.serving import serving
 
 from groupkeeper.live import courier as module
@@ -267,12 +268,6 @@ async def running(courier: Courier, *, is_kept: bool = True) -> AsyncIterator[No
         await asyncio.gather(task, return_exceptions=True)
 
 
-async def until(is_so: Callable[[], bool]) -> None:
-    async with asyncio.timeout(20):
-        while not is_so():  # noqa: ASYNC110 a courier tells nobody
-            await asyncio.sleep(0.005)
-
-
 @pytest.mark.usefixtures("quick")
 async def test_what_is_not_taken_is_brought_again_and_what_never_will_be_is_not() -> None:
     told: list[str] = []
@@ -286,8 +281,8 @@ async def test_what_is_not_taken_is_brought_again_and_what_never_will_be_is_not(
         async with running(courier):
             for group in ("a", "b", "moved"):
                 courier.take(about(group)._replace(to=("chat", "dead")))
-            await until(lambda: courier.outboxes["chat"].counts.total() == 3)
-            await until(lambda: courier.outboxes["dead"].retries > 3)
+            await becomes(lambda: courier.outboxes["chat"].counts.total() == 3)
+            await becomes(lambda: courier.outboxes["dead"].retries > 3)
     chat = courier.outboxes["chat"]
     assert dict(chat.counts) == {"sent": 1, "failed": 2, "dropped": 0, "superseded": 0}
     assert (chat.retries, chat.failures["HTTP status 404"], chat.failures["HTTP status 503"]) == (3, 1, 1)
@@ -308,11 +303,11 @@ async def test_a_receiver_that_fails_for_one_alert_gets_all_others_at_once() -> 
             courier.take(about("ill"))
             for number in range(40):
                 courier.take(about(f"g{number}"))
-            await until(lambda: courier.outboxes["chat"].counts["sent"] == 40)
+            await becomes(lambda: courier.outboxes["chat"].counts["sent"] == 40)
             for number in range(40):
                 courier.take(about(f"g{number}", AlertKind.RESOLVED))
             courier.take(about("ill", AlertKind.RESOLVED))
-            await until(lambda: courier.outboxes["chat"].pending == 0)
+            await becomes(lambda: courier.outboxes["chat"].pending == 0)
         assert time.monotonic() - began < 20  # one request of the ill one hardly takes longer than its first pause
         got = [(content["group"], content["status"]) for _, content in receiver.got]
         for number in range(40):
@@ -328,7 +323,7 @@ async def test_at_most_four_requests_at_once_and_a_hanging_one_delays_no_other()
             courier.take(about("slow"))
             for number in range(30):
                 courier.take(about(f"g{number}"))
-            await until(lambda: courier.outboxes["chat"].counts["sent"] == 30)
+            await becomes(lambda: courier.outboxes["chat"].counts["sent"] == 30)
             assert courier.outboxes["chat"].pending == 1
         # The end waits for what is under way: it is not sent again after a restart.
         assert courier.outboxes["chat"].counts["sent"] == 31
@@ -345,14 +340,14 @@ async def test_what_waits_is_sent_after_a_restart_once() -> None:
             courier.take(about("a"))
             courier.take(about("b"))
             courier.take(about("gone")._replace(key=Key("gone", "prod", "gone")))
-            await until(lambda: courier.outboxes["chat"].failures.total() == 2)
-            await until(lambda: courier.outboxes["chat"].counts["sent"] == 1)
+            await becomes(lambda: courier.outboxes["chat"].failures.total() == 2)
+            await becomes(lambda: courier.outboxes["chat"].counts["sent"] == 1)
         again = Courier(hooks, lambda _: None, ["behind"], courier.state())
         assert next(again.ages_ms())[1] >= 0
         async with running(again):
             again.take(about("a", AlertKind.RESOLVED)._replace(at_ms=9))
             again.take(about("b", AlertKind.RESOLVED))
-            await until(lambda: again.outboxes["chat"].pending == 0)
+            await becomes(lambda: again.outboxes["chat"].pending == 0)
         got = [(content["group"], content["status"]) for _, content in receiver.got]
         assert got.count(("b", "firing")) == got.count(("b", "resolved")) == 1
         assert [each for each in got if each[0] == "gone"] == [("gone", "firing")]  # its rule is no more
@@ -367,7 +362,7 @@ async def test_without_a_history_the_end_tries_what_waits_once_more_and_says_wha
         async with running(courier, is_kept=False):
             courier.take(about("a"))
             courier.take(about("b"))
-            await until(lambda: courier.outboxes["chat"].failures.total() == 2)
+            await becomes(lambda: courier.outboxes["chat"].failures.total() == 2)
         assert courier.outboxes["chat"].counts["sent"] == 1
         assert told[-1] == "webhook chat: 1 notices were not delivered, and are lost as there is no history"
 

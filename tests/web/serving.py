@@ -10,6 +10,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
+from tests.patience import until
+
 COMMAND = str(Path(sys.executable).with_name("groupkeeper"))
 PATIENCE_S = 20.0
 
@@ -57,10 +59,7 @@ class Served(NamedTuple):
             time.sleep(0.02)
 
     def until_ready(self) -> None:
-        deadline = time.monotonic() + PATIENCE_S
-        while self.get("/readyz").status != 200:
-            assert time.monotonic() < deadline
-            time.sleep(0.02)
+        until(lambda: self.get("/readyz").status == 200)
 
 
 @contextmanager

@@ -8,6 +8,7 @@ from time import perf_counter, sleep, thread_time
 
 import pytest
 from tests.broker.conftest import Start, Wire
+from tests.patience import becomes
 
 from groupkeeper.broker import Broker
 from groupkeeper.broker.log.partition_log import PartitionLog
@@ -47,12 +48,6 @@ async def answers(wire: Wire, groups: list[str]) -> list[list[str]]:
         for partition in topic.partitions
     ]
     return [sorted(map(repr, listed.groups)), sorted(map(repr, described.groups)), sorted(offsets)]
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(20):
-        while not condition():  # noqa: ASYNC110
-            await asyncio.sleep(0.01)
 
 
 @pytest.mark.parametrize("is_killed", [False, True])
@@ -101,7 +96,7 @@ async def test_commits_go_on_while_the_cleaner_works(start: Start, connect: Conn
     assert topic is not None
     assert (topic.configs["cleanup.policy"], topic.configs["segment.bytes"]) == ("compact", "1048576")
     log = broker.groups.log_of("g")
-    await until(lambda: log.size < 10_000)
+    await becomes(lambda: log.size < 10_000)
     before = await answers(wire, ["g"])
     wire.writer.close()
     await broker.stop()
@@ -151,11 +146,11 @@ async def test_retention(start: Start, connect: Connect, tmp_path: Path) -> None
         assert sent.error_code == 0
     log = broker.topics.partition("t", 0)
     assert log is not None
-    await until(lambda: log.log_start_offset >= 3)
+    await becomes(lambda: log.log_start_offset >= 3)
     assert (await wire.fetch("t", 0)).error_code == 1
     directory = tmp_path / "logs" / "t-0"
-    await until(lambda: not any(path.suffix == ".deleted" for path in directory.iterdir()))
-    await until(lambda: log.log_start_offset == 4)  # the last record grows old, too
+    await becomes(lambda: not any(path.suffix == ".deleted" for path in directory.iterdir()))
+    await becomes(lambda: log.log_start_offset == 4)  # the last record grows old, too
     wire.writer.close()
     await broker.stop()
     again = await start(directory=tmp_path / "logs", properties=QUICK)
@@ -173,7 +168,7 @@ async def test_a_compacted_topic_of_a_user(start: Start, connect: Connect, tmp_p
         assert (await wire.produce("t", write_batch(records))).error_code == 0
     log = broker.topics.partition("t", 0)
     assert log is not None
-    await until(lambda: sum(1 for _ in log.records()) < 10)
+    await becomes(lambda: sum(1 for _ in log.records()) < 10)
     seen: list[Record] = []
     while not seen or seen[-1].offset < 49:  # an answer has the records of one segment
         found = (await wire.fetch("t", seen[-1].offset + 1 if seen else 0)).records
@@ -194,7 +189,7 @@ async def test_a_topic_made_again_is_not_taken_for_compacted(start: Start, conne
             assert (await wire.produce("t", write_batch([record]))).error_code == 0
         log = broker.topics.partition("t", 0)
         assert log is not None
-        await until(lambda log=log: sum(1 for _ in log.records()) == 2)  # type: ignore[misc]
+        await becomes(lambda log=log: sum(1 for _ in log.records()) == 2)  # type: ignore[misc]
         broker.topics.delete("t")
 
 
@@ -234,10 +229,10 @@ async def test_the_cleaner_goes_on_after_an_unexpected_error(
 
     with monkeypatch.context() as patch:
         patch.setattr(broker.cleaner, "sync", broken)
-        await until(lambda: broker.metrics.value("DeadThreadCount") == 1)
+        await becomes(lambda: broker.metrics.value("DeadThreadCount") == 1)
     assert "the log cleaner has failed; it tries again in 0.02 s" in caplog.text
     assert "ZeroDivisionError" in caplog.text
-    await until(lambda: broker.metrics.value("DeadThreadCount") == 0)
+    await becomes(lambda: broker.metrics.value("DeadThreadCount") == 0)
 
 
 async def test_an_unexpected_error_of_one_log_does_not_keep_the_others_from_being_cleaned(

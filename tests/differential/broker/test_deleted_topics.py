@@ -1,15 +1,14 @@
 """The same fetches of topics that are deleted meanwhile, on Apache Kafka 4.4.0 and on our broker."""
 
-import time
 from typing import Any, NamedTuple
 
 import pytest
 from tests.differential.wire import Connection, Pool
+from tests.patience import until
 
 from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.messages.fetch_request import FetchPartition, FetchTopic
 
-SETTLED_S = 10.0
 WAIT_MS = 8000
 NO_SESSION, NEW_SESSION = -1, 0
 TOPIC_IDS_SINCE = 13
@@ -43,10 +42,7 @@ class Side:
         self.pool.ask(m.DeleteTopicsRequest([m.DeleteTopicState(topic.name)], timeout_ms=10_000), 6)
 
     def until_told(self, topic: Topic, error: int) -> None:
-        deadline = time.monotonic() + SETTLED_S
-        while self.told(self.pool.ask(self.wanting(12, topic), 12))[1][0][2] != error:
-            assert time.monotonic() < deadline
-            time.sleep(0.02)
+        until(lambda: self.told(self.pool.ask(self.wanting(12, topic), 12))[1][0][2] == error)
 
     def wanting(
         self, version: int, *topics: Topic, wait_ms: int = 0, session: int = 0, epoch: int = -1

@@ -8,6 +8,7 @@ from itertools import count
 import pytest
 from tests.differential.coordinator import test_share_fetching as fetches
 from tests.differential.coordinator.test_share_fetching import ACCEPT, REJECT, RELEASE, Asked, Said
+from tests.patience import until
 
 from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.messages.fetch_request import FetchPartition, FetchTopic
@@ -31,7 +32,7 @@ class Side(fetches.Side):
 
     def settle(self) -> None:
         """Waits until no record is on its way to the queue."""
-        self._until(lambda: not self._is_archiving())
+        until(lambda: not self._is_archiving())
 
     def _is_archiving(self) -> bool:
         stored = self.stored()

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import pytest
 from tests.differential.wire import Connection, Pool
+from tests.patience import until
 
 from groupkeeper.broker.shares.state import coordinator_key
 from groupkeeper.coordinator.share_state.state import SharePartitionKey
@@ -43,7 +44,6 @@ PROPERTIES = {
     "group.share.min.record.lock.duration.ms": "1000",
     "group.share.partition.max.record.locks": "400",
 }
-SETTLED_S = 20.0
 ACCEPT, RELEASE, REJECT, RENEW = 1, 2, 3, 4
 DONE = (2, 4)
 FINAL = -1
@@ -108,9 +108,9 @@ class Side:
         answer = self.pool.ask(configuring.IncrementalAlterConfigsRequest([resource]), 1)
         assert answer.responses[0].error_code == 0  # type: ignore[attr-defined]
         key = coordinator_key(SharePartitionKey(program, self._ids["t"], 0))
-        self._until(lambda: self._coordinator_error(key) == 0)
-        self._until(self._initialize)
-        self._until(self._is_led)
+        until(lambda: self._coordinator_error(key) == 0)
+        until(self._initialize)
+        until(self._is_led)
 
     def _is_led(self) -> bool:
         """Whether the share-partitions are loaded: the first fetch of Apache Kafka doesn't wait for that."""
@@ -133,12 +133,6 @@ class Side:
         ]
         answer = self.pool.ask(initializing.InitializeShareGroupStateRequest(self.group_id, topics), 0)
         return all(one.error_code == 0 for topic in answer.results for one in topic.partitions)  # type: ignore[attr-defined]
-
-    def _until(self, is_so: object) -> None:
-        deadline = time.monotonic() + SETTLED_S
-        while not is_so():  # type: ignore[operator]
-            assert time.monotonic() < deadline
-            time.sleep(0.02)
 
     def produce(self, place: Place, sizes: Sequence[int]) -> object:
         batches = [write_batch([Record(b"k", b"v" * 20, timestamp=1000)] * size) for size in sizes]

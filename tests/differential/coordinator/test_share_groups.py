@@ -12,6 +12,7 @@ from collections.abc import Iterator
 import pytest
 from tests.differential.pair import take_steps
 from tests.differential.wire import Pool
+from tests.patience import until
 
 from groupkeeper.broker.shares.state import coordinator_key
 from groupkeeper.coordinator.share_state.state import SharePartitionKey
@@ -38,7 +39,6 @@ PROPERTIES = {
     "group.share.min.assignment.interval.ms": "0",
     "group.share.assignment.interval.ms": "0",
 }
-SETTLED_S = 20.0
 TOPICS = {"t": 2, "u": 1}
 _IGNORED = frozenset({"throttle_time_ms", "authorized_operations"})
 
@@ -61,10 +61,10 @@ class Side:
             assert topic.error_code == 0
             name = topic.name.rpartition("-")[2]
             self.names[topic.topic_id], self.ids[name] = name, topic.topic_id
-        self.until(lambda: self._coordinator_error(0, program) == 0)
+        until(lambda: self._coordinator_error(0, program) == 0)
         key = SharePartitionKey(program, self.ids["u"], 0)
-        self.until(lambda: self._coordinator_error(2, coordinator_key(key)) == 0)
-        self.until(lambda: self._summary_error() == 0)
+        until(lambda: self._coordinator_error(2, coordinator_key(key)) == 0)
+        until(lambda: self._summary_error() == 0)
 
     def _coordinator_error(self, key_type: int, key: str) -> int:
         answer = self.pool.ask(m.FindCoordinatorRequest(key_type=key_type, coordinator_keys=[key]), 6)
@@ -76,12 +76,6 @@ class Side:
         )
         answer = self.pool.ask(request, 1)
         return int(answer.results[0].partitions[0].error_code)  # type: ignore[attr-defined]
-
-    def until(self, is_so: object) -> None:
-        deadline = time.monotonic() + SETTLED_S
-        while not is_so():  # type: ignore[operator]
-            assert time.monotonic() < deadline
-            time.sleep(0.02)
 
     def topic(self, name: str) -> str:
         return f"{self.group_id}-{name}"

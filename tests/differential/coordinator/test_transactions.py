@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 import pytest
 from tests.differential.pair import both
 from tests.differential.wire import Pool
+from tests.patience import until
 
 from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.errors import error_for
@@ -76,10 +77,7 @@ class Side:
 
     def settle(self) -> None:
         """Until the coordinator has told every partition."""
-        deadline = time.monotonic() + SETTLED_S
-        while self.state().startswith("Prepare"):
-            assert time.monotonic() < deadline, "the transaction does not end"
-            time.sleep(0.01)
+        until(lambda: not self.state().startswith("Prepare"), "the transaction does not end")
 
     def state(self) -> str:
         answer = self.pool.ask(m.DescribeTransactionsRequest([self.transactional_id]), 0)

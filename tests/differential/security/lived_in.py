@@ -2,12 +2,12 @@
 in the newest versions, as a replica would.
 """
 
-import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from tests.broker.test_cluster_apis import part
 from tests.differential.security.every_request import ALSO_GONE, BATCH, TOPICS, UNKNOWN_PRODUCER, each, of
+from tests.patience import until
 
 from groupkeeper.protocol.record_batch import Record, write_batch
 
@@ -62,13 +62,6 @@ def settle(ask: Ask) -> None:
     # The share coordinator learns of a group's partitions a moment after its first member.
     wanted = [part(90, "DescribeShareGroupOffsetsRequestGroup", group_id="gs", topics=None)]
     until(lambda: len(ask(of(90, wanted), 0).groups[0].topics) == len(TOPICS))
-
-
-def until(is_done: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 60
-    while not is_done():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
 
 
 def more(topic_ids: Mapping[str, bytes]) -> dict[str, tuple[Any, int]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
+from tests.patience import until
 from tests.spark.kafka.test_source import (
     PATIENCE_S,
     ask,
@@ -37,12 +38,6 @@ from groupkeeper.pipeline.transforms.offsets_as_of import offsets_as_of
 from groupkeeper.protocol.uuids import uuid_text
 
 
-def wait_for(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + PATIENCE_S
-    while not condition():
-        assert time.monotonic() < deadline
-
-
 def member(servers: str, group_id: str, topic: str, protocol: str) -> Consumer:
     """A consumer that has its partitions."""
     consumer = Consumer(
@@ -57,7 +52,7 @@ def member(servers: str, group_id: str, topic: str, protocol: str) -> Consumer:
         consumer.poll(0.1)
         return len(consumer.assignment()) == 3
 
-    wait_for(has_all)
+    until(has_all)
     return consumer
 
 
@@ -138,7 +133,7 @@ def test_offsets_are_restored_as_they_were(spark: SparkSession, servers: str) ->
     rows = decoded(spark, servers).where(F.col("group_id") == group_id)
     last = commits_in(rows).agg(F.max("log_time")).collect()[0][0]
     time_ms = int(last.timestamp() * 1000)
-    wait_for(lambda: time.time_ns() // 10**6 > time_ms)
+    until(lambda: time.time_ns() // 10**6 > time_ms)
     commit(servers, group_id, {(topic, 0): 90, (topic, 2): 50})
     history = decoded(spark, servers).where((F.col("group_id") == group_id) | F.col("group_id").isNull())
     found = offsets_as_of(commits_in(history), records_of_groups(history), time_ms)

@@ -16,9 +16,10 @@ from confluent_kafka import Producer, ShareConsumer
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 from pyspark.sql import SparkSession
 from tests.apache_kafka import require as require_apache_kafka
+from tests.patience import until
 from tests.spark.kafka.test_source import PATIENCE_S, ask, new_topic
 from tests.spark.streams_member import StreamsMember
-from tests.spark.transforms.test_fleet import Rows, wait_for
+from tests.spark.transforms.test_fleet import Rows
 from tools.apache_kafka import ApacheKafka
 
 from groupkeeper.pipeline.jobs.snapshot import snapshot
@@ -139,7 +140,7 @@ def test_a_share_group_from_its_first_member_to_its_deletion(spark: SparkSession
 
     for each in workers:
         each.close()
-    wait_for(lambda: not ask(newest, lambda admin: admin.describe_share_groups([group_id])).result(group_id).members)
+    until(lambda: not ask(newest, lambda admin: admin.describe_share_groups([group_id])).result(group_id).members)
     found = tables.now()
     assert (found["groups"][0]["group_state"], found["groups"][0]["members"], found["members"]) == ("Empty", 0, [])
     last = in_order(found["group_events"])

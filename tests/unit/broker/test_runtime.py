@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest_asyncio
+from tests.patience import becomes
 from tests.unit.broker.peer import Peer
 
 from groupkeeper.broker.broker import Broker
@@ -39,10 +40,7 @@ async def heartbeat(peer: Peer, member_id: str, generation: int = 1) -> int:
 
 
 async def wait_until_loaded(broker: Broker) -> None:
-    deadline = asyncio.get_running_loop().time() + 10
-    while any(shard.is_loading for shard in broker.groups.shards):
-        assert asyncio.get_running_loop().time() < deadline
-        await asyncio.sleep(0.001)
+    await becomes(lambda: not any(shard.is_loading for shard in broker.groups.shards))
 
 
 async def test_restart_keeps_groups_and_offsets(tmp_path: Path) -> None:  # GR-03, GP-03
@@ -168,10 +166,7 @@ async def test_partition_that_cannot_be_loaded(tmp_path: Path) -> None:  # GR-08
 
 
 async def wait_until_loaded_or_failed(broker: Broker) -> None:
-    deadline = asyncio.get_running_loop().time() + 10
-    while any(shard.is_loading and shard.failure is None for shard in broker.groups.shards):
-        assert asyncio.get_running_loop().time() < deadline
-        await asyncio.sleep(0.001)
+    await becomes(lambda: all(shard.failure or not shard.is_loading for shard in broker.groups.shards))
 
 
 async def test_unknown_record_types_are_skipped(tmp_path: Path) -> None:  # GR-08

@@ -2,13 +2,14 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
 import pytest_asyncio
+from tests.patience import becomes
 from tests.unit.broker.peer import FailingLog, Peer, fail
 
 from groupkeeper.broker.broker import Broker
@@ -73,13 +74,6 @@ async def broker(tmp_path: Path) -> AsyncIterator[Broker]:
         yield one
 
 
-async def until(condition: Callable[[], bool]) -> None:
-    deadline = asyncio.get_running_loop().time() + 20
-    while not condition():
-        assert asyncio.get_running_loop().time() < deadline
-        await asyncio.sleep(0.002)
-
-
 def is_active(shard: HostedShard[Any]) -> bool:
     return shard.failure is None and not shard.is_loading
 
@@ -116,7 +110,7 @@ async def test_a_failure_after_the_append_of_a_commit(broker: Broker, caplog: py
     assert await peer.commit({T0: 6}) == {T0: UnknownServerError.code}
     assert await peer.commit({T0: 7}) == {T0: NotCoordinator.code}
     assert await peer.commit({T0: 7}, group_id="b") == {T0: NONE}, "other partitions go on"
-    await until(lambda: is_active(broker.groups.shard_of("g")))
+    await becomes(lambda: is_active(broker.groups.shard_of("g")))
     assert broker.groups.shard_of("g") is not failed
     assert await peer.fetch() == {T0: (6, NONE)}, "what the log holds"
     assert await peer.commit({T0: 8}) == {T0: NONE}
@@ -145,7 +139,7 @@ async def test_a_failure_after_the_append_of_a_transactions_end(broker: Broker) 
     shard = broker.transactions.shard_of("x")
     fail(shard.log, "append_made", ValueError("a mistake"))
     assert await end(broker, producer) == UnknownServerError.code
-    await until(lambda: is_active(broker.transactions.shard_of("x")))
+    await becomes(lambda: is_active(broker.transactions.shard_of("x")))
     found = broker.transactions.shard_of("x").coordinator.transactions["x"]
     assert found.status is TransactionStatus.COMPLETE_COMMIT, "the outcome was in the log, so it is carried out"
 
@@ -159,7 +153,7 @@ async def test_a_failure_after_the_append_of_share_state(broker: Broker) -> None
     fail(failed.log, "append_made", ValueError("a mistake"))
     with pytest.raises(UnknownServerError):
         broker.share_states.initialize(key, 1, 42)
-    await until(lambda: is_active(broker.share_states.shards[0]))
+    await becomes(lambda: is_active(broker.share_states.shards[0]))
     assert broker.share_states.shards[0] is not failed
     assert broker.share_states.summary(key).start_offset == 42
 
@@ -169,7 +163,7 @@ async def test_a_record_that_cannot_be_applied_is_named(broker: Broker, caplog: 
     shard.coordinator.state.offsets._committed = Broken()  # type: ignore[attr-defined]
     assert await Peer(broker).commit({T0: 5}) == {T0: UnknownServerError.code}
     assert "at Entry(key=OffsetCommitKey(group='g', topic='t', partition=0)" in caplog.text
-    await until(lambda: is_active(broker.groups.shard_of("g")))
+    await becomes(lambda: is_active(broker.groups.shard_of("g")))
     assert await Peer(broker).fetch() == {T0: (5, NONE)}
 
 
@@ -181,7 +175,7 @@ async def test_a_failure_after_a_marker(broker: Broker) -> None:
     assert await end(broker, producer) == NONE
     assert shard.failure is not None
     transactions = broker.transactions.shard_of("x").coordinator.transactions
-    await until(lambda: transactions["x"].status is TransactionStatus.COMPLETE_COMMIT)
+    await becomes(lambda: transactions["x"].status is TransactionStatus.COMPLETE_COMMIT)
     assert is_active(broker.groups.shard_of("g"))
 
 
@@ -205,14 +199,14 @@ async def test_what_could_not_be_loaded_is_loaded_again(
             raised = fail(log, "records", error, times=2)
             runtime.resign(runtime.partition_of(name))
             runtime.elect(runtime.partition_of(name))
-            await until(lambda shards=runtime.shards: any(one.failure for one in shards))  # type: ignore[misc]
+            await becomes(lambda shards=runtime.shards: any(one.failure for one in shards))  # type: ignore[misc]
             with pytest.raises(NotCoordinator):
                 runtime.shard_of(name).require_active()
-            await until(lambda shards=runtime.shards: all(map(is_active, shards)))  # type: ignore[misc]
+            await becomes(lambda shards=runtime.shards: all(map(is_active, shards)))  # type: ignore[misc]
             assert len(raised) == 2
         raised = fail(broker.share_states.shards[0].log, "records", error)
         broker.share_states.restart(0)
-        await until(lambda: bool(raised) and is_active(broker.share_states.shards[0]))
+        await becomes(lambda: bool(raised) and is_active(broker.share_states.shards[0]))
         assert await Peer(broker).fetch() == {T0: (5, NONE)}
         assert "x" in broker.transactions.shard_of("x").coordinator.transactions
         assert broker.share_states.summary(key).start_offset == 42
@@ -227,7 +221,7 @@ async def test_a_transaction_of_unknown_status(tmp_path: Path, caplog: pytest.Lo
         shard.log.append(write_batch([Record(*pair, (), 0)]), 0)
         index = shard.log.index
     async with new_broker(tmp_path) as broker:
-        await until(lambda: broker.transactions.shards[index].failure is not None)
+        await becomes(lambda: broker.transactions.shards[index].failure is not None)
         assert (await init(broker)).error_code == NotCoordinator.code
     assert "transactional id x has the unknown status 9, at Record(" in caplog.text
     assert "Traceback" not in caplog.text
@@ -248,7 +242,7 @@ async def test_it_is_loaded_again_ever_more_rarely(broker: Broker, caplog: pytes
     shard.log.failures = {"records": errors()}
     broker.groups.resign(shard.log.index)
     broker.groups.elect(shard.log.index)
-    await until(lambda: len(times) == 4)
+    await becomes(lambda: len(times) == 4)
     first, second, third = (later - earlier for earlier, later in pairwise(times))
     assert first >= 0.1
     assert second >= 0.2
@@ -291,7 +285,7 @@ async def test_offsets_of_a_deleted_topic_go_once_the_disk_works(broker: Broker)
     log.failure = None
     assert await peer.fetch() == {T0: (5, NONE)}
     shard = broker.groups.shard_of("g")
-    await until(lambda: not shard.coordinator.state.offsets.of_group("g"))
+    await becomes(lambda: not shard.coordinator.state.offsets.of_group("g"))
     assert await peer.fetch() == {}
 
 
@@ -301,7 +295,7 @@ async def test_offsets_of_a_topic_deleted_while_its_coordinator_had_failed(broke
     fail(broker.groups.log_of("g"), "append_made", ValueError("a mistake"))
     assert await peer.commit({T0: 6}) == {T0: UnknownServerError.code}
     broker.topics.delete("t")
-    await until(lambda: is_active(broker.groups.shard_of("g")))
+    await becomes(lambda: is_active(broker.groups.shard_of("g")))
     assert await peer.fetch() == {}
 
 
@@ -316,7 +310,7 @@ async def test_share_state_of_a_deleted_topic_goes_once_the_disk_works(broker: B
     broker.topics.delete("t")
     shard.log.failure = None
     assert key in shard.coordinator.states
-    await until(lambda: key not in shard.coordinator.states)
+    await becomes(lambda: key not in shard.coordinator.states)
 
 
 async def test_what_stands_for_itself_goes_in_as_many_batches_as_it_takes(tmp_path: Path) -> None:
@@ -333,7 +327,7 @@ async def test_what_stands_for_itself_goes_in_as_many_batches_as_it_takes(tmp_pa
             broker.share_states.initialize(key, 1, 42)
             assert (await init(broker, f"transactional-{index}")).error_code == NONE
         now_ms = broker.now_ms()
-        await until(lambda: broker.now_ms() > now_ms + 1)
+        await becomes(lambda: broker.now_ms() > now_ms + 1)
         for shard in broker.transactions.shards:
             shard.expire_ids()
             assert not shard.coordinator.transactions
@@ -363,12 +357,12 @@ async def test_a_marker_that_cannot_be_written_is_told_of(broker: Broker, caplog
     log.failure = "disk on fire"
     assert await end(broker, producer) == NONE
     told = "the transaction of x is not complete, its marker is not written to t-1 yet: disk on fire"
-    await until(lambda: caplog.text.count(told) == 2)
+    await becomes(lambda: caplog.text.count(told) == 2)
     first, second = (one.created for one in caplog.records if told in one.getMessage())
     assert second - first > 0.7, "it is tried again less often in time"
     log.failure = None
     transactions = broker.transactions.shard_of("x").coordinator.transactions
-    await until(lambda: transactions["x"].status is TransactionStatus.COMPLETE_COMMIT)
+    await becomes(lambda: transactions["x"].status is TransactionStatus.COMPLETE_COMMIT)
     assert "the transaction of x is complete now" in caplog.text
 
 
@@ -391,7 +385,7 @@ async def test_what_was_not_appended_looks_nothing_up(broker: Broker) -> None:
     await asyncio.sleep(0)
     assert looked_at == []
     assert await beat() == NONE
-    await until(lambda: "t" in looked_at)
+    await becomes(lambda: "t" in looked_at)
 
 
 def test_first_expiration_passes_are_spread() -> None:
@@ -417,11 +411,11 @@ async def test_a_pass_that_raises_costs_nobody_a_turn(broker: Broker) -> None:
 
     broker.groups.every(10, fail)
     count = len(broker.groups.shards)
-    await until(lambda: min(map(seen.count, range(count))) >= 2)
+    await becomes(lambda: min(map(seen.count, range(count))) >= 2)
     assert len(raised) == len(seen)
     broker.groups.resign(0)
     del seen[:]
-    await until(lambda: min(map(seen.count, range(1, count))) >= 2)
+    await becomes(lambda: min(map(seen.count, range(1, count))) >= 2)
     assert 0 not in seen
 
 
@@ -436,7 +430,7 @@ async def test_locks_of_share_partitions_end_although_their_timer_raised(
     led = LedPartition(broker.share_sessions.partitions, key, topic.partitions[0], states, 0)
     with pytest.raises(RuntimeError):
         led._ring()
-    await until(lambda: states.calls > 2)
+    await becomes(lambda: states.calls > 2)
     assert len(raised) == 1
 
 
@@ -495,11 +489,11 @@ async def test_the_end_of_locks_is_stored_as_soon_as_it_can_be(
     locks.refusal, locks.is_failing = refusal, True
     take(led, Span(0, 3))
     locks.ring(led)
-    await until(lambda: len(locks.written) >= 3)
+    await becomes(lambda: len(locks.written) >= 3)
     take(led, Span(0, 3), Span(4, 4))
     locks.ring(led)
     locks.is_failing = False
-    await until(lambda: not led._is_storing)
+    await becomes(lambda: not led._is_storing)
     assert broker.share_states.summary(locks.key).batches == (StateBatch(0, 3, 0, 2), StateBatch(4, 4, 0, 1))
     assert ("RuntimeError: unexpected" in caplog.text) == isinstance(refusal, RuntimeError)
     count = len(locks.written)
@@ -518,7 +512,7 @@ async def test_a_leader_of_before_stores_nothing_over_what_the_next_one_stored(b
     take(led, Span(0, 4), Span(5, 9))
     locks.is_failing = True
     locks.ring(led)
-    await until(lambda: len(locks.written) == 1)
+    await becomes(lambda: len(locks.written) == 1)
     locks.is_failing = False
     locks.owner.drop_group("g")
     later = await locks.load()
@@ -526,7 +520,7 @@ async def test_a_leader_of_before_stores_nothing_over_what_the_next_one_stored(b
     for first, last in ((0, 4), (5, 7)):
         await later.acknowledge("n", [Acknowledgement(first, last, [1])])
     before = broker.share_states.summary(locks.key)
-    await until(lambda: not led._is_storing)
+    await becomes(lambda: not led._is_storing)
     assert broker.share_states.summary(locks.key) == before
     assert before.start_offset == 5
     assert await locks.load() is later

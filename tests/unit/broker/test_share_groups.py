@@ -1,11 +1,12 @@
 """Share groups through the broker: from heartbeats to durable share state, restarts, offsets, and who may what."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 
 import pytest
 import pytest_asyncio
+from tests.patience import becomes
 from tests.unit.broker.peer import Denies, Peer
 
 from groupkeeper.broker.authorizer import Operation, ResourceType
@@ -60,15 +61,8 @@ async def beat(
     return await peer.ask(request, 1)
 
 
-async def until(is_so: Callable[[], bool]) -> None:
-    deadline = asyncio.get_running_loop().time() + 30
-    while not is_so():
-        assert asyncio.get_running_loop().time() < deadline
-        await asyncio.sleep(0.001)
-
-
 async def until_initialized(peer: Peer) -> None:
-    await until(lambda: bool(share_group(peer).has.initialized) and not share_group(peer).has.initializing)
+    await becomes(lambda: bool(share_group(peer).has.initialized) and not share_group(peer).has.initializing)
 
 
 def share_group(peer: Peer) -> ShareGroup:
@@ -254,7 +248,7 @@ async def test_redundant_records_are_dropped(tmp_path: Path) -> None:  # GS-14
         states = broker.topics.get(SHARE_STATE_TOPIC)
         assert states is not None
         (log,) = [log for log in states.partitions if log.log_end_offset]
-        await until(lambda: log.log_start_offset >= 18)
+        await becomes(lambda: log.log_start_offset >= 18)
         before = broker.share_states.summary(key)
     async with new_broker(tmp_path) as broker:
         await broker.share_states.ready(key)
@@ -267,7 +261,7 @@ async def test_unloading_answers_who_waits(peer: Peer) -> None:  # GP-05
         shard.is_loading = True
         shard.loaded.clear()
     asked = asyncio.create_task(alter(peer, {0: 1}))
-    await until(lambda: any(shard.parked_count for shard in peer.broker.groups.shards))
+    await becomes(lambda: any(shard.parked_count for shard in peer.broker.groups.shards))
     peer.broker.groups.shard_of("g").unload()
     assert (await asked).error_code == NotCoordinator.code
 
@@ -279,11 +273,11 @@ async def test_what_members_may_be_assigned_by_now_is_not_deleted(peer: Peer) ->
         shard.loaded.clear()
     shard_of_group = peer.broker.groups.shard_of("g")
     asked = [asyncio.create_task(alter(peer, {0: 2}))]
-    await until(lambda: shard_of_group.parked_count == 1)
+    await becomes(lambda: shard_of_group.parked_count == 1)
     asked.append(asyncio.create_task(delete_offsets(peer, "t")))
-    await until(lambda: shard_of_group.parked_count == 2)
+    await becomes(lambda: shard_of_group.parked_count == 2)
     deletion = asyncio.create_task(peer.ask(m.DeleteGroupsRequest(["g"]), 2))
-    await until(lambda: shard_of_group.parked_count == 3)
+    await becomes(lambda: shard_of_group.parked_count == 3)
     await beat(peer, 0, ["t"])
     for shard in peer.broker.share_states.shards:
         shard.is_loading = False
@@ -303,9 +297,9 @@ async def test_offsets_are_deleted_although_a_member_joins_meanwhile(peer: Peer)
     gates = held_work(peer)
     shard = peer.broker.groups.shard_of("g")
     altered = asyncio.create_task(alter(peer, {0: 1}, "u"))
-    await until(lambda: shard.parked_count == 1)
+    await becomes(lambda: shard.parked_count == 1)
     deleted = asyncio.create_task(delete_offsets(peer, "t"))
-    await until(lambda: shard.parked_count == 2)
+    await becomes(lambda: shard.parked_count == 2)
     await beat(peer, 0, ["t"])
     for gate in gates:
         gate.set()
@@ -323,10 +317,10 @@ async def test_the_log_says_before_a_deletion_that_nothing_is_initialized(peer: 
     asked: list[asyncio.Task[Message]] = []
     for call in (alter(peer, {0: 1, 1: 1}), delete_offsets(peer, "t"), alter(peer, {0: 2, 1: 2})):
         asked.append(asyncio.create_task(call))
-        await until(lambda: shard.parked_count == len(asked))
+        await becomes(lambda: shard.parked_count == len(asked))
     gates[0].set()
     await asked[0]
-    await until(lambda: not share_group(peer).has.initialized)  # and the deletion has not begun yet
+    await becomes(lambda: not share_group(peer).has.initialized)  # and the deletion has not begun yet
     gates[1].set()
     await asked[1]
     joined = await beat(peer, 0, ["t"])
@@ -347,7 +341,7 @@ async def test_an_unexpected_error_leaves_nobody_waiting(peer: Peer, caplog: pyt
     shard._do_share_work = fail
     assert (await asyncio.wait_for(alter(peer, {0: 1}), 20)).error_code == NotCoordinator.code
     assert "RuntimeError: of a test" in caplog.text
-    await until(lambda: peer.broker.groups.shard_of("g").is_active)  # loaded again
+    await becomes(lambda: peer.broker.groups.shard_of("g").is_active)  # loaded again
 
 
 async def test_work_for_share_groups_that_fails_is_told_of(peer: Peer, caplog: pytest.LogCaptureFixture) -> None:
@@ -356,7 +350,7 @@ async def test_work_for_share_groups_that_fails_is_told_of(peer: Peer, caplog: p
 
     owner = peer.broker.share_sessions.partitions
     owner.spawn(fail())
-    await until(lambda: not owner._tasks)
+    await becomes(lambda: not owner._tasks)
     assert "work for share groups failed" in caplog.text
     assert "RuntimeError: of a test" in caplog.text
 

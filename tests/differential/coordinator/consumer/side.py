@@ -1,12 +1,12 @@
 """One broker's side of a program of consumer groups: its answers and records without what brokers needn't share."""
 
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 
 from tests.differential.coordinator.log import PARTITIONS, Line, LogTail
 from tests.differential.wire import Connection, Pool
+from tests.patience import until
 
 from groupkeeper.broker.coordination.offsets_partition import partition_of_group
 from groupkeeper.protocol import messages as m
@@ -15,7 +15,6 @@ from groupkeeper.protocol.errors import NONE
 from groupkeeper.protocol.primitives import Message, RootMessage
 
 TOPICS = {"da": 3, "db": 2}
-SETTLED_S = 30.0
 _TIMES = frozenset({"commit_timestamp", "expire_timestamp", "assignment_timestamp", "timestamp", "version"})
 _OWN = frozenset({"throttle_time_ms", "metadata_hash", "current_state_timestamp", "client_host", "leader"})
 """What a broker may choose by itself, as the leader of a group that was downgraded."""
@@ -53,7 +52,7 @@ class Side:
             fetched = self.pool.ask(m.OffsetFetchRequest(groups=[m.OffsetFetchRequestGroup("g")]), 8)
             return found.coordinators[0].error_code == 0 == fetched.groups[0].error_code  # type: ignore[attr-defined]
 
-        self.until(is_ready)
+        until(is_ready)
         self.log = LogTail(self.pool)
 
     def make_topics(self, counts: dict[str, int]) -> None:
@@ -67,7 +66,7 @@ class Side:
             self.topic_ids |= {one.name or "": one.topic_id for one in known.topics if one.error_code == NONE}
             return all(len(one.partitions) == counts[one.name or ""] for one in known.topics)
 
-        self.until(is_known)
+        until(is_known)
         for name in counts:
             made_before = sum(one.rstrip("'") == name for one in self.name_by_id.values())
             self.name_by_id.setdefault(self.topic_ids[name], name + "'" * made_before)
@@ -92,7 +91,7 @@ class Side:
             answer = self.pool.ask(fetch, 8)
             return all(topic.name != name for topic in answer.groups[0].topics)  # type: ignore[attr-defined]
 
-        self.until(are_deleted)
+        until(are_deleted)
 
     def _until_seen(self, name: str, count: int) -> None:
         """Waits until another group in the same partition of the offsets topic is given that many partitions."""
@@ -111,15 +110,9 @@ class Side:
             assert answer.assignment is not None, answer
             return sum(len(one.partitions) for one in answer.assignment.topic_partitions) == count
 
-        self.until(is_seen)
+        until(is_seen)
         self.pool.ask(m.ConsumerGroupHeartbeatRequest(probe, "p", -1), 0)
         self.pool.ask(m.DeleteGroupsRequest([probe]), 2)
-
-    def until(self, is_so: Callable[[], bool]) -> None:
-        deadline = time.monotonic() + SETTLED_S
-        while not is_so():
-            assert time.monotonic() < deadline, "the broker does not settle"
-            time.sleep(0.02)
 
     def begin(self, program: str) -> None:
         self.group_id = program

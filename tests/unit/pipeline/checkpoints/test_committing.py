@@ -7,13 +7,14 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
+from tests.patience import until
 
 from groupkeeper.client.admin import Admin
 from groupkeeper.pipeline.checkpoints.committing import CommitProgress, Committer
@@ -38,13 +39,6 @@ def committed(servers: str, group_id: str) -> dict[tuple[str, int], tuple[int, s
 
     batch = asyncio.run(ask()).done[group_id]
     return {tuple(place): (each.offset, each.metadata) for place, each in batch.done.items() if each is not None}
-
-
-def within(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + PATIENCE_S
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
 
 
 def at(number: int, query: str = "q1") -> CommitProgress:
@@ -81,7 +75,7 @@ def test_groups_of_others_are_left_as_they_are(servers: str, caplog: pytest.LogC
     consumer = Consumer(settings)
     consumer.commit(offsets=[TopicPartition("orders", 0, 3)], asynchronous=False)
     consumer.close()
-    within(lambda: with_members.poll(0.1) is None and bool(with_members.assignment()))
+    until(lambda: with_members.poll(0.1) is None and bool(with_members.assignment()))
     first = Committer(servers)
     first.put("of-a-query", at(4))
     assert first.close(PATIENCE_S)
@@ -116,7 +110,7 @@ def test_a_cluster_that_is_away_costs_nothing(caplog: pytest.LogCaptureFixture) 
         committer.put("away", at(number))
     assert time.process_time() - began < 2
     with caplog.at_level(logging.WARNING):
-        within(lambda: bool(caplog.records))
+        until(lambda: bool(caplog.records))
     assert "progress cannot be committed" in caplog.records[0].message
     assert committer.close(PATIENCE_S) is False
 
@@ -134,7 +128,7 @@ def test_what_the_listener_makes_of_events(servers: str) -> None:
         )
     listener.onQueryIdle(event(runId="run-named"))
     listener.onQueryTerminated(event(runId="run-named"))
-    within(lambda: committed(servers, "g-named") == {("orders", 0): (6, '{"query": "q", "batch": 2}')})
+    until(lambda: committed(servers, "g-named") == {("orders", 0): (6, '{"query": "q", "batch": 2}')})
     listener.close()
 
 
