@@ -11,6 +11,7 @@ from tests.apache_kafka import require
 from tests.cli.stages import SETTINGS, set_up
 from tools.apache_kafka import ApacheKafka
 
+from groupkeeper.broker.authorizer import RuleAuthorizer
 from groupkeeper.cli.main import main
 from groupkeeper.operations.plans.journal import Journal
 from groupkeeper.testing.background import BackgroundBroker
@@ -21,6 +22,18 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "servers" in metafunc.fixturenames and getattr(metafunc.module, "WITH_APACHE", False):
         clusters = ["groupkeeper", pytest.param("apache", marks=pytest.mark.conformance)]
         metafunc.parametrize("servers", clusters, indirect=True, scope="module")
+
+
+@pytest.fixture(scope="module")
+def clusters() -> Iterator[tuple[str, str]]:
+    """Two, empty."""
+    with BackgroundBroker() as here, BackgroundBroker() as there:
+        yield here.bootstrap_servers, there.bootstrap_servers
+
+
+@pytest.fixture(scope="module")
+def authorizer() -> RuleAuthorizer:
+    return RuleAuthorizer(allows_without_rules=True)
 
 
 @pytest.fixture(scope="module")

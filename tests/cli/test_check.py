@@ -20,11 +20,6 @@ from groupkeeper.testing.background import BackgroundBroker
 
 
 @pytest.fixture(scope="module")
-def authorizer() -> RuleAuthorizer:
-    return RuleAuthorizer(allows_without_rules=True)
-
-
-@pytest.fixture(scope="module")
 def servers(authorizer: RuleAuthorizer) -> Iterator[str]:
     with BackgroundBroker(authorizer=authorizer, properties={"group.initial.rebalance.delay.ms": "0"}) as broker:
         arrange(broker.bootstrap_servers)

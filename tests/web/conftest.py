@@ -11,6 +11,6 @@ from groupkeeper.testing.background import BackgroundBroker
 @pytest.fixture(scope="module")
 def broker() -> Iterator[BackgroundBroker]:
     """With topics and groups to look at."""
-    with BackgroundBroker() as broker:
+    with BackgroundBroker(properties={"group.initial.rebalance.delay.ms": "0"}) as broker:
         arrange(broker.bootstrap_servers)
         yield broker

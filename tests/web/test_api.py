@@ -15,7 +15,7 @@ from urllib.parse import quote
 
 import httpx
 import pytest
-from tests.live.stage import arrange, commit
+from tests.live.stage import commit
 from tests.web.asking import Answer, Browser
 from tests.web.serving import serving
 from tests.web.site import ALICE, EVE, Site, site_of
@@ -31,13 +31,6 @@ from groupkeeper.web.access.roles import Roles
 from groupkeeper.web.api import documents
 
 HOSTILE = "<script>../%2F?x=1&y='\"\\ ☃ \U0001f984 ‮"
-
-
-@pytest.fixture(scope="module")
-def broker() -> Iterator[BackgroundBroker]:
-    with BackgroundBroker(properties={"group.initial.rebalance.delay.ms": "0"}) as broker:
-        arrange(broker.bootstrap_servers)
-        yield broker
 
 
 def of(site: Site, token: str = ALICE) -> Browser:

@@ -5,12 +5,10 @@ from __future__ import annotations
 import asyncio
 import signal
 import time
-from collections.abc import Iterator
 from contextlib import AsyncExitStack
 from pathlib import Path
 
-import pytest
-from tests.live.stage import arrange, commit
+from tests.live.stage import commit
 from tests.web.serving import Served, serving
 
 from groupkeeper.client.admin import Admin
@@ -19,13 +17,6 @@ from groupkeeper.web.news import MOST_STREAMS
 
 PAGES = 200
 HEAD = "GET /events?cluster=prod HTTP/1.1\r\nHost: 127.0.0.1\r\nAccept: text/event-stream\r\n\r\n"
-
-
-@pytest.fixture(scope="module")
-def broker() -> Iterator[BackgroundBroker]:
-    with BackgroundBroker() as broker:
-        arrange(broker.bootstrap_servers)
-        yield broker
 
 
 class Page:

@@ -12,7 +12,6 @@ import pytest
 from mcp import Client, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 from mcp_types import ElicitResult
-from tests.live.stage import arrange
 from tests.web.serving import COMMAND
 from tests.web.site import ALICE, BOB
 
@@ -21,13 +20,6 @@ from groupkeeper.client.admin.types import OffsetAndMetadata, TopicPartition
 from groupkeeper.testing.background import BackgroundBroker
 
 pytestmark = pytest.mark.timeout(120)
-
-
-@pytest.fixture(scope="module")
-def broker() -> Iterator[BackgroundBroker]:
-    with BackgroundBroker() as broker:
-        arrange(broker.bootstrap_servers)
-        yield broker
 
 
 @asynccontextmanager

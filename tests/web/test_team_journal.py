@@ -3,12 +3,10 @@
 import asyncio
 import json
 import socket
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-import pytest
-from tests.live.stage import arrange
 from tests.web.asking import Browser
 from tests.web.site import ALICE, Site, apply, site_of
 
@@ -19,13 +17,6 @@ from groupkeeper.testing.background import BackgroundBroker
 ATTEMPT_MS = 3000
 AT_ONCE_S = 2.0
 """Less than one attempt to read the journal takes."""
-
-
-@pytest.fixture(scope="module")
-def broker() -> Iterator[BackgroundBroker]:
-    with BackgroundBroker(properties={"group.initial.rebalance.delay.ms": "0"}) as broker:
-        arrange(broker.bootstrap_servers)
-        yield broker
 
 
 def journal_at(servers: str) -> TopicJournal:

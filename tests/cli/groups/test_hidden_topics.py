@@ -22,11 +22,6 @@ COMMANDS = {
 
 
 @pytest.fixture(scope="module")
-def authorizer() -> RuleAuthorizer:
-    return RuleAuthorizer(allows_without_rules=True)
-
-
-@pytest.fixture(scope="module")
 def servers(authorizer: RuleAuthorizer) -> Iterator[str]:
     """A broker with the group jane, who has an offset, and the group empty, which has had one."""
 

@@ -2,7 +2,6 @@
 
 import asyncio
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -18,7 +17,6 @@ from groupkeeper.operations.plans.clones.search_order import Hints, settle
 from groupkeeper.operations.plans.clones.translator import Ends, Translated
 from groupkeeper.operations.plans.document import read
 from groupkeeper.operations.plans.log_walk import walk
-from groupkeeper.testing.background import BackgroundBroker
 
 
 class Two(NamedTuple):
@@ -27,12 +25,6 @@ class Two(NamedTuple):
     here: str
     there: str
     topic: str
-
-
-@pytest.fixture(scope="module")
-def clusters() -> Iterator[tuple[str, str]]:
-    with BackgroundBroker() as here, BackgroundBroker() as there:
-        yield here.bootstrap_servers, there.bootstrap_servers
 
 
 @pytest.fixture

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from struct import pack
 
@@ -14,15 +14,8 @@ from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import OffsetAndMetadata, TopicPartition
 from groupkeeper.operations.plans.document import read
 from groupkeeper.operations.plans.model import Change
-from groupkeeper.testing.background import BackgroundBroker
 
 OTHER = Item(-1, None, b"another's", FIRST_MS)
-
-
-@pytest.fixture(scope="module")
-def clusters() -> Iterator[tuple[str, str]]:
-    with BackgroundBroker() as here, BackgroundBroker() as there:
-        yield here.bootstrap_servers, there.bootstrap_servers
 
 
 def with_offsets(records: Sequence[Item], *, as_bytes: bool = False) -> list[Item]:

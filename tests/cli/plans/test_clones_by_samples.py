@@ -3,7 +3,7 @@
 import asyncio
 import random
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from types import MappingProxyType
 
 import pytest
@@ -18,7 +18,6 @@ from groupkeeper.operations.plans.clones.record_times import Sides
 from groupkeeper.operations.plans.clones.search_order import Hints, settle
 from groupkeeper.operations.plans.clones.translator import Ends, Translated
 from groupkeeper.operations.plans.world import look_at_logs
-from groupkeeper.testing.background import BackgroundBroker
 
 RECORDS, OTHERS = 8_000, 5_000
 PLACES = 15
@@ -96,12 +95,6 @@ class Logs:
 async def _ends(admin: Admin, tp: TopicPartition) -> Ends:
     logs = await look_at_logs(admin, [tp])
     return Ends(logs.oldest[tp], logs.latest[tp])
-
-
-@pytest.fixture(scope="module")
-def clusters() -> Iterator[tuple[str, str]]:
-    with BackgroundBroker() as here, BackgroundBroker() as there:
-        yield here.bootstrap_servers, there.bootstrap_servers
 
 
 def is_all_exact(found: dict[int, Translated]) -> bool:

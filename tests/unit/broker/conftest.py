@@ -1,7 +1,9 @@
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 
 import pytest
+import pytest_asyncio
+from tests.unit.broker.peer import Peer
 
 from groupkeeper.broker.log.partition_log import PartitionLog
 from groupkeeper.broker.placement.placement import Placement
@@ -10,6 +12,15 @@ from groupkeeper.broker.settings.topic import TopicConfig
 from groupkeeper.broker.storage.open_files import OpenFiles
 
 OpenLog = Callable[..., PartitionLog]
+
+
+@pytest_asyncio.fixture
+async def peer(tmp_path: Path, request: pytest.FixtureRequest) -> AsyncIterator[Peer]:
+    """Of the module's `new_broker`, with the topic t of 2 partitions."""
+    async with request.module.new_broker(tmp_path) as broker:
+        broker.topics.create("t", 2, {})
+        broker.groups.ensure_topic()
+        yield Peer(broker)
 
 
 @pytest.fixture

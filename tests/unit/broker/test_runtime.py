@@ -1,10 +1,8 @@
 """Coordinators coming, going, loading and failing: the shell round them."""
 
 import asyncio
-from collections.abc import AsyncIterator
 from pathlib import Path
 
-import pytest_asyncio
 from tests.patience import becomes
 from tests.unit.broker.peer import Peer
 
@@ -25,14 +23,6 @@ PROPERTIES = {"group.initial.rebalance.delay.ms": "0", "offsets.topic.num.partit
 
 def new_broker(directory: Path) -> Broker:
     return Broker(directory=directory, properties=PROPERTIES)
-
-
-@pytest_asyncio.fixture
-async def peer(tmp_path: Path) -> AsyncIterator[Peer]:
-    async with new_broker(tmp_path) as broker:
-        broker.topics.create("t", 2, {})
-        broker.groups.ensure_topic()
-        yield Peer(broker)
 
 
 async def heartbeat(peer: Peer, member_id: str, generation: int = 1) -> int:

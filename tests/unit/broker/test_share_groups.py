@@ -1,11 +1,10 @@
 """Share groups through the broker: from heartbeats to durable share state, restarts, offsets, and who may what."""
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-import pytest_asyncio
 from tests.patience import becomes
 from tests.unit.broker.peer import Denies, Peer
 
@@ -44,14 +43,6 @@ MEMBER = "m"
 def new_broker(directory: Path, **more: str | int) -> Broker:
     given = {name.replace("_", "."): value for name, value in more.items()}
     return Broker(directory=directory, properties={**PROPERTIES, **given})
-
-
-@pytest_asyncio.fixture
-async def peer(tmp_path: Path) -> AsyncIterator[Peer]:
-    async with new_broker(tmp_path) as broker:
-        broker.topics.create("t", 2, {})
-        broker.groups.ensure_topic()
-        yield Peer(broker)
 
 
 async def beat(

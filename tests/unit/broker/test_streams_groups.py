@@ -1,10 +1,9 @@
 """Streams groups through the broker: internal topics, who may what, restarts, settings, switches (KIP-1071)."""
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-import pytest_asyncio
 from tests.unit.broker.peer import Denies, Peer
 
 from groupkeeper.broker.authorizer import Operation, ResourceType
@@ -32,14 +31,6 @@ PROPERTIES: Mapping[str, str | int] = {
 def new_broker(directory: Path, **more: str | int) -> Broker:
     given = {name.replace("_", "."): value for name, value in more.items()}
     return Broker(directory=directory, properties={**PROPERTIES, **given})
-
-
-@pytest_asyncio.fixture
-async def peer(tmp_path: Path) -> AsyncIterator[Peer]:
-    async with new_broker(tmp_path) as broker:
-        broker.topics.create("t", 2, {})
-        broker.groups.ensure_topic()
-        yield Peer(broker)
 
 
 def counting(replication_factor: int = 0, **configs: str) -> Topology:
