@@ -1,6 +1,7 @@
 """Topics, their partitions and settings, as clients and the official tools ask for them."""
 
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -510,6 +511,18 @@ class TestLogs:
             ]
             if version >= 4:
                 assert 0 < directory.usable_bytes <= directory.total_bytes
+
+    async def test_a_replica_moves_to_the_directory_that_it_is_in(
+        self, start: Start, connect: Connect, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.chdir(tmp_path)
+        wire = await connect(await start(directory="relative"))
+        await wire.create("t")
+        told = (await wire.call(m.DescribeLogDirsRequest(None), 4)).results[0].log_dir
+        for path, code in ((told, errors.NONE), ("relative", errors.LogDirNotFound.code)):
+            wanted = m.AlterReplicaLogDir(path, [m.AlterReplicaLogDirTopic("t", [0])])
+            (topic,) = (await wire.call(m.AlterReplicaLogDirsRequest([wanted]), 2)).results
+            assert [one.error_code for one in topic.partitions] == [code]
 
     async def test_producers(self, wire: "Wire") -> None:
         await wire.create("t")

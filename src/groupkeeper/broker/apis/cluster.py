@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 
 from groupkeeper.broker.apis._access import require_cluster
@@ -172,13 +173,14 @@ def _log_to_move(broker: Broker, name: str, part: m.ReassignablePartition, *, ma
 
 def _move(broker: Broker, request: m.AlterReplicaLogDirsRequest) -> m.AlterReplicaLogDirsResponse:
     results = []
+    path = os.path.abspath(broker.storage_path)  # as DescribeLogDirs tells it
     for directory in request.dirs:
         for wanted in directory.topics:
             topic = broker.topics.get(wanted.name)
             parts = []
             for index in wanted.partitions:
                 error: KafkaError | None = None
-                if directory.path != broker.storage_path:
+                if directory.path != path:
                     error = LogDirNotFound()
                 elif topic is None or topic.partition(index) is None:
                     error = UnknownTopicOrPartition()
