@@ -57,7 +57,7 @@ def test_own_tests_of_franz_go(broker: RunningBroker, tmp_path: Path) -> None:
     subprocess.run(["go", "test", "-c", "-o", str(binary), "./pkg/kgo"], cwd=module, check=True, timeout=BUILD_S)
     settings = {
         "KGO_SEEDS": broker.bootstrap_servers,
-        "KGO_TEST_RF": "1",
+        "KGO_TEST_RF": str(min(3, broker.bootstrap_servers.count(",") + 1)),
         "KGO_TEST_RECORDS": str(RECORDS),
         "KGO_LOG_LEVEL": "none",
     }
