@@ -20,15 +20,12 @@ from tests.web.asking import Answer, Browser
 from tests.web.serving import serving
 from tests.web.site import ALICE, EVE, Site, site_of
 
-from groupkeeper.cli.groups.shapes import GROUP_SUMS, GROUPS, MEMBERS, OFFSETS, STATES
 from groupkeeper.cli.main import main
-from groupkeeper.cli.plans.shapes import CHANGES, HISTORY, RECORDED
 from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import NewTopic
 from groupkeeper.testing.background import BackgroundBroker
 from groupkeeper.web.access.people import Access
 from groupkeeper.web.access.roles import Roles
-from groupkeeper.web.api import documents
 
 HOSTILE = "<script>../%2F?x=1&y='\"\\ ☃ \U0001f984 ‮"
 
@@ -144,22 +141,6 @@ async def test_what_it_tells_is_what_commands_tell(
             common = row.keys() & one.keys() - {"not_judged", "catch_up_ms", "cluster", "reason"}
             assert len(common) >= 10
             assert {key: one[key] for key in common} == {key: row[key] for key in common}
-
-
-def test_names_are_those_of_the_commands() -> None:
-    unknown_to_a_server = {"produced_per_s", "consumed_per_s", "trend"}
-    for model, shapes in {
-        documents.GroupDetail: (GROUPS, GROUP_SUMS, STATES),
-        documents.MemberRow: (MEMBERS,),
-        documents.PlannedRow: (CHANGES,),
-        documents.HistoryRow: (HISTORY,),
-        documents.RecordedRow: (RECORDED,),
-    }.items():
-        columns = {column.name for shape in shapes for column in shape.columns} - unknown_to_a_server
-        own = {"cluster"} if model is documents.MemberRow else set()
-        assert columns - own <= model.model_fields.keys(), model
-    of_group = {"group_status", "reason", "not_judged", "catch_up_ms", "cluster"} | unknown_to_a_server
-    assert {column.name for column in OFFSETS.columns} - of_group <= documents.OffsetRow.model_fields.keys()
 
 
 async def test_pages_follow_each_other_by_cursors(broker: BackgroundBroker, tmp_path: Path) -> None:

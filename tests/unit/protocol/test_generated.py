@@ -11,7 +11,8 @@ def test_generated_files_are_up_to_date() -> None:
     for name in ("index.py", "errors.py"):
         committed[generate.PROTOCOL / name] = (generate.PROTOCOL / name).read_text()
     assert set(outputs) == set(committed)
-    assert [path.name for path, text in outputs.items() if committed[path] != text] == []
+    old = [path.name for path, text in outputs.items() if committed[path] != text]
+    assert not old, "run `python -m tools.protocol.generate`"
 
 
 def test_schemas_are_those_of_the_jars() -> None:

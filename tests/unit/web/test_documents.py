@@ -4,7 +4,7 @@ import pytest
 from tests.unit.live.views import described, member, row
 
 from groupkeeper.cli.framework.reports import Shape
-from groupkeeper.cli.groups.shapes import GROUP_SUMS, MEMBERS, OFFSETS, STATES
+from groupkeeper.cli.groups.shapes import GROUP_SUMS, GROUPS, MEMBERS, OFFSETS, STATES
 from groupkeeper.cli.plans.shapes import CHANGES, HISTORY, RECORDED
 from groupkeeper.operations.lag import sum_by_group
 from groupkeeper.operations.reporting.group_rows import Row, lag_row, member_row, state_row, sum_row
@@ -33,7 +33,7 @@ def columns(shape: Shape) -> set[str]:
 )
 def test_a_row_has_the_columns_of_its_shape(made: Row, shape: Shape) -> None:
     """A new one is added to both: operations/reporting/ and shapes.py in cli/."""
-    assert made.keys() - OF_OPTIONS == columns(shape)
+    assert made.keys() - OF_OPTIONS == columns(shape), "a column that only an option fills is among OF_OPTIONS here"
 
 
 @pytest.mark.parametrize(
@@ -42,6 +42,7 @@ def test_a_row_has_the_columns_of_its_shape(made: Row, shape: Shape) -> None:
         (OFFSETS, d.OffsetRow),
         (GROUP_SUMS, d.GroupRow),
         (MEMBERS, d.MemberRow),
+        (GROUPS, d.GroupDetail),
         (STATES, d.GroupDetail),
         (HISTORY, d.HistoryRow),
         (RECORDED, d.RecordedRow),
@@ -51,4 +52,5 @@ def test_a_row_has_the_columns_of_its_shape(made: Row, shape: Shape) -> None:
 )
 def test_each_column_is_a_field_of_the_api(shape: Shape, document: type[d.Document]) -> None:
     """A new one is added to web/api/documents.py, whose documents allow no other fields."""
-    assert columns(shape) - document.model_fields.keys() == set()
+    lacking = columns(shape) - document.model_fields.keys()
+    assert not lacking, f"{document.__name__} lacks them; columns that only an option fills are among OF_OPTIONS here"

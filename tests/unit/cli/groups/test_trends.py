@@ -1,8 +1,11 @@
 """Where lag goes between two looks."""
 
+from argparse import Namespace
+
 import pytest
 
 from groupkeeper.cli.groups import trends
+from groupkeeper.cli.groups.describe import _lag_rows
 from groupkeeper.cli.groups.trends import NO_TREND, FirstLook
 from groupkeeper.client.admin.types import OffsetAndMetadata
 from groupkeeper.operations.lag import LagStatus, PartitionLag
@@ -46,3 +49,12 @@ def test_of_partitions_together(look: FirstLook) -> None:
 
 def test_where_it_is_not_known(look: FirstLook) -> None:
     assert look.trend_of([row(2, 5, 9), row(3, 5, 9), row(0, None, 9), row(1, 5, None)]) == NO_TREND
+
+
+def test_of_a_topic(monkeypatch: pytest.MonkeyPatch, look: FirstLook) -> None:
+    other = row(0, 100, 200)._replace(topic="u")
+    options = Namespace(status=None, sum="topic", min_lag=None)
+    told = [
+        (each["topic"], each["produced_per_s"]) for each in _lag_rows([row(0, 200, 300), other], "g", options, look)
+    ]
+    assert told == [("t", 10), ("u", None)]
