@@ -31,7 +31,9 @@ def of_broker(mechanism: str) -> brokers.ListenerSasl:
 
 
 def test_both_ends_know_the_same_mechanisms() -> None:
-    assert sorted(clients.MECHANISMS) == sorted(brokers.MECHANISMS) == sorted(CONVERSATIONS)
+    assert sorted(clients.MECHANISMS) == sorted(brokers.MECHANISMS) == sorted(CONVERSATIONS), (
+        "MECHANISMS of client/security/sasl.py and of broker/security/sasl.py, and CONVERSATIONS here"
+    )
     *_, named = Config.sasl_enabled_mechanisms.doc.rpartition(": ")
     assert named == ", ".join(brokers.MECHANISMS) + ".", "sasl.enabled.mechanisms in broker/settings/config.py"
     others = [name for mechanism, name in CONVERSATIONS.items() if mechanism not in HASH_BY_MECHANISM]
@@ -41,7 +43,9 @@ def test_both_ends_know_the_same_mechanisms() -> None:
 @pytest.mark.parametrize("mechanism", clients.MECHANISMS)
 async def test_each_mechanism_has_its_own_conversation(mechanism: str) -> None:
     begun = await of_client(mechanism)._begin(), of_broker(mechanism).begin(mechanism)
-    assert [type(one).__name__ for one in begun] == [CONVERSATIONS.get(mechanism)] * 2
+    assert [type(one).__name__ for one in begun] == [CONVERSATIONS.get(mechanism)] * 2, (
+        "`_by_password` of the client and `_beginning` of the broker begin it"
+    )
 
 
 @pytest.mark.parametrize("name", ["NEW", "PLAIN-NEW", "SCRAM-SHA-1024"])
