@@ -5,11 +5,13 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from groupkeeper.cli.framework.output import Unwritable, complain, dismiss, written
+from groupkeeper.cli.framework.output import Unwritable, complain, dismiss, status_of, written
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The command; the result is the exit status: 0, 1 when something failed, 2 for a wrong usage, 130 for Ctrl-C."""
+    """The command; the result is the exit status: 0, 1 when something failed, 2 for a wrong usage, as shells have it
+    for a signal: 130 for Ctrl-C.
+    """
     words = list(sys.argv[1:] if arguments is None else arguments)
     return written(lambda: _run(words), unencodable="backslashreplace")
 
@@ -33,7 +35,7 @@ def _run(words: list[str]) -> int:
     except KeyboardInterrupt as interrupt:
         dismiss(interrupt)
         complain(f"interrupted{getattr(options, 'interrupted', '')}\n")
-        return 130
+        return status_of(interrupt)
     except Exception as error:
         if getattr(options, "debug", False):
             raise

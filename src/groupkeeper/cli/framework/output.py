@@ -121,8 +121,14 @@ def written(run: Callable[[], int], *, unencodable: str) -> int:
         return 1
     except KeyboardInterrupt as interrupt:
         dismiss(interrupt)
-        return 130
+        return status_of(interrupt)
     return status
+
+
+def status_of(interrupt: KeyboardInterrupt) -> int:
+    """The exit status of what a signal has ended, by its number, which the interrupt has unless it is Ctrl-C's."""
+    number: int = next(iter(interrupt.args), signal.SIGINT)
+    return 128 + number
 
 
 @contextlib.contextmanager

@@ -21,6 +21,8 @@ _PY4J = "py4j/java_gateway.py"
 _FORGETTING = ("<lambda>", "_garbage_collect_object")
 """What weak references of Py4J call."""
 _AGAIN_S = 0.02
+_came: list[int] = []
+"""The signals that interrupted this process, other than Ctrl-C's."""
 
 
 @contextlib.contextmanager
@@ -37,6 +39,7 @@ def session(
     SIGHUP interrupt, as Ctrl-C does: Spark is always stopped.
     """
     log = log_path()
+    _came.clear()
     _interrupt_at(signal.SIGTERM, signal.SIGHUP)
     try:
         with _interrupts_kept():
@@ -51,7 +54,7 @@ def session(
             )
     except KeyboardInterrupt:
         log.unlink(missing_ok=True)
-        raise
+        raise KeyboardInterrupt(*_came) from None
     _silence()
     is_wanted = False
     try:
@@ -69,10 +72,15 @@ def session(
 
 def _interrupt_at(*numbers: signal.Signals) -> None:
     """Signals that would end the process interrupt it instead."""
+
+    def note(number: int, _: object) -> None:
+        _came.append(number)
+        signal.raise_signal(signal.SIGINT)
+
     if threading.current_thread() is threading.main_thread():
         for number in numbers:
             if signal.getsignal(number) is signal.SIG_DFL:
-                signal.signal(number, lambda number, frame: signal.raise_signal(signal.SIGINT))
+                signal.signal(number, note)
 
 
 @contextlib.contextmanager
@@ -96,7 +104,7 @@ def interrupt(number: int, frame: FrameType | None) -> None:
             threading.Timer(_AGAIN_S, signal.pthread_kill, (threading.get_ident(), number)).start()
             return
         frame = frame.f_back
-    raise KeyboardInterrupt
+    raise KeyboardInterrupt(*_came)
 
 
 def _silence() -> None:
