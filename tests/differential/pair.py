@@ -60,6 +60,12 @@ class Side:
                 return number
         return (name or "").removeprefix(self.program), topic_id
 
+    def cut(self, place: Place, offset: int) -> object:
+        topics = [m.DeleteRecordsTopic(self.name(place[0]), [m.DeleteRecordsPartition(place[1], offset)])]
+        answer = self.pool.ask(m.DeleteRecordsRequest(topics, 10_000), 2)
+        part = answer.topics[0].partitions[0]  # type: ignore[attr-defined]
+        return part.error_code, part.low_watermark
+
     def ends(self, places: list[Place], *, is_committed: bool = False) -> dict[Place, int | None]:
         """The end of each partition; None while it cannot be told."""
         topics = [

@@ -123,12 +123,6 @@ class Side(AnySide):
             (part.current_leader.leader_epoch, part.preferred_read_replica, part.records is None),
         )
 
-    def cut(self, place: Place, offset: int) -> object:
-        topics = [m.DeleteRecordsTopic(self.name(place[0]), [m.DeleteRecordsPartition(place[1], offset)])]
-        answer = self.pool.ask(m.DeleteRecordsRequest(topics, 10_000), 2)
-        part = answer.topics[0].partitions[0]  # type: ignore[attr-defined]
-        return part.error_code, part.low_watermark
-
     # ------------------------------------------------------------------ transactions
 
     def transact(self, place: Place, size: int) -> object:

@@ -78,12 +78,6 @@ class Side(AnySide):
             for part in topic.partitions
         )
 
-    def cut(self, place: Place, offset: int) -> object:
-        topics = [m.DeleteRecordsTopic(self.name(place[0]), [m.DeleteRecordsPartition(place[1], offset)])]
-        answer = self.pool.ask(m.DeleteRecordsRequest(topics, 10_000), 2)
-        part = answer.topics[0].partitions[0]  # type: ignore[attr-defined]
-        return part.error_code, part.low_watermark
-
     # ------------------------------------------------------------------ committed offsets
 
     def _group(self, number: int) -> str:

@@ -3,11 +3,11 @@
 from typing import Any
 
 import confluent_kafka
-from confluent_kafka import KafkaException, TopicPartition
+from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient
-from tests.rig.actors.consuming import ENDING, outcome_of
+from tests.rig.actors.consuming import commit
 from tests.rig.actors.performing import CLIENT, PATIENCE_S, Performer, ends_of, partitions_of, patiently
-from tests.rig.facts import Committed, Cut, Reading, now
+from tests.rig.facts import Cut, Reading, now
 from tests.rig.story import Committer, Cutter, Reader
 
 LOOKED_AT = 8
@@ -59,21 +59,8 @@ class CommitterThread(Performer):
                     self._offsets[place] = self.rng.randint(low, high)
 
     def _commit(self, wanted: list[tuple[str, int]]) -> None:
-        actor = self.actor
-        metadata = self.rng.choice(actor.metadata)
-        offsets = [TopicPartition(*place, self._offsets[place], metadata) for place in wanted]
-        began = now()
-        try:
-            answers: Any = self._client.commit(offsets=offsets, asynchronous=False)
-            outcomes = {(one.topic, one.partition): outcome_of(one.error) for one in answers}
-        except KafkaException as error:
-            outcomes = dict.fromkeys(wanted, outcome_of(error.args[0]))
-        ended = now()
-        self.notebook.write(*(
-            Committed(actor.cluster, actor.group, one.topic, one.partition, one.offset, -1, metadata + ENDING,
-                      outcomes[one.topic, one.partition], actor.name, began, ended)
-            for one in offsets
-        ))  # fmt: skip
+        offsets = {place: self._offsets[place] for place in wanted}
+        commit(self, self._client, offsets, self.rng.choice(self.actor.metadata))
 
     def finish(self) -> None:
         self._client.close()

@@ -4,6 +4,7 @@ import os
 import signal
 import time
 from collections import deque
+from collections.abc import Mapping
 from typing import Any
 
 import confluent_kafka
@@ -31,6 +32,24 @@ def outcome_of(error: Any) -> str:
     if error is None:
         return DONE
     return FAILED if error.code() in REFUSALS else MAYBE
+
+
+def commit(performer: Performer, client: Any, wanted: Mapping[tuple[str, int], int], metadata: str) -> None:
+    """Commits offsets in the name of the actor's group, and notes how each went."""
+    actor = performer.actor
+    offsets = [TopicPartition(*place, offset, metadata) for place, offset in wanted.items()]
+    began = now()
+    try:
+        answers = client.commit(offsets=offsets, asynchronous=False)
+        outcomes = {(one.topic, one.partition): outcome_of(one.error) for one in answers}
+    except KafkaException as error:
+        outcomes = dict.fromkeys(wanted, outcome_of(error.args[0]))
+    ended = now()
+    performer.notebook.write(*(
+        Committed(actor.cluster, actor.group, one.topic, one.partition, one.offset, -1, metadata + ENDING,
+                  outcomes[one.topic, one.partition], actor.name, began, ended)
+        for one in offsets
+    ))  # fmt: skip
 
 
 class ConsumerThread(Performer):
@@ -143,19 +162,7 @@ class ConsumerThread(Performer):
         if not chosen:
             return
         metadata = self.rng.choice(["", "", actor.name])
-        offsets = [TopicPartition(*place, self._positions[place], metadata) for place in chosen]
-        began = now()
-        try:
-            answers = self._client.commit(offsets=offsets, asynchronous=False)
-            outcomes = {(one.topic, one.partition): outcome_of(one.error) for one in answers}
-        except KafkaException as error:
-            outcomes = dict.fromkeys(chosen, outcome_of(error.args[0]))
-        ended = now()
-        self.notebook.write(*(
-            Committed(actor.cluster, actor.group, one.topic, one.partition, one.offset, -1, metadata + ENDING,
-                      outcomes[one.topic, one.partition], actor.name, began, ended)
-            for one in offsets
-        ))  # fmt: skip
+        commit(self, self._client, {place: self._positions[place] for place in chosen}, metadata)
 
     def idle(self) -> None:
         """Stays a member; what comes is kept for later."""

@@ -10,13 +10,13 @@ from types import MappingProxyType
 from typing import Any
 
 import duckdb
-import pyarrow.parquet as pq
 import pytest
 from confluent_kafka import Consumer, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 from pyspark.sql import SparkSession
 from tests.apache_kafka import require as require_apache_kafka
 from tests.docs.questions import preparation, questions
+from tests.spark.jobs.written_rows import rows_of
 from tests.spark.kafka.test_source import commit
 from tools.apache_kafka import ApacheKafka
 
@@ -40,11 +40,6 @@ topic:orders orders-team
 
   audit      auditors
 """
-
-
-def rows_of(tables: Path, name: str) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = pq.read_table(tables / name).to_pylist()
-    return found
 
 
 @contextmanager

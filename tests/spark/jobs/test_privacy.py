@@ -6,12 +6,12 @@ import re
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 from pyspark.sql import SparkSession
+from tests.spark.jobs.written_rows import rows_of
 from tests.spark.kafka.test_source import new_topic, produce
 
 from groupkeeper.cli.main import main
@@ -65,11 +65,6 @@ class Kept(Watch):
 
     def waiting(self) -> None:
         self.then()
-
-
-def rows_of(tables: Path, name: str) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = pq.read_table(tables / name).to_pylist()
-    return found
 
 
 @pytest.mark.long

@@ -9,13 +9,14 @@ import shutil
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from confluent_kafka import Producer
 from pyspark.sql import SparkSession
+from tests.spark.jobs.written_rows import rows_of
 from tests.spark.kafka.test_source import new_topic
 
 from groupkeeper.cli.main import main
@@ -59,11 +60,6 @@ def transact(servers: str, topic: str, records: list[tuple[bytes, bytes]], *, is
         producer.produce(topic, value, key)
     producer.flush(PATIENCE_S)
     producer.commit_transaction(PATIENCE_S) if is_committed else producer.abort_transaction(PATIENCE_S)
-
-
-def rows_of(tables: Path, name: str) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = pq.read_table(tables / name).to_pylist()
-    return found
 
 
 @pytest.fixture(scope="module")

@@ -9,12 +9,11 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
-import pyarrow.parquet as pq
 import pytest
 from confluent_kafka import Producer
 from pyspark.sql import SparkSession
+from tests.spark.jobs.written_rows import rows_of
 from tests.spark.kafka.test_source import commit, new_topic
 
 from groupkeeper.cli.framework.values import NamedCheckpoint
@@ -27,11 +26,6 @@ from groupkeeper.pipeline.report.reading import read_report
 from groupkeeper.testing.background import BackgroundBroker
 
 RECORDED = Path(__file__).parents[2] / "cli/checkpoints"
-
-
-def rows_of(tables: Path, name: str) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = pq.read_table(tables / name).to_pylist()
-    return found
 
 
 def fill(servers: str, ends: dict[tuple[str, int], int]) -> None:

@@ -76,14 +76,6 @@ def test_a_torn_change_is_dropped(open_topics: OpenTopics, tmp_path: Path) -> No
         assert list(open_topics().names()) == ["a"]
 
 
-def test_a_damaged_registry_is_refused_with_its_line(open_topics: OpenTopics, tmp_path: Path) -> None:
-    open_topics().create("a", 1)
-    open_topics()
-    (tmp_path / "topics.journal").write_text("nonsense\n" + (tmp_path / "topics.journal").read_text())
-    with pytest.raises(InvalidSetting, match=r"topics.journal: line 1 is damaged"):
-        open_topics()
-
-
 @pytest.mark.parametrize("name", ["", ".", "..", "a b", "a/b", "ä", "x" * 250])
 def test_bad_names(open_topics: OpenTopics, name: str) -> None:
     with pytest.raises(errors.InvalidTopicException):
