@@ -5,7 +5,6 @@ import pytest
 from groupkeeper.cli.dropin.kafka_share_groups import main
 
 SERVER = ["--bootstrap-server", "127.0.0.1:1"]
-ONE_ACTION = "Command must include exactly one action: --list, --describe, --delete, --reset-offsets, --delete-offsets."
 SCOPES = "takes one of these options: [all-topics], [from-file], [topic]"
 SCENARIOS = (
     "takes one of these options: [from-file], [to-current], [to-datetime], [to-earliest], [to-latest], [to-offset]"
@@ -21,31 +20,14 @@ def refused(capsys: pytest.CaptureFixture[str], arguments: str, *, server: bool 
 
 
 # K1099-70, K1099-77, K1099-78
+# Others are in SHARE_USAGE of tests/cli/stages.py, with what Apache Kafka prints.
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ("", ONE_ACTION),
-        ("--group g", ONE_ACTION),
-        ("--list --delete --all-groups", ONE_ACTION),
-        ("--list --describe --group g", 'Option "[group]" can\'t be used with option "[list]"'),
-        ("--list --topic t", 'Option "[topic]" can\'t be used with option "[list]"'),
-        ("--describe", "Option [describe] takes one of these options: [all-groups], [group]"),
-        ("--describe --group g --all-groups", 'Option "[group]" can\'t be used with option "[all-groups]"'),
         (
             "--describe --group g --members --state x",
             "Option [describe] takes at most one of these options: [members], [offsets], [state]",
         ),
-        ("--describe --group g --state Stable", "Option [describe] does not take a value for [state]"),
-        (
-            "--describe --group g --state a --state b",
-            "Found multiple arguments for option state, but you asked for only one",
-        ),
-        ("--delete", "Option [delete] takes the options [group] or [all-groups]."),
-        ("--delete --group g --all-groups", "Option [delete] takes either [group] or [all-groups], not both."),
-        ("--delete --group g --topic t", "Option [delete] does not take the options [topic] or [all-topics]."),
-        ("--delete --group g --all-topics", "Option [delete] does not take the options [topic] or [all-topics]."),
-        ("--delete-offsets --group g", "Option [delete-offsets] takes the following options: [group], [topic]"),
-        ("--reset-offsets --execute --dry-run", "Option [reset-offsets] only accepts one of [execute] and [dry-run]"),
         ("--reset-offsets --group g", "Option [reset-offsets] takes the option: [execute] or [dry-run]"),
         ("--reset-offsets --execute --all-topics", "Option [reset-offsets] takes the option: [group]"),
         ("--reset-offsets --execute --group g", f"Option [reset-offsets] {SCOPES}"),
@@ -124,13 +106,6 @@ def test_a_server_is_needed(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize("option", ["shift-by", "by-duration", "type"])
 def test_options_that_share_groups_lack(capsys: pytest.CaptureFixture[str], option: str) -> None:
     assert refused(capsys, f"--reset-offsets --{option} 1") == f"{option} is not a recognized option"
-
-
-def test_a_verbose_list_makes_no_sense(capsys: pytest.CaptureFixture[str]) -> None:
-    # K1099-70
-    assert refused(capsys, "--list --verbose") == (
-        "Option(s) [verbose] are unavailable given other options on the command line"
-    )
 
 
 # K1099-78
