@@ -35,7 +35,7 @@ def main() -> None:
 
 def _fill(address: str) -> str:
     from confluent_kafka import Producer
-    from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
+    from confluent_kafka.admin import AdminClient, NewTopic
 
     topic = f"shared-{uuid4().hex[:8]}"
     admin = AdminClient({"bootstrap.servers": address})
@@ -89,7 +89,7 @@ def _read_plain(address: str, topic: str) -> float:
 
 def _read_shared(address: str, topic: str, mode: str, portion: int) -> float:
     from confluent_kafka import AcknowledgeType, ShareConsumer
-    from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType  # type: ignore[attr-defined]
+    from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 
     group_id = uuid4().hex
     earliest = ConfigEntry("share.auto.offset.reset", "earliest", incremental_operation=AlterConfigOpType.SET)

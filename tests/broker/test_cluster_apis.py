@@ -141,7 +141,7 @@ async def test_answers(wire: "Wire", key: int, version: int, fields: dict[str, A
 
 async def test_the_quorum_is_this_node(broker: Broker, wire: "Wire") -> None:
     wanted = part(55, "TopicData", topic_name="__cluster_metadata", partitions=[part(55, "PartitionData")])
-    told = plain(await wire.call(request_class(55)(topics=[wanted]), 2))
+    told = plain(await wire.call(m.DescribeQuorumRequest(topics=[wanted]), 2))
     (metadata,) = told["topics"][0]["partitions"]
     assert (metadata["leader_id"], [one["replica_id"] for one in metadata["current_voters"]]) == (1, [1])
     assert told["nodes"][0]["listeners"][0]["port"] == broker.advertised.port

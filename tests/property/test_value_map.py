@@ -1,5 +1,7 @@
 """A mapping whose changed copies are cheap, beside a dict."""
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -17,6 +19,7 @@ CHANGES = st.lists(
 def test_it_is_as_a_dict(first: dict[int, int | None], changes: list[dict[int, int | None] | tuple[int, ...]]) -> None:
     ours: ValueMap[int, int | None] = ValueMap(first)
     states = [(ours, dict(first))]
+    no: Any = "no"
     for change in changes:
         ours, theirs = states[-1][0], dict(states[-1][1])
         if isinstance(change, dict):
@@ -28,7 +31,7 @@ def test_it_is_as_a_dict(first: dict[int, int | None], changes: list[dict[int, i
             states.append((ours.without(*change), theirs))
     for ours, theirs in reversed(states):  # no copy has changed another one
         assert (len(ours), list(ours), bool(ours)) == (len(theirs), list(theirs), bool(theirs))
-        assert [ours.get(key, "no") for key in range(41)] == [theirs.get(key, "no") for key in range(41)]
+        assert [ours.get(key, no) for key in range(41)] == [theirs.get(key, no) for key in range(41)]
         assert [key in ours for key in range(41)] == [key in theirs for key in range(41)]
         assert (list(ours.items()), list(ours.values())) == (list(theirs.items()), list(theirs.values()))
         assert ours == ValueMap(theirs)

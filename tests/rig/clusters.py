@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from confluent_kafka import Consumer
-from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
+from confluent_kafka.admin import AdminClient, NewTopic
 from tests.conformance.brokers import RunningBroker, new_broker
 from tests.rig.actors.performing import CLIENT, PATIENCE_S, ends_of
 from tests.rig.facts import Made, now

@@ -237,7 +237,7 @@ def _actor(fields: dict[str, object]) -> Actor:
             fields[name] = tuple(fields[name])  # type: ignore[arg-type]
     if fields.get("mirror"):
         fields["mirror"] = Mirror(**fields["mirror"])  # type: ignore[arg-type]
-    return kind(**fields)  # type: ignore[no-any-return]
+    return kind(**fields)
 
 
 def _short(thing: object) -> str:

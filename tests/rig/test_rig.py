@@ -10,7 +10,7 @@ from pathlib import Path
 import confluent_kafka
 import pytest
 from confluent_kafka import KafkaException, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
+from confluent_kafka.admin import AdminClient, NewTopic
 from tests.rig.actors.others import KafkaPythonThread
 from tests.rig.actors.performing import CLIENT, Gate, Performer, partitions_of, patiently
 from tests.rig.actors.sleeping import hash_of, log_partition_of

@@ -5,6 +5,7 @@ import hashlib
 import hmac
 import time
 from collections.abc import Callable
+from typing import Any
 
 from confluent_kafka.admin import AdminClient
 from tests.broker.conftest import Wire
@@ -48,14 +49,13 @@ async def log_in_by_scram(wire: Wire, mechanism: str, username: str, password: s
 
 def brokers_by_token(servers: str, fresh: Callable[[], str]) -> list[int]:
     """The ids that librdkafka sees after a login by OAUTHBEARER."""
-    client = AdminClient(
-        {
-            "bootstrap.servers": servers,
-            "security.protocol": "SASL_PLAINTEXT",
-            "sasl.mechanism": "OAUTHBEARER",
-            "oauth_cb": lambda _: (fresh(), time.time() + 60),
-        }
-    )
+    settings: dict[str, Any] = {
+        "bootstrap.servers": servers,
+        "security.protocol": "SASL_PLAINTEXT",
+        "sasl.mechanism": "OAUTHBEARER",
+        "oauth_cb": lambda _: (fresh(), time.time() + 60),
+    }
+    client = AdminClient(settings)
     client.poll(0)
     return list(client.list_topics(timeout=20).brokers)
 

@@ -11,8 +11,9 @@ from functools import partial
 from typing import NamedTuple
 
 import pytest
-from tests.differential.pair import FIRST_SEED, PROGRAMS, Place, Step, difference, until
+from tests.differential.pair import FIRST_SEED, PROGRAMS, Place, Step, difference
 from tests.differential.pair import Side as AnySide
+from tests.patience import until
 
 from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.messages.fetch_request import FetchPartition, FetchTopic, ForgottenTopic
@@ -145,7 +146,7 @@ class Side(AnySide):
     def _init(self) -> bool:
         answer = self.pool.ask(m.InitProducerIdRequest(self.program, 600_000), 4)
         self._producer = (answer.producer_id, answer.producer_epoch)  # type: ignore[attr-defined]
-        return answer.error_code == 0  # type: ignore[attr-defined, no-any-return]
+        return answer.error_code == 0  # type: ignore[attr-defined]
 
     def _add(self, place: Place) -> bool:
         topics = [m.AddPartitionsToTxnTopic(self.name(place[0]), [place[1]])]
@@ -156,7 +157,7 @@ class Side(AnySide):
             v3_and_below_topics=topics,
         )
         answer = self.pool.ask(request, 3)
-        return answer.results_by_topic_v3_and_below[0].results_by_partition[0].partition_error_code == 0  # type: ignore[attr-defined, no-any-return]
+        return answer.results_by_topic_v3_and_below[0].results_by_partition[0].partition_error_code == 0  # type: ignore[attr-defined]
 
     def end(self, places: list[Place], is_commit: bool) -> object:
         before = self.ends(places)

@@ -11,8 +11,9 @@ from functools import partial
 from typing import NamedTuple
 
 import pytest
-from tests.differential.pair import FIRST_SEED, PROGRAMS, Place, Step, difference, until
+from tests.differential.pair import FIRST_SEED, PROGRAMS, Place, Step, difference
 from tests.differential.pair import Side as AnySide
+from tests.patience import until
 
 from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.errors import UnknownTopicId

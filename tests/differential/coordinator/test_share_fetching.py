@@ -9,7 +9,7 @@ import os
 import random
 import time
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 from tests.differential.wire import Connection, Pool
@@ -494,7 +494,7 @@ SHAPES: list[tuple[list[int], dict[str, int | bool]]] = [
 ]
 
 
-def shape(sides: tuple[Side, Side], group_id: str, sizes: list[int], limits: dict[str, int | bool]) -> int | str:
+def shape(sides: tuple[Side, Side], group_id: str, sizes: list[int], limits: dict[str, Any]) -> int | str:
     """The most records that one fetch acquired, or what the brokers did differently."""
     settings = {"share.partition.max.record.locks": "100", "share.auto.offset.reset": "earliest"}
     member_id, place = "aAAAAAAAAAAAAAAAAAAAAA", ("t", 0)
@@ -546,8 +546,9 @@ def test_what_cannot_be_loaded_or_is_not_wanted(sides: tuple[Side, Side]) -> Non
         side.begin("led", {})
         side.produce(("t", 0), [3])
         loaded = [side.ask(Asked(KEEPER, 0, wanted=(("t", 0),), wait_ms=1000)), side.ask(Asked(KEEPER, FINAL))]
-        for limits in ({"max_records": 0}, {"max_bytes": 0}, {"min_bytes": 0}):
-            loaded += [side.ask(Asked(KEEPER, 0, wanted=(("t", 0),), wait_ms=500)._replace(**limits))]
+        asked = Asked(KEEPER, 0, wanted=(("t", 0),), wait_ms=500)
+        for limited in (asked._replace(max_records=0), asked._replace(max_bytes=0), asked._replace(min_bytes=0)):
+            loaded += [side.ask(limited)]
         side.group_id = "never-began"
         side.ask(Asked(KEEPER, 0, wanted=(("t", 0),), wait_ms=3000))
         waits: list[tuple[object, bool]] = []

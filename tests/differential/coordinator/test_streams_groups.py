@@ -8,6 +8,7 @@ import os
 import random
 import time
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from tests.differential.pair import take_steps
@@ -137,7 +138,7 @@ class Side:
         answer = self._beat(group, member_id, max(epoch, 1), active_tasks=tasks, standby_tasks=[], warmup_tasks=[])
         return self._believe(group, member_id, answer)
 
-    def wrong(self, group: str, member_id: str, fields: dict[str, object]) -> object:
+    def wrong(self, group: str, member_id: str, fields: dict[str, Any]) -> object:
         return self.said(self._beat(group, member_id, self.epochs.get((group, member_id), 1), **fields))
 
     def leave(self, group: str, member_id: str) -> object:

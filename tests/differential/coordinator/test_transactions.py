@@ -47,7 +47,7 @@ class Side:
     def prepare(self) -> None:
         for key_type, key in ((0, "g"), (1, "tx")):
             request = m.FindCoordinatorRequest(key_type=key_type, coordinator_keys=[key])
-            self.until(lambda request=request: self.pool.ask(request, 4).coordinators[0].error_code)  # type: ignore[misc, attr-defined]
+            self.until(lambda request=request: self.pool.ask(request, 4).coordinators[0].error_code)  # type: ignore[attr-defined]
         self.until(lambda: self.pool.ask(m.InitProducerIdRequest("first", 1000), 4).error_code)  # type: ignore[attr-defined]
 
     def until(self, ask: object) -> int:
@@ -63,7 +63,7 @@ class Side:
         topics = [m.CreatableTopic(f"{program}-{name}", 1, 1) for name in "tu"]
         self.pool.ask(m.CreateTopicsRequest(topics, 10_000), 7)
         for name in "tu":
-            self.until(lambda name=name: self.read(Believed(), name)[0])  # type: ignore[misc, index]
+            self.until(lambda name=name: self.read(Believed(), name)[0])  # type: ignore[index]
 
     @property
     def transactional_id(self) -> str:

@@ -27,7 +27,7 @@ def of(key: int, /, *values: Any, **fields: Any) -> Any:
     return request_class(key)(*values, **fields)
 
 
-def each(key: int, kind: str, names: Iterable[str], /, field: str = "name", **more: Any) -> list[Any]:
+def each(key: int, kind: str, names: Iterable[str | bytes], /, field: str = "name", **more: Any) -> list[Any]:
     """A struct inside a request for each name."""
     return [part(key, kind, **{field: name}, **more) for name in names]
 

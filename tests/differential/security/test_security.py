@@ -18,7 +18,6 @@ from tests.differential.wire import Connection
 from tools.apache_kafka import ApacheKafka
 
 from groupkeeper.protocol import messages as m
-from groupkeeper.protocol.framing import request_class
 from groupkeeper.protocol.primitives import Message
 from groupkeeper.testing.background import BackgroundBroker
 
@@ -72,7 +71,7 @@ class Side:
 
     def prepare(self) -> None:
         topics = [part(19, "CreatableTopic", name=name, num_partitions=1, replication_factor=1) for name in TOPICS]
-        self.ask(self.admin, request_class(19)(topics=topics, timeout_ms=20_000), 7)
+        self.ask(self.admin, m.CreateTopicsRequest(topics=topics, timeout_ms=20_000), 7)
         asked = each(3, "MetadataRequestTopic", TOPICS)
         deadline = time.monotonic() + 60
         while any(one.error_code for one in self.ask(self.admin, of(3, asked), 12).topics):
@@ -82,7 +81,7 @@ class Side:
         self.battery = {**battery(topic_ids), **lived_in.more(topic_ids)}
         for key_type, key in ((0, "ga"), (1, "xa")):
             while (
-                self.ask(self.admin, request_class(10)(key_type=key_type, coordinator_keys=[key]), 4)
+                self.ask(self.admin, m.FindCoordinatorRequest(key_type=key_type, coordinator_keys=[key]), 4)
                 .coordinators[0]
                 .error_code
             ):
@@ -265,11 +264,11 @@ def test_scram_users(sides: tuple[Side, Side]) -> None:
     ]  # fmt: skip
     deletions = [part(51, "ScramCredentialDeletion", name=name, mechanism=1) for name in ("gone", "both")]
     asked: list[tuple[Any, int]] = [
-        (request_class(51)(deletions, upsertions), 0),
-        (request_class(50)([part(50, "UserName", name=name) for name in names]), 0),
-        (request_class(50)(None), 0),
-        (request_class(51)([part(51, "ScramCredentialDeletion", name="fresh", mechanism=1)], []), 0),
-        (request_class(50)([]), 0),
+        (m.AlterUserScramCredentialsRequest(deletions, upsertions), 0),
+        (m.DescribeUserScramCredentialsRequest([part(50, "UserName", name=name) for name in names]), 0),
+        (m.DescribeUserScramCredentialsRequest(None), 0),
+        (m.AlterUserScramCredentialsRequest([part(51, "ScramCredentialDeletion", name="fresh", mechanism=1)], []), 0),
+        (m.DescribeUserScramCredentialsRequest([]), 0),
     ]
     for request, version in asked:
         found = []
@@ -454,7 +453,7 @@ def settle_tokens(side: Side, count: int) -> None:
         assert time.monotonic() < deadline
 
 
-OWNERS = (None, [], ["alice"], ["bob"], ["a"], ["nope"])
+OWNERS: tuple[list[str] | None, ...] = (None, [], ["alice"], ["bob"], ["a"], ["nope"])
 TOKEN_STEPS = [(39, -1), (39, 0), (39, 600_000), (39, 2**61), (40, 1_200_000), (40, -1)]
 """Renewals and ends, each with its period."""
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import confluent_kafka
 from confluent_kafka import AcknowledgeType, KafkaException
-from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType  # type: ignore[attr-defined]
+from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 from tests.rig.actors.performing import CLIENT, PATIENCE_S, Performer, patiently
 from tests.rig.facts import Acknowledged, Typed, now
 from tests.rig.story import Sharer

@@ -6,7 +6,7 @@ from typing import Any
 
 import confluent_kafka
 from confluent_kafka import KafkaException, TopicPartition
-from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic  # type: ignore[attr-defined]
+from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 from tests.rig.actors.consuming import ENDING, outcome_of
 from tests.rig.actors.performing import CLIENT, PATIENCE_S, Performer, ends_of, partitions_of, patiently
 from tests.rig.facts import Committed, Cut, Made, Produced, Removed, now

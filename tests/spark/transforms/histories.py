@@ -105,6 +105,7 @@ class _Writer:
 
     def other(self, name: str, group_id: str, member_id: str | None, *gone: bool, **fields: Any) -> None:
         """A record that is neither a commit nor a classic group's; any `gone`: its tombstone."""
+        key_class: Any
         key_class, value_class = _OTHERS[name]
         key = key_class(group_id) if member_id is None else key_class(group_id, member_id)
         self.put(key, None if gone else value_class(**fields))

@@ -275,7 +275,7 @@ def members(records: Iterable[Logged]) -> set[Row]:
             key = (group_of(one), one.key.member_id)  # type: ignore[union-attr]
             kind = one.name.removesuffix("MemberMetadata")
             has = [
-                each.value.member_epoch  # type: ignore[union-attr]
+                each.value.member_epoch  # type: ignore[attr-defined]
                 for each in last.values()
                 if each.value is not None
                 and each.name == f"{kind}CurrentMemberAssignment"
@@ -305,15 +305,15 @@ def groups(records: list[Logged]) -> dict[str, Row]:
     found: dict[str, Row] = {}
     for group_id in {*level, *offsets}:
         own = offsets.get(group_id, [])
-        place = (len(own), max((row[4] for row in own), default=None), rebalanced.get(group_id))
+        standing = (len(own), max((row[4] for row in own), default=None), rebalanced.get(group_id))
         if group_id not in level:
-            found[group_id] = ("simple", "Empty", 0, None, *place)
+            found[group_id] = ("simple", "Empty", 0, None, *standing)
             continue
         one = level[group_id]
         those = [each for each in last.values() if each.value is not None and group_of(each) == group_id]
         kind = type_of(one.name)
         count = len(_roster(one)) if kind == "classic" else sum(e.name.endswith("GroupMemberMetadata") for e in those)
-        found[group_id] = (kind, _state(one, kind, count, those), count, _number(one), *place)
+        found[group_id] = (kind, _state(one, kind, count, those), count, _number(one), *standing)
     return found
 
 
@@ -432,7 +432,7 @@ def lag(records: list[Logged], logs: dict[tuple[str, int], Log]) -> dict[Place, 
         behind, committed = (max(0, end - max(at, 0)) for end in (log.end, log.stable))
         first = log.records.get(at, Unread)
         if behind == 0 or first is None:
-            waits: int | None = 0
+            waits = 0
             basis = "exact"
         elif isinstance(first, int):
             waits, basis = max(0, log.measured_ms - first), "exact"

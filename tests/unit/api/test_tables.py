@@ -136,7 +136,7 @@ def test_what_is_empty_has_its_columns_where_they_are_known() -> None:
     assert to_arrow(GroupLags()).schema.names == [*LagRow._fields, "error"]
     assert to_arrow([]).schema.names == ["error"]
     assert to_arrow([], Acl).schema.names == [*Acl._fields, "error"]
-    only_failures = Batch({}, {"t": UnknownTopicOrPartition("gone")})
+    only_failures: Batch[str, Any] = Batch({}, {"t": UnknownTopicOrPartition("gone")})
     assert to_arrow(only_failures, TopicDescription).schema.names == [*TopicDescription._fields, "error"]
 
 

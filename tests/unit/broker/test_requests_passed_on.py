@@ -81,7 +81,7 @@ def other(default: object, number: int) -> object:
 def arriving(request: Any, version: int, broker: Broker) -> Any:
     """What a coordinator gets of it: all that the version carries of the first topic, which has its name and its id."""
     found: Any = decode(type(request), encode(request, version), version)
-    whole = found.groups[0] if isinstance(found, m.OffsetFetchRequest) else found
+    whole: Any = found.groups[0] if isinstance(found, m.OffsetFetchRequest) else found
     (topic, _) = whole.topics
     topic.name = "t"
     if isinstance(topic, (m.OffsetCommitRequestTopic, m.TxnOffsetCommitRequestTopic)):
@@ -192,8 +192,8 @@ async def test_a_coordinator_that_is_asked_for_one_group_answers_the_same(monkey
         topics = [m.OffsetFetchRequestTopics("t", bytes(16), [0, 1])]
 
         async def compare(group: str) -> None:
-            requests = [
-                *(m.OffsetFetchRequest(None, [], [m.OffsetFetchRequestGroup(group, topics=some)], is_stable)
+            requests: list[RootMessage] = [
+                *(m.OffsetFetchRequest("", [], [m.OffsetFetchRequestGroup(group, topics=some)], is_stable)
                   for some in (None, topics) for is_stable in (False, True)),
                 m.OffsetFetchRequest(groups=[m.OffsetFetchRequestGroup(group, "stranger", 3)]),
                 m.DescribeGroupsRequest([group]),
@@ -204,7 +204,7 @@ async def test_a_coordinator_that_is_asked_for_one_group_answers_the_same(monkey
             for request in requests:
                 version = 9 if isinstance(request, m.OffsetFetchRequest) else newest(type(request))
                 call = Call(request.API_KEY, version, 1, "c", request)
-                answers = groups.reply(group, request, call), await groups.ask(group, request, call)
+                answers: tuple[Any, ...] = groups.reply(group, request, call), await groups.ask(group, request, call)
                 assert len({encode(one, version) for one in answers}) == 1, request
                 directly.clear()
                 await peer.ask(request, version)

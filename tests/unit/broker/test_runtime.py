@@ -1,6 +1,7 @@
 """Coordinators coming, going, loading and failing: the shell round them."""
 
 import asyncio
+from functools import partial
 from pathlib import Path
 
 from tests.patience import becomes
@@ -80,7 +81,7 @@ async def test_records_of_one_operation_are_one_batch(peer: Peer) -> None:  # GR
 
 
 async def test_parked_calls_are_answered_by_others(peer: Peer) -> None:  # GC-10, GC-15
-    ids = []
+    ids: list[str] = []
     for name in "ab":
         request = peer.join_request(instance_id=name)
         waiting = asyncio.create_task(peer.ask(request, 9))
@@ -179,10 +180,10 @@ async def test_transactions_in_the_log(tmp_path: Path) -> None:  # GR-07, GO-23
         assert log is not None
         for producer_id, (offset, is_commit) in enumerate([(5, True), (6, False)]):
             key, value = encode_record(Entry(m.OffsetCommitKey("g", "t", 0), m.OffsetCommitValue(offset)))
-            named = {"producer_id": producer_id, "producer_epoch": 0, "base_sequence": 0, "is_transactional": True}
-            log.append(write_batch([Record(key, value, (), 0)], **named), 0)
+            write = partial(write_batch, producer_id=producer_id, producer_epoch=0, is_transactional=True)
+            log.append(write([Record(key, value, (), 0)], base_sequence=0), 0)
             marker = end_transaction_record(EndTransaction(is_commit, 0), 0)
-            log.append(write_batch([marker], **{**named, "base_sequence": 1}, is_control=True), 0)
+            log.append(write([marker], base_sequence=1, is_control=True), 0)
     async with new_broker(tmp_path) as broker:
         await wait_until_loaded(broker)
         assert await Peer(broker).fetch() == {T0: (5, NONE)}

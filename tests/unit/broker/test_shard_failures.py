@@ -373,8 +373,12 @@ async def test_what_was_not_appended_looks_nothing_up(broker: Broker) -> None:
     request = m.ConsumerGroupHeartbeatRequest("g", "m", 0, rebalance_timeout_ms=60_000, subscribed_topic_regex="t.*")
     request.topic_partitions = []
 
+    def look(topic: str) -> bool:
+        looked_at.append(topic)
+        return True
+
     async def beat() -> int:
-        answer = await shard.ask(request, 1, may_describe=lambda topic: not looked_at.append(topic))
+        answer = await shard.ask(request, 1, may_describe=look)
         assert isinstance(answer, m.ConsumerGroupHeartbeatResponse)
         return answer.error_code
 
@@ -559,7 +563,7 @@ async def test_a_lock_that_is_back_after_a_failed_acknowledgement_ends(locks: Lo
         await gate.wait()
         await store(key)
 
-    locks.owner.persister._states.ready = wait  # type: ignore[method-assign]
+    locks.owner.persister._states.ready = wait  # type: ignore[method-assign, assignment]
     locks.is_failing = True
     acknowledging = asyncio.create_task(led.acknowledge("m", [Acknowledgement(0, 9, [1])]))
     await asyncio.sleep(0)

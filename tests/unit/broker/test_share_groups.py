@@ -263,9 +263,9 @@ async def test_what_members_may_be_assigned_by_now_is_not_deleted(peer: Peer) ->
         shard.is_loading = True
         shard.loaded.clear()
     shard_of_group = peer.broker.groups.shard_of("g")
-    asked = [asyncio.create_task(alter(peer, {0: 2}))]
+    alteration = asyncio.create_task(alter(peer, {0: 2}))
     await becomes(lambda: shard_of_group.parked_count == 1)
-    asked.append(asyncio.create_task(delete_offsets(peer, "t")))
+    deletion_of_offsets = asyncio.create_task(delete_offsets(peer, "t"))
     await becomes(lambda: shard_of_group.parked_count == 2)
     deletion = asyncio.create_task(peer.ask(m.DeleteGroupsRequest(["g"]), 2))
     await becomes(lambda: shard_of_group.parked_count == 3)
@@ -273,7 +273,7 @@ async def test_what_members_may_be_assigned_by_now_is_not_deleted(peer: Peer) ->
     for shard in peer.broker.share_states.shards:
         shard.is_loading = False
         shard.loaded.set()
-    altered, offsets_deleted = await asyncio.gather(*asked)
+    altered, offsets_deleted = await asyncio.gather(alteration, deletion_of_offsets)
     assert (altered.error_code, offsets_deleted.error_code) == (0, 0)
     assert [one.error_code for one in offsets_deleted.responses] == [NonEmptyGroup.code]
     assert [one.error_code for one in (await deletion).results] == [NonEmptyGroup.code]

@@ -23,8 +23,9 @@ LOG_FILE = "t-0/00000000000000000000.log"
 
 def batch(count: int = 1, *, timestamp: int = 1000, size: int = 10, sequence: int = -1, epoch: int = 0) -> bytes:
     records = [Record(b"k", b"%d" % index * size, timestamp=timestamp + index) for index in range(count)]
-    producer = {"producer_id": 7, "producer_epoch": epoch, "base_sequence": sequence} if sequence >= 0 else {}
-    return write_batch(records, **producer)
+    if sequence < 0:
+        return write_batch(records)
+    return write_batch(records, producer_id=7, producer_epoch=epoch, base_sequence=sequence)
 
 
 def unreadable(*, timestamp: int) -> bytes:

@@ -4,6 +4,7 @@ import sqlite3
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.unit.live.views import member, row, snapshot, view
@@ -24,7 +25,7 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "deep" / "watched.sqlite"
 
 
-def add(history: History, at_ms: int, committed: int = 5, name: str = "g", **more: int) -> None:
+def add(history: History, at_ms: int, committed: int = 5, name: str = "g", **more: Any) -> None:
     history.add(snapshot(view(name, [row("t", 0, committed)], progress_ms=at_ms, **more)), [], at_ms)
 
 
@@ -279,7 +280,7 @@ def test_what_was_noted_outlives_a_kill(path: Path) -> None:
         for _ in range(lines):
             noted = int(running.stdout.readline())
         running.kill()
-        noted = int((running.communicate()[0].split() or [noted])[-1])
+        noted = int((running.communicate()[0].split() or [str(noted)])[-1])
         history = History(path, EVERY)
         times = [each.at_ms for each in history.samples("prod", "g")]
         history.close()

@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 
 from groupkeeper.client.admin.types import (
     Batch,
-    ConsumerGroupDescription,
     GroupState,
     GroupType,
     MemberDescription,
@@ -21,7 +20,7 @@ from groupkeeper.client.admin.types import (
 from groupkeeper.operations.errors import GroupIsActive, PartitionsMissing, StalePlan
 from groupkeeper.operations.plans.guard import PlanVerdict, judge
 from groupkeeper.operations.plans.model import Change, GroupPlan, Kind, Plan, PlannedTopic, is_same
-from groupkeeper.operations.plans.world import FoundGroups, Logs
+from groupkeeper.operations.plans.world import FoundGroup, FoundGroups, Logs
 from groupkeeper.protocol.errors import GroupAuthorizationFailed, LeaderNotAvailable
 
 NODE = Node(1, "here", 9092)
@@ -42,10 +41,10 @@ def groups_of(
 ) -> FoundGroups:
     """State None: there is no such group."""
     members = (MemberDescription("m-1", None, "worker", "/10.0.0.1"), MemberDescription("m-2", None, "", "/10.0.0.2"))
-    described = {}
+    described: dict[str, FoundGroup] = {}
     if state is not None:
         active = members if state is GroupState.STABLE else ()
-        described["g"] = ConsumerGroupDescription("g", GroupType.CLASSIC, state, False, "", active, NODE)
+        described["g"] = FoundGroup("g", GroupType.CLASSIC, state, active)
     return FoundGroups(described, {"g": dict(committed)}, {})
 
 

@@ -122,7 +122,11 @@ async def lags(broker: ScriptedBroker, *group_ids: str, topics: Names | None = N
 
 
 def scripted(offsets: dict[str, list[int]], listing: Handler) -> ScriptedBroker:
-    handlers = {"ConsumerGroupDescribe": described, "OffsetFetch": committed(offsets), "ListOffsets": listing}
+    handlers: dict[str, Handler] = {
+        "ConsumerGroupDescribe": described,
+        "OffsetFetch": committed(offsets),
+        "ListOffsets": listing,
+    }
     return ScriptedBroker(handlers=handlers)
 
 
@@ -149,7 +153,7 @@ async def test_an_offset_that_the_coordinator_refuses_has_its_row() -> None:
         answer.groups[0].topics[0].partitions[1].error_code = errors.UnstableOffsetCommit.code
         return answer
 
-    handlers = {"ConsumerGroupDescribe": described, "OffsetFetch": fetch, "ListOffsets": listed(10)}
+    handlers: dict[str, Handler] = {"ConsumerGroupDescribe": described, "OffsetFetch": fetch, "ListOffsets": listed(10)}
     async with ScriptedBroker(handlers=handlers) as broker:
         broker.topics = {"t": [0, 0]}
         [part] = await lags(broker, "g")
@@ -209,7 +213,7 @@ async def test_a_log_that_grew_is_looked_at_again() -> None:
         assert isinstance(answer, m.OffsetFetchResponse)
         return answer
 
-    handlers = {
+    handlers: dict[str, Handler] = {
         "ConsumerGroupDescribe": described,
         "OffsetFetch": fetch,
         "ListOffsets": lambda message, version: listed(next(ends))(message, version),

@@ -1,6 +1,7 @@
 """Share groups found among others, and their lag."""
 
 from collections.abc import Mapping
+from typing import Any
 
 from tests.unit.client.admin.test_share_groups import describing
 from tests.unit.client.scripted_broker import ScriptedBroker, fast_admin
@@ -39,7 +40,8 @@ async def test_share_groups_are_found_among_unknown_ones() -> None:
         fast_admin(broker.bootstrap_servers) as admin,
     ):
         found = await among(FAILED, admin.describe_share_groups)
-        assert broker.asked("ShareGroupDescribe")[0][1].group_ids == ["share", "hidden", "nowhere", "dead"]
+        request: Any = broker.asked("ShareGroupDescribe")[0][1]
+        assert request.group_ids == ["share", "hidden", "nowhere", "dead"]
         await among({"refused": GroupAuthorizationFailed()}, admin.describe_share_groups)
         assert broker.count("ShareGroupDescribe") == 1
     assert list(found.done) == ["share"]

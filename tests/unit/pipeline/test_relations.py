@@ -47,7 +47,7 @@ def pair(request: Any) -> tuple[list[Any], list[Any]]:
     return some(chance.choice([0, 1, 40])), some(chance.choice([0, 1, 40]))
 
 
-def test_equal_keys_have_equal_numbers_in_all_tables(pair):
+def test_equal_keys_have_equal_numbers_in_all_tables(pair: tuple[list[Any], list[Any]]) -> None:
     first, second = pair
     numbered = np.concatenate(keys(_NAMES, _table(first), _table(second))).tolist()
     assert [one == other for one in numbered for other in numbered] == [
@@ -55,14 +55,14 @@ def test_equal_keys_have_equal_numbers_in_all_tables(pair):
     ]
 
 
-def test_a_match_is_the_last_row_with_the_key(pair):
+def test_a_match_is_the_last_row_with_the_key(pair: tuple[list[Any], list[Any]]) -> None:
     first, second = pair
     of, others = keys(_NAMES, _table(first), _table(second))
     wanted = [max((at for at, row in enumerate(second) if row == own), default=-1) for own in first]
     assert matches(of, others).tolist() == wanted
 
 
-def test_runs_know_their_rows_before_and_their_sums(pair):
+def test_runs_know_their_rows_before_and_their_sums(pair: tuple[list[Any], list[Any]]) -> None:
     rows = sorted(pair[0] + pair[1], key=str)
     (key,) = keys(_NAMES, _table(rows))
     order = in_order(key, np.arange(len(key)))
@@ -87,7 +87,7 @@ def _placed(rows: list[tuple[str | None, int | None]], chance: random.Random) ->
     return _table(rows).append_column("log_offset", pa.array(offsets, pa.int64()))
 
 
-def test_runs_are_in_the_order_of_the_log(pair):
+def test_runs_are_in_the_order_of_the_log(pair: tuple[list[Any], list[Any]]) -> None:
     rows = _placed(pair[0], random.Random(1)).to_pylist()
     order, groups = runs(_NAMES, _placed(pair[0], random.Random(1)))
     own = [[rows[at] for at in order[start : end + 1]] for start, end in zip(groups.starts, groups.ends, strict=True)]
@@ -101,7 +101,7 @@ def test_runs_are_in_the_order_of_the_log(pair):
     )
 
 
-def test_an_earlier_row_is_the_last_one_before(pair):
+def test_an_earlier_row_is_the_last_one_before(pair: tuple[list[Any], list[Any]]) -> None:
     first, second = (_placed(rows, random.Random(number)) for number, rows in enumerate(pair))
     wanted = [
         max(
@@ -115,14 +115,14 @@ def test_an_earlier_row_is_the_last_one_before(pair):
     assert earlier(_NAMES, first, second).tolist() == wanted
 
 
-def test_nulls_are_taken_where_there_is_no_row():
+def test_nulls_are_taken_where_there_is_no_row() -> None:
     rows = _table([("a", 1), (None, 2)])
     assert taken(rows, np.array([1, -1, 0])).to_pylist() == [
         {"cluster": None, "partition": 2}, {"cluster": None, "partition": None}, {"cluster": "a", "partition": 1},
     ]  # fmt: skip
 
 
-def test_numbers_and_values_tell_null_apart():
+def test_numbers_and_values_tell_null_apart() -> None:
     column = pa.chunked_array([pa.array([3, None]), pa.array([0])])
     assert numbers(column, -7).tolist() == [3, -7, 0]
     assert is_known(column).tolist() == [True, False, True]
@@ -132,26 +132,26 @@ def test_numbers_and_values_tell_null_apart():
     assert values(pa.array(["x", None])) == ["x", None]
 
 
-def test_lists_keep_their_last_elements():
+def test_lists_keep_their_last_elements() -> None:
     sizes, elements = np.array([3, 0, 2]), pa.array([1, 2, 3, 4, 5])
     is_kept = tails(sizes, 2)
     assert lists(sizes, elements).to_pylist() == [[1, 2, 3], [], [4, 5]]
     assert lists(np.minimum(sizes, 2), elements.filter(pa.array(is_kept))).to_pylist() == [[2, 3], [], [4, 5]]
 
 
-def test_lists_are_appended_to_lists():
+def test_lists_are_appended_to_lists() -> None:
     found = appended(np.array([2, 0, 1]), np.array([1, 2, 3]), np.array([0, 2, 1]), np.array([7, 8, 9]))
     assert found.tolist() == [1, 2, 7, 8, 3, 9]
 
 
-def test_each_element_of_a_list_is_a_row():
+def test_each_element_of_a_list_is_a_row() -> None:
     rows = pa.table({"name": ["a", "b", "c", "d"], "own": pa.array([[1, 2], None, [], [3]], pa.list_(pa.int64()))})
     assert unnested(rows, "own").to_pylist() == [
         {"name": "a", "own": 1}, {"name": "a", "own": 2}, {"name": "d", "own": 3},
     ]  # fmt: skip
 
 
-def test_times_that_no_calendar_has_are_null():
+def test_times_that_no_calendar_has_are_null() -> None:
     milliseconds = pa.array([0, -1, None, 253_402_300_799_999, 253_402_300_800_000, 2**63 - 1], pa.int64())
     found = time_of(milliseconds)
     assert found.type == TIME
@@ -160,6 +160,6 @@ def test_times_that_no_calendar_has_are_null():
     assert times(np.array([5, 6]), np.array([True, False])).equals(pa.array([5, None], TIME))
 
 
-def test_parts_are_together_in_one_order_of_columns():
+def test_parts_are_together_in_one_order_of_columns() -> None:
     first = _table([("a", 1)])
     assert together(first, first.select(["partition", "cluster"])).to_pylist() == first.to_pylist() * 2

@@ -1,5 +1,7 @@
 """Record batches of format 2: writing, reading, places, checksums, markers."""
 
+from typing import Any
+
 import pytest
 
 from groupkeeper.protocol.record_batch import (
@@ -40,7 +42,7 @@ def test_records_come_back_with_offsets_and_timestamps(compression: str) -> None
 @pytest.mark.parametrize("in_transaction", [False, True])
 def test_pairs_of_one_moment_make_the_same_batch(compression: str, in_transaction: bool) -> None:
     pairs: list[tuple[bytes, bytes | None]] = [(b"key", b"v" * 70), (b"k" * 9000, None), *[(b"", b"")] * 200]
-    producer = {"producer_id": 7, "producer_epoch": 3} if in_transaction else {}
+    producer: dict[str, Any] = {"producer_id": 7, "producer_epoch": 3} if in_transaction else {}
     batch = write_pairs(
         pairs,
         1_700_000_000_000,

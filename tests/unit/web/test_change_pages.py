@@ -1,5 +1,7 @@
 """Pages about changes: what they offer and refuse, whatever names are like."""
 
+from typing import Any
+
 from tests.unit.live.views import described, member, row, snapshot, view
 from tests.unit.web.test_pages import EVIL, NOW_MS, Page
 
@@ -20,7 +22,7 @@ from groupkeeper.web.pages.plan import plan_page
 SOMEBODY = Viewer(Person(EVIL, Rights(None, changes=True), "s"), "seal", has_login=True, changes=True)
 
 
-def idle(**more: object) -> GroupView:
+def idle(**more: Any) -> GroupView:
     group = view(EVIL, [row(EVIL, 0, 40), row(EVIL, 1, 50)], state=GroupState.EMPTY)
     return group._replace(group_state=GroupState.EMPTY, **more)
 

@@ -121,15 +121,16 @@ async def test_an_abort_is_of_no_group_and_seen_by_who_sees_the_whole_cluster(tm
 
 
 async def test_a_journal_is_read_again_when_it_has_changed(tmp_path: Path) -> None:
-    record = ChangeRecord(Journal(tmp_path / "journal.jsonl"))
+    journal = Journal(tmp_path / "journal.jsonl")
+    record = ChangeRecord(journal)
     assert SOMEBODY.person is not None
     await record.refresh()
     assert await record.changes(SOMEBODY.person) == []
     journal_of(tmp_path)
     await asyncio.gather(record.refresh(), record.refresh())
     assert len(await record.changes(SOMEBODY.person)) == 4
-    record.journal.path.unlink()
-    record.journal.path.mkdir()
+    journal.path.unlink()
+    journal.path.mkdir()
     await record.refresh()
     assert re.search("not read since 20.*cannot read the journal", Page(journal_page(record, [], {}, SOMEBODY)).text)
     assert len(await record.changes(SOMEBODY.person)) == 4

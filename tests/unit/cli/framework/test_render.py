@@ -141,7 +141,9 @@ WIDE = Shape(
 
 
 def wide_row(note: str | None = "a" * 30, partitions: int = 3) -> Row:
-    places = [{"topic": "a-topic-with-a-long-name", "partition": number} for number in range(partitions)]
+    places: list[dict[str, str | int]] = [
+        {"topic": "a-topic-with-a-long-name", "partition": number} for number in range(partitions)
+    ]
     return {"group": "g", "member": "m" * 50, "host": "h" * 20, "note": note, "assignment": places}
 
 

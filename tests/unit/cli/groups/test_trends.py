@@ -1,10 +1,10 @@
 """Where lag goes between two looks."""
 
+import time
 from argparse import Namespace
 
 import pytest
 
-from groupkeeper.cli.groups import trends
 from groupkeeper.cli.groups.describe import _lag_rows
 from groupkeeper.cli.groups.trends import NO_TREND, FirstLook
 from groupkeeper.client.admin.types import OffsetAndMetadata
@@ -20,10 +20,10 @@ def row(partition: int, committed: int | None, end: int | None) -> PartitionLag:
 @pytest.fixture
 def look(monkeypatch: pytest.MonkeyPatch) -> FirstLook:
     """Ten seconds ago 100 of 200 offsets were read of partition 0, and 300 of 300 of partition 1."""
-    monkeypatch.setattr(trends.time, "monotonic", lambda: 1000.0)
+    monkeypatch.setattr(time, "monotonic", lambda: 1000.0)
     look = FirstLook()
     look.see([row(0, 100, 200), row(1, 300, 300), row(2, None, 5)])
-    monkeypatch.setattr(trends.time, "monotonic", lambda: 1010.0)
+    monkeypatch.setattr(time, "monotonic", lambda: 1010.0)
     return look
 
 

@@ -109,7 +109,7 @@ def test_how_far_many_batches_are() -> None:
             stages = iter([Stage(3, 1, 2), Stage(3, 2, 2), Stage(4, 0, 2), None])
             screen.stage = lambda: next(stages, None)
             screen.reading(10_000_000, 2_000_000)
-            shares = []
+            shares: list[str] = []
             while len(shares) < 3:
                 shares += re.findall(r"records, (\d+)%", read(terminal, "left"))
             screen.table("commits", 2_000_000, is_appended=True)

@@ -52,7 +52,7 @@ async def test_descriptions() -> None:
     assert (description.group_state, description.partition_assignor) == (GroupState.STABLE, "simple")
     assert (description.group_epoch, description.target_assignment_epoch) == (8, 7)
     assert description.coordinator.port == broker.port
-    assert description.authorized_operations == {"READ", "DESCRIBE"}
+    assert description.authorized_operations == frozenset({"READ", "DESCRIBE"})
     assert description.members == (
         ShareMemberDescription("m2", "two", "/127.0.0.1", 7, (A1, A0, B0), "rack", ("a", "b")),
         ShareMemberDescription("m1", "one", "/127.0.0.2", 6, (), None, ("a",)),

@@ -54,7 +54,7 @@ async def test_descriptions() -> None:
     app = batch.done["app"]
     assert (app.group_type, app.group_state) == (GroupType.STREAMS, GroupState.RECONCILING)
     assert (app.group_epoch, app.target_assignment_epoch, app.topology_epoch) == (8, 7, 3)
-    assert (app.coordinator.port, app.authorized_operations) == (broker.port, {"DESCRIBE"})
+    assert (app.coordinator.port, app.authorized_operations) == (broker.port, frozenset({"DESCRIBE"}))
     assert app.subtopologies == (
         StreamsSubtopology("0", ("in",), ("app-repartition",)),
         StreamsSubtopology(

@@ -67,8 +67,8 @@ class Copier:
         time = one.timestamp + (10**7 if self._times == "late" else 5)
         if self._times == "part" and origin is not None and origin < self.end_here // 2:
             time = one.timestamp
-        more = {"is_append_time": self._stamps, "is_aborted": is_aborted}
-        self.records.append(one._replace(offset=self.offset, timestamp=time, **more))
+        put = one._replace(offset=self.offset, timestamp=time, is_append_time=self._stamps, is_aborted=is_aborted)
+        self.records.append(put)
         if origin is not None and not is_aborted:
             self.origins[self.offset] = origin
         self.offset += 1

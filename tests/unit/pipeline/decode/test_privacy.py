@@ -37,7 +37,7 @@ def test_each_text_of_each_record_is_known() -> None:
     texts = {
         name
         for each in record_classes()
-        for name in each.__slots__  # type: ignore[attr-defined]
+        for name in each.__slots__
         if isinstance(getattr(each(), name), str | bytes | None)
     }
     assert {"client_host", "member_id", "group_instance_id", "process_id", "host", "subscription"} <= texts
@@ -70,7 +70,7 @@ def batch_of(*rows: Mapping[str, Any]) -> pa.RecordBatch:
 
 def test_dropped_and_salted_values_are_nowhere_left() -> None:
     privacy = Privacy.of({"hosts": "drop", "client_ids": "drop", "metadata": "salt"}, KEY)
-    rows = [
+    rows: list[dict[str, Any]] = [
         {"group_id": "billing", "group_record": json.dumps(RECORD)},
         {"group_id": "billing", "metadata": "by hand of jo", "committed_offset": 4},
         {"group_id": "billing", "metadata": ""},

@@ -71,7 +71,7 @@ def test_the_age_of_each_cluster_counts() -> None:
     now = datetime.now(UTC)
     fresh = {"old": None, "new": now, "never": None}
     known = {"old": now - timedelta(minutes=10), "new": now, "not given": now - timedelta(days=1)}
-    tables = {
+    tables: dict[Table, list[dict[str, Any]]] = {
         FRESHNESS: [{"cluster": name, "log_partition": 0, "measured_time": at} for name, at in fresh.items()],
         TOPICS: [{"cluster": name, "topic": "t", "measured_time": at} for name, at in known.items()],
     }

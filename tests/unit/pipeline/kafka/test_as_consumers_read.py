@@ -40,7 +40,7 @@ def produce(servers: str, topic: str, count: int, *, keys: int = 10**6, size: in
     for _ in range(count):
         key = None if keys == 10**6 and rng.random() < 0.1 else b"%d" % rng.randrange(keys)
         value = None if rng.random() < 0.1 else rng.randbytes(rng.randrange(size)) + b"-" * rng.randrange(size)
-        headers = [("h", None), ("é", b"")] if rng.random() < 0.2 else None
+        headers: list[tuple[str, str | bytes | None]] | None = [("h", None), ("é", b"")] if rng.random() < 0.2 else None
         at = 1_700_000_000_000 + rng.randrange(-(10**6), 10**6)
         producer.produce(topic, value, key, rng.choice((0, 0, 1)), headers=headers, timestamp=at)  # 2 stays empty
         producer.poll(0)
@@ -59,10 +59,12 @@ def theirs(servers: str, topic: str, isolation: str, partitions: int = 3) -> lis
         (message,) = consumer.consume(1, PATIENCE_S)
         if (error := message.error()) is not None:
             assert error.code() == KafkaError._PARTITION_EOF, error
-            ended.add(message.partition())
+            partition = message.partition()
+            assert partition is not None
+            ended.add(partition)
             continue
         kind, at = message.timestamp()
-        headers = [(name, value) for name, value in message.headers() or ()]
+        headers = list(message.headers() or ())
         found.append((message.partition(), message.offset(), at, kind - 1, message.key(), message.value(), headers))
     consumer.close()
     return sorted(found, key=lambda row: row[:2])
@@ -106,7 +108,7 @@ def check(servers: str, topic: str, least: int) -> list[Row]:
 @pytest.mark.parametrize("settings", [{}, {"enable.idempotence": True}], ids=["plain", "idempotent"])
 def test_compressions(servers: str, compression: str, settings: dict[str, Any]) -> None:
     topic = new_topic(servers, f"{compression}-{len(settings)}")
-    produce(servers, topic, 400, **settings, **{"compression.type": compression})
+    produce(servers, topic, 400, **{**settings, "compression.type": compression})
     check(servers, topic, 400)
 
 

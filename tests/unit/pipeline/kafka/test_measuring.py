@@ -152,8 +152,10 @@ def test_logs_are_measured_at_the_stated_instant_while_they_grow() -> None:
     acknowledged: list[tuple[int, int]] = []
 
     def note(error: object, message: Message) -> None:
+        offset = message.offset()
         assert error is None
-        acknowledged.append((time.time_ns() // 1_000_000, message.offset() + 1))
+        assert offset is not None
+        acknowledged.append((time.time_ns() // 1_000_000, offset + 1))
 
     def write(servers: str) -> None:
         producer = Producer({"bootstrap.servers": servers, "linger.ms": 0})

@@ -115,8 +115,9 @@ def test_journals_that_cannot_be_read_are_said(tmp_path: Path) -> None:
     assert gone.startswith(f"{tmp_path / 'gone'}: there is no such journal")
     (row,) = rows.to_pylist()
     assert (row["changed_by"], row["changed_on"], row["command"]) == ("ana", None, "groupkeeper groups reset 'a b'")
+    (tmp_path / "empty").mkdir()
     with pytest.raises(SourceError, match="the folder has no journal"):
-        journals_of(str(tmp_path.joinpath("empty").mkdir() or tmp_path / "empty"))
+        journals_of(str(tmp_path / "empty"))
 
 
 def test_the_report_folds_an_undo_with_what_it_undid(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -45,7 +45,7 @@ def a_group(group_id: str = "g", **values: object) -> Group:
 
 def a_report(groups: list[Group], **values: object) -> Report:
     """A report of those groups in one cluster."""
-    statuses = {status: sum(each.status == status for each in groups) for status in STATUSES}
+    statuses: dict[str, int] = {status: sum(each.status == status for each in groups) for status in STATUSES}
     cluster = Cluster("c", len(groups), 2, 3, 1_234_567, 3_605_000, statuses, 98_765, 11, 22, 33, 44, 55)
     clusters = (cluster,) if groups else ()
     usual = Report("tables", NOW, BEGIN, NOW, 24, 10, clusters, tuple(groups), (), (), (), (), ())

@@ -5,9 +5,10 @@ import json
 import pickle
 import socket
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -68,7 +69,7 @@ def orders(options: ReadOptions, known: NextOffsets | None = None, **more: objec
     return found._replace(**more)  # type: ignore[arg-type]
 
 
-def read(answer: Answer, options: ReadOptions, **more: Callable[[], float]) -> list[tuple[source.Receipt, int]]:
+def read(answer: Answer, options: ReadOptions, **more: Any) -> list[tuple[source.Receipt, int]]:
     """The receipts of all clusters, and the numbers of rows."""
     options = named(options, answer.plan.ranges)
     found = [read_part(part, options=options, folder=None, **more) for task in tasks_of(answer.readings, options)
