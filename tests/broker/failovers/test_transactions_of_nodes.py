@@ -189,3 +189,18 @@ async def test_a_marker_that_an_operator_writes_waits_for_replicas(start: Start)
     await nodes.broker.move_leader("t", 0, 3)
     assert await ending == errors.NotLeaderOrFollower.code
     await nodes.broker.resume_node(3)
+
+
+async def test_a_partition_without_a_leader_keeps_no_other_from_its_marker(nodes: Nodes) -> None:
+    producer, log = await begin(nodes, "u", 3)
+    await nodes.create("t", [2])
+    assert [await producer.add(topic, 0) for topic in ("t", "u")] == [[0], [0]]
+    producer.wire = await nodes.connect(3)
+    assert (await producer.produce("u", "a")).error_code == 0
+    await nodes.broker.stop_node(2)
+    producer.wire = await nodes.connect(1)
+    assert await producer.end(commit=True) == 0
+    assert (log.last_stable_offset, log.log_end_offset) == (2, 2)
+    await nodes.broker.start_node(2)
+    await until(lambda: not nodes.broker.transactions.shard_of(ID)._retries)
+    assert log.log_end_offset == 2

@@ -228,12 +228,7 @@ class TransactionShard(HostedShard["TransactionRecord"]):
         )
         with self.fail_stop:
             try:
-                for partition in sorted(untold):
-                    written = untold[partition]
-                    if written is None or written.has_moved:
-                        written = untold[partition] = self._write_marker(partition, marker)
-                    if written is None or written.is_committed:
-                        del untold[partition]
+                self._write_markers(untold, marker)
                 if untold:
                     markers = [one for one in untold.values() if one is not None]
                     self._finish_then(ending, untold, markers, attempts)
@@ -261,6 +256,22 @@ class TransactionShard(HostedShard["TransactionRecord"]):
         delay_s = pause_s(_RETRY_S, attempts - 1, _LONGEST_RETRY_S)
         loop = asyncio.get_running_loop()
         self._retries[ending.transactional_id] = loop.call_later(delay_s, self._finish, ending, untold, attempts + 1)
+
+    def _write_markers(self, untold: _Untold, marker: Marker) -> None:
+        """Writes the missing markers. Where one can't be written, the others are, then its `KafkaError` is raised."""
+        refusal = None
+        for partition in sorted(untold):
+            written = untold[partition]
+            try:
+                if written is None or written.has_moved:
+                    written = untold[partition] = self._write_marker(partition, marker)
+            except KafkaError as error:
+                refusal = error
+                continue
+            if written is None or written.is_committed:
+                del untold[partition]
+        if refusal is not None:
+            raise refusal
 
     def _write_marker(self, partition: TopicPartition, marker: Marker) -> Unsettled | None:
         try:
