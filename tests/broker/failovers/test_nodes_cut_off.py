@@ -174,6 +174,16 @@ async def test_a_stale_leader_serves_what_it_knows_to_be_committed(nodes: Nodes)
     assert [await end_of(node) for node in (1, 2)] == [(0, 4), (0, 2)]
 
 
+async def test_what_a_stale_leader_still_reads_when_it_leads_again_is_not_taken(nodes: Nodes) -> None:
+    await nodes.create("t", [1, 2, 3])
+    log = await part(nodes)
+    stale = log.seen_by(1)
+    await nodes.broker.resume_node(1)
+    await nodes.broker.move_leader("t", 0, 1)
+    with pytest.raises(errors.NotLeaderOrFollower):
+        stale.append(batch(b"a"), 1)
+
+
 async def test_a_fetch_that_waits_for_a_stale_leader_goes_on_when_that_knows_of_the_others(nodes: Nodes) -> None:
     await nodes.create("t", [1, 2, 3])
     log = await part(nodes)

@@ -32,8 +32,10 @@ class StaleLog(PartitionLog):
         self.log_end_offset = log.log_end_offset
 
     def append(self, batch: bytes, now_ms: int, header: BatchHeader | None = None) -> int:
-        """As of any log. Raises `NotLeaderOrFollower` where nobody leads: this may be the next leader."""
-        if self._log.placement.leader == NO_LEADER:
+        """As of any log. Raises `NotLeaderOrFollower` where nobody leads: this may be the next leader; and once the
+        node knows of the others: then its log is theirs.
+        """
+        if self._log.placement.leader == NO_LEADER or self.placement is self._log.placement:
             raise NotLeaderOrFollower
         return super().append(batch, now_ms, header)
 
