@@ -1,6 +1,7 @@
 """Replicas that are in sync with the leader, or not: who may lead then, and which records are committed."""
 
 import asyncio
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -8,6 +9,9 @@ from tests.broker.conftest import Start
 from tests.broker.nodes import PROPERTIES, Nodes, batch, code_of, produce
 from tests.broker.nodes import placed as placed_at
 
+from groupkeeper.broker import outages
+from groupkeeper.broker.placement.placement import Placement
+from groupkeeper.broker.placement.placements import Key
 from groupkeeper.broker.shares.state import coordinator_key
 from groupkeeper.coordinator.share_state.state import SharePartitionKey
 from groupkeeper.protocol import messages as m
@@ -454,6 +458,30 @@ async def test_a_change_that_cannot_be_written_has_no_effect(nodes: Nodes, monke
         nodes.broker._apply({lagging: lagging.placement, shrunk: shrunk.placement.with_isr([1])})
     assert [log.placement.limit for log in logs] == [None, None]
     assert [list(log.placement.isr) for log in logs] == [[1, 2], [1, 2]]
+
+
+async def test_a_silent_node_that_could_not_leave_leaves_with_the_next_try(
+    start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(outages, "RETRY_S", 0.01)
+    nodes = Nodes(await start(brokers=3, properties={"broker.session.timeout.ms": 50}))
+    await nodes.create("t", [2, 3])
+    placements = nodes.broker.topics.placements
+    write, failed = placements.change, []
+
+    def change(changed: Mapping[Key, Placement]) -> None:
+        if not failed:
+            failed.append(changed)
+            raise KafkaStorageError
+        write(changed)
+
+    monkeypatch.setattr(placements, "change", change)
+    await nodes.broker.pause_node(2)
+    async with asyncio.timeout(20):
+        while (await placed(nodes))[0] != 3:
+            pass
+    assert failed
+    assert placements.running == {1, 3}
 
 
 async def test_nodes_have_metrics_of_their_own(nodes: Nodes) -> None:

@@ -195,9 +195,15 @@ class Cluster(Node):
         await self._load()
 
     def _leave(self, node: int) -> None:
-        self.topics.placements.running.discard(node)
+        running = self.topics.placements.running
+        running.discard(node)
         here = [log for log in self.topics.logs() if node in log.placement.isr]
-        self._apply({log: log.placement.with_isr([one for one in log.placement.isr if one != node]) for log in here})
+        try:
+            targets = {log: log.placement.with_isr([one for one in log.placement.isr if one != node]) for log in here}
+            self._apply(targets)
+        except KafkaError:
+            running.add(node)  # it has not left: the next try is for the whole of it
+            raise
 
     def state_of(self, node: int) -> str:
         """running or down."""
