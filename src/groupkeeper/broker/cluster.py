@@ -396,7 +396,7 @@ class Cluster(Node):
         part(log, end_offset)
         if end_offset < log.log_end_offset:
             _log.warning("%r: its leader %d has no records from offset %d on", log, log.placement.leader, end_offset)
-            log.truncate(end_offset)
+            self.topics.truncate(log, end_offset)
         log.tell_waiters(None)
         if self._share_sessions is not None:
             self._share_sessions.partitions.drop_partition(log.topic_id, log.index)

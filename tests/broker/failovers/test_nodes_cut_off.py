@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
+from shutil import copytree
 
 import pytest
 from tests.broker.nodes import PROPERTIES, Nodes, batch, placed
@@ -182,6 +183,21 @@ async def test_what_a_stale_leader_still_reads_when_it_leads_again_is_not_taken(
     await nodes.broker.move_leader("t", 0, 1)
     with pytest.raises(errors.NotLeaderOrFollower):
         stale.append(batch(b"a"), 1)
+
+
+async def test_a_start_after_a_kill_does_not_miss_what_a_failover_lost(nodes: Nodes, tmp_path: Path) -> None:
+    nodes.broker.config.broker_session_timeout_ms = 60_000
+    await nodes.create("t", [1, 2])
+    assert (await take(nodes, acks=-1)).error_code == 0
+    await nodes.broker.cut_off_node(1)
+    assert (await take(nodes, b"b", b"c")).base_offset == 1
+    await nodes.broker.topics.write_recovery_points()
+    await nodes.broker.move_leader("t", 0, 2)
+    killed = copytree(nodes.broker.storage_path, tmp_path / "killed")
+    async with Broker(directory=killed, properties=PROPERTIES, brokers=3) as started:
+        log = started.topics.partition("t", 0)
+        assert log is not None
+        assert log.log_end_offset == 1
 
 
 async def test_a_fetch_that_waits_for_a_stale_leader_goes_on_when_that_knows_of_the_others(nodes: Nodes) -> None:

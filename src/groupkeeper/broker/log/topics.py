@@ -404,6 +404,14 @@ class Topics:
             entry = {"create": topic.name, "id": topic.topic_id.hex(), "partitions": len(topic.partitions)}
             yield {**entry, "configs": dict(topic.configs)}
 
+    def truncate(self, log: PartitionLog, offset: int) -> None:
+        """Removes a log's records from an offset on, at which a batch begins; a start must not miss them. Raises
+        OSError.
+        """
+        for checkpoint in (self._recovery_points, self._ends):
+            checkpoint.forget(log.topic, [log.index])
+        log.truncate(offset)
+
     def logs(self) -> Iterator[PartitionLog]:
         """The logs of all partitions."""
         for topic in self._topic_by_name.values():
