@@ -16,8 +16,8 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from pyspark.sql import SparkSession
 from tests.apache_kafka import require as require_apache_kafka
 from tests.docs.questions import preparation, questions
-from tests.spark.jobs.written_rows import rows_of
 from tests.spark.kafka.test_source import commit
+from tests.spark.written_rows import rows_of
 from tools.apache_kafka import ApacheKafka
 
 from groupkeeper.client.admin.resources.types import ProducerState, TransactionDescription, TransactionState

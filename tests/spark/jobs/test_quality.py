@@ -16,8 +16,8 @@ import pyarrow.parquet as pq
 import pytest
 from confluent_kafka import Producer
 from pyspark.sql import SparkSession
-from tests.spark.jobs.written_rows import rows_of
 from tests.spark.kafka.test_source import new_topic
+from tests.spark.written_rows import rows_of
 
 from groupkeeper.cli.main import main
 from groupkeeper.pipeline.decode.history import group_records

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer
 from pyspark.sql import SparkSession
-from tests.spark.jobs.written_rows import rows_of
 from tests.spark.kafka.test_source import commit, new_topic
+from tests.spark.written_rows import rows_of
 
 from groupkeeper.cli.framework.values import NamedCheckpoint
 from groupkeeper.pipeline.checkpoints.folders import _hadoop_folders, find_folders
