@@ -105,8 +105,8 @@ class Cluster(Node):
         async with self._one_at_a_time:
             self._require_known(node)
             self._killed.add(node)
-            self._forget_outage(node)
             await self.fronts[node].go_down()
+            self._forget_outage(node)  # until it leaves, what it lacks, or others lack of its own, is not committed
             self._leave(node)
             await self._load()
 

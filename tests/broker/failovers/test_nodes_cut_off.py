@@ -268,3 +268,23 @@ async def test_errors_of_a_node_name_the_leader_that_it_knew(nodes: Nodes) -> No
     assert await named_by(1) == [(2, 0, [2])] * 4
     await nodes.broker.resume_node(1)
     assert await named_by(1) == [(3, 1, [3])] * 4
+
+
+async def test_what_only_a_leader_that_is_cut_off_has_is_lost_when_it_is_killed(
+    nodes: Nodes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    nodes.broker.config.broker_session_timeout_ms = 60_000
+    await nodes.create("t", [1, 2, 3])
+    await nodes.broker.cut_off_node(1)
+    assert (await take(nodes)).base_offset == 0
+    log, front = nodes.broker.topics.partition("t", 0), nodes.broker.fronts[1]
+    assert log is not None
+    go_down = front.go_down
+
+    async def go_down_while_replicas_change() -> None:
+        await nodes.broker.set_in_sync("t", 0, [1, 2])
+        await go_down()
+
+    monkeypatch.setattr(front, "go_down", go_down_while_replicas_change)
+    await nodes.broker.kill_node(1)
+    assert (log.placement.leader, log.log_end_offset) == (2, 0)
