@@ -43,7 +43,7 @@ def items(count: int, *, per_ms: int = 4, first: int = 0) -> list[Item]:
     ]
 
 
-def make_topic(servers: str, name: str, partitions: int = 1, **config: str) -> None:
+def make_topic(servers: str, name: str, partitions: int = 1, /, **config: str) -> None:
     topic = NewTopic(name, partitions, 1, config={"retention.ms": "-1", **config})
     admin = AdminClient({"bootstrap.servers": servers})
     admin.create_topics([topic])[name].result(PATIENCE_S)
@@ -71,7 +71,7 @@ def cut(servers: str, topic: str, offset: int) -> None:
 class Writer:
     """Of one topic's records, in transactions with ``in_transactions``."""
 
-    def __init__(self, servers: str, topic: str, *, in_transactions: bool = False, **properties: str) -> None:
+    def __init__(self, servers: str, topic: str, in_transactions: bool = False, /, **properties: str) -> None:
         self._servers, self._topic = servers, topic
         self._is_transactional = in_transactions
         more = {"transactional.id": f"{topic}-{time.time_ns()}"} if in_transactions else {}
@@ -86,9 +86,9 @@ class Writer:
         if self._is_transactional:
             self._producer.begin_transaction()
         for one in records:
-            when = {"timestamp": one.time_ms} if keeps_times else {}
-            headers = list(one.headers)
-            self._producer.produce(self._topic, one.value, one.key, 0, headers=headers, **when)
+            when = one.time_ms if keeps_times else 0
+            headers: list[tuple[str, str | bytes | None]] = list(one.headers)
+            self._producer.produce(self._topic, one.value, one.key, 0, headers=headers, timestamp=when)
         assert self._producer.flush(PATIENCE_S) == 0
         if not self._is_transactional:
             return

@@ -71,7 +71,10 @@ def log_of(servers: str, topic: str) -> Log:
         if message.error():
             break
         headers = dict(message.headers() or [])
-        found[message.offset()] = int(headers["n"]) if "n" in headers else len(found)
+        offset, number = message.offset(), headers.get("n", b"%d" % len(found))
+        assert offset is not None
+        assert number is not None
+        found[offset] = int(number)
     consumer.close()
     return Log(found)
 
@@ -91,7 +94,7 @@ def first_half(servers: str) -> None:
     for topic in TOPICS:
         make_topic(servers, topic, **(OFTEN_CLEANED if topic == COMPACTED else {}))
     write(servers, PLAIN, items(RECORDS // 2), **{"compression.type": "lz4"})
-    ledger = Writer(servers, LEDGER, in_transactions=True)
+    ledger = Writer(servers, LEDGER, True)
     for start in range(0, RECORDS // 2, 50):
         ledger.write(items(50, first=start))
         if start % 200 == 0:
@@ -117,7 +120,7 @@ def beats(first: int, last: int) -> list[Item]:
 
 
 def second_half(servers: str) -> None:
-    ledger = Writer(servers, LEDGER, in_transactions=True)
+    ledger = Writer(servers, LEDGER, True)
     for start in range(RECORDS // 2, RECORDS, 150):
         write(servers, PLAIN, items(150, first=start), **{"compression.type": "gzip"})
         ledger.write(items(150, first=start))

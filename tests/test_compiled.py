@@ -74,9 +74,10 @@ def test_no_class_is_only_for_type_checkers() -> None:
 
 def test_no_union_is_of_classes_of_another_module() -> None:
     """mypyc does not compile `Request = m.Join | m.Sync`: import the classes by name."""
+    made: list[tuple[str, ast.Assign | ast.AnnAssign]] = [*nodes(ast.Assign), *nodes(ast.AnnAssign)]
     found = [
         f"{place} {ast.unparse(node)}"
-        for place, node in nodes(ast.Assign, ast.AnnAssign)
+        for place, node in made
         if isinstance(node.value, ast.BinOp) and isinstance(node.value.op, ast.BitOr)
         if any(isinstance(one, ast.Attribute) for one in ast.walk(node.value))
     ]

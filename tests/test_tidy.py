@@ -192,7 +192,10 @@ def test_no_imports_go_in_circles(modules: list[Code]) -> None:
 
 
 def test_imports_go_down_the_layers() -> None:
-    command = [Path(sys.executable).with_name("lint-imports"), "--no-logo"]  # called here, it would silence all loggers
+    command = [
+        str(Path(sys.executable).with_name("lint-imports")),
+        "--no-logo",
+    ]  # called here, it would silence all loggers
     ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert ended.returncode == 0, ended.stdout + ended.stderr
 

@@ -2,6 +2,7 @@
 
 import asyncio
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.broker.conftest import Start, Wire
@@ -69,9 +70,9 @@ async def test_the_wrong_node_names_the_leader(nodes: Nodes) -> None:
     assert (named.node_id, named.port) == (2, nodes.broker.endpoint("PLAINTEXT", 2).port)
     assert code_of(await produce(await nodes(2), "t", b"a")) == 0
 
-    request = m.FetchRequest(
-        topics=[FetchTopic(topic_id=nodes.broker.topics.get("t").topic_id, partitions=[FetchPartition(0)])]
-    )
+    topic = nodes.broker.topics.get("t")
+    assert topic is not None
+    request = m.FetchRequest(topics=[FetchTopic(topic_id=topic.topic_id, partitions=[FetchPartition(0)])])
     fetched = await (await nodes(1)).call(request, 16)
     (read,) = fetched.responses[0].partitions
     assert (read.error_code, read.current_leader.leader_id) == (errors.NotLeaderOrFollower.code, 2)
@@ -140,7 +141,7 @@ async def test_a_fetch_that_waits_learns_of_the_move(nodes: Nodes) -> None:
     wire = await nodes(1)
     topics = [FetchTopic("t", partitions=[FetchPartition(0, 0, 0)])]
     wire.send(m.FetchRequest(max_wait_ms=60_000, min_bytes=1, topics=topics), 12)
-    log = nodes.broker.topics.partition("t", 0)
+    log: Any = nodes.broker.topics.partition("t", 0)
     while not log._waiters:  # noqa: ASYNC110 no event tells of it
         await asyncio.sleep(0.001)
     await nodes.broker.move_leader("t", 0, 2)

@@ -13,7 +13,7 @@ from groupkeeper.coordinator.share_state.state import SharePartitionKey, StateBa
 from groupkeeper.protocol.errors import NONE
 from groupkeeper.protocol.record_batch import Record, iter_headers, read_records
 
-CREATES = {**SHORT, "errors.deadletterqueue.auto.create.topics.enable": "true"}
+CREATES: dict[str, str] = {**SHORT, "errors.deadletterqueue.auto.create.topics.enable": "true"}
 OWN = {"share.auto.offset.reset": "earliest", "errors.deadletterqueue.topic.name": "dlq.g"}
 COPIES = {**OWN, "errors.deadletterqueue.copy.record.enable": "true"}
 TOO_OFTEN, REJECTED = b"Offset delivery count exceeded the threshold.", b"Offset rejected by client."

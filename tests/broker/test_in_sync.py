@@ -189,7 +189,7 @@ async def test_a_node_that_is_cut_off_tells_what_it_knew(start: Start) -> None:
         running = [one.broker_id for one in cluster.brokers]
         return leader, epoch, isr, list(part.offline_replicas), running, cluster.controller_id, found.node_id
 
-    before = 1, 0, [1, 2, 3], [], [1, 2, 3], 1
+    before: tuple[Any, ...] = 1, 0, [1, 2, 3], [], [1, 2, 3], 1
     assert await told_by(1, groups[1]) == (*before, 1)
     await broker.cut_off_node(1)
     async with asyncio.timeout(20):
@@ -467,7 +467,8 @@ async def test_a_silent_node_that_could_not_leave_leaves_with_the_next_try(
     nodes = Nodes(await start(brokers=3, properties={"broker.session.timeout.ms": 50}))
     await nodes.create("t", [2, 3])
     placements = nodes.broker.topics.placements
-    write, failed = placements.change, []
+    write = placements.change
+    failed: list[Mapping[Key, Placement]] = []
 
     def change(changed: Mapping[Key, Placement]) -> None:
         if not failed:

@@ -1,7 +1,7 @@
 """A long request does not make other clients wait, and none has far more objects than bytes."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
 from contextlib import nullcontext, suppress
 from copy import copy
 from functools import partial
@@ -270,16 +270,18 @@ async def test_what_fits_into_a_part_is_passed_on_as_it_came(peer: Peer) -> None
     async def carry_out(part: Call) -> RootMessage | None:
         assert isinstance(part.message, m.OffsetFetchRequest)
         parts.extend(topic for group in part.message.groups for topic in group.topics or ())
-        return offset_fetch.reply(peer.broker, part)
+        answer = offset_fetch.reply(peer.broker, part)
+        assert isinstance(answer, RootMessage)
+        return answer
 
     asked = m.OffsetFetchRequest(groups=[m.OffsetFetchRequestGroup("g", topics=topics)])
     await in_parts(Call(9, 9, 1, "c", asked), carry_out)
     assert [id(one) for one in parts] == [id(one) for one in topics]
 
 
-async def turns_of(work: Coroutine[Any, Any, Any]) -> int:
+async def turns_of(work: Awaitable[Any]) -> int:
     """How often others could do something while it was done."""
-    task = asyncio.create_task(work)
+    task = asyncio.ensure_future(work)
     turns = 0
     while not task.done():
         await asyncio.sleep(0)
@@ -308,6 +310,7 @@ async def test_all_offsets_of_a_group_are_read_in_turns(
 
     assert await turns_of(ask()) > 4
     whole = offset_fetch.reply(peer.broker, Call(9, version, 1, "c", asked))
+    assert isinstance(whole, RootMessage)
     assert answers == [encode_response(7, whole, version)]
 
 

@@ -185,7 +185,9 @@ async def test_a_reassignment_ends_at_a_restart(tmp_path: Path) -> None:
         nodes = Nodes(broker)
         await nodes.create("t", [1, 2])
         await broker.stop_node(3)
-        await broker.reassign({broker.topics.partition("t", 0): [3, 2]})
+        log = broker.topics.partition("t", 0)
+        assert log is not None
+        await broker.reassign({log: [3, 2]})
         assert (await nodes.partition("t")).leader_id == 1
     async with Broker(directory=tmp_path, properties=PROPERTIES, brokers=3) as broker:
         part = await Nodes(broker).partition("t")

@@ -4,7 +4,7 @@ import asyncio
 import base64
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 import pytest
 from tests.broker.conftest import Start, Wire
@@ -19,7 +19,7 @@ from groupkeeper.protocol.messages.share_fetch_response import PartitionData
 from groupkeeper.protocol.record_batch import iter_headers
 
 ACCEPT, RELEASE, REJECT, RENEW = 1, 2, 3, 4
-SHORT = {
+SHORT: dict[str, Any] = {
     "group.share.record.lock.duration.ms": 1000,
     "group.share.min.record.lock.duration.ms": 1000,
     "group.share.delivery.count.limit": 2,

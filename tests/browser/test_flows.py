@@ -80,7 +80,15 @@ def stage(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
         aside(lambda: asyncio.run(add(broker.bootstrap_servers)))
         watcher = joined(broker.bootstrap_servers)
         where = ("--bootstrap-server", f"prod={broker.bootstrap_servers}", "--bootstrap-server", "dr=127.0.0.1:1")
-        words = ("--allow-changes", "--token-file", str(folder / "tokens"), "--timeout", "2s", "--interval", "1h")
+        words: tuple[str, ...] = (
+            "--allow-changes",
+            "--token-file",
+            str(folder / "tokens"),
+            "--timeout",
+            "2s",
+            "--interval",
+            "1h",
+        )
         words += ("--rules", str(folder / "rules"))
         with serving(*where, *words) as served:
             served.until_ready()

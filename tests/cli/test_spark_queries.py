@@ -30,7 +30,7 @@ def servers() -> Iterator[str]:
     """Logs with a record for each second; billing has committed in one partition of orders."""
     properties = {"group.initial.rebalance.delay.ms": "0", "log.retention.ms": "-1"}
     with BackgroundBroker(authorizer=RuleAuthorizer(allows_without_rules=True), properties=properties) as broker:
-        where = {"bootstrap.servers": broker.bootstrap_servers}
+        where: dict[str, str | int | float | bool] = {"bootstrap.servers": broker.bootstrap_servers}
         admin = AdminClient(where)
         for made in admin.create_topics([NewTopic("orders", 2), NewTopic("payments", 1)]).values():
             made.result()

@@ -5,6 +5,7 @@ import threading
 import time
 from collections.abc import Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar
 
 import aiokafka
@@ -166,12 +167,13 @@ class ConfluentConsumer:
     def poll(self, timeout: float = 0.1) -> list[Received]:
         out = []
         for m in self._c.consume(500, timeout):
-            if m.error() is not None:
-                if m.error().retriable() or m.error().code() in PASSING_ERRORS:
+            if (error := m.error()) is not None:
+                if error.retriable() or error.code() in PASSING_ERRORS:
                     continue
-                raise confluent_kafka.KafkaException(m.error())
+                raise confluent_kafka.KafkaException(error)
             headers = tuple(m.headers() or ())
-            out.append(Received(m.topic(), m.partition(), m.offset(), m.key(), m.value(), headers, m.timestamp()[1]))
+            fields: Any = (m.topic(), m.partition(), m.offset(), m.key(), m.value(), headers, m.timestamp()[1])
+            out.append(Received(*fields))
         return out
 
     def assignment(self) -> set[TopicPartition]:
@@ -227,7 +229,7 @@ class ConfluentConsumer:
 
 class Confluent:
     name = "confluent"
-    strategies = ("range", "roundrobin", "cooperative-sticky")
+    strategies: tuple[str, ...] = ("range", "roundrobin", "cooperative-sticky")
 
     def compressions(self) -> set[str]:
         return set(COMPRESSIONS)
@@ -259,7 +261,7 @@ class Confluent:
             if r.timestamp_ms is not None:
                 extra["timestamp"] = r.timestamp_ms
             producer.produce(topic, value=r.value, key=r.key, headers=list(r.headers),
-                             on_delivery=lambda e, m, i=i: note(i, e, m), **extra)  # fmt: skip
+                             on_delivery=partial(note, i), **extra)  # fmt: skip
             producer.poll(0)
         left = producer.flush(PATIENCE_S)
         assert not left, f"{left} records without an answer"
@@ -342,7 +344,7 @@ class KafkaPythonConsumer:
         self._c.commit_async(self._offsets(offsets))
 
     def committed(self, partition: TopicPartition) -> int | None:
-        return self._c.committed(kafka.TopicPartition(*partition), timeout_ms=PATIENCE_S * 1000)  # type: ignore[no-any-return]
+        return self._c.committed(kafka.TopicPartition(*partition), timeout_ms=PATIENCE_S * 1000)
 
     def position(self, partition: TopicPartition) -> int:
         return int(self._c.position(kafka.TopicPartition(*partition), timeout_ms=PATIENCE_S * 1000))
@@ -371,7 +373,7 @@ class KafkaPythonConsumer:
 
 class KafkaPython:
     name = "kafka-python"
-    strategies = ("range", "roundrobin", "sticky", "cooperative-sticky")
+    strategies: tuple[str, ...] = ("range", "roundrobin", "sticky", "cooperative-sticky")
 
     def compressions(self) -> set[str]:
         return {"none"} | {c for c in COMPRESSIONS[1:] if getattr(kafka.codec, f"has_{c}")()}
@@ -503,7 +505,7 @@ class AioKafkaConsumer:
 
 class AioKafka:
     name = "aiokafka"
-    strategies = ("range", "roundrobin", "sticky")
+    strategies: tuple[str, ...] = ("range", "roundrobin", "sticky")
 
     def compressions(self) -> set[str]:
         return set(COMPRESSIONS)

@@ -18,7 +18,7 @@ COMMANDS = [text for _, text in examples((ROOT / "docs/spark.md").read_text()) i
 @pytest.fixture
 def address() -> Iterator[str]:
     with BackgroundBroker(properties={"log.retention.ms": "-1"}) as broker:
-        where = {"bootstrap.servers": broker.bootstrap_servers}
+        where: dict[str, str | int | float | bool] = {"bootstrap.servers": broker.bootstrap_servers}
         admin = AdminClient(where)
         for made in admin.create_topics([NewTopic("orders", 2), NewTopic("payments", 1)]).values():
             made.result()

@@ -55,7 +55,7 @@ def snapshot(servers: str) -> Iterator[ClusterSnapshot]:
     consumer.subscribe(["t"])
     while not (message := consumer.poll(0.2)) or message.error():
         pass
-    consumer.commit(message, asynchronous=False)
+    consumer.commit(message=message, asynchronous=False)
 
     async def look() -> ClusterSnapshot:
         async with Admin(servers) as admin:

@@ -65,7 +65,7 @@ def receiving() -> Iterator[tuple[Receiver, str]]:
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             content = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-            group = content.get("group") if isinstance(content, dict) else None
+            group: Any = content.get("group") if isinstance(content, dict) else None
             answers = receiver.by_group.get(group, [])
             status = answers.pop(0) if answers else 200
             with receiver.news:
@@ -440,7 +440,7 @@ def test_a_server_that_ends_keeps_what_waits_for_the_next_one(tmp_path: Path) ->
         arrange(broker.bootstrap_servers)
         rules = tmp_path / "rules.toml"
         rules.write_text(f'[[rule]]\nname = "behind"\nmax_lag = 7\n[webhook.chat]\nurl = "{address}/chat"\n')
-        words = ("--bootstrap-server", f"prod={broker.bootstrap_servers}", "--interval", "100ms")
+        words: tuple[str, ...] = ("--bootstrap-server", f"prod={broker.bootstrap_servers}", "--interval", "100ms")
         words = (*words, "--history", str(tmp_path / "history.sqlite"), "--rules", str(rules))
         receiver.by_group, receiver.retry_after = {"search": [503, 503]}, "600"
         with serving(*words) as served:

@@ -6,7 +6,7 @@ A member is named by its id and remembers its epoch.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tests.scenarios import texts
 from tests.scenarios.group_answers import work_text
@@ -84,7 +84,7 @@ def work(runner: Runner, arguments: Arguments) -> None:
     if not shell.share_work:
         runner.say("nothing to do")
         return
-    asked = shell.share_work[0]
+    asked: Any = shell.share_work[0]
     failure = arguments.take_optional("fail")
     failing = arguments.take_words()
     runner.say(f"work: {work_text(asked)}")

@@ -55,8 +55,8 @@ class Reader(threading.Thread):
         deadline = time.monotonic() + PATIENCE_S
         while len(self.seen) < self._count and time.monotonic() < deadline:
             message = self._consumer.poll(1.0)
-            if message is not None and message.error() is None and message.value():
-                self.seen[message.value()] += 1
+            if message is not None and message.error() is None and (value := message.value()):
+                self.seen[value] += 1
         while time.monotonic() < deadline:
             try:
                 self._consumer.commit(asynchronous=False)

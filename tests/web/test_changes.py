@@ -266,11 +266,11 @@ async def test_a_plan_is_applied_once_and_a_journal_that_fails_changes_nothing(
     site = await site_of(broker, tmp_path)
     alice = await site.of(ALICE)
     planned = await site.plan(alice, deed="reset", to="latest", scope="all")
-    site.journal.path.mkdir()
+    (tmp_path / "journal.jsonl").mkdir()
     refused = await apply(alice, planned)
     assert (refused.status, "nothing was changed, as the journal cannot be written" in refused.words) == (503, True)
     assert await site.committed("search") == {"orders-0": 0}
-    site.journal.path.rmdir()
+    (tmp_path / "journal.jsonl").rmdir()
     await asyncio.gather(*(apply(alice, planned) for _ in range(5)))
     assert [one.result for one in site.journal.summaries()[0]] == [ApplyResult.APPLIED]
     assert await site.committed("search") == {"orders-0": 8}
@@ -295,7 +295,7 @@ async def test_forms_of_other_sites_and_other_people_change_nothing(broker: Back
     ]
     assert [each.status for each in outcomes] == [403, 403, 403, 403, 403, 401, 415, 413, 400, 405]
     assert await site.committed("search") == {"orders-0": 0}
-    assert not site.journal.path.exists()
+    assert not (tmp_path / "journal.jsonl").exists()
     seal = planned.field("seal")
     await alice.post("/logout", {"seal": seal})
     assert (await alice.post("/plan/apply", form)).status == 401

@@ -163,7 +163,7 @@ def test_a_cluster_that_never_answers_holds_up_no_other(
     broker: BackgroundBroker, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:  # connections are made, and nobody reads
-        clusters = ("--bootstrap-server", f"prod={broker.bootstrap_servers}")
+        clusters: tuple[str, ...] = ("--bootstrap-server", f"prod={broker.bootstrap_servers}")
         clusters = (*clusters, "--bootstrap-server", f"silent=127.0.0.1:{silent.getsockname()[1]}")
         with serving(*clusters, "--interval", "50ms", "--timeout", "20s") as served:
             text = served.until(

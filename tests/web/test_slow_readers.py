@@ -15,6 +15,7 @@ import uvicorn
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from groupkeeper.live.collector import Told
 from groupkeeper.live.model import ClusterSnapshot
 from groupkeeper.web import answers, http_server
 from groupkeeper.web.answers import Streamed
@@ -59,7 +60,7 @@ async def served(app: ASGIApp = endless) -> AsyncIterator[int]:
     """The port of a server."""
     listening = socket.create_server(("127.0.0.1", 0))
     port, stop = listening.getsockname()[1], asyncio.Event()
-    running = asyncio.create_task(http_server.serve([], app, listening, stop, take))
+    running = asyncio.create_task(http_server.serve([], app, listening, stop, Told(take, take)))
     yield port
     stop.set()
     async with asyncio.timeout(20):
@@ -158,4 +159,4 @@ async def test_a_part_that_ends_is_an_error(part: Callable[[], Coroutine[None, N
     listening = socket.create_server(("127.0.0.1", 0))
     async with asyncio.timeout(20):
         with pytest.raises((AssertionError, RuntimeError), match=error):
-            await http_server.serve([], greeting, listening, asyncio.Event(), take, part())
+            await http_server.serve([], greeting, listening, asyncio.Event(), Told(take, take), part())

@@ -5,6 +5,7 @@ its offsets, none hangs, and what was answered holds.
 import asyncio
 import random
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -100,8 +101,8 @@ class Client:
         for partition in self._dice.sample(range(PARTITIONS), self._dice.randint(1, PARTITIONS)):
             sequence = self._sequences.get(partition, 0)
             values = [Record(None, f"{self.name} {number}".encode(), timestamp=1)]
-            owner = {"producer_id": self._owner[0], "producer_epoch": self._owner[1]}
-            batch = write_batch(values, **owner, base_sequence=sequence, is_transactional=True)
+            owned = partial(write_batch, producer_id=self._owner[0], producer_epoch=self._owner[1])
+            batch = owned(values, base_sequence=sequence, is_transactional=True)
             parts = [m.PartitionProduceData(partition, batch)]
             request = m.ProduceRequest(self.name, -1, 200, [m.TopicProduceData("t", partition_data=parts)])
             await self._ask(partition, request, 12)
@@ -180,7 +181,7 @@ def committed(log: PartitionLog) -> list[str]:
     assert log.last_stable_offset == log.high_watermark == log.log_end_offset
     aborted = log.producers.aborted
     return [
-        record.value.decode()
+        (record.value or b"").decode()
         for header, records in log.records()
         for record in records
         if not header.is_control

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from tests.broker.conftest import Start
@@ -15,7 +16,7 @@ from groupkeeper.protocol import messages as m
 TXN_OFFSET_COMMIT = 5
 
 
-async def begin(nodes: Nodes, topic: str = "t", *replicas: int, **configs: str) -> tuple[Producer, PartitionLog]:
+async def begin(nodes: Nodes, topic: str = "t", *replicas: int, **configs: Any) -> tuple[Producer, PartitionLog]:
     """A producer whose coordinator is node 1, with a replica on node 3, and a topic, by default on node 2."""
     await nodes.create(topic, list(replicas) or [2], **configs)
     await nodes.create("__transaction_state", *[[1, 3]] * 6)

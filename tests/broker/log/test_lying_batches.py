@@ -9,7 +9,8 @@ from collections.abc import Awaitable, Callable
 import pytest
 from google_crc32c import value as crc32c
 from tests.broker.conftest import Start, Wire
-from tests.broker.log.test_cleaning import QUICK, until
+from tests.broker.log.test_cleaning import QUICK
+from tests.patience import becomes
 
 from groupkeeper.broker import Broker
 from groupkeeper.protocol import errors
@@ -48,7 +49,7 @@ async def test_new_records_outlive_retention_beside_an_old_one(codec: str, start
     await wire.create("old")
     assert (await wire.produce("mixed", old_and_new(codec))).error_code == 0
     assert (await wire.produce("old", write_batch([Record(b"k", b"v", timestamp=LONG_AGO)]))).error_code == 0
-    await until(lambda: starts_at(broker, "old") > 0)  # retention has looked at all topics
+    await becomes(lambda: starts_at(broker, "old") > 0)  # retention has looked at all topics
     assert starts_at(broker, "mixed") == 0
     assert (await wire.list_offset("mixed", NOW - 60_000)).offset == 1
     assert (await wire.list_offset("mixed", -3)).timestamp == NOW
@@ -63,7 +64,7 @@ async def test_a_deletion_is_in_the_log(start: Start, connect: Connect, caplog: 
     wire = await connect(broker)
     await wire.create("old", retention_ms="86400000")
     await wire.produce("old", write_batch([Record(b"k", b"v", timestamp=LONG_AGO)] * 2))
-    await until(lambda: starts_at(broker, "old") > 0)
+    await becomes(lambda: starts_at(broker, "old") > 0)
     lines = [line for line in caplog.messages if "deleted" in line]
     assert lines == [
         "old-0: deleted 1 segments of 79 bytes (1 by retention.ms=86400000), the log starts at offset 2 now"

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Awaitable, Callable
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -43,9 +43,9 @@ def annotations(kind: type[Message]) -> dict[str, str]:
     return {one.arg: ast.unparse(one.annotation) for make in makers for one in make.args.args if one.annotation}
 
 
-def filled(kind: type[Message], chance: random.Random) -> Message:
+def filled(kind: Any, chance: random.Random) -> Message:
     """A message whose numbers, texts, bytes and lists are drawn, whether that makes sense or not."""
-    message = kind()
+    message: Message = kind()
     module = sys.modules[kind.__module__]
     for name, annotation in annotations(kind).items():
         element = ELEMENT.search(annotation)

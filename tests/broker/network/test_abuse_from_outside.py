@@ -8,7 +8,7 @@ import signal
 import socket
 import struct
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
@@ -61,7 +61,7 @@ async def test_two_thousand_connections_of_all_kinds(begin: Begin, monkeypatch: 
         fetch = m.FetchRequest(
             max_wait_ms=600_000, min_bytes=1 << 20, topics=[FetchTopic("t", partitions=[FetchPartition(0)])]
         )
-        says = [
+        says: list[Callable[[], bytes]] = [
             lambda: b"",  # silent: half open for all that the broker knows
             lambda: struct.pack(">i", 90 << 20) + chance.randbytes(100),  # announces much, and sends little of it
             lambda: b"\xff" + chance.randbytes(400),  # nonsense: a size below 0

@@ -13,7 +13,7 @@ from tests.broker.test_cluster_apis import part
 from groupkeeper.broker import Broker
 from groupkeeper.broker.network.connection_limits import ConnectionLimits
 from groupkeeper.broker.settings.table import InvalidSetting
-from groupkeeper.protocol.framing import request_class
+from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.messages.list_groups_request import ListGroupsRequest
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ async def is_served(wire: Wire, seconds: float = 20) -> bool:
 async def change(wire: Wire, name: str, value: str) -> None:
     entry = part(44, "AlterableConfig", name=name, config_operation=0, value=value)
     resource = part(44, "AlterConfigsResource", resource_type=4, resource_name="", configs=[entry])
-    answer: Any = await wire.call(request_class(44)([resource]), 1)
+    answer: Any = await wire.call(m.IncrementalAlterConfigsRequest([resource]), 1)
     assert not answer.responses[0].error_code, answer
 
 
@@ -85,7 +85,7 @@ async def test_an_address_that_opens_too_many_is_closed_after_a_while(start: Sta
     wire = await connect(broker)
     names = [part(49, "EntityData", entity_type="ip", entity_name="127.0.0.1")]
     entry = part(49, "EntryData", entity=names, ops=[part(49, "OpData", key="connection_creation_rate", value=2)])
-    assert not (await wire.call(request_class(49)([entry]), 1)).entries[0].error_code
+    assert not (await wire.call(m.AlterClientQuotasRequest([entry]), 1)).entries[0].error_code
     assert [await is_served(await connect(broker)) for _ in range(2)] == [True, True]
     began = time.monotonic()
     refused = await connect(broker)

@@ -15,7 +15,7 @@ from tools.protocol.schema import Field, Message, Struct, load
 
 from groupkeeper.broker.api_table import TABLE
 from groupkeeper.broker.broker import Broker
-from groupkeeper.broker.network.connection import CloseConnection
+from groupkeeper.broker.network.closing import CloseConnection
 from groupkeeper.protocol.framing import api_name, encode_request, request_class
 from groupkeeper.protocol.primitives import UnsupportedField
 

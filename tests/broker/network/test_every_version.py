@@ -41,7 +41,7 @@ VALUES = {
 )  # fmt: skip
 
 
-def filled(kind: type[Message], topic_id: bytes) -> Any:
+def filled(kind: Any, topic_id: bytes) -> Any:
     """One of each: in a list one element, in a text the name."""
     typed = SimpleNamespace(__annotations__=annotations(kind))
     hints = typing.get_type_hints(typed, vars(sys.modules[kind.__module__]), {"Sequence": Sequence})

@@ -268,8 +268,9 @@ def test_they_outlive_a_killed_broker_and_librdkafka_uses_them(begin: Begin) -> 
 
     started = begin("--port", "0", *words)
     admin = client(AdminClient, started.address, "admin")
+    unnamed: Any = None  # what its types leave out
     everything = AclBindingFilter(
-        ResourceType.ANY, None, ResourcePatternType.ANY, None, None, AclOperation.ANY, AclPermissionType.ANY
+        ResourceType.ANY, unnamed, ResourcePatternType.ANY, unnamed, unnamed, AclOperation.ANY, AclPermissionType.ANY
     )
     assert set(admin.describe_acls(everything).result(20)) == set(wanted)
     outcomes: list[KafkaError | None] = []

@@ -44,7 +44,7 @@ def login(broker: BackgroundBroker, password: str) -> dict[str, Any]:
 @pytest.mark.parametrize("has_allowed", [True, False])
 def test_logins_and_decisions(tmp_path: Path, has_allowed: bool) -> None:
     path = tmp_path / "audit.jsonl"
-    properties = {"groupkeeper.audit.file": str(path), "groupkeeper.audit.allowed": has_allowed}
+    properties = {"groupkeeper.audit.file": str(path), "groupkeeper.audit.allowed": str(has_allowed).lower()}
     authorizer = RuleAuthorizer()
     authorizer.allow(Operation.DESCRIBE, ResourceType.TOPIC, "orders")
     with BackgroundBroker(properties=properties, users=USERS, authorizer=authorizer) as broker:

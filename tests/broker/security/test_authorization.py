@@ -12,6 +12,7 @@ from tests.broker.test_cluster_apis import part, plain
 from groupkeeper.broker import Broker
 from groupkeeper.broker.authorizer import Operation, ResourceType, Rule, RuleAuthorizer
 from groupkeeper.broker.call import Call
+from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.framing import request_class
 from groupkeeper.protocol.messages.metadata_request import MetadataRequest
 from groupkeeper.protocol.record_batch import Record, write_batch
@@ -29,19 +30,19 @@ TOPIC_FAILED, GROUP_FAILED, CLUSTER_FAILED, TXN_FAILED = 29, 30, 31, 53
 BATCH = write_batch([Record(b"k", b"v", timestamp=1)])
 
 
-def produce(key: int, **fields: Any) -> Any:
+def produce(**fields: Any) -> Any:
     data = part(0, "TopicProduceData", partition_data=[part(0, "PartitionProduceData", records=BATCH)], **fields)
-    return request_class(key)(None, -1, 1000, [data])
+    return m.ProduceRequest(None, -1, 1000, [data])
 
 
 def fetch(**fields: Any) -> Any:
     parts = [part(1, "FetchPartition", partition_max_bytes=1000)]
-    return request_class(1)(topics=[part(1, "FetchTopic", partitions=parts, **fields)])
+    return m.FetchRequest(topics=[part(1, "FetchTopic", partitions=parts, **fields)])
 
 
 def share_fetch(topic_id: bytes) -> Any:
     wanted = part(78, "FetchTopic", topic_id=topic_id, partitions=[part(78, "FetchPartition")])
-    return request_class(78)("g", "m", 0, 0, 1, 1000, 1, 1, topics=[wanted])
+    return m.ShareFetchRequest("g", "m", 0, 0, 1, 1000, 1, 1, topics=[wanted])
 
 
 def ask(key: int, *values: Any, **fields: Any) -> Callable[[bytes], Any]:
@@ -55,7 +56,8 @@ def topics(key: int, kind: str, inner: str = "", *values: Any, **fields: Any) ->
 
 
 def topics_by_id(key: int, kind: str, **fields: Any) -> Callable[[bytes], Any]:
-    return lambda topic_id: request_class(key)(topics=[part(key, kind, topic_id=topic_id, **fields)])
+    kind_of_request: Any = request_class(key)
+    return lambda topic_id: kind_of_request(topics=[part(key, kind, topic_id=topic_id, **fields)])
 
 
 def streams(**fields: Any) -> Callable[[bytes], Any]:
@@ -83,7 +85,8 @@ SHARE_STATE = (
 
 def share_state(key: int, kind: str) -> Callable[[bytes], Any]:
     """A request to the share coordinator (GS-09)."""
-    return lambda topic_id: request_class(key)(
+    kind_of_request: Any = request_class(key)
+    return lambda topic_id: kind_of_request(
         "g", [part(key, kind, topic_id=topic_id, partitions=[part(key, "PartitionData")])]
     )
 
@@ -91,8 +94,8 @@ def share_state(key: int, kind: str) -> Callable[[bytes], Any]:
 # By resource: the operation that is missing, the version, and the request that needs it.
 Cases = list[tuple[Operation, int, Callable[[bytes], Any]]]
 OF_TOPIC: Cases = [
-    (WRITE, 9, lambda _: produce(0, name="t")),
-    (WRITE, 13, lambda topic_id: produce(0, topic_id=topic_id)),
+    (WRITE, 9, lambda _: produce(name="t")),
+    (WRITE, 13, lambda topic_id: produce(topic_id=topic_id)),
     (READ, 12, lambda _: fetch(topic="t")),
     (READ, 16, lambda topic_id: fetch(topic_id=topic_id)),
     (DESCRIBE, 7, topics(2, "ListOffsetsTopic", "ListOffsetsPartition", name="t")),
@@ -213,7 +216,7 @@ async def test_what_may_not_be_seen_is_left_out(start: Start, connect: Connect) 
     for name in ("seen", "hidden"):
         await wire.create(name)
     authorizer.allow(READ, TOPIC, "see*")
-    for request, version in ((MetadataRequest(None), 12), (request_class(75)(), 0)):
+    for request, version in ((MetadataRequest(None), 12), (m.DescribeTopicPartitionsRequest(), 0)):
         assert [one["name"] for one in plain(await wire.call(request, version))["topics"]] == ["seen"]
 
 
@@ -233,7 +236,9 @@ async def test_automatic_topics_need_create(start: Start, connect: Connect) -> N
 async def test_creating_topics(start: Start, connect: Connect) -> None:
     authorizer = RuleAuthorizer()
     wire = await connect(await start(authorizer=authorizer))
-    create = request_class(19)(topics=[part(19, "CreatableTopic", name="t", num_partitions=1, replication_factor=1)])
+    create = m.CreateTopicsRequest(
+        topics=[part(19, "CreatableTopic", name="t", num_partitions=1, replication_factor=1)]
+    )
     assert codes_in(plain(await wire.call(create, 7))) == {TOPIC_FAILED}
     authorizer.allow(CREATE, TOPIC, "t")
     (told,) = plain(await wire.call(create, 7))["topics"]
@@ -244,7 +249,7 @@ async def test_creating_topics(start: Start, connect: Connect) -> None:
 async def test_who_may_write_anywhere_gets_a_producer_id(start: Start, connect: Connect) -> None:
     authorizer = RuleAuthorizer()
     wire = await connect(await start(authorizer=authorizer))
-    request = request_class(22)(None, 60_000)
+    request = m.InitProducerIdRequest(None, 60_000)
     assert codes_in(plain(await wire.call(request, 4))) == {CLUSTER_FAILED}
     authorizer.allow(WRITE, TOPIC, "t")
     assert codes_in(plain(await wire.call(request, 4))) == set()
@@ -258,7 +263,7 @@ async def test_markers_of_transactions_need_one_of_two_rights(start: Start, conn
     authorizer = RuleAuthorizer()
     wire = await connect(await start(authorizer=authorizer))
     topic = part(27, "WritableTxnMarkerTopic", name="gone", partition_indexes=[0])
-    request = request_class(27)([part(27, "WritableTxnMarker", producer_id=1, topics=[topic])])
+    request = m.WriteTxnMarkersRequest([part(27, "WritableTxnMarker", producer_id=1, topics=[topic])])
     assert codes_in(plain(await wire.call(request, 1))) == {CLUSTER_FAILED}
     for operation in (ALTER, Operation.CLUSTER_ACTION):
         authorizer.rules = ()
@@ -282,7 +287,7 @@ async def test_one_transactional_batch_needs_the_transactional_id_for_all(start:
         for name, records in (("plain", BATCH), ("transactional", in_transaction))
     ]
     for transactional_id in ("x", None):
-        answer = plain(await wire.call(request_class(0)(transactional_id, -1, 1000, data), 9))
+        answer = plain(await wire.call(m.ProduceRequest(transactional_id, -1, 1000, data), 9))
         assert [one["partition_responses"][0]["error_code"] for one in answer["responses"]] == [TXN_FAILED] * 2
     log = broker.topics.partition("plain", 0)
     assert log is not None
@@ -306,7 +311,7 @@ async def test_there_are_no_loggers_to_set(start: Start, connect: Connect) -> No
     wire = await connect(await start())
     level = part(44, "AlterableConfig", name="kafka", value="INFO")
     changed = part(44, "AlterConfigsResource", resource_type=8, resource_name="1", configs=[level])
-    (told,) = plain(await wire.call(request_class(44)([changed]), 1))["responses"]
+    (told,) = plain(await wire.call(m.IncrementalAlterConfigsRequest([changed]), 1))["responses"]
     assert (told["error_code"], told["error_message"]) == (40, "Logger kafka does not exist!")
 
 

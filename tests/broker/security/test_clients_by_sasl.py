@@ -1,6 +1,7 @@
 """Real clients log in by their own configuration, and produce and consume."""
 
 from collections.abc import Iterator
+from typing import Any
 
 import aiokafka
 import confluent_kafka
@@ -61,16 +62,15 @@ def test_librdkafka(broker: BackgroundBroker, mechanism: str, username: str) -> 
 @pytest.mark.parametrize("mechanism", MECHANISMS)
 def test_librdkafka_is_refused(broker: BackgroundBroker, mechanism: str) -> None:
     reasons: list[str] = []
-    admin = AdminClient(
-        {
-            "bootstrap.servers": broker.bootstrap_servers,
-            "security.protocol": "SASL_PLAINTEXT",
-            "sasl.mechanism": mechanism,
-            "sasl.username": "alice",
-            "sasl.password": "guess",
-            "error_cb": lambda error: reasons.append(error.name()),
-        }
-    )
+    settings: dict[str, Any] = {
+        "bootstrap.servers": broker.bootstrap_servers,
+        "security.protocol": "SASL_PLAINTEXT",
+        "sasl.mechanism": mechanism,
+        "sasl.username": "alice",
+        "sasl.password": "guess",
+        "error_cb": lambda error: reasons.append(error.name()),
+    }
+    admin = AdminClient(settings)
     with pytest.raises(confluent_kafka.KafkaException):
         admin.list_topics(timeout=2)
     admin.poll(1)

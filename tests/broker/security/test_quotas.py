@@ -29,7 +29,6 @@ from groupkeeper.broker.quotas.entities import (
 from groupkeeper.broker.quotas.rate import QuotaRate, TokenBucket
 from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.errors import UnknownTopicOrPartition
-from groupkeeper.protocol.framing import request_class
 from groupkeeper.protocol.record_batch import Record, write_batch
 
 if TYPE_CHECKING:
@@ -103,14 +102,14 @@ async def test_quotas_that_are_none(start: Start, connect: Connect, kind: str, k
     wire = await connect(await start())
     names = [part(49, "EntityData", entity_type=kind, entity_name=None)]
     entry = part(49, "EntryData", entity=names, ops=[part(49, "OpData", key=key, value=value)])
-    answer: Any = await wire.call(request_class(49)([entry]), 1)
+    answer: Any = await wire.call(m.AlterClientQuotasRequest([entry]), 1)
     assert [one.error_code for one in answer.entries] == [42]
 
 
 async def set_quota(wire: Wire, one: Entity, key: str, value: float) -> None:
     names = [part(49, "EntityData", entity_type=kind, entity_name=name) for kind, name in one]
     entry = part(49, "EntryData", entity=names, ops=[part(49, "OpData", key=key, value=value)])
-    answer: Any = await wire.call(request_class(49)([entry]), 1)
+    answer: Any = await wire.call(m.AlterClientQuotasRequest([entry]), 1)
     assert [(one.error_code, one.error_message) for one in answer.entries] == [(0, None)]
 
 
@@ -129,10 +128,10 @@ async def test_the_answer_names_the_parts_of_an_entity_as_in_kafka(
     wire = await connect(await start())
     names = [part(49, "EntityData", entity_type=kind, entity_name=name) for kind, name in asked]
     op = part(49, "OpData", key=PRODUCED, value=1.0, remove=False)
-    answer: Any = await wire.call(request_class(49)([part(49, "EntryData", entity=names, ops=[op])]), 1)
+    answer: Any = await wire.call(m.AlterClientQuotasRequest([part(49, "EntryData", entity=names, ops=[op])]), 1)
     (entry,) = answer.entries
     assert ([(one.entity_type, one.entity_name) for one in entry.entity], entry.error_code) == (answered, error_code)
-    described: Any = await wire.call(request_class(48)([]), 1)
+    described: Any = await wire.call(m.DescribeClientQuotasRequest([]), 1)
     kept = [[(one.entity_type, one.entity_name) for one in entry.entity] for entry in described.entries]
     assert kept == ([] if error_code else [answered])
 
@@ -162,7 +161,7 @@ async def test_a_producer_and_a_consumer_are_throttled(start: Start, connect: Co
     assert time.monotonic() - began >= throttle_ms / 1000 - 0.2
     await set_quota(other, frozenset({(CLIENT_ID, None)}), CONSUMED, 500)
     fetch = part(1, "FetchTopic", topic="t", partitions=[part(1, "FetchPartition", partition_max_bytes=1_000_000)])
-    answer: Any = await other.call(request_class(1)(topics=[fetch]), 11)
+    answer: Any = await other.call(m.FetchRequest(topics=[fetch]), 11)
     assert len(answer.responses[0].partitions[0].records) < 60_000
     assert answer.throttle_time_ms > 10_000
 
@@ -219,14 +218,14 @@ async def test_a_request_that_waits_takes_no_time(start: Start, connect: Connect
     await set_quota(wire, ANONYMOUS, HANDLED, 1)
     fetch = part(1, "FetchTopic", topic="t", partitions=[part(1, "FetchPartition", partition_max_bytes=1_000)])
     began = time.monotonic()
-    answer: Any = await wire.call(request_class(1)(topics=[fetch], max_wait_ms=500, min_bytes=1), 11)
+    answer: Any = await wire.call(m.FetchRequest(topics=[fetch], max_wait_ms=500, min_bytes=1), 11)
     assert answer.throttle_time_ms == 0  # a tenth of a second in ten is free
     assert time.monotonic() - began >= 0.45
 
 
 def creation(name: str, partitions: int) -> Any:
     topic = part(19, "CreatableTopic", name=name, num_partitions=partitions, replication_factor=1)
-    return request_class(19)(topics=[topic], timeout_ms=1_000)
+    return m.CreateTopicsRequest(topics=[topic], timeout_ms=1_000)
 
 
 async def test_changes_of_topics(start: Start, connect: Connect) -> None:
@@ -244,12 +243,12 @@ async def test_changes_of_topics(start: Start, connect: Connect) -> None:
     code, throttle_ms, message = await ask(creation("c", 1), 7)
     assert (code, message) == (89, None)
     assert 800 <= throttle_ms <= 1_000
-    deletion = request_class(20)
+    deletion = m.DeleteTopicsRequest
     code, throttle_ms, _ = await ask(deletion(topic_names=["b"], timeout_ms=1_000), 4)  # before version 5: only late
     assert code == 0
     assert 1_000 <= throttle_ms <= 1_500
     code, throttle_ms, _ = await ask(
-        request_class(37)([part(37, "CreatePartitionsTopic", name="a", count=11, assignments=None)]), 3
+        m.CreatePartitionsRequest([part(37, "CreatePartitionsTopic", name="a", count=11, assignments=None)]), 3
     )
     assert code == 0
     assert (await ask(creation("c", 1), 6))[0] == 89
@@ -262,12 +261,12 @@ async def test_automatic_topics_count(start: Start, connect: Connect) -> None:
     wire = await connect(broker)
     await set_quota(wire, ANONYMOUS, MUTATED, 2)
     for name in ("a", "b", "__consumer_offsets"):
-        answer: Any = await wire.call(request_class(3)([part(3, "MetadataRequestTopic", name=name)]), 12)
+        answer: Any = await wire.call(m.MetadataRequest([part(3, "MetadataRequestTopic", name=name)]), 12)
         assert (answer.topics[0].error_code, answer.throttle_time_ms) == (UnknownTopicOrPartition.code, 0)
     assert (broker.topics.get("a") is None, broker.topics.names()) == (False, ["a"])
     assert (await wire.call(creation("c", 1), 7)).topics[0].error_code == 89
     broker.quotas.table.put(ANONYMOUS, MUTATED, None)
-    await wire.call(request_class(3)([part(3, "MetadataRequestTopic", name="b")]), 12)
+    await wire.call(m.MetadataRequest([part(3, "MetadataRequestTopic", name="b")]), 12)
     assert broker.topics.get("b") is not None
 
 

@@ -4,6 +4,7 @@ import asyncio
 import ssl
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.broker.conftest import Wire
@@ -18,7 +19,7 @@ from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.framing import encode_request
 from groupkeeper.protocol.messages.incremental_alter_configs_request import AlterableConfig, AlterConfigsResource
 
-HERE = {"hosts": ("localhost",), "addresses": ("127.0.0.1",)}
+HERE: dict[str, Any] = {"hosts": ("localhost",), "addresses": ("127.0.0.1",)}
 DEADLINE_S = 20
 
 

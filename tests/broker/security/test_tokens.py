@@ -105,7 +105,7 @@ async def test_its_time_is_over(connect: Connect) -> None:
         assert (await alice.call(m.ExpireDelegationTokenRequest(made.hmac, 5), 2)).error_code == EXPIRED
         # It is listed until expired ones are looked for.
         assert len(await described(alice)) == 1
-    settings = {**SETTINGS, "delegation.token.expiry.check.interval.ms": 1}
+    settings = {**SETTINGS, "delegation.token.expiry.check.interval.ms": "1"}
     async with Broker(properties=settings, users=USERS) as broker:
         alice = await logged_in(connect, broker, "alice")
         made = await create(alice, lifetime_ms=1)

@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from groupkeeper.broker import Broker
 from groupkeeper.broker.settings.dynamic import JOURNAL
@@ -82,7 +82,8 @@ async def test_changes_are_there_after_a_restart(start: Start, connect: Connect,
         ("group.consumer.assignment.interval.ms", "1000", 5),
     ]
     assert broker.groups.settings.group_consumer_assignment_interval_ms == 5
-    assert broker.group_configs.of("g").consumer_assignment_interval_ms == 5
+    config: Any = broker.group_configs.of("g")
+    assert config.consumer_assignment_interval_ms == 5
     assert [one.name for one in await describe(wire, BROKER, ALL)] == [
         "group.consumer.assignment.interval.ms", "nobody.knows", "min.insync.replicas",
     ]  # fmt: skip

@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -49,6 +49,11 @@ async def listed(wire: "Wire", *types: int, version: int = 1) -> list[tuple[int,
     return [(one.resource_type, one.resource_name) for one in answer.config_resources]
 
 
+def config_of(broker: Broker, group_id: str) -> Any:
+    """Its class makes the attributes of settings as it is defined."""
+    return broker.group_configs.of(group_id)
+
+
 async def heartbeat(wire: "Wire", epoch: int) -> m.ConsumerGroupHeartbeatResponse:
     request = m.ConsumerGroupHeartbeatRequest("g", "m", epoch, rebalance_timeout_ms=1000)
     if epoch == 0:
@@ -67,8 +72,8 @@ async def test_they_take_effect_on_the_next_heartbeat(start: Start, connect: Con
     assert await alter(wire, "g", (HEARTBEAT, SET, "7000"), (SESSION, SET, "60000")) == (0, None)
     assert (await heartbeat(wire, joined.member_epoch)).heartbeat_interval_ms == 7000  # GF-02
     assert broker.groups.shard_of("g").coordinator.settings_of("g").group_consumer_session_timeout_ms == 60000
-    assert broker.group_configs.of("g").consumer_session_timeout_ms == 60000
-    assert broker.group_configs.of("other").consumer_session_timeout_ms == 45000
+    assert config_of(broker, "g").consumer_session_timeout_ms == 60000
+    assert config_of(broker, "other").consumer_session_timeout_ms == 45000
     await broker.stop()
 
     restarted = await start(directory=tmp_path)
@@ -249,9 +254,9 @@ async def test_bounds_that_were_narrowed_narrow_what_was_given(start: Start, con
         "group.consumer.max.heartbeat.interval.ms": 8000,
     }
     broker = await start(directory=tmp_path, properties=narrowed)
-    config = broker.group_configs.of("g")
+    config = config_of(broker, "g")
     assert (config.consumer_session_timeout_ms, config.streams_num_standby_replicas) == (50000, 1)
-    assert broker.group_configs.of("h").consumer_heartbeat_interval_ms == 8000
+    assert config_of(broker, "h").consumer_heartbeat_interval_ms == 8000
     assert (await describe(await connect(broker), "g"))[SESSION].value == "60000"
     await broker.stop()
 
@@ -260,7 +265,7 @@ async def test_bounds_that_were_narrowed_narrow_what_was_given(start: Start, con
         "group.consumer.max.session.timeout.ms": 9500,
         "group.consumer.session.timeout.ms": 9000,
     }
-    config = (await start(directory=tmp_path, properties=crossed)).group_configs.of("h")
+    config = config_of(await start(directory=tmp_path, properties=crossed), "h")
     assert (config.consumer_session_timeout_ms, config.consumer_heartbeat_interval_ms) == (9000, 5000)
 
 

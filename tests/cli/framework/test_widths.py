@@ -48,7 +48,7 @@ COMMANDS = (
 def servers() -> Iterator[str]:
     """One group that reads, and one without members."""
     with BackgroundBroker(properties={"group.initial.rebalance.delay.ms": "0"}) as broker:
-        where = {"bootstrap.servers": broker.bootstrap_servers}
+        where: dict[str, str | int | float | bool] = {"bootstrap.servers": broker.bootstrap_servers}
         admin = AdminClient(where)
         admin.create_topics([NewTopic(TOPIC, 12)])[TOPIC].result(20)
         producer = Producer(where)

@@ -63,9 +63,9 @@ def end(process: subprocess.Popen[str]) -> None:
 @pytest.fixture
 def broker(tmp_path: Path) -> Iterator[BackgroundBroker]:
     settings = {
-        "group.consumer.assignment.interval.ms": 0,
-        "group.consumer.min.assignment.interval.ms": 0,
-        "group.initial.rebalance.delay.ms": 0,
+        "group.consumer.assignment.interval.ms": "0",
+        "group.consumer.min.assignment.interval.ms": "0",
+        "group.initial.rebalance.delay.ms": "0",
     }
     with BackgroundBroker(directory=tmp_path, properties=settings) as running:
         yield running

@@ -60,12 +60,12 @@ def test_the_same_logs_have_the_same_offsets(two: Two) -> None:
 def test_copies_behind_others_and_in_transactions(two: Two) -> None:
     """Markers and aborted records have offsets here, in the source too, and the target has records of its own."""
     records = items(120)
-    source = Writer(two.here, two.topic, in_transactions=True)
+    source = Writer(two.here, two.topic, True)
     source.write(records[:50])  # its marker is at 50
     source.write(items(10, first=1000), commits=False)  # 51 to 60, and a marker
     source.write(records[50:])  # from 62 on
     write(two.there, two.topic, [Item(-1, None, b"another's", FIRST_MS - 5)] * 3)
-    target = Writer(two.there, two.topic, in_transactions=True)
+    target = Writer(two.there, two.topic, True)
     target.write(items(4, first=2000), commits=False)  # 3 to 6, and a marker
     target.write(records[:40])  # 8 to 47, and a marker
     target.write(records[40:])  # from 49 on
@@ -197,9 +197,11 @@ def test_many_places_of_a_partition_are_few_reads(two: Two, monkeypatch: pytest.
 
 async def found_at(two: Two, offsets: list[int]) -> tuple[dict[int, Translated], dict[int, Failure]]:
     tp = TopicPartition(two.topic, 0)
-    ends = [{tp: Ends(0, end_of(servers, two.topic))} for servers in (two.here, two.there)]
+    here_ends, there_ends = [{tp: Ends(0, end_of(servers, two.topic))} for servers in (two.here, two.there)]
     async with Admin(two.here) as here, Admin(two.there) as there:
-        settled = await settle(Sides(here, there, {tp: tp}, *ends), [Position(*tp, at) for at in offsets], Hints())
+        settled = await settle(
+            Sides(here, there, {tp: tp}, here_ends, there_ends), [Position(*tp, at) for at in offsets], Hints()
+        )
     found = {at.offset: one for at, one in settled.found.items()}
     return found, {at.offset: why for at, why in settled.failed.items()}
 

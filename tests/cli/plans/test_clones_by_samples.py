@@ -30,7 +30,9 @@ STAMPED = {"message.timestamp.type": "LogAppendTime"}
 class Logs:
     """A topic of both clusters; ``found``: where places of the source are, by their offsets."""
 
-    def __init__(self, here: str, there: str, source: Mapping[str, str] = MappingProxyType({}), **config: str) -> None:
+    def __init__(
+        self, here: str, there: str, source: Mapping[str, str] = MappingProxyType({}), /, **config: str
+    ) -> None:
         self.topic = f"t{time.time_ns()}"
         self.here, self.there = here, there
         make_topic(here, self.topic, **source)
@@ -53,7 +55,7 @@ class Logs:
 
     def copy_in_transactions(self, records: list[Item]) -> None:
         """Of many sizes, some of them aborted and done again."""
-        target, start = Writer(self.there, self.topic, in_transactions=True), 0
+        target, start = Writer(self.there, self.topic, True), 0
         while start < len(records):
             some = records[start : start + self.rng.choice((3, 40, 170, 600))]
             if self.rng.random() < 0.2:
@@ -73,8 +75,11 @@ class Logs:
     async def _found(self, offsets: list[int], told: list[Pair], searched: int) -> dict[int, Translated]:
         tp = TopicPartition(self.topic, 0)
         async with Admin(self.here) as here, Admin(self.there) as there:
-            ends = [{tp: await _ends(admin, tp)} for admin in (here, there)]
-            sides, positions = Sides(here, there, {tp: tp}, *ends), [Position(*tp, at) for at in offsets]
+            here_ends, there_ends = [{tp: await _ends(admin, tp)} for admin in (here, there)]
+            sides, positions = (
+                Sides(here, there, {tp: tp}, here_ends, there_ends),
+                [Position(*tp, at) for at in offsets],
+            )
             settled = await settle(sides, positions, Hints(searched), told={tp: told})
         assert not settled.failed
         return {at.offset: one for at, one in settled.found.items()}
@@ -302,8 +307,8 @@ def test_more_partitions_than_are_remembered(clusters: tuple[str, str]) -> None:
     async def settled() -> dict[Position, Translated]:
         async with Admin(here) as source, Admin(there) as target:
             logs = [await look_at_logs(admin, places) for admin in (source, target)]
-            ends = [{tp: Ends(each.oldest[tp], each.latest[tp]) for tp in places} for each in logs]
-            sides = Sides(source, target, {tp: tp for tp in places}, *ends)
+            here_ends, there_ends = [{tp: Ends(each.oldest[tp], each.latest[tp]) for tp in places} for each in logs]
+            sides = Sides(source, target, {tp: tp for tp in places}, here_ends, there_ends)
             return (await settle(sides, [Position(*tp, at) for tp in places for at in (15, 25)], Hints())).found
 
     assert len(asyncio.run(settled())) == 2 * count
@@ -325,7 +330,7 @@ def test_back_to_records_that_come_again(clusters: tuple[str, str], source: dict
 @pytest.mark.parametrize("config", [{}, STAMPED], ids=["CreateTime", "LogAppendTime"])
 def test_transactions_on_both_sides(clusters: tuple[str, str], config: dict[str, str]) -> None:
     logs, records = Logs(*clusters, **config), items(RECORDS)
-    source = Writer(logs.here, logs.topic, in_transactions=True)
+    source = Writer(logs.here, logs.topic, True)
     for start in range(0, RECORDS, 500):
         source.write(items(30, first=2_000_000 + start), commits=False)
         source.write(records[start : start + 500])

@@ -32,7 +32,7 @@ async def broker() -> AsyncIterator[Broker]:
         assert await peer.commit({T: 0}, group_id="simple") == {T: NONE}
         partitions = [m.OffsetCommitRequestPartition(0, 0, -1, "")]
         own = m.OffsetCommitRequest(
-            "own", retention_time_ms=OWN_MS, topics=[m.OffsetCommitRequestTopic("t", None, partitions)]
+            "own", retention_time_ms=OWN_MS, topics=[m.OffsetCommitRequestTopic("t", partitions=partitions)]
         )
         await peer.ask(own, 4)
 

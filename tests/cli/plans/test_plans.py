@@ -84,7 +84,7 @@ def results(journal: Journal) -> list[tuple[str, ApplyResult]]:
     return [(summary.head.kind, summary.result) for summary in summaries]
 
 
-def errors_of(report: Any) -> list[tuple[str, str, str | None, int | None]]:
+def errors_of(report: Any) -> list[tuple[str, str | None, str | None, int | None]]:
     return [(one["error"], one["group"], one["topic"], one["partition"]) for one in report["problems"]]
 
 

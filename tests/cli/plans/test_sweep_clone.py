@@ -256,9 +256,9 @@ def test_a_clone_from_another_cluster(run: Run, servers: str, tmp_path: Path) ->
         assert f"its next one is of {utc_text(FIRST_MS + 6000)}" in why
         said = "the same offset: samples all over both logs are the same, as are 15 records around it: exact"
         assert found["east.orders", 1] == (12, said)
-        said = {(row["topic"], row["partition"]): (row["skipped"], row["replayed"]) for row in report["changes"]}
+        moved = {(row["topic"], row["partition"]): (row["skipped"], row["replayed"]) for row in report["changes"]}
         # Record 4 is what the group reads next, and 6 the first that is here.
-        assert (said["east.orders", 0], said["east.orders", 1]) == ((2, 0), (0, 0))
+        assert (moved["east.orders", 0], moved["east.orders", 1]) == ((2, 0), (0, 0))
         assert found["east.payments", 1][0] == 0
         assert "all is read: the end of the log" in found["east.payments", 1][1]
         assert run("apply", path, "--execute", "--create", at=other.bootstrap_servers)[0] == 0

@@ -1,5 +1,7 @@
 """Committing, seeking and looking up offsets with real consumers."""
 
+from collections.abc import Iterator
+
 import pytest
 from confluent_kafka.admin import AdminClient
 from tests.conformance.brokers import RunningBroker, wait_for
@@ -23,7 +25,7 @@ def filled(client: Client, broker: RunningBroker, topic: str, count: int = 20) -
 
 
 @pytest.fixture
-def consumer(broker: RunningBroker, client: Client, topic: str) -> Consumer:
+def consumer(broker: RunningBroker, client: Client, topic: str) -> Iterator[Consumer]:
     """Partition 0 of the topic, with a group, but not as a member of it."""
     made = client.consumer(broker.bootstrap_servers, ConsumerOptions(group=topic))
     made.assign([TopicPartition(topic, 0)])

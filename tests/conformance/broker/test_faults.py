@@ -22,7 +22,12 @@ def values_of(client: Client, servers: str, count: int) -> list[bytes | None]:
     consumer = client.consumer(servers, ConsumerOptions())
     consumer.assign([PARTITION])
     received: list[bytes | None] = []
-    wait_for(lambda: received.extend(one.value for one in consumer.poll()) or len(received) >= count, "the records")
+
+    def has_all() -> bool:
+        received.extend(one.value for one in consumer.poll())
+        return len(received) >= count
+
+    wait_for(has_all, "the records")
     consumer.close()
     return received
 

@@ -175,7 +175,12 @@ def test_java_reads_our_compressions_and_we_read_its(
     consumer = CLIENTS["confluent"].consumer(broker.bootstrap_servers, ConsumerOptions())
     consumer.assign([TopicPartition(topic, p) for p in range(6)])
     got: list[bytes | None] = []
-    wait_for(lambda: got.extend(r.value for r in consumer.poll(0.1)) or len(got) == 50, "fifty records")
+
+    def has_all() -> bool:
+        got.extend(r.value for r in consumer.poll(0.1))
+        return len(got) == 50
+
+    wait_for(has_all, "fifty records")
     consumer.close()
     assert set(got) == {b"from Java"}
 

@@ -323,9 +323,10 @@ async def test_only_what_waits_for_a_late_replica_is_refused(cluster: Control) -
     joining = asyncio.create_task((await another()).join("l"))
     await becomes(partial(ask.knows, "l"), True)
     await cluster.do("pause", 3)
-    assert await asyncio.gather(
+    answers = await asyncio.gather(
         (await another()).delete("b", "a"), (await another()).add(transactions), (await another()).sync("j", leader)
-    ) == [{"b": REFUSED, "a": 0}, {"x": REFUSED, "y": 0}, REFUSED]
+    )
+    assert list[object](answers) == [{"b": REFUSED, "a": 0}, {"x": REFUSED, "y": 0}, REFUSED]
     assert await ask.stable_offsets("h", "g") == {"h": (errors.NotCoordinator.code, -1), "g": (0, 1)}
     assert await parked == REFUSED
     assert (await joining).error_code == 0  # nothing is written for it

@@ -66,9 +66,11 @@ def read_all(servers: str, topic: str, partitions: int, isolation: str = "read_c
             continue
         error = message.error()
         if error is None:
-            values.append(message.value())
+            values.append(message.value() or b"")
         elif error.code() == KafkaError._PARTITION_EOF:
-            ended.add(message.partition())
+            partition = message.partition()
+            assert partition is not None
+            ended.add(partition)
         else:
             raise KafkaException(error)
     consumer.close()
@@ -266,7 +268,9 @@ class Loop:
             return True
         self._producer.begin_transaction()
         for message in found:
-            self._producer.produce(self._output, message.value() + b"!", partition=message.partition())
+            value, partition = (message.value() or b"") + b"!", message.partition()
+            assert partition is not None
+            self._producer.produce(self._output, value, partition=partition)
         self._producer.send_offsets_to_transaction(
             self._consumer.position(self._consumer.assignment()), self._consumer.consumer_group_metadata(), PATIENCE
         )
@@ -275,7 +279,7 @@ class Loop:
             self.again()
             return False
         self._producer.commit_transaction(PATIENCE)
-        self.done.update(message.value() for message in found)
+        self.done.update(message.value() or b"" for message in found)
         return True
 
     def again(self) -> None:

@@ -77,7 +77,7 @@ def test_a_share_group_goes_on_where_it_was(clusters: tuple[str, str], operator:
         make_topic(servers, TOPIC, 2)
     Writer(here, TOPIC, **{"compression.type": "lz4"}).write(items(RECORDS))
     Writer(there, TOPIC).write(OTHERS)
-    Writer(there, TOPIC, in_transactions=True, **{"compression.type": "zstd"}).write(items(RECORDS))
+    Writer(there, TOPIC, True, **{"compression.type": "zstd"}).write(items(RECORDS))
     asyncio.run(work(here))
     numbers = log_of(there, TOPIC).numbers
     first = next(offset for offset, number in numbers.items() if number == 0)
@@ -178,7 +178,7 @@ def test_groups_by_a_pattern(clusters: tuple[str, str], operator: Operator, tmp_
     for servers, partitions in zip(clusters, (2, 3), strict=True):
         for topic in topics:
             make_topic(servers, topic, partitions if topic == "uneven" else 1)
-    orders = Writer(here, "orders", in_transactions=True, **{"compression.type": "gzip"})
+    orders = Writer(here, "orders", True, **{"compression.type": "gzip"})
     orders.write(items(300))
     orders.write(items(9, first=100_000), commits=False)
     orders.write(items(300, first=300))
@@ -186,7 +186,7 @@ def test_groups_by_a_pattern(clusters: tuple[str, str], operator: Operator, tmp_
     Writer(there, "orders", **{"compression.type": "zstd"}).write(items(600))
     for topic in ("clicks", "uneven"):
         Writer(here, topic).write(items(600))
-        Writer(there, topic, in_transactions=True).write(items(600), keeps_times=topic != "clicks")
+        Writer(there, topic, True).write(items(600), keeps_times=topic != "clicks")
     rng = random.Random(1)
     groups = [f"app-{number:02}" for number in range(30)] + ["app-test", "tool"]
     offsets = {

@@ -56,7 +56,7 @@ async def test_nothing_is_skipped_and_exact_is_exact(kafka: str, embedded: str, 
     here, there = (kafka, embedded) if is_source else (embedded, kafka)
     topic, records = f"t{time.time_ns()}", items(2_000)
     make_topic(here, topic)
-    source = Writer(here, topic, in_transactions=shape == "transactions", **{"compression.type": "lz4"})
+    source = Writer(here, topic, shape == "transactions", **{"compression.type": "lz4"})
     for start in range(0, 2_000, 250):
         source.write(records[start : start + 250])
         if shape == "transactions":

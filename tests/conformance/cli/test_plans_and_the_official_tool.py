@@ -30,7 +30,7 @@ def committed(servers: str, group_id: str) -> dict[tuple[str, int], int]:
     async def ask() -> dict[tuple[str, int], int]:
         async with Admin(servers) as admin:
             found = (await admin.list_consumer_group_offsets({group_id: None})).result(group_id).all()
-        return {tuple(place): commit.offset for place, commit in found.items() if commit is not None}
+        return {(place.topic, place.partition): commit.offset for place, commit in found.items() if commit is not None}
 
     return asyncio.run(ask())
 

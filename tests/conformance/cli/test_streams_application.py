@@ -8,6 +8,7 @@ import re
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -197,6 +198,9 @@ def life(run: Tool, servers: str, folder: Path, guarantee: str) -> list[tuple[st
     def say(arguments: Sequence[str]) -> None:
         said.append((" ".join(arguments), run("streams-groups", servers, arguments)))
 
+    def is_left(wanted: set[str]) -> bool:
+        return topics(servers) == wanted
+
     for expected, commands, left in ((ONCE, TO_RESET, {SOURCE, TARGET}), (TWICE, TO_DELETE, {SOURCE, TARGET})):
         with application(servers, folder, "streams", guarantee) as running:
             wait_until_counted(servers, expected)
@@ -206,7 +210,7 @@ def life(run: Tool, servers: str, folder: Path, guarantee: str) -> list[tuple[st
             say(arguments)
             if arguments[0] == "--reset-offsets" and "--execute" not in arguments:
                 assert topics(servers) == left | INTERNAL
-        wait_for(lambda wanted=left: topics(servers) == wanted, "the deletion of internal topics")
+        wait_for(partial(is_left, left), "the deletion of internal topics")
     assert committed(servers, GROUP, SOURCE) == {}
     return said
 

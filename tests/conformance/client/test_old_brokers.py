@@ -5,7 +5,7 @@ Where the official tools of 4.4.0 can talk to the broker, ours must print the sa
 
 import asyncio
 import subprocess
-from collections.abc import Awaitable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from typing import Any
 
 import pytest
@@ -281,7 +281,7 @@ async def test_configs_partitions_and_records(old: Old) -> None:
 async def test_what_came_with_a_later_release(old: Old) -> None:
     if old.version < (0, 11):
         pytest.skip("a broker that no call beside those on groups is for")
-    calls = {
+    calls: dict[tuple[int, int], Callable[[Admin], Awaitable[Any]]] = {
         (2, 6): Admin.describe_client_quotas,
         (2, 7): lambda admin: admin.describe_scram_users(),
         (2, 8): lambda admin: admin.describe_producers([P0]),

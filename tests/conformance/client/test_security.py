@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.conformance.broker.security.every_login import unsigned
@@ -44,7 +45,7 @@ class Secure:
         self.folder = folder
         self.ca = certified("the CA")
         self.own = certified("client", self.ca)
-        here = {"hosts": ("localhost",), "addresses": ("127.0.0.1",)}
+        here: dict[str, Any] = {"hosts": ("localhost",), "addresses": ("127.0.0.1",)}
         certificates = {
             "TLS": certified("broker", self.ca, **here),
             "EXPIRED": certified("broker", self.ca, **here, first_day=-9, last_day=-2),

@@ -75,7 +75,7 @@ def test_the_metadata_leads_to_the_sources(built: Path) -> None:
     assert addresses["Source"] == HOME
     assert addresses["Changelog"] == f"{HOME}/blob/v{metadata['Version']}/CHANGELOG.md"
     assert metadata["License-Expression"] == "Apache-2.0"
-    targets = re.findall(r"\]\(([^)]+)\)", metadata.get_payload())
+    targets = re.findall(r"\]\(([^)]+)\)", str(metadata.get_payload()))
     assert [each for each in targets if "://" not in each and each[0] != "#"] == []
     assert f"{HOME}/blob/v{metadata['Version']}/docs/admin.md" in targets
 
@@ -96,8 +96,8 @@ def interpreter(version: str) -> str:
             said = subprocess.run([found, "--version"], capture_output=True, text=True, check=True).stdout
             if said.startswith(f"Python {version}."):
                 return found
-    for found in sorted(Path("~/.pyenv/versions").expanduser().glob(f"{version}.*/bin/python")):
-        return str(found)
+    for other in sorted(Path("~/.pyenv/versions").expanduser().glob(f"{version}.*/bin/python")):
+        return str(other)
     pytest.skip(f"no Python {version} here")
 
 

@@ -108,11 +108,12 @@ async def _heartbeats(servers: str) -> None:
             "streams", member_id, topology=topology, active_tasks=[], standby_tasks=[], warmup_tasks=[],
             process_id="process-1", rebalance_timeout_ms=9000, client_tags=[],
         )  # fmt: skip
-        for request, answer_type in (
+        kinds: tuple[tuple[Any, type[Any]], ...] = (
             (pattern, m.ConsumerGroupHeartbeatResponse),
             (share, m.ShareGroupHeartbeatResponse),
             (streams, m.StreamsGroupHeartbeatResponse),
-        ):
+        )
+        for request, answer_type in kinds:
             await _live(cluster, request, answer_type)
     finally:
         await cluster.close()

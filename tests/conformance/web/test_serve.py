@@ -49,7 +49,7 @@ def read(servers: str, group_id: str, topics: list[str], count: int, **settings:
         message = consumer.poll(PATIENCE_S)
         assert message is not None
         assert message.error() is None
-        consumer.commit(message, asynchronous=False)
+        consumer.commit(message=message, asynchronous=False)
         count -= 1
     return consumer
 

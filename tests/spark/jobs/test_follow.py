@@ -96,7 +96,7 @@ def test_what_is_written_meanwhile_arrives_once(spark: SparkSession, tmp_path: P
 def test_what_is_written_at_a_url_arrives_once(spark: SparkSession, tmp_path: Path) -> None:
     """Tasks see no directory there: their rows are written by Spark."""
     link = "fs.viewfs.mounttable.followed.link./store"
-    spark.sparkContext._jsc.hadoopConfiguration().set(link, tmp_path.as_uri())  # type: ignore[union-attr]
+    spark.sparkContext._jsc.hadoopConfiguration().set(link, tmp_path.as_uri())
     tables = tmp_path / "tables"
     with BackgroundBroker(properties={"offsets.topic.num.partitions": "2"}) as broker:
         options = {"kafka.bootstrap.servers": broker.bootstrap_servers, "cluster": "c"}

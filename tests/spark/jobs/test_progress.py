@@ -40,7 +40,7 @@ def show(text: str) -> str:
 
 def test_something_is_shown_within_a_second() -> None:
     """Also when the cluster does not answer; the best of some tries, as other work may keep the machine busy."""
-    tries = []
+    tries: list[float] = []
     with socket.create_server(("127.0.0.1", 0)) as silent:
         address = f"127.0.0.1:{silent.getsockname()[1]}"
         while len(tries) < 5 and min(tries, default=AT_ONCE_S) >= AT_ONCE_S:

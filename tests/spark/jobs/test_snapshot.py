@@ -21,6 +21,7 @@ from groupkeeper.cli.main import main
 from groupkeeper.client.admin.types import TopicPartition
 from groupkeeper.pipeline.errors import SourceError
 from groupkeeper.pipeline.jobs import history, refresh, shares, steps
+from groupkeeper.pipeline.jobs.log_offsets import FEW
 from groupkeeper.pipeline.jobs.shares import Build, Built, build
 from groupkeeper.pipeline.jobs.snapshot import snapshot
 from groupkeeper.pipeline.jobs.steps import STEPS, Job
@@ -106,7 +107,7 @@ def test_at_a_url_jobs_are_as_few(spark: SparkSession, tmp_path: Path, monkeypat
     few, writes all that it builds.
     """
     link = "fs.viewfs.mounttable.snapshots.link./store"
-    spark.sparkContext._jsc.hadoopConfiguration().set(link, tmp_path.as_uri())  # type: ignore[union-attr]
+    spark.sparkContext._jsc.hadoopConfiguration().set(link, tmp_path.as_uri())
     url, tables, fresh = "viewfs://snapshots/store/tables", tmp_path / "tables", tmp_path / "fresh"
     once = {(name, 1) for name in ("reading the offsets topics", "records of groups, and tombstones", *REFRESH)}
     with BackgroundBroker(properties={"offsets.topic.num.partitions": "2"}) as broker:
@@ -201,7 +202,7 @@ def test_the_driver_holds_no_offsets(spark: SparkSession, tmp_path: Path, monkey
         for number in range(12):
             commit(servers, f"g{number}", {(topic, 0): number % 4, (topic, 1): 0})
         made = []
-        for few in (steps.FEW, 1):
+        for few in (FEW, 1):
             monkeypatch.setattr(steps, "FEW", few)
             in_driver.clear()
             tables = tmp_path / str(few)

@@ -14,6 +14,7 @@ from pyspark.sql import SparkSession
 from groupkeeper.pipeline.errors import SourceError
 from groupkeeper.pipeline.jobs import history
 from groupkeeper.pipeline.jobs.history import Aside, append
+from groupkeeper.pipeline.jobs.shares import ROWS_PER_SHARE
 from groupkeeper.pipeline.kafka import written
 from groupkeeper.pipeline.kafka.retention import Retention
 from groupkeeper.pipeline.kafka.written import Counts, Written, write
@@ -129,7 +130,7 @@ def test_why_offsets_went_is_the_same_by_one_task_and_by_many(
 ) -> None:
     rows = pa.Table.from_batches(batches(7, 1_500))
     found = []
-    for most in (history.ROWS_PER_SHARE, 500):
+    for most in (ROWS_PER_SHARE, 500):
         monkeypatch.setattr(history, "ROWS_PER_SHARE", most)
         with open_output(spark, str(tmp_path / str(most))) as output:
             for first in (0, 800):

@@ -170,7 +170,8 @@ def test_partitions_die_and_come_back_meanwhile(spark: SparkSession, stage: Stag
     def all_known_again(found: dict[str, tuple[int, int | None]]) -> bool:
         return found == {**dict.fromkeys(GROUPS, (0, 0)), alive[0]: (5, 0), dead[0]: (7, 0)}
 
-    script = Script(stage, tmp_path, steps := [all_known, some_unknown, all_known_again])
+    steps: list[Callable[[dict[str, tuple[int, int | None]]], bool]] = [all_known, some_unknown, all_known_again]
+    script = Script(stage, tmp_path, steps)
     options = {"kafka.bootstrap.servers": stage.servers, "cluster": "c"}
     follow(spark, options, str(tmp_path), script.stop, script, interval_s=0.2, refresh_s=0.5)
     assert not steps, (script.told, lags(tmp_path))

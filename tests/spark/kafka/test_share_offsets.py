@@ -48,7 +48,7 @@ def servers(request: pytest.FixtureRequest) -> Iterator[str]:
 
 def work(servers: str) -> None:
     """Ten jobs, one portion of them: some accepted, one rejected, the others given back."""
-    where = {"bootstrap.servers": servers}
+    where: dict[str, str | int | float | bool] = {"bootstrap.servers": servers}
     admin = AdminClient(where)
     begin = ConfigEntry("share.auto.offset.reset", "earliest", incremental_operation=AlterConfigOpType.SET)
     group = ConfigResource(ResourceType.GROUP, "queue", incremental_configs=[begin])

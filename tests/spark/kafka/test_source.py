@@ -44,7 +44,7 @@ def produce(servers: str, topic: str, count: int, **settings: Any) -> list[tuple
     for number in range(count):
         key = None if number % 7 == 0 else b"k%d" % number
         value = None if number % 11 == 0 else b"v" * (number % 50)
-        headers = [("h", b"%d" % number)] if number % 5 == 0 else None
+        headers: list[tuple[str, str | bytes | None]] | None = [("h", b"%d" % number)] if number % 5 == 0 else None
         partition = number % 3
         producer.produce(topic, value, key, partition, headers=headers, timestamp=1_700_000_000_000 + number)
         sent.append((partition, key, value))

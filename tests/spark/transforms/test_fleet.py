@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 import uuid
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -157,7 +158,7 @@ def test_offsets_are_restored_as_they_were(spark: SparkSession, servers: str) ->
 def test_offsets_of_an_earlier_topic_are_left_out(servers: str) -> None:
     topic, group_id = new_topic(servers), f"restored-{uuid.uuid4().hex[:6]}"
     described = ask(servers, lambda admin: admin.describe_topics([topic]))
-    topic_id = uuid_text(described.done[topic].topic_id)
+    topic_id = uuid_text(described.done[topic].topic_id or b"")
     mine = OffsetThen(group_id, topic, 0, 3, None, "", topic_id)
     untold, gone = mine._replace(partition=1, topic_id=None), mine._replace(topic=f"{topic}-gone")
     found = ask(servers, lambda admin: of_topics_now(admin, [mine, untold, gone]))
@@ -186,7 +187,7 @@ def test_a_scan_finds_what_list_offsets_finds(spark: SparkSession, servers: str)
         found = scan_time(spark, options | {"minPartitions": "4"}, time_ms)
         assert found.columns == SCAN_TIME.names
         spec = {Place(topic, partition): OffsetSpec(time_ms) for partition in range(3)}
-        asked = ask(servers, lambda admin, spec=spec: admin.list_offsets(spec))
+        asked = ask(servers, partial(Admin.list_offsets, specs=spec))
         assert {row.partition: (row.offset, row.record_time and int(row.record_time.timestamp() * 1000))
                 for row in found.collect()} == {
             place.partition: (each.offset, None if each.offset < 0 else each.timestamp)

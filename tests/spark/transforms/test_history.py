@@ -81,7 +81,12 @@ def test_a_compacted_log_does_not_tell_what_it_does_not_know() -> None:
 
 def join(trace: Trace, seconds: float, member_id: str, epoch: int, prefix: str = "Consumer", **columns: Any) -> None:
     """What the coordinator writes when a member comes: itself, the group's epoch, the targets, what it has."""
-    given = {"client_id": "app", "client_host": "/h", "rebalance_timeout_ms": 60000, "subscribed_topics": ["t"]}
+    given: dict[str, Any] = {
+        "client_id": "app",
+        "client_host": "/h",
+        "rebalance_timeout_ms": 60000,
+        "subscribed_topics": ["t"],
+    }
     trace.record(seconds, f"{prefix}GroupMemberMetadata", member_id=member_id, **(given | columns))
     trace.record(seconds, f"{prefix}GroupMetadata", group_epoch=epoch)
     target = [{"topic_id": "x", "partitions": [0]}]

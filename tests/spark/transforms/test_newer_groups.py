@@ -7,6 +7,7 @@ import time
 import uuid
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -50,7 +51,7 @@ class Tables:
     def __init__(self, spark: SparkSession, servers: str, directory: Path, group_id: str) -> None:
         self.directory = directory
         self._group_id = group_id
-        self._update = lambda: snapshot(spark, {"kafka.bootstrap.servers": servers, "cluster": "c"}, str(directory))
+        self._update = partial(snapshot, spark, {"kafka.bootstrap.servers": servers, "cluster": "c"}, str(directory))
 
     def now(self) -> dict[str, Rows]:
         summary = self._update()

@@ -180,12 +180,12 @@ def test_lag(spark: SparkSession) -> None:
         rows.append({"log_start_offset": 0, "last_stable_offset": known["log_end_offset"]} | place | known)
     for seconds, offset in ((5, 8), (10, 20), (60, 30)):  # another group had read record 10 at 10
         trace.commit(seconds, offset, partition=len(cases) - 1, group_id="other")
-    known = current_offsets(trace.commits()), table_of(LOG_OFFSETS, rows)
-    wanted = known[0].select(WANTED.names)
-    asked = by_sql(spark, untimed, wanted, known[1])
-    by_tasks = untimed_by_tasks(as_frame(spark, wanted), as_frame(spark, known[1]))
+    here = current_offsets(trace.commits()), table_of(LOG_OFFSETS, rows)
+    wanted = here[0].select(WANTED.names)
+    asked = by_sql(spark, untimed, wanted, here[1])
+    by_tasks = untimed_by_tasks(as_frame(spark, wanted), as_frame(spark, here[1]))
     assert sorted(map(repr, by_tasks.collect())) == sorted(map(repr, asked.collect()))
-    found = by_sql(spark, lag, *known, estimated(asked, frame(spark, COMMITS, trace.commit_rows)))
+    found = by_sql(spark, lag, *here, estimated(asked, frame(spark, COMMITS, trace.commit_rows)))
     assert found.columns == LAG.names
     problems = {row.log_end_offset: row.problem for row in found.where("problem IS NOT NULL").collect()}
     assert problems == {5: "the committed offset is past the end of the log"}

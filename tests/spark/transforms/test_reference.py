@@ -14,7 +14,7 @@ import pytest
 from pyspark.sql import SparkSession
 from tests.spark.transforms import reference
 from tests.spark.transforms.causes import with_causes
-from tests.spark.transforms.histories import BEGIN, DAY, MINUTE, TOPICS, History, random_history
+from tests.spark.transforms.histories import BEGIN, DAY, MINUTE, TOPICS, History, Logged, random_history
 from tests.spark.transforms.traces import (
     by_sql,
     current_offsets,
@@ -48,7 +48,7 @@ SEED = int(os.environ.get("PIPELINE_SEED", "1"))
 class Fleet(NamedTuple):
     """Histories by their clusters: as records, and as tables."""
 
-    records: dict[str, list[reference.Logged]]
+    records: dict[str, list[Logged]]
     commits: pa.Table
     group_records: pa.Table
     events: pa.Table
@@ -76,7 +76,7 @@ def millis(time: Any) -> int | None:
     return None if time is None else round(time.timestamp() * 1000)
 
 
-def compare(fleet: Fleet, found: list[tuple[str, Any]], wanted: Callable[[list[reference.Logged]], Any]) -> None:
+def compare(fleet: Fleet, found: list[tuple[str, Any]], wanted: Callable[[list[Logged]], Any]) -> None:
     """Rows by cluster, without the cluster, each once."""
     rows: dict[str, list[Any]] = defaultdict(list)
     for cluster, row in found:
@@ -182,12 +182,12 @@ def test_rewinds(fleet: Fleet) -> None:
 
 def test_offsets_as_of(spark: SparkSession, fleet: Fleet) -> None:
     rng = random.Random(SEED)
-    history = [spark.createDataFrame(rows) for rows in (fleet.commits, fleet.group_records)]
+    commits, group_records = (spark.createDataFrame(rows) for rows in (fleet.commits, fleet.group_records))
     for _ in range(3):
         then = BEGIN + rng.randrange(60 * DAY)
         found = [
             (row.cluster, ((row.group_id, row.topic, row.partition), row.committed_offset))
-            for row in offsets_as_of(*history, then).collect()
+            for row in offsets_as_of(commits, group_records, then).collect()
         ]
         assert found
         compare(fleet, found, lambda records, then=then: reference.offsets_as_of(records, then).items())  # type: ignore[misc]
@@ -221,7 +221,7 @@ def test_lag(fleet: Fleet, spark: SparkSession) -> None:
                 {"offset": offset, "is_there": time is not None,
                  "time": moment(time) if isinstance(time, int) else None,
                  "is_committed_there": log.committed.get(offset, 0) is not None,
-                 "committed_time": moment(log.committed[offset]) if log.committed.get(offset) is not None else None}
+                 "committed_time": None if (at := log.committed.get(offset)) is None else moment(at)}
                 for offset, time in log.records.items()
             ],
         }

@@ -11,12 +11,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 from tests.spark.transforms import reference
-from tests.spark.transforms.test_reference import MINUTE, SEED, Fleet, compare, fleet_of, millis
+from tests.spark.transforms.histories import MINUTE, Logged
+from tests.spark.transforms.test_reference import SEED, Fleet, compare, fleet_of, millis
 from tests.spark.transforms.traces import DAY, Trace, listed, paces_of
 
 from groupkeeper.pipeline.jobs.log_offsets import Clusters
-from groupkeeper.pipeline.jobs.steps import OPEN, STEPS, Given, rows_of
+from groupkeeper.pipeline.jobs.steps import STEPS, Given, rows_of
 from groupkeeper.pipeline.kafka.options import parse_options
+from groupkeeper.pipeline.storage.lake import OPEN
 from groupkeeper.pipeline.tables import (
     COMMITS,
     CURRENT_OFFSETS,
@@ -115,7 +117,7 @@ def refreshed(fleet: Fleet) -> Refreshed:
     return found
 
 
-def cuts_of(records: list[reference.Logged], rng: random.Random) -> list[int]:
+def cuts_of(records: list[Logged], rng: random.Random) -> list[int]:
     """Offsets up to which refreshes come, the last one beyond the end. What is written at once, when a group gets
     another type, is read at once.
     """

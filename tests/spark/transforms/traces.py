@@ -154,8 +154,8 @@ def paces_of(commits: pa.Table) -> pa.Table:
 def rewinds_of(found: pa.Table, *known: pa.Table) -> pa.Table:
     """Rows of tables.REWINDS of rows of tables.state.MOVES; known are current offsets and logs."""
     last = last_moves(MOVES.arrow.empty_table(), found)
-    none = [table.arrow.empty_table() for table in (CURRENT_OFFSETS, LOG_OFFSETS)]
-    return rewinds(found, last, *(known or none), OPEN).drop_columns([OPEN])
+    current, logs = known or [table.arrow.empty_table() for table in (CURRENT_OFFSETS, LOG_OFFSETS)]
+    return rewinds(found, last, current, logs, OPEN).drop_columns([OPEN])
 
 
 def current_offsets(commits: pa.Table) -> pa.Table:

@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from tests.differential.wire import Connection
 from tests.unit.client.certificates import certified, trust_pkcs12
@@ -142,8 +143,7 @@ def _token(address: str) -> tuple[str, str]:
         (m.CreateDelegationTokenRequest(max_lifetime_ms=-1), 3),
     ):
         connection.send(request, version)
-        answer = connection.receive(30)
-        assert answer is not None
+        answer: Any = connection.receive(30)
         assert answer.error_code == 0, answer
     return answer.token_id, base64.b64encode(answer.hmac).decode()
 

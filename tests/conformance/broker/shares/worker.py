@@ -39,7 +39,8 @@ def main(servers: str, group_id: str, topic: str, path: str) -> None:
 
 
 def _work(consumer: ShareConsumer) -> tuple[list[tuple[Message, AcknowledgeType]], bool, list[str]]:
-    told, lines, is_poisoned = [], [], False
+    told: list[tuple[Message, AcknowledgeType]] = []
+    lines, is_poisoned = [], False
     for message in consumer.poll(0.5):
         if message.error() is not None:
             continue

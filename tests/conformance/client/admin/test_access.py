@@ -1,5 +1,7 @@
 """ACLs, passwords and quotas: what is made is what librdkafka's admin client then sees, and what brokers then do."""
 
+from typing import Any
+
 import pytest
 from confluent_kafka.admin import AclBindingFilter, AdminClient, ResourcePatternType, ResourceType
 from confluent_kafka.admin import AclOperation as TheirOperation
@@ -47,8 +49,15 @@ async def test_acls(own: Admin, target: Target, name: str) -> None:
     await until(lambda: own.describe_acls(of_user), lambda found: set(found) == {read, deny})
     assert await own.describe_acls(AclFilter(name="billing", pattern_type=AclPatternType.MATCH)) == [deny]
     assert deny in await own.describe_acls()
+    unnamed: Any = None  # what its types leave out
     wanted = AclBindingFilter(
-        ResourceType.ANY, None, ResourcePatternType.ANY, f"User:{name}", None, TheirOperation.ANY, TheirPermission.ANY
+        ResourceType.ANY,
+        unnamed,
+        ResourcePatternType.ANY,
+        f"User:{name}",
+        unnamed,
+        TheirOperation.ANY,
+        TheirPermission.ANY,
     )
     librdkafka = AdminClient({"bootstrap.servers": target.bootstrap_servers})
     theirs = librdkafka.describe_acls(wanted).result(20)
