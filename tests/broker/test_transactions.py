@@ -56,20 +56,30 @@ class Producer:
     async def produce(
         self, topic: str, *values: str, partition: int = 0, version: int = OLD_PRODUCE, topic_id: bytes = bytes(16)
     ) -> m.PartitionProduceResponse:
-        sequence = self.sequence.get((topic, partition), 0)
-        records = write_batch(
-            [Record(None, value.encode(), (), NOW) for value in values],
-            producer_id=self.producer_id,
-            producer_epoch=self.epoch,
-            base_sequence=sequence,
-            is_transactional=True,
-        )
-        parts = [m.PartitionProduceData(partition, records)]
-        request = m.ProduceRequest(self.transactional_id, -1, 1000, [m.TopicProduceData(topic, topic_id, parts)])
-        answer = (await self.wire.call(request, version)).responses[0].partition_responses[0]
-        if answer.error_code == 0:
-            self.sequence[topic, partition] = sequence + len(values)
+        (answer,) = await self.produce_to(topic, partition, values=values, version=version, topic_id=topic_id)
         return answer
+
+    async def produce_to(
+        self, topic: str, *partitions: int, values: Sequence[str], version: int, topic_id: bytes = bytes(16)
+    ) -> Sequence[m.PartitionProduceResponse]:
+        """Writes the same to several partitions, by one request."""
+        parts = []
+        for partition in partitions:
+            records = write_batch(
+                [Record(None, value.encode(), (), NOW) for value in values],
+                producer_id=self.producer_id,
+                producer_epoch=self.epoch,
+                base_sequence=self.sequence.get((topic, partition), 0),
+                is_transactional=True,
+            )
+            parts.append(m.PartitionProduceData(partition, records))
+        request = m.ProduceRequest(self.transactional_id, -1, 1000, [m.TopicProduceData(topic, topic_id, parts)])
+        answers = (await self.wire.call(request, version)).responses[0].partition_responses
+        for answer in answers:
+            if answer.error_code == 0:
+                place = topic, answer.index
+                self.sequence[place] = self.sequence.get(place, 0) + len(values)
+        return answers
 
     async def end(self, *, commit: bool, version: int = 4) -> int:
         request = m.EndTxnRequest(self.transactional_id, self.producer_id, self.epoch, commit)

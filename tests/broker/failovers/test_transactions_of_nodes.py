@@ -64,6 +64,22 @@ async def test_a_write_waits_until_the_coordinators_replicas_have_its_partition(
     assert log.log_end_offset > 0
 
 
+async def test_all_partitions_of_a_request_are_waited_for_together(nodes: Nodes) -> None:
+    await nodes.create("u", [2], [2], [1], [2])
+    producer, _ = await begin(nodes)
+    producer.wire = await nodes.connect(2)
+    await nodes.broker.pause_node(3)
+    writing = asyncio.ensure_future(producer.produce_to("u", 0, 1, 2, 3, values=["a"], version=ADDING_PRODUCE))
+    transaction = nodes.broker.transactions.shard_of(ID).coordinator.transactions
+    await until(lambda: transaction[ID].partitions == {("u", 0), ("u", 1), ("u", 3)})
+    topic = nodes.broker.topics.get("u")
+    assert topic is not None
+    assert [log.log_end_offset for log in topic.partitions] == [0, 0, 0, 0]
+    await nodes.broker.resume_node(3)
+    not_led = errors.NotLeaderOrFollower.code
+    assert [(one.error_code, one.base_offset) for one in await writing] == [(0, 0), (0, 0), (not_led, -1), (0, 0)]
+
+
 @pytest.mark.parametrize("what", ["produce", "commit"])
 async def test_a_coordinator_that_does_not_know_a_partition_has_nothing_to_end_there(nodes: Nodes, what: str) -> None:
     producer, log = await begin(nodes)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from itertools import chain
 from time import perf_counter
 
 from groupkeeper.broker.apis._access import require_topic
@@ -45,10 +46,6 @@ from groupkeeper.protocol.messages.produce_response import (
 from groupkeeper.protocol.primitives import RootMessage
 from groupkeeper.protocol.record import BatchHeader
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Awaitable
-
 _ABORTABLE_SINCE = 11
 _ADDS_SINCE = 12
 _TOPIC_IDS_SINCE = 13
@@ -75,6 +72,7 @@ async def handle(broker: Broker, call: Call) -> RootMessage | None:
     answers = []
     leaders: list[int] = []
     waiting: list[Uncommitted] = []
+    late: list[tuple[Produced, PartitionProduceResponse]] = []
     for wanted in request.topic_data:
         parts = []
         by_id = call.api_version >= _TOPIC_IDS_SINCE
@@ -85,24 +83,21 @@ async def handle(broker: Broker, call: Call) -> RootMessage | None:
                 turn_end = perf_counter() + _TURN_S
             log = topic.partition(part.index) if topic is not None else None
             log = log.seen_by(call.node) if log is not None else None
+            parts.append(answer := PartitionProduceResponse(part.index))
             try:
                 produced = _produced(broker, call, topic, log, wanted, part)
                 if not produced.read():
                     room = _room_for(request) if room is None else room
                     await broker.topics.long_reads.run(produced.read_all, min(room, MAX_DECOMPRESSED))
                     room -= len(produced.content)
-                answer = _append(broker, call, produced, part.index, request.acks)
-                while not isinstance(answer, PartitionProduceResponse):
-                    await _until_added(answer)
-                    answer = _append(broker, call, produced, part.index, request.acks)
-                parts.append(answer)
-                if request.acks == -1 and produced.log.placement.limit is not None:
-                    waiting.append(Uncommitted(answer, produced, call.node))
+                if not _append(broker, call, produced, answer, waiting):
+                    late.append((produced, answer))
             except KafkaError as error:
-                parts.append(refused := _refused(part.index, error, log))
-                if log is not None and isinstance(error, NotLeaderOrFollower):
-                    leaders.append(tell_leader(refused, log, call))
+                leaders += _refuse(answer, error, log, call)
         answers.append(TopicProduceResponse(wanted.name, wanted.topic_id, parts))
+    if late:
+        refused = await asyncio.gather(*[_append_added(broker, call, *one, waiting) for one in late])
+        leaders += chain(*refused)
     if waiting:
         await committed(waiting, request.timeout_ms)
         leaders += [one.told_leader(call) for one in waiting if one.has_moved]
@@ -155,7 +150,9 @@ def refuse(call: Call, error: KafkaError) -> RootMessage:
     return ProduceResponse(
         [
             TopicProduceResponse(
-                topic.name, topic.topic_id, [_refused(part.index, error) for part in topic.partition_data]
+                topic.name,
+                topic.topic_id,
+                [PartitionProduceResponse(part.index, error.code, -1) for part in topic.partition_data],
             )
             for topic in request.topic_data
         ]
@@ -189,50 +186,65 @@ def _produced(
 
 
 def _append(
-    broker: Broker, call: Call, produced: Produced, index: int, acks: int
-) -> PartitionProduceResponse | Awaitable[None]:
-    """The answer, or what to wait for before the next try."""
+    broker: Broker, call: Call, produced: Produced, answer: PartitionProduceResponse, waiting: list[Uncommitted]
+) -> bool:
+    """Appends, unless replicas of the transaction coordinator lack the partition: then the answer is false. Raises
+    `KafkaError`.
+    """
+    request = call.message
+    assert isinstance(request, ProduceRequest)
     log = produced.log
     placement = log.placement
     if placement.leader != call.node:
         raise NotLeaderOrFollower
-    if acks == -1 and len(placement.isr) < log.config.min_insync_replicas:
+    if request.acks == -1 and len(placement.isr) < log.config.min_insync_replicas:
         placement.require_in_sync(log.config.min_insync_replicas)
     produced.admit(call.received_ms)
-    if produced.header.is_transactional and (adding := _admit(broker, call, log, produced.header)) is not None:
-        return adding
-    base_offset = log.append(produced.records, call.received_ms, produced.header)
-    stamped = log.config.message_timestamp_type == "LogAppendTime"
-    return PartitionProduceResponse(
-        index,
-        base_offset=base_offset,
-        log_append_time_ms=call.received_ms if stamped else -1,
-        log_start_offset=log.log_start_offset,
-    )
+    if produced.header.is_transactional and not _admit(broker, call, log, produced.header):
+        return False
+    answer.base_offset = log.append(produced.records, call.received_ms, produced.header)
+    if log.config.message_timestamp_type == "LogAppendTime":
+        answer.log_append_time_ms = call.received_ms
+    answer.log_start_offset = log.log_start_offset
+    if request.acks == -1 and placement.limit is not None:
+        waiting.append(Uncommitted(answer, produced, call.node))
+    return True
 
 
-async def _until_added(adding: Awaitable[None]) -> None:
+async def _append_added(
+    broker: Broker, call: Call, produced: Produced, answer: PartitionProduceResponse, waiting: list[Uncommitted]
+) -> list[int]:
+    """Appends once replicas of the transaction coordinator have the partition; returns as `_refuse`."""
+    request = call.message
+    assert isinstance(request, ProduceRequest)
+    assert request.transactional_id is not None
     try:
-        await adding
-    except (CoordinatorNotAvailable, NotCoordinator) as error:
-        raise NotEnoughReplicas from error
+        while not _append(broker, call, produced, answer, waiting):
+            await broker.transactions.until_added(request.transactional_id)
+    except (CoordinatorNotAvailable, NotCoordinator):
+        return _refuse(answer, NotEnoughReplicas(), produced.log, call)
+    except KafkaError as error:
+        return _refuse(answer, error, produced.log, call)
+    return []
 
 
-def _admit(broker: Broker, call: Call, log: PartitionLog, header: BatchHeader) -> Awaitable[None] | None:
+def _admit(broker: Broker, call: Call, log: PartitionLog, header: BatchHeader) -> bool:
     """Asks the transaction coordinator. What follows is the append, within the same plain call, so that no batch gets
-    into a transaction that has ended meanwhile; or another try, after what is returned. Raises `KafkaError` (Kafka
-    4.4.0 ReplicaManager).
+    into a transaction that has ended meanwhile. The answer is false where it must be asked again, after `until_added`.
+    Raises `KafkaError` (Kafka 4.4.0 ReplicaManager).
     """
     request = call.message
     assert isinstance(request, ProduceRequest)
     transactional_id = request.transactional_id
     assert transactional_id is not None
     if header.producer_id < 0:
-        return None
+        return True
     adds = call.api_version >= _ADDS_SINCE
     log.producers.expect(header)
     try:
-        adding = broker.transactions.admit(log, transactional_id, header.producer_id, header.producer_epoch, adds=adds)
+        is_added = broker.transactions.admit(
+            log, transactional_id, header.producer_id, header.producer_epoch, adds=adds
+        )
     except TransactionAbortable as error:
         raise error if call.api_version >= _ABORTABLE_SINCE else _NotInTransaction() from error
     except (CoordinatorLoadInProgress, CoordinatorNotAvailable, NotCoordinator) as error:
@@ -241,24 +253,25 @@ def _admit(broker: Broker, call: Call, log: PartitionLog, header: BatchHeader) -
         raise error if adds else NotEnoughReplicas() from error
     except KafkaError as error:
         raise writer_error(error) from error
-    if adding is None:
+    if is_added:
         log.producers.check_expected(header, begins_with_0=adds)
-    return adding
+    return is_added
 
 
-def _refused(index: int, error: KafkaError, log: PartitionLog | None = None) -> PartitionProduceResponse:
+def _refuse(answer: PartitionProduceResponse, error: KafkaError, log: PartitionLog | None, call: Call) -> list[int]:
+    """Puts an error into the answer; returns the leader to be told, if any."""
+    answer.error_code, answer.base_offset = error.code, -1
     if isinstance(error, _NotInTransaction):
-        return PartitionProduceResponse(index, error.code, -1, error_message=_NOT_ADDED)
-    is_from_log = isinstance(error, InvalidProducerEpoch | InvalidTxnState | OutOfOrderSequenceNumber | RefusedRecords)
-    start = log.log_start_offset if log is not None and is_from_log else -1
-    if not isinstance(error, RefusedRecords):
-        # Only errors of single records have a message (Kafka 4.4.0 ReplicaManager).
-        return PartitionProduceResponse(index, error.code, -1, log_start_offset=start)
-    return PartitionProduceResponse(
-        index,
-        error.reason.code,
-        -1,
-        log_start_offset=start,
-        record_errors=[BatchIndexAndErrorMessage(at, why) for at, why in error.record_errors],
-        error_message=error.message,
-    )
+        answer.error_message = _NOT_ADDED
+        return []
+    if log is None:
+        return []
+    if isinstance(error, NotLeaderOrFollower):
+        return [tell_leader(answer, log, call)]
+    if isinstance(error, InvalidProducerEpoch | InvalidTxnState | OutOfOrderSequenceNumber | RefusedRecords):
+        answer.log_start_offset = log.log_start_offset
+    if isinstance(error, RefusedRecords):  # only errors of single records have a message (Kafka 4.4.0 ReplicaManager)
+        answer.error_code = error.reason.code
+        answer.record_errors = [BatchIndexAndErrorMessage(at, why) for at, why in error.record_errors]
+        answer.error_message = error.message
+    return []

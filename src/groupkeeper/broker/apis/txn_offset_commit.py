@@ -64,8 +64,8 @@ async def _commit(broker: Broker, call: Call, request: m.TxnOffsetCommitRequest)
     try:
         if not request.group_id:
             raise errors.InvalidGroupId
-        while (adding := _admit(broker, call, request)) is not None:
-            await adding
+        while not _admit(broker, call, request):
+            await broker.transactions.until_added(request.transactional_id)
     except errors.KafkaError as error:
         return _refused(call, request, error)
     response = await broker.groups.ask(request.group_id, request, call)
@@ -73,9 +73,9 @@ async def _commit(broker: Broker, call: Call, request: m.TxnOffsetCommitRequest)
     return response
 
 
-def _admit(broker: Broker, call: Call, request: m.TxnOffsetCommitRequest) -> Awaitable[None] | None:
+def _admit(broker: Broker, call: Call, request: m.TxnOffsetCommitRequest) -> bool:
     """Has the transaction coordinator verify the transaction first. What follows is one plain call, so nothing comes
-    in between; or another try, after what is returned.
+    in between. The answer is false where it must be asked again, after `until_added`.
     """
     broker.groups.shard_for_request(request.group_id, call.node).require_active()
     log = broker.groups.log_of(request.group_id)

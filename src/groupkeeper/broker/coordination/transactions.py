@@ -21,7 +21,7 @@ from groupkeeper.protocol.errors import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Iterable
+    from collections.abc import Iterable
 
     from groupkeeper.broker.call import Call
     from groupkeeper.broker.coordination.runtime import GroupRuntime
@@ -105,17 +105,17 @@ class TransactionRuntime(ShardHost["TransactionShard"]):
 
     def admit(
         self, log: PartitionLog, transactional_id: str, producer_id: int, producer_epoch: int, *, adds: bool
-    ) -> Awaitable[None] | None:
+    ) -> bool:
         """Raises `KafkaError` unless the producer may write to a partition in its transaction. With `adds` the
         partition becomes part of it, as clients of transaction.version 2 expect.
 
-        Returns what to wait for before this is asked again: replicas of the coordinator don't know the partition yet,
-        so another coordinator would never end the transaction there. None: nothing.
+        False if this must be asked again, after `until_added`: replicas of the coordinator don't know the partition
+        yet, so another coordinator would never end the transaction there.
         """
         if log.producers.has_open_transaction(producer_id, producer_epoch):
-            return None
+            return True
         if not adds and not self._broker.config.transaction_partition_verification_enable:
-            return None
+            return True
         if isinstance(log, StaleLog):
             raise NotCoordinator  # its node reaches none
         shard, partition = self.shard_of(transactional_id), (log.topic, log.index)
@@ -123,9 +123,11 @@ class TransactionRuntime(ShardHost["TransactionShard"]):
             shard.add_partitions(transactional_id, producer_id, producer_epoch, (partition,), client_version=2)
         else:
             shard.verify_partition(transactional_id, producer_id, producer_epoch, partition)
-        if shard.is_replicated(transactional_id):
-            return None
-        return shard.until_replicated(transactional_id, self._broker.config.request_timeout_ms)
+        return shard.is_replicated(transactional_id)
+
+    async def until_added(self, transactional_id: str) -> None:
+        """Returns once replicas of the coordinator have what `admit` added. Raises as `until_replicated`."""
+        await self.shard_of(transactional_id).until_replicated(transactional_id, self._broker.config.request_timeout_ms)
 
     # ------------------------------------------------------------------ what the coordinators need
 
