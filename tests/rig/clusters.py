@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from confluent_kafka import Consumer
+from confluent_kafka import Consumer, ConsumerGroupState
 from confluent_kafka.admin import AdminClient, NewTopic
 from tests.conformance.brokers import RunningBroker, new_broker
 from tests.rig.actors.performing import CLIENT, PATIENCE_S, ends_of
@@ -32,6 +32,11 @@ SETTINGS = {
     "group.streams.session.timeout.ms": "600000",  # the only member beats for itself, and a busy machine delays that
     "group.streams.max.session.timeout.ms": "600000",
 }
+
+_REBALANCING = (
+    ConsumerGroupState.PREPARING_REBALANCING, ConsumerGroupState.COMPLETING_REBALANCING, ConsumerGroupState.UNKNOWN
+)  # fmt: skip
+"""confluent-kafka calls the newer protocol's states unknown."""
 
 
 OURS = {"embedded": "groupkeeper", "compiled": "compiled", "pypy": "pypy"}
@@ -81,3 +86,9 @@ def _create(topics: list[Topic], servers: str) -> None:
         for partition in range(topic.partitions):
             ends_of(onlooker, topic.name, partition)
     onlooker.close()
+
+
+def is_rebalancing(servers: str) -> bool:
+    """Whether members of a group wait for partitions, or are to give some back."""
+    admin = AdminClient({"bootstrap.servers": servers, **CLIENT})
+    return any(one.state in _REBALANCING for one in admin.list_consumer_groups().result(PATIENCE_S).valid)

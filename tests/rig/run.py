@@ -17,10 +17,11 @@ from pathlib import Path
 from typing import Any
 
 from tests.conformance.brokers import RunningBroker
+from tests.rig.actors.consuming import SESSION_MS
 from tests.rig.actors.sleeping import put_to_sleep
 from tests.rig.actors.upheaval import LOOK_S
 from tests.rig.asking import Answer, Desk, Verdict
-from tests.rig.clusters import make_topics, new_cluster
+from tests.rig.clusters import is_rebalancing, make_topics, new_cluster
 from tests.rig.facts import Notebook, Tail, Trouble, now
 from tests.rig.judges import clone as judge_clone
 from tests.rig.judges import deletes as judge_deletes
@@ -249,6 +250,15 @@ class Run:
         self.rests.append(now())
         self.learn()
 
+    def _wait_for_members(self) -> None:
+        """Until no group has rebalanced for longer than a session lasts: members may have been killed."""
+        quiet = SESSION_MS / 1000
+        since = began = time.monotonic()
+        while time.monotonic() - since < quiet and time.monotonic() - began < 4 * quiet:
+            time.sleep(LOOK_S)
+            if any(map(is_rebalancing, self.desk.servers.values())):
+                since = time.monotonic()
+
     def _hear(self) -> None:
         """What was noticed since by those who look on."""
         time.sleep(3 * LOOK_S)
@@ -280,6 +290,7 @@ class Run:
                 time.sleep(0.2)
         answer = judge_pipeline.look(self.desk, asked.result(), ["lag", "freshness"])
         self._pause()
+        self._wait_for_members()
         self._hear()
         self._judge_tables(judge_pipeline, answer, lambda one: judge_pipeline.judge_running(self.truth, one))
         answer = judge_pipeline.ask(self.desk, clusters, "snapshot")
