@@ -348,17 +348,55 @@ async def test_share_coordinators_wait_for_replicas_at_the_same_time(nodes: Node
     altered = [alter.AlterShareGroupOffsetsRequestPartition(index, 0) for index in indexes]
     alter_topics = [alter.AlterShareGroupOffsetsRequestTopic("t", altered)]
     await ask(alter.AlterShareGroupOffsetsRequest("s", alter_topics), 0)
+    records = batch(b"a", b"b")
     for index in indexes:
-        await (await nodes(1)).produce("t", batch(b"a", b"b"), partition=index)
+        await (await nodes(1)).produce("t", records, partition=index)
         await nodes.broker.move_leader("t", index, 3)  # a new leader has the coordinator write its epoch
     wanted = [share_fetch.FetchTopic(topic.topic_id, [share_fetch.FetchPartition(index) for index in indexes])]
-    fetched = await ask(m.ShareFetchRequest("s", "x" * 22, 0, 60_000, 6, 1 << 20, 9, 9, topics=wanted), 2, 3)
+    size = 3 * len(records)
+    fetched = await ask(m.ShareFetchRequest("s", "x" * 22, 0, 60_000, size, 1 << 20, 9, 9, topics=wanted), 2, 3)
     assert [len(one.acquired_records) for one in fetched.responses[0].partitions] == [1, 1, 1]
     accepted = [share_acknowledge.AcknowledgementBatch(0, 0, [1])]
     parts = [share_acknowledge.AcknowledgePartition(index, accepted) for index in indexes]
     topics = [share_acknowledge.AcknowledgeTopic(topic.topic_id, parts)]
     await ask(m.ShareAcknowledgeRequest("s", "x" * 22, 1, topics=topics), 2, 3)
     await ask(m.ShareAcknowledgeRequest("s", "x" * 22, -1, topics=[]), 2, 3)  # gives back what it has
+
+
+async def test_a_fetch_gets_records_while_another_share_partition_is_loaded(nodes: Nodes) -> None:
+    await nodes.create("t", *[[1, 3]] * 24)
+    await nodes.create("__share_group_state", *[[1, 2], [1, 3]] * 25)
+    topic, states = nodes.broker.topics.get("t"), nodes.broker.share_states
+    assert topic is not None
+    at = {}
+    for index in range(24):
+        key = SharePartitionKey("s", topic.topic_id, index)
+        states.initialize(key, 1, 0)
+        at[states.partition_of(coordinator_key(key)) % 2] = index
+    held, free = at[0], at[1]
+    for index in (held, free):
+        await nodes.broker.move_leader("t", index, 3)
+    held_log = states.shard_of(coordinator_key(SharePartitionKey("s", topic.topic_id, held))).log
+    wire = await nodes(3)
+    await nodes.broker.pause_node(2)
+
+    async def fetch(epoch: int, *added: int) -> list[tuple[int, int]]:
+        topics = [share_fetch.FetchTopic(topic.topic_id, [share_fetch.FetchPartition(index) for index in added])]
+        request = m.ShareFetchRequest("s", "x" * 22, epoch, 60_000, 1, 1 << 20, 9, 9, topics=topics if added else [])
+        answer = await wire.call(request, 2)
+        return [(one.partition_index, len(one.acquired_records)) for one in answer.responses[0].partitions]
+
+    async with asyncio.timeout(20):
+        for epoch, added in enumerate(((held, free), ())):
+            fetching = asyncio.ensure_future(fetch(epoch, *added))
+            while not held_log._waiters:  # noqa: ASYNC110 no event tells of it
+                await asyncio.sleep(0.001)
+            await (await nodes.connect(3)).produce("t", batch(b"a"), partition=free)
+            assert [one for one in await fetching if one[1]] == [(free, 1)]
+        fetching = asyncio.ensure_future(fetch(2))
+        await (await nodes.connect(3)).produce("t", batch(b"a"), partition=held)
+        await nodes.broker.resume_node(2)
+        assert [one for one in await fetching if one[1]] == [(held, 1)]
 
 
 @pytest.mark.parametrize("meanwhile", ["altered", "moved"])
@@ -373,7 +411,7 @@ async def test_what_was_read_of_a_share_partition_is_not_used_after_a_change(nod
     await nodes.broker.move_leader("t", 0, 3)
     await nodes.broker.pause_node(2)
     partitions = nodes.broker.share_sessions.partitions
-    loading = asyncio.ensure_future(partitions.load(*key))
+    loading = partitions.load(*key)
     while not states.partitions[0]._waiters:  # noqa: ASYNC110 no event tells of it
         await asyncio.sleep(0.001)
     if meanwhile == "altered":

@@ -176,7 +176,8 @@ class Life:
         topic = self.broker.topics.get("shared")
         assert topic is not None
         partitions: SharePartitions = self.broker.share_sessions.partitions
-        led = await partitions.load("share", topic.topic_id, number)
+        place = "share", topic.topic_id, number
+        led = partitions.get(*place) or await partitions.load(*place)
         member = f"member-{self.chance.randrange(3)}"
         acquired = led.acquire(
             member, [Span(0, RECORDS - 1)], 0, aborted=(), max_records=self.chance.randint(1, 10), batch_size=5,

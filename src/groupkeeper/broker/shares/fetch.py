@@ -6,7 +6,7 @@ import asyncio
 from typing import NamedTuple
 
 from groupkeeper.broker.log.waiter import Waiter
-from groupkeeper.broker.long_requests import each_in_turns, in_turns
+from groupkeeper.broker.long_requests import in_turns
 from groupkeeper.coordinator.share_partition.acquire import Span
 from groupkeeper.protocol import errors
 from groupkeeper.protocol.errors import KafkaError
@@ -73,6 +73,7 @@ class _ShareFetch:
         self._answers: dict[Place, PartitionData] = {}
         self._ready: dict[Place, LedPartition] = {}
         self._failed: dict[Place, KafkaError] = {}
+        self._loading: dict[Place, asyncio.Task[LedPartition]] = {}
 
     async def run(self) -> dict[Place, PartitionData]:
         wanted = self._wanted
@@ -84,7 +85,7 @@ class _ShareFetch:
         seen: list[int] = []
         while True:
             self._answers = {}
-            led = await self._load(deadline)
+            led = await self._load()
             if wanted.session.is_over:  # ended on another connection; records acquired now would never be released
                 raise errors.ShareSessionNotFound
             is_hopeless = len(self._answers) == len(wanted.topics)
@@ -99,7 +100,7 @@ class _ShareFetch:
                     seen = offsets
                     await asyncio.sleep(0)
                     continue
-            is_late = not await _wait(list(led.values()), max(wanted.min_bytes - size, 1), deadline)
+            is_late = not await self._wait(list(led.values()), max(wanted.min_bytes - size, 1), deadline)
             has_waited = True
         for place, error in self._failed.items() if has_waited else ():
             self._refuse(place, error)
@@ -109,14 +110,24 @@ class _ShareFetch:
             if place in self._answers or place in self._ready
         }
 
-    async def _load(self, deadline: float) -> dict[Place, LedPartition]:
-        """The existing partitions; for others the answer has an error, unless it is too early for that."""
-        found = await each_in_turns(
-            self._partitions.broker, self._wanted.topics.items(), lambda one: self._load_one(*one, deadline)
-        )
-        return {place: led for place, led in zip(self._wanted.topics, found, strict=True) if led is not None}
+    async def _load(self) -> dict[Place, LedPartition]:
+        """The partitions that are loaded. The load of others goes on; where there is none, the answer has an error,
+        unless it is too early for that.
+        """
+        found = await self._loaded()
+        if self._loading:
+            await asyncio.sleep(0)  # as a rule, no more is needed
+            found = await self._loaded()
+        return found
 
-    async def _load_one(self, place: Place, name: str | None, deadline: float) -> LedPartition | None:
+    async def _loaded(self) -> dict[Place, LedPartition]:
+        return {
+            place: led
+            async for place, name in in_turns(self._wanted.topics.items())
+            if (led := self._led(place, name)) is not None
+        }
+
+    def _led(self, place: Place, name: str | None) -> LedPartition | None:
         topic_id, index = place
         topic = self._partitions.broker.topics.by_id(topic_id)
         log = None if topic is None else topic.partition(index)
@@ -127,13 +138,43 @@ class _ShareFetch:
             self._refuse(place, errors.NotLeaderOrFollower())
         elif place not in self._failed:
             try:
-                async with asyncio.timeout_at(deadline):
-                    return await self._partitions.load(self._wanted.session.group_id, topic_id, index)
-            except TimeoutError:
-                pass
+                if place in self._loading and self._loading[place].done():
+                    self._loading.pop(place).result()
             except KafkaError as error:
                 self._failed[place] = error
+                return None
+            group_id = self._wanted.session.group_id
+            led = self._partitions.get(group_id, topic_id, index)
+            if led is None and place not in self._loading:
+                self._loading[place] = self._partitions.load(group_id, topic_id, index)
+            return led
         return None
+
+    async def _wait(self, led: Sequence[LedPartition], missing_bytes: int, deadline: float) -> bool:
+        """Waits; returns whether enough was appended, or a partition was loaded or changed, before the deadline."""
+        waiter = Waiter(missing_bytes)
+        loads = list(self._loading.values())
+        loop = asyncio.get_running_loop()
+        timer = loop.call_at(deadline, waiter.wake)
+
+        def loaded(_: object) -> None:
+            waiter.wake()
+
+        for load in loads:
+            load.add_done_callback(loaded)
+        for one in led:
+            one.log.add_waiter(waiter)
+            one.waiters.add(waiter)
+        try:
+            await waiter.woken
+        finally:
+            timer.cancel()
+            for load in loads:
+                load.remove_done_callback(loaded)
+            for one in led:
+                one.log.remove_waiter(waiter)
+                one.waiters.discard(waiter)
+        return loop.time() < deadline
 
     def _refuse(self, place: Place, error: KafkaError) -> None:
         self._answers[place] = PartitionData(place[1], error.code, error.message)
@@ -228,21 +269,3 @@ def _aborted(log: PartitionLog, records: bytes, spans: Sequence[Span]) -> list[S
         elif header.is_transactional:
             found.append(Span(header.base_offset, header.last_offset))
     return found
-
-
-async def _wait(led: Sequence[LedPartition], missing_bytes: int, deadline: float) -> bool:
-    """Waits; returns whether enough was appended, or a partition or its records changed, before the deadline."""
-    waiter = Waiter(missing_bytes)
-    loop = asyncio.get_running_loop()
-    timer = loop.call_at(deadline, waiter.wake)
-    for one in led:
-        one.log.add_waiter(waiter)
-        one.waiters.add(waiter)
-    try:
-        await waiter.woken
-    finally:
-        timer.cancel()
-        for one in led:
-            one.log.remove_waiter(waiter)
-            one.waiters.discard(waiter)
-    return loop.time() < deadline

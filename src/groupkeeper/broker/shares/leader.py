@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
 from logging import getLogger
+from typing import Any, TypeVar
 
 from groupkeeper.broker.coordination.shard_host import pause_s
 from groupkeeper.broker.log.partition_log import PartitionLog
@@ -29,6 +30,7 @@ from groupkeeper.protocol.errors import KafkaError
 
 _log = getLogger("groupkeeper.broker")
 
+T = TypeVar("T")
 _PATIENCE_AT_END_S = 1.0
 _RETRY_S = 0.5
 """As the coordinator's timers (`TimerTable`)."""
@@ -274,9 +276,9 @@ class SharePartitions:
         self.meters = states.meters
         self.is_stopped = False
         self._led: dict[SharePartitionKey, LedPartition] = {}
-        self._loading: dict[object, SharePartitionKey] = {}
-        """By load; without those whose share-partition was dropped meanwhile."""
-        self._tasks: dict[asyncio.Task[None], str] = {}
+        self._loading: dict[SharePartitionKey, asyncio.Task[LedPartition]] = {}
+        """Without those whose share-partition was dropped meanwhile."""
+        self._tasks: dict[asyncio.Task[Any], str] = {}
         broker.topics.on_deleted(self._topic_deleted)
         broker.group_configs.on_changed(self._group_changed)
         states.on_begun_anew(self.drop)
@@ -290,37 +292,39 @@ class SharePartitions:
         """A share-partition that is loaded, or None."""
         return self._led.get(SharePartitionKey(group_id, topic_id, index))
 
-    async def load(self, group_id: str, topic_id: bytes, index: int) -> LedPartition:
-        """The share-partition, loaded if need be. Raises the `KafkaError` that Apache Kafka's leader returns."""
+    def load(self, group_id: str, topic_id: bytes, index: int) -> asyncio.Task[LedPartition]:
+        """Loads a share-partition that is not loaded, for all who wait for it. Raises the `KafkaError` that Apache
+        Kafka's leader returns.
+        """
         key = SharePartitionKey(group_id, topic_id, index)
-        led = self._led.get(key)
-        if led is not None:
-            return led
-        topic = self.broker.topics.by_id(topic_id)
-        log = None if topic is None else topic.partition(index)
-        load = object()
-        self._loading[load] = key
+        if key not in self._loading:
+            self._loading[key] = self.spawn(self._load(key))
+        return self._loading[key]
+
+    async def _load(self, key: SharePartitionKey) -> LedPartition:
+        topic = self.broker.topics.by_id(key.topic_id)
+        log = None if topic is None else topic.partition(key.partition)
         try:
             try:
                 state = await self.persister.read_state(key, 0 if log is None else log.placement.epoch)
             except KafkaError as error:
                 raise _as_replied(error) from error
-            if log is None or self.broker.topics.by_id(topic_id) is None:
+            if log is None or self.broker.topics.by_id(key.topic_id) is None:
                 raise errors.UnknownTopicOrPartition
             start_offset = state.start_offset
             if start_offset == UNKNOWN_OFFSET:
-                start_offset = await self._reset_offset(group_id, log)
+                start_offset = await self._reset_offset(key.group_id, log)
         finally:
-            is_dropped = self._loading.pop(load, None) is None
-        led = self._led.get(key)  # another request may have loaded it meanwhile
-        if led is None:
-            if is_dropped:  # what was read is not valid any more
-                raise errors.NotLeaderOrFollower
-            limit = self.broker.group_configs.of(group_id).effective.group_share_delivery_count_limit
-            states = SharePartition(start_offset, state.batches, max_delivery_count=limit)
-            led = self._led[key] = LedPartition(self, key, log, states, state.state_epoch)
-            led.move_start()
-            led.bury_dead()
+            is_dropped = self._loading.get(key) is not asyncio.current_task()
+            if not is_dropped:
+                del self._loading[key]
+        if is_dropped:  # what was read is not valid any more
+            raise errors.NotLeaderOrFollower
+        limit = self.broker.group_configs.of(key.group_id).effective.group_share_delivery_count_limit
+        states = SharePartition(start_offset, state.batches, max_delivery_count=limit)
+        led = self._led[key] = LedPartition(self, key, log, states, state.state_epoch)
+        led.move_start()
+        led.bury_dead()
         return led
 
     async def _reset_offset(self, group_id: str, log: PartitionLog) -> int:
@@ -336,14 +340,13 @@ class SharePartitions:
 
     def drop(self, key: SharePartitionKey) -> None:
         """Forgets a share-partition; the next fetch loads it again."""
-        if key in self._loading.values():
-            self._loading = {load: one for load, one in self._loading.items() if one != key}
+        self._loading.pop(key, None)
         led = self._led.pop(key, None)
         if led is not None:
             led.fence()
 
     def _drop_all(self, is_meant: Callable[[SharePartitionKey], bool]) -> None:
-        for key in [key for key in (*self._led, *self._loading.values()) if is_meant(key)]:
+        for key in [key for key in (*self._led, *self._loading) if is_meant(key)]:
             self.drop(key)
 
     def drop_partition(self, topic_id: bytes, index: int) -> None:
@@ -356,24 +359,28 @@ class SharePartitions:
 
     async def settle(self, group_id: str) -> None:
         """Waits until dead letters of a group are written and its changes stored, unless something takes too long."""
-        pending: set[asyncio.Task[None]] = set()
+        pending: set[asyncio.Task[Any]] = set()
         while not pending and (work := [task for task, of_group in self._tasks.items() if of_group == group_id]):
             _, pending = await asyncio.wait(work, timeout=_PATIENCE_AT_END_S)
 
-    def spawn(self, work: Coroutine[None, None, None], group_id: str = "") -> None:
+    def spawn(self, work: Coroutine[Any, Any, T], group_id: str = "") -> asyncio.Task[T]:
         """Runs something in the background, until the broker stops; `settle` waits for what is of the group."""
         task = asyncio.get_running_loop().create_task(work)
         self._tasks[task] = group_id
         task.add_done_callback(self._ended)
+        return task
 
-    def _ended(self, task: asyncio.Task[None]) -> None:
+    def _ended(self, task: asyncio.Task[Any]) -> None:
         del self._tasks[task]
-        if not task.cancelled() and task.exception() is not None:
-            _log.error("work for share groups failed", exc_info=task.exception())
+        error = None if task.cancelled() else task.exception()
+        if error is not None and not isinstance(error, KafkaError):  # who waits for a load is told of those
+            _log.error("work for share groups failed", exc_info=error)
 
     async def stop(self) -> None:
         """Ends every leadership, after the records of members whose connections ended are released."""
         self.is_stopped = True
+        for load in self._loading.values():
+            load.cancel()
         if self._tasks:
             _, pending = await asyncio.wait(self._tasks, timeout=_PATIENCE_AT_END_S)
             for task in pending:
