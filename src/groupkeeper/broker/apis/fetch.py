@@ -8,7 +8,7 @@ from operator import itemgetter
 from groupkeeper.broker.apis._access import may_cluster
 from groupkeeper.broker.apis._groups import may_topic
 from groupkeeper.broker.authorizer import Operation
-from groupkeeper.broker.log.waiter import Waiter
+from groupkeeper.broker.log.waiter import Waiter, wait_for
 from groupkeeper.broker.placement.placement import Placement
 from groupkeeper.protocol.errors import (
     FencedLeaderEpoch,
@@ -33,7 +33,7 @@ from groupkeeper.protocol.messages.fetch_response import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Collection
 
     from groupkeeper.broker.broker import Broker
     from groupkeeper.broker.call import Call
@@ -75,7 +75,7 @@ async def _read(broker: Broker, call: Call, context: FetchContext) -> Answers:
     if reading.is_due or request.max_wait_ms <= 0:
         return reading.answers
     while (missing := reading.missing_bytes()) > 0:
-        if not await _wait(reading.logs, missing, deadline):
+        if not await wait_for(Waiter(missing), reading.logs, deadline):
             break
     again = _Reading(broker, call, context, reading.refused)
     await again.pass_over()
@@ -106,22 +106,6 @@ def refuse(call: Call, error: KafkaError) -> RootMessage:
         for topic in request.topics
     ]
     return FetchResponse(responses=topics)
-
-
-async def _wait(logs: Iterable[PartitionLog], missing_bytes: int, deadline: float) -> bool:
-    """Waits; returns whether enough was appended, or a partition changed, before the deadline."""
-    waiter = Waiter(missing_bytes)
-    loop = asyncio.get_running_loop()
-    timer = loop.call_at(deadline, waiter.wake)
-    for log in logs:
-        log.add_waiter(waiter)
-    try:
-        await waiter.woken
-    finally:
-        timer.cancel()
-        for log in logs:
-            log.remove_waiter(waiter)
-    return loop.time() < deadline
 
 
 class _Reading:

@@ -8,7 +8,7 @@ from typing import Protocol
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from asyncio import Future
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
 _ANY_NUMBER = 1 << 62
 
@@ -40,18 +40,27 @@ class Waiter:
             self.woken.set_result(None)
 
 
+async def wait_for(waiter: Waiter, logs: Iterable[Waited], deadline_s: float | None) -> bool:
+    """Waits until a log, or something else, wakes the waiter, or until a time of the event loop's clock (None: for
+    ever); returns whether it is before that.
+    """
+    loop = get_running_loop()
+    timer = None if deadline_s is None else loop.call_at(deadline_s, waiter.wake)
+    for log in logs:
+        log.add_waiter(waiter)
+    try:
+        await waiter.woken
+    finally:
+        if timer is not None:
+            timer.cancel()
+        for log in logs:
+            log.remove_waiter(waiter)
+    return deadline_s is None or loop.time() < deadline_s
+
+
 async def wait_until(log: Waited, is_decided: Callable[[], bool], deadline_s: float | None) -> None:
     """Returns when that is so, or at a time of the event loop's clock (None: never). Appends decide nothing: what
     replicas have, and who leads.
     """
-    loop = get_running_loop()
-    while not is_decided() and (deadline_s is None or loop.time() < deadline_s):
-        waiter = Waiter(_ANY_NUMBER)
-        timer = None if deadline_s is None else loop.call_at(deadline_s, waiter.wake)
-        log.add_waiter(waiter)
-        try:
-            await waiter.woken
-        finally:
-            if timer is not None:
-                timer.cancel()
-            log.remove_waiter(waiter)
+    while not is_decided() and (deadline_s is None or get_running_loop().time() < deadline_s):
+        await wait_for(Waiter(_ANY_NUMBER), (log,), deadline_s)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import NamedTuple
 
-from groupkeeper.broker.log.waiter import Waiter
+from groupkeeper.broker.log.waiter import Waiter, wait_for
 from groupkeeper.broker.long_requests import in_turns
 from groupkeeper.coordinator.share_partition.acquire import Span
 from groupkeeper.protocol import errors
@@ -154,8 +154,6 @@ class _ShareFetch:
         """Waits; returns whether enough was appended, or a partition was loaded or changed, before the deadline."""
         waiter = Waiter(missing_bytes)
         loads = list(self._loading.values())
-        loop = asyncio.get_running_loop()
-        timer = loop.call_at(deadline, waiter.wake)
 
         def loaded(_: object) -> None:
             waiter.wake()
@@ -163,18 +161,14 @@ class _ShareFetch:
         for load in loads:
             load.add_done_callback(loaded)
         for one in led:
-            one.log.add_waiter(waiter)
             one.waiters.add(waiter)
         try:
-            await waiter.woken
+            return await wait_for(waiter, [one.log for one in led], deadline)
         finally:
-            timer.cancel()
             for load in loads:
                 load.remove_done_callback(loaded)
             for one in led:
-                one.log.remove_waiter(waiter)
                 one.waiters.discard(waiter)
-        return loop.time() < deadline
 
     def _refuse(self, place: Place, error: KafkaError) -> None:
         self._answers[place] = PartitionData(place[1], error.code, error.message)
