@@ -34,7 +34,7 @@ class Unsettled:
 
     @property
     def has_moved(self) -> bool:
-        """Whether another leader decides now, as far as the node knows, or nobody does."""
+        """Whether the leader has changed, as far as the node knows, or the log has failed."""
         log = self.log
         return log.placement.known_to(self._node).led_since != self._led_since or log.failure is not None
 

@@ -32,15 +32,15 @@ class StaleLog(PartitionLog):
         self.log_end_offset = log.log_end_offset
 
     def append(self, batch: bytes, now_ms: int, header: BatchHeader | None = None) -> int:
-        """As of any log. Raises `NotLeaderOrFollower` where nobody leads: this may be the next leader; and once the
-        node knows of the others: then its log is theirs.
+        """As other logs do. Raises `NotLeaderOrFollower` while the partition has no leader, as this node may be the
+        next one, and once the node has the same log as the others again.
         """
         if self._log.placement.leader == NO_LEADER or self.placement is self._log.placement:
             raise NotLeaderOrFollower
         return super().append(batch, now_ms, header)
 
     def read(self, offset: int, max_bytes: int, *, at_least_one: bool = True, end_offset: int | None = None) -> bytes:
-        """As of any log."""
+        """As other logs do, up to the high watermark that the node knew."""
         end = self.high_watermark if end_offset is None else min(end_offset, self.high_watermark)
         if end < offset <= self.log_end_offset:
             return b""

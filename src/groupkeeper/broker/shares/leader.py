@@ -98,9 +98,9 @@ class LedPartition:
         return acquired
 
     async def acknowledge(self, member_id: str, acknowledgements: Sequence[Acknowledgement]) -> None:
-        """Durable when it returns. Raises `KafkaError`; then the member has the records as before, unless locks expired
-        meanwhile, or the share-partition must be loaded anew. Where the share coordinator's replicas were late, it may
-        be stored all the same.
+        """The acknowledgements are durable when it returns. Raises `KafkaError`: then the member keeps the records,
+        unless its locks expired meanwhile, or the share-partition must be loaded again. If only replicas of the share
+        coordinator were late, the acknowledgements may be stored all the same.
         """
         self._require_leadership()
         config = self.config
@@ -373,7 +373,7 @@ class SharePartitions:
     def _ended(self, task: asyncio.Task[Any]) -> None:
         del self._tasks[task]
         error = None if task.cancelled() else task.exception()
-        if error is not None and not isinstance(error, KafkaError):  # who waits for a load is told of those
+        if error is not None and not isinstance(error, KafkaError):  # a fetch gets those of its loads
             _log.error("work for share groups failed", exc_info=error)
 
     async def stop(self) -> None:
