@@ -6,19 +6,20 @@ from pathlib import Path
 
 from groupkeeper import cli
 from groupkeeper.cli.framework.reports import Shape
+from tools import cli_reference
 
 RECORDED = Path(__file__).with_name("shapes.txt")
 
 
-def found() -> dict[str, list[str]]:
-    """The columns of each shape, by ``schema/version kind``."""
+def shapes() -> dict[str, Shape]:
+    """Each by ``schema/version kind``."""
     modules = [importlib.import_module(each.name) for each in pkgutil.walk_packages(cli.__path__, f"{cli.__name__}.")]
-    shapes = [each for module in modules for each in vars(module).values() if isinstance(each, Shape)]
-    return {f"{each.name} {each.kind}": [column.name for column in each.columns] for each in shapes}
+    found = (each for module in modules for each in vars(module).values() if isinstance(each, Shape))
+    return {f"{each.name} {each.kind}": each for each in found}
 
 
 def test_columns_of_a_version_stay_where_they_are() -> None:
-    own = found()
+    own = {name: [column.name for column in shape.columns] for name, shape in shapes().items()}
     lines = (line.partition(": ") for line in RECORDED.read_text().splitlines())
     recorded = {name: columns.split() for name, _, columns in lines}
     for name, columns in own.items():
@@ -28,3 +29,9 @@ def test_columns_of_a_version_stay_where_they_are() -> None:
         )
     text = "".join(f"{name}: {' '.join(columns)}\n" for name, columns in sorted(own.items()))
     assert RECORDED.read_text() == text, f"{RECORDED.name} is to have these lines:\n{text}"
+
+
+def test_the_reference_describes_every_shape() -> None:
+    described = [shape for _, shape, _ in cli_reference.SHAPES]
+    missing = [name for name, shape in shapes().items() if shape not in described]
+    assert not missing, f"add these to SHAPES of tools/cli_reference.py, then run `make docs`: {', '.join(missing)}"
