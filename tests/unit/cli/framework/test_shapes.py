@@ -4,9 +4,10 @@ import importlib
 import pkgutil
 from pathlib import Path
 
+from tools import cli_reference
+
 from groupkeeper import cli
 from groupkeeper.cli.framework.reports import Shape
-from tools import cli_reference
 
 RECORDED = Path(__file__).with_name("shapes.txt")
 
