@@ -453,7 +453,7 @@ def test_names_are_text_wherever_they_stand() -> None:
 
 
 def test_two_tables_of_one_name_are_no_landmarks_of_the_same_name() -> None:
-    table = parts.table([parts.head("member")], [[parts.PageCell("m-1")]], "members")
+    table = parts.table([parts.PageColumn[str]("member", str)], ["m-1"], "members")
     assert Page(parts.page("Two", table + table)).text.count("m-1") == 2
 
 

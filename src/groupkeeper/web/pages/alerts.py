@@ -14,7 +14,7 @@ from groupkeeper.rules.urgency import Urgency
 from groupkeeper.web.access.people import Person
 from groupkeeper.web.access.roles import Role
 from groupkeeper.web.pages import parts
-from groupkeeper.web.pages.parts import ANONYMOUS, PageCell, Viewer
+from groupkeeper.web.pages.parts import ANONYMOUS, PageColumn, Viewer
 
 _MOST = 500
 _RANKS = {each: rank for rank, each in enumerate(Urgency)}
@@ -51,8 +51,26 @@ class AlertsNow(NamedTuple):
         return AlertsNow(firing, ())
 
 
-_TITLES = ("severity", "rule", "", "cluster", "since", "", "owner", "notices")
-_HEADS = ("severity", "rule", "group", "cluster", "since", "why", "owner", "notices")
+_COLUMNS: Sequence[PageColumn[tuple[FiringAlert, int]]] = [
+    PageColumn("severity", lambda of: parts.text(of[0].severity)),
+    PageColumn("rule", lambda of: parts.text(of[0].key.rule), "label"),
+    PageColumn("group", lambda of: parts.group_link(*of[0].key[1:]) if of[0].key.group else "—", "name"),
+    PageColumn("cluster", lambda of: parts.cluster_link(of[0].key.cluster), "label"),
+    PageColumn("since",
+               lambda of: f"{parts.moment(of[0].since_ms)} <small>{parts.ago(of[0].since_ms, of[1])}</small>", "t"),
+    PageColumn("why", lambda of: parts.sentence("; ".join(of[0].texts)), "why"),
+    PageColumn("owner", lambda of: parts.text(of[0].owner or None), "label"),
+    PageColumn("notices", lambda of: _notices(of[0]), "label"),
+]  # fmt: skip
+_SILENCES: Sequence[PageColumn[tuple[Silence, int]]] = [
+    PageColumn("now", lambda of: _now(*of)),
+    PageColumn("rules", lambda of: _names(of[0].rules), "name"),
+    PageColumn("clusters", lambda of: _names(of[0].clusters), "name"),
+    PageColumn("groups", lambda of: _names(of[0].groups), "name"),
+    PageColumn("from", lambda of: parts.moment(of[0].from_ms or None), "t"),
+    PageColumn("until", lambda of: parts.moment(of[0].until_ms), "t"),
+    PageColumn("why", lambda of: parts.sentence(of[0].why), "why"),
+]
 
 
 def alerts_page(
@@ -77,44 +95,24 @@ def alerts_page(
             f'<details id="left" class="card"><summary><b>{title}</b></summary>{_table(left, now_ms, title)}</details>'
         )
     if alerts.silences:
-        heads = [parts.head(name) for name in ("now", "rules", "clusters", "groups", "from", "until", "why")]
-        rows = (_silence(each, now_ms) for each in alerts.silences)
-        titles = ("", "rules", "clusters", "groups", "from", "until", "")
-        body += f"<h2>Silences</h2>{parts.table(heads, rows, 'silences', titles)}"
+        rows = [(each, now_ms) for each in alerts.silences]
+        body += f"<h2>Silences</h2>{parts.table(_SILENCES, rows, 'silences', untitled=('now', 'why'))}"
     return parts.page("Alerts", parts.live("alerts", body), [("Consumer groups", "/")], viewer, follows=parts.EVERY)
 
 
 def _table(firing: Sequence[FiringAlert], now_ms: int, caption: str) -> str:
-    heads = [parts.head(name) for name in _HEADS]
-    more = f'<p class="note">and {len(firing) - _MOST:,} more</p>' if len(firing) > _MOST else ""
-    return parts.table(heads, (_cells(each, now_ms) for each in firing[:_MOST]), caption, _TITLES) + more
+    rows = [(each, now_ms) for each in firing]
+    return parts.table(_COLUMNS, rows, caption, untitled=("group", "why"), most=_MOST)
 
 
-def _cells(alert: FiringAlert, now_ms: int) -> Sequence[PageCell]:
-    rule, cluster, group = alert.key
-    page = parts.url("/group", cluster=cluster, group=group)
+def _notices(alert: FiringAlert) -> str:
     to = ", ".join(map(parts.text, alert.to))
-    return (
-        PageCell(parts.text(alert.severity)),
-        PageCell(parts.text(rule), "label"),
-        PageCell(f'<a href="{page}">{parts.text(group)}</a>' if group else "—", "name"),
-        PageCell(f'<a href="{parts.url("/cluster", cluster=cluster)}">{parts.text(cluster)}</a>', "label"),
-        PageCell(f"{parts.moment(alert.since_ms)} <small>{parts.ago(alert.since_ms, now_ms)}</small>", "t"),
-        PageCell(parts.sentence("; ".join(alert.texts)), "why"),
-        PageCell(parts.text(alert.owner or None), "label"),
-        PageCell("silenced" if alert.is_silenced else f"sent to {to}" if to else "no webhook", "label"),
-    )
+    return "silenced" if alert.is_silenced else f"sent to {to}" if to else "no webhook"
 
 
-def _silence(silence: Silence, now_ms: int) -> Sequence[PageCell]:
+def _now(silence: Silence, now_ms: int) -> str:
     is_over = silence.until_ms is not None and silence.until_ms <= now_ms
-    return (
-        PageCell("holds" if silence.holds(now_ms) else "over" if is_over else "to come"),
-        *(PageCell(_names(names), "name") for names in (silence.rules, silence.clusters, silence.groups)),
-        PageCell(parts.moment(silence.from_ms) if silence.from_ms else "—", "t"),
-        PageCell("—" if silence.until_ms is None else parts.moment(silence.until_ms), "t"),
-        PageCell(parts.sentence(silence.why), "why"),
-    )
+    return "holds" if silence.holds(now_ms) else "over" if is_over else "to come"
 
 
 def _names(names: Names) -> str:

@@ -2,51 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from typing import NamedTuple
 
 from groupkeeper.client.admin.types import GroupState, GroupType
 from groupkeeper.csv_text import csv_text
-from groupkeeper.live.model import ClusterSnapshot
+from groupkeeper.live.model import ClusterSnapshot, GroupView
 from groupkeeper.pipeline.report import words
 from groupkeeper.rules.status import RANKS, Status
 from groupkeeper.web.pages import parts, scope
 from groupkeeper.web.pages.judged import Judge, JudgedGroup, rows_of
 from groupkeeper.web.pages.needs import need_rank
 from groupkeeper.web.pages.order import Order, ordered
-from groupkeeper.web.pages.parts import ANONYMOUS, PageCell, PageColumn, Viewer, plain, seconds
+from groupkeeper.web.pages.parts import ANONYMOUS, PageColumn, Viewer, plain, seconds
 
-_KEYS: Mapping[str, Callable[[JudgedGroup], float | str | None]] = {
-    "status": lambda row: need_rank(row) + RANKS[row.judged.status] / len(RANKS),
-    "group": lambda row: row.group.group_id,
-    "type": lambda row: row.group.group_type or "",
-    "state": lambda row: row.group.group_state or "",
-    "lag": lambda row: row.group.lag.lag,
-    "time_lag": lambda row: row.group.wait.lag_ms,
-    "lag_change": lambda row: row.group.lag_change_per_s,
-    "catch_up": lambda row: row.catch_up_ms,
-    "margin": lambda row: row.group.wait.margin_ms,
-    "members": lambda row: row.group.members,
-    "rebalances": lambda row: row.group.rebalances,
-    "still": lambda row: row.judged.still_ms,
-}
-COLUMNS = (
-    PageColumn("status", "", "status"),
-    PageColumn("group", "", "group"),
-    PageColumn("lag", "n", "lag"),
-    PageColumn("time lag", "n", "time_lag"),
-    PageColumn("lag change", "n", "lag_change"),
-    PageColumn("caught up in", "n", "catch_up"),
-    PageColumn("retention margin", "n", "margin"),
-    PageColumn("members", "n", "members"),
-    PageColumn("type", "t", "type"),
-    PageColumn("state", "t", "state"),
-    PageColumn("rebalances", "n", "rebalances"),
-    PageColumn("commit age", "n", "still"),
-    PageColumn("problem"),
-)
-TITLES = ["" if column.title in ("status", "group", "problem") else column.title for column in COLUMNS]
+COLUMNS: Sequence[PageColumn[JudgedGroup]] = [
+    PageColumn("status", lambda row: parts.status(row.judged.status), "", "status",
+               lambda row: need_rank(row) + RANKS[row.judged.status] / len(RANKS)),
+    PageColumn("group", lambda row: parts.group_link(row.cluster, row.group.group_id), "name", "group",
+               lambda row: row.group.group_id),
+    PageColumn("lag", lambda row: parts.lag_and_lost(row.group.lag), "n", "lag", lambda row: row.group.lag.lag),
+    PageColumn("time lag", lambda row: parts.time_lag(row.group.lag, row.group.wait), "n", "time_lag",
+               lambda row: row.group.wait.lag_ms),
+    PageColumn("lag change", lambda row: parts.per_s(row.group.lag_change_per_s), "n", "lag_change",
+               lambda row: row.group.lag_change_per_s),
+    PageColumn("caught up in", lambda row: words.duration(row.catch_up_ms), "n", "catch_up",
+               lambda row: row.catch_up_ms),
+    PageColumn("retention margin", lambda row: parts.duration(row.group.wait.margin_ms), "n", "margin",
+               lambda row: row.group.wait.margin_ms),
+    PageColumn("members", lambda row: words.number(row.group.members), "n", "members", lambda row: row.group.members),
+    PageColumn("type", lambda row: row.group.group_type or "—", "t", "type", lambda row: row.group.group_type or ""),
+    PageColumn("state", lambda row: row.group.group_state or "—", "t", "state",
+               lambda row: row.group.group_state or ""),
+    PageColumn("rebalances", lambda row: words.number(row.group.rebalances), "n", "rebalances",
+               lambda row: row.group.rebalances),
+    PageColumn("commit age", lambda row: words.duration(row.judged.still_ms), "n", "still",
+               lambda row: row.judged.still_ms),
+    PageColumn("problem", lambda row: _problem(row.group), "why"),
+]  # fmt: skip
+UNTITLED = ("status", "group", "problem")
 """On cards."""
 _ASCENDING_FIRST = ("group", "type", "state", "margin")
 
@@ -64,7 +59,7 @@ class Wish(NamedTuple):
 
     @classmethod
     def of(cls, parameters: Mapping[str, str]) -> Wish:
-        order = Order.of(parameters, _KEYS, "status", _ASCENDING_FIRST)
+        order = Order.of(parameters, COLUMNS, "status", _ASCENDING_FIRST)
         return cls(
             parameters.get("q", "")[:300],
             _one_of(Status, parameters.get("status", "")),
@@ -108,7 +103,7 @@ def chosen(rows: Sequence[JudgedGroup], wish: Wish) -> list[JudgedGroup]:
     )
     if wish.sort == "status":
         found.sort(key=lambda row: row.group.wait.lag_ms or 0, reverse=wish.ordering.is_down)
-    ordered(found, _KEYS[wish.sort], wish.ordering)
+    ordered(found, COLUMNS, wish.ordering)
     return found
 
 
@@ -129,12 +124,8 @@ def cluster_page(
 
     counts = f"{words.counted(len(rows), 'group')} of {len(snapshot.groups):,}"
     csv_link = wish.link("/groups.csv", snapshot.cluster)
-    table = parts.table(
-        [order.head(column, link) for column in COLUMNS],
-        (cells(snapshot.cluster, row) for row in order.cut(rows)),
-        "groups",
-        TITLES,
-    )
+    heads = order.heads(COLUMNS, link)
+    table = parts.table(COLUMNS, order.cut(rows), "groups", heads=heads, untitled=UNTITLED)
     topics_link = parts.url("/topics", cluster=snapshot.cluster)
     links = f'<a href="{topics_link}">topics</a>'
     if mark.is_up:
@@ -174,25 +165,9 @@ def _form(snapshot: ClusterSnapshot, wish: Wish) -> str:
     )
 
 
-def cells(cluster: str, row: JudgedGroup) -> Sequence[PageCell]:
-    """A group, by the columns."""
-    group, wait = row.group, row.group.wait
-    link = parts.url("/group", cluster=cluster, group=group.group_id)
-    why = parts.problem(group.problems[0]) if group.problems else parts.without_commit(group.lag) or parts.unread(group)
+def _problem(group: GroupView) -> str:
     return (
-        PageCell(parts.status(row.judged.status)),
-        PageCell(f'<a href="{link}">{parts.text(group.group_id)}</a>', "name"),
-        PageCell(parts.lag_and_lost(group.lag), "n"),
-        PageCell(parts.time_lag(group.lag, wait), "n"),
-        PageCell(parts.per_s(group.lag_change_per_s), "n"),
-        PageCell(words.duration(row.catch_up_ms), "n"),
-        PageCell(parts.duration(wait.margin_ms), "n"),
-        parts.number(group.members),
-        PageCell(group.group_type or "—", "t"),
-        PageCell(group.group_state or "—", "t"),
-        parts.number(group.rebalances),
-        PageCell(words.duration(row.judged.still_ms), "n"),
-        PageCell(why, "why"),
+        parts.problem(group.problems[0]) if group.problems else parts.without_commit(group.lag) or parts.unread(group)
     )
 
 
@@ -203,7 +178,7 @@ def groups_csv(snapshot: ClusterSnapshot, wish: Wish, judge: Judge = rows_of) ->
          "members", "rebalances", "commits_still_s", "problem", "uncommitted_partitions", "uncommitted",
          "lost", "readable"]
     ]  # fmt: skip
-    for group, judged in chosen(judge(snapshot), wish):
+    for group, judged, _ in chosen(judge(snapshot), wish):
         wait, problem = group.wait, group.problems[0] if group.problems else None
         rows.append(
             [plain(snapshot.cluster), plain(group.group_id), judged.status, group.group_type or "",

@@ -69,8 +69,7 @@ def _verdict(snapshots: Sequence[ClusterSnapshot], troubled: int, left_behind: i
 
 
 def _cluster(snapshot: ClusterSnapshot, now_ms: int, judge: Judge) -> str:
-    link = parts.url("/cluster", cluster=snapshot.cluster)
-    title = f'<h3 class="name"><a href="{link}">{parts.text(snapshot.cluster)}</a></h3>'
+    title = f'<h3 class="name">{parts.cluster_link(snapshot.cluster)}</h3>'
     when = f'<p class="soft">{parts.measured(snapshot, now_ms)}</p>{parts.problems(snapshot.problems)}'
     when += parts.another(snapshot, now_ms)
     numbers = parts.old(snapshot, _numbers(snapshot.known, judge)) if snapshot.known.is_up else ""

@@ -12,6 +12,7 @@ from groupkeeper.live.history import GroupSample, Noted
 from groupkeeper.live.model import ClusterSnapshot, GroupView
 from groupkeeper.live.verdicts import may_be, since_ms
 from groupkeeper.operations.causes.facts import Fact
+from groupkeeper.operations.groups import AnyMember
 from groupkeeper.operations.lag import LagSum
 from groupkeeper.operations.watch import What
 from groupkeeper.pipeline.report import plots, words
@@ -20,7 +21,7 @@ from groupkeeper.shell import NO_WAYS, Ways, command, text, way_to
 from groupkeeper.web.pages import parts, scope, streams
 from groupkeeper.web.pages.order import Order
 from groupkeeper.web.pages.partitions import BY_STATUS, partitions_table
-from groupkeeper.web.pages.parts import ANONYMOUS, PageCell, Viewer
+from groupkeeper.web.pages.parts import ANONYMOUS, PageColumn, Viewer
 from groupkeeper.web.pages.verdict import GroupVerdict, causes_of, told
 
 _MOST_ROWS = 2000
@@ -215,23 +216,24 @@ def _members(group: GroupView) -> str:
         return parts.nothing("Its members are not known now.")
     if not group.description.members:
         return parts.nothing("The group has no members.")
-    heads = [parts.head(name) for name in ("member", "client", "host")]
-    heads += [parts.head("member epoch", "n"), parts.head("assignment"), parts.head("target assignment")]
-    rows = []
-    for member in group.description.members[:_MOST_ROWS]:
-        target = getattr(member, "target_assignment", None)
-        is_settled = target is not None and set(target) == set(member.assignment)
-        rows.append(
-            (
-                PageCell(parts.text(getattr(member, "instance_id", None) or member.member_id), "name"),
-                PageCell(parts.text(member.client_id), "name"),
-                PageCell(parts.text(member.host), "t"),
-                parts.number(getattr(member, "member_epoch", None)),
-                PageCell(_places(member.assignment), "name"),
-                PageCell("as assigned" if is_settled else "—" if target is None else _places(target), "name"),
-            )
-        )
-    return parts.table(heads, rows, "members")
+    members: Sequence[AnyMember] = group.description.members
+    return parts.table(_MEMBERS, members, "members", most=_MOST_ROWS)
+
+
+def _target(member: AnyMember) -> str:
+    target = getattr(member, "target_assignment", None)
+    is_settled = target is not None and set(target) == set(member.assignment)
+    return "as assigned" if is_settled else "—" if target is None else _places(target)
+
+
+_MEMBERS: Sequence[PageColumn[AnyMember]] = [
+    PageColumn("member", lambda each: parts.text(getattr(each, "instance_id", None) or each.member_id), "name"),
+    PageColumn("client", lambda each: parts.text(each.client_id), "name"),
+    PageColumn("host", lambda each: parts.text(each.host), "t"),
+    PageColumn("member epoch", lambda each: words.number(getattr(each, "member_epoch", None)), "n"),
+    PageColumn("assignment", lambda each: _places(each.assignment), "name"),
+    PageColumn("target assignment", lambda each: _target(each), "name"),
+]
 
 
 def _places(places: Sequence[TopicPartition]) -> str:
@@ -246,19 +248,16 @@ def _places(places: Sequence[TopicPartition]) -> str:
 def _events(changes: Sequence[Noted]) -> str:
     if not changes:
         return parts.nothing("No change of a member, assignment or state was seen.")
-    rows = [
-        (
-            PageCell(parts.moment(each.at_ms), "t"),
-            PageCell(EVENTS.get(each.what, parts.text(each.what))),
-            PageCell(parts.text(each.member_id), "name"),
-            PageCell(_value(each.what, each.before), "name"),
-            PageCell(_value(each.what, each.after), "name"),
-        )
-        for each in reversed(changes[-_MOST_EVENTS:])
-    ]
-    return parts.table([parts.head(name) for name in ("when", "what", "member", "before", "after")], rows, "events")
+    return parts.table(_EVENTS, changes[-_MOST_EVENTS:][::-1], "events")
 
 
+_EVENTS: Sequence[PageColumn[Noted]] = [
+    PageColumn("when", lambda each: parts.moment(each.at_ms), "t"),
+    PageColumn("what", lambda each: EVENTS.get(each.what, parts.text(each.what))),
+    PageColumn("member", lambda each: parts.text(each.member_id), "name"),
+    PageColumn("before", lambda each: _value(each.what, each.before), "name"),
+    PageColumn("after", lambda each: _value(each.what, each.after), "name"),
+]
 _PROTOCOLS = {"True": "consumer", "False": "classic"}
 
 

@@ -5,14 +5,17 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping, Sequence
 from html import escape
+from typing import NamedTuple
 
+from groupkeeper.client.admin.types import OffsetAndMetadata, TopicPartition
 from groupkeeper.operations.plans.changes import ApplyResult, ChangeSummary, Recorded, maker_of
 from groupkeeper.pipeline.report import words
 from groupkeeper.web.changes.desk import DeskEntry, DeskStage
 from groupkeeper.web.changes.record import ChangeRecord
 from groupkeeper.web.pages import parts, scope
 from groupkeeper.web.pages.order import ROWS, Order
-from groupkeeper.web.pages.parts import PageCell, Viewer
+from groupkeeper.web.pages.parts import PageColumn, Viewer
+from groupkeeper.web.pages.plan import subject_of
 
 _MOST_NAMES = 3
 _MOST_ROWS = 2000
@@ -26,7 +29,7 @@ def journal_page(
 ) -> str:
     """The list. ``parameters``: of the address; anything may be in them."""
     group = parameters.get("group", "")[:_LONGEST_TEXT]
-    order = Order.of(parameters, (), "")
+    order = Order.of(parameters)
     wanted = [each for each in changes if not group or group in each.groups]
 
     def link(other: Mapping[str, str | int]) -> str:
@@ -51,34 +54,31 @@ def journal_page(
     return parts.page("Journal of changes", body, _TOP, viewer)
 
 
+_CHANGES: Sequence[PageColumn[tuple[ChangeRecord, ChangeSummary]]] = [
+    PageColumn("when", lambda of: _link_to(of[1].head.id, parts.moment(of[1].head.time_ms)), "t"),
+    PageColumn("what", lambda of: parts.text(of[1].head.kind), "t"),
+    PageColumn("names", lambda of: _names(of[1].names), "name"),
+    PageColumn("cluster", lambda of: parts.text(of[0].cluster(of[1].head) or of[1].head.cluster_id), "t"),
+    PageColumn("by", lambda of: parts.text(of[1].head.user), "name"),
+    PageColumn("result", lambda of: str(of[1].result), "t"),
+    PageColumn("undone by", lambda of: "" if of[1].undone_by is None else _link_to(of[1].undone_by), "t"),
+    PageColumn("partitions", lambda of: words.number(of[1].partition_count), "n"),
+]
+
+
 def changes_table(record: ChangeRecord, changes: Sequence[ChangeSummary]) -> str:
     """Changes as a table."""
-    heads = [
-        *map(parts.head, ("when", "what", "names", "cluster", "by", "result", "undone by")),
-        parts.head("partitions", "n"),
-    ]
-    return parts.table(heads, (_change_cells(record, each) for each in changes[:ROWS]), "changes")
+    return parts.table(_CHANGES, [(record, each) for each in changes[:ROWS]], "changes")
 
 
-def _change_cells(record: ChangeRecord, change: ChangeSummary) -> Sequence[PageCell]:
-    head = change.head
-    more = len(change.names) - _MOST_NAMES
-    names = ", ".join(map(parts.text, change.names[:_MOST_NAMES]))
-    undone = "" if change.undone_by is None else _link_to(change.undone_by)
-    return (
-        PageCell(f'<a href="{parts.url("/journal/change", id=head.id)}">{parts.moment(head.time_ms)}</a>', "t"),
-        PageCell(parts.text(head.kind), "t"),
-        PageCell(f"{names} and {more:,} more" if more > 0 else names, "name"),
-        PageCell(parts.text(record.cluster(head) or head.cluster_id), "t"),
-        PageCell(parts.text(head.user), "name"),
-        PageCell(str(change.result), "t"),
-        PageCell(undone, "t"),
-        parts.number(change.partition_count),
-    )
+def _names(names: Sequence[str]) -> str:
+    more = len(names) - _MOST_NAMES
+    return ", ".join(map(parts.text, names[:_MOST_NAMES])) + (f" and {more:,} more" if more > 0 else "")
 
 
-def _link_to(change_id: str) -> str:
-    return f'<a href="{parts.url("/journal/change", id=change_id)}">{parts.text(change_id)}</a>'
+def _link_to(change_id: str, name: str = "") -> str:
+    """``name`` "": by its id."""
+    return f'<a href="{parts.url("/journal/change", id=change_id)}">{parts.text(name or change_id)}</a>'
 
 
 _UNFINISHED = (
@@ -134,56 +134,58 @@ def change_made_page(
     return parts.page(f"Change {head.id}", body, [*_TOP, ("journal", "/journal")], viewer)
 
 
+class _Place(NamedTuple):
+    """What became of the offset of a partition."""
+
+    group_id: str
+    place: TopicPartition
+    before: OffsetAndMetadata | None
+    after: OffsetAndMetadata | None
+    problem: str
+
+
+_PLACES: Sequence[PageColumn[_Place]] = [
+    PageColumn("group", lambda each: parts.text(each.group_id), "name"),
+    PageColumn("topic", lambda each: parts.text(each.place.topic), "name"),
+    PageColumn("partition", lambda each: str(each.place.partition), "n"),
+    PageColumn("before", lambda each: parts.offset(each.before, "none"), "n"),
+    PageColumn("after", lambda each: parts.offset(each.after, "deleted"), "n"),
+    PageColumn("problem", lambda each: parts.sentence(each.problem), "why"),
+]
+
+
 def _places(recorded: Recorded) -> str:
     errors = {(one.group_id, one.topic, one.partition): f"{one.error}: {one.message}" for one in recorded.lost}
     rows = [
-        (
-            PageCell(parts.text(group_id), "name"),
-            PageCell(parts.text(place.topic), "name"),
-            PageCell(str(place.partition), "n"),
-            PageCell("none" if before is None else words.number(before.offset), "n"),
-            PageCell("deleted" if after is None else words.number(after.offset), "n"),
-            PageCell(
-                parts.sentence(errors.get((group_id, *place)) or errors.get((group_id, None, None)) or " "), "why"
-            ),
+        _Place(
+            group_id, place, before, after, errors.get((group_id, *place)) or errors.get((group_id, None, None)) or " "
         )
         for group_id, pairs in recorded.groups.items()
         for place, (before, after) in pairs.items()
     ]
-    heads = [
-        *map(parts.head, (recorded.head.subject, "topic")),
-        *(parts.head(name, "n") for name in ("partition", "before", "after")),
-        parts.head("problem"),
-    ]
-    left = len(rows) - _MOST_ROWS
-    more = f'<p class="note">The first {_MOST_ROWS:,} of {len(rows):,}.</p>' if left > 0 else ""
-    return more + parts.table(heads, rows[:_MOST_ROWS], "partitions")
+    columns = [_PLACES[0]._replace(title=str(recorded.head.subject)), *_PLACES[1:]]
+    return parts.table(columns, rows, "partitions", most=_MOST_ROWS)
+
+
+_PLANS: Sequence[PageColumn[DeskEntry]] = [
+    PageColumn("made", lambda each: f'<a href="{parts.url("/plan", id=each.id)}">{parts.moment(each.plan.made_ms)}</a>',
+               "t"),
+    PageColumn("what", lambda each: str(each.plan.kind), "t"),
+    PageColumn("group", lambda each: parts.text(subject_of(each)), "name"),
+    PageColumn("cluster", lambda each: parts.text(each.cluster), "t"),
+    PageColumn("by", lambda each: parts.text(each.made_by), "name"),
+    PageColumn("how far", lambda each: _how_far(each), "t"),
+    PageColumn("change", lambda each: _link_to(each.change_id) if each.change_id else "", "t"),
+]  # fmt: skip
 
 
 def plans_page(entries: Sequence[DeskEntry], viewer: Viewer) -> str:
     """The plans that are held, the latest first."""
-    heads = [parts.head(name) for name in ("made", "what", "group", "cluster", "by", "how far", "change")]
-    rows = [
-        (
-            PageCell(f'<a href="{parts.url("/plan", id=each.id)}">{parts.moment(each.plan.made_ms)}</a>', "t"),
-            PageCell(str(each.plan.kind), "t"),
-            PageCell(
-                parts.text(each.group_ids[0]) if len(each.group_ids) == 1
-                else words.counted(len(each.group_ids), "group"),
-                "name",
-            ),
-            PageCell(parts.text(each.cluster), "t"),
-            PageCell(parts.text(each.made_by), "name"),
-            PageCell(_how_far(each), "t"),
-            PageCell(_link_to(each.change_id) if each.change_id else "", "t"),
-        )
-        for each in entries
-    ]  # fmt: skip
     note = (
         '<p class="soft">Plans that were made from pages since the server was started, the latest first. '
         '<a href="/journal">The journal</a> has all changes.</p>'
     )
-    table = parts.table(heads, rows, "plans") if rows else '<p class="soft">There are none.</p>'
+    table = parts.table(_PLANS, entries, "plans") if entries else parts.nothing("There are none.")
     return parts.page("Plans", note + table, _TOP, viewer)
 
 

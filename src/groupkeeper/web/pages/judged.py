@@ -17,6 +17,7 @@ class JudgedGroup(NamedTuple):
 
     group: GroupView
     judged: Judged
+    cluster: str
 
     @property
     def catch_up_ms(self) -> int | None:
@@ -32,7 +33,8 @@ Judge = Callable[[ClusterSnapshot], Sequence[JudgedGroup]]
 def rows_of(snapshot: ClusterSnapshot) -> Sequence[JudgedGroup]:
     """A ``Judge``."""
     at_ms = snapshot.at_ms
-    return [JudgedGroup(group, judge_status(group, at_ms)) for _, group in sorted(snapshot.groups.items())]
+    groups = (group for _, group in sorted(snapshot.groups.items()))
+    return [JudgedGroup(group, judge_status(group, at_ms), snapshot.cluster) for group in groups]
 
 
 class KeptRows:

@@ -23,7 +23,7 @@ from groupkeeper.shell import Ways, command, text, way_to
 from groupkeeper.web.pages import parts
 from groupkeeper.web.pages.alerts import Firing
 from groupkeeper.web.pages.judged import Judge, JudgedGroup
-from groupkeeper.web.pages.parts import PageCell, Viewer
+from groupkeeper.web.pages.parts import PageColumn, Viewer
 from groupkeeper.web.pages.verdict import GroupVerdict, causes_of, told
 
 _MOST_SHOWN = 12
@@ -61,7 +61,7 @@ class Need(NamedTuple):
 
     @property
     def link(self) -> str:
-        return parts.url("/group", cluster=self.snapshot.cluster, group=self.name)
+        return parts.group_link(self.snapshot.cluster, self.name)
 
 
 def urgency_of(row: JudgedGroup) -> Urgency:
@@ -142,7 +142,7 @@ def _item(one: Need, now_ms: int, viewer: Viewer, firing: Firing, ways: Ways) ->
     change = f' <a href="{link}">Reset, delete …</a>' if viewer.changes else ""
     return (
         f'<li><p class="judged">{parts.status(one.row.judged.status)}{_since(one, verdict, now_ms)}</p>'
-        f'<div class="about"><p><a class="name" href="{one.link}">{parts.text(one.name)}</a> '
+        f'<div class="about"><p><span class="name">{one.link}</span> '
         f'<span class="soft">{where}</span>{alert}</p><p class="because">{parts.sentence(_because(one, verdict))}</p>'
         f'</div>{_figures(one.row)}<p class="next"><span class="soft">look closer:</span> <code>{helps}</code>{change}'
         "</p></li>"
@@ -257,19 +257,15 @@ def _left(left: Sequence[Need], viewer: Viewer, ways: Ways) -> str:
     shown = [f"{parts.text(one.name)}{_lost(one)}" for one in named[:_FEW]]
     shown += [f"{len(named) - _FEW:,} more"] if len(named) > _FEW else []
     shown += [f"{generated:,} of kafka-console-consumer"] if generated else []
-    heads = [parts.head(name, kind) for name, kind in
-             (("group", ""), ("cluster", ""), ("lag", "n"), ("time lag", "n"), ("commit age", "n"))]  # fmt: skip
     rows = [*named, *(one for one in left if _GENERATED.fullmatch(one.name))]
-    titles = ("", "", "lag", "time lag", "commit age")
-    table = parts.table(heads, map(_cells, rows[:_MOST_LEFT]), "groups without members", titles)
-    more = f'<p class="note">The first {_MOST_LEFT} of {len(left):,}.</p>' if len(left) > _MOST_LEFT else ""
+    table = parts.table(_LEFT, rows, "groups without members", untitled=("group", "cluster"), most=_MOST_LEFT)
     return (
         f'<details id="left" class="card"><summary><b>{words.counted(len(left), "group")} without members, behind: '
         "review and sweep</b> "
         f'<span class="soft">{", ".join(shown)}</span></summary>'
         f"<p>They have no members, and no commit was seen{_commitless(left)}. "
         "If nobody needs them, plan to delete their offsets:</p>"
-        f"{_sweeps(left, viewer, ways)}{table}{more}</details>"
+        f"{_sweeps(left, viewer, ways)}{table}</details>"
     )
 
 
@@ -284,15 +280,13 @@ def _lost(one: Need) -> str:
     return f" ({words.amount(lost)} records lost)" if lost else ""
 
 
-def _cells(one: Need) -> Sequence[PageCell]:
-    group = one.row.group
-    return (
-        PageCell(f'<a href="{one.link}">{parts.text(one.name)}</a>', "name"),
-        PageCell(parts.text(one.snapshot.cluster)),
-        PageCell(parts.lag_and_lost(group.lag), "n"),
-        PageCell(parts.time_lag(group.lag, group.wait), "n"),
-        PageCell(words.duration(one.row.judged.still_ms), "n"),
-    )
+_LEFT: Sequence[PageColumn[Need]] = [
+    PageColumn("group", lambda one: one.link, "name"),
+    PageColumn("cluster", lambda one: parts.text(one.snapshot.cluster)),
+    PageColumn("lag", lambda one: parts.lag_and_lost(one.row.group.lag), "n"),
+    PageColumn("time lag", lambda one: parts.time_lag(one.row.group.lag, one.row.group.wait), "n"),
+    PageColumn("commit age", lambda one: words.duration(one.row.judged.still_ms), "n"),
+]
 
 
 def _sweeps(left: Sequence[Need], viewer: Viewer, ways: Ways) -> str:
@@ -304,7 +298,8 @@ def _sweeps(left: Sequence[Need], viewer: Viewer, ways: Ways) -> str:
         names = ["console-consumer-*"] * any(_GENERATED.fullmatch(one.name) for one in own)
         names = names or [Names(()).quoted(one.name) for one in own[:_FEW]]
         sweep = command(way_to(cluster, ways), ("plan", "sweep", "--idle", "1d"), names)
-        title = f'<a href="{parts.url("/cluster", cluster=cluster)}">{parts.text(cluster)}</a>'
         page = f' <a href="{parts.url("/sweep", cluster=cluster)}">plan it here</a>' if viewer.changes else ""
-        items += f"<li>{title} {len(own):,}{page}<br/><code>{parts.sentence(text(sweep))}</code></li>"
+        items += (
+            f"<li>{parts.cluster_link(cluster)} {len(own):,}{page}<br/><code>{parts.sentence(text(sweep))}</code></li>"
+        )
     return f"<ul>{items}</ul>"

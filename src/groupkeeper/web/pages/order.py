@@ -6,7 +6,6 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from operator import itemgetter
 from typing import NamedTuple, TypeVar
 
-from groupkeeper.web.pages import parts
 from groupkeeper.web.pages.parts import PageColumn
 
 ROWS = 100
@@ -29,14 +28,17 @@ class Order(NamedTuple):
 
     @classmethod
     def of(
-        cls, parameters: Mapping[str, str], keys: Collection[str], default: str, ascending: Collection[str] = ()
+        cls,
+        parameters: Mapping[str, str],
+        columns: Sequence[PageColumn[T]] = (),
+        default: str = "",
+        ascending: Collection[str] = (),
     ) -> Order:
         """The order that the URL selects: anything may be in it."""
         sort, order, page = (parameters.get(name, "") for name in ("sort", "order", "page"))
         number = int(page) if page.isascii() and page.isdecimal() and len(page) < 8 else 1
-        return cls(
-            sort if sort in keys else default, order if order in ("up", "down") else "", max(1, number), ascending
-        )
+        is_known = bool(sort) and sort in (each.key for each in columns)
+        return cls(sort if is_known else default, order if order in ("up", "down") else "", max(1, number), ascending)
 
     @property
     def is_down(self) -> bool:
@@ -46,17 +48,20 @@ class Order(NamedTuple):
     def parameters(self) -> dict[str, str | int]:
         return {"sort": self.sort, "order": self.order}
 
-    def head(self, column: PageColumn, link: Link) -> str:
+    def head(self, column: PageColumn[T], link: Link) -> str:
         """A cell of the first row, which orders by its column."""
         if column.key is None:
-            return parts.head(column.title, column.kind)
+            return column.head()
         is_own = self.sort == column.key
         goes_down = not self.is_down if is_own else column.key not in self.ascending
         address = link({"sort": column.key, "order": "down" if goes_down else "up"})
         mark = (" ▼" if self.is_down else " ▲") if is_own else ""
-        kind = f' class="{column.kind}"' if column.kind else ""
         aria = f' aria-sort="{"descending" if self.is_down else "ascending"}"' if is_own else ""
-        return f'<th scope="col"{kind}{aria}><a href="{address}">{column.title}{mark}</a></th>'
+        return column.head(f'<a href="{address}">{column.title}{mark}</a>', aria)
+
+    def heads(self, columns: Sequence[PageColumn[T]], link: Link) -> list[str]:
+        """The first row."""
+        return [self.head(column, link) for column in columns]
 
     def cut(self, rows: Sequence[T]) -> Sequence[T]:
         """The rows of the page."""
@@ -80,8 +85,9 @@ class Order(NamedTuple):
         return max(1, -(-count // ROWS))
 
 
-def ordered(rows: list[T], key: Callable[[T], float | str | None], order: Order) -> None:
+def ordered(rows: list[T], columns: Sequence[PageColumn[T]], order: Order) -> None:
     """Sort in place; what isn't known comes last."""
+    key = next(each.by for each in columns if each.key == order.sort)
     keyed = [(value, row) for row in rows if (value := key(row)) is not None]
     keyed.sort(key=itemgetter(0), reverse=order.is_down)
     rows[:] = [*(row for _, row in keyed), *(row for row in rows if key(row) is None)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from groupkeeper.client.admin.types import GroupType, TopicPartition
@@ -15,7 +15,7 @@ from groupkeeper.pipeline.report import words
 from groupkeeper.rules.status import RANKS, Status
 from groupkeeper.web.pages import parts
 from groupkeeper.web.pages.order import Order, ordered
-from groupkeeper.web.pages.parts import PageCell, PageColumn, plain, seconds
+from groupkeeper.web.pages.parts import PageColumn, plain, seconds
 
 _MOST_ROWS = 2000
 WELL = (Status.OK, "")
@@ -25,26 +25,48 @@ PartitionStatuses = Mapping[TopicPartition, tuple[Status, str]]
 
 
 class PartitionRow(NamedTuple):
-    """``stood_ms``: for how long its commit has been the same, as far as it was seen; None: not known."""
+    """``stood_ms``: for how long its commit has been the same, as far as it was seen; None: not known. ``is_marked``:
+    whether it is the reason why the group does not move.
+    """
 
     row: PartitionLag
     wait: Wait
     status: Status
     stood_ms: int | None
+    cluster: str
+    is_marked: bool
+
+    def waiting(self, shown: str) -> str:
+        """What is known of records that wait."""
+        return parts.UNKNOWN if self.row.has_open_start else shown
 
 
-_KEYS: Mapping[str, Callable[[PartitionRow], float | str | None]] = {
-    "topic": lambda each: each.row.topic,
-    "partition": lambda each: each.row.partition,
-    "status": lambda each: RANKS[each.status],
-    "offset": lambda each: each.row.committed and each.row.committed.offset,
-    "end": lambda each: each.row.log_end_offset,
-    "lag": lambda each: each.row.lag,
-    "time_lag": lambda each: each.wait.lag_ms,
-    "margin": lambda each: each.wait.margin_ms,
-    "age": lambda each: each.stood_ms,
-    "member": lambda each: each.row.member and each.row.member.client_id,
-}
+_COLUMNS: Sequence[PageColumn[PartitionRow]] = [
+    PageColumn("topic", lambda each: parts.topic_link(each.cluster, each.row.topic), "name", "topic",
+               lambda each: each.row.topic),
+    PageColumn("partition", lambda each: str(each.row.partition), "n", "partition", lambda each: each.row.partition),
+    PageColumn("status", lambda each: parts.status(each.status) + " <b>the reason</b>" * each.is_marked, "", "status",
+               lambda each: RANKS[each.status]),
+    PageColumn("lag", lambda each: each.waiting(words.number(each.row.lag)), "n", "lag", lambda each: each.row.lag),
+    PageColumn("lost", lambda each: words.number(each.row.lost), "n"),
+    PageColumn("readable", lambda each: words.number(each.row.readable), "n"),
+    PageColumn("time lag",
+               lambda each: each.waiting(parts.duration(each.wait.lag_ms, is_estimated=each.wait.is_estimated)),
+               "n", "time_lag", lambda each: each.wait.lag_ms),
+    PageColumn("retention margin", lambda each: each.waiting(parts.duration(each.wait.margin_ms)), "n", "margin",
+               lambda each: each.wait.margin_ms),
+    PageColumn("commit age", lambda each: words.duration(each.stood_ms), "n", "age", lambda each: each.stood_ms),
+    PageColumn("committed offset", lambda each: parts.offset(each.row.committed, "none"), "n", "offset",
+               lambda each: each.row.committed and each.row.committed.offset),
+    PageColumn("log start", lambda each: words.number(each.row.log_start_offset), "n"),
+    PageColumn("log end", lambda each: words.number(each.row.log_end_offset), "n", "end",
+               lambda each: each.row.log_end_offset),
+    PageColumn("offset status", lambda each: each.row.status.value.replace("_", " "), "t"),
+    PageColumn("done ahead", lambda each: words.number(each.row.done_ahead), "n"),
+    PageColumn("member", lambda each: _member_name(each.row.member), "name", "member",
+               lambda each: each.row.member and each.row.member.client_id),
+    PageColumn("problem", lambda each: parts.text(_problem(each.row)) if _problem(each.row) else "", "why"),
+]  # fmt: skip
 _ASCENDING_FIRST = ("topic", "partition", "margin", "member")
 BY_STATUS = Order("status", ascending=_ASCENDING_FIRST)
 """The worst first, and of them the one that waits for longest."""
@@ -52,11 +74,15 @@ BY_STATUS = Order("status", ascending=_ASCENDING_FIRST)
 
 def order_of(parameters: Mapping[str, str]) -> Order:
     """As the URL wants it: anything may be in it."""
-    return Order.of(parameters, _KEYS, "status", _ASCENDING_FIRST)
+    return Order.of(parameters, _COLUMNS, "status", _ASCENDING_FIRST)
 
 
 def partition_rows(
-    snapshot: ClusterSnapshot, group: GroupView, statuses: PartitionStatuses, order: Order
+    snapshot: ClusterSnapshot,
+    group: GroupView,
+    statuses: PartitionStatuses,
+    order: Order,
+    marked: TopicPartition | None = None,
 ) -> list[PartitionRow]:
     """All partitions of a group in order."""
     rows = []
@@ -64,10 +90,11 @@ def partition_rows(
         place = TopicPartition(row.topic, row.partition)
         stood = group.stood.get(place)
         stood_ms = None if stood is None else max(0, snapshot.at_ms - stood.since_ms)
-        rows.append(PartitionRow(row, wait, statuses.get(place, WELL)[0], stood_ms))
+        status = statuses.get(place, WELL)[0]
+        rows.append(PartitionRow(row, wait, status, stood_ms, snapshot.cluster, place == marked))
     if order.sort == "status":
         rows.sort(key=lambda each: 0 if each.status is Status.OK else each.wait.lag_ms or 0, reverse=order.is_down)
-    ordered(rows, _KEYS[order.sort], order)
+    ordered(rows, _COLUMNS, order)
     return rows
 
 
@@ -89,9 +116,9 @@ def partitions_table(
         own: dict[str, str | int] = {**order.parameters, **other}
         return parts.url("/group", cluster=snapshot.cluster, group=group.group_id, **own)
 
-    heads = [order.head(column, link) for column in _columns(group)]
-    rows = partition_rows(known, group, statuses, order)
-    table = parts.table(heads, (_cells(known, group, each, marked) for each in rows[:_MOST_ROWS]), "partitions")
+    columns = _columns(group)
+    rows = partition_rows(known, group, statuses, order, marked)
+    table = parts.table(columns, rows[:_MOST_ROWS], "partitions", heads=order.heads(columns, link))
     more = f"The first {_MOST_ROWS:,} of {len(rows):,}. " if len(rows) > _MOST_ROWS else ""
     csv = parts.url("/partitions.csv", cluster=snapshot.cluster, group=group.group_id, **order.parameters)
     saved = f'<a href="{csv}">CSV</a>' if snapshot.is_up else ""
@@ -103,50 +130,15 @@ def _offset(group: GroupView) -> str:
     return "start offset" if group.group_type is GroupType.SHARE else "committed offset"
 
 
-def _columns(group: GroupView) -> list[PageColumn]:
-    lost = [PageColumn("lost", "n"), PageColumn("readable", "n")] if group.lag.lost else []
+def _columns(group: GroupView) -> list[PageColumn[PartitionRow]]:
+    """Those that tell something of this group."""
+    left_out = [] if group.lag.lost else ["lost", "readable"]
+    left_out += [] if group.group_type is GroupType.SHARE else ["done ahead"]
     return [
-        PageColumn("topic", "", "topic"),
-        PageColumn("partition", "n", "partition"),
-        PageColumn("status", "", "status"),
-        PageColumn("lag", "n", "lag"),
-        *lost,
-        PageColumn("time lag", "n", "time_lag"),
-        PageColumn("retention margin", "n", "margin"),
-        PageColumn("commit age", "n", "age"),
-        PageColumn(_offset(group), "n", "offset"),
-        PageColumn("log start", "n"),
-        PageColumn("log end", "n", "end"),
-        PageColumn("offset status"),
-        *([PageColumn("done ahead", "n")] if group.group_type is GroupType.SHARE else []),
-        PageColumn("member", "", "member"),
-        PageColumn("problem"),
+        each._replace(title=_offset(group)) if each.key == "offset" else each
+        for each in _COLUMNS
+        if each.title not in left_out
     ]
-
-
-def _cells(
-    snapshot: ClusterSnapshot, group: GroupView, each: PartitionRow, marked: TopicPartition | None
-) -> Sequence[PageCell]:
-    row, wait = each.row, each.wait
-    topic = parts.url("/topic", cluster=snapshot.cluster, topic=row.topic)
-    is_marked = TopicPartition(row.topic, row.partition) == marked
-    return (
-        PageCell(f'<a href="{topic}">{parts.text(row.topic)}</a>', "name"),
-        PageCell(str(row.partition), "n"),
-        PageCell(parts.status(each.status) + " <b>the reason</b>" * is_marked),
-        PageCell(_waiting(row, words.number(row.lag)), "n"),
-        *(parts.number(value) for value in ((row.lost, row.readable) if group.lag.lost else ())),
-        PageCell(_waiting(row, parts.duration(wait.lag_ms, is_estimated=wait.is_estimated)), "n"),
-        PageCell(_waiting(row, parts.duration(wait.margin_ms)), "n"),
-        PageCell(words.duration(each.stood_ms), "n"),
-        PageCell("none" if row.committed is None else words.number(row.committed.offset), "n"),
-        parts.number(row.log_start_offset),
-        parts.number(row.log_end_offset),
-        PageCell(row.status.value.replace("_", " "), "t"),
-        *([parts.number(row.done_ahead)] if group.group_type is GroupType.SHARE else []),
-        PageCell(_member_name(row.member), "name"),
-        PageCell(parts.text(_problem(row)) if _problem(row) else "", "why"),
-    )
 
 
 def partitions_csv(snapshot: ClusterSnapshot, group: GroupView, order: Order) -> str:
@@ -156,7 +148,7 @@ def partitions_csv(snapshot: ClusterSnapshot, group: GroupView, order: Order) ->
          "log_end_offset", "lag", "lost", "readable", "time_lag_s", "retention_margin_s", "commits_still_s",
          "done_ahead", "client_id", "host", "problem"]
     ]  # fmt: skip
-    for row, wait, status, stood_ms in partition_rows(
+    for row, wait, status, stood_ms, *_ in partition_rows(
         snapshot, group, partition_statuses(group, snapshot.at_ms), order
     ):
         offset = None if row.committed is None else row.committed.offset
@@ -172,10 +164,6 @@ def partitions_csv(snapshot: ClusterSnapshot, group: GroupView, order: Order) ->
 def _problem(row: PartitionLag) -> str:
     failed = row.failure is not None and row.status is not LagStatus.DELETED
     return f"{type(row.failure).__name__}: {row.failure}" if failed else ""
-
-
-def _waiting(row: PartitionLag, shown: str) -> str:
-    return parts.UNKNOWN if row.has_open_start else shown
 
 
 def _without_commit(group: GroupView) -> str:

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import UTC, datetime
 from html import escape
-from typing import NamedTuple
+from typing import Generic, NamedTuple, TypeVar
 from urllib.parse import urlencode
 
+from groupkeeper.client.admin.types import OffsetAndMetadata
 from groupkeeper.live.model import ClusterSnapshot, GroupView, WaitSum
 from groupkeeper.operations.lag import LagSum
 from groupkeeper.operations.problems import Problem
 from groupkeeper.pipeline.report import words
 from groupkeeper.pipeline.report.look import STYLE as REPORT_STYLE
 from groupkeeper.pipeline.report.markup import class_of
+from groupkeeper.pipeline.report.markup import nothing as nothing
 from groupkeeper.pipeline.report.markup import numbers as numbers
 from groupkeeper.pipeline.report.markup import sentence as sentence
 from groupkeeper.pipeline.report.markup import status as status
@@ -115,6 +117,8 @@ padding:9px 12px;border-bottom:1px solid var(--line)}
 
 _MOST_PROBLEMS = 12
 _DAY_MS = 24 * 3600 * 1000
+
+Shown = TypeVar("Shown")
 
 
 def url(path: str, **parameters: str | int | None) -> str:
@@ -357,44 +361,65 @@ def old(snapshot: ClusterSnapshot, html: str) -> str:
     return html if snapshot.is_up else f'<div class="old"><p class="soft">Last known:</p>{html}</div>'
 
 
-class PageColumn(NamedTuple):
-    """``key``: what the URL calls it when it can be sorted by, None: it can't. ``kind``: n, t, name or nothing."""
+class PageColumn(NamedTuple, Generic[Shown]):
+    """A column of a table. ``html``: a row's cell, safe. ``kind``: the class of its cells: n, t, name, why, label or
+    nothing. ``key``: what the URL calls it when it can be sorted by, None: it can't; ``by``: by what it is sorted then.
+    """
 
     title: str
+    html: Callable[[Shown], str]
     kind: str = ""
     key: str | None = None
+    by: Callable[[Shown], float | str | None] = lambda row: None
+
+    def head(self, shown: str = "", more: str = "") -> str:
+        """Its cell of the first row. ``shown``: in place of the title; ``more``: attributes."""
+        kind = class_of(self.kind if self.kind in ("n", "t") else "")
+        return f'<th scope="col"{kind}{more}>{shown or self.title}</th>'
 
 
-class PageCell(NamedTuple):
-    """``html`` is safe."""
-
-    html: str
-    kind: str = ""
-
-
-def table(heads: Sequence[str], rows: Iterable[Sequence[PageCell]], caption: str, titles: Sequence[str] = ()) -> str:
-    """``heads`` are safe cells of the first row. ``titles``: of the columns, "" where the content tells; with them each
-    row is a card of its own on a phone.
+def table(
+    columns: Sequence[PageColumn[Shown]],
+    rows: Sequence[Shown],
+    caption: str,
+    *,
+    heads: Sequence[str] = (),
+    untitled: Collection[str] | None = None,
+    most: int | None = None,
+    rest: str = "",
+) -> str:
+    """``heads``: cells of the first row, where they are not the titles alone. ``untitled``: columns whose content tells
+    what it is; if it is given, each row is a card of its own on a phone. ``most``: how many rows are shown; ``rest``:
+    where the others are.
     """
-    labels = [f' data-label="{escape(title)}"' for title in titles]
-    if labels:
-        body = "\n".join(f"<tr>{''.join(map(_cell, row, labels))}</tr>" for row in rows)
-    else:
-        body = "\n".join(f"<tr>{''.join(map(_cell, row))}</tr>" for row in rows)
-    kind = ' class="stack-up"' if labels else ""
+    titles = [None if untitled is None else "" if each.title in untitled else each.title for each in columns]
+    labels = ["" if title is None else f' data-label="{title}"' for title in titles]
+    whole = [(column.html, class_of(column.kind) + label) for column, label in zip(columns, labels, strict=True)]
+    body = "\n".join(f"<tr>{''.join(f'<td{of}>{html(row)}</td>' for html, of in whole)}</tr>" for row in rows[:most])
+    note = ""
+    if most is not None and len(rows) > most:
+        note = f'<p class="note">The first {most:,} of {len(rows):,}{rest}.</p>'
+    kind = "" if untitled is None else ' class="stack-up"'
     return (
-        f'<div class="wide" tabindex="0" role="group" aria-label="{escape(caption)}"><table{kind}>'
-        f"<thead><tr>{''.join(heads)}</tr></thead><tbody>{body}</tbody></table></div>"
+        f'{note}<div class="wide" tabindex="0" role="group" aria-label="{escape(caption)}"><table{kind}>'
+        f"<thead><tr>{''.join(heads or (each.head() for each in columns))}</tr></thead><tbody>{body}</tbody></table>"
+        "</div>"
     )
 
 
-def head(title: str, kind: str = "") -> str:
-    """A cell of the first row."""
-    return f'<th scope="col"{class_of(kind)}>{title}</th>'
+def group_link(cluster: str, group_id: str) -> str:
+    """To a group's page, by its name."""
+    return f'<a href="{url("/group", cluster=cluster, group=group_id)}">{text(group_id)}</a>'
 
 
-def _cell(cell: PageCell, label: str = "") -> str:
-    return f"<td{class_of(cell.kind)}{label}>{cell.html}</td>"
+def cluster_link(cluster: str) -> str:
+    """To a cluster's page, likewise."""
+    return f'<a href="{url("/cluster", cluster=cluster)}">{text(cluster)}</a>'
+
+
+def topic_link(cluster: str, topic: str) -> str:
+    """To a topic's page, likewise."""
+    return f'<a href="{url("/topic", cluster=cluster, topic=topic)}">{text(topic)}</a>'
 
 
 def records(value: int | None) -> str:
@@ -452,9 +477,9 @@ def within(margin_ms: int) -> str:
     return "at any moment" if margin_ms <= 0 else f"in {words.duration(margin_ms)}"
 
 
-def number(value: int | None) -> PageCell:
-    """A number in full."""
-    return PageCell(words.number(value), "n")
+def offset(commit: OffsetAndMetadata | None, otherwise: str) -> str:
+    """A committed offset."""
+    return otherwise if commit is None else words.number(commit.offset)
 
 
 def duration(ms: int | None, *, is_least: bool = False, is_estimated: bool = False) -> str:
@@ -473,8 +498,3 @@ def seconds(ms: int | None) -> float | None:
 def plain(name: str) -> str:
     """A name for CSV that a spreadsheet doesn't take for a formula."""
     return f"'{name}" if name[:1] in ("=", "+", "-", "@", "\t", "\r") else name
-
-
-def nothing(caption: str) -> str:
-    """Why there is nothing to show."""
-    return f'<p class="soft">{caption}</p>'

@@ -5,8 +5,9 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable, Sequence
 from html import escape
+from typing import NamedTuple
 
-from groupkeeper.client.admin.types import OffsetAndMetadata, TopicPartition
+from groupkeeper.client.admin.types import TopicPartition
 from groupkeeper.operations.plans.consequences import consequences, trouble_problem
 from groupkeeper.operations.plans.model import Change, Kind, PlanTrouble
 from groupkeeper.operations.plans.recorder import UNANSWERED
@@ -14,7 +15,7 @@ from groupkeeper.operations.problems import Attempt, Problem
 from groupkeeper.pipeline.report import words
 from groupkeeper.web.changes.desk import DeskEntry, DeskStage
 from groupkeeper.web.pages import parts
-from groupkeeper.web.pages.parts import PageCell, Viewer
+from groupkeeper.web.pages.parts import PageColumn, Viewer
 
 _MOST_ROWS = 2000
 _DEEDS = {Kind.DELETE: Attempt.DELETE_OFFSETS, Kind.DELETE_GROUPS: Attempt.DELETE}
@@ -27,10 +28,37 @@ _TITLES = {
 }
 
 
+class _Planned(NamedTuple):
+    """The change of a partition, and what became of it."""
+
+    group_id: str
+    place: TopicPartition
+    change: Change
+    result: str
+
+
+_COLUMNS: Sequence[PageColumn[_Planned]] = [
+    PageColumn("group", lambda each: parts.text(each.group_id), "name"),
+    PageColumn("topic", lambda each: parts.text(each.place.topic), "name"),
+    PageColumn("partition", lambda each: str(each.place.partition), "n"),
+    PageColumn("before", lambda each: parts.offset(each.change.before, "none"), "n"),
+    PageColumn("after", lambda each: parts.offset(each.change.after, "deleted"), "n"),
+    PageColumn("skipped", lambda each: words.number(each.change.skipped), "n"),
+    PageColumn("read again", lambda each: words.number(each.change.replayed), "n"),
+    PageColumn("record before", lambda each: parts.moment(each.change.before_ms), "t"),
+    PageColumn("record after", lambda each: parts.moment(each.change.after_ms), "t"),
+    PageColumn("log start", lambda each: words.number(each.change.log_start_offset), "n"),
+    PageColumn("log end", lambda each: words.number(each.change.log_end_offset), "n"),
+    PageColumn("certainty", lambda each: parts.text(each.change.certainty), "t"),
+    PageColumn("why", lambda each: parts.sentence(each.change.why), "why"),
+    PageColumn("result", lambda each: each.result, "t"),
+]
+
+
 def plan_page(entry: DeskEntry, viewer: Viewer, *, may_change: bool) -> str:
     """The whole page. ``may_change``: whether this person may apply it."""
     groups = entry.group_ids
-    of = groups[0] if len(groups) == 1 else words.counted(len(groups), "group")
+    of = subject_of(entry)
     crumbs = parts.way_to(entry.cluster)
     if len(groups) == 1:
         crumbs.append((of, parts.url("/group", cluster=entry.cluster, group=of)))
@@ -40,6 +68,12 @@ def plan_page(entry: DeskEntry, viewer: Viewer, *, may_change: bool) -> str:
         f"{_list(remarks)}{_actions(entry, viewer, may_change=may_change)}<h2>Partitions</h2>{_table(entry)}"
     )
     return parts.page(f"Plan: {_TITLES.get(entry.plan.kind, str(entry.plan.kind))} {of}", body, crumbs, viewer)
+
+
+def subject_of(entry: DeskEntry) -> str:
+    """The group of a plan, or how many it has."""
+    groups = entry.group_ids
+    return groups[0] if len(groups) == 1 else words.counted(len(groups), "group")
 
 
 def problems_of(entry: DeskEntry) -> list[Problem]:
@@ -153,31 +187,17 @@ def _actions(entry: DeskEntry, viewer: Viewer, *, may_change: bool) -> str:
 
 def _table(entry: DeskEntry) -> str:
     if not entry.plan.groups:
-        return '<p class="soft">No partition with a committed offset is affected.</p>'
-    several = len(entry.group_ids) > 1
-    translated = any(change.certainty for group in entry.plan.groups for change in group.changes.values())
-    heads = [
-        *map(parts.head, [*(["group"] if several else []), "topic", "partition"]),
-        *(parts.head(name, "n") for name in ("before", "after", "skipped", "read again")),
-        *map(parts.head, ("record before", "record after")),
-        *(parts.head(name, "n") for name in ("log start", "log end")),
-        *map(parts.head, (*(["certainty"] if translated else []), "why", "result")),
-    ]
+        return parts.nothing("No partition with a committed offset is affected.")
     results = results_of(entry)
     rows = [
-        [
-            *([PageCell(parts.text(group.group_id), "name")] if several else []),
-            *_cells(place, change),
-            *([PageCell(parts.text(change.certainty), "t")] if translated else []),
-            PageCell(parts.sentence(change.why), "why"),
-            PageCell(results.get((group.group_id, place), ""), "t"),
-        ]
+        _Planned(group.group_id, place, change, results.get((group.group_id, place), ""))
         for group in entry.plan.groups
         for place, change in group.changes.items()
     ]
-    left = len(rows) - _MOST_ROWS
-    more = f'<p class="note">The first {_MOST_ROWS:,} of {len(rows):,}; the file has all.</p>' if left > 0 else ""
-    return more + parts.table(heads, rows[:_MOST_ROWS], "partitions")
+    left_out = [] if len(entry.group_ids) > 1 else ["group"]
+    left_out += [] if any(each.change.certainty for each in rows) else ["certainty"]
+    columns = [each for each in _COLUMNS if each.title not in left_out]
+    return parts.table(columns, rows, "partitions", most=_MOST_ROWS, rest="; the file has all")
 
 
 def results_of(entry: DeskEntry) -> dict[tuple[str, TopicPartition], str]:
@@ -191,22 +211,3 @@ def results_of(entry: DeskEntry) -> dict[tuple[str, TopicPartition], str]:
     for group in () if applied is None else applied.done:
         found |= {(group.group_id, place): "applied" for place in group.changes}
     return found
-
-
-def _cells(place: TopicPartition, change: Change) -> Sequence[PageCell]:
-    return (
-        PageCell(parts.text(place.topic), "name"),
-        PageCell(str(place.partition), "n"),
-        _offset(change.before, "none"),
-        _offset(change.after, "deleted"),
-        parts.number(change.skipped),
-        parts.number(change.replayed),
-        PageCell(parts.moment(change.before_ms), "t"),
-        PageCell(parts.moment(change.after_ms), "t"),
-        parts.number(change.log_start_offset),
-        parts.number(change.log_end_offset),
-    )
-
-
-def _offset(commit: OffsetAndMetadata | None, otherwise: str) -> PageCell:
-    return PageCell(otherwise if commit is None else words.number(commit.offset), "n")

@@ -4,66 +4,53 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from groupkeeper.client.admin.streams_types import StreamsGroupDescription, StreamsMemberDescription, StreamsTask
+from groupkeeper.client.admin.streams_types import (
+    StreamsGroupDescription,
+    StreamsMemberDescription,
+    StreamsSubtopology,
+    StreamsTask,
+)
 from groupkeeper.pipeline.report import words
 from groupkeeper.web.pages import parts
-from groupkeeper.web.pages.parts import PageCell
+from groupkeeper.web.pages.parts import PageColumn
 
 _MOST_ROWS = 500
 _MOST_NAMES = 40
 
 
+_PARTS: Sequence[PageColumn[StreamsSubtopology]] = [
+    PageColumn("part", lambda each: parts.text(each.subtopology_id), "t"),
+    PageColumn("reads", lambda each: _names(each.source_topics), "name"),
+    PageColumn("reads after repartitioning",
+               lambda each: _names(topic.name for topic in each.repartition_source_topics), "name"),
+    PageColumn("writes to repartition", lambda each: _names(each.repartition_sink_topics), "name"),
+    PageColumn("changelogs", lambda each: _names(topic.name for topic in each.state_changelog_topics), "name"),
+]  # fmt: skip
+_MEMBERS: Sequence[PageColumn[StreamsMemberDescription]] = [
+    PageColumn("member", lambda each: parts.text(each.instance_id or each.member_id), "name"),
+    PageColumn("client", lambda each: parts.text(each.client_id), "name"),
+    PageColumn("host", lambda each: parts.text(each.host), "t"),
+    PageColumn("process", lambda each: parts.text(each.process_id), "name"),
+    PageColumn("member epoch", lambda each: words.number(each.member_epoch), "n"),
+    PageColumn("active tasks", lambda each: _tasks(each.assignment.active), "name"),
+    PageColumn("standby tasks", lambda each: _tasks(each.assignment.standby), "name"),
+    PageColumn("warm-up tasks", lambda each: _tasks(each.assignment.warmup), "name"),
+    PageColumn("target tasks", lambda each: _target(each), "name"),
+]  # fmt: skip
+
+
 def topology(group: StreamsGroupDescription) -> str:
     """Its parts, with the topics that each reads and writes."""
     if not group.subtopologies:
-        return '<p class="soft">No member has sent its topology yet.</p>'
-    heads = [
-        parts.head(name)
-        for name in ("part", "reads", "reads after repartitioning", "writes to repartition", "changelogs")
-    ]
-    rows = [
-        (
-            PageCell(parts.text(each.subtopology_id), "t"),
-            _names(each.source_topics),
-            _names(topic.name for topic in each.repartition_source_topics),
-            _names(each.repartition_sink_topics),
-            _names(topic.name for topic in each.state_changelog_topics),
-        )
-        for each in group.subtopologies[:_MOST_ROWS]
-    ]
-    return parts.table(heads, rows, "parts of the topology")
+        return parts.nothing("No member has sent its topology yet.")
+    return parts.table(_PARTS, group.subtopologies, "parts of the topology", most=_MOST_ROWS)
 
 
 def members(group: StreamsGroupDescription) -> str:
     """The members with their tasks and target tasks."""
     if not group.members:
-        return '<p class="soft">There are none.</p>'
-    names = (
-        "member",
-        "client",
-        "host",
-        "process",
-        "member epoch",
-        "active tasks",
-        "standby tasks",
-        "warm-up tasks",
-        "target tasks",
-    )
-    rows = [
-        (
-            PageCell(parts.text(each.instance_id or each.member_id), "name"),
-            PageCell(parts.text(each.client_id), "name"),
-            PageCell(parts.text(each.host), "t"),
-            PageCell(parts.text(each.process_id), "name"),
-            parts.number(each.member_epoch),
-            *(PageCell(_tasks(some), "name") for some in each.assignment),
-            PageCell(_target(each), "name"),
-        )
-        for each in group.members[:_MOST_ROWS]
-    ]  # fmt: skip
-    left = len(group.members) - _MOST_ROWS
-    more = f'<p class="note">The first {_MOST_ROWS:,} of {len(group.members):,}.</p>' if left > 0 else ""
-    return more + parts.table([parts.head(name) for name in names], rows, "members")
+        return parts.nothing("There are none.")
+    return parts.table(_MEMBERS, group.members, "members", most=_MOST_ROWS)
 
 
 def _target(member: StreamsMemberDescription) -> str:
@@ -81,8 +68,8 @@ def _tasks(tasks: Sequence[StreamsTask]) -> str:
     return (shown or "none") + (f" and {left:,} more" if left > 0 else "")
 
 
-def _names(names: Iterable[str]) -> PageCell:
+def _names(names: Iterable[str]) -> str:
     some = list(names)
     left = len(some) - _MOST_NAMES
     shown = ", ".join(map(parts.text, some[:_MOST_NAMES]))
-    return PageCell((shown or "—") + (f" and {words.number(left)} more" if left > 0 else ""), "name")
+    return (shown or "—") + (f" and {words.number(left)} more" if left > 0 else "")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from html import escape
 from typing import NamedTuple
 
@@ -11,78 +11,86 @@ from groupkeeper.live.verdicts import judge_status
 from groupkeeper.pipeline.report import words
 from groupkeeper.web.pages import parts, scope
 from groupkeeper.web.pages.order import Order, ordered
-from groupkeeper.web.pages.parts import ANONYMOUS, PageCell, PageColumn, Viewer
+from groupkeeper.web.pages.parts import ANONYMOUS, PageColumn, Viewer
+
+
+class TopicReader(NamedTuple):
+    """A group that reads a topic, in a snapshot of its cluster."""
+
+    snapshot: ClusterSnapshot
+    group: GroupView
+    view: TopicView
 
 
 class ReadTopic(NamedTuple):
     """A topic with what is known of it by the groups that read it."""
 
+    cluster: str
     name: str
-    readers: Sequence[tuple[GroupView, TopicView]]
+    readers: Sequence[TopicReader]
+
+    @property
+    def _views(self) -> list[TopicView]:
+        return [each.view for each in self.readers]
 
     @property
     def partitions(self) -> int:
         """As many as a group has at most."""
-        return max(view.lag.partitions for _, view in self.readers)
+        return max(view.lag.partitions for view in self._views)
 
     @property
     def active(self) -> int:
         """Groups with a member that has some of its partitions."""
-        return sum(bool(view.assigned) for _, view in self.readers)
+        return sum(bool(view.assigned) for view in self._views)
 
     @property
     def lag(self) -> int | None:
         """The longest."""
-        return max((view.lag.lag for _, view in self.readers if view.lag.lag is not None), default=None)
+        return max((view.lag.lag for view in self._views if view.lag.lag is not None), default=None)
 
     @property
     def lag_ms(self) -> int | None:
         """The longest."""
-        return max((view.wait.lag_ms for _, view in self.readers if view.wait.lag_ms is not None), default=None)
+        return max((view.wait.lag_ms for view in self._views if view.wait.lag_ms is not None), default=None)
 
     @property
     def margin_ms(self) -> int | None:
         """The shortest."""
-        return min((view.wait.margin_ms for _, view in self.readers if view.wait.margin_ms is not None), default=None)
+        return min((view.wait.margin_ms for view in self._views if view.wait.margin_ms is not None), default=None)
 
     @property
     def lost(self) -> int | None:
         """Of all groups."""
-        return sum(view.lag.lost or 0 for _, view in self.readers)
+        return sum(view.lag.lost or 0 for view in self._views)
 
 
-_KEYS: Mapping[str, Callable[[ReadTopic], float | str | None]] = {
-    "topic": lambda topic: topic.name,
-    "partitions": lambda topic: topic.partitions,
-    "groups": lambda topic: len(topic.readers),
-    "active": lambda topic: topic.active,
-    "lag": lambda topic: topic.lag,
-    "time_lag": lambda topic: topic.lag_ms,
-    "margin": lambda topic: topic.margin_ms,
-    "lost": lambda topic: topic.lost,
-}
-_COLUMNS = (
-    PageColumn("topic", "", "topic"),
-    PageColumn("partitions", "n", "partitions"),
-    PageColumn("groups", "n", "groups"),
-    PageColumn("active groups", "n", "active"),
-    PageColumn("largest lag", "n", "lag"),
-    PageColumn("longest time lag", "n", "time_lag"),
-    PageColumn("shortest retention margin", "n", "margin"),
-    PageColumn("lost", "n", "lost"),
-)
+_COLUMNS: Sequence[PageColumn[ReadTopic]] = [
+    PageColumn("topic", lambda topic: parts.topic_link(topic.cluster, topic.name), "name", "topic",
+               lambda topic: topic.name),
+    PageColumn("partitions", lambda topic: words.number(topic.partitions), "n", "partitions",
+               lambda topic: topic.partitions),
+    PageColumn("groups", lambda topic: words.number(len(topic.readers)), "n", "groups",
+               lambda topic: len(topic.readers)),
+    PageColumn("active groups", lambda topic: words.number(topic.active), "n", "active", lambda topic: topic.active),
+    PageColumn("largest lag", lambda topic: words.number(topic.lag), "n", "lag", lambda topic: topic.lag),
+    PageColumn("longest time lag", lambda topic: parts.duration(topic.lag_ms), "n", "time_lag",
+               lambda topic: topic.lag_ms),
+    PageColumn("shortest retention margin", lambda topic: parts.duration(topic.margin_ms), "n", "margin",
+               lambda topic: topic.margin_ms),
+    PageColumn("lost", lambda topic: words.number(topic.lost), "n", "lost", lambda topic: topic.lost),
+]  # fmt: skip
 _ASCENDING_FIRST = ("topic", "margin")
 LONGEST_TEXT = 300
 
 
 def topics_of(snapshot: ClusterSnapshot, wanted: str = "") -> list[ReadTopic]:
     """The topics with a text in their names, by name."""
-    readers: dict[str, list[tuple[GroupView, TopicView]]] = {}
+    readers: dict[str, list[TopicReader]] = {}
     for group in snapshot.groups.values():
         for name, view in group.topics.items():
             if wanted in name.lower():
-                readers.setdefault(name, []).append((group, view))
-    return [ReadTopic(name, readers[name]) for name in sorted(readers)]
+                readers.setdefault(name, []).append(TopicReader(snapshot, group, view))
+    return [ReadTopic(snapshot.cluster, name, readers[name]) for name in sorted(readers)]
 
 
 def topics_page(
@@ -95,9 +103,9 @@ def topics_page(
         return parts.page(title, when, parts.way_to(snapshot.cluster), viewer, follows=snapshot.cluster)
     snapshot = snapshot.known
     text = parameters.get("q", "")[:LONGEST_TEXT]
-    order = Order.of(parameters, _KEYS, "time_lag", _ASCENDING_FIRST)
+    order = Order.of(parameters, _COLUMNS, "time_lag", _ASCENDING_FIRST)
     topics = topics_of(snapshot, text.lower())
-    ordered(topics, _KEYS[order.sort], order)
+    ordered(topics, _COLUMNS, order)
 
     def link(other: Mapping[str, str | int]) -> str:
         return parts.url("/topics", cluster=snapshot.cluster, **{"q": text, **order.parameters, **other})
@@ -108,8 +116,7 @@ def topics_page(
         '<button type="submit">Show</button></form>'
     )
     counts = f"{words.counted(len(topics), 'topic')} that groups have committed offsets for, or that members read."
-    rows = (_cells(snapshot.cluster, topic) for topic in order.cut(topics))
-    table = parts.table([order.head(column, link) for column in _COLUMNS], rows, "topics")
+    table = parts.table(_COLUMNS, order.cut(topics), "topics", heads=order.heads(_COLUMNS, link))
     if not topics:
         none = "No topic matches, or no group has offsets or members."
         if snapshot.is_partial:
@@ -120,50 +127,34 @@ def topics_page(
     return parts.page(title, body, parts.way_to(snapshot.cluster), viewer, follows=snapshot.cluster)
 
 
-def _cells(cluster: str, topic: ReadTopic) -> Sequence[PageCell]:
-    link = parts.url("/topic", cluster=cluster, topic=topic.name)
-    return (
-        PageCell(f'<a href="{link}">{parts.text(topic.name)}</a>', "name"),
-        parts.number(topic.partitions),
-        parts.number(len(topic.readers)),
-        parts.number(topic.active),
-        parts.number(topic.lag),
-        PageCell(parts.duration(topic.lag_ms), "n"),
-        PageCell(parts.duration(topic.margin_ms), "n"),
-        parts.number(topic.lost),
-    )
-
-
-_READERS: Mapping[str, Callable[[tuple[GroupView, TopicView]], float | str | None]] = {
-    "group": lambda reader: reader[0].group_id,
-    "members": lambda reader: reader[1].assigned,
-    "lag": lambda reader: reader[1].lag.lag,
-    "time_lag": lambda reader: reader[1].wait.lag_ms,
-    "margin": lambda reader: reader[1].wait.margin_ms,
-}
-_READER_COLUMNS = (
-    PageColumn("status of the group"),
-    PageColumn("group", "", "group"),
-    PageColumn("type", "t"),
-    PageColumn("state", "t"),
-    PageColumn("members on it", "n", "members"),
-    PageColumn("partitions", "n"),
-    PageColumn("without commit", "n"),
-    PageColumn("lag", "n", "lag"),
-    PageColumn("time lag", "n", "time_lag"),
-    PageColumn("retention margin", "n", "margin"),
-    PageColumn("lost", "n"),
-    PageColumn("readable", "n"),
-)
+_READER_COLUMNS: Sequence[PageColumn[TopicReader]] = [
+    PageColumn("status of the group",
+               lambda reader: parts.status(judge_status(reader.group, reader.snapshot.at_ms).status)),
+    PageColumn("group", lambda reader: parts.group_link(reader.snapshot.cluster, reader.group.group_id), "name",
+               "group", lambda reader: reader.group.group_id),
+    PageColumn("type", lambda reader: reader.group.group_type or "—", "t"),
+    PageColumn("state", lambda reader: reader.group.group_state or "—", "t"),
+    PageColumn("members on it", lambda reader: words.number(reader.view.assigned), "n", "members",
+               lambda reader: reader.view.assigned),
+    PageColumn("partitions", lambda reader: words.number(reader.view.lag.partitions), "n"),
+    PageColumn("without commit", lambda reader: words.number(reader.view.lag.uncommitted_partitions), "n"),
+    PageColumn("lag", lambda reader: parts.lag(reader.view.lag), "n", "lag", lambda reader: reader.view.lag.lag),
+    PageColumn("time lag", lambda reader: parts.time_lag(reader.view.lag, reader.view.wait), "n", "time_lag",
+               lambda reader: reader.view.wait.lag_ms),
+    PageColumn("retention margin", lambda reader: parts.duration(reader.view.wait.margin_ms), "n", "margin",
+               lambda reader: reader.view.wait.margin_ms),
+    PageColumn("lost", lambda reader: words.number(reader.view.lag.lost), "n"),
+    PageColumn("readable", lambda reader: words.number(reader.view.lag.readable), "n"),
+]  # fmt: skip
 
 
 def topic_page(
     snapshot: ClusterSnapshot, topic: ReadTopic, parameters: Mapping[str, str], now_ms: int, viewer: Viewer = ANONYMOUS
 ) -> str:
     """The groups that read a topic, with the lag of each."""
-    order = Order.of(parameters, _READERS, "time_lag", _ASCENDING_FIRST)
-    readers = sorted(topic.readers, key=lambda reader: reader[0].group_id)
-    ordered(readers, _READERS[order.sort], order)
+    order = Order.of(parameters, _READER_COLUMNS, "time_lag", _ASCENDING_FIRST)
+    readers = sorted(topic.readers, key=lambda reader: reader.group.group_id)
+    ordered(readers, _READER_COLUMNS, order)
 
     def link(other: Mapping[str, str | int]) -> str:
         address: dict[str, str | int] = {"topic": topic.name, **order.parameters, **other}
@@ -177,11 +168,8 @@ def topic_page(
         ("longest time lag", parts.duration(topic.lag_ms)),
         ("shortest retention margin", parts.duration(topic.margin_ms)),
     ]
-    table = parts.table(
-        [order.head(column, link) for column in _READER_COLUMNS],
-        (_reader_cells(snapshot.known, *reader) for reader in order.cut(readers)),
-        "groups that read it",
-    )
+    heads = order.heads(_READER_COLUMNS, link)
+    table = parts.table(_READER_COLUMNS, order.cut(readers), "groups that read it", heads=heads)
     crumbs = [*parts.way_to(snapshot.cluster), ("topics", parts.url("/topics", cluster=snapshot.cluster))]
     readers_list = (
         f'<div class="card">{parts.numbers(pairs)}</div>{scope.left_out(snapshot.known)}<h2>Readers</h2>{table}'
@@ -189,22 +177,3 @@ def topic_page(
     )
     body = f"{parts.when(snapshot, now_ms)}{parts.live('list', parts.old(snapshot, readers_list))}"
     return parts.page(topic.name, body, crumbs, viewer, follows=snapshot.cluster)
-
-
-def _reader_cells(snapshot: ClusterSnapshot, group: GroupView, view: TopicView) -> Sequence[PageCell]:
-    link = parts.url("/group", cluster=snapshot.cluster, group=group.group_id)
-    lag, wait = view.lag, view.wait
-    return (
-        PageCell(parts.status(judge_status(group, snapshot.at_ms).status)),
-        PageCell(f'<a href="{link}">{parts.text(group.group_id)}</a>', "name"),
-        PageCell(group.group_type or "—", "t"),
-        PageCell(group.group_state or "—", "t"),
-        parts.number(view.assigned),
-        parts.number(lag.partitions),
-        parts.number(lag.uncommitted_partitions),
-        PageCell(parts.lag(lag), "n"),
-        PageCell(parts.time_lag(lag, wait), "n"),
-        PageCell(parts.duration(wait.margin_ms), "n"),
-        parts.number(lag.lost),
-        parts.number(lag.readable),
-    )
