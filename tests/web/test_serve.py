@@ -226,7 +226,7 @@ def test_what_is_left_out_is_said(broker: BackgroundBroker) -> None:
         assert served.get("/groups.csv?cluster=prod").headers["x-groups-left-out"] == "2"
         away = served.get("/group?cluster=prod&group=billing")
         assert (away.status, "This server leaves out billing" in away.text) == (404, True)
-        assert "There is no such group now" in served.get("/group?cluster=prod&group=nobody").text
+        assert "There is no group &#x27;nobody&#x27; in prod now" in served.get("/group?cluster=prod&group=nobody").text
 
 
 def run(*words: str) -> subprocess.CompletedProcess[str]:

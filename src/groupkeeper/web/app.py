@@ -27,7 +27,7 @@ from groupkeeper.shell import NO_WAYS, Ways
 from groupkeeper.web.access.oidc import BEGUN_S, DONE, OidcFailed, OidcLogin
 from groupkeeper.web.access.people import SESSION_S, Access, cookie_name
 from groupkeeper.web.answers import HEADERS, Chunked, Streamed, html_answer
-from groupkeeper.web.change_routes import Answer, Changes, read_form
+from groupkeeper.web.change_routes import Answer, Changes, known, read_form
 from groupkeeper.web.changes.change_request import first
 from groupkeeper.web.changes.desk import Desk
 from groupkeeper.web.changes.record import ChangeRecord
@@ -35,7 +35,7 @@ from groupkeeper.web.changes.service import ChangeRefused, ChangeService, Snapsh
 from groupkeeper.web.exporter import Exporter
 from groupkeeper.web.exposition import wanted_format
 from groupkeeper.web.news import News
-from groupkeeper.web.pages import parts, scope
+from groupkeeper.web.pages import parts
 from groupkeeper.web.pages.alerts import AlertsNow, alerts_page
 from groupkeeper.web.pages.cluster import Wish, cluster_page, groups_csv
 from groupkeeper.web.pages.fleet import fleet_page
@@ -113,7 +113,7 @@ class Site:
             **{f"/{name}": self.file for name in FILES},
         }
         return [
-            *(Route(path, self._for_known(answer)) for path, answer in pages.items()),
+            *(Route(path, self._for_known(self._changes.telling(answer))) for path, answer in pages.items()),
             Route("/style.css", self.style),
             Route("/words", self.words),
             Route("/live.js", self.script),
@@ -160,7 +160,7 @@ class Site:
 
     async def login(self, request: Request) -> Response:
         if not self._access.has_login:
-            return self._nowhere(request, "This server has no login.")
+            return html_answer(parts.refusal_page("This server has no login.", 404, self._viewer(request)), 404)
         if request.method != "POST":
             return html_answer(self._login_page("", "/"))
         try:
@@ -283,7 +283,7 @@ class Site:
             return [each for each in clusters if only in (None, each)]
 
         if only is not None and not seen():
-            return self._nowhere(request, "There is no such cluster here.")
+            raise ChangeRefused(404, f"There is no cluster {only!r} here.")
         return self._news.stream(seen)
 
     def _shared(
@@ -350,19 +350,15 @@ class Site:
         )
 
     async def cluster(self, request: Request) -> Response:
-        snapshot = self._asked_for(request)
-        if snapshot is None:
-            return self._nowhere(request, "There is no such cluster here.")
         viewer = self._viewer(request)
+        snapshot = self._cluster(viewer, request)
         wish = Wish.of(request.query_params)
         return self._shared(
             request, [snapshot], lambda: cluster_page(snapshot, wish, _now_ms(), viewer, self._rows.rows_of)
         )
 
     async def csv(self, request: Request) -> Response:
-        snapshot = self._asked_for(request)
-        if snapshot is None:
-            return self._nowhere(request, "There is no such cluster here.")
+        snapshot = self._cluster(self._viewer(request), request)
         if not snapshot.is_up:  # a table without rows would say that there are no groups
             return PlainTextResponse(f"{why_down(snapshot)}\n", 503, HEADERS)
         text = groups_csv(snapshot, Wish.of(request.query_params), self._rows.rows_of)
@@ -371,15 +367,9 @@ class Site:
         return answer
 
     async def group(self, request: Request) -> Response:
-        snapshot = self._asked_for(request)
-        group = None if snapshot is None else snapshot.known.groups.get(request.query_params.get("group", ""))
-        if snapshot is None or group is None:
-            name = request.query_params.get("group", "")
-            is_left_out = snapshot is not None and name in snapshot.known.scope.left_out
-            reason = scope.is_left_out(name) if is_left_out else "There is no such group now."
-            return self._nowhere(request, reason, snapshot)
-        now_ms = _now_ms()
-        note, viewer = self._note(), self._viewer(request)
+        wish, viewer = request.query_params, self._viewer(request)
+        snapshot, group = self._service.known_group(known(viewer), wish.get("cluster", ""), wish.get("group", ""))
+        now_ms, note = _now_ms(), self._note()
         try:
             which = (snapshot.cluster, group.group_id, now_ms - _HISTORY_MS, now_ms)
             past = await self._archive.of_group(*which)
@@ -388,31 +378,26 @@ class Site:
         made = await self._changes.made_table(viewer, snapshot.cluster, group.group_id)
         ways = self._ways_for(viewer)
         return html_answer(group_page(snapshot, group, *past, now_ms, viewer, made=made, note=note, ways=ways,
-                                      order=order_of(request.query_params)))  # fmt: skip
+                                      order=order_of(wish)))  # fmt: skip
 
     async def partitions(self, request: Request) -> Response:
-        snapshot = self._asked_for(request)
-        group = None if snapshot is None else snapshot.groups.get(request.query_params.get("group", ""))
-        if snapshot is None or group is None:
-            return self._nowhere(request, "There is no such group now.", snapshot)
-        return _csv("partitions.csv", partitions_csv(snapshot, group, order_of(request.query_params)))
+        wish, person = request.query_params, known(self._viewer(request))
+        snapshot, group = self._service.group(person, wish.get("cluster", ""), wish.get("group", ""))
+        return _csv("partitions.csv", partitions_csv(snapshot, group, order_of(wish)))
 
     async def topics(self, request: Request) -> Response:
-        snapshot = self._asked_for(request)
-        if snapshot is None:
-            return self._nowhere(request, "There is no such cluster here.")
         viewer, wish = self._viewer(request), request.query_params
+        snapshot = self._cluster(viewer, request)
         return self._shared(request, [snapshot], lambda: topics_page(snapshot, wish, _now_ms(), viewer))
 
     async def topic(self, request: Request) -> Response:
-        snapshot, name = self._asked_for(request), request.query_params.get("topic", "")
-        found = (
-            [] if snapshot is None else [each for each in topics_of(snapshot.known, name.lower()) if each.name == name]
-        )
-        if snapshot is None or not found:
-            reason = "No group that you may see has offsets of this topic, or a member that reads it."
-            return self._nowhere(request, reason, snapshot)
-        return html_answer(topic_page(snapshot, found[0], request.query_params, _now_ms(), self._viewer(request)))
+        viewer, wish = self._viewer(request), request.query_params
+        name = wish.get("topic", "")
+        snapshot = self._service.known_cluster(known(viewer), wish.get("cluster", ""))
+        found = [each for each in topics_of(snapshot.known, name.lower()) if each.name == name]
+        if not found:
+            raise ChangeRefused(404, "No group that you may see has offsets of this topic, or a member that reads it.")
+        return html_answer(topic_page(snapshot, found[0], wish, _now_ms(), viewer))
 
     async def search(self, request: Request) -> Response:
         viewer, text = self._viewer(request), request.query_params.get("q", "").strip()[:LONGEST_TEXT]
@@ -430,17 +415,8 @@ class Site:
     def _viewer(self, request: Request) -> Viewer:
         return self._changes.viewer(request)
 
-    def _asked_for(self, request: Request) -> ClusterSnapshot | None:
-        name = request.query_params.get("cluster", "")
-        seen = self._viewer(request).seen([each for each in self._snapshots() if each.cluster == name])
-        return seen[0] if seen else None
-
-    def _nowhere(self, request: Request, reason: str, snapshot: ClusterSnapshot | None = None) -> Response:
-        """What is not there; ``snapshot``: of the cluster that would tell, which may be away."""
-        status = 404
-        if snapshot is not None and not snapshot.known.is_up:
-            reason, status = why_down(snapshot), 503
-        return html_answer(parts.refusal_page(reason, status, self._viewer(request)), status)
+    def _cluster(self, viewer: Viewer, request: Request) -> ClusterSnapshot:
+        return self._service.cluster(known(viewer), request.query_params.get("cluster", ""))
 
 
 def application(site: Site, hosts: frozenset[str] | None = None) -> ASGIApp:

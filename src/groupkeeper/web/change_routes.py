@@ -43,7 +43,7 @@ class Changes:
     def answers(self) -> list[tuple[str, str, Answer]]:
         """All of them, with their methods and paths."""
         return [
-            (method, path, self._answering(answer))
+            (method, path, self.telling(answer))
             for method, path, answer in (
                 ("GET", "/change", self.choose),
                 ("GET", "/sweep", self.choose_sweep),
@@ -60,7 +60,9 @@ class Changes:
             )
         ]
 
-    def _answering(self, answer: Answer) -> Answer:
+    def telling(self, answer: Answer) -> Answer:
+        """The same, with a page for what is refused."""
+
         async def answered(request: Request) -> Response:
             try:
                 return await answer(request)
@@ -91,7 +93,7 @@ class Changes:
     async def choose(self, request: Request) -> Response:
         wanted, service = request.query_params, self._service
         viewer = self.viewer(request)
-        person = _known(viewer)
+        person = known(viewer)
         snapshot, group = service.group(person, wanted.get("cluster", ""), wanted.get("group", ""))
         clusters = [each.cluster for each in service.clusters(person)]
         why_not = service.why_not(person, snapshot.cluster, group.group_id)
@@ -105,8 +107,8 @@ class Changes:
 
     async def choose_sweep(self, request: Request) -> Response:
         viewer = self.viewer(request)
-        snapshot = self._service.cluster(_known(viewer), request.query_params.get("cluster", ""))
-        return html_answer(sweep_page(snapshot.cluster, viewer, self._service.why_nothing(_known(viewer))))
+        snapshot = self._service.cluster(known(viewer), request.query_params.get("cluster", ""))
+        return html_answer(sweep_page(snapshot.cluster, viewer, self._service.why_nothing(known(viewer))))
 
     async def sweep(self, request: Request) -> Response:
         person, form = await self._posted(request)
@@ -114,13 +116,13 @@ class Changes:
 
     async def show(self, request: Request) -> Response:
         viewer = self.viewer(request)
-        person = _known(viewer)
+        person = known(viewer)
         entry = self._service.entry(person, request.query_params.get("id", ""))
         may = self._service.may(person, entry.cluster, entry.group_ids)
         return html_answer(plan_page(entry, viewer, may_change=may))
 
     async def file(self, request: Request) -> Response:
-        entry = self._service.entry(_known(self.viewer(request)), request.query_params.get("id", ""))
+        entry = self._service.entry(known(self.viewer(request)), request.query_params.get("id", ""))
         if entry.is_deletion_of_group or entry.is_of_share_groups:
             raise ChangeRefused(404, "A plan of this kind has no file.")
         headers = {**HEADERS, "Content-Disposition": 'attachment; filename="plan.json"'}
@@ -142,17 +144,17 @@ class Changes:
 
     async def plans(self, request: Request) -> Response:
         viewer = self.viewer(request)
-        return html_answer(plans_page(self._service.entries(_known(viewer)), viewer))
+        return html_answer(plans_page(self._service.entries(known(viewer)), viewer))
 
     async def journal(self, request: Request) -> Response:
         viewer, record = self.viewer(request), self._service.journal()
-        changes = await record.changes(_known(viewer))
+        changes = await record.changes(known(viewer))
         return html_answer(journal_page(record, changes, request.query_params, viewer))
 
     async def change_made(self, request: Request) -> Response:
         viewer, service = self.viewer(request), self._service
-        recorded = await service.change(_known(viewer), request.query_params.get("id", ""))
-        may = service.where_to_undo(_known(viewer), recorded) is not None
+        recorded = await service.change(known(viewer), request.query_params.get("id", ""))
+        may = service.where_to_undo(known(viewer), recorded) is not None
         unseen = service.unseen(tuple(recorded.groups)) if may else ""
         record, command = service.journal(), tuple[str, ...]()
         cluster = record.cluster(recorded.head)
@@ -173,9 +175,9 @@ class Changes:
         if self._service.record is None:
             return ""
         record = self._service.journal()
-        made = await record.changes(_known(viewer), group_id)
+        made = await record.changes(known(viewer), group_id)
         changes = [each for each in made if record.cluster(each.head) == cluster]
-        told = record.said_to(_known(viewer))
+        told = record.said_to(known(viewer))
         problem = parts.note(told) if told else ""
         if not changes:
             return problem
@@ -196,7 +198,7 @@ class Changes:
         return person, form
 
 
-def _known(viewer: Viewer) -> Person:
+def known(viewer: Viewer) -> Person:
     """The viewer. Raises ChangeRefused where nothing is known of them."""
     if viewer.person is None:
         raise ChangeRefused(401, "Log in first.")

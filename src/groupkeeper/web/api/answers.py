@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from groupkeeper.client.admin.types import TopicPartition
-from groupkeeper.live.model import ClusterSnapshot, GroupView
+from groupkeeper.live.model import ClusterSnapshot
 from groupkeeper.live.verdicts import partition_statuses, status_row
 from groupkeeper.operations.groups import AnyMember
 from groupkeeper.operations.lag import PartitionLag
@@ -24,8 +24,7 @@ from groupkeeper.web.access.people import Person
 from groupkeeper.web.api import documents as d
 from groupkeeper.web.api.cursors import Key, WantedPage
 from groupkeeper.web.changes.desk import DeskEntry
-from groupkeeper.web.changes.service import ChangeRefused, ChangeService, Concern, why_down
-from groupkeeper.web.pages import scope
+from groupkeeper.web.changes.service import ChangeService
 from groupkeeper.web.pages.alerts import AlertsNow, Firing
 from groupkeeper.web.pages.cluster import Wish, chosen
 from groupkeeper.web.pages.judged import Judge, JudgedGroup, sums_of
@@ -67,7 +66,7 @@ class Answers(NamedTuple):
         )
 
     def groups(self, person: Person, cluster: str, wish: Wish, page: WantedPage) -> d.GroupList:
-        snapshot = self._known(person, cluster)
+        snapshot = self.service.known_cluster(person, cluster)
         rows = chosen(self.judge(snapshot.known), wish._replace(sort="group", order="up"))
         found, after = page.of(rows, lambda row: (row.group.group_id,))
         firing = self.now().by_group()
@@ -75,14 +74,14 @@ class Answers(NamedTuple):
         return d.GroupList(groups=shown, **_measured(snapshot), next=after)
 
     def group(self, person: Person, cluster: str, group_id: str) -> d.GroupDetail:
-        snapshot, group = self._group(person, cluster, group_id)
+        snapshot, group = self.service.known_group(person, cluster, group_id)
         row = next(each for each in self.judge(snapshot.known) if each.group.group_id == group_id)
         own = {} if group.description is None else state_row(group.description, group.dead_letters)
         fields = {**own, **_group_row(snapshot.known, row, self.now().by_group())}
         return d.GroupDetail(**fields, **_measured(snapshot))
 
     def offsets(self, person: Person, cluster: str, group_id: str, page: WantedPage) -> d.OffsetList:
-        snapshot, group = self._group(person, cluster, group_id)
+        snapshot, group = self.service.known_group(person, cluster, group_id)
         statuses = partition_statuses(group, snapshot.known.at_ms)
 
         def offset_row(number: int) -> d.OffsetRow:
@@ -96,7 +95,7 @@ class Answers(NamedTuple):
         return d.OffsetList(offsets=[offset_row(number) for number in numbers], **_measured(snapshot), next=after)
 
     def members(self, person: Person, cluster: str, group_id: str, page: WantedPage) -> d.MemberList:
-        snapshot, group = self._group(person, cluster, group_id)
+        snapshot, group = self.service.known_group(person, cluster, group_id)
         members: list[AnyMember] = [] if group.description is None else [*group.description.members]
         members.sort(key=_member)
         found, after = page.of(members, _member)
@@ -104,7 +103,7 @@ class Answers(NamedTuple):
         return d.MemberList(members=[d.MemberRow(**row) for row in rows], **_measured(snapshot), next=after)
 
     def topics(self, person: Person, cluster: str, text: str, page: WantedPage) -> d.TopicList:
-        snapshot = self._known(person, cluster)
+        snapshot = self.service.known_cluster(person, cluster)
         found, after = page.of(topics_of(snapshot.known, text.lower()), lambda topic: (topic.name,))
         rows = [
             d.TopicRow(
@@ -190,22 +189,6 @@ class Answers(NamedTuple):
             changes=[d.PlannedRow(**row) for row in rows],
             next=after,
         )
-
-    def _known(self, person: Person, cluster: str) -> ClusterSnapshot:
-        """A cluster of which something is known."""
-        snapshot = self.service.cluster(person, cluster)
-        if not snapshot.known.is_up:
-            raise ChangeRefused(503, why_down(snapshot), Concern.CLUSTER)
-        return snapshot
-
-    def _group(self, person: Person, cluster: str, group_id: str) -> tuple[ClusterSnapshot, GroupView]:
-        snapshot = self._known(person, cluster)
-        group = snapshot.known.groups.get(group_id)
-        if group is None:
-            is_left_out = group_id in snapshot.known.scope.left_out
-            reason = scope.is_left_out(group_id) if is_left_out else f"There is no group {group_id!r} in {cluster} now."
-            raise ChangeRefused(404, reason, Concern.GROUP)
-        return snapshot, group
 
 
 def _group_row(snapshot: ClusterSnapshot, row: JudgedGroup, firing: Firing) -> dict[str, Any]:

@@ -42,6 +42,11 @@ class Concern(StrEnum):
     REQUEST = "request"
 
 
+def why_left_out(group_id: str) -> str:
+    """Why there is no page of a group."""
+    return f"This server leaves out {group_id} ({OPTIONS}), so it has no page here."
+
+
 def why_down(snapshot: ClusterSnapshot) -> str:
     """Why nothing is known of a cluster now, and since when."""
     since_ms = snapshot.polls.failing_ms
@@ -87,6 +92,23 @@ class ChangeService:
                 raise ChangeRefused(503, why_down(snapshot), Concern.CLUSTER)
             raise ChangeRefused(404, f"There is no group {group_id!r} now.", Concern.GROUP)
         return snapshot, snapshot.groups[group_id]
+
+    def known_cluster(self, person: Person, name: str) -> ClusterSnapshot:
+        """A cluster of which something is known, now or from before. Raises ChangeRefused."""
+        snapshot = self.cluster(person, name)
+        if not snapshot.known.is_up:
+            raise ChangeRefused(503, why_down(snapshot), Concern.CLUSTER)
+        return snapshot
+
+    def known_group(self, person: Person, cluster: str, group_id: str) -> tuple[ClusterSnapshot, GroupView]:
+        """A group as it is known last, with its cluster. Raises ChangeRefused."""
+        snapshot = self.known_cluster(person, cluster)
+        group = snapshot.known.groups.get(group_id)
+        if group is None:
+            is_left_out = group_id in snapshot.known.scope.left_out
+            reason = why_left_out(group_id) if is_left_out else f"There is no group {group_id!r} in {cluster} now."
+            raise ChangeRefused(404, reason, Concern.GROUP)
+        return snapshot, group
 
     def entry(self, person: Person, entry_id: str) -> DeskEntry:
         """A plan that the person may see. Raises ChangeRefused."""

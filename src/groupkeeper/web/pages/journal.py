@@ -12,7 +12,8 @@ from groupkeeper.operations.plans.changes import ApplyResult, ChangeSummary, Rec
 from groupkeeper.pipeline.report import words
 from groupkeeper.web.changes.desk import DeskEntry, DeskStage
 from groupkeeper.web.changes.record import ChangeRecord
-from groupkeeper.web.pages import parts, scope
+from groupkeeper.web.changes.service import why_left_out
+from groupkeeper.web.pages import parts
 from groupkeeper.web.pages.order import ROWS, Order
 from groupkeeper.web.pages.parts import PageColumn, Viewer
 from groupkeeper.web.pages.plan import subject_of
@@ -118,7 +119,7 @@ def change_made_page(
     undo = ""
     if unseen:
         undo = (
-            f"<p>{parts.sentence(scope.is_left_out(unseen))} The undo is a command: "
+            f"<p>{parts.sentence(why_left_out(unseen))} The undo is a command: "
             f"<code>{escape(shlex.join(command))}</code></p>"
         )
     elif may_undo and cluster is not None:

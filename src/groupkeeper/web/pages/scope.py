@@ -31,10 +31,5 @@ def topics_chosen(snapshot: ClusterSnapshot) -> str:
     return '<p class="soft">Numbers cover the chosen topics only (--topic, --except-topic).</p>'
 
 
-def is_left_out(group_id: str) -> str:
-    """Why there is no page of a group."""
-    return f"This server leaves out {group_id} ({OPTIONS}), so it has no page here."
-
-
 def _are(count: int) -> str:
     return "is" if count == 1 else "are"
