@@ -8,10 +8,9 @@ from typing import Any
 import pyarrow as pa
 from tests.spark.transforms.traces import Trace, at, seconds_of
 
-from groupkeeper.pipeline.present.edges import edges
+from groupkeeper.pipeline.present.edges import edges, spans
 from groupkeeper.pipeline.relations import empty
 from groupkeeper.pipeline.tables import EDGES, FRESHNESS, MEMBERS, TOPICS, Table
-from groupkeeper.pipeline.transforms.spans import spans
 
 Found = dict[tuple[str, str, str | None], tuple[float | None, float | None]]
 

@@ -25,7 +25,7 @@ from groupkeeper.pipeline.storage.ledger import Tables
 from groupkeeper.pipeline.storage.output import THIN_DAYS, Output, open_output
 from groupkeeper.pipeline.storage.part_files import write_parts
 from groupkeeper.pipeline.tables import FRESHNESS, LAG, LAG_HISTORY, LOG_ENDS, LOG_OFFSETS
-from groupkeeper.pipeline.transforms.thinning import hourly_ends, hourly_lag
+from groupkeeper.pipeline.transforms.latest import hourly_ends, hourly_lag
 
 Measured = dict[str, Any]
 

@@ -11,15 +11,13 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from groupkeeper.pipeline.present.moved import last_moves, rewinds
-from groupkeeper.pipeline.present.offsets import standing_offsets
+from groupkeeper.pipeline.present.moved import last_moves, moves, rewinds
 from groupkeeper.pipeline.storage.lake import OPEN
 from groupkeeper.pipeline.tables import COMMITS, CURRENT_OFFSETS, GROUP_RECORDS, LAG, LOG_OFFSETS, Table
 from groupkeeper.pipeline.tables.state import GROUP_FACTS, LAST_COMMITS, LAST_RECORDS, MOVES, PACES
 from groupkeeper.pipeline.transforms.group_events import group_events
 from groupkeeper.pipeline.transforms.group_facts import group_facts
-from groupkeeper.pipeline.transforms.latest import last_commits
-from groupkeeper.pipeline.transforms.moves import moves
+from groupkeeper.pipeline.transforms.latest import last_commits, standing_offsets
 from groupkeeper.pipeline.transforms.paces import paces
 
 BEGIN = datetime(2026, 1, 1, tzinfo=UTC)

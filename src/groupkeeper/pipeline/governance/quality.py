@@ -13,7 +13,6 @@ from groupkeeper.pipeline.errors import SourceError
 from groupkeeper.pipeline.kafka.fetching import fetch
 from groupkeeper.pipeline.kafka.options import ReadOptions
 from groupkeeper.pipeline.kafka.planning import Range, by_cluster, named, plan
-from groupkeeper.pipeline.present.offsets import standing_offsets
 from groupkeeper.pipeline.present.quality import (
     FAILED,
     OK,
@@ -43,7 +42,7 @@ from groupkeeper.pipeline.tables import (
     Table,
 )
 from groupkeeper.pipeline.transforms.history import next_offsets
-from groupkeeper.pipeline.transforms.latest import last_commits
+from groupkeeper.pipeline.transforms.latest import last_commits, standing_offsets
 
 _TRIES = 10
 _PAUSE_S = 0.2

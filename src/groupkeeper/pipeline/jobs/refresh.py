@@ -28,7 +28,7 @@ from groupkeeper.pipeline.storage.ledger import NextOffsets, Tables
 from groupkeeper.pipeline.storage.output import Input, Output, Staged
 from groupkeeper.pipeline.tables import COMMITS, GROUP_RECORDS, LAG_HISTORY, LOG_ENDS, QUALITY, Table
 from groupkeeper.pipeline.tables.state import CARRIED, LAST_COMMITS
-from groupkeeper.pipeline.transforms.thinning import hourly_ends, hourly_lag
+from groupkeeper.pipeline.transforms.latest import hourly_ends, hourly_lag
 from groupkeeper.rules.words import counted
 
 _FAILURES = (PySparkException, Py4JError, pa.ArrowException, SourceError)

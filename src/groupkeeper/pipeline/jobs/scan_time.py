@@ -16,8 +16,7 @@ from groupkeeper.pipeline.kafka.scanning import scan
 from groupkeeper.pipeline.runtime.coroutines import result_of
 from groupkeeper.pipeline.storage.output import open_output
 from groupkeeper.pipeline.tables import SCAN_TIME
-from groupkeeper.pipeline.tables.schema import ddl_of
-from groupkeeper.pipeline.transforms.times import time_of
+from groupkeeper.pipeline.tables.schema import LAST_MS, ddl_of
 
 _HITS = pa.list_(
     pa.struct(
@@ -68,10 +67,11 @@ def scan_time(spark: SparkSession, options: Mapping[str, str], time_ms: int) -> 
         .agg(F.min(F.struct("hit.offset", "hit.timestamp_ms")).alias("first"))  # of a partition that was cut
         .select(*SCAN_TIME.key, "first.*")
     )
+    found_ms = F.col("timestamp_ms")
     return (
         planned.join(hits, list(SCAN_TIME.key), "left")
         .withColumn("offset", F.coalesce("offset", F.lit(-1)))
-        .withColumn("record_time", time_of(F.col("timestamp_ms")))
+        .withColumn("record_time", F.when(found_ms.between(0, LAST_MS), F.timestamp_millis(found_ms)))
         .select(*SCAN_TIME.names)
     )
 

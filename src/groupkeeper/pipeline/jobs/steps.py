@@ -24,12 +24,11 @@ from groupkeeper.pipeline.kafka.options import OFFSETS_TOPIC
 from groupkeeper.pipeline.kafka.retention import Retentions
 from groupkeeper.pipeline.owners import OwnerRule
 from groupkeeper.pipeline.present.changes import read_changes
-from groupkeeper.pipeline.present.edges import edges
+from groupkeeper.pipeline.present.edges import edges, spans
 from groupkeeper.pipeline.present.groups import groups
 from groupkeeper.pipeline.present.lag import lag, waiting
 from groupkeeper.pipeline.present.members import assigned, members
-from groupkeeper.pipeline.present.moved import jumps_ahead, last_moves, recent_rewinds, rewinds
-from groupkeeper.pipeline.present.offsets import readers, standing_offsets
+from groupkeeper.pipeline.present.moved import jumps_ahead, last_moves, moves, recent_rewinds, rewinds
 from groupkeeper.pipeline.present.quality import Offsets, checks_of_offsets, checks_of_tables, counts_of, quality_rows
 from groupkeeper.pipeline.present.stale import StaleLimits, stale
 from groupkeeper.pipeline.present.status import status
@@ -86,13 +85,11 @@ from groupkeeper.pipeline.tables.state import (
 from groupkeeper.pipeline.transforms.estimates import UNTIMED, estimated, untimed, untimed_by_tasks
 from groupkeeper.pipeline.transforms.group_events import group_events
 from groupkeeper.pipeline.transforms.group_facts import group_facts
-from groupkeeper.pipeline.transforms.latest import last_commits, last_records
-from groupkeeper.pipeline.transforms.moves import moves
+from groupkeeper.pipeline.transforms.latest import last_commits, last_records, readers, standing_offsets
 from groupkeeper.pipeline.transforms.offsets_read import all_read, offsets_read
 from groupkeeper.pipeline.transforms.paces import paces
 from groupkeeper.pipeline.transforms.rates import rates, rates_of_groups
 from groupkeeper.pipeline.transforms.rejects import rejects, rejects_in
-from groupkeeper.pipeline.transforms.spans import spans
 from groupkeeper.rules.status import LOOK_BACK_MS
 
 _CLOCKS_MS = 3_600_000

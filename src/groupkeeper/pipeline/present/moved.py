@@ -1,5 +1,5 @@
-"""tables.REWINDS and related rows: commits that move a group in a way that reading does not explain, among the moves
-that transforms.moves found in the history.
+"""tables.REWINDS and related rows: of the commits that differ from the offset committed before, those that move a group
+in a way that reading does not explain.
 """
 
 from __future__ import annotations
@@ -10,12 +10,26 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from groupkeeper.pipeline.relations import Rows, filled, is_known, keys, loaded, matches, numbers, runs, taken, together
-from groupkeeper.pipeline.tables import REWINDS
+from groupkeeper.pipeline.relations import (
+    Array,
+    Groups,
+    Rows,
+    earlier,
+    filled,
+    is_known,
+    keys,
+    loaded,
+    matches,
+    numbers,
+    runs,
+    taken,
+    together,
+)
+from groupkeeper.pipeline.tables import CURRENT_OFFSETS, GROUPS, REWINDS
 from groupkeeper.pipeline.tables.schema import TIME
 from groupkeeper.pipeline.tables.state import MOVES
+from groupkeeper.pipeline.transforms.group_facts import memberships
 from groupkeeper.pipeline.transforms.history import next_offsets
-from groupkeeper.pipeline.transforms.moves import is_told
 
 _Offsets = Mapping[str, Mapping[int, int]]
 """By cluster and partition of the offsets topic."""
@@ -37,6 +51,55 @@ known which one it was.
 
 _PLACE = ["cluster", "topic", "partition"]
 _MOVED_TO = ["group_id", "topic", "partition", "to_offset"]
+_OF_COMMITS = (
+    *CURRENT_OFFSETS.key, "topic_id", "log_partition", "log_offset", "commit_time", "committed_offset", "is_tombstone"
+)  # fmt: skip
+
+
+def _is_told(moves: pa.Table) -> Array:
+    """Of rows of tables.state.MOVES, whether each is back, or a jump ahead of a group without members
+    (rewinds).
+    """
+    is_back = numbers(moves["to_offset"]) < numbers(moves["from_offset"])
+    return is_back | (numbers(moves["was_empty"]) & ~numbers(moves["was_removed"]))
+
+
+def moves(commits: Rows, last_commits: Rows, group_events: Rows, facts: Rows) -> pa.Table:
+    """tables.state.NEW_MOVES: of `commits`, and the carried ones before them, the moves that are reported: rewinds, and
+    the last of each key. Whether the group had members tell `group_events`, and the `facts` of before.
+    """
+    new = loaded(commits, _OF_COMMITS)
+    whole = together(new, loaded(last_commits, _OF_COMMITS))
+    order, groups = runs(CURRENT_OFFSETS.key, whole)
+    is_gone, offset = (numbers(whole[name])[order] for name in ("is_tombstone", "committed_offset"))
+    topic_id = numbers(whole["topic_id"].combine_chunks().dictionary_encode().indices, -1)[order]
+    before = groups.before()
+    known = groups.last(~is_gone, is_before=True)
+    is_same_topic = (topic_id == topic_id[known]) | (topic_id == -1) | (topic_id[known] == -1)
+    is_move = (order < len(new)) & ~is_gone & (known >= 0) & (offset != offset[known]) & is_same_topic
+    at = np.flatnonzero(is_move)
+    rows = taken(whole, order[at])
+    was_removed = is_gone[before[at]] & (before[at] >= 0)
+    made = {
+        "rewind_time": rows["commit_time"],
+        "from_offset": pa.array(offset[known[at]], pa.int64()),
+        "to_offset": rows["committed_offset"],
+        "was_removed": pa.array(was_removed, pa.bool_()),
+        "was_empty": _was_empty(rows, memberships(group_events), loaded(facts, (*GROUPS.key, "was_empty"))),
+    }
+    found = pa.table([made[name] if name in made else rows[name] for name in MOVES.names], MOVES.arrow)
+    is_last = np.zeros(len(at), bool)
+    is_last[Groups.sorted(groups.of[at]).ends] = True
+    return found.filter(pa.array(_is_told(found) | is_last, pa.bool_()))
+
+
+def _was_empty(rows: pa.Table, changes: pa.Table, facts: pa.Table) -> pa.Array:
+    """Of commits, whether the group had no members then: by its last change before, otherwise by what was known; null:
+    neither tells it.
+    """
+    by_now = taken(changes["is_empty"].combine_chunks(), earlier(GROUPS.key, rows, changes))
+    then = taken(facts["was_empty"].combine_chunks(), matches(*keys(GROUPS.key, rows, facts)))
+    return pc.coalesce(by_now, then)
 
 
 def last_moves(then: Rows, moves: Rows) -> pa.Table:
@@ -57,7 +120,7 @@ def rewinds(
     does not. `changes`: as for `told_by`.
     """
     new = loaded(moves, MOVES.names).cast(MOVES.arrow)
-    told = new.filter(pa.array(is_told(new)))
+    told = new.filter(pa.array(_is_told(new)))
     found = together(told, _beyond(last, current_offsets, log_offsets))
     before, after = numbers(found["from_offset"]), numbers(found["to_offset"])
     records = before - after
@@ -77,7 +140,7 @@ def _beyond(last: Rows, current_offsets: Rows, log_offsets: Rows) -> pa.Table:
     own = taken(logs, matches(*keys(_PLACE, rows, logs)))
     is_beyond = pc.greater(rows["to_offset"], own["log_end_offset"])
     rows = rows.filter(pc.and_(is_beyond, _may_equal(rows["topic_id"], own["topic_id"])))
-    rows = rows.filter(pa.array(~is_told(rows)))
+    rows = rows.filter(pa.array(~_is_told(rows)))
     standing = loaded(current_offsets, [*MOVES.key, "committed_offset"])
     committed = taken(standing["committed_offset"], matches(*keys(MOVES.key, rows, standing)))
     return rows.filter(pc.equal(rows["to_offset"], committed))

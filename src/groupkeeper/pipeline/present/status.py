@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from groupkeeper.pipeline.present.members import assigned
-from groupkeeper.pipeline.present.waits import waits_ms
+from groupkeeper.pipeline.present.trends import waits_ms
 from groupkeeper.pipeline.relations import (
     Array,
     Rows,

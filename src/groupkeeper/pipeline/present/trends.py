@@ -10,7 +10,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from groupkeeper.pipeline.present.waits import waits_ms
 from groupkeeper.pipeline.relations import (
     Array,
     Rows,
@@ -165,6 +164,27 @@ def _judged(rows: pa.Table) -> pa.Table:
         [pa.array(judged[field.name], field.type) if field.name in judged else rows[field.name].cast(field.type)
          for field in LAG.arrow], LAG.arrow,
     )  # fmt: skip
+
+
+def waits_ms(lag: pa.Table) -> tuple[Array, Array]:
+    """For how long records have waited to be read, of rows of tables.LAG: the age of the oldest one that waits, in ms;
+    0: none; and whether it is known. Aborted records don't wait; those of an open transaction do where nothing before
+    them does. A record whose time is ahead has waited since the measurement that found it first.
+    """
+    is_all = pc.equal(lag["last_stable_offset"], lag["log_end_offset"])
+    is_committed = pc.fill_null(pc.or_kleene(pc.greater(lag["committed_lag_ms"], 0), is_all), False)
+    told = pc.if_else(is_committed, pc.coalesce(lag["committed_lag_ms"], lag["lag_ms"]), lag["lag_ms"])
+    is_none = numbers(pc.fill_null(pc.invert(lag["is_waiting"]), False))
+    is_ahead = numbers(pc.fill_null(pc.equal(told, 0), False)) & ~is_none
+    measures = lag["measures"].combine_chunks()
+    elements = pa.Table.from_struct_array(pc.list_flatten(measures))
+    of = numbers(pc.list_parent_indices(measures))
+    committed = lag["committed_offset"].take(pa.array(of))
+    is_after = numbers(pc.fill_null(pc.greater(elements["log_end_offset"], committed), False))
+    first = firsts(of[is_after], np.flatnonzero(is_after), len(lag))
+    since = numbers(ms_between(taken(elements, first)["time"], lag["measured_time"]))
+    found = np.where(is_none, 0, np.where(is_ahead, since, numbers(told)))
+    return found, is_none | is_known(told)
 
 
 def _known(ms: int | None) -> int | None:

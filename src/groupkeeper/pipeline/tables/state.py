@@ -165,10 +165,7 @@ def _counts(name: str) -> Table:
 COUNTS_OF_OFFSETS, COUNTS_OF_LAG = _counts("counts_of_offsets"), _counts("counts_of_lag")
 
 SPANS = Table(
-    "_groupkeeper/spans",
-    "client that reads a topic in a group, as new rows of history show",
-    EDGES.key,
-    tuple(column for column in EDGES.columns if column.name in (*EDGES.key, "first_time", "last_time")),
+    "_groupkeeper/spans", "client that reads a topic in a group, as new rows of history show", EDGES.key, EDGES.columns
 )
 """Only for the steps of one refresh."""
 

@@ -13,7 +13,6 @@ from pyspark.sql import functions as F
 from groupkeeper.pipeline.relations import Rows, keys, loaded, matches, numbers, taken, unnested
 from groupkeeper.pipeline.tables import LOG_OFFSETS, Table
 from groupkeeper.pipeline.tables.state import ESTIMATES, WANTED
-from groupkeeper.pipeline.transforms.times import ms_between
 
 _PARTITION = list(LOG_OFFSETS.key)
 _END = ("log_end_offset", "measured_time")
@@ -79,7 +78,7 @@ def estimated(partitions: DataFrame, commits: DataFrame) -> DataFrame:
     end = F.struct(F.col("log_end_offset").alias("point"), F.col("measured_time").alias("point_time"))
     at, low, high = (F.col(name).cast("double") for name in ("at", "low.point", "high.point"))
     share = (at - low) / (high - low)
-    between = F.unix_millis("low.point_time") + (share * ms_between(F.col("low.point_time"), F.col("high.point_time")))
-    estimate = F.timestamp_millis(F.least(between.cast("bigint"), F.unix_millis("high.point_time")))
+    begin_ms, end_ms = F.unix_millis("low.point_time"), F.unix_millis("high.point_time")
+    estimate = F.timestamp_millis(F.least((begin_ms + share * (end_ms - begin_ms)).cast("bigint"), end_ms))
     found = around.withColumn("high", F.coalesce("high", end)).withColumn("estimated_time", estimate)
     return found.withColumnRenamed("at", "committed_offset").select(*ESTIMATES.names)

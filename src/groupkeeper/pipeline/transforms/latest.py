@@ -1,5 +1,5 @@
-"""The latest record of each key, and the rows of history on which later rows depend. Together with these rows, new rows
-give the same results as the whole history.
+"""The latest record of each key, and the rows of history on which later rows depend: together with these rows, new rows
+give the same results as the whole history. And which old rows are kept.
 """
 
 from __future__ import annotations
@@ -8,11 +8,12 @@ from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from groupkeeper.pipeline.relations import Rows, loaded, numbers, runs, taken, together
-from groupkeeper.pipeline.tables import COMMITS, CURRENT_OFFSETS, GROUP_RECORDS, Table
+from groupkeeper.pipeline.tables import COMMITS, CURRENT_OFFSETS, GROUP_RECORDS, LAG_HISTORY, LOG_ENDS, Table
+from groupkeeper.pipeline.tables.state import READERS
 from groupkeeper.pipeline.transforms.record_kinds import RecordKind, rows_of
 
 _SHARES = 256
@@ -71,3 +72,36 @@ def what_stays(table: Table, rows: DataFrame, cut_ms: int) -> DataFrame:
 
     shares = rows.where(is_old).select(*table.names).groupBy(F.pmod(F.hash("cluster", "group_id"), F.lit(_SHARES)))
     return stay.unionByName(shares.applyInArrow(state, table.ddl))
+
+
+def standing_offsets(last_commits: Rows, queries: Rows) -> pa.Table:
+    """tables.CURRENT_OFFSETS: of rows of tables.state.LAST_COMMITS those that are not removed, and queries of Spark."""
+    names = CURRENT_OFFSETS.names
+    rows = loaded(last_commits, [*names, "is_tombstone"])
+    order, groups = runs(CURRENT_OFFSETS.key, rows)
+    last = np.sort(order[groups.ends])
+    last = last[~numbers(rows["is_tombstone"])[last]]
+    return together(taken(rows.select(names), last).cast(CURRENT_OFFSETS.arrow), loaded(queries, names))
+
+
+def readers(current_offsets: Rows) -> pa.Table:
+    """How many of these groups have offsets of each topic: rows of tables.state.READERS."""
+    rows = loaded(current_offsets, ["cluster", "topic", "group_id"])
+    found = rows.group_by(["cluster", "topic"]).aggregate([("group_id", "count_distinct")])
+    return found.select(["cluster", "topic", "group_id_count_distinct"]).rename_columns(READERS.names)
+
+
+def hourly_lag(rows: DataFrame) -> DataFrame:
+    """The row with the most lag of each hour, from rows of tables.LAG_HISTORY."""
+    return _hourly(rows, LAG_HISTORY, F.struct(F.coalesce("lag", F.lit(-1)), "measured_time"))
+
+
+def hourly_ends(rows: DataFrame) -> DataFrame:
+    """The last row of each hour, from rows of tables.LOG_ENDS."""
+    return _hourly(rows, LOG_ENDS, F.col("measured_time"))
+
+
+def _hourly(rows: DataFrame, table: Table, order: Column) -> DataFrame:
+    key = [name for name in table.key if name != "measured_time"]
+    kept = F.max_by(F.struct(*table.names), order).alias("kept")
+    return rows.groupBy(*key, F.date_trunc("hour", "measured_time")).agg(kept).select("kept.*")

@@ -7,7 +7,6 @@ from pyspark.sql import functions as F
 
 from groupkeeper.pipeline.tables import OFFSETS_AS_OF
 from groupkeeper.pipeline.transforms.latest import latest
-from groupkeeper.pipeline.transforms.times import time_of
 
 
 def offsets_as_of(commits: DataFrame, group_records: DataFrame, time_ms: int) -> DataFrame:
@@ -30,6 +29,6 @@ def offsets_as_of(commits: DataFrame, group_records: DataFrame, time_ms: int) ->
         .where("ended IS NULL")
         .drop("ended")
     )
-    known = F.coalesce("known_from", "log_time", "commit_time") <= time_of(F.lit(time_ms))
+    known = F.coalesce("known_from", "log_time", "commit_time") <= F.timestamp_millis(F.lit(time_ms))
     rows = plain.unionByName(transactional).where(known).select(*OFFSETS_AS_OF.names, "log_offset", "is_tombstone")
     return latest(rows, OFFSETS_AS_OF.key).select(*OFFSETS_AS_OF.names)
