@@ -18,6 +18,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from bench.pipeline_refresh import GROUPS, PARTITIONS, commit, lengthen, serving
+from groupkeeper.operations.selection import Names
 from groupkeeper.pipeline.tables import DECODED
 
 HERE = Path(__file__).resolve()
@@ -114,7 +115,7 @@ def tables(servers: str) -> None:
         )
         for execute in (False, True):
             began = time.process_time()
-            found = forget(kept, ForgetRequest(("group-00007",)), execute=execute)
+            found = forget(kept, ForgetRequest(Names(("group-00007",))), execute=execute)
             name = "forget" if execute else "forget, dry run"
             rows = sum(found.rows.values())
             print(f"{name}: {time.process_time() - began:.1f} s CPU for {rows:,} rows", flush=True)

@@ -13,6 +13,7 @@ from tests.lake.test_lake import TABLES, Directory
 from tests.spark.jobs.test_privacy import found_in
 
 from groupkeeper.cli.main import main
+from groupkeeper.operations.selection import Names
 from groupkeeper.pipeline.errors import SourceError
 from groupkeeper.pipeline.governance.forget import ForgetRequest, forget
 from groupkeeper.pipeline.governance.quality import check_directory
@@ -53,7 +54,7 @@ def files_with(directory: Directory, *texts: str) -> set[str]:
 def test_rows_are_gone_from_what_is_read_and_then_from_every_file(directory: Directory, session: Session) -> None:
     gone, stays = (f"{name}-{directory.topic}" for name in ("one", "two"))
     before, others = directory.there(COMMITS), rows_of_others(directory, gone)
-    wanted = ForgetRequest((gone,))
+    wanted = ForgetRequest(Names((gone,)))
     counted = forget(str(directory.root), wanted, session=session)
     assert counted.rows[COMMITS.name] == sum(gone in row for row in before) > 0
     assert directory.there(COMMITS) == before
@@ -88,15 +89,15 @@ def test_killed_before_the_format_knows(
     with monkeypatch.context() as patch:
         patch.setattr(format_log.FormatLog, "update", update)
         with pytest.raises(KeyboardInterrupt):
-            forget(str(directory.root), ForgetRequest((gone,)), execute=True, session=session)
+            forget(str(directory.root), ForgetRequest(Names((gone,))), execute=True, session=session)
     assert [row for row in directory.there(LAG) if gone in row]
-    assert forget(str(directory.root), ForgetRequest((gone,)), execute=True, session=session).rows == {}
+    assert forget(str(directory.root), ForgetRequest(Names((gone,))), execute=True, session=session).rows == {}
     assert not [row for table in TABLES for row in directory.there(table) if gone in row]
 
 
 def test_it_is_refused_where_there_is_no_spark(directory: Directory, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SourceError, match="give a session of Spark"):
-        forget(str(directory.root), ForgetRequest(("g",)), execute=True)
+        forget(str(directory.root), ForgetRequest(Names(("g",))), execute=True)
     with pytest.raises(SystemExit, match="2"):
         main(["pipeline", "forget", "g", "--tables", str(directory.root), "--purge"])
     assert "give --execute, too" in capsys.readouterr().err

@@ -16,6 +16,7 @@ from tests.spark.jobs.test_quality import BAD_KEY, results, send
 from tests.spark.kafka.test_source import commit, new_topic, produce
 
 from groupkeeper.cli.main import main
+from groupkeeper.operations.selection import Names
 from groupkeeper.pipeline.errors import SourceError
 from groupkeeper.pipeline.governance import forget as module
 from groupkeeper.pipeline.governance.forget import ForgetRequest, forget
@@ -135,9 +136,9 @@ def test_killed_at_any_step(tables: Path, step: int, monkeypatch: pytest.MonkeyP
     for name in ("write_new", "replace", "remove", "clean", "link"):
         dies(name)
     with pytest.raises(Killed):
-        forget(str(tables), ForgetRequest(("zq-a-*",)), execute=True)
+        forget(str(tables), ForgetRequest(Names(("zq-a-*",))), execute=True)
     monkeypatch.undo()
-    forget(str(tables), ForgetRequest(("zq-a-*",)), execute=True)
+    forget(str(tables), ForgetRequest(Names(("zq-a-*",))), execute=True)
     assert {name for _, name in found_in(tables, GROUPS)} == {"zq-b"}
     assert rows_of_others(tables) == before
 
@@ -150,8 +151,8 @@ def test_a_reject_goes_with_the_group_that_its_bytes_name(spark: SparkSession, s
     commit(servers, "zq-a-first", {(topic, 0): 1})
     tables = tmp_path / "tables"
     assert not snapshot(spark, options, str(tables)).problems
-    assert forget(str(tables), ForgetRequest(("zq-*",)), execute=True).rows == {}
-    found = forget(str(tables), ForgetRequest(("zq-a-first",)), execute=True)
+    assert forget(str(tables), ForgetRequest(Names(("zq-*",))), execute=True).rows == {}
+    found = forget(str(tables), ForgetRequest(Names(("zq-a-first",))), execute=True)
     assert {name: count for name, count in found.rows.items() if "carried" not in name} == {
         "group_records": 1, "rejects": 1
     }  # fmt: skip
@@ -162,19 +163,19 @@ def test_a_reject_goes_with_the_group_that_its_bytes_name(spark: SparkSession, s
 @pytest.mark.long
 def test_what_does_not_go_is_said(tables: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SourceError, match="has no cluster another: its clusters: "):
-        forget(str(tables), ForgetRequest(("zq-b",), cluster="another"), execute=True)
+        forget(str(tables), ForgetRequest(Names(("zq-b",)), cluster="another"), execute=True)
     assert main(["pipeline", "forget", "nobody", "--tables", str(tables), "--execute"]) == 0
     assert "no table has rows of these groups" in capsys.readouterr().err
     assert main(["pipeline", "forget", "zq-b", "--tables", str(tables), "--execute", "--purge"]) == 1
     assert "its tables have no format that keeps earlier versions" in capsys.readouterr().err
     with LocalFiles(tables).lock(), pytest.raises(SourceError, match="another run writes to it"):
-        forget(str(tables), ForgetRequest(("zq-b",)), execute=True)
+        forget(str(tables), ForgetRequest(Names(("zq-b",))), execute=True)
     with pytest.raises(SourceError, match="only taken out of directories of this machine"):
-        forget("s3a://bucket/tables", ForgetRequest(("zq-b",)))
+        forget("s3a://bucket/tables", ForgetRequest(Names(("zq-b",))))
     entry = max((tables / "_groupkeeper/ledger").glob("*.json"))
     entry.write_text(json.dumps({**json.loads(entry.read_text()), "lake": {"format": "delta"}}))
     with pytest.raises(SourceError, match="its tables are of delta: give a session of Spark"):
-        module.forget(str(tables), ForgetRequest(("zq-b",)), execute=True)
+        module.forget(str(tables), ForgetRequest(Names(("zq-b",))), execute=True)
 
 
 def test_wrong_arguments_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

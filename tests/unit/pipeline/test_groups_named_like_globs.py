@@ -1,11 +1,12 @@
 """Groups whose names have the signs of globs."""
 
+from groupkeeper.operations.selection import Names
 from groupkeeper.pipeline.governance.forget import ForgetRequest
 from groupkeeper.pipeline.owners import owner_of, parse_owners
 
 
 def test_forget_means_the_group_of_that_name_where_there_is_one() -> None:
-    wanted = ForgetRequest(("app[1]", "other*"))
+    wanted = ForgetRequest(Names(("app[1]", "other*")))
     groups = {"app[1]", "app1", "others"}
     assert {each for each in groups if wanted.has(each)} == groups
     assert {each for each in groups if wanted.among(groups).has(each)} == {"app[1]", "others"}

@@ -17,7 +17,7 @@ from groupkeeper.cli.framework.commands import Command, CommandName, Family
 from groupkeeper.cli.framework.output import complain, say
 from groupkeeper.cli.pipeline.directory import check_directory, directory
 from groupkeeper.cli.pipeline.lake import add_lake, check_lake, keeping, settings_of
-from groupkeeper.cli.pipeline.parts import import_job
+from groupkeeper.cli.pipeline.parts import import_part
 from groupkeeper.cli.pipeline.privacy import add_privacy, privacy_of
 from groupkeeper.java_properties import name_in
 
@@ -212,7 +212,7 @@ def snapshot_work(
     """What `snapshot` does, or `rebuild`, for run_job."""
 
     def work(screen: Screen, source: dict[str, str], found: ReadPlan, spark: Any) -> Summary:
-        snapshot = import_job("snapshot").snapshot
+        snapshot = import_part("jobs.snapshot").snapshot
         is_remote = options.remote is not None
         summary: Summary = snapshot(
             spark, source, options.tables, screen,
@@ -257,7 +257,7 @@ def _follow(options: Namespace) -> int:
             signal.signal(number, end)
         ui = spark.sparkContext.uiWebUrl
         screen.say(f"following; Ctrl-C ends it{f'; Spark shows its jobs at {ui}' if ui else ''}")
-        summary: Summary = import_job("following.job").follow(
+        summary: Summary = import_part("jobs.following.job").follow(
             spark, source, options.tables, stop, screen,
             interval_s=options.interval, refresh_s=options.refresh, **keeping(options),
             checkpoints=options.checkpoints, owners=options.owners, journals=options.journals,
@@ -315,7 +315,7 @@ def do_job(
         found = _survey({**source, **dict(more)}, screen, has_end=has_end)
         screen.doing("starting Spark")
         is_short = has_end and (name not in _OF_PLANS or sum(each.size for each in found.ranges) < _FEW)
-        session = import_job("running").session
+        session = import_part("jobs.running").session
         with session(name, master=options.master, remote=options.remote, settings=settings, is_short=is_short) as spark:
             screen.stage = lambda: stage_of(spark)
             summary = work(screen, source, found, spark)

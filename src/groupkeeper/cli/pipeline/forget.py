@@ -10,7 +10,8 @@ from groupkeeper.cli.framework.commands import Command
 from groupkeeper.cli.framework.reports import Column, Page, Problem, Shape
 from groupkeeper.cli.pipeline.family import add_directory, add_owners, add_spark
 from groupkeeper.cli.pipeline.lake import settings_of
-from groupkeeper.cli.pipeline.parts import import_job, import_part
+from groupkeeper.cli.pipeline.parts import import_part
+from groupkeeper.operations.selection import Names
 from groupkeeper.rules.words import duration
 
 if TYPE_CHECKING:
@@ -68,7 +69,7 @@ def _run(options: Namespace) -> int:
         options.refuse("argument --purge: it removes earlier versions: give --execute, too")
     try:
         module = import_part("governance.forget")
-        wanted = module.ForgetRequest(tuple(options.groups), options.owner, tuple(options.owners), options.cluster)
+        wanted = module.ForgetRequest(Names(options.groups), options.owner, tuple(options.owners), options.cluster)
         if options.execute:
             options.interrupted = ": tables of Delta Lake or Iceberg may still show the rows: run it again"
         screen = Screen()
@@ -92,7 +93,7 @@ def _run(options: Namespace) -> int:
 def _session(options: Namespace) -> AbstractContextManager[Any]:
     """Spark, for tables of Delta Lake or Iceberg."""
     settings = settings_of(options)
-    session: Callable[..., AbstractContextManager[Any]] = import_job("running").session
+    session: Callable[..., AbstractContextManager[Any]] = import_part("jobs.running").session
     return session("forget", master=options.master, remote=options.remote, settings=settings, is_short=True)
 
 

@@ -7,11 +7,6 @@ from importlib import import_module
 from typing import Any
 
 
-def import_job(name: str) -> Any:
-    """A module of the pipeline's jobs. Raises SourceError where the extra is missing."""
-    return import_part(f"jobs.{name}")
-
-
 def import_part(name: str) -> Any:
     """A module of the pipeline. Raises SourceError where the extra is missing."""
     from groupkeeper.pipeline.errors import SourceError

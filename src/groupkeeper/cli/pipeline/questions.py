@@ -21,7 +21,7 @@ from groupkeeper.cli.framework.execution import words_to_apply
 from groupkeeper.cli.framework.files import Unsaved, check_writable, save
 from groupkeeper.cli.framework.typed import as_typed
 from groupkeeper.cli.pipeline.family import add_clusters, add_output, add_spark, run_job
-from groupkeeper.cli.pipeline.parts import import_job
+from groupkeeper.cli.pipeline.parts import import_part
 from groupkeeper.cli.pipeline.privacy import add_privacy_key
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ def _as_of(options: Namespace) -> int:
             options.refuse(f"argument --save: {problem}")
 
     def work(screen: Screen, source: dict[str, str], found: ReadPlan, spark: Any) -> Summary:
-        past = import_job("as_of").as_of(
+        past = import_part("jobs.as_of").as_of(
             spark, source, options.tables, options.time, screen,
             wants=Names(options.groups).matches if is_planned else None,
             found=found, is_remote=options.remote is not None,
@@ -240,7 +240,7 @@ def _scan_time(options: Namespace) -> int:
 
     def work(screen: Screen, source: dict[str, str], found: ReadPlan, spark: Any) -> Summary:
         screen.reading(sum(each.size for each in found.ranges))
-        summary: Summary = import_job("scan_time").write_scan_time(
+        summary: Summary = import_part("jobs.scan_time").write_scan_time(
             spark, {**source, **dict(chosen)}, options.tables, options.time, screen,
             is_remote=options.remote is not None,
         )  # fmt: skip

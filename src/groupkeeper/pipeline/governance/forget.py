@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fnmatch
 import os
 import uuid
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
@@ -34,24 +33,22 @@ _HISTORY = (COMMITS, GROUP_RECORDS)
 
 
 class ForgetRequest(NamedTuple):
-    """Which groups: by name or glob, or by their owner. `cluster` None: of all clusters."""
+    """Which groups: those that are named, or an owner's. `cluster` None: of all clusters."""
 
-    patterns: Sequence[str] = ()
+    groups: Names = Names(())
     owner: str | None = None
     rules: Sequence[OwnerRule] = ()
     cluster: str | None = None
 
+    def among(self, known: Container[str]) -> ForgetRequest:
+        """What is meant where these groups exist."""
+        return self._replace(groups=self.groups.among(known))
+
     def has(self, group_id: str) -> bool:
-        if group_id in self.patterns or any(fnmatch.fnmatchcase(group_id, pattern) for pattern in self.patterns):
-            return True
         if self.owner is None:
-            return False
+            return bool(self.groups) and self.groups.matches(group_id)
         found = owner_of(self.rules, "group", group_id)
         return found is not None and found.owner == self.owner
-
-    def among(self, known: Container[str | None]) -> ForgetRequest:
-        """What is meant where these groups exist: a glob that is one of them itself means that group only."""
-        return self._replace(patterns=[Names(()).quoted(one) if one in known else one for one in self.patterns])
 
 
 class Forgotten(NamedTuple):
@@ -161,11 +158,10 @@ class _Forgetting:
                 for batch in _batches(self._root / table.name / file, [name]):
                     if batch.num_columns:
                         found.update(batch[name].unique().to_pylist())
-        named = {
-            each for each in self._wanted.patterns if not set("*?[") & set(each)
-        }  # records may have it in their bytes
+        found.discard(None)
         wanted = self._wanted.among(found)
-        return named | {each for each in found if each is not None and wanted.has(each)}
+        named = self._wanted.groups.exact  # records may have it in their bytes
+        return {*named, *(each for each in found if wanted.has(each))}
 
     def _columns(self, table: Table) -> list[str]:
         raw = [name for name in _RAW if name in table.names]

@@ -26,7 +26,7 @@ from groupkeeper.pipeline.present.quality import (
 from groupkeeper.pipeline.relations import Array, Groups, is_known, keys, loaded, numbers, taken
 from groupkeeper.pipeline.runtime.coroutines import result_of
 from groupkeeper.pipeline.storage.ledger import SCHEMA
-from groupkeeper.pipeline.storage.stored import Stored
+from groupkeeper.pipeline.storage.stored import Stored, steady
 from groupkeeper.pipeline.tables import (
     COMMITS,
     CURRENT_OFFSETS,
@@ -44,8 +44,6 @@ from groupkeeper.pipeline.tables import (
 from groupkeeper.pipeline.transforms.history import next_offsets
 from groupkeeper.pipeline.transforms.latest import last_commits, standing_offsets
 
-_TRIES = 10
-_PAUSE_S = 0.2
 _HISTORY = (COMMITS, GROUP_RECORDS)
 _BY_DESIGN = (RATES, QUALITY, OFFSETS_AS_OF, SCAN_TIME)
 """A minute of rates may have two rows; the others are answers, of which nothing else is made."""
@@ -67,16 +65,7 @@ def check_directory(
 
     Raises SourceError when there are no tables, or they cannot be read.
     """
-    for left in reversed(range(_TRIES)):
-        try:
-            return _checked(directory, options, max_age_ms)
-        except FileNotFoundError as error:  # a run has put others in their place
-            if not left:
-                raise SourceError(f"{directory} changes while it is read: {error}") from None
-            time.sleep(_PAUSE_S)
-        except (OSError, pa.ArrowException) as error:
-            raise SourceError(f"{directory} cannot be read: {error}") from None
-    raise AssertionError
+    return steady(directory, lambda: _checked(directory, options, max_age_ms))
 
 
 def _checked(directory: str, options: ReadOptions | None, max_age_ms: int | None) -> tuple[list[Check], list[str]]:

@@ -13,7 +13,7 @@ from groupkeeper.rules.status import Status
 
 _SHOWN = 3
 _MOST = 50
-_TITLES = {
+TITLES = {
     Status.LOSING: ("Records will be lost", "retention removes them before the group has read them", "is-losing"),
     Trend.GROWING: (
         "Fall further behind, or catch up late",
@@ -25,6 +25,7 @@ _TITLES = {
     "held": ("Held up by transactions", "readers of committed records cannot pass an open one", "is-stalled"),
     "stale": ("Unused", "to clean up, or to keep from expiring", "is-unknown"),
 }
+"""The lists by the kind of their findings, the most urgent first: a title, why, and a class."""
 
 
 def verdict(report: Report) -> tuple[str, str]:
@@ -54,7 +55,7 @@ def unmeasured(report: Report) -> list[str]:
 def findings(report: Report, link: Callable[[str, str], str]) -> str:
     """All lists that are not empty. `link`: makes the link to a group from its cluster and its id."""
     lists = []
-    for kind, (title, why, tone) in _TITLES.items():
+    for kind, (title, why, tone) in TITLES.items():
         own = [each for each in report.findings if each.kind == kind]
         if own:
             lists.append(

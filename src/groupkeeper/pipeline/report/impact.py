@@ -19,9 +19,6 @@ from groupkeeper.rules.progress import Trend, catch_up_ms, overtaken_ms
 from groupkeeper.rules.status import REBALANCES, REBALANCES_MS, Status
 from groupkeeper.shell import NO_WAYS, Ways, command, option, tool, way_to
 
-KINDS = (Status.LOSING, Trend.GROWING, "waiting", "storm", "held", "stale")
-"""The lists, the most urgent first."""
-
 _STANDING = (Status.STOPPED, Status.STALLED)
 _SOON_MS = 7 * 86_400_000
 _SLOW_MS = 3_600_000
@@ -29,11 +26,6 @@ _MORE_MS = 7 * 86_400_000
 
 Key = tuple[str, str]
 Row = Mapping[str, Any]
-
-
-def impact(*lists: Iterable[Finding]) -> tuple[Finding, ...]:
-    """All findings, list by list, each from its worst on."""
-    return tuple(each for found in lists for each in found)
 
 
 def losing(
@@ -288,14 +280,6 @@ def held(transactions: Sequence[Row], ways: Ways = NO_WAYS) -> list[Finding]:
     return sorted(found, key=lambda each: -(each.value or 0))
 
 
-_REASONS = {
-    "idle": "not used",
-    "topic_deleted": "its topic was deleted, or made again",
-    "expiring": "its offsets expire",
-    "below_log_start": "records were deleted unread",
-}
-
-
 def unused(stale: Sequence[Stale], ways: Ways = NO_WAYS) -> list[Finding]:
     """Groups and offsets that could be removed, that will expire, or that have lost records."""
     options = {"idle": ("--idle", "30d"), "topic_deleted": ("--missing-topics",), "expiring": ("--expiring", "1d")}
@@ -309,7 +293,7 @@ def unused(stale: Sequence[Stale], ways: Ways = NO_WAYS) -> list[Finding]:
         value, unit = each.lost_records, "records lost"
         if each.reason != "below_log_start":
             value, unit = None if each.idle_days is None else round(each.idle_days * 86_400_000), "ms idle"
-        note = f"{_REASONS.get(each.reason, each.reason)}: {what}"
+        note = f"{words.STALE.get(each.reason, each.reason)}: {what}"
         found.append(
             Finding("stale", each.cluster, each.group_id, None, value, unit, each.expires_time, note, words_of)
         )

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from groupkeeper.pipeline.report.plot_script import PLOT_SCRIPT
+from groupkeeper.rules.status import Status
 
-STYLE = """\
+_OF_STATUSES = "".join(f".fill-{each}{{fill:var(--{each})}}.is-{each}{{color:var(--{each})}}\n" for each in Status)
+STYLE = (
+    """\
 :root{color-scheme:light dark;--page:#f6f7f9;--card:#fff;--ink:#17202a;--soft:#566270;--line:#dde2e8;--accent:#1d5fbf;
 --band:#e3edfb;--ok:#1a7f4b;--unknown:#6b7683;--lagging:#a86400;--rewound:#7a3fb5;--stalled:#c24a00;--stopped:#c01f2e;
---losing:#8f1239;--unstable:#8a6d00;--shade:rgb(23 32 42/.35)}
+--losing:#8f1239;--unstable:#8a6d00;--abandoned:var(--unknown);--shade:rgb(23 32 42/.35)}
 @media screen and (prefers-color-scheme:dark){:root{--page:#11151a;--card:#1a2027;--ink:#e8edf2;--soft:#9fabb8;
 --line:#303944;--accent:#6ea8ff;--band:#1f3350;--ok:#4cc38a;--unknown:#9aa5b1;--lagging:#f0b04a;--rewound:#c397f5;--stalled:#ff9351;
 --stopped:#ff7480;--losing:#ff8fb0;--unstable:#e0c84a;--shade:rgb(232 237 242/.4)}}
@@ -100,16 +103,8 @@ padding:3px 10px;cursor:pointer}
 .bars th{font-weight:400;text-align:left;width:42%;padding-right:12px;background:none}
 .bars td.value{text-align:right;white-space:nowrap;padding-left:12px;width:1%}
 .bars svg{display:block;width:100%;height:14px}
-.fill-ok{fill:var(--ok)}.fill-unknown{fill:var(--unknown)}.fill-lagging{fill:var(--lagging)}
-.fill-abandoned{fill:var(--unknown)}
-.fill-rewound{fill:var(--rewound)}.fill-stalled{fill:var(--stalled)}.fill-stopped{fill:var(--stopped)}
-.fill-losing{fill:var(--losing)}.fill-unstable{fill:var(--unstable)}
 .status{white-space:nowrap;font-weight:600}
 .status svg{width:10px;height:10px;margin-right:6px}
-.is-ok{color:var(--ok)}.is-unknown{color:var(--unknown)}.is-lagging{color:var(--lagging)}
-.is-abandoned{color:var(--unknown)}
-.is-rewound{color:var(--rewound)}.is-stalled{color:var(--stalled)}.is-stopped{color:var(--stopped)}
-.is-losing{color:var(--losing)}.is-unstable{color:var(--unstable)}
 .wide{overflow-x:auto;border:1px solid var(--line);border-radius:8px;
 background:linear-gradient(to right,var(--card) 12px,transparent) local left/36px 100% no-repeat,
 linear-gradient(to left,var(--card) 12px,transparent) local right/36px 100% no-repeat,
@@ -146,6 +141,8 @@ nav,.filter,.ranges,.values{display:none}details::details-content{content-visibi
 .wide th,.wide td{padding:3px 4px}.wide th,.wide .places,.why code{font-size:9.5px}.numbers dd{font-size:15px}
 .wide .name,.why{min-width:0}.wide td.t{white-space:normal}}
 """
+    + _OF_STATUSES
+)
 
 _TABLES = """\
 (() => {

@@ -23,7 +23,7 @@ class Refresh(NamedTuple):
 
 
 class Finding(NamedTuple):
-    """Something to act on. `kind`: one of impact.KINDS. `group_id` "": it is not about a group. `place`: a partition as
+    """Something to act on. `kind`: one of front.TITLES. `group_id` "": it is not about a group. `place`: a partition as
     TOPIC-PARTITION; None: none. `value` is in `unit`, which begins with ms if it is a time; None: unknown. `time`: when
     it began, or will happen. `command` helps with it; the reader fills in HOST:PORT.
     """

@@ -38,12 +38,6 @@ _RULES = {
     Status.STOPPED: "records wait, nothing is committed",
     Status.LOSING: "records are deleted before they are read",
 }
-_REASONS = {
-    "idle": "not used for long",
-    "topic_deleted": "its topic was deleted, or made again",
-    "expiring": "about to expire",
-    "below_log_start": "records were deleted unread",
-}
 
 
 class _Section(NamedTuple):
@@ -138,14 +132,13 @@ def _cluster(cluster: Cluster) -> str:
         ("rewinds and jumps", words.number(cluster.rewinds)),
         ("stale groups", words.number(cluster.stale_groups)),
     ]
-    numbers = "".join(f"<div><dt>{label}</dt><dd>{value}</dd></div>" for label, value in pairs)
     legend = "".join(
         f'<li>{status(each)} <b>{words.number(count)}</b> <span class="soft">{_RULES[each]}</span></li>'
         for each in reversed(STATUSES)
         if (count := cluster.statuses.get(each, 0))
     )
     return (
-        f'<article class="card"><h3 class="name">{text(cluster.cluster)}</h3><dl class="numbers">{numbers}</dl>'
+        f'<article class="card"><h3 class="name">{text(cluster.cluster)}</h3>{markup.numbers(pairs)}'
         f'{plots.stack(cluster.statuses)}<ul class="legend">{legend}</ul></article>'
     )
 
@@ -302,7 +295,7 @@ def _stale(report: Report) -> str:
     rows = [
         [
             named(_group(report, each.cluster, each.group_id)),
-            Cell(text(_REASONS.get(each.reason, each.reason))),
+            Cell(text(words.STALE.get(each.reason, each.reason))),
             named(_topics(each.topics) if each.offsets else "the group as a whole"),
             number(each.offsets or None),
             Cell(words.days(each.idle_days), "n", each.idle_days if each.idle_days is not None else -1),

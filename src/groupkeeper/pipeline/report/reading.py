@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
@@ -12,7 +11,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from groupkeeper.operations.plans.journal import ChangeJournal
-from groupkeeper.pipeline.errors import SourceError
 from groupkeeper.pipeline.present.changes import read_changes
 from groupkeeper.pipeline.present.moved import told_by
 from groupkeeper.pipeline.report import impact
@@ -31,6 +29,7 @@ from groupkeeper.pipeline.report.model import (
 )
 from groupkeeper.pipeline.report.opened import Opened
 from groupkeeper.pipeline.report.shares import Share, read_shares, sums, verdict
+from groupkeeper.pipeline.storage.stored import steady
 from groupkeeper.pipeline.tables import (
     COMMITS,
     FRESHNESS,
@@ -48,8 +47,6 @@ from groupkeeper.rules.status import Status
 from groupkeeper.shell import NO_WAYS, Ways
 
 _NEEDED = (GROUPS, LAG, STATUS, RATES, REWINDS, STALE, LOG_OFFSETS, COMMITS)
-_TRIES = 10
-_PAUSE_S = 0.2
 _MOST_BINS = 120
 _BIN_MINUTES = (1, 2, 5, 10, 15, 20, 30, 60, 120, 180, 240, 360, 720, 1440)
 _COUNTED = ("offset_commits", "completed_rebalances", "offset_expirations", "offset_deletions")
@@ -78,19 +75,7 @@ def read_report(
 
     Raises SourceError when there are no tables, or they cannot be read.
     """
-    for left in reversed(range(_TRIES)):
-        try:
-            return _Reader(directory, journals, note, ways).report(hours, top)
-        except FileNotFoundError:  # replaced since they were listed: the listed files no longer belong together
-            if not left:
-                raise SourceError(
-                    f"{directory}: its tables are of different times, as after a run that was killed while it replaced "
-                    "them: run 'groupkeeper pipeline snapshot' again"
-                ) from None
-            time.sleep(_PAUSE_S)
-        except (OSError, pa.ArrowException) as error:
-            raise SourceError(f"{directory} cannot be read: {error}") from None
-    raise AssertionError
+    return steady(directory, lambda: _Reader(directory, journals, note, ways).report(hours, top))
 
 
 class _Reader:
@@ -105,7 +90,7 @@ class _Reader:
 
     def report(self, hours: float, top: int) -> Report:
         measured, lags = self._lags()
-        latest = _latest(measured.values())
+        latest = max(measured.values(), default=None)
         window = self._window(latest, hours)
         rebalances = self._rebalances(window)
         rates = self._rates(window)
@@ -132,13 +117,13 @@ class _Reader:
         judged = self._opened.table(STATUS, wanted=pc.field("topic").is_valid()).to_pylist()
         retention = self._opened.table(LOG_OFFSETS, ["cluster", "topic", "retention_ms"]).to_pylist()
         gone = [each for each in stale if each.reason == "below_log_start"]
-        return impact.impact(
-            impact.losing(groups, lags, gone, retention, judged, self._ways),
-            impact.behind(groups, lags, self._ways),
-            impact.waiting(groups, judged, self._ways),
-            impact.storms(groups, impact.fullest(rebalances), self._ways),
-            impact.held(self._opened.table(TRANSACTIONS).to_pylist(), self._ways),
-            impact.unused(shown, self._ways),
+        return (
+            *impact.losing(groups, lags, gone, retention, judged, self._ways),
+            *impact.behind(groups, lags, self._ways),
+            *impact.waiting(groups, judged, self._ways),
+            *impact.storms(groups, impact.fullest(rebalances), self._ways),
+            *impact.held(self._opened.table(TRANSACTIONS).to_pylist(), self._ways),
+            *impact.unused(shown, self._ways),
         )
 
     def _unmeasured(self) -> tuple[Unmeasured, ...]:
@@ -270,10 +255,6 @@ def _since(window: Window) -> Any:
     return pc.field("minute") >= pa.scalar(
         window.since.replace(second=0, microsecond=0), RATES.arrow.field("minute").type
     )
-
-
-def _latest(times: Iterable[datetime]) -> datetime | None:
-    return max(times, default=None)
 
 
 def _verdict(row: Mapping[str, Any], group: Mapping[str, Any], partitions: int, assigned: int) -> tuple[str, str]:

@@ -6,14 +6,23 @@ from datetime import UTC, datetime
 
 from groupkeeper.rules.words import amount, counted, duration, margin, number, rate
 
-__all__ = ["ago", "amount", "clock", "counted", "days", "duration", "margin", "moment", "name", "number", "rate",
-           "reason"]  # fmt: skip
+__all__ = ["STALE", "ago", "amount", "clock", "counted", "days", "duration", "margin", "moment", "name", "number",
+           "rate", "reason"]  # fmt: skip
 
 _LONGEST = 90
 _LONGEST_REASON = 600
 """More than any that the tables have: a topic's name has 249 characters at most."""
 
 _TAIL = 20
+
+
+STALE = {
+    "idle": "not used for long",
+    "topic_deleted": "its topic was deleted, or made again",
+    "expiring": "about to expire",
+    "below_log_start": "records were deleted unread",
+}
+"""The reasons of tables.STALE."""
 
 
 def days(value: float | None) -> str:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, TypeVar
 
 import pyarrow as pa
 import pyarrow.dataset as ds
@@ -14,7 +16,31 @@ from groupkeeper.pipeline.kafka.instants import ClusterIdentity
 from groupkeeper.pipeline.storage.ledger import ENTRIES, NextOffsets, check_schema, entry_path, newest_entry, schema_of
 from groupkeeper.pipeline.tables import Table
 
+_TRIES = 10
+_PAUSE_S = 0.2
+_Read = TypeVar("_Read")
 _FORMAT = ds.ParquetFileFormat(read_options=ds.ParquetReadOptions(coerce_int96_timestamp_unit="us"))
+
+
+def steady(directory: str, read: Callable[[], _Read]) -> _Read:
+    """What `read` gives of the directory. It reads again where a run has put other files in the place of those that
+    were listed: these no longer belong together.
+
+    Raises SourceError when that does not end, or the directory cannot be read.
+    """
+    for left in reversed(range(_TRIES)):
+        try:
+            return read()
+        except FileNotFoundError:
+            if not left:
+                raise SourceError(
+                    f"{directory}: its tables are of different times, as after a run that was killed while it replaced "
+                    "them: run 'groupkeeper pipeline snapshot' again"
+                ) from None
+            time.sleep(_PAUSE_S)
+        except (OSError, pa.ArrowException) as error:
+            raise SourceError(f"{directory} cannot be read: {error}") from None
+    raise AssertionError
 
 
 class Stored:

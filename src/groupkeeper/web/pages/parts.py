@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from datetime import UTC, datetime
 from html import escape
 from typing import Generic, NamedTuple, TypeVar
 from urllib.parse import urlencode
@@ -20,6 +19,7 @@ from groupkeeper.pipeline.report.markup import numbers as numbers
 from groupkeeper.pipeline.report.markup import sentence as sentence
 from groupkeeper.pipeline.report.markup import status as status
 from groupkeeper.pipeline.report.markup import text as text
+from groupkeeper.rules.words import moment as moment
 from groupkeeper.web.access.people import Person
 
 STYLE = (
@@ -63,7 +63,6 @@ fieldset{border:1px solid var(--line);border-radius:6px;margin:0 0 12px;padding:
 .who{margin:0 0 14px auto;align-items:center;color:var(--soft);overflow-wrap:anywhere}
 .who form[role=search]{display:flex;flex-wrap:nowrap;gap:6px;margin:0;min-width:0;align-items:stretch}
 .who input{min-width:0;width:20ch}
-code{overflow-wrap:anywhere}
 .needs code,details code,li>code{user-select:all}
 .needs{margin:0;padding:0;list-style:none;background:var(--card);border:1px solid var(--line);border-radius:8px}
 .needs>li{display:grid;grid-template-columns:104px minmax(0,1.15fr) minmax(0,1fr);gap:4px 18px;padding:9px 18px;
@@ -274,11 +273,6 @@ def page(
         f'<footer>{what}. All times are UTC. <a href="/words">What the words mean</a></footer>'
         "</main></body></html>\n"
     )
-
-
-def moment(ms: int | None) -> str:
-    """A point in time."""
-    return words.moment(None if ms is None else datetime.fromtimestamp(ms / 1000, UTC))
 
 
 def since(ms: int, now_ms: int) -> str:
