@@ -2,6 +2,8 @@
 
 python tools/record_cli.py            # every stage; needs Java and Maven, and takes a few minutes
 python tools/record_cli.py inactive   # one stage
+
+The commands are those of tests/cli/goldens/STAGE.txt: to add one, write it there behind a `$`, and record the stage.
 """
 
 from __future__ import annotations
@@ -22,11 +24,12 @@ from tools.apache_kafka import NEWEST, ApacheKafka, run_tool
 
 def record(stage: Stage) -> dict[str, Output]:
     """The output of each command of a stage, on a broker of its own."""
+    commands = golden.commands((GOLDENS / f"{stage.name}.txt").read_text())
     outputs = {}
     with ApacheKafka(SETTINGS, version=NEWEST) as broker, tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         asyncio.run(set_up(stage, broker.bootstrap_servers, folder))
-        for command in stage.commands:
+        for command in commands:
             run = run_tool(
                 tool_of(command), *arguments(command, broker.bootstrap_servers, folder), version=stage.release
             )
@@ -40,7 +43,6 @@ def record(stage: Stage) -> dict[str, Output]:
 
 def main(names: Sequence[str]) -> int:
     """Record the stages named, or all."""
-    GOLDENS.mkdir(exist_ok=True)
     for stage in STAGES:
         if not names or stage.name in names:
             (GOLDENS / f"{stage.name}.txt").write_text(golden.write(record(stage)))

@@ -52,7 +52,11 @@ def _without_java(errors: str) -> str:
 
 
 def write(outputs: dict[str, Output]) -> str:
-    """Commands with their output: `|` before its lines, `!` before those of standard error, then the exit status."""
+    """Commands with their output: `|` before its lines, `!` before those of standard error, then the exit status.
+
+    A command is of kafka-consumer-groups unless another tool is named in front. They are run one after the other; one
+    with `!` in front changes the offsets, which are then put back.
+    """
     parts = []
     for command, run in outputs.items():
         lines = [f"$ {command}"]
@@ -60,6 +64,11 @@ def write(outputs: dict[str, Output]) -> str:
         lines += [f"!{line}" for line in run.errors.split("\n")] if run.errors else []
         parts.append("\n".join([*lines, f"= {run.status}\n"]))
     return "\n".join(parts)
+
+
+def commands(text: str) -> list[str]:
+    """Those of a recording, and those that are to be recorded."""
+    return [line[2:] for line in text.splitlines() if line.startswith("$ ")]
 
 
 def read(text: str) -> dict[str, Output]:

@@ -1,4 +1,4 @@
-"""States of a cluster, and commands to run on each: recorded from the official tools, replayed with ours.
+"""States of a cluster, on which commands are recorded from the official tools and replayed with ours.
 
 A stage is set up the same way on Apache Kafka, when `tools.record_cli` records, and on the embedded broker, when
 the tests replay. Groups are made by raw requests, so that every offset, epoch and timestamp is the same each time.
@@ -66,13 +66,11 @@ class Live(NamedTuple):
 class Stage(NamedTuple):
     """``records``: how many each partition of a topic has. ``starts``: log starts above 0. ``files``: by their names.
 
-    ``commands`` are of kafka-consumer-groups unless another tool is named in front. They are run one after the other;
-    one with ``!`` in front changes the offsets, which are then put back. ``share_starts``: the start offsets of share
-    groups without members. ``release``: of the tools; the broker is the newest one.
+    ``share_starts``: the start offsets of share groups without members. ``release``: of the tools; the broker is the
+    newest one.
     """
 
     name: str
-    commands: Sequence[str]
     records: Mapping[str, Sequence[int]] = {}
     starts: Mapping[tuple[str, int], int] = {}
     commits: Mapping[str, Mapping[tuple[str, int], OffsetAndMetadata]] = {}
@@ -227,119 +225,12 @@ async def _join(admin: Admin, live: Live, servers: str) -> None:
     connection.abort()
 
 
-VIEWS = ("", "--offsets", "--members", "--state", "--offsets --verbose", "--members --verbose", "--state --verbose")
-
-
-def views(group: str) -> list[str]:
-    """A description of a group, or --all-groups, in all views."""
-    return [f"--describe {group} {view}".strip() for view in VIEWS]
-
-
-EMPTY = Stage(
-    "empty",
-    [
-        "--list",
-        "--list --state --type",
-        "--describe --all-groups",
-        "--describe --group nope",
-        "--describe --group nope --group zip --state",
-        "--describe --group=",
-        "--delete --group nope --group none",
-        "--delete --all-groups",
-        "--delete-offsets --group nope --topic nothere:0 --topic nothere",
-        "--reset-offsets --all-groups --all-topics --to-earliest --dry-run",
-        "--reset-offsets --all-groups --all-topics --to-earliest --dry-run --export",
-        "--reset-offsets --group nope --all-topics --to-latest --dry-run",
-        "--reset-offsets --group nope --to-latest --dry-run",
-        "--list --timeout abc",
-        "--list --timeout x --timeout 1",
-        "--list --zap",
-        "--describe --group streams-app --group nope",
-        "--describe --group completing --group was-consumer --state",
-        "--reset-offsets --group g --topic nothere --topic ord.* --to-latest --dry-run",
-        "--reset-offsets --group g --topic ord.*:0 --topic nothere:0 --to-latest --dry-run",
-        "--reset-offsets --group g --topic nothere:0 --topic ord.*:0 --to-latest --dry-run",
-        "--reset-offsets --group g --topic nothere --topic= --to-latest --dry-run",
-        "--list --describe --group g",
-        "--validate-regex ord(ers|.*)",
-        "kafka-groups --list",
-        "kafka-groups --list --group-type mystery",
-        "kafka-groups --list --consumer --share",
-        "kafka-groups --list --zap",
-        "kafka-groups --consumer",
-        "kafka-get-offsets",
-        "kafka-get-offsets --topic nothere",
-        "kafka-get-offsets --topic (?P<name>a)",
-        "kafka-get-offsets --topic '\\p{Foo}'",
-        "kafka-get-offsets --topic 'a{'",
-        "kafka-get-offsets --time yesterday",
-        "kafka-get-offsets --topic-partitions a:0:1",
-        "kafka-get-offsets --topic-partitions a --topic a",
-        "kafka-get-offsets --partitions 0,a",
-        "kafka-get-offsets --zap",
-    ],
-)
+EMPTY = Stage("empty")
 
 RECORDS = {"orders": (10, 20, 0), "payments": (5, 5), "a-topic-with-a-long-name": (3,)}
 
 INACTIVE = Stage(
     "inactive",
-    [
-        *views("--group billing"),
-        *views("--all-groups"),
-        "--list",
-        "--list --state",
-        "--list --type --state empty",
-        "--describe --group zeta --group billing",
-        "--describe --group billing --group nope",
-        "--reset-offsets --group billing --all-topics --to-earliest --dry-run",
-        "--reset-offsets --group billing --all-topics --to-latest",
-        "--reset-offsets --group billing --topic orders --to-current --dry-run",
-        "--reset-offsets --group billing --topic orders:0,2 --topic payments --to-offset 7 --dry-run",
-        "--reset-offsets --group billing --all-topics --shift-by=-8 --dry-run",
-        "--reset-offsets --group billing --all-topics --shift-by 9223372036854775807 --dry-run",
-        "--reset-offsets --group billing --topic orders:2 --shift-by 1 --dry-run",
-        "--reset-offsets --group billing --all-topics --to-datetime 2023-11-14T22:13:23.500 --dry-run",
-        "--reset-offsets --group billing --all-topics --to-datetime 2023-11-14T23:13:23.500+01:00 --dry-run",
-        "--reset-offsets --group billing --all-topics --to-datetime 2023-11-14T22:13:23 --dry-run",
-        "--reset-offsets --group billing --all-topics --to-datetime 2024-01-01T00:00:00.000 --dry-run",
-        "--reset-offsets --group billing --all-topics --by-duration PT1H --dry-run",
-        "--reset-offsets --group billing --all-topics --by-duration P1M --dry-run",
-        "--reset-offsets --group billing --topic nothere --to-earliest --dry-run",
-        "--reset-offsets --group billing --topic orders:9 --to-earliest --dry-run",
-        "--reset-offsets --group billing --topic zzz --topic no/way --topic orders --to-earliest --dry-run",
-        "--reset-offsets --group zeta --group billing --topic orders:2 --shift-by 1 --dry-run",
-        "--reset-offsets --group billing --topic orders:one --to-earliest --dry-run",
-        "--reset-offsets --group billing --topic orders: --to-earliest --dry-run",
-        "--reset-offsets --group new --topic payments --to-latest --dry-run --export",
-        "--reset-offsets --all-groups --all-topics --to-current --dry-run --export",
-        "--reset-offsets --group billing --from-file {folder}/plan.csv --dry-run",
-        "--reset-offsets --group billing --group zeta --from-file {folder}/plans.csv --dry-run",
-        "--reset-offsets --group billing --from-file {folder}/gaps.csv --dry-run",
-        "--reset-offsets --group other --from-file {folder}/plans.csv --dry-run",
-        "--reset-offsets --group billing --from-file {folder}/none.csv --dry-run",
-        "--delete-offsets --group billing --topic nothere --topic orders:7",
-        "!--reset-offsets --group billing --all-topics --to-latest --execute",
-        "!--reset-offsets --group billing --group zeta --topic orders:1 --shift-by 1 --execute",
-        "!--reset-offsets --group new --topic payments --to-earliest --execute --export",
-        "!--delete-offsets --group billing --topic orders --topic payments:1",
-        "kafka-groups --list",
-        "kafka-groups --list --consumer",
-        "kafka-groups --list --group-type classic --protocol consumer",
-        "kafka-groups --list --share",
-        "kafka-get-offsets --exclude-internal-topics",
-        "kafka-get-offsets --exclude-internal-topics --time earliest",
-        "kafka-get-offsets --topic orders --time 1700000006000",
-        "kafka-get-offsets --topic orders --time max-timestamp",
-        "kafka-get-offsets --topic '[op].*' --partitions 0,1 --time -1",
-        "kafka-get-offsets --topic-partitions orders:1-,a.*:0,pay.*:-1",
-        "kafka-get-offsets --topic '\\p{Lower}+'",
-        "kafka-get-offsets --topic '(?i)ORD(?-i)ers|[a-q&&[^b-o]].*' --partitions 0",
-        "kafka-get-offsets --topic-partitions '\\Qorders\\E:1-,(?<p>pay)ments:0'",
-        "kafka-get-offsets --exclude-internal-topics --time -9",
-        "!--delete --group billing --group nope",
-        "!--delete --all-groups",
-    ],
     RECORDS,
     {("orders", 1): 5},
     {
@@ -359,20 +250,6 @@ INACTIVE = Stage(
 
 ACTIVE = Stage(
     "active",
-    [
-        *views("--group app"),
-        *views("--group fixed"),
-        *views("--group waiting"),
-        "--list --state",
-        "--list --state stable,completingrebalance",
-        "--describe --all-groups --state",
-        "kafka-groups --list",
-        "--reset-offsets --group app --topic orders --to-earliest --execute",
-        "--reset-offsets --group app --group nope --topic orders:0 --to-earliest --dry-run",
-        "--delete --group app --group fixed",
-        "--delete-offsets --group app --topic orders",
-        "--delete-offsets --group waiting --topic orders:0 --topic payments",
-    ],
     RECORDS,
     {},
     {"app": {("orders", 0): OffsetAndMetadata(4, 0), ("orders", 2): OffsetAndMetadata(0)}},
@@ -383,179 +260,10 @@ ACTIVE = Stage(
     ],
 )
 
-SHARE_VIEWS = [
-    f"{view} {verbose}".strip() for view in ("", "--offsets", "--members", "--state") for verbose in ("", "--verbose")
-]
-
-
-def share_views(group: str) -> list[str]:
-    """A description of a share group, or --all-groups, in all views."""
-    return [f"kafka-share-groups --describe {group} {view}".strip() for view in SHARE_VIEWS]
-
-
-SHARE_USAGE = [
-    f"kafka-share-groups {arguments}".strip()
-    for arguments in (
-        "",
-        "--group g",
-        "--list --zap",
-        "--list --describe --group g",
-        "--list --delete --all-groups",
-        "--list --group g",
-        "--list --topic t",
-        "--list --members",
-        "--list --verbose",
-        "--list --state Sleeping",
-        "--list --state stable,Sleeping,",
-        "--list --state Assigning",
-        "--list --state ,",
-        "--list --state 'Stable, empty'",
-        "--list --state=",
-        "--list --state a --state b",
-        "--list --timeout abc",
-        "--list --timeout 1 --timeout 2",
-        "--list --timeout 99999999999999999999",
-        "--list --command-config {folder}/none.properties",
-        "--list --all-groups",
-        "--describe",
-        "--describe --group",
-        "--describe --group g --all-groups",
-        "--describe --group g --topic t",
-        "--describe --group g --members --offsets",
-        "--describe --group g --state Stable",
-        "--describe --group g --state --state",
-        "--describe --group g --state a --state b",
-        "--describe --delete --group g",
-        "--delete",
-        "--delete --group g --all-groups",
-        "--delete --group g --topic t",
-        "--delete --group g --all-topics",
-        "--delete-offsets",
-        "--delete-offsets --group g",
-        "--delete-offsets --topic t",
-        "--delete-offsets --all-groups --topic t",
-        "--delete-offsets --group g --all-groups --topic t",
-        "--reset-offsets",
-        "--reset-offsets --execute --dry-run",
-        "--reset-offsets --dry-run",
-        "--reset-offsets --dry-run --group g",
-        "--reset-offsets --dry-run --all-groups --all-topics --to-latest",
-        "--reset-offsets --dry-run --group g --all-groups --all-topics --to-latest",
-        "--reset-offsets --dry-run --group g --all-topics",
-        "--reset-offsets --group g --all-topics --to-latest",
-        "--reset-offsets --dry-run --group g --all-topics --to-latest --to-earliest",
-        "--reset-offsets --dry-run --group g --all-topics --to-latest --to-datetime x",
-        "--reset-offsets --dry-run --group g --group h --all-topics --to-latest",
-        "--reset-offsets --dry-run --group g --topic t --list --to-latest",
-        "--version",
-    )
-]
-
-SHARE_EMPTY = Stage(
-    "share-empty",
-    [
-        *SHARE_USAGE,
-        "kafka-share-groups --list",
-        "kafka-share-groups --list --state",
-        "kafka-share-groups --describe --all-groups",
-        "kafka-share-groups --describe --all-groups --members",
-        "kafka-share-groups --describe --all-groups --state --verbose",
-        "kafka-share-groups --describe --group nope",
-        "kafka-share-groups --describe --group nope --group zip --state",
-        "kafka-share-groups --describe --group=",
-        "kafka-share-groups --delete --all-groups",
-        "kafka-share-groups --delete --group nope",
-        "kafka-share-groups --delete --group=",
-        "kafka-share-groups --delete-offsets --group nope --topic nothere",
-        "kafka-share-groups --delete-offsets --group= --topic nothere",
-        "kafka-share-groups --reset-offsets --group nope --all-topics --to-earliest --dry-run",
-        "kafka-share-groups --reset-offsets --group nope --topic nothere --to-earliest --dry-run",
-        "kafka-share-groups --reset-offsets --group nope --topic nothere:0 --to-latest --execute",
-        "kafka-share-groups --reset-offsets --group= --all-topics --to-latest --dry-run",
-        "!kafka-share-groups --reset-offsets --group nope --all-topics --to-latest --execute",
-    ],
-)
-
-RESET_SET = "kafka-share-groups --reset-offsets --group set"
+SHARE_EMPTY = Stage("share-empty")
 
 SHARE = Stage(
     "share",
-    [
-        "kafka-share-groups --list",
-        "kafka-share-groups --list --state",
-        "kafka-share-groups --list --state stable",
-        "kafka-share-groups --list --state EMPTY,Dead",
-        *share_views("--group working"),
-        *share_views("--group alone"),
-        *share_views("--group set"),
-        *share_views("--group left"),
-        *share_views("--group waiting"),
-        "kafka-share-groups --describe --all-groups",
-        "kafka-share-groups --describe --all-groups --members --verbose",
-        "kafka-share-groups --describe --all-groups --state --verbose",
-        "kafka-share-groups --describe --group set --group working --group set",
-        "kafka-share-groups --describe --group set --group nope",
-        "kafka-share-groups --describe --group set --group nope --group zip --members",
-        "kafka-share-groups --describe --group billing",
-        "kafka-share-groups --describe --group billing --state",
-        "kafka-share-groups --describe --group app --members",
-        "kafka-share-groups --delete --group working --group alone",
-        "kafka-share-groups --delete --group billing",
-        "kafka-share-groups --delete --group working --group nope --group billing --group app",
-        "kafka-share-groups --delete-offsets --group working --topic orders",
-        "kafka-share-groups --delete-offsets --group working --topic nothere --topic orders",
-        "kafka-share-groups --delete-offsets --group billing --topic orders",
-        "kafka-share-groups --delete-offsets --group app --topic orders",
-        "kafka-share-groups --delete-offsets --group set --group left --topic orders",
-        "kafka-share-groups --delete-offsets --group set --topic nothere",
-        "!kafka-share-groups --delete-offsets --group set --topic orders:0 --topic a-topic-with-a-long-name",
-        "kafka-share-groups --delete-offsets --group set --topic=",
-        "kafka-share-groups --reset-offsets --group working --all-topics --to-earliest --execute",
-        "kafka-share-groups --reset-offsets --group working --topic orders --to-latest --dry-run",
-        f"{RESET_SET} --all-topics --to-earliest --dry-run",
-        f"{RESET_SET} --all-topics --to-latest --dry-run",
-        "kafka-share-groups --reset-offsets --group left --all-topics --to-latest --dry-run",
-        f"{RESET_SET} --topic orders --to-earliest --dry-run",
-        f"{RESET_SET} --topic orders:0,2 --topic payments --to-latest --dry-run",
-        f"{RESET_SET} --all-topics --topic payments:1 --to-latest --dry-run",
-        f"{RESET_SET} --topic orders:9 --to-earliest --dry-run",
-        f"{RESET_SET} --topic orders:one --to-earliest --dry-run",
-        f"{RESET_SET} --topic orders: --to-earliest --dry-run",
-        f"{RESET_SET} --topic orders:0:1 --to-earliest --dry-run",
-        f"{RESET_SET} --topic nothere --to-earliest --dry-run",
-        f"{RESET_SET} --topic 'no/slash' --to-earliest --dry-run",
-        f"{RESET_SET} --topic nothere:0 --to-earliest --execute",
-        f"{RESET_SET} --topic= --to-earliest --dry-run",
-        f"{RESET_SET} --all-topics --to-datetime 2023-11-14T22:13:23.500 --dry-run",
-        f"{RESET_SET} --topic orders --to-datetime 2023-11-14T23:13:23.500+01:00 --dry-run",
-        f"{RESET_SET} --all-topics --to-datetime 2024-01-01T00:00:00.000 --dry-run",
-        f"{RESET_SET} --all-topics --to-datetime 2023-11-14T22:13:23 --dry-run",
-        f"{RESET_SET} --all-topics --to-datetime yesterday --dry-run",
-        f"{RESET_SET} --all-topics --to-datetime= --dry-run",
-        f"{RESET_SET} --all-topics --to-datetime 2023-11-14T22:13:23.500 --to-datetime x --dry-run",
-        "kafka-share-groups --reset-offsets --group billing --topic orders --to-earliest --dry-run",
-        "kafka-share-groups --reset-offsets --group app --all-topics --to-earliest --dry-run",
-        "kafka-share-groups --reset-offsets --group billing --topic orders --to-earliest --execute",
-        f"!{RESET_SET} --all-topics --to-earliest --execute",
-        f"!{RESET_SET} --topic orders:1 --topic payments --to-latest --execute",
-        "!kafka-share-groups --reset-offsets --group new --topic payments --to-latest --execute",
-        "!kafka-share-groups --delete-offsets --group set --topic orders",
-        "!kafka-share-groups --delete-offsets --group set --topic payments --topic orders --topic orders",
-        "!kafka-share-groups --delete-offsets --group set --topic payments --topic nothere",
-        "!kafka-share-groups --delete --group set --group nope --group working",
-        "!kafka-share-groups --delete --group 'другая группа' --group set",
-        "!kafka-share-groups --delete --all-groups",
-        "kafka-groups --list",
-        "kafka-groups --list --share",
-        "kafka-groups --list --protocol share",
-        "kafka-consumer-groups --list --state --type",
-        "kafka-consumer-groups --describe --group working",
-        "kafka-consumer-groups --describe --group set --state",
-        "kafka-consumer-groups --delete --group working",
-        "kafka-consumer-groups --delete-offsets --group set --topic orders",
-        "kafka-consumer-groups --reset-offsets --group set --all-topics --to-earliest --dry-run",
-        "!kafka-consumer-groups --delete --group set --group billing",
-    ],
     RECORDS,
     {("orders", 1): 5},
     {"billing": {("orders", 0): OffsetAndMetadata(4)}},

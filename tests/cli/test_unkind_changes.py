@@ -24,7 +24,6 @@ SEEDS = range(1, 4)
 WATCHED_HITS = 20
 SHARES = Stage(
     "shares",
-    [],
     {"orders": [10, 20], "payments": [5]},
     share_starts={"idle": {("orders", 0): 3, ("orders", 1): 7}, "other": {("payments", 0): 1}},
 )

@@ -16,7 +16,6 @@ from groupkeeper.protocol import messages as m
 
 STAGE = Stage(
     "drop-ins",
-    [],
     {**INACTIVE.records, "many": (0,) * 11},
     INACTIVE.starts,
     {**INACTIVE.commits, **ACTIVE.commits, "wide": {("many", n): OffsetAndMetadata(0) for n in range(11)}},

@@ -18,7 +18,6 @@ from groupkeeper.testing.background import BackgroundBroker
 
 PROD = Stage(
     "prod",
-    [],
     {"orders": (10, 20), "payments": (5,)},
     {("orders", 1): 5},
     {
@@ -26,7 +25,7 @@ PROD = Stage(
         "search": {("payments", 0): OffsetAndMetadata(5)},
     },
 )
-DR = Stage("dr", [], {"orders": (100,)}, {}, {"billing": {("orders", 0): OffsetAndMetadata(1)}})
+DR = Stage("dr", {"orders": (100,)}, {}, {"billing": {("orders", 0): OffsetAndMetadata(1)}})
 GONE = "127.0.0.1:1"
 
 

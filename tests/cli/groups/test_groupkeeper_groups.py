@@ -21,7 +21,6 @@ from groupkeeper.testing.background import BackgroundBroker
 
 STAGE = Stage(
     "both",
-    [],
     INACTIVE.records,
     INACTIVE.starts,
     {**INACTIVE.commits, **ACTIVE.commits},

@@ -27,7 +27,6 @@ ODD = ["-x", "a*b", "two\nlines", "quo'te\"s", "東京", "", "x" * 300, "esc\x1b
 
 STAGE = Stage(
     "views",
-    [],
     INACTIVE.records,
     INACTIVE.starts,
     {

@@ -25,7 +25,6 @@ from groupkeeper.testing.background import BackgroundBroker
 WITH_APACHE = True
 STAGE = Stage(
     "both",
-    [],
     INACTIVE.records,
     INACTIVE.starts,
     {**INACTIVE.commits, **ACTIVE.commits},
@@ -200,7 +199,7 @@ def test_an_active_group_is_refused_by_the_names_of_its_members(
 async def test_waiting_ends_when_the_members_are_gone(servers: str, tmp_path: Path) -> None:
     group_id = "waited-for"
     told: list[tuple[list[str], float]] = []
-    await set_up(Stage("live", [], live=[Live(group_id, "worker", ["orders"], {"orders": [0]})]), servers, tmp_path)
+    await set_up(Stage("live", live=[Live(group_id, "worker", ["orders"], {"orders": [0]})]), servers, tmp_path)
     plan = Plan(None, (GroupPlan(group_id, {ORDERS[0]: Change(None, OffsetAndMetadata(3))}),))
     async with Admin(servers) as admin, asyncio.TaskGroup() as tasks:
 

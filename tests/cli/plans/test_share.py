@@ -24,7 +24,7 @@ from groupkeeper.testing.background import BackgroundBroker
 ORDERS = [TopicPartition("orders", number) for number in range(2)]
 PAYMENTS = TopicPartition("payments", 0)
 STAGE = Stage(
-    "shares", [], {"orders": [10, 20], "payments": [5]}, share_starts={"idle": {("orders", 0): 3, ("orders", 1): 7}}
+    "shares", {"orders": [10, 20], "payments": [5]}, share_starts={"idle": {("orders", 0): 3, ("orders", 1): 7}}
 )
 
 

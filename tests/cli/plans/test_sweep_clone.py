@@ -22,11 +22,10 @@ from groupkeeper.operations.plans.sweeps import Criteria, make_sweep
 from groupkeeper.operations.times import utc_text
 from groupkeeper.testing.background import BackgroundBroker
 
-LOGS = Stage("logs", [], INACTIVE.records, INACTIVE.starts)
+LOGS = Stage("logs", INACTIVE.records, INACTIVE.starts)
 WITH_APACHE = True
 STAGE = Stage(
     "both",
-    [],
     INACTIVE.records,
     INACTIVE.starts,
     {
@@ -191,7 +190,7 @@ def test_what_a_commit_does_not_keep_from_expiring(servers: str, tmp_path: Path)
     left = Live("left", "client-of-left", ["orders"], {"orders": [0]})
 
     async def look() -> Any:
-        await set_up(Stage("left", [], live=[left]), servers, tmp_path)
+        await set_up(Stage("left", live=[left]), servers, tmp_path)
         async with Admin(servers) as admin:
             await admin.remove_members("left", ALL)
             (await admin.alter_consumer_group_offsets("left", {ORDERS[0]: OffsetAndMetadata(4)})).all()
@@ -244,7 +243,7 @@ def test_a_clone_from_another_cluster(run: Run, servers: str, tmp_path: Path) ->
     """The other cluster has lost the first records, or has none at all yet."""
     path = str(tmp_path / "plan.json")
     records = {"east.orders": [10, 20, 4], "east.payments": [0, 0]}
-    there = Stage("there", [], records, {("east.orders", 0): 6})
+    there = Stage("there", records, {("east.orders", 0): 6})
     with BackgroundBroker(properties=SETTINGS) as other:
         asyncio.run(set_up(there, other.bootstrap_servers, tmp_path))
         words = ["plan", "clone", "billing", "copy", "--from-bootstrap-server", servers, "--topic-prefix", "east."]
@@ -272,7 +271,7 @@ def test_what_a_clone_cannot_translate_is_left_out_and_said(run: Run, servers: s
     records = {"east.orders": [10, 20], "east.emptied": [3], "east.never": [2]}
     with BackgroundBroker(properties=SETTINGS) as other:
         at = other.bootstrap_servers
-        asyncio.run(set_up(Stage("there", [], records), at, tmp_path))
+        asyncio.run(set_up(Stage("there", records), at, tmp_path))
         words = ["plan", "clone", "billing", "copy", "--from-bootstrap-server", servers, "--topic-prefix", "east."]
         status, report = run(*words, "--topic", "orders", at=at)
         assert (status, report["changes"]) == (1, [])
@@ -286,7 +285,7 @@ def test_what_a_clone_cannot_translate_is_left_out_and_said(run: Run, servers: s
 
         # Of logs without records no time is known.
         group = {"late": {("emptied", 0): OffsetAndMetadata(3), ("never", 0): OffsetAndMetadata(0)}}
-        stage = Stage("more", [], {"emptied": [3], "never": [0]}, {("emptied", 0): 3}, group)
+        stage = Stage("more", {"emptied": [3], "never": [0]}, {("emptied", 0): 3}, group)
         asyncio.run(set_up(stage, servers, tmp_path))
         status, report = run("plan", "clone", "late", *words[3:], at=at)
         assert (status, [(row["topic"], row["after"], row["skipped"]) for row in report["changes"]]) == (

@@ -13,7 +13,6 @@ from groupkeeper.testing.background import BackgroundBroker
 
 STAGE = Stage(
     "unread",
-    [],
     {"orders": [3, 3], "open": [3], "east.orders": [3, 3], "east.open": [3]},
     commits={
         "jane": {("orders", 0): OffsetAndMetadata(1), ("orders", 1): OffsetAndMetadata(3)},

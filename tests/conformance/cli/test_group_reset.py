@@ -112,7 +112,6 @@ def scene(servers: str, group_type: str, name: str, tmp_path: Path, capsys: pyte
     other = f"{name}-other"
     stage = Stage(
         name,
-        [],
         {name: (10, 20, 0), other: (3,)},
         {(name, 1): OLDEST},
         {name: {(name, 0): OffsetAndMetadata(4), (name, 1): OffsetAndMetadata(12, None, "note")}},
@@ -157,7 +156,7 @@ async def join(scene: Scene, group_type: str, topics: Sequence[str]) -> None:
         await heartbeat(scene.servers, scene.group, "", 0, topics)
     else:
         live = Live(scene.group, "member", topics, {topic: [0] for topic in topics})
-        await set_up(Stage("live", [], live=[live]), scene.servers, scene.folder)
+        await set_up(Stage("live", live=[live]), scene.servers, scene.folder)
 
 
 def entries(offsets: Mapping[int, int]) -> list[dict[str, int]]:

@@ -16,7 +16,7 @@ from groupkeeper.operations.times import utc_text
 from groupkeeper.testing.background import BackgroundBroker
 
 pytestmark = [pytest.mark.conformance, pytest.mark.usefixtures("apache_jars"), pytest.mark.timeout(120)]
-STAGE = Stage("plans", [], INACTIVE.records, INACTIVE.starts, INACTIVE.commits)
+STAGE = Stage("plans", INACTIVE.records, INACTIVE.starts, INACTIVE.commits)
 
 
 @pytest.fixture(scope="module")

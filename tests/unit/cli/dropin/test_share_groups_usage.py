@@ -20,7 +20,7 @@ def refused(capsys: pytest.CaptureFixture[str], arguments: str, *, server: bool 
 
 
 # K1099-70, K1099-77, K1099-78
-# Others are in SHARE_USAGE of tests/cli/stages.py, with what Apache Kafka prints.
+# Others are in tests/cli/goldens/share-empty.txt, with what Apache Kafka prints.
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
