@@ -3,7 +3,8 @@
 import asyncio
 import ssl
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
 from types import TracebackType
 from typing import NamedTuple, Self
 
@@ -287,3 +288,15 @@ def fast_admin(bootstrap_servers: str, **settings: str) -> Admin:
         **{name.replace("_", "."): value for name, value in settings.items()},
     }
     return Admin(bootstrap_servers, properties=properties)
+
+
+@asynccontextmanager
+async def scripted(
+    handlers: Mapping[str, Handler] | None = None, *, ranges: Mapping[str, tuple[int, int] | None] | None = None
+) -> AsyncIterator[tuple[ScriptedBroker, Admin]]:
+    """A broker, and an Admin of `fast_admin` that is connected to it."""
+    async with (
+        ScriptedBroker(handlers=handlers, ranges=ranges) as broker,
+        fast_admin(broker.bootstrap_servers) as admin,
+    ):
+        yield broker, admin

@@ -4,7 +4,7 @@ import asyncio
 import socket
 
 import pytest
-from tests.unit.client.scripted_broker import HangUp, ScriptedBroker, Silence, cluster_of, fast_admin, in_turn
+from tests.unit.client.scripted_broker import HangUp, ScriptedBroker, Silence, cluster_of, fast_admin, in_turn, scripted
 
 from groupkeeper.client.admin import Admin
 from groupkeeper.client.errors import (
@@ -119,7 +119,7 @@ def test_on_uvloop() -> None:
     uvloop = pytest.importorskip("uvloop")
 
     async def listing() -> list[str]:
-        async with ScriptedBroker(handlers=LISTING) as broker, fast_admin(broker.bootstrap_servers) as admin:
+        async with scripted(LISTING) as (_, admin):
             return list((await admin.list_groups()).groups)
 
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
@@ -127,7 +127,7 @@ def test_on_uvloop() -> None:
 
 
 async def test_one_connection_is_enough_for_a_small_call() -> None:
-    async with ScriptedBroker(handlers=LISTING) as broker, fast_admin(broker.bootstrap_servers) as admin:
+    async with scripted(LISTING) as (broker, admin):
         await admin.list_groups()
         assert broker.connections == 1
         assert [each.api for each in broker.seen] == ["ApiVersions", "Metadata", "ListGroups"]
@@ -254,10 +254,7 @@ async def test_a_call_is_retried_on_a_new_connection() -> None:
 
 
 async def test_a_call_that_cannot_be_answered_ends_with_its_timeout() -> None:
-    async with (
-        ScriptedBroker(handlers={"Metadata": in_turn(HangUp)}) as broker,
-        fast_admin(broker.bootstrap_servers) as admin,
-    ):
+    async with scripted({"Metadata": in_turn(HangUp)}) as (_, admin):
         with pytest.raises(CallTimedOut, match="describeTopics timed out after 150 ms") as caught:
             await admin.describe_topics(timeout_ms=150)
         assert isinstance(caught.value.__cause__, ConnectionFailed)
@@ -301,10 +298,7 @@ async def test_closing_ends_calls_under_way() -> None:
 
 async def test_the_oldest_metadata() -> None:
     # Version 0 has no controller and no "no topics": the brokers are learnt all the same.
-    async with (
-        ScriptedBroker(ranges={"Metadata": (0, 0), "DescribeCluster": None}, handlers=LISTING) as broker,
-        fast_admin(broker.bootstrap_servers) as admin,
-    ):
+    async with scripted(LISTING, ranges={"Metadata": (0, 0), "DescribeCluster": None}) as (broker, admin):
         cluster = await admin.describe_cluster()
         assert [node.port for node in cluster.nodes] == [broker.port]
         assert (cluster.cluster_id, cluster.controller) == (None, None)
@@ -330,7 +324,7 @@ def test_failures_are_two_families() -> None:
 
 async def test_a_controller_is_told_from_a_broker() -> None:
     """Metadata is what each broker has, of any release; controllers have none for clients."""
-    async with ScriptedBroker(ranges={"Metadata": None}) as broker, fast_admin(broker.bootstrap_servers) as admin:
+    async with scripted(ranges={"Metadata": None}) as (_, admin):
         with pytest.raises(BrokersNotFound) as caught:
             await admin.list_groups()
     assert isinstance(caught.value.__cause__, NotABroker)

@@ -3,7 +3,16 @@
 import asyncio
 
 import pytest
-from tests.unit.client.scripted_broker import Handler, HangUp, ScriptedBroker, Silence, cluster_of, fast_admin, in_turn
+from tests.unit.client.scripted_broker import (
+    Handler,
+    HangUp,
+    ScriptedBroker,
+    Silence,
+    cluster_of,
+    fast_admin,
+    in_turn,
+    scripted,
+)
 
 from groupkeeper.client.errors import AnswerTooLarge, CallTimedOut, ConnectionFailed, MissingResult, Unrepresentable
 from groupkeeper.protocol import errors
@@ -37,8 +46,7 @@ async def test_groups_go_to_their_coordinators_in_batches() -> None:
 
 async def test_each_failure_stays_with_its_group() -> None:
     # GD-05
-    handlers = {"DeleteGroups": deletion(a=24, b=30, c=68, d=69)}
-    async with ScriptedBroker(handlers=handlers) as broker, fast_admin(broker.bootstrap_servers) as admin:
+    async with scripted({"DeleteGroups": deletion(a=24, b=30, c=68, d=69)}) as (_, admin):
         batch = await admin.delete_consumer_groups(["a", "b", "c", "d", "e"])
     assert batch.done == {"e": None}
     assert batch.failed == {
@@ -51,8 +59,7 @@ async def test_each_failure_stays_with_its_group() -> None:
 
 async def test_a_loading_coordinator_is_asked_again_in_place() -> None:
     # K88-43, K496-44, GD-05
-    handlers = {"DeleteGroups": in_turn(deletion(a=14), deletion(a=14), deletion())}
-    async with ScriptedBroker(handlers=handlers) as broker, fast_admin(broker.bootstrap_servers) as admin:
+    async with scripted({"DeleteGroups": in_turn(deletion(a=14), deletion(a=14), deletion())}) as (broker, admin):
         assert (await admin.delete_consumer_groups(["a", "b"])).all() == {"a": None, "b": None}
         assert broker.count("FindCoordinator") == 1
         asked = [list(message.groups_names) for _, message in broker.asked("DeleteGroups")]  # type: ignore[attr-defined]
@@ -91,8 +98,7 @@ async def test_a_remembered_coordinator_may_be_wrong() -> None:
 
 
 async def test_retries_end_with_the_timeout() -> None:
-    handlers = {"DeleteGroups": deletion(a=16)}
-    async with ScriptedBroker(handlers=handlers) as broker, fast_admin(broker.bootstrap_servers) as admin:
+    async with scripted({"DeleteGroups": deletion(a=16)}) as (_, admin):
         batch = await admin.delete_consumer_groups(["a", "b"], timeout_ms=100)
     assert batch.done == {"b": None}
     failure = batch.failed["a"]
@@ -102,8 +108,7 @@ async def test_retries_end_with_the_timeout() -> None:
 
 
 async def test_a_lost_connection_is_made_again() -> None:
-    handlers = {"DeleteGroups": in_turn(HangUp, HangUp, deletion())}
-    async with ScriptedBroker(handlers=handlers) as broker, fast_admin(broker.bootstrap_servers) as admin:
+    async with scripted({"DeleteGroups": in_turn(HangUp, HangUp, deletion())}) as (_, admin):
         assert (await admin.delete_consumer_groups(["a"])).all() == {"a": None}
 
 
@@ -151,26 +156,23 @@ async def test_a_hanging_coordinator_takes_no_place_from_others() -> None:
 
 
 async def test_a_group_left_out_of_the_answer() -> None:
-    handlers = {"DeleteGroups": in_turn(m.DeleteGroupsResponse(results=[m.DeletableGroupResult("a", 0)]))}
-    async with ScriptedBroker(handlers=handlers) as broker, fast_admin(broker.bootstrap_servers) as admin:
+    async with scripted(
+        {"DeleteGroups": in_turn(m.DeleteGroupsResponse(results=[m.DeletableGroupResult("a", 0)]))}
+    ) as (_, admin):
         batch = await admin.delete_consumer_groups(["a", "b"])
     assert batch.done == {"a": None}
     assert isinstance(batch.failed["b"], MissingResult)
 
 
 async def test_repeated_groups_are_asked_once() -> None:
-    handlers = {"DeleteGroups": deletion()}
-    async with ScriptedBroker(handlers=handlers) as broker, fast_admin(broker.bootstrap_servers) as admin:
+    async with scripted({"DeleteGroups": deletion()}) as (_, admin):
         assert list((await admin.delete_consumer_groups(["a", "b", "a"])).all()) == ["a", "b"]
         assert (await admin.delete_consumer_groups([])).all() == {}
 
 
 async def test_coordinators_are_found_one_by_one_on_old_brokers() -> None:
     # K88-45: FindCoordinator below 4 takes one key.
-    async with (
-        ScriptedBroker(ranges={"FindCoordinator": (0, 3)}, handlers={"DeleteGroups": deletion()}) as broker,
-        fast_admin(broker.bootstrap_servers) as admin,
-    ):
+    async with scripted({"DeleteGroups": deletion()}, ranges={"FindCoordinator": (0, 3)}) as (broker, admin):
         groups = [f"g{index}" for index in range(50)]
         assert list((await admin.delete_consumer_groups(groups)).all()) == groups
         found = {message.key for _, message in broker.asked("FindCoordinator")}  # type: ignore[attr-defined]
@@ -205,10 +207,7 @@ async def test_lookups_that_fail() -> None:
 
 async def test_no_coordinator_until_the_timeout() -> None:
     nowhere = m.FindCoordinatorResponse(coordinators=[m.Coordinator("a", -1, "", -1, 15)])
-    async with (
-        ScriptedBroker(handlers={"FindCoordinator": in_turn(nowhere)}) as broker,
-        fast_admin(broker.bootstrap_servers) as admin,
-    ):
+    async with scripted({"FindCoordinator": in_turn(nowhere)}) as (_, admin):
         failure = (await admin.delete_consumer_groups(["a"], timeout_ms=100)).failed["a"]
     assert isinstance(failure.__cause__, errors.CoordinatorNotAvailable)
 
@@ -220,23 +219,14 @@ async def test_answers_that_are_too_large_are_asked_for_in_parts() -> None:
         return deletion()(message, version)  # type: ignore[return-value]
 
     groups = [f"g{index}" for index in range(10)]
-    async with (
-        ScriptedBroker(handlers={"DeleteGroups": handle}) as broker,
-        fast_admin(broker.bootstrap_servers) as admin,
-    ):
+    async with scripted({"DeleteGroups": handle}) as (_, admin):
         assert list((await admin.delete_consumer_groups(groups)).all()) == groups
-    async with (
-        ScriptedBroker(handlers={"DeleteGroups": in_turn(lambda *_: b"\x7f\xff\xff\xff")}) as broker,
-        fast_admin(broker.bootstrap_servers) as admin,
-    ):
+    async with scripted({"DeleteGroups": in_turn(lambda *_: b"\x7f\xff\xff\xff")}) as (_, admin):
         assert isinstance((await admin.delete_consumer_groups(["a"])).failed["a"], AnswerTooLarge)
 
 
 async def test_a_name_without_a_form_on_the_wire_fails_alone() -> None:
-    async with (
-        ScriptedBroker(handlers={"DeleteGroups": deletion()}) as broker,
-        fast_admin(broker.bootstrap_servers) as admin,
-    ):
+    async with scripted({"DeleteGroups": deletion()}) as (_, admin):
         batch = await admin.delete_consumer_groups(["a", "\ud800", "b"])
         assert list(batch.done) == ["a", "b"]
         assert isinstance(batch.failed["\ud800"], Unrepresentable)
@@ -245,10 +235,7 @@ async def test_a_name_without_a_form_on_the_wire_fails_alone() -> None:
 
 
 async def test_cancelling_a_batch_leaves_nothing_behind() -> None:
-    async with (
-        ScriptedBroker(handlers={"DeleteGroups": in_turn(Silence)}) as broker,
-        fast_admin(broker.bootstrap_servers) as admin,
-    ):
+    async with scripted({"DeleteGroups": in_turn(Silence)}) as (broker, admin):
         before = asyncio.all_tasks()
         call = asyncio.create_task(admin.delete_consumer_groups([f"g{index}" for index in range(2000)]))
         await broker.until("DeleteGroups", 4)

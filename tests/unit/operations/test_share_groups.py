@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tests.unit.client.admin.test_share_groups import describing
-from tests.unit.client.scripted_broker import ScriptedBroker, fast_admin
+from tests.unit.client.scripted_broker import scripted
 
 from groupkeeper.client.admin.types import (
     Failure,
@@ -35,10 +35,7 @@ async def test_share_groups_are_found_among_unknown_ones() -> None:
         DescribedGroup(0, None, "dead", "Dead"),
         DescribedGroup(29, "the topics are hidden", "hidden"),
     )
-    async with (
-        ScriptedBroker(handlers={"ShareGroupDescribe": handler}) as broker,
-        fast_admin(broker.bootstrap_servers) as admin,
-    ):
+    async with scripted({"ShareGroupDescribe": handler}) as (broker, admin):
         found = await among(FAILED, admin.describe_share_groups)
         request: Any = broker.asked("ShareGroupDescribe")[0][1]
         assert request.group_ids == ["share", "hidden", "nowhere", "dead"]
@@ -49,10 +46,7 @@ async def test_share_groups_are_found_among_unknown_ones() -> None:
 
 
 async def test_brokers_without_share_groups_have_none() -> None:
-    async with (
-        ScriptedBroker(ranges={"ShareGroupDescribe": None}) as broker,
-        fast_admin(broker.bootstrap_servers) as admin,
-    ):
+    async with scripted(ranges={"ShareGroupDescribe": None}) as (_, admin):
         found = await among(FAILED, admin.describe_share_groups)
     assert (found.done, found.failed) == ({}, {})
 

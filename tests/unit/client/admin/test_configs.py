@@ -1,7 +1,7 @@
 """Configs, as far as it takes several brokers, or old ones."""
 
 import pytest
-from tests.unit.client.scripted_broker import HangUp, ScriptedBroker, cluster_of, fast_admin, in_turn
+from tests.unit.client.scripted_broker import HangUp, ScriptedBroker, cluster_of, fast_admin, in_turn, scripted
 
 from groupkeeper.client.admin.resources.types import Config, ConfigResource, ConfigSource, ConfigType
 from groupkeeper.client.errors import IllegalArgument
@@ -40,6 +40,6 @@ async def test_each_broker_is_asked_for_its_own_configs() -> None:
 
 
 async def test_what_names_no_broker_is_refused() -> None:
-    async with ScriptedBroker() as broker, fast_admin(broker.bootstrap_servers) as admin:
+    async with scripted() as (_, admin):
         with pytest.raises(IllegalArgument, match="a broker is named by its id, not 'one'"):
             await admin.describe_configs([ConfigResource.broker(0)._replace(name="one")])

@@ -1,7 +1,7 @@
 """describe_consumer_groups with its fallback, and describe_classic_groups."""
 
 import pytest
-from tests.unit.client.scripted_broker import Handler, ScriptedBroker, fast_admin, in_turn
+from tests.unit.client.scripted_broker import Handler, in_turn, scripted
 
 from groupkeeper.client.admin.types import GroupState, GroupType, MemberDescription, TopicPartition
 from groupkeeper.client.errors import IllegalArgument
@@ -74,10 +74,7 @@ def member(member_id: str, member_type: int) -> modern.Member:
 async def test_consumer_groups() -> None:
     # K1099-30, K1099-31, K1099-32, K1099-33, K1099-36
     group = consumer_group("g", member("m1", 1), member("m2", 0), member("m3", -1))
-    async with (
-        ScriptedBroker(handlers={"ConsumerGroupDescribe": described(group)}) as broker,
-        fast_admin(broker.bootstrap_servers) as admin,
-    ):
+    async with scripted({"ConsumerGroupDescribe": described(group)}) as (broker, admin):
         description = (await admin.describe_consumer_groups(["g"])).all()["g"]
         assert broker.count("DescribeGroups") == 0
     assert description.group_type is GroupType.CONSUMER
@@ -106,12 +103,8 @@ async def test_consumer_groups() -> None:
 async def test_version_0_has_no_member_type() -> None:
     # K1099-90, K1099-05
     group = consumer_group("g", member("m1", 1))
-    async with (
-        ScriptedBroker(
-            ranges={"ConsumerGroupDescribe": (0, 0)}, handlers={"ConsumerGroupDescribe": described(group)}
-        ) as broker,
-        fast_admin(broker.bootstrap_servers) as admin,
-    ):
+    ranges = {"ConsumerGroupDescribe": (0, 0)}
+    async with scripted({"ConsumerGroupDescribe": described(group)}, ranges=ranges) as (_, admin):
         description = (await admin.describe_consumer_groups(["g"])).all()["g"]
     assert [each.upgraded for each in description.members] == [None]
     assert description.group_epoch == 5
@@ -134,7 +127,7 @@ async def test_falls_back_to_describe_groups(code: int) -> None:
         "ConsumerGroupDescribe": described(consumer_group("g"), modern.DescribedGroup(code, "no", "c")),
         "DescribeGroups": described_classic(CLASSIC),
     }
-    async with ScriptedBroker(handlers=handlers) as broker, fast_admin(broker.bootstrap_servers) as admin:
+    async with scripted(handlers) as (broker, admin):
         descriptions = (await admin.describe_consumer_groups(["c", "g"])).all()
         assert broker.asked("DescribeGroups") == [(6, m.DescribeGroupsRequest(["c"]))]
     group = descriptions["c"]
@@ -166,7 +159,7 @@ async def test_groups_listed_as_classic_are_described_so_at_once() -> None:
         "ConsumerGroupDescribe": described(consumer_group("g")),
         "DescribeGroups": described_classic(CLASSIC),
     }
-    async with ScriptedBroker(handlers=handlers) as broker, fast_admin(broker.bootstrap_servers) as admin:
+    async with scripted(handlers) as (broker, admin):
         await admin.list_groups()
         descriptions = (await admin.describe_consumer_groups(["c", "g"])).all()
         assert broker.asked("ConsumerGroupDescribe") == [(1, m.ConsumerGroupDescribeRequest(["g"]))]
@@ -183,10 +176,7 @@ async def test_a_group_that_has_changed_its_type_since_it_was_listed(versions: t
         "ConsumerGroupDescribe": described(consumer_group("g")),
         "DescribeGroups": described_classic(),
     }
-    async with (
-        ScriptedBroker(handlers=handlers, ranges={"DescribeGroups": versions}) as broker,
-        fast_admin(broker.bootstrap_servers) as admin,
-    ):
+    async with scripted(handlers, ranges={"DescribeGroups": versions}) as (_, admin):
         await admin.list_groups()
         batch = await admin.describe_consumer_groups(["g", "gone"])
     assert batch.done["g"].group_type is GroupType.CONSUMER
@@ -198,12 +188,8 @@ async def test_a_group_that_has_changed_its_type_since_it_was_listed(versions: t
 
 async def test_without_the_api_all_groups_are_described_as_classic() -> None:
     # K1099-38, K1099-91, E2E-06
-    async with (
-        ScriptedBroker(
-            ranges={"ConsumerGroupDescribe": None}, handlers={"DescribeGroups": described_classic(CLASSIC)}
-        ) as broker,
-        fast_admin(broker.bootstrap_servers) as admin,
-    ):
+    ranges = {"ConsumerGroupDescribe": None}
+    async with scripted({"DescribeGroups": described_classic(CLASSIC)}, ranges=ranges) as (_, admin):
         batch = await admin.describe_consumer_groups(["c", "gone"])
     assert batch.done["c"].group_epoch is None
     assert batch.failed == {"gone": errors.GroupIdNotFound("Group gone not found.")}
@@ -211,21 +197,16 @@ async def test_without_the_api_all_groups_are_described_as_classic() -> None:
 
 async def test_the_first_message_is_the_one_told() -> None:
     # K1099-38, K122-87
-    handlers = {"ConsumerGroupDescribe": described(), "DescribeGroups": described_classic()}
-    async with ScriptedBroker(handlers=handlers) as broker, fast_admin(broker.bootstrap_servers) as admin:
+    async with scripted({"ConsumerGroupDescribe": described(), "DescribeGroups": described_classic()}) as (_, admin):
         batch = await admin.describe_consumer_groups(["share"])
     assert batch.failed == {"share": errors.GroupIdNotFound("Group share is not a consumer group.")}
 
 
 async def test_old_brokers_describe_missing_groups_as_dead() -> None:
     # GD-22
-    async with (
-        ScriptedBroker(
-            ranges={"ConsumerGroupDescribe": None, "DescribeGroups": (0, 5)},
-            handlers={"DescribeGroups": described_classic()},
-        ) as broker,
-        fast_admin(broker.bootstrap_servers) as admin,
-    ):
+    async with scripted(
+        {"DescribeGroups": described_classic()}, ranges={"ConsumerGroupDescribe": None, "DescribeGroups": (0, 5)}
+    ) as (_, admin):
         group = (await admin.describe_consumer_groups(["gone"])).all()["gone"]
     assert (group.group_state, group.is_simple, group.members) == (GroupState.DEAD, True, ())
 
@@ -237,7 +218,7 @@ async def test_groups_of_other_protocol_types() -> None:
         "ConsumerGroupDescribe": described(),
         "DescribeGroups": described_classic(workers, classic_group("simple", "")),
     }
-    async with ScriptedBroker(handlers=handlers) as broker, fast_admin(broker.bootstrap_servers) as admin:
+    async with scripted(handlers) as (_, admin):
         batch = await admin.describe_consumer_groups(["w", "simple"])
         groups = (await admin.describe_classic_groups(["w", "simple"])).all()
     assert isinstance(batch.failed["w"], IllegalArgument)
@@ -256,8 +237,7 @@ async def test_refusals_carry_the_servers_message() -> None:
             29, "The group has described topic(s) that the client is not authorized to describe.", "t"
         ),
     ]
-    handlers = {"ConsumerGroupDescribe": described(consumer_group("g"), *refused)}
-    async with ScriptedBroker(handlers=handlers) as broker, fast_admin(broker.bootstrap_servers) as admin:
+    async with scripted({"ConsumerGroupDescribe": described(consumer_group("g"), *refused)}) as (_, admin):
         batch = await admin.describe_consumer_groups(["g", "secret", "t"])
     assert list(batch.done) == ["g"]
     assert batch.failed == {
@@ -276,7 +256,7 @@ async def test_descriptions_are_retried(code: int, lookups: int) -> None:
             described(modern.DescribedGroup(code, None, "g")), described(consumer_group("g"))
         )
     }
-    async with ScriptedBroker(handlers=handlers) as broker, fast_admin(broker.bootstrap_servers) as admin:
+    async with scripted(handlers) as (broker, admin):
         assert list((await admin.describe_consumer_groups(["g"])).all()) == ["g"]
         assert broker.count("FindCoordinator") == lookups
 
@@ -286,7 +266,7 @@ async def test_a_retriable_error_of_the_fallback() -> None:
         "ConsumerGroupDescribe": described(),
         "DescribeGroups": in_turn(described_classic(classic.DescribedGroup(14, None, "c")), described_classic(CLASSIC)),
     }
-    async with ScriptedBroker(handlers=handlers) as broker, fast_admin(broker.bootstrap_servers) as admin:
+    async with scripted(handlers) as (_, admin):
         assert list((await admin.describe_consumer_groups(["c"])).all()) == ["c"]
 
 
@@ -295,13 +275,10 @@ async def test_authorized_operations(highest: int, is_sent: bool) -> None:
     group = classic.DescribedGroup(
         0, None, "c", "Empty", "consumer", "", [], (1 << 3 | 1 << 8) if is_sent else -(2**31)
     )
-    async with (
-        ScriptedBroker(
-            ranges={"ConsumerGroupDescribe": None, "DescribeGroups": (0, highest)},
-            handlers={"DescribeGroups": described_classic(group)},
-        ) as broker,
-        fast_admin(broker.bootstrap_servers) as admin,
-    ):
+    async with scripted(
+        {"DescribeGroups": described_classic(group)},
+        ranges={"ConsumerGroupDescribe": None, "DescribeGroups": (0, highest)},
+    ) as (broker, admin):
         batch = await admin.describe_consumer_groups(["c"], include_authorized_operations=True)
         assert broker.asked("DescribeGroups") == [(highest, m.DescribeGroupsRequest(["c"], is_sent))]
         assert batch.done["c"].authorized_operations == (frozenset({"READ", "DESCRIBE"}) if is_sent else None)
@@ -313,7 +290,7 @@ async def test_unsupported_by_the_group_coordinator() -> None:
         "ConsumerGroupDescribe": described(modern.DescribedGroup(35, None, "g")),
         "DescribeGroups": described_classic(classic.DescribedGroup(35, None, "g")),
     }
-    async with ScriptedBroker(handlers=handlers) as broker, fast_admin(broker.bootstrap_servers) as admin:
+    async with scripted(handlers) as (_, admin):
         assert (await admin.describe_consumer_groups(["g"])).failed == {"g": errors.UnsupportedVersion()}
 
 

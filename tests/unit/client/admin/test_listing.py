@@ -3,7 +3,7 @@
 import asyncio
 
 import pytest
-from tests.unit.client.scripted_broker import HangUp, ScriptedBroker, Silence, cluster_of, fast_admin, in_turn
+from tests.unit.client.scripted_broker import HangUp, ScriptedBroker, Silence, cluster_of, fast_admin, in_turn, scripted
 
 from groupkeeper.client.admin.types import GroupListing, GroupState, GroupType
 from groupkeeper.client.errors import CallTimedOut, UnsupportedVersion
@@ -32,7 +32,7 @@ def answer(message: m.ListGroupsRequest, version: int) -> RootMessage:
 
 async def test_listings_are_typed() -> None:
     # K518-31, K518-35
-    async with ScriptedBroker(handlers={"ListGroups": answer}) as broker, fast_admin(broker.bootstrap_servers) as admin:
+    async with scripted({"ListGroups": answer}) as (_, admin):
         groups = (await admin.list_groups()).all()
     assert groups["simple"] == GroupListing("simple", "", GroupState.EMPTY, GroupType.CLASSIC)
     assert groups["simple"].is_simple
@@ -45,14 +45,14 @@ async def test_listings_are_typed() -> None:
 
 async def test_filters_are_sent_as_names() -> None:
     # K518-30, K518-34
-    async with ScriptedBroker(handlers={"ListGroups": answer}) as broker, fast_admin(broker.bootstrap_servers) as admin:
+    async with scripted({"ListGroups": answer}) as (broker, admin):
         await admin.list_groups(states=[GroupState.STABLE, "Empty"], types=[GroupType.CONSUMER])
         assert broker.asked("ListGroups") == [(5, m.ListGroupsRequest(["Stable", "Empty"], ["Consumer"]))]
 
 
 async def test_protocol_types_are_filtered_here() -> None:
     # K518-32
-    async with ScriptedBroker(handlers={"ListGroups": answer}) as broker, fast_admin(broker.bootstrap_servers) as admin:
+    async with scripted({"ListGroups": answer}) as (_, admin):
         listings = await admin.list_groups(types=["Classic", "Consumer"], protocol_types=["", "consumer"])
         assert list(listings.groups) == ["simple", "readers", "modern"]
 
@@ -84,10 +84,7 @@ async def test_brokers_are_merged_and_failures_kept_apart() -> None:
 
 async def test_loading_is_waited_for_until_the_timeout() -> None:
     # K518-33, K518-65
-    async with (
-        ScriptedBroker(handlers={"ListGroups": in_turn(m.ListGroupsResponse(error_code=14))}) as broker,
-        fast_admin(broker.bootstrap_servers) as admin,
-    ):
+    async with scripted({"ListGroups": in_turn(m.ListGroupsResponse(error_code=14))}) as (broker, admin):
         [failure] = (await admin.list_groups(timeout_ms=100)).failed.values()
         assert broker.count("ListGroups") > 2
     assert isinstance(failure.__cause__, CoordinatorLoadInProgress)
@@ -122,11 +119,7 @@ async def test_a_broker_that_moves_is_asked_at_its_new_address() -> None:
 
 async def test_states_need_version_4() -> None:
     # K518-60, E2E-06
-    handlers = {"ListGroups": answer}
-    async with (
-        ScriptedBroker(ranges={"ListGroups": (0, 3)}, handlers=handlers) as broker,
-        fast_admin(broker.bootstrap_servers) as admin,
-    ):
+    async with scripted({"ListGroups": answer}, ranges={"ListGroups": (0, 3)}) as (broker, admin):
         [failure] = (await admin.list_groups(states=["Stable"])).failed.values()
         assert isinstance(failure, UnsupportedVersion)
         assert str(failure) == (
@@ -141,11 +134,7 @@ async def test_states_need_version_4() -> None:
 @pytest.mark.parametrize("types", [["Classic"], ["Classic", "Consumer"], ["consumer", "classic"]])
 async def test_types_of_old_brokers_are_classic(types: list[str]) -> None:
     # K518-61
-    handlers = {"ListGroups": answer}
-    async with (
-        ScriptedBroker(ranges={"ListGroups": (0, 4)}, handlers=handlers) as broker,
-        fast_admin(broker.bootstrap_servers) as admin,
-    ):
+    async with scripted({"ListGroups": answer}, ranges={"ListGroups": (0, 4)}) as (broker, admin):
         groups = (await admin.list_groups(types=types, states=["Stable"])).all()
         assert groups["readers"] == GroupListing("readers", "consumer", GroupState.STABLE, None)
         assert broker.asked("ListGroups") == [(4, m.ListGroupsRequest(["Stable"], []))]
@@ -153,11 +142,7 @@ async def test_types_of_old_brokers_are_classic(types: list[str]) -> None:
 
 async def test_other_types_need_version_5() -> None:
     # K518-61
-    handlers = {"ListGroups": answer}
-    async with (
-        ScriptedBroker(ranges={"ListGroups": (0, 4)}, handlers=handlers) as broker,
-        fast_admin(broker.bootstrap_servers) as admin,
-    ):
+    async with scripted({"ListGroups": answer}, ranges={"ListGroups": (0, 4)}) as (_, admin):
         [failure] = (await admin.list_groups(types=["Consumer", GroupType.SHARE])).failed.values()
     assert str(failure) == (
         "The broker only supports ListGroups v4, but we need v5 or newer to request groups by type. "
@@ -170,7 +155,7 @@ async def test_groups_that_are_gone_are_forgotten() -> None:
     listings = [m.ListGroupsResponse(groups=[m.ListedGroup(name, "", "Empty", "Classic")]) for name in ("a", "b", "c")]
     failing = m.ListGroupsResponse(error_code=-1)
     handlers = {"ListGroups": in_turn(listings[0], listings[1], failing, listings[2], listings[2])}
-    async with ScriptedBroker(handlers=handlers) as broker, fast_admin(broker.bootstrap_servers) as admin:
+    async with scripted(handlers) as (_, admin):
         remembered = []
         for states in ((), (), (), ("Empty",), ()):
             await admin.list_groups(states=states)

@@ -2,7 +2,7 @@
 
 import pytest
 from tests.unit.client.admin.test_describing import classic_group, described, described_classic
-from tests.unit.client.scripted_broker import Handler, ScriptedBroker, fast_admin, in_turn
+from tests.unit.client.scripted_broker import Handler, in_turn, scripted
 
 from groupkeeper.client.admin.types import ALL, MemberToRemove
 from groupkeeper.client.errors import MissingResult, UnsupportedVersion
@@ -34,10 +34,7 @@ def leaving(error_code: int = 0, **code_by_member: int) -> Handler:
 
 
 async def test_given_members_leave_in_one_request() -> None:
-    async with (
-        ScriptedBroker(handlers={"LeaveGroup": leaving(member=25)}) as broker,
-        fast_admin(broker.bootstrap_servers) as admin,
-    ):
+    async with scripted({"LeaveGroup": leaving(member=25)}) as (broker, admin):
         batch = await admin.remove_members("g", [STATIC, DYNAMIC], reason="tidying up")
         assert batch.done == {STATIC: None}
         assert batch.failed == {DYNAMIC: UnknownMemberId()}
@@ -47,10 +44,7 @@ async def test_given_members_leave_in_one_request() -> None:
 
 
 async def test_reasons_are_cut() -> None:
-    async with (
-        ScriptedBroker(handlers={"LeaveGroup": leaving()}) as broker,
-        fast_admin(broker.bootstrap_servers) as admin,
-    ):
+    async with scripted({"LeaveGroup": leaving()}) as (broker, admin):
         await admin.remove_members("g", [STATIC], reason="x" * 1000)
         await admin.remove_members("g", [STATIC])
         reasons = [message.members[0].reason for _, message in broker.asked("LeaveGroup")]  # type: ignore[attr-defined]
@@ -70,7 +64,7 @@ async def test_all_members() -> None:
         "DescribeGroups": described_classic(group, classic_group("empty", "consumer")),
         "LeaveGroup": leaving(),
     }
-    async with ScriptedBroker(handlers=handlers) as broker, fast_admin(broker.bootstrap_servers) as admin:
+    async with scripted(handlers) as (broker, admin):
         batch = await admin.remove_members("g", ALL)
         assert batch.all() == {MemberToRemove("static"): None, MemberToRemove(None, "m2"): None}
         assert (await admin.remove_members("empty", ALL)).all() == {}
@@ -81,29 +75,20 @@ async def test_all_members() -> None:
 
 
 async def test_errors_of_the_whole_group() -> None:
-    async with (
-        ScriptedBroker(handlers={"LeaveGroup": in_turn(leaving(16), leaving(14), leaving(30))}) as broker,
-        fast_admin(broker.bootstrap_servers) as admin,
-    ):
+    async with scripted({"LeaveGroup": in_turn(leaving(16), leaving(14), leaving(30))}) as (broker, admin):
         with pytest.raises(GroupAuthorizationFailed):
             await admin.remove_members("g", [STATIC])
         assert broker.count("FindCoordinator") == 2
 
 
 async def test_members_left_out_of_the_answer() -> None:
-    async with (
-        ScriptedBroker(handlers={"LeaveGroup": in_turn(m.LeaveGroupResponse())}) as broker,
-        fast_admin(broker.bootstrap_servers) as admin,
-    ):
+    async with scripted({"LeaveGroup": in_turn(m.LeaveGroupResponse())}) as (_, admin):
         assert isinstance((await admin.remove_members("g", [STATIC])).failed[STATIC], MissingResult)
 
 
 @pytest.mark.parametrize("highest", [3, 4])
 async def test_without_reasons(highest: int) -> None:
-    async with (
-        ScriptedBroker(ranges={"LeaveGroup": (0, highest)}, handlers={"LeaveGroup": leaving()}) as broker,
-        fast_admin(broker.bootstrap_servers) as admin,
-    ):
+    async with scripted({"LeaveGroup": leaving()}, ranges={"LeaveGroup": (0, highest)}) as (broker, admin):
         assert (await admin.remove_members("g", [STATIC, DYNAMIC], reason="x")).failed == {}
         assert broker.count("LeaveGroup") == 1
 
@@ -111,10 +96,7 @@ async def test_without_reasons(highest: int) -> None:
 @pytest.mark.parametrize("highest", [0, 2])
 async def test_one_dynamic_member_a_request_on_old_brokers(highest: int) -> None:
     other = MemberToRemove(None, "other")
-    async with (
-        ScriptedBroker(ranges={"LeaveGroup": (0, highest)}, handlers={"LeaveGroup": leaving(other=25)}) as broker,
-        fast_admin(broker.bootstrap_servers) as admin,
-    ):
+    async with scripted({"LeaveGroup": leaving(other=25)}, ranges={"LeaveGroup": (0, highest)}) as (broker, admin):
         batch = await admin.remove_members("g", [DYNAMIC, other, STATIC])
         assert batch.done == {DYNAMIC: None}
         assert batch.failed[other] == UnknownMemberId()

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 import pytest
-from tests.unit.client.scripted_broker import Handler, HangUp, ScriptedBroker, fast_admin, in_turn
+from tests.unit.client.scripted_broker import Handler, HangUp, in_turn, scripted
 
 from groupkeeper.client.admin.types import OffsetAndMetadata, TopicPartition
 from groupkeeper.client.errors import CallTimedOut, IllegalArgument, MissingResult, UnsupportedVersion
@@ -75,10 +75,7 @@ STORE = {"g": {A0: 10, A1: 11}, "h": {B0: 3}}
 
 async def test_all_offsets_of_a_group_in_one_request() -> None:
     # K88-40, K88-53
-    async with (
-        ScriptedBroker(handlers={"OffsetFetch": fetching(STORE)}) as broker,
-        fast_admin(broker.bootstrap_servers) as admin,
-    ):
+    async with scripted({"OffsetFetch": fetching(STORE)}) as (broker, admin):
         batch = await admin.list_consumer_group_offsets({"g": None})
         assert batch.all()["g"].all() == {A0: OffsetAndMetadata(10, 7, ""), A1: OffsetAndMetadata(11, 7, "")}
         [(version, message)] = broker.asked("OffsetFetch")
@@ -92,10 +89,7 @@ async def test_all_offsets_of_a_group_in_one_request() -> None:
 
 async def test_named_partitions() -> None:
     # K88-41, K88-42
-    async with (
-        ScriptedBroker(handlers={"OffsetFetch": fetching(STORE, code_by_topic={"b": 29})}) as broker,
-        fast_admin(broker.bootstrap_servers) as admin,
-    ):
+    async with scripted({"OffsetFetch": fetching(STORE, code_by_topic={"b": 29})}) as (_, admin):
         batch = await admin.list_consumer_group_offsets({"g": [A0, B0, TopicPartition("a", 5), A0], "h": []})
         assert batch.done["g"].done == {A0: OffsetAndMetadata(10, 7), TopicPartition("a", 5): None}
         assert batch.done["g"].failed == {B0: errors.TopicAuthorizationFailed()}
@@ -106,10 +100,7 @@ async def test_named_partitions() -> None:
 
 async def test_unknown_groups_have_no_offsets() -> None:
     # K88-11, K88-34
-    async with (
-        ScriptedBroker(handlers={"OffsetFetch": fetching(STORE, code_by_group={"secret": 30})}) as broker,
-        fast_admin(broker.bootstrap_servers) as admin,
-    ):
+    async with scripted({"OffsetFetch": fetching(STORE, code_by_group={"secret": 30})}) as (_, admin):
         batch = await admin.list_consumer_group_offsets({"nobody": None, "secret": None})
     assert batch.done["nobody"].all() == {}
     assert batch.failed == {"secret": errors.GroupAuthorizationFailed()}
@@ -118,10 +109,7 @@ async def test_unknown_groups_have_no_offsets() -> None:
 async def test_hundreds_of_groups_in_a_request() -> None:
     # K88-45, KIP-709
     store = {f"g{index}": {A0: index} for index in range(1000)}
-    async with (
-        ScriptedBroker(handlers={"OffsetFetch": fetching(store)}) as broker,
-        fast_admin(broker.bootstrap_servers) as admin,
-    ):
+    async with scripted({"OffsetFetch": fetching(store)}) as (broker, admin):
         batch = await admin.list_consumer_group_offsets(dict.fromkeys(store))
         assert list(batch.all()) == list(store)
         assert all(batch.done[group].done[A0] == OffsetAndMetadata(offsets[A0], 7) for group, offsets in store.items())
@@ -133,12 +121,9 @@ async def test_hundreds_of_groups_in_a_request() -> None:
 async def test_one_request_a_group_on_old_brokers(highest: int) -> None:
     # K88-45, K88-73, K88-74, E2E-06
     store = {f"g{index}": {A0: index} for index in range(30)}
-    async with (
-        ScriptedBroker(
-            ranges={"OffsetFetch": (1, highest)}, handlers={"OffsetFetch": fetching(store, code_by_group={"g7": 30})}
-        ) as broker,
-        fast_admin(broker.bootstrap_servers) as admin,
-    ):
+    async with scripted(
+        {"OffsetFetch": fetching(store, code_by_group={"g7": 30})}, ranges={"OffsetFetch": (1, highest)}
+    ) as (broker, admin):
         batch = await admin.list_consumer_group_offsets(dict.fromkeys(store))
         epoch = 7 if highest >= 5 else None
         assert batch.done["g3"].all() == {A0: OffsetAndMetadata(3, epoch, "m")}
@@ -149,10 +134,7 @@ async def test_one_request_a_group_on_old_brokers(highest: int) -> None:
 
 async def test_all_topics_need_version_2() -> None:
     # K88-70, E2E-06
-    async with (
-        ScriptedBroker(ranges={"OffsetFetch": (0, 1)}, handlers={"OffsetFetch": fetching(STORE)}) as broker,
-        fast_admin(broker.bootstrap_servers) as admin,
-    ):
+    async with scripted({"OffsetFetch": fetching(STORE)}, ranges={"OffsetFetch": (0, 1)}) as (_, admin):
         batch = await admin.list_consumer_group_offsets({"g": None, "h": [B0]})
         assert isinstance(batch.failed["g"], UnsupportedVersion)
         assert str(batch.failed["g"]) == (
@@ -164,23 +146,16 @@ async def test_all_topics_need_version_2() -> None:
 @pytest.mark.parametrize(("code", "failure"), [(30, errors.GroupAuthorizationFailed()), (24, errors.InvalidGroupId())])
 async def test_group_errors_of_version_1_are_on_partitions(code: int, failure: errors.KafkaError) -> None:
     # K88-30, K88-71
-    async with (
-        ScriptedBroker(
-            ranges={"OffsetFetch": (1, 1)}, handlers={"OffsetFetch": fetching(STORE, code_by_group={"g": code})}
-        ) as broker,
-        fast_admin(broker.bootstrap_servers) as admin,
-    ):
+    async with scripted(
+        {"OffsetFetch": fetching(STORE, code_by_group={"g": code})}, ranges={"OffsetFetch": (1, 1)}
+    ) as (_, admin):
         assert (await admin.list_consumer_group_offsets({"g": [A0]})).failed == {"g": failure}
 
 
 async def test_partition_errors_of_version_1_stay_there() -> None:
     # K88-30
-    async with (
-        ScriptedBroker(
-            ranges={"OffsetFetch": (1, 1)}, handlers={"OffsetFetch": fetching(STORE, code_by_topic={"b": 29})}
-        ) as broker,
-        fast_admin(broker.bootstrap_servers) as admin,
-    ):
+    ranges = {"OffsetFetch": (1, 1)}
+    async with scripted({"OffsetFetch": fetching(STORE, code_by_topic={"b": 29})}, ranges=ranges) as (_, admin):
         offsets = (await admin.list_consumer_group_offsets({"g": [A0, B0]})).done["g"]
     assert (list(offsets.done), offsets.failed) == ([A0], {B0: errors.TopicAuthorizationFailed()})
 
@@ -188,12 +163,9 @@ async def test_partition_errors_of_version_1_stay_there() -> None:
 @pytest.mark.parametrize(("highest", "is_sent"), [(6, False), (7, True), (9, True)])
 async def test_require_stable_is_dropped_where_unknown(highest: int, is_sent: bool) -> None:
     # K88-72
-    async with (
-        ScriptedBroker(
-            ranges={"OffsetFetch": (1, highest)}, handlers={"OffsetFetch": fetching(STORE, code_by_topic={"b": 88})}
-        ) as broker,
-        fast_admin(broker.bootstrap_servers) as admin,
-    ):
+    async with scripted(
+        {"OffsetFetch": fetching(STORE, code_by_topic={"b": 88})}, ranges={"OffsetFetch": (1, highest)}
+    ) as (broker, admin):
         batch = await admin.list_consumer_group_offsets({"h": [B0]}, require_stable=True)
         assert batch.done["h"].failed == {B0: errors.UnstableOffsetCommit()}
         [(_, message)] = broker.asked("OffsetFetch")
@@ -206,10 +178,7 @@ async def test_require_stable_is_dropped_where_unknown(highest: int, is_sent: bo
 async def test_coordinator_errors_are_retried(code: int, highest: int) -> None:
     # K88-43
     handler = in_turn(fetching(STORE, code_by_group={"g": code}), fetching(STORE))
-    async with (
-        ScriptedBroker(ranges={"OffsetFetch": (1, highest)}, handlers={"OffsetFetch": handler}) as broker,
-        fast_admin(broker.bootstrap_servers) as admin,
-    ):
+    async with scripted({"OffsetFetch": handler}, ranges={"OffsetFetch": (1, highest)}) as (broker, admin):
         batch = await admin.list_consumer_group_offsets({"g": [A0]})
         offset = batch.all()["g"].done[A0]
         assert offset is not None
@@ -220,10 +189,7 @@ async def test_coordinator_errors_are_retried(code: int, highest: int) -> None:
 @pytest.mark.parametrize(("code", "failure"), [(25, errors.UnknownMemberId()), (113, errors.StaleMemberEpoch())])
 async def test_other_group_errors_fail_the_group(code: int, failure: errors.KafkaError) -> None:
     # K88-43
-    async with (
-        ScriptedBroker(handlers={"OffsetFetch": fetching(STORE, code_by_group={"g": code})}) as broker,
-        fast_admin(broker.bootstrap_servers) as admin,
-    ):
+    async with scripted({"OffsetFetch": fetching(STORE, code_by_group={"g": code})}) as (_, admin):
         batch = await admin.list_consumer_group_offsets({"g": None, "h": None})
     assert batch.failed == {"g": failure}
     assert list(batch.done) == ["h"]
@@ -231,10 +197,7 @@ async def test_other_group_errors_fail_the_group(code: int, failure: errors.Kafk
 
 async def test_partitions_left_out_of_the_answer() -> None:
     left_out = m.OffsetFetchResponse(groups=[m.OffsetFetchResponseGroup("g")])
-    async with (
-        ScriptedBroker(handlers={"OffsetFetch": in_turn(left_out)}) as broker,
-        fast_admin(broker.bootstrap_servers) as admin,
-    ):
+    async with scripted({"OffsetFetch": in_turn(left_out)}) as (_, admin):
         batch = await admin.list_consumer_group_offsets({"g": [A0]})
     assert isinstance(batch.done["g"].failed[A0], MissingResult)
 
@@ -262,10 +225,7 @@ OFFSETS = {A0: OffsetAndMetadata(5, 2, "why"), B0: OffsetAndMetadata(6)}
 
 async def test_commits_come_from_outside_of_the_group() -> None:
     # GO-12, K88-44
-    async with (
-        ScriptedBroker(handlers={"OffsetCommit": committing(b=3)}) as broker,
-        fast_admin(broker.bootstrap_servers) as admin,
-    ):
+    async with scripted({"OffsetCommit": committing(b=3)}) as (broker, admin):
         batch = await admin.alter_consumer_group_offsets("g", OFFSETS)
         assert batch.done == {A0: None}
         assert batch.failed == {B0: errors.UnknownTopicOrPartition()}
@@ -290,19 +250,13 @@ async def test_commits_come_from_outside_of_the_group() -> None:
 @pytest.mark.parametrize(("code", "lookups"), [(14, 1), (27, 1), (15, 2), (16, 2)])
 async def test_commits_are_retried(code: int, lookups: int) -> None:
     # GO-12
-    async with (
-        ScriptedBroker(handlers={"OffsetCommit": in_turn(committing(a=code, b=code), committing())}) as broker,
-        fast_admin(broker.bootstrap_servers) as admin,
-    ):
+    async with scripted({"OffsetCommit": in_turn(committing(a=code, b=code), committing())}) as (broker, admin):
         assert (await admin.alter_consumer_group_offsets("g", OFFSETS)).all() == {A0: None, B0: None}
         assert broker.count("FindCoordinator") == lookups
 
 
 async def test_commits_to_a_group_with_members() -> None:
-    async with (
-        ScriptedBroker(handlers={"OffsetCommit": committing(a=25, b=25)}) as broker,
-        fast_admin(broker.bootstrap_servers) as admin,
-    ):
+    async with scripted({"OffsetCommit": committing(a=25, b=25)}) as (_, admin):
         batch = await admin.alter_consumer_group_offsets("g", OFFSETS)
         assert batch.failed == {A0: errors.UnknownMemberId(), B0: errors.UnknownMemberId()}
         with pytest.raises(errors.UnknownMemberId):
@@ -311,19 +265,13 @@ async def test_commits_to_a_group_with_members() -> None:
 
 @pytest.mark.parametrize("highest", [2, 5, 6])
 async def test_commits_to_old_brokers(highest: int) -> None:
-    async with (
-        ScriptedBroker(ranges={"OffsetCommit": (2, highest)}, handlers={"OffsetCommit": committing()}) as broker,
-        fast_admin(broker.bootstrap_servers) as admin,
-    ):
+    async with scripted({"OffsetCommit": committing()}, ranges={"OffsetCommit": (2, highest)}) as (broker, admin):
         assert (await admin.alter_consumer_group_offsets("g", OFFSETS)).failed == {}
         assert [version for version, _ in broker.asked("OffsetCommit")] == [highest]
 
 
 async def test_a_call_on_one_group_raises_what_concerns_it() -> None:
-    async with (
-        ScriptedBroker(handlers={"OffsetCommit": in_turn(HangUp)}) as broker,
-        fast_admin(broker.bootstrap_servers) as admin,
-    ):
+    async with scripted({"OffsetCommit": in_turn(HangUp)}) as (_, admin):
         with pytest.raises(CallTimedOut, match="alterConsumerGroupOffsets timed out after 100 ms"):
             await admin.alter_consumer_group_offsets("g", OFFSETS, timeout_ms=100)
 
@@ -348,10 +296,7 @@ def deleting(error_code: int = 0, *, leave_out: str = "", **code_by_topic: int) 
 
 async def test_deleting_offsets() -> None:
     # K496-40, K496-42, K496-45
-    async with (
-        ScriptedBroker(handlers={"OffsetDelete": deleting(b=86)}) as broker,
-        fast_admin(broker.bootstrap_servers) as admin,
-    ):
+    async with scripted({"OffsetDelete": deleting(b=86)}) as (broker, admin):
         batch = await admin.delete_consumer_group_offsets("g", [A0, A1, B0, A0])
         assert batch.done == {A0: None, A1: None}
         assert batch.failed == {B0: errors.GroupSubscribedToTopic()}
@@ -379,10 +324,7 @@ async def test_deleting_offsets() -> None:
 )
 async def test_group_errors_fail_the_deletion(code: int, failure: type[errors.KafkaError]) -> None:
     # K496-42, K496-44, K496-75
-    async with (
-        ScriptedBroker(handlers={"OffsetDelete": deleting(code)}) as broker,
-        fast_admin(broker.bootstrap_servers) as admin,
-    ):
+    async with scripted({"OffsetDelete": deleting(code)}) as (_, admin):
         with pytest.raises(failure):
             await admin.delete_consumer_group_offsets("g", [A0])
 
@@ -390,26 +332,20 @@ async def test_group_errors_fail_the_deletion(code: int, failure: type[errors.Ka
 @pytest.mark.parametrize(("code", "lookups"), [(14, 1), (15, 2), (16, 2)])
 async def test_deletions_are_retried(code: int, lookups: int) -> None:
     # K496-44
-    async with (
-        ScriptedBroker(handlers={"OffsetDelete": in_turn(deleting(code), deleting())}) as broker,
-        fast_admin(broker.bootstrap_servers) as admin,
-    ):
+    async with scripted({"OffsetDelete": in_turn(deleting(code), deleting())}) as (broker, admin):
         assert (await admin.delete_consumer_group_offsets("g", [A0])).all() == {A0: None}
         assert broker.count("FindCoordinator") == lookups
 
 
 async def test_deletions_left_out_of_the_answer() -> None:
     # K496-43
-    async with (
-        ScriptedBroker(handlers={"OffsetDelete": deleting(leave_out="b")}) as broker,
-        fast_admin(broker.bootstrap_servers) as admin,
-    ):
+    async with scripted({"OffsetDelete": deleting(leave_out="b")}) as (_, admin):
         batch = await admin.delete_consumer_group_offsets("g", [A0, B0])
     assert str(batch.failed[B0]) == 'Offset deletion result for partition "b-0" was not included in the response'
 
 
 async def test_deletions_need_the_api() -> None:
     # K496-70
-    async with ScriptedBroker(ranges={"OffsetDelete": None}) as broker, fast_admin(broker.bootstrap_servers) as admin:
+    async with scripted(ranges={"OffsetDelete": None}) as (_, admin):
         with pytest.raises(UnsupportedVersion, match="The node does not support OFFSET_DELETE"):
             await admin.delete_consumer_group_offsets("g", [A0])

@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
-from tests.unit.client.scripted_broker import KEY_BY_NAME, ScriptedBroker, fast_admin
+from tests.unit.client.scripted_broker import KEY_BY_NAME, scripted
 
 from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.resources.access_types import QuotaEntity, ScramMechanism, ScramRemoval
@@ -34,7 +34,7 @@ async def test_a_broker_that_lacks_the_api(api: str) -> None:
     release, call = CALLS[api]
     constant = "".join(f"_{sign}" if sign.isupper() else sign.upper() for sign in api).lstrip("_")
     assert api in KEY_BY_NAME
-    async with ScriptedBroker(ranges={api: None}) as broker, fast_admin(broker.bootstrap_servers) as admin:
+    async with scripted(ranges={api: None}) as (broker, admin):
         broker.topics = {"t": [0]}
         with pytest.raises(UnsupportedVersion) as refused:
             (await call(admin)).all()

@@ -1,7 +1,7 @@
 """Share groups: description, offsets, what is retried, and brokers that don't have them."""
 
 import pytest
-from tests.unit.client.scripted_broker import Handler, ScriptedBroker, cluster_of, fast_admin, in_turn
+from tests.unit.client.scripted_broker import Handler, ScriptedBroker, cluster_of, fast_admin, in_turn, scripted
 
 from groupkeeper.cli.java import values as java
 from groupkeeper.client.admin.types import GroupState, ShareMemberDescription, SharePartitionOffset, TopicPartition
@@ -44,8 +44,7 @@ async def test_descriptions() -> None:
         described.Member("m1", None, 6, "one", "/127.0.0.2", ["a"]),
     ]
     group = described.DescribedGroup(0, None, "g", "Stable", 8, 7, "simple", members, 1 << 8 | 1 << 3)
-    handlers = {"ShareGroupDescribe": describing(group)}
-    async with ScriptedBroker(handlers=handlers) as broker, fast_admin(broker.bootstrap_servers) as admin:
+    async with scripted({"ShareGroupDescribe": describing(group)}) as (broker, admin):
         batch = await admin.describe_share_groups(["g", "x", "g"], include_authorized_operations=True)
         assert broker.asked("ShareGroupDescribe") == [(1, m.ShareGroupDescribeRequest(["g", "x"], True))]
     description = batch.done["g"]
@@ -112,7 +111,7 @@ async def test_offsets() -> None:
         return listed.DescribeShareGroupOffsetsResponse(groups=[each for each in groups if each.group_id in wanted])
 
     handlers = {"DescribeShareGroupOffsets": answer}
-    async with ScriptedBroker(handlers=handlers) as broker, fast_admin(broker.bootstrap_servers) as admin:
+    async with scripted(handlers) as (broker, admin):
         batch = await admin.list_share_group_offsets({"g": None, "x": None, "named": [B0, A1, A0]})
         [(version, request)] = broker.asked("DescribeShareGroupOffsets")
     group, topic = listing.DescribeShareGroupOffsetsRequestGroup, listing.DescribeShareGroupOffsetsRequestTopic
@@ -129,8 +128,7 @@ async def test_offsets() -> None:
         [B0, A1, A0], MissingResult
     )
 
-    ranges = {"DescribeShareGroupOffsets": (0, 0)}
-    async with ScriptedBroker(ranges=ranges, handlers=handlers) as old, fast_admin(old.bootstrap_servers) as admin:
+    async with scripted(handlers, ranges={"DescribeShareGroupOffsets": (0, 0)}) as (_, admin):
         offsets = (await admin.list_share_group_offsets({"g": None})).all()["g"]
     assert offsets.done[A0] == SharePartitionOffset(5, 2, None)  # a broker before 4.2 doesn't tell the lag
 
@@ -148,8 +146,7 @@ async def test_alter_offsets() -> None:
         ]
     )
     again = [altered.AlterShareGroupOffsetsResponse(error_code=code) for code in (14, 27, 16)]
-    handlers = {"AlterShareGroupOffsets": in_turn(*again, done)}
-    async with ScriptedBroker(handlers=handlers) as broker, fast_admin(broker.bootstrap_servers) as admin:
+    async with scripted({"AlterShareGroupOffsets": in_turn(*again, done)}) as (broker, admin):
         batch = await admin.alter_share_group_offsets("g", {A0: 3, B0: 0, A1: 9})
         asked = broker.asked("AlterShareGroupOffsets")
     part, topic = alter.AlterShareGroupOffsetsRequestPartition, alter.AlterShareGroupOffsetsRequestTopic
@@ -176,8 +173,7 @@ async def test_delete_offsets() -> None:
     answer = deleted.DeleteShareGroupOffsetsResponse(
         responses=[topic("a"), topic("b", bytes(16), 3, "There is no offset information to delete.")]
     )
-    handlers = {"DeleteShareGroupOffsets": in_turn(answer)}
-    async with ScriptedBroker(handlers=handlers) as broker, fast_admin(broker.bootstrap_servers) as admin:
+    async with scripted({"DeleteShareGroupOffsets": in_turn(answer)}) as (broker, admin):
         batch = await admin.delete_share_group_offsets("g", ["a", "b", "a", "c"])
         asked = broker.asked("DeleteShareGroupOffsets")
     topics = [delete.DeleteShareGroupOffsetsRequestTopic(name) for name in ("a", "b", "c")]
@@ -194,7 +190,7 @@ async def test_failures_of_the_whole_group_are_raised() -> None:
         "AlterShareGroupOffsets": in_turn(altered.AlterShareGroupOffsetsResponse(0, 68, text)),
         "DeleteShareGroupOffsets": in_turn(deleted.DeleteShareGroupOffsetsResponse(0, 68, text)),
     }
-    async with ScriptedBroker(handlers=handlers) as broker, fast_admin(broker.bootstrap_servers) as admin:
+    async with scripted(handlers) as (_, admin):
         with pytest.raises(errors.NonEmptyGroup, match=text):
             await admin.alter_share_group_offsets("g", {A0: 1})
         with pytest.raises(errors.NonEmptyGroup, match=text):
@@ -209,7 +205,7 @@ async def test_delete_groups() -> None:
         m.DeletableGroupResult("i", 134, "The plugin failed."),
     ]
     handlers = {"DeleteGroups": in_turn(m.DeleteGroupsResponse(results=results))}
-    async with ScriptedBroker(handlers=handlers) as broker, fast_admin(broker.bootstrap_servers) as admin:
+    async with scripted(handlers) as (broker, admin):
         batch = await admin.delete_share_groups(["g", "h", "i"])
         assert broker.asked("DeleteGroups") == [(3, m.DeleteGroupsRequest(["g", "h", "i"]))]
     assert (batch.done, batch.failed) == (
@@ -219,7 +215,7 @@ async def test_delete_groups() -> None:
     # The official tools don't show the reason.
     assert java.message(batch.failed["i"]) == errors.GroupDeletionFailed.text
     handlers = {"DeleteGroups": in_turn(m.DeleteGroupsResponse(results=[m.DeletableGroupResult("g", 14)]))}
-    async with ScriptedBroker(handlers=handlers) as broker, fast_admin(broker.bootstrap_servers) as admin:
+    async with scripted(handlers) as (_, admin):
         failure = (await admin.delete_share_groups(["g"], timeout_ms=50)).failed["g"]
     assert isinstance(failure, CallTimedOut)
     assert str(failure).startswith("deleteShareGroups timed out")
@@ -227,8 +223,7 @@ async def test_delete_groups() -> None:
 
 async def test_brokers_without_share_groups() -> None:
     names = ("ShareGroupDescribe", "DescribeShareGroupOffsets", "AlterShareGroupOffsets", "DeleteShareGroupOffsets")
-    ranges = dict.fromkeys(names)
-    async with ScriptedBroker(ranges=ranges) as broker, fast_admin(broker.bootstrap_servers) as admin:
+    async with scripted(ranges=dict.fromkeys(names)) as (_, admin):
         failure = (await admin.describe_share_groups(["g"])).failed["g"]
         assert isinstance(failure, NotSupported)
         assert str(failure) == "The node does not support SHARE_GROUP_DESCRIBE"

@@ -1,6 +1,6 @@
 """Streams groups: their description, and brokers that don't have them."""
 
-from tests.unit.client.scripted_broker import ScriptedBroker, fast_admin
+from tests.unit.client.scripted_broker import scripted
 
 from groupkeeper.client.admin.streams_types import (
     StreamsNode,
@@ -47,8 +47,7 @@ def answer(message: StreamsGroupDescribeRequest, version: int) -> RootMessage:
 
 
 async def test_descriptions() -> None:
-    handlers = {"StreamsGroupDescribe": answer}
-    async with ScriptedBroker(handlers=handlers) as broker, fast_admin(broker.bootstrap_servers) as admin:
+    async with scripted({"StreamsGroupDescribe": answer}) as (broker, admin):
         batch = await admin.describe_streams_groups(["app", "x", "bare"], include_authorized_operations=True)
         assert broker.asked("StreamsGroupDescribe") == [(1, StreamsGroupDescribeRequest(["app", "x", "bare"], True))]
     app = batch.done["app"]
@@ -98,8 +97,7 @@ async def test_topologies() -> None:
         assert message.include_topology_description
         return described.StreamsGroupDescribeResponse(groups=[groups[key] for key in message.group_ids])
 
-    handlers = {"StreamsGroupDescribe": tell}
-    async with ScriptedBroker(handlers=handlers) as broker, fast_admin(broker.bootstrap_servers) as admin:
+    async with scripted({"StreamsGroupDescribe": tell}) as (_, admin):
         batch = await admin.describe_streams_groups(groups, include_topology=True)
     found = [
         StreamsNode("in", "source", ("a", "b"), (), ("count",)),
@@ -114,15 +112,13 @@ async def test_topologies() -> None:
         TopologyStatus.FAILED,
     ]
     assert batch.done["app"].assignor == "sticky"
-    ranges = {"StreamsGroupDescribe": (0, 0)}
-    async with ScriptedBroker(ranges=ranges) as broker, fast_admin(broker.bootstrap_servers) as admin:
+    async with scripted(ranges={"StreamsGroupDescribe": (0, 0)}) as (_, admin):
         failure = (await admin.describe_streams_groups(["app"], include_topology=True)).failed["app"]
     assert isinstance(failure, NotSupported)
     assert str(failure) == "Attempted to write a non-default includeTopologyDescription at version 0"
 
 
 async def test_a_broker_without_streams_groups() -> None:
-    ranges = {"StreamsGroupDescribe": None}
-    async with ScriptedBroker(ranges=ranges) as broker, fast_admin(broker.bootstrap_servers) as admin:
+    async with scripted(ranges={"StreamsGroupDescribe": None}) as (_, admin):
         batch = await admin.describe_streams_groups(["app"])
     assert isinstance(batch.failed["app"], NotSupported)

@@ -1,7 +1,7 @@
 """Topics and the cluster."""
 
 import pytest
-from tests.unit.client.scripted_broker import HangUp, ScriptedBroker, cluster_of, fast_admin, in_turn
+from tests.unit.client.scripted_broker import HangUp, ScriptedBroker, cluster_of, fast_admin, in_turn, scripted
 
 from groupkeeper.client.admin.types import CreatedTopic, NewTopic, PartitionDescription, TopicListing
 from groupkeeper.client.errors import CallTimedOut, MissingResult
@@ -35,7 +35,7 @@ def metadata_of(broker: ScriptedBroker) -> RootMessage:
 
 
 async def test_topics_with_their_partitions() -> None:
-    async with ScriptedBroker() as broker, fast_admin(broker.bootstrap_servers) as admin:
+    async with scripted() as (broker, admin):
         broker.handlers["Metadata"] = in_turn(metadata_of(broker))
         batch = await admin.describe_topics()
         topics = await admin.list_topics()
@@ -55,7 +55,7 @@ async def test_topics_with_their_partitions() -> None:
 
 
 async def test_topics_by_name_are_not_created() -> None:
-    async with ScriptedBroker() as broker, fast_admin(broker.bootstrap_servers) as admin:
+    async with scripted() as (broker, admin):
         broker.topics["t"] = [0]
         batch = await admin.describe_topics(["t", "gone", "t"], include_authorized_operations=True)
         assert list(batch.done) == ["t"]
@@ -69,7 +69,7 @@ async def test_topics_by_name_are_not_created() -> None:
 
 
 async def test_topics_by_name_on_old_brokers() -> None:
-    async with ScriptedBroker(ranges={"Metadata": (0, 3)}) as broker, fast_admin(broker.bootstrap_servers) as admin:
+    async with scripted(ranges={"Metadata": (0, 3)}) as (broker, admin):
         broker.topics.update(t=[0], u=[0])
         batch = await admin.describe_topics(["t", "gone"])
     assert list(batch.done) == ["t"]
@@ -77,7 +77,7 @@ async def test_topics_by_name_on_old_brokers() -> None:
 
 
 async def test_metadata_that_is_refused() -> None:
-    async with ScriptedBroker() as broker, fast_admin(broker.bootstrap_servers) as admin:
+    async with scripted() as (broker, admin):
         broker.handlers["Metadata"] = in_turn(m.MetadataResponse(error_code=31))
         with pytest.raises(errors.ClusterAuthorizationFailed):
             await admin.describe_topics()
@@ -93,10 +93,7 @@ async def test_creating_topics() -> None:
         create_topics_response.CreatableTopicResult("a", TOPIC_ID, 0, None, 0, 3, 1, [config]),
         create_topics_response.CreatableTopicResult("b", error_code=36, error_message="Topic 'b' already exists."),
     )
-    async with (
-        ScriptedBroker(handlers={"CreateTopics": in_turn(answer)}) as broker,
-        fast_admin(broker.bootstrap_servers) as admin,
-    ):
+    async with scripted({"CreateTopics": in_turn(answer)}) as (broker, admin):
         batch = await admin.create_topics(
             [
                 NewTopic("a", 3, 1, configs={"retention.ms": "1"}),
@@ -143,10 +140,7 @@ async def test_the_controller_is_asked_and_followed() -> None:
 
 async def test_a_lost_controller_is_looked_up_again() -> None:
     created = creation(create_topics_response.CreatableTopicResult("a"))
-    async with (
-        ScriptedBroker(ranges={"Metadata": (0, 0)}, handlers={"CreateTopics": in_turn(HangUp, created)}) as broker,
-        fast_admin(broker.bootstrap_servers) as admin,
-    ):
+    async with scripted({"CreateTopics": in_turn(HangUp, created)}, ranges={"Metadata": (0, 0)}) as (broker, admin):
         # Metadata 0 doesn't name the controller: any broker is asked.
         assert list((await admin.create_topics([NewTopic("a")])).all()) == ["a"]
         broker.handlers["CreateTopics"] = in_turn(HangUp)
@@ -164,10 +158,7 @@ async def test_deleting_topics(highest: int) -> None:
             responses=[result(name, error_code=3 if name == "gone" else 0) for name in names]
         )
 
-    async with (
-        ScriptedBroker(ranges={"DeleteTopics": (1, highest)}, handlers={"DeleteTopics": handle}) as broker,
-        fast_admin(broker.bootstrap_servers) as admin,
-    ):
+    async with scripted({"DeleteTopics": handle}, ranges={"DeleteTopics": (1, highest)}) as (_, admin):
         batch = await admin.delete_topics(["t", "gone"])
     assert batch.done == {"t": None}
     assert batch.failed == {"gone": errors.UnknownTopicOrPartition()}
@@ -181,10 +172,7 @@ async def test_the_cluster() -> None:
         cluster_authorized_operations=1 << 5 | 1 << 8,
     )
     refused = m.DescribeClusterResponse(error_code=31, error_message="no")
-    async with (
-        ScriptedBroker(handlers={"DescribeCluster": in_turn(answer, refused)}) as broker,
-        fast_admin(broker.bootstrap_servers) as admin,
-    ):
+    async with scripted({"DescribeCluster": in_turn(answer, refused)}) as (_, admin):
         cluster = await admin.describe_cluster(include_authorized_operations=True)
         with pytest.raises(errors.ClusterAuthorizationFailed, match="no"):
             await admin.describe_cluster()
