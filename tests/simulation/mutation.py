@@ -12,7 +12,8 @@ from types import ModuleType
 
 import groupkeeper
 
-PACKAGES = ("groupkeeper.coordinator", "tests.memory_shell", "tests.scenarios", "tests.simulation")
+COORDINATOR = "groupkeeper.coordinator"
+PACKAGES = (COORDINATOR, "tests.memory_shell", "tests.scenarios", "tests.simulation")
 SHELLS = ("groupkeeper.broker", "tests.unit.broker")
 """What is imported anew, too, where the bug is in the broker."""
 
@@ -26,18 +27,15 @@ def _is_concerned(name: str, packages: tuple[str, ...]) -> bool:
 
 
 @contextmanager
-def mutated(
-    module: str, old: str, new: str, runner: str = "classic.run", package: str = "groupkeeper.coordinator"
-) -> Iterator[ModuleType]:
-    """Gives `tests.simulation.classic.run`, or another `runner`, on a coordinator in whose `module` (or that of another
-    `package`) the text `old` is `new`.
+def mutated(module: str, old: str, new: str, runner: str = "classic.run") -> Iterator[ModuleType]:
+    """Gives `tests.simulation.classic.run`, or another `runner`, where the text `old` of a `module` is `new`.
 
     The modules of this run are others than those imported elsewhere, which come back at the end.
     """
-    packages = PACKAGES if package in PACKAGES else PACKAGES + SHELLS
+    packages = PACKAGES if _is_concerned(module, (COORDINATOR,)) else PACKAGES + SHELLS
     kept = {name: sys.modules.pop(name) for name in list(sys.modules) if _is_concerned(name, packages)}
     try:
-        _load_mutant(f"{package}.{module}", old, new)
+        _load_mutant(module, old, new)
         yield importlib.import_module(f"tests.simulation.{runner}")
     finally:
         for name in [name for name in sys.modules if _is_concerned(name, packages)]:

@@ -1,27 +1,17 @@
 """The simulator's checkers find bugs: each one of a list that is put into the coordinator's source."""
 
 from collections import Counter
-from dataclasses import replace
 
 import pytest
-from tests.simulation.classic.bugs import BUGS, Bug
+from tests.simulation.bugs import Bug, bugs_of, finder
 from tests.simulation.classic.plan import Plan
 from tests.simulation.classic.run import run
 from tests.simulation.mutation import DoesNotApply, mutated
 
+BUGS = bugs_of("classic/bugs.txt")
 STEPS = 4_000
 SEEDS = range(1, 41)
-
-
-def finder(bug: Bug) -> str | None:
-    """Name of the checker that finds the bug first; None when no run does."""
-    with mutated(bug.module, bug.old, bug.new) as runner:
-        for seed in (bug.seed, *SEEDS):
-            plan = replace(runner.Plan.of_seed(seed), **dict(bug.plan))
-            violation = runner.run(plan, STEPS).violation
-            if violation is not None:
-                return str(violation.checker)
-    return None
+STEP = "groupkeeper.coordinator.classic.step"
 
 
 def test_without_a_bug_nothing_is_found() -> None:
@@ -31,14 +21,14 @@ def test_without_a_bug_nothing_is_found() -> None:
 
 def test_a_change_that_is_no_bug_is_not_found() -> None:
     """The machinery itself does no harm."""
-    with mutated("classic.step", "A `Step` starts from", "A `Step`  starts from") as runner:
+    with mutated(STEP, "A `Step` starts from", "A `Step`  starts from") as runner:
         for seed in list(SEEDS)[:3]:
             assert runner.run(runner.Plan.of_seed(seed), STEPS).violation is None
 
 
 @pytest.mark.parametrize("bug", BUGS, ids=[bug.title for bug in BUGS])
 def test_bug_is_found(bug: Bug) -> None:
-    assert finder(bug) in bug.found_by
+    assert finder(bug, "classic.run", "Plan", STEPS, SEEDS) in bug.found_by
 
 
 def test_every_checker_finds_something() -> None:
@@ -48,5 +38,5 @@ def test_every_checker_finds_something() -> None:
 
 
 def test_a_changed_source_is_noticed() -> None:
-    with pytest.raises(DoesNotApply), mutated("classic.step", "this text is not in it", ""):
+    with pytest.raises(DoesNotApply), mutated(STEP, "this text is not in it", ""):
         pass

@@ -1,16 +1,15 @@
 """The checkers of the share groups' simulations find bugs that are put into the coordinator's source."""
 
-import importlib
 from collections.abc import Callable
 
 import pytest
-from tests.simulation.classic.bugs import Bug
+from tests.simulation.bugs import Bug, bugs_of
 from tests.simulation.mutation import mutated
-from tests.simulation.share import bugs as share_bugs
 from tests.simulation.share import fetching as share_fetching
 from tests.simulation.share import groups as share_groups
 from tests.simulation.share.base import Outcome
 
+BUGS = [(bug, name) for name in ("groups", "fetching") for bug in bugs_of(f"share/bugs_in_{name}.txt")]
 SEEDS = range(1, 121)
 STEPS = 700
 LONG_SEEDS = range(360, 400)
@@ -19,12 +18,11 @@ LONG_STEPS = 2_500
 
 def finder(bug: Bug, simulation: str) -> str | None:
     """Name of the checker that finds the bug first; None when no run does."""
-    with mutated(bug.module, bug.old, bug.new):
-        run = importlib.import_module(f"tests.simulation.share.{simulation}").run
+    with mutated(bug.module, bug.old, bug.new, f"share.{simulation}") as runner:
         first = (bug.seed, LONG_STEPS if bug.seed in LONG_SEEDS else STEPS)
         short, long = ((seed, STEPS) for seed in SEEDS), ((seed, LONG_STEPS) for seed in LONG_SEEDS)
         for seed, steps in (first, *short, *long):  # some bugs take several requests at the same moment
-            violation = run(seed, steps).violation
+            violation = runner.run(seed, steps).violation
             if violation is not None:
                 return str(violation.checker)
     return None
@@ -36,11 +34,6 @@ def test_without_a_bug_nothing_is_found(run: Callable[[int, int], Outcome]) -> N
         assert run(seed, STEPS).violation is None
 
 
-@pytest.mark.parametrize("bug", share_bugs.GROUPS, ids=[bug.title for bug in share_bugs.GROUPS])
-def test_bug_in_groups_is_found(bug: Bug) -> None:
-    assert finder(bug, "groups") in bug.found_by
-
-
-@pytest.mark.parametrize("bug", share_bugs.FETCHING, ids=[bug.title for bug in share_bugs.FETCHING])
-def test_bug_in_fetching_is_found(bug: Bug) -> None:
-    assert finder(bug, "fetching") in bug.found_by
+@pytest.mark.parametrize(("bug", "simulation"), BUGS, ids=[bug.title for bug, _ in BUGS])
+def test_bug_is_found(bug: Bug, simulation: str) -> None:
+    assert finder(bug, simulation) in bug.found_by
