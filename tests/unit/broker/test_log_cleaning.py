@@ -493,6 +493,17 @@ class TestRollAndRetention:
         assert log.segments[0].size < 200
         assert expired_count(log, 0) == 2  # one more would leave less than is to be kept
 
+    def test_what_replicas_in_sync_may_lack_stays(self, open_log: OpenLog) -> None:
+        log = open_log(retention_ms="0", retention_bytes="0")
+        for _ in range(3):
+            put(log, (b"k", b""), (b"k", b""))
+            log.roll()
+        put(log, (b"k", b""))
+        counts = []
+        for log.placement.limit in (0, 1, 2, 4, 6, 7, None):
+            counts.append(expired_count(log, 10**15))
+        assert counts == [0, 0, 1, 2, 3, 4, 4]
+
     def test_nothing_goes_without_limits_or_from_compacted_logs(self, open_log: OpenLog) -> None:
         log = open_log(retention_ms="-1")
         put(log, (b"k", b""), at=0)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 def expired_count(log: PartitionLog, now_ms: int) -> int:
     """How many of the oldest segments to delete by `retention.ms` and `retention.bytes`, possibly the active
-    one too.
+    one too. Those with records that replicas in sync may lack stay.
     """
     config = log.config
     if "delete" not in config.cleanup_policy:
@@ -32,7 +32,7 @@ def expired_count(log: PartitionLog, now_ms: int) -> int:
         is_old = is_outdated(log, segment, now_ms)
         if segment.size == 0 and segment is log.segments[-1]:
             break
-        if not is_old and excess < 0:
+        if segment.next_offset > log.high_watermark or (not is_old and excess < 0):
             break
         count += 1
     return count

@@ -86,6 +86,6 @@ class ShareStateShard(HostedShard["ShareStateRecord"]):
     def prune(self) -> None:
         """Drops records that snapshots made redundant."""
         offset = self.coordinator.redundant_offset
-        if offset > self.log.log_start_offset:
+        if self.log.log_start_offset < offset <= self.log.high_watermark:
             self.log.advance_start(offset)
             self._meters.last_pruned[self.log.topic, self.log.index] = offset
