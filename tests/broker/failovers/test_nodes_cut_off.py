@@ -1,6 +1,7 @@
 """A leader that is cut off while others lead: what it takes, refuses and serves, as a leader that does not know."""
 
 import asyncio
+import errno
 from collections.abc import AsyncIterator
 from pathlib import Path
 from shutil import copytree
@@ -198,6 +199,25 @@ async def test_a_start_after_a_kill_does_not_miss_what_a_failover_lost(nodes: No
         log = started.topics.partition("t", 0)
         assert log is not None
         assert log.log_end_offset == 1
+
+
+async def test_what_a_failover_cannot_cut_off_keeps_no_other_partition_from_moving(
+    nodes: Nodes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    nodes.broker.config.broker_session_timeout_ms = 60_000
+    await nodes.create("t", [1, 2, 3])
+    await nodes.create("__consumer_offsets", *[[1, 2, 3]] * 6)
+    await nodes.broker.cut_off_node(1)
+    assert (await take(nodes)).error_code == 0
+
+    def fail(topic: str, partitions: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(nodes.broker.topics._recovery_points, "forget", fail)
+    await nodes.broker.kill_node(1)
+    assert (await take(nodes, node=2)).error_code == errors.KafkaStorageError.code
+    assert (await (await nodes(2)).fetch("t", 0)).error_code == errors.KafkaStorageError.code
+    assert await nodes.commit(2, 8) == 0
 
 
 async def test_a_fetch_that_waits_for_a_stale_leader_goes_on_when_that_knows_of_the_others(nodes: Nodes) -> None:

@@ -405,12 +405,17 @@ class Topics:
             yield {**entry, "configs": dict(topic.configs)}
 
     def truncate(self, log: PartitionLog, offset: int) -> None:
-        """Removes a log's records from an offset on, at which a batch begins; a start must not miss them. Raises
-        OSError.
+        """Removes a log's records from an offset on, at which a batch begins; a start must not miss them. Where that
+        fails, the partition is unavailable until the next start.
         """
-        for checkpoint in (self._recovery_points, self._ends):
-            checkpoint.forget(log.topic, [log.index])
-        log.truncate(offset)
+        try:
+            for checkpoint in (self._recovery_points, self._ends):
+                checkpoint.forget(log.topic, [log.index])
+            log.truncate(offset)
+        except OSError as error:
+            failure = f"cannot remove records of {log.directory} from offset {offset} on: {error.strerror}"
+            _log.error("%s", failure)
+            log.close(failure)
 
     def logs(self) -> Iterator[PartitionLog]:
         """The logs of all partitions."""
