@@ -139,6 +139,19 @@ async def test_no_marker_is_sent_before_the_coordinators_replicas_have_the_outco
     assert (aborted.first_offset, aborted.last_offset, log.log_end_offset) == (0, 1, 2)
 
 
+async def test_no_marker_is_sent_when_the_log_of_the_outcome_fails(nodes: Nodes) -> None:
+    producer, log = await begin(nodes)
+    assert await write(nodes, producer, "produce") == 0
+    await nodes.broker.pause_node(3)
+    producer.wire = await nodes.connect(1)
+    ending = asyncio.ensure_future(producer.end(commit=True))
+    await until(lambda: coordinator_log(nodes)._waiters)
+    coordinator_log(nodes).close("its disk is broken")
+    await until(lambda: not nodes.broker.transactions.shard_of(ID)._retries)
+    assert (ending.done(), log.log_end_offset) == (False, 1)
+    ending.cancel()
+
+
 async def test_markers_follow_when_the_coordinators_replicas_have_the_outcome(nodes: Nodes) -> None:
     producer, log = await begin(nodes)
     assert await write(nodes, producer, "produce") == 0

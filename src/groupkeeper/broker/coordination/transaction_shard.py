@@ -223,6 +223,8 @@ class TransactionShard(HostedShard["TransactionRecord"]):
         transaction; failed writes are retried later.
         """
         self._retries.pop(ending.transactional_id, None)
+        if not self.is_replicated(ending.transactional_id):
+            return  # the log has failed: whether it has the outcome shows when it is loaded again
         marker = Marker(
             ending.producer_id, ending.producer_epoch, ending.is_commit, transaction_version=ending.client_version
         )
