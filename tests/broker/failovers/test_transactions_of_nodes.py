@@ -115,6 +115,20 @@ async def test_adding_a_partition_again_waits_as_the_first_time(nodes: Nodes) ->
     assert await asyncio.gather(*adding) == [[0], [0]]
 
 
+async def test_what_replicas_have_is_forgotten(nodes: Nodes) -> None:
+    await begin(nodes)
+    shard = nodes.broker.transactions.shard_of(ID)
+    await nodes.broker.pause_node(3)
+    adding = asyncio.ensure_future(Producer(await nodes.connect(1)).init())
+    await until(lambda: shard._ends)
+    shard.abort_timed_out()
+    assert (len(shard._ends), shard.is_replicated(ID)) == (1, False)
+    await nodes.broker.resume_node(3)
+    await adding
+    shard.abort_timed_out()
+    assert (len(shard._ends), shard.is_replicated(ID)) == (0, True)
+
+
 async def readable(nodes: Nodes, node: int) -> int:
     """The last stable offset of t-0."""
     return (await (await nodes.connect(node)).fetch("t", 0)).last_stable_offset

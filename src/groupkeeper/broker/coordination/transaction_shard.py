@@ -165,7 +165,8 @@ class TransactionShard(HostedShard["TransactionRecord"]):
         return self._ends.get(transactional_id, self._loaded_end)
 
     def abort_timed_out(self) -> None:
-        """Aborts transactions that take too long."""
+        """Aborts transactions that take too long, and forgets the ends of records that are replicated by now."""
+        self._ends = {one: end for one, end in self._ends.items() if end > self.log.high_watermark}
         self._settle_all(self.coordinator.abort_timed_out(self._around.now_ms()))
 
     def expire_ids(self) -> None:
