@@ -498,6 +498,74 @@ async def test_a_change_that_cannot_be_written_has_no_effect(nodes: Nodes, monke
     assert [list(log.placement.isr) for log in logs] == [[1, 2], [1, 2]]
 
 
+class Unwritable:
+    """Changes of placements cannot be written, except for the first ones."""
+
+    def __init__(self, nodes: Nodes, monkeypatch: pytest.MonkeyPatch, written: int = 0) -> None:
+        self.left = written
+        self._write = nodes.broker.topics.placements.change
+        self._monkeypatch, self._placements = monkeypatch, nodes.broker.topics.placements
+        monkeypatch.setattr(self._placements, "change", self._change)
+
+    def _change(self, changed: Mapping[Key, Placement]) -> None:
+        if not self.left:
+            raise KafkaStorageError
+        self.left -= 1
+        self._write(changed)
+
+    def end(self) -> None:
+        self._monkeypatch.setattr(self._placements, "change", self._write)
+
+
+async def test_replicas_lack_what_they_lacked_when_their_return_cannot_be_written(
+    nodes: Nodes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for topic in ("t", "u"):
+        await nodes.create(topic, [1, 3])
+    await nodes.broker.pause_node(3)
+    await nodes.broker.set_in_sync("u", 0, [1])
+    assert code_of(await produce(await nodes(1), "t", b"a", acks=1)) == 0
+    Unwritable(nodes, monkeypatch)
+    with pytest.raises(KafkaStorageError):
+        await nodes.broker.resume_node(3)
+    at = nodes.broker.topics.get("t").partitions[0].placement  # type: ignore[union-attr]
+    assert (dict(at.ends), at.limit) == ({3: 0}, 0)
+
+
+async def test_a_slow_node_has_not_caught_up_when_that_cannot_be_written(
+    nodes: Nodes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await nodes.create("t", [1, 3])
+    await nodes.broker.slow_node(3, 60_000)
+    await nodes.broker.set_in_sync("t", 0, [1])
+    Unwritable(nodes, monkeypatch)
+    outage = nodes.broker._outages[3]
+    since_s = outage.since_s
+    with pytest.raises(KafkaStorageError):
+        nodes.broker._catch_up(3, outage)
+    assert (outage.lags, outage.since_s) == (True, since_s)
+
+
+async def test_a_reassignment_is_written_once_with_its_end(nodes: Nodes, monkeypatch: pytest.MonkeyPatch) -> None:
+    await nodes.create("t", [1])
+    Unwritable(nodes, monkeypatch, written=1)
+    await nodes.broker.reassign({nodes.broker.topics.get("t").partitions[0]: [2]})  # type: ignore[union-attr]
+    assert await placed(nodes) == (2, 1, [2], [], [])
+
+
+async def test_replicas_that_follow_a_new_leader_are_written_with_it(
+    nodes: Nodes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await nodes.create("t", [1, 2, 3])
+    for node in (1, 2, 3):
+        await nodes.broker.kill_node(node)
+    await nodes.broker.start_node(1)
+    assert (await placed(nodes))[0] == -1
+    Unwritable(nodes, monkeypatch, written=1)
+    await nodes.broker.start_node(3)
+    assert await placed(nodes) == (3, 4, [1, 3], [], [])
+
+
 async def test_a_silent_node_that_could_not_leave_leaves_with_the_next_try(
     start: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -117,32 +117,31 @@ class Cluster(Node):
         async with self._one_at_a_time:
             self._require(node, runs=False)
             await self.fronts[node].listen()
-            await self._return(node)
+            self._return(node)
+            await self._load()
 
-    async def _return(self, node: int) -> None:
+    def _return(self, node: int) -> None:
         self.topics.placements.running.add(node)
-        if node in self._killed:
-            self._killed.discard(node)
-            seen = [log for log in self.topics.logs() if node in (*log.placement.isr, *log.placement.eligible)]
-            self._apply({log: log.placement for log in seen}, unclean=[node])
-        here = [log for log in self.topics.logs() if node in log.placement.replicas]
-        self._apply({log: log.placement for log in here if log.placement.leader == NO_LEADER})
-        self._join({log: log.placement.replicas if log.placement.leader == node else [node] for log in here})
-        await self._load()
+        self._apply(self._with(node), unclean=self._killed.intersection({node}))
+        self._killed.discard(node)
 
-    def _join(self, joining: Mapping[PartitionLog, Iterable[int]]) -> None:
-        """Replicas are in sync with their leader, and those that a reassignment adds, unless they are held up."""
-        targets = {}
-        for log, nodes in joining.items():
-            at = log.placement
-            if at.leader == NO_LEADER:
-                continue
-            held_up = {one for one in at.adding if self._is_throttled(log, one)}
-            wanted = self.topics.placements.running.intersection(at.replicas, {*nodes, *at.adding}) - held_up
-            may = {one for one in wanted if self._may_follow(one, at.leader)}
-            at.ends = {one: end for one, end in at.ends.items() if one not in may}  # they have the whole log now
-            targets[log] = at.with_isr(sorted(may.union(at.isr)))
-        self._apply(targets)
+    def _with(self, node: int) -> dict[PartitionLog, Placement]:
+        """The placements of a node's partitions, once its replicas, and those that follow it, are in sync."""
+        here = {log: at for log in self.topics.logs() if node in (at := log.placement).replicas}
+        return {log: self._joined(log, at, at.replicas if at.leader == node else [node]) for log, at in here.items()}
+
+    def _joined(self, log: PartitionLog, at: Placement, nodes: Iterable[int] = ()) -> Placement:
+        """A placement once these are in sync with the leader, and those that a reassignment adds, unless they are held
+        up. Without a leader it is the same.
+        """
+        if at.leader == NO_LEADER:
+            return at
+        held_up = {one for one in at.adding if self._is_throttled(log, one)}
+        wanted = self.topics.placements.running.intersection(at.replicas, {*nodes, *at.adding}) - held_up
+        may = {one for one in wanted if self._may_follow(one, at.leader)}
+        joined = at.with_isr(sorted(may.union(at.isr)))
+        joined.ends = {one: end for one, end in at.ends.items() if one not in may}  # they have the whole log now
+        return joined
 
     def _may_follow(self, node: int, leader: int) -> bool:
         """Whether a replica gets what its leader appends."""
@@ -184,8 +183,7 @@ class Cluster(Node):
 
     def _go_on(self) -> None:
         logs = list(self.topics.logs()) if len(self.fronts) > 1 else []
-        self._apply({log: at for log in logs if len((at := log.placement).isr) < len(at.replicas)})
-        self._join({log: () for log in logs if log.placement.adding})
+        self._apply({log: self._joined(log, at) for log in logs if len((at := log.placement).isr) < len(at.replicas)})
 
     async def go_on(self) -> None:
         """Does what waited for other settings: unclean elections, reassignments that were throttled, and the high
@@ -285,13 +283,11 @@ class Cluster(Node):
         """Gives partitions other replicas; None takes back the reassignment in progress. It ends once all that are
         added are in sync: at once if they run. Raises `KafkaStorageError`.
         """
-        self._apply(
-            {
-                log: log.placement.reverted() if replicas is None else log.placement.towards(replicas)
-                for log, replicas in targets.items()
-            }
-        )
-        self._join({log: () for log in targets if log.placement.adding})
+        changes = {}
+        for log, replicas in targets.items():
+            at = log.placement
+            changes[log] = self._joined(log, at.reverted() if replicas is None else at.towards(replicas))
+        self._apply(changes)
         await self._load()
 
     def _log(self, topic: str, partition: int) -> PartitionLog:
@@ -338,14 +334,17 @@ class Cluster(Node):
         running, has_eligible = self.topics.placements.running, has_eligible_replicas(self.config)
         changes: dict[PartitionLog, Placement] = {}
         others: list[tuple[Placement, Placement]] = []
-        ends, moved, joining, held = {}, [], {}, []  # held: those that wait may go on
+        ends, moved, held = {}, [], []  # held: those that wait may go on
         for log, target in targets.items():
             at, config = log.placement, log.config
             may = config.unclean_leader_election_enable if is_unclean is None else is_unclean
             least = config.min_insync_replicas
             terms = Terms(log.log_end_offset, running, least, has_eligible, may, wanted.get(log, NO_LEADER), unclean)
             new = changed(at, target, terms)
-            ends[log] = at.end_at(new.leader, log.log_end_offset)
+            ends[log] = target.end_at(new.leader, log.log_end_offset)
+            if new.leader != NO_LEADER and (at.leader == NO_LEADER or new.leader not in at.isr):  # others follow it
+                terms = Terms(ends[log], running, least, has_eligible)
+                new = changed(new, self._joined(log, new, new.replicas), terms)
             new.hold(self._may_follow, ends[log], log.high_watermark, least)
             if new.limit != at.limit or at.limit is not None:
                 held.append(log)
@@ -357,8 +356,6 @@ class Cluster(Node):
                 moved.append(log)
             elif new.epoch != at.epoch:
                 held.append(log)
-            if new.leader != NO_LEADER and (at.leader == NO_LEADER or new.leader not in at.isr):
-                joining[log] = new.replicas  # they follow it
         self._write(changes)
         for at, new in others:
             at.ends, at.limit = new.ends, new.limit
@@ -367,8 +364,6 @@ class Cluster(Node):
         for log in held:
             log.tell_waiters(None)
         self._hold_coordinators()
-        if joining:
-            self._join(joining)
         self.move_back_later(targets)
         return changes
 

@@ -96,7 +96,8 @@ class Outages(Cluster):
             self._forget_outage(node)
             if not outage.lags:
                 await self.fronts[node].listen()
-            await self._return(node)
+            self._return(node)
+            await self._load()
 
     def state_of(self, node: int) -> str:
         """running, down, paused, cut off, hidden or slow."""
@@ -156,11 +157,14 @@ class Outages(Cluster):
         now_s = get_running_loop().time()
         if (now_s - outage.since_s) * 1000 >= self.config.replica_lag_time_max_ms:
             self._shrink(node)
-        outage.since_s, outage.lags = now_s, False
-        here = [log for log in self.topics.logs() if node in log.placement.replicas]
-        self._join({log: log.placement.replicas if log.placement.leader == node else [node] for log in here})
-        outage.lags = True
-        self._apply({log: log.placement for log in here})
+        outage.lags = False
+        try:
+            targets = self._with(node)
+            self._apply(targets)
+        finally:
+            outage.lags = True
+        outage.since_s = now_s
+        self._apply({log: log.placement for log in targets})
 
     def _shrink(self, node: int) -> None:
         """Leaders that the controller hears of take a node out of the replicas in sync where it lacks records."""

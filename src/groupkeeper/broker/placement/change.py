@@ -31,7 +31,9 @@ class Terms:
 
 
 def changed(at: Placement, target: Placement, terms: Terms) -> Placement:
-    """The placement that follows: it gets the replicas, the replicas in sync and the reassignment of the target."""
+    """The placement that follows: it gets the replicas, the replicas in sync and the reassignment of the target, whose
+    `ends` say how far those have the log.
+    """
     if target.is_moving:
         target = _without_the_removed(target)
     replicas, isr = target.replicas, list(target.isr)
@@ -49,8 +51,8 @@ def changed(at: Placement, target: Placement, terms: Terms) -> Placement:
         eligible.remove(leader)
     if not isr and not terms.has_eligible:
         isr = [one for one in at.isr if one in replicas]  # the last one stays
-    new = at.becomes(leader, replicas, isr, terms.end_offset)
-    new.adding, new.removing, new.eligible = target.adding, target.removing, eligible
+    new = at.becomes(target, leader, isr, terms.end_offset)
+    new.eligible = eligible
     if leader == NO_LEADER and terms.has_eligible:
         new.last_leader = at.leader if at.last_leader == NO_LEADER else at.last_leader
     return new
@@ -61,7 +63,8 @@ def _without_the_removed(target: Placement) -> Placement:
     left = [one for one in target.isr if one not in target.removing]
     if not left or not set(target.adding) <= set(left):
         return target
-    return Placement([one for one in target.replicas if one not in target.removing], left, target.leader)
+    replicas = [one for one in target.replicas if one not in target.removing]
+    return Placement(replicas, left, target.leader, ends=target.ends)
 
 
 def _unclean_leader(at: Placement, replicas: Sequence[int], terms: Terms, *, is_empty: bool) -> int:

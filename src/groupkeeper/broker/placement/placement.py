@@ -94,15 +94,20 @@ class Placement:
         """Whether clients are told the same of both."""
         return all(getattr(self, name) == getattr(other, name) for name in _TOLD)
 
-    def becomes(self, leader: int, replicas: Sequence[int], isr: Sequence[int], end_offset: int) -> Placement:
-        """The same with other nodes, without a reassignment. The log ends at this offset; another leader goes on where
-        its own log ends. The epoch grows with another leader, and when a replica is taken away.
+    def becomes(self, target: Placement, leader: int, isr: Sequence[int], end_offset: int) -> Placement:
+        """The same with another leader, others in sync, and the replicas and reassignment of the target, as far as
+        those have the log. It ends at this offset; another leader goes on where its own log ends. The epoch grows with
+        another leader, and when a replica is taken away.
         """
-        end = self.end_at(leader, end_offset)
-        ends = {one: min(self._end_of(one, end_offset), end) for one in replicas if self._lacks(one, isr, leader)}
-        new = Placement(replicas, isr, leader, self.epoch, self.epochs, ends)
+        end = target.end_at(leader, end_offset)
+        ends = {
+            one: min(target.ends.get(one, end_offset) if one in self.replicas else 0, end)
+            for one in target.replicas
+            if one not in isr or (one != leader and one in self.isr and one in target.ends)
+        }
+        new = Placement(target.replicas, isr, leader, self.epoch, self.epochs, ends, target.adding, target.removing)
         new.led_since = self.led_since if leader == self.leader else self.epoch + 1
-        if leader != self.leader or not set(self.replicas) <= set(replicas):
+        if leader != self.leader or not set(self.replicas) <= set(target.replicas):
             new.epoch += 1
             new.epochs = [*(one for one in self.epochs if one[1] < end), (new.epoch, end)]
         return new
@@ -125,12 +130,6 @@ class Placement:
             self.limit = min(max(high_watermark, min(lagging.values())), end_offset)
         else:
             self.limit = None
-
-    def _end_of(self, node: int, end_offset: int) -> int:
-        return self.ends.get(node, end_offset) if node in self.replicas else 0
-
-    def _lacks(self, node: int, isr: Sequence[int], leader: int) -> bool:
-        return node not in isr or (node != leader and node in self.isr and node in self.ends)
 
     # ------------------------------------------------------------------ other replicas
 
