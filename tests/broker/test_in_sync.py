@@ -532,6 +532,44 @@ async def test_replicas_lack_what_they_lacked_when_their_return_cannot_be_writte
     assert (dict(at.ends), at.limit) == ({3: 0}, 0)
 
 
+@pytest.mark.parametrize("way", ["stop", "kill", "pause", "cut_off"])
+async def test_a_node_whose_return_cannot_be_written_returns_with_the_next_try(
+    start: Start, monkeypatch: pytest.MonkeyPatch, way: str
+) -> None:
+    nodes = Nodes(await start(brokers=3, properties={"broker.session.timeout.ms": 50}))
+    await nodes.create("t", [3, 1])
+    await nodes.create("u", [3])
+    await getattr(nodes.broker, f"{way}_node")(3)
+    async with asyncio.timeout(20):
+        while (await placed(nodes))[0] != 1:
+            pass
+    state = nodes.broker.state_of(3)
+    come_back = nodes.broker.start_node if way in ("stop", "kill") else nodes.broker.resume_node
+    unwritable = Unwritable(nodes, monkeypatch)
+    for _ in range(2):
+        with pytest.raises(KafkaStorageError):
+            await come_back(3)
+        assert (nodes.broker.state_of(3), nodes.broker.topics.placements.running) == (state, {1, 2})
+        assert [(await placed(nodes, topic))[0] for topic in ("t", "u")] == [1, -1]
+    unwritable.end()
+    await come_back(3)
+    assert [await placed(nodes, topic) for topic in ("t", "u")] == [(1, 1, [1, 3], [], []), (3, 2, [3], [], [])]
+    assert (await nodes.partition("u")).leader_id == 3
+    assert code_of(await produce(await nodes(3), "u", b"a")) == 0
+
+
+async def test_an_outage_goes_on_when_a_stop_cannot_be_written(nodes: Nodes, monkeypatch: pytest.MonkeyPatch) -> None:
+    await nodes.create("t", [1, 3])
+    await nodes.broker.pause_node(3)
+    unwritable = Unwritable(nodes, monkeypatch)
+    with pytest.raises(KafkaStorageError):
+        await nodes.broker.stop_node(3)
+    assert nodes.broker.state_of(3) == "paused"
+    unwritable.end()
+    await nodes.broker.stop_node(3)
+    assert (await placed(nodes))[2] == [1]
+
+
 async def test_a_slow_node_has_not_caught_up_when_that_cannot_be_written(
     nodes: Nodes, monkeypatch: pytest.MonkeyPatch
 ) -> None:

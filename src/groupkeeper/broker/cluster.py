@@ -89,12 +89,13 @@ class Cluster(Node):
 
     async def stop_node(self, node: int) -> None:
         """Stops a node in an orderly way: its leaders move first, then its connections are closed and its ports refuse
-        clients. A partition without another replica in sync is offline from then on.
+        clients. A partition without another replica in sync is offline from then on. Raises `KafkaStorageError` where
+        that cannot be written: then nothing has changed.
         """
         async with self._one_at_a_time:
             self._require(node, runs=True)
-            self._forget_outage(node)
             self._leave(node)
+            self._forget_outage(node)
             await self._load()
             await self.fronts[node].go_down()
 
@@ -112,17 +113,27 @@ class Cluster(Node):
 
     async def start_node(self, node: int) -> None:
         """Starts a stopped node on the same ports. Its replicas are in sync at once; offline partitions
-        have a leader again, others keep theirs until leaders move back (`auto.leader.rebalance.enable`).
+        have a leader again, others keep theirs until leaders move back (`auto.leader.rebalance.enable`). Raises
+        `KafkaStorageError` as `stop_node`.
         """
         async with self._one_at_a_time:
             self._require(node, runs=False)
             await self.fronts[node].listen()
-            self._return(node)
+            try:
+                self._return(node)
+            except KafkaError:
+                await self.fronts[node].go_down()
+                raise
             await self._load()
 
     def _return(self, node: int) -> None:
-        self.topics.placements.running.add(node)
-        self._apply(self._with(node), unclean=self._killed.intersection({node}))
+        placements, before = self.topics.placements, self.topics.placements.running
+        placements.running = before | {node}
+        try:
+            self._apply(self._with(node), unclean=self._killed.intersection({node}))
+        except KafkaError:
+            placements.running = before
+            raise
         self._killed.discard(node)
 
     def _with(self, node: int) -> dict[PartitionLog, Placement]:

@@ -87,16 +87,23 @@ class Outages(Cluster):
             self._again(node, delay_ms / 1000, self._catch_up)
 
     async def resume_node(self, node: int) -> None:
-        """Ends what `pause_node`, `cut_off_node`, `hide_node` or `slow_node` began. Its replicas are in sync then."""
+        """Ends what `pause_node`, `cut_off_node`, `hide_node` or `slow_node` began. Its replicas are in sync then.
+        Raises `KafkaStorageError` as `stop_node`.
+        """
         async with self._one_at_a_time:
             self._require_known(node)
             outage = self._outages.get(node)
             if outage is None:
                 raise ValueError(f"node {node} is neither paused, cut off, hidden nor slow")
-            self._forget_outage(node)
-            if not outage.lags:
+            is_hidden, outage.lags = not outage.lags, False
+            try:
+                self._return(node)
+            except KafkaError:
+                outage.lags = not is_hidden
+                raise
+            if is_hidden:
                 await self.fronts[node].listen()
-            self._return(node)
+            self._forget_outage(node)
             await self._load()
 
     def state_of(self, node: int) -> str:
