@@ -12,7 +12,9 @@ from tests.broker.nodes import placed as placed_at
 from groupkeeper.broker import outages
 from groupkeeper.broker.placement.placement import Placement
 from groupkeeper.broker.placement.placements import Key
+from groupkeeper.broker.shares import dead_letters
 from groupkeeper.broker.shares.state import coordinator_key
+from groupkeeper.coordinator.share_partition.partition import DeadRecords
 from groupkeeper.coordinator.share_state.state import SharePartitionKey
 from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.errors import (
@@ -315,6 +317,45 @@ async def test_share_coordinators_wait_for_replicas(start: Start) -> None:
     assert await initialize(2) == CoordinatorNotAvailable.code
     await nodes.broker.resume_node(2)
     assert await initialize(3) == 0
+
+
+@pytest.mark.parametrize("node", [1, 2])
+async def test_share_coordinators_are_asked_across_no_cut(nodes: Nodes, node: int) -> None:
+    for topic in ("t", "__consumer_offsets"):
+        await nodes.create(topic, [1])
+    await nodes.create("dlq.s", [2], errors_deadletterqueue_group_enable="true")
+    await nodes.create("__share_group_state", *[[2]] * 50)
+    t = nodes.broker.topics.get("t")
+    assert t is not None
+    nodes.broker.share_states.initialize(SharePartitionKey("s", t.topic_id, 0), 1, 0)
+    nodes.broker.group_configs.configure("s", {"errors.deadletterqueue.topic.name": "dlq.s"})
+    topics = [share_fetch.FetchTopic(t.topic_id, [share_fetch.FetchPartition(0)])]
+    fetch = m.ShareFetchRequest("s", "x" * 22, 0, 500, 1, 1 << 20, 9, 9, topics=topics)
+    altered = [alter.AlterShareGroupOffsetsRequestTopic("t", [alter.AlterShareGroupOffsetsRequestPartition(0, 3)])]
+    described = [m.DescribeShareGroupOffsetsRequestGroup("s", [m.DescribeShareGroupOffsetsRequestTopic("t", [0])])]
+
+    async def ask() -> tuple[int, int, int]:
+        """What come of a fetch and an alteration, and the start offset of the group."""
+        wire = await nodes.connect(1)
+        codes = [
+            answer.responses[0].partitions[0].error_code
+            for answer in [await wire.call(fetch, 2), await wire.call(m.AlterShareGroupOffsetsRequest("s", altered), 0)]
+        ]
+        answer = await wire.call(m.DescribeShareGroupOffsetsRequest(described), 1)
+        return codes[0], codes[1], answer.groups[0].topics[0].partitions[0].start_offset
+
+    async def bury() -> int:
+        """How many dead letters the queue has then."""
+        queue, meters = nodes.broker.topics.get("dlq.s"), nodes.broker.share_states.meters
+        assert queue is not None
+        await dead_letters.bury(nodes.broker, "s", t.partitions[0], [DeadRecords(0, 0, 1, is_rejected=True)], meters)
+        return queue.partitions[0].log_end_offset
+
+    await nodes.broker.cut_off_node(node)
+    code = CoordinatorNotAvailable.code
+    assert (await ask(), await bury()) == ((code, code, -1), 0)
+    await nodes.broker.resume_node(node)
+    assert (await ask(), await bury()) == ((0, 0, 3), 1)
 
 
 async def test_share_coordinators_wait_for_replicas_at_the_same_time(nodes: Nodes) -> None:

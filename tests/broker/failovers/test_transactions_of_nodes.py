@@ -166,6 +166,35 @@ async def test_no_marker_is_sent_when_the_log_of_the_outcome_fails(nodes: Nodes)
     ending.cancel()
 
 
+@pytest.mark.parametrize("node", [1, 2])
+async def test_a_marker_crosses_no_cut(nodes: Nodes, node: int) -> None:
+    producer, log = await begin(nodes)
+    await nodes.broker.reassign({coordinator_log(nodes): [1]})
+    assert await write(nodes, producer, "produce") == 0
+    await nodes.broker.cut_off_node(node)
+    producer.wire = await nodes.connect(1)
+    assert await producer.end(commit=True) == 0
+    await until(lambda: nodes.broker.transactions.shard_of(ID)._retries)
+    assert log.log_end_offset == 1
+    await nodes.broker.resume_node(node)
+    await until(lambda: log.log_end_offset == 2)
+
+
+@pytest.mark.parametrize("what", ["produce", "commit"])
+@pytest.mark.parametrize("node", [1, 2])
+async def test_a_leader_asks_no_coordinator_across_a_cut(nodes: Nodes, what: str, node: int) -> None:
+    producer, log = await begin(nodes)
+    await nodes.create("__consumer_offsets", *[[2]] * 6)
+    await nodes.broker.cut_off_node(node)
+    assert (
+        await write(nodes, producer, what)
+        == (errors.NotEnoughReplicas if what == "produce" else errors.NotCoordinator).code
+    )
+    assert (log.log_end_offset, nodes.broker.groups.log_of("g").log_end_offset) == (0, 0)
+    await nodes.broker.resume_node(node)
+    assert await write(nodes, producer, what) == 0
+
+
 async def test_markers_follow_when_the_coordinators_replicas_have_the_outcome(nodes: Nodes) -> None:
     producer, log = await begin(nodes)
     assert await write(nodes, producer, "produce") == 0

@@ -130,16 +130,16 @@ async def test_a_restart_loses_nothing(tmp_path: Path) -> None:  # GS-10, GS-14,
         epoch = await settled_member(peer)
         before = share_group(peer)
         persister = SharePersister(broker.share_states)
-        state = await persister.read_state(SharePartitionKey("g", topic.topic_id, 0), 4)
+        state = await persister.read_state(SharePartitionKey("g", topic.topic_id, 0), 4, 1)
         done = (StateBatch(0, 4, 2, 1),)
         written = ShareStateWrite(state.state_epoch, 4, 0, 5, done)
-        await persister.write_state(SharePartitionKey("g", topic.topic_id, 0), lambda: written)
+        await persister.write_state(SharePartitionKey("g", topic.topic_id, 0), lambda: written, 1)
     async with new_broker(tmp_path) as broker:
         peer = Peer(broker)
         assert share_group(peer).members == before.members
         assert share_group(peer).partitions == before.partitions
         assert (await beat(peer, epoch)).error_code == 0
-        state = await SharePersister(broker.share_states).read_state(SharePartitionKey("g", topic.topic_id, 0), 4)
+        state = await SharePersister(broker.share_states).read_state(SharePartitionKey("g", topic.topic_id, 0), 4, 1)
         assert (state.leader_epoch, state.delivery_complete_count, state.batches) == (4, 5, done)
 
 
@@ -151,15 +151,15 @@ async def test_lag(peer: Peer) -> None:  # GS-15, GS-16
     assert topic is not None
     assert await describe(peer) == {("t", 0): (4, 6, 0)}
     persister = SharePersister(peer.broker.share_states)
-    state = await persister.read_state(SharePartitionKey("g", topic.topic_id, 0), 1)
+    state = await persister.read_state(SharePartitionKey("g", topic.topic_id, 0), 1, 1)
     written = ShareStateWrite(state.state_epoch, 1, 5, 2, (StateBatch(6, 7, 2, 1),))
-    await persister.write_state(SharePartitionKey("g", topic.topic_id, 0), lambda: written)
+    await persister.write_state(SharePartitionKey("g", topic.topic_id, 0), lambda: written, 1)
     named = await describe(peer, {"t": [0, 1, 9], "nope": [3]})
     assert named == {("nope", 3): (-1, -1, 0), ("t", 0): (5, 3, 0), ("t", 1): (-1, -1, 0), ("t", 9): (-1, -1, 0)}
     assert await describe(peer, {}) == {}
     written = ShareStateWrite(state.state_epoch - 1, 1, 6, 0, ())
     with pytest.raises(FencedStateEpoch):
-        await persister.write_state(SharePartitionKey("g", topic.topic_id, 0), lambda: written)
+        await persister.write_state(SharePartitionKey("g", topic.topic_id, 0), lambda: written, 1)
 
 
 async def test_the_life_of_a_group(peer: Peer) -> None:  # E2E-08
@@ -333,7 +333,7 @@ async def test_an_unexpected_error_leaves_nobody_waiting(peer: Peer, caplog: pyt
     await beat(peer, 0, ["t"])
     shard = peer.broker.groups.shard_of("g")
 
-    async def fail(work: Work) -> ShareErrors:
+    async def fail(work: Work, node: int) -> ShareErrors:
         raise RuntimeError("of a test")
 
     shard._do_share_work = fail
@@ -360,9 +360,9 @@ def held_work(peer: Peer) -> list[asyncio.Event]:
     assert do is not None
     left = iter(gates)
 
-    async def wait_and_do(work: Work) -> ShareErrors:
+    async def wait_and_do(work: Work, node: int) -> ShareErrors:
         await next(left).wait()
-        return await do(work)
+        return await do(work, node)
 
     shard._do_share_work = wait_and_do
     return gates

@@ -65,7 +65,7 @@ async def _describe_all(
     for topic_id, (_, partitions) in known.has.initialized.items():
         topic = broker.topics.by_id(topic_id)
         if topic is not None and may_topic(broker, call, Operation.DESCRIBE, topic.name):
-            described.append(await _describe_topic(broker, group.group_id, topic, sorted(partitions)))
+            described.append(await _describe_topic(broker, call, group.group_id, topic, sorted(partitions)))
     return described
 
 
@@ -81,7 +81,7 @@ async def _describe_named(
         elif topic is None:
             unknown.append(_unknown_topic(wanted.topic_name, wanted.partitions, None))
         else:
-            described.append(await _describe_topic(broker, group.group_id, topic, wanted.partitions))
+            described.append(await _describe_topic(broker, call, group.group_id, topic, wanted.partitions))
     return [*unknown, *described]
 
 
@@ -101,19 +101,20 @@ def _unknown_topic(
 
 
 async def _describe_topic(
-    broker: Broker, group_id: str, topic: Topic, partitions: Iterable[int]
+    broker: Broker, call: Call, group_id: str, topic: Topic, partitions: Iterable[int]
 ) -> m.DescribeShareGroupOffsetsResponseTopic:
-    described = [await _describe_partition(broker, group_id, topic, index) for index in partitions]
+    described = [await _describe_partition(broker, call.node, group_id, topic, index) for index in partitions]
     return m.DescribeShareGroupOffsetsResponseTopic(topic.name, topic.topic_id, described)
 
 
 async def _describe_partition(
-    broker: Broker, group_id: str, topic: Topic, index: int
+    broker: Broker, node: int, group_id: str, topic: Topic, index: int
 ) -> m.DescribeShareGroupOffsetsResponsePartition:
     """The offsets that the share coordinator has; where it has none there is no offset, and no error either."""
     key = SharePartitionKey(group_id, topic.topic_id, index)
     try:
         await broker.share_states.ready(key)
+        broker.share_states.require_reached(key, node)
         state = broker.share_states.summary(key)
     except KafkaError:
         return m.DescribeShareGroupOffsetsResponsePartition(index, UNKNOWN_OFFSET)

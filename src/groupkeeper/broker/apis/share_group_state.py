@@ -49,7 +49,7 @@ async def handle(broker: Broker, call: Call) -> RootMessage:
     refusals = [_refusal(states, key, call.node) for key in keys]
     here = [at for at, refusal in enumerate(refusals) if refusal is None]
     operated = await states.operate_on(
-        [keys[at] for at in here], lambda at: api.operate(states, keys[here[at]], asked[here[at]][1]), attempts=1
+        [keys[at] for at in here], lambda at: api.operate(states, keys[here[at]], asked[here[at]][1]), call.node, 1
     )
     answers = iter(operated)
     done = iter([refusal or next(answers) for refusal in refusals])

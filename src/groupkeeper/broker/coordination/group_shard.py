@@ -64,10 +64,10 @@ class Shard(HostedShard["Record"]):
         now_ms: Callable[[], int],
         meters: GroupMeters,
         codec: int = 0,
-        do_share_work: Callable[[Work], Awaitable[ShareErrors]] | None = None,
+        do_share_work: Callable[[Work, int], Awaitable[ShareErrors]] | None = None,
     ) -> None:
-        """`do_share_work` gives work to the share coordinator and returns the failed part; None without a share
-        coordinator.
+        """`do_share_work` gives work to the share coordinator, for a node, and returns the failed part; None without a
+        share coordinator.
         """
         super().__init__(log, CODECS[codec])
         self.coordinator = Coordinator(settings)
@@ -234,7 +234,7 @@ class Shard(HostedShard["Record"]):
                 work, before = self.coordinator.share_work_due(work)
                 if self._settle(before, work, self._now_ms()) is not before:
                     return  # it could not be written, and the waiting callers have been answered
-                errors = await self._do_share_work(work)
+                errors = await self._do_share_work(work, self.log.placement.leader)
             if self.failure is None:
                 self._settle(self.coordinator.share_work_done(work, errors), work, self._now_ms())
 

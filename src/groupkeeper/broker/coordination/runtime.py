@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from groupkeeper.coordinator.share.work import ShareErrors
     from groupkeeper.protocol.primitives import Message
 
-    DoShareWork = Callable[[Work], Awaitable[ShareErrors]]
+    DoShareWork = Callable[[Work, int], Awaitable[ShareErrors]]
 
 _log = getLogger("groupkeeper.broker")
 
@@ -55,7 +55,7 @@ class GroupRuntime(ShardHost[Shard]):
     topic_name = OFFSETS_TOPIC
 
     def __init__(self, broker: Node, do_share_work: DoShareWork) -> None:
-        """`do_share_work` sends the work of share groups' coordinators to the share coordinator."""
+        """`do_share_work` sends the work of share groups' coordinators, and their node, to the share coordinator."""
         super().__init__(broker.topics)
         self.meters = GroupMeters()
         self._broker = broker

@@ -39,9 +39,9 @@ class Surroundings(Protocol):
 
     def new_producer_id(self) -> int: ...
 
-    def write_marker(self, partition: TopicPartition, marker: Marker) -> Unsettled | None:
-        """Ends a transaction in a partition; does nothing if the partition is gone. Returns the marker, unless all
-        replicas in sync have it. Raises `KafkaError`.
+    def write_marker(self, partition: TopicPartition, marker: Marker, sender: PartitionLog) -> Unsettled | None:
+        """Ends a transaction in a partition, for the coordinator with this log; does nothing if the partition is gone.
+        Returns the marker, unless all replicas in sync have it. Raises `KafkaError`.
         """
 
 
@@ -278,7 +278,7 @@ class TransactionShard(HostedShard["TransactionRecord"]):
 
     def _write_marker(self, partition: TopicPartition, marker: Marker) -> Unsettled | None:
         try:
-            return self._around.write_marker(partition, marker)
+            return self._around.write_marker(partition, marker, self.log)
         except (InvalidProducerEpoch, TransactionCoordinatorFenced) as error:
             _log.warning("a marker for %s-%d came too late: %s", *partition, error)
             return None

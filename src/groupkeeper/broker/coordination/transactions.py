@@ -8,8 +8,6 @@ from groupkeeper.broker.coordination.runtime import OFFSETS_TOPIC
 from groupkeeper.broker.coordination.shard_host import ShardHost
 from groupkeeper.broker.coordination.unsettled import Unsettled
 from groupkeeper.broker.features import feature_level
-from groupkeeper.broker.log.stale_log import StaleLog
-from groupkeeper.broker.placement.placement import NO_LEADER
 from groupkeeper.broker.settings.topic import segment_size
 from groupkeeper.protocol.errors import (
     InvalidProducerEpoch,
@@ -116,9 +114,9 @@ class TransactionRuntime(ShardHost["TransactionShard"]):
             return True
         if not adds and not self._broker.config.transaction_partition_verification_enable:
             return True
-        if isinstance(log, StaleLog):
-            raise NotCoordinator  # its node reaches none
         shard, partition = self.shard_of(transactional_id), (log.topic, log.index)
+        if not self._reaches(log, shard.log):
+            raise NotCoordinator
         if adds:
             shard.add_partitions(transactional_id, producer_id, producer_epoch, (partition,), client_version=2)
         else:
@@ -137,16 +135,22 @@ class TransactionRuntime(ShardHost["TransactionShard"]):
     def new_producer_id(self) -> int:
         return self._broker.new_producer_id()
 
-    def write_marker(self, partition: TopicPartition, marker: Marker) -> Unsettled | None:
-        """Ends a producer's transaction in a partition; a deleted partition needs no marker. Returns the marker, unless
-        all replicas in sync have it. Raises `KafkaError`.
+    def _reaches(self, log: PartitionLog, other: PartitionLog) -> bool:
+        """Whether requests of a log's leader get to the leader of another one."""
+        return self._topics.placements.reaches(log.placement.leader, other.placement.leader)
+
+    def write_marker(
+        self, partition: TopicPartition, marker: Marker, sender: PartitionLog | None = None
+    ) -> Unsettled | None:
+        """Ends a producer's transaction in a partition, for the coordinator with a log, or for an operator; a deleted
+        partition needs no marker. Returns the marker, unless all replicas in sync have it. Raises `KafkaError`.
         """
         topic, index = partition
         log = self._broker.topics.partition(topic, index)
         if log is None:
             return None
-        if log.placement.leader == NO_LEADER:
-            raise NotLeaderOrFollower  # the transaction completes once there is one
+        if not self._reaches(sender or log, log):
+            raise NotLeaderOrFollower  # the transaction completes once there is one that it reaches
         if marker.transaction_version >= _OWN_EPOCHS_SINCE and log.producers.has_open_transaction(*marker[:2]):
             # A delayed copy of a marker that was already written: it would end the next transaction.
             raise InvalidProducerEpoch

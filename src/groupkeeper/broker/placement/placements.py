@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Set
 
-from groupkeeper.broker.placement.placement import Placement
+from groupkeeper.broker.placement.placement import NO_LEADER, Placement
 
 Key = tuple[bytes, int]
 """Topic id and partition."""
@@ -33,6 +33,10 @@ class Placements:
     def of(self, topic_id: bytes, index: int) -> Placement:
         """The placement of a partition; unless one is known, it is on the first node."""
         return self._first
+
+    def reaches(self, node: int, leader: int) -> bool:
+        """Whether a node's requests get to a leader."""
+        return leader != NO_LEADER and (node == leader or self.outdated.keys().isdisjoint((node, leader)))
 
     def running_known_to(self, node: int) -> Set[int]:
         """The nodes that run, as far as a node knows."""

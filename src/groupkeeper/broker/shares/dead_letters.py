@@ -12,7 +12,7 @@ from logging import getLogger
 from groupkeeper.broker.features import feature_level
 from groupkeeper.broker.log.produced import Produced
 from groupkeeper.broker.meters import DeadLetters, ShareMeters
-from groupkeeper.protocol.errors import InvalidConfig, KafkaError
+from groupkeeper.protocol.errors import InvalidConfig, KafkaError, NotLeaderOrFollower
 from groupkeeper.protocol.record import Record
 from groupkeeper.protocol.record_batch import HEADER_SIZE, CorruptRecord, iter_headers, read_records, write_batch
 
@@ -49,7 +49,7 @@ async def bury(
     """Writes these records of a share-partition, in order, to the group's dead-letter queue, and counts them."""
     config = broker.group_configs.of(group_id)
     try:
-        queue = _queue(broker, group_id, config.errors_deadletterqueue_topic_name, log.index)
+        queue = _queue(broker, group_id, config.errors_deadletterqueue_topic_name, log)
     except KafkaError as error:
         _report(group_id, log, dead[0].first_offset, dead[-1].last_offset, error)
         return
@@ -65,8 +65,8 @@ async def bury(
     _append(broker, group_id, log, queue, records, meters)
 
 
-def _queue(broker: Node, group_id: str, name: str, index: int) -> PartitionLog:
-    """Where records of a partition with this index go; creates the topic if need be. Raises `KafkaError`."""
+def _queue(broker: Node, group_id: str, name: str, log: PartitionLog) -> PartitionLog:
+    """Where records of a partition go; creates the topic if need be. Raises `KafkaError`."""
     topic = broker.topics.get(name)
     prefix = broker.config.errors_deadletterqueue_topic_name_prefix
     if not name:
@@ -84,8 +84,10 @@ def _queue(broker: Node, group_id: str, name: str, index: int) -> PartitionLog:
         raise InvalidConfig(f"the name of topic {name} does not begin with {prefix!r} ({setting} of the broker)")
     if topic is None:
         topic = _create(broker, name)
-    queue = topic.partition(index % len(topic.partitions))
+    queue = topic.partition(log.index % len(topic.partitions))
     assert queue is not None
+    if not broker.topics.placements.reaches(log.placement.leader, queue.placement.leader):
+        raise NotLeaderOrFollower(f"its leader {queue.placement.leader} cannot be reached")
     return queue
 
 

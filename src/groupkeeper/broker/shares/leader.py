@@ -16,6 +16,7 @@ from groupkeeper.broker.log.partition_log import PartitionLog
 from groupkeeper.broker.log.topics import Topic
 from groupkeeper.broker.log.waiter import Waiter
 from groupkeeper.broker.node import Node
+from groupkeeper.broker.placement.placement import NO_LEADER
 from groupkeeper.broker.settings.group_overrides import GroupConfig
 from groupkeeper.broker.shares.dead_letters import bury, has_dead_letter_queues
 from groupkeeper.broker.shares.persister import SharePersister
@@ -138,7 +139,8 @@ class LedPartition:
 
     async def _write(self, transition: Transition) -> None:
         try:
-            stored = await self._owner.persister.write_state(self._key, lambda: self._written(transition))
+            node = self.log.placement.leader
+            stored = await self._owner.persister.write_state(self._key, lambda: self._written(transition), node)
         except KafkaError as error:
             if self.is_fenced:
                 raise errors.NotLeaderOrFollower from error
@@ -306,7 +308,8 @@ class SharePartitions:
         log = None if topic is None else topic.partition(key.partition)
         try:
             try:
-                state = await self.persister.read_state(key, 0 if log is None else log.placement.epoch)
+                epoch, node = (0, NO_LEADER) if log is None else (log.placement.epoch, log.placement.leader)
+                state = await self.persister.read_state(key, epoch, node)
             except KafkaError as error:
                 raise _as_replied(error) from error
             if log is None or self.broker.topics.by_id(key.topic_id) is None:

@@ -7,8 +7,9 @@ from contextlib import suppress
 
 from groupkeeper.broker.coordination.shard_host import ShardHost
 from groupkeeper.broker.meters import ShareMeters
+from groupkeeper.broker.placement.placement import NO_LEADER
 from groupkeeper.broker.settings.topic import segment_size
-from groupkeeper.protocol.errors import KafkaError
+from groupkeeper.protocol.errors import CoordinatorNotAvailable, KafkaError
 from groupkeeper.protocol.uuids import uuid_text
 
 TYPE_CHECKING = False
@@ -85,6 +86,12 @@ class ShareStateRuntime(ShardHost["ShareStateShard"]):
                     for shard in loading:
                         await shard.loaded.wait()
 
+    def require_reached(self, key: SharePartitionKey, node: int) -> None:
+        """Raises `CoordinatorNotAvailable` where a node is cut off from the share-partition's coordinator."""
+        at = self.shard_of(coordinator_key(key)).log.placement
+        if at.leader != NO_LEADER and not self._topics.placements.reaches(node, at.leader):
+            raise CoordinatorNotAvailable
+
     async def replicated(self, key: SharePartitionKey) -> None:
         """Returns once all replicas in sync have what the share-partition's coordinator has written. Raises as
         `HostedShard.replicated`, after `share.coordinator.write.timeout.ms` for each attempt of a leader.
@@ -148,8 +155,8 @@ class ShareStateRuntime(ShardHost["ShareStateShard"]):
         for listener in self._on_begun_anew:
             listener(key)
 
-    async def perform(self, work: Work) -> ShareErrors:
-        """Does the work of a group's coordinator; returns what failed."""
+    async def perform(self, work: Work, node: int) -> ShareErrors:
+        """Does the work of a group's coordinator on a node; returns what failed."""
         from groupkeeper.coordinator.share.work import DeleteShares, InitializeShares
 
         assert isinstance(work, InitializeShares | DeleteShares)
@@ -162,14 +169,15 @@ class ShareStateRuntime(ShardHost["ShareStateShard"]):
             else:
                 self.delete(keys[at])
 
-        done = await self.operate_on(keys, operate)
+        done = await self.operate_on(keys, operate, node)
         return {key: error for key, error in zip(keys, done, strict=True) if isinstance(error, KafkaError)}
 
     async def operate_on(
-        self, keys: Sequence[SharePartitionKey], operate: Callable[[int], T], attempts: int = _ATTEMPTS
+        self, keys: Sequence[SharePartitionKey], operate: Callable[[int], T], node: int, attempts: int = _ATTEMPTS
     ) -> list[T | KafkaError]:
         """What an operation on each share-partition, by its place in `keys`, returns, or the `KafkaError` that it
-        raises. Waits for all coordinators at the same time: until they are loaded, then as `replicated`.
+        raises; a node asks for it. Waits for all coordinators at the same time: until they are loaded, then as
+        `replicated`.
         """
         if not keys:
             return []
@@ -182,6 +190,7 @@ class ShareStateRuntime(ShardHost["ShareStateShard"]):
         written = []
         for at, shard in enumerate(shards):
             try:
+                self.require_reached(keys[at], node)
                 done.append(operate(at))
             except KafkaError as error:
                 done.append(error)
