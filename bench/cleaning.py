@@ -35,7 +35,9 @@ async def fill(directory: str, commits: int, keys: int) -> None:
         for number in range(commits):
             now_ms = broker.now_ms()
             key = number % keys
-            broker.groups.log_of(f"group-{key % GROUPS}").append(write_batch([commit(number, key, now_ms)]), now_ms)
+            broker.groups.shard_of(f"group-{key % GROUPS}").log.append(
+                write_batch([commit(number, key, now_ms)]), now_ms
+            )
 
 
 async def start(directory: str, what: str, *, compacts: bool = False) -> None:

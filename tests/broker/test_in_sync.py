@@ -260,7 +260,7 @@ async def test_a_commit_that_waits_ends_when_its_coordinator_moves(nodes: Nodes)
     assert await nodes.commit(1, 7) == 0
     await nodes.broker.pause_node(3)
     waiting = asyncio.ensure_future(nodes.commit(1, 8))
-    log = nodes.broker.groups.log_of("g")
+    log = nodes.broker.groups.shard_of("g").log
     while not log._waiters:  # noqa: ASYNC110 no event tells of it
         await asyncio.sleep(0.001)
     await nodes.broker.move_coordinator("g", 2)
@@ -509,7 +509,7 @@ async def test_a_coordinator_stays_when_another_replica_is_taken_away(nodes: Nod
     await nodes.create("__consumer_offsets", *[[1, 2, 3]] * 6)
     await nodes.broker.pause_node(3)
     waiting = asyncio.ensure_future(nodes.commit(1, 8))
-    log = nodes.broker.groups.log_of("g")
+    log = nodes.broker.groups.shard_of("g").log
     while not log._waiters:  # noqa: ASYNC110 no event tells of it
         await asyncio.sleep(0.001)
     await nodes.broker.reassign({log: [1, 2]})

@@ -388,7 +388,7 @@ class Cluster(Node):
     def _hold_coordinators(self) -> None:
         """Notes whether a coordinator's records are not committed as soon as they are written."""
         found = [self.topics.get(host.topic_name) for host in self._hosts]
-        self._holds_coordinators = any(
+        self._holds_coordinators = any(host.has_stale for host in self._hosts) or any(
             log.placement.limit is not None for topic in found if topic is not None for log in topic.partitions
         )
         self._set_has_faults()

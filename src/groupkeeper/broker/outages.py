@@ -193,6 +193,9 @@ class Outages(Cluster):
                 log.placement.rejoin(node)
                 join(log, node)
                 log.tell_waiters(None)
+            for host in self._hosts:
+                host.rejoin(node)
+            self._hold_coordinators()
 
     def _end_outages(self) -> None:
         for node in list(self._outages):

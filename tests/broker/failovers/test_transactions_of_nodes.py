@@ -53,7 +53,7 @@ async def test_a_write_waits_until_the_coordinators_replicas_have_its_partition(
     producer, log = await begin(nodes)
     await nodes.create("__consumer_offsets", *[[2]] * 6)
     if what == "commit":
-        log = nodes.broker.groups.log_of("g")
+        log = nodes.broker.groups.shard_of("g").log
     await nodes.broker.pause_node(3)
     writing = asyncio.ensure_future(write(nodes, producer, what))
     again = asyncio.ensure_future(write(nodes, producer, what))
@@ -90,7 +90,7 @@ async def test_a_coordinator_that_does_not_know_a_partition_has_nothing_to_end_t
     await nodes.broker.kill_node(1)
     await nodes.broker.resume_node(3)
     assert await writing == (errors.NotEnoughReplicas if what == "produce" else errors.NotCoordinator).code
-    for one in (log, nodes.broker.groups.log_of("g")):
+    for one in (log, nodes.broker.groups.shard_of("g").log):
         assert one.log_end_offset == 0
     assert await write(nodes, producer, what) == 0
 
@@ -190,7 +190,7 @@ async def test_a_leader_asks_no_coordinator_across_a_cut(nodes: Nodes, what: str
         await write(nodes, producer, what)
         == (errors.NotEnoughReplicas if what == "produce" else errors.NotCoordinator).code
     )
-    assert (log.log_end_offset, nodes.broker.groups.log_of("g").log_end_offset) == (0, 0)
+    assert (log.log_end_offset, nodes.broker.groups.shard_of("g").log.log_end_offset) == (0, 0)
     await nodes.broker.resume_node(node)
     assert await write(nodes, producer, what) == 0
 
@@ -227,7 +227,7 @@ async def test_a_marker_that_a_failover_loses_is_written_again(nodes: Nodes, wha
     await nodes.create("__consumer_offsets", *[[2, 3]] * 6)
     await nodes.broker.reassign({coordinator_log(nodes): [1]})
     if what == "commit":
-        log = nodes.broker.groups.log_of("g")
+        log = nodes.broker.groups.shard_of("g").log
     assert await write(nodes, producer, what) == 0
     await nodes.broker.pause_node(3)
     producer.wire = await nodes.connect(1)

@@ -96,7 +96,7 @@ async def test_commits_go_on_while_the_cleaner_works(start: Start, connect: Conn
     topic = broker.topics.get("__consumer_offsets")
     assert topic is not None
     assert (topic.configs["cleanup.policy"], topic.configs["segment.bytes"]) == ("compact", "1048576")
-    log = broker.groups.log_of("g")
+    log = broker.groups.shard_of("g").log
     await becomes(lambda: log.size < 10_000)
     before = await answers(wire, ["g"])
     wire.writer.close()
@@ -196,7 +196,7 @@ async def test_a_topic_made_again_is_not_taken_for_compacted(start: Start, conne
 async def test_a_busy_broker_compacts_beside_its_work(start: Start) -> None:
     broker = await start(properties={"log.cleaner.backoff.ms": "3600000"})
     broker.groups.ensure_topic()
-    log = broker.groups.log_of("g")
+    log = broker.groups.shard_of("g").log
     for number in range(5000):
         log.append(write_batch([Record(b"k%d" % (number % 7), b"", timestamp=1)]), 1)
     log.roll()

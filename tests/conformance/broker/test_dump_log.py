@@ -71,7 +71,7 @@ async def test_the_offsets_topic(tmp_path: Path) -> None:
     properties = {"log.cleaner.backoff.ms": "3600000", "offsets.topic.num.partitions": "1"}
     async with Broker(directory=tmp_path, properties=properties) as broker:
         broker.groups.ensure_topic()
-        log = broker.groups.log_of("g")
+        log = broker.groups.shard_of("g").log
         for number in range(1000):
             entry = Entry(m.OffsetCommitKey("g", "t", number % 10), m.OffsetCommitValue(number, commit_timestamp=1))
             log.append(write_batch([Record(*encode_record(entry), (), 1)]), 1)

@@ -81,7 +81,7 @@ def write_commits(directory: Path, records: int) -> None:
                     Record(*encode_record(Entry(m.OffsetCommitKey(group_id, "orders", each % 9), value)), (), now_ms)
                     for each, value in enumerate([m.OffsetCommitValue(number, 3, "", now_ms)] * PER_BATCH)
                 ]
-                broker.groups.log_of(group_id).append(write_batch(commits), now_ms)
+                broker.groups.shard_of(group_id).log.append(write_batch(commits), now_ms)
 
     asyncio.run(write())
 

@@ -218,7 +218,7 @@ async def test_deleted_topic_takes_its_offsets_along(peer: Peer) -> None:  # GO-
 async def test_a_deleted_topic_without_offsets_appends_nothing(peer: Peer) -> None:  # GO-76
     await peer.commit({T0: 5})
     peer.broker.topics.create("unread", 2, {})
-    log = peer.broker.groups.log_of("g")
+    log = peer.broker.groups.shard_of("g").log
     end = log.log_end_offset
     peer.broker.topics.delete("unread")
     assert log.log_end_offset == end
@@ -233,7 +233,7 @@ async def test_a_topic_deleted_while_its_offsets_are_loaded_takes_them_along(tmp
         topic = broker.topics.create("t", 2, {})
         broker.groups.ensure_topic()
         await Peer(broker).commit({T0: 5})
-        log = broker.groups.log_of("g")
+        log = broker.groups.shard_of("g").log
         shard, again = (Shard(log, broker.groups.settings, broker.now_ms, GroupMeters()) for _ in range(2))
         shard.remove_topics({"t": topic.topic_id})
         for one in (shard, again):

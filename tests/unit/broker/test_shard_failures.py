@@ -106,7 +106,7 @@ async def test_a_failure_after_the_append_of_a_commit(broker: Broker, caplog: py
     peer = Peer(broker)
     await peer.commit({T0: 5})
     failed = broker.groups.shard_of("g")
-    fail(broker.groups.log_of("g"), "append_made", ValueError("a mistake"))
+    fail(broker.groups.shard_of("g").log, "append_made", ValueError("a mistake"))
     assert await peer.commit({T0: 6}) == {T0: UnknownServerError.code}
     assert await peer.commit({T0: 7}) == {T0: NotCoordinator.code}
     assert await peer.commit({T0: 7}, group_id="b") == {T0: NONE}, "other partitions go on"
@@ -122,7 +122,7 @@ async def test_clients_are_told_while_it_is_loaded_again(broker: Broker) -> None
     for offset in range(600):
         await peer.commit({T0: offset})
     failed = broker.groups.shard_of("g")
-    fail(broker.groups.log_of("g"), "append_made", ValueError("a mistake"))
+    fail(broker.groups.shard_of("g").log, "append_made", ValueError("a mistake"))
     codes = {(await peer.commit({T1: 1}))[T1]}
     while NONE not in codes:
         codes.add((await peer.commit({T1: 1}))[T1])
@@ -279,7 +279,7 @@ async def test_one_that_resigned_while_it_was_loaded_does_nothing_more(broker: B
 async def test_offsets_of_a_deleted_topic_go_once_the_disk_works(broker: Broker) -> None:  # GO-76
     peer = Peer(broker)
     await peer.commit({T0: 5})
-    log = broker.groups.log_of("g")
+    log = broker.groups.shard_of("g").log
     log.failure = "disk on fire"
     broker.topics.delete("t")
     log.failure = None
@@ -292,7 +292,7 @@ async def test_offsets_of_a_deleted_topic_go_once_the_disk_works(broker: Broker)
 async def test_offsets_of_a_topic_deleted_while_its_coordinator_had_failed(broker: Broker) -> None:  # GO-76
     peer = Peer(broker)
     await peer.commit({T0: 5})
-    fail(broker.groups.log_of("g"), "append_made", ValueError("a mistake"))
+    fail(broker.groups.shard_of("g").log, "append_made", ValueError("a mistake"))
     assert await peer.commit({T0: 6}) == {T0: UnknownServerError.code}
     broker.topics.delete("t")
     await becomes(lambda: is_active(broker.groups.shard_of("g")))

@@ -214,7 +214,7 @@ async def test_topics_that_are_deleted_while_their_share_state_is_loaded(peer: P
         await again.load()
         assert not first.coordinator.states
         assert not again.coordinator.states
-    log = peer.broker.groups.log_of("g")
+    log = peer.broker.groups.shard_of("g").log
     one = Shard(log, peer.broker.groups.settings, peer.broker.now_ms, GroupMeters())
     one.remove_topics({"t": topic.topic_id})
     await one.load()

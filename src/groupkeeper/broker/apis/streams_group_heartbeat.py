@@ -32,7 +32,8 @@ async def handle(broker: Broker, call: Call) -> RootMessage:
     assert isinstance(response, StreamsGroupHeartbeatResponse)
     for status in response.status or ():
         if status.status_code == StatusCode.MISSING_INTERNAL_TOPICS:
-            missing = broker.groups.shard_of(request.group_id).missing_topics_of(request.group_id)
+            shard = broker.groups.shard_for_request(request.group_id, call.node)
+            missing = shard.missing_topics_of(request.group_id)
             status.status_detail += _create(broker, call, missing)
     return response
 

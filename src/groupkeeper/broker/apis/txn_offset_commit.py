@@ -77,12 +77,12 @@ def _admit(broker: Broker, call: Call, request: m.TxnOffsetCommitRequest) -> boo
     """Has the transaction coordinator verify the transaction first. What follows is one plain call, so nothing comes
     in between. The answer is false where it must be asked again, after `until_added`.
     """
-    broker.groups.shard_for_request(request.group_id, call.node).require_active()
-    log = broker.groups.log_of(request.group_id)
+    shard = broker.groups.shard_for_request(request.group_id, call.node)
+    shard.require_active()
     adds = call.api_version >= _ADDS_SINCE
     try:
         return broker.transactions.admit(
-            log, request.transactional_id, request.producer_id, request.producer_epoch, adds=adds
+            shard.log, request.transactional_id, request.producer_id, request.producer_epoch, adds=adds
         )
     except errors.TransactionAbortable as error:
         raise error if call.api_version >= _ABORTABLE_SINCE else errors.InvalidTxnState() from error

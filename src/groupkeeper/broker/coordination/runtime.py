@@ -75,13 +75,6 @@ class GroupRuntime(ShardHost[Shard]):
         settings |= segment_size(config.offsets_topic_segment_bytes)
         return config.offsets_topic_num_partitions, settings, config.offsets_topic_replication_factor
 
-    def log_of(self, group_id: str) -> PartitionLog:
-        """The log of a group's records. Raises `NotCoordinator`."""
-        topic = self._broker.topics.get(OFFSETS_TOPIC)
-        if topic is None:
-            raise NotCoordinator
-        return topic.partitions[self.partition_of(group_id)]
-
     def ask(self, group_id: str, request: Message, call: Call) -> Awaitable[Message]:
         """The answer of a group's coordinator; coordinator errors are answers too."""
         if self._watch.is_stale:

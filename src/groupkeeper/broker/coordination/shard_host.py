@@ -61,7 +61,7 @@ class HostedShard(Generic[R]):
     """The coordinator of one partition, with respect to its log.
 
     Attributes:
-        log: the partition's log.
+        log: the partition's log. node: that of the coordinator.
         is_loading: whether the log is still being replayed.
         failure: None, or why it stopped; then it replies NOT_COORDINATOR.
         has_resigned: whether it was told to resign; nothing coordinates the partition until it is elected again.
@@ -73,6 +73,7 @@ class HostedShard(Generic[R]):
 
     def __init__(self, log: PartitionLog, compression: str = "none") -> None:
         self.log = log
+        self.node = log.placement.leader
         self._compression = compression
         self.is_loading = True
         self.failure: str | None = None
@@ -304,15 +305,18 @@ class ShardHost(Generic[S]):
     background, and are loaded again after a failure.
 
     Attributes:
-        topic_name: the topic that holds their state.
+        topic_name: the topic that holds their state. OUTLIVES_CUTS: whether those of a node that is cut off go on.
         shards: by partition; empty before the topic exists.
         refused_by_absence: for each resigned partition, how many requests came while it had no coordinator.
     """
 
     topic_name: ClassVar[str]
+    OUTLIVES_CUTS: ClassVar[bool] = True
 
     def __init__(self, topics: Topics) -> None:
         self.shards: list[S] = []
+        self._stale: dict[tuple[int, int], S] = {}
+        """By node and partition: coordinators that are cut off, since others do their work."""
         self.refused_by_absence: dict[int, int] = {}
         self._topics = topics
         self._loading: set[asyncio.Task[None]] = set()
@@ -401,9 +405,11 @@ class ShardHost(Generic[S]):
         shard = self.shards[partition := self.partition_of(key)]
         if shard.has_resigned:
             self.refused_by_absence[partition] += 1
-        if shard.log.placement.leader != node:
+        if shard.log.placement.leader == node:
+            return shard
+        if (node, partition) not in self._stale:
             raise NotCoordinator
-        return shard
+        return self._stale[node, partition]
 
     def split_by_shard(self, keys: list[T], key_of: Callable[[T], str] = str) -> list[list[T]]:
         """The keys, or what has them, split by coordinator."""
@@ -417,7 +423,8 @@ class ShardHost(Generic[S]):
 
     def shards_on(self, node: int) -> list[S]:
         """The coordinators on a node."""
-        return [shard for shard in self.shards if shard.log.placement.leader == node]
+        stale = [shard for (at, _), shard in self._stale.items() if at == node]
+        return [shard for shard in self.shards if shard.log.placement.leader == node] + stale
 
     # ------------------------------------------------------------------ partitions come and go
 
@@ -442,16 +449,38 @@ class ShardHost(Generic[S]):
         for reload in self._reloads:
             reload.cancel()
         self._reloads.clear()
-        shards, self.shards = self.shards, []
+        shards, self.shards = [*self.shards, *self._stale.values()], []
+        self._stale.clear()
         for shard in shards:
             shard.unload()
 
     def move(self, partition: int) -> None:
-        """Another node, or none, leads a partition now: its coordinator ends, and another one loads the log."""
+        """Another node, or none, leads a partition now: its coordinator ends, and another one loads the log. If its
+        node is cut off, it goes on with what its node takes the log for.
+        """
         if partition < len(self.shards):
+            shard, log = self.shards[partition], self.shards[partition].log
+            self.rejoin(log.placement.leader, partition)
+            if self.OUTLIVES_CUTS and shard.is_active and shard.node in log.stale:
+                shard.log = log.stale[shard.node]
+                self._stale[shard.node, partition] = shard
+                self.shards[partition] = self._new_shard(log)
+                self.shards[partition].take_over(shard)
             self.resign(partition)
-            if self.shards[partition].log.placement.leader != NO_LEADER:
+            if log.placement.leader != NO_LEADER:
                 self.elect(partition)
+
+    def rejoin(self, node: int, partition: int | None = None) -> None:
+        """A node has the same logs as the others again: its coordinators that were cut off end, or that of a
+        partition.
+        """
+        for at in [at for at in self._stale if at[0] == node and partition in (None, at[1])]:
+            self._stale.pop(at).unload()
+
+    @property
+    def has_stale(self) -> bool:
+        """Whether coordinators are cut off."""
+        return bool(self._stale)
 
     def resign(self, partition: int) -> None:
         """Stops coordinating a partition."""

@@ -35,9 +35,17 @@ class StaleLog(PartitionLog):
         """As other logs do. Raises `NotLeaderOrFollower` while the partition has no leader, as this node may be the
         next one, and once the node has the same log as the others again.
         """
+        self._require_apart()
+        return super().append(batch, now_ms, header)
+
+    def append_made(self, batch: bytes, count: int, timestamp: int) -> int:
+        """As `append`."""
+        self._require_apart()
+        return super().append_made(batch, count, timestamp)
+
+    def _require_apart(self) -> None:
         if self._log.placement.leader == NO_LEADER or self.placement is self._log.placement:
             raise NotLeaderOrFollower
-        return super().append(batch, now_ms, header)
 
     def read(self, offset: int, max_bytes: int, *, at_least_one: bool = True, end_offset: int | None = None) -> bytes:
         """As other logs do, up to the high watermark that the node knew."""

@@ -44,6 +44,7 @@ class ShareStateRuntime(ShardHost["ShareStateShard"]):
     """
 
     topic_name = SHARE_STATE_TOPIC
+    OUTLIVES_CUTS = False  # who would ask it is on another side
 
     def __init__(self, broker: Node) -> None:
         super().__init__(broker.topics)
