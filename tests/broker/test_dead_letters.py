@@ -174,9 +174,9 @@ async def test_the_next_leader_goes_on_with_what_was_on_its_way(start: Start) ->
     key = SharePartitionKey("g", alice.topic_id, 0)
     batches = (StateBatch(0, 3, 3, 2), StateBatch(4, 9, 3, 1))  # archiving, one of them delivered as often as allowed
     partitions.drop(key)
-    state = await partitions.persister.read_state(key, 0, 1)
+    state = await partitions.coordinators.read_state(key, 0, 1)
     written = ShareStateWrite(state.state_epoch, 0, 0, 0, batches)
-    await partitions.persister.write_state(key, lambda: written, 1)
+    await partitions.coordinators.write_state(key, lambda: written, 1)
     led = await partitions.load("g", alice.topic_id, 0)
     found = await letters(broker, 10)
     assert [told(one) for one in found] == [(at, 2, TOO_OFTEN) for at in range(4)] + [

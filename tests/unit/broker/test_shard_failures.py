@@ -558,13 +558,13 @@ async def test_a_lock_that_is_back_after_a_failed_acknowledgement_ends(locks: Lo
     locks.now_ms += 20_000
     take(led, Span(5, 9))
     gate = asyncio.Event()
-    store = locks.owner.persister._states.ready
+    store = locks.owner.coordinators.ready
 
     async def wait(key: SharePartitionKey) -> None:
         await gate.wait()
         await store(key)
 
-    locks.owner.persister._states.ready = wait  # type: ignore[method-assign, assignment]
+    locks.owner.coordinators.ready = wait  # type: ignore[method-assign, assignment]
     locks.is_failing = True
     acknowledging = asyncio.create_task(led.acknowledge("m", [Acknowledgement(0, 9, [1])]))
     await asyncio.sleep(0)

@@ -12,7 +12,6 @@ from groupkeeper.broker.authorizer import Operation, ResourceType
 from groupkeeper.broker.broker import Broker
 from groupkeeper.broker.coordination.group_shard import Shard
 from groupkeeper.broker.meters import GroupMeters
-from groupkeeper.broker.shares.persister import SharePersister
 from groupkeeper.broker.shares.state import SHARE_STATE_TOPIC, coordinator_key
 from groupkeeper.broker.shares.state_shard import ShareStateShard
 from groupkeeper.coordinator.kernel.result import Work
@@ -129,17 +128,16 @@ async def test_a_restart_loses_nothing(tmp_path: Path) -> None:  # GS-10, GS-14,
         peer = Peer(broker)
         epoch = await settled_member(peer)
         before = share_group(peer)
-        persister = SharePersister(broker.share_states)
-        state = await persister.read_state(SharePartitionKey("g", topic.topic_id, 0), 4, 1)
+        state = await broker.share_states.read_state(SharePartitionKey("g", topic.topic_id, 0), 4, 1)
         done = (StateBatch(0, 4, 2, 1),)
         written = ShareStateWrite(state.state_epoch, 4, 0, 5, done)
-        await persister.write_state(SharePartitionKey("g", topic.topic_id, 0), lambda: written, 1)
+        await broker.share_states.write_state(SharePartitionKey("g", topic.topic_id, 0), lambda: written, 1)
     async with new_broker(tmp_path) as broker:
         peer = Peer(broker)
         assert share_group(peer).members == before.members
         assert share_group(peer).partitions == before.partitions
         assert (await beat(peer, epoch)).error_code == 0
-        state = await SharePersister(broker.share_states).read_state(SharePartitionKey("g", topic.topic_id, 0), 4, 1)
+        state = await broker.share_states.read_state(SharePartitionKey("g", topic.topic_id, 0), 4, 1)
         assert (state.leader_epoch, state.delivery_complete_count, state.batches) == (4, 5, done)
 
 
@@ -150,16 +148,16 @@ async def test_lag(peer: Peer) -> None:  # GS-15, GS-16
     topic = peer.broker.topics.get("t")
     assert topic is not None
     assert await describe(peer) == {("t", 0): (4, 6, 0)}
-    persister = SharePersister(peer.broker.share_states)
-    state = await persister.read_state(SharePartitionKey("g", topic.topic_id, 0), 1, 1)
+    states = peer.broker.share_states
+    state = await states.read_state(SharePartitionKey("g", topic.topic_id, 0), 1, 1)
     written = ShareStateWrite(state.state_epoch, 1, 5, 2, (StateBatch(6, 7, 2, 1),))
-    await persister.write_state(SharePartitionKey("g", topic.topic_id, 0), lambda: written, 1)
+    await states.write_state(SharePartitionKey("g", topic.topic_id, 0), lambda: written, 1)
     named = await describe(peer, {"t": [0, 1, 9], "nope": [3]})
     assert named == {("nope", 3): (-1, -1, 0), ("t", 0): (5, 3, 0), ("t", 1): (-1, -1, 0), ("t", 9): (-1, -1, 0)}
     assert await describe(peer, {}) == {}
     written = ShareStateWrite(state.state_epoch - 1, 1, 6, 0, ())
     with pytest.raises(FencedStateEpoch):
-        await persister.write_state(SharePartitionKey("g", topic.topic_id, 0), lambda: written, 1)
+        await states.write_state(SharePartitionKey("g", topic.topic_id, 0), lambda: written, 1)
 
 
 async def test_the_life_of_a_group(peer: Peer) -> None:  # E2E-08

@@ -19,7 +19,6 @@ from groupkeeper.broker.node import Node
 from groupkeeper.broker.placement.placement import NO_LEADER
 from groupkeeper.broker.settings.group_overrides import GroupConfig
 from groupkeeper.broker.shares.dead_letters import bury, has_dead_letter_queues
-from groupkeeper.broker.shares.persister import SharePersister
 from groupkeeper.broker.shares.state import ShareStateRuntime
 from groupkeeper.coordinator.share_partition.acquire import Acquired, Limits, Span, acquire, archive_acquired
 from groupkeeper.coordinator.share_partition.batch import DeliveryLimit, RecordState
@@ -140,7 +139,7 @@ class LedPartition:
     async def _write(self, transition: Transition) -> None:
         try:
             node = self.log.placement.leader
-            stored = await self._owner.persister.write_state(self._key, lambda: self._written(transition), node)
+            stored = await self._owner.coordinators.write_state(self._key, lambda: self._written(transition), node)
         except KafkaError as error:
             if self.is_fenced:
                 raise errors.NotLeaderOrFollower from error
@@ -267,14 +266,14 @@ class SharePartitions:
 
     Attributes:
         broker: the leader.
-        persister: where their states are stored.
+        coordinators: where their states are stored.
         meters: what is counted of them.
         is_stopped: whether no new work may begin.
     """
 
     def __init__(self, broker: Node, states: ShareStateRuntime) -> None:
         self.broker = broker
-        self.persister = SharePersister(states)
+        self.coordinators = states
         self.meters = states.meters
         self.is_stopped = False
         self._led: dict[SharePartitionKey, LedPartition] = {}
@@ -309,7 +308,7 @@ class SharePartitions:
         try:
             try:
                 epoch, node = (0, NO_LEADER) if log is None else (log.placement.epoch, log.placement.leader)
-                state = await self.persister.read_state(key, epoch, node)
+                state = await self.coordinators.read_state(key, epoch, node)
             except KafkaError as error:
                 raise _as_replied(error) from error
             if log is None or self.broker.topics.by_id(key.topic_id) is None:

@@ -37,7 +37,7 @@ class ShareStateRuntime(ShardHost["ShareStateShard"]):
     """Brings operations to the share coordinators.
 
     Operations answer at once and raise `CoordinatorLoadInProgress` or `NotCoordinator` when they can't; `ready` waits
-    for loading, `replicated` for replicas.
+    for loading.
 
     Attributes:
         meters: what all partitions record.
@@ -93,10 +93,7 @@ class ShareStateRuntime(ShardHost["ShareStateShard"]):
         if at.leader != NO_LEADER and not self._topics.placements.reaches(node, at.leader):
             raise CoordinatorNotAvailable
 
-    async def replicated(self, key: SharePartitionKey) -> None:
-        """Returns once all replicas in sync have what the share-partition's coordinator has written. Raises as
-        `HostedShard.replicated`, after `share.coordinator.write.timeout.ms` for each attempt of a leader.
-        """
+    async def _replicated(self, key: SharePartitionKey) -> None:
         for error in (await self._late([self.shard_of(coordinator_key(key))], _ATTEMPTS)).values():
             raise error
 
@@ -113,6 +110,45 @@ class ShareStateRuntime(ShardHost["ShareStateShard"]):
         except KafkaError as error:
             return error
         return None
+
+    # ------------------------------------------------------------------ for leaders of share-partitions
+
+    # In Apache Kafka these are requests (ReadShareGroupState, WriteShareGroupState). Both are for a leader on a node,
+    # and yield to other tasks only while they wait. They raise `InvalidRequest` for a share-partition that its group
+    # has not initialized, or has deleted; `FencedLeaderEpoch` when there was a newer leader; `UnknownTopicOrPartition`
+    # when the topic or partition is gone; `CoordinatorLoadInProgress` and `NotCoordinator` when there is no share
+    # coordinator (not yet, or no longer) after a wait of a few seconds, `CoordinatorNotAvailable` when replicas lag
+    # (after `share.coordinator.write.timeout.ms` for each attempt), or the node is cut off: the call may be repeated.
+
+    async def read_state(self, key: SharePartitionKey, leader_epoch: int, node: int) -> ShareState:
+        """The initial state of a leader; earlier leaders are fenced from then on. A start offset of −1 was never set:
+        `share.auto.offset.reset` decides.
+        """
+        await self.ready(key)
+        self.require_reached(key, node)
+        state = self.read(key, leader_epoch)
+        await self._replicated(key)
+        return state
+
+    async def write_state(
+        self, key: SharePartitionKey, written: Callable[[], ShareStateWrite], node: int
+    ) -> ShareStateWrite:
+        """Stores what changed, and returns it; all replicas in sync have it then.
+
+        Args:
+            written: returns the change once the share coordinator is available, as changes may overtake each other
+                meanwhile; its exceptions are passed on. The batches are merged with the stored batches: the higher
+                delivery count wins, then the higher state. Offsets below the start offset are dropped.
+
+        `FencedStateEpoch` is raised when the share-partition was reset since its state epoch was read: its offset was
+        altered, or the group was deleted and created again. Then the leader's state is invalid.
+        """
+        await self.ready(key)
+        self.require_reached(key, node)
+        change = written()
+        self.write(key, change)
+        await self._replicated(key)
+        return change
 
     def on_begun_anew(self, listener: Callable[[SharePartitionKey], None]) -> None:
         """Registers a listener for share-partitions with replaced or deleted state: the state of their leaders is then
