@@ -68,6 +68,16 @@ async def test_commits_are_read_and_new_ones_are_late_and_lost(nodes: Nodes) -> 
     assert (await committed(nodes, 1), await nodes.commit(1, 9)) == (7, 0)
 
 
+async def test_all_commits_are_read_in_turns(nodes: Nodes, monkeypatch: pytest.MonkeyPatch) -> None:
+    await part(nodes)
+    assert await nodes.commit(1, 6) == LATE
+    monkeypatch.setattr("groupkeeper.broker.apis.offset_fetch._LONG", -1)
+    for node, topics in ((1, ["t"]), (2, [])):
+        request = m.OffsetFetchRequest(groups=[m.OffsetFetchRequestGroup("g", topics=None)])
+        (group,) = (await ask(nodes, node, request, 9)).groups
+        assert [one.name for one in group.topics] == topics
+
+
 async def test_members_stay_until_the_node_knows_of_the_others(nodes: Nodes) -> None:
     protocols = [m.JoinGroupRequestProtocol("range", b"")]
     join = m.JoinGroupRequest("g", 10_000, 10_000, "", "a", "consumer", protocols)

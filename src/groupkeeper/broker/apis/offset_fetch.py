@@ -83,7 +83,7 @@ def name_all(broker: Broker, call: Call) -> RootMessage | None:
 
 
 def _named(broker: Broker, call: Call, group: OffsetFetchRequestGroup) -> OffsetFetchRequestGroup:
-    offsets = broker.groups.offsets_of(group.group_id)
+    offsets = broker.groups.offsets_of(group.group_id, call.node)
     if sum(map(len, offsets.values())) <= _LONG:
         return group
     topics = _visible_topics(broker, call, [OffsetFetchResponseTopics(name) for name in sorted(offsets)])

@@ -111,11 +111,13 @@ class GroupRuntime(ShardHost[Shard]):
         who = call.client_id or ""
         return shard.reply(request, call.api_version, who, call.client_host, received_ms=call.received_ms)
 
-    def offsets_of(self, group_id: str) -> OffsetsByTopic:
-        """Committed offsets, as far as the coordinator has loaded them."""
+    def offsets_of(self, group_id: str, node: int) -> OffsetsByTopic:
+        """Committed offsets, as far as the coordinator that a node knows of has loaded them."""
         if not self.shards:
             return {}
-        return self.shards[self.partition_of(group_id)].coordinator.state.offsets.of_group(group_id)
+        partition = self.partition_of(group_id)
+        shard = self._stale.get((node, partition), self.shards[partition])
+        return shard.coordinator.state.offsets.of_group(group_id)
 
     def _see_topics(self) -> None:
         """Passes the topics of the cluster to the coordinators if they changed since the last request."""
