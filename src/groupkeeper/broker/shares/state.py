@@ -7,7 +7,6 @@ from contextlib import suppress
 
 from groupkeeper.broker.coordination.shard_host import ShardHost
 from groupkeeper.broker.meters import ShareMeters
-from groupkeeper.broker.placement.placement import NO_LEADER
 from groupkeeper.broker.settings.topic import segment_size
 from groupkeeper.protocol.errors import CoordinatorNotAvailable, KafkaError
 from groupkeeper.protocol.uuids import uuid_text
@@ -89,8 +88,8 @@ class ShareStateRuntime(ShardHost["ShareStateShard"]):
 
     def require_reached(self, key: SharePartitionKey, node: int) -> None:
         """Raises `CoordinatorNotAvailable` where a node is cut off from the share-partition's coordinator."""
-        at = self.shard_of(coordinator_key(key)).log.placement
-        if at.leader != NO_LEADER and not self._topics.placements.reaches(node, at.leader):
+        placements = self._topics.placements
+        if placements.outdated and not placements.reaches(node, self.shard_of(coordinator_key(key)).node):
             raise CoordinatorNotAvailable
 
     async def _replicated(self, key: SharePartitionKey) -> None:
