@@ -6,22 +6,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from groupkeeper.pipeline import relations as rel
 from groupkeeper.pipeline.present.members import latest_records
-from groupkeeper.pipeline.relations import (
-    Array,
-    Groups,
-    Rows,
-    empty,
-    filled,
-    in_order,
-    is_known,
-    keys,
-    loaded,
-    matches,
-    numbers,
-    taken,
-    together,
-)
+from groupkeeper.pipeline.relations import Array, Groups, Rows
 from groupkeeper.pipeline.tables import GROUPS
 from groupkeeper.pipeline.transforms.record_kinds import RecordKind, rows_of
 
@@ -37,52 +24,52 @@ def groups(group_records: Rows, facts: Rows, current_offsets: Rows, queries: Row
     rebalanced. `queries`: which of them, by the key, are queries of Spark.
     """
     described = _described(latest_records(group_records, _COLUMNS, *_KINDS))
-    committed = _committed(loaded(current_offsets, [*GROUPS.key, "topic", "partition", "commit_time"]))
-    past = loaded(facts, [*GROUPS.key, "rebalanced"])
-    own_queries = loaded(empty(GROUPS.arrow) if queries is None else queries, GROUPS.key)
-    whole = together(described.select(GROUPS.key), committed.select(GROUPS.key))
-    of, *others = keys(GROUPS.key, whole, described, committed, past, own_queries)
+    committed = _committed(rel.loaded(current_offsets, [*GROUPS.key, "topic", "partition", "commit_time"]))
+    past = rel.loaded(facts, [*GROUPS.key, "rebalanced"])
+    own_queries = rel.loaded(rel.empty(GROUPS.arrow) if queries is None else queries, GROUPS.key)
+    whole = rel.together(described.select(GROUPS.key), committed.select(GROUPS.key))
+    of, *others = rel.keys(GROUPS.key, whole, described, committed, past, own_queries)
     own, first = np.unique(of, return_index=True)
-    at, at_committed, at_past, at_query = (matches(own, other) for other in others)
-    found = taken(whole, first)
-    head, counts = taken(described, at), taken(committed, at_committed)
+    at, at_committed, at_past, at_query = (rel.matches(own, other) for other in others)
+    found = rel.taken(whole, first)
+    head, counts = rel.taken(described, at), rel.taken(committed, at_committed)
     is_query, is_described = pa.array(at_query >= 0), pa.array(at >= 0)
     columns = {name: found[name] for name in GROUPS.key} | {name: head[name] for name in head.column_names[2:]}
     columns |= {
         "group_type": pc.if_else(is_query, "spark", pc.if_else(is_described, head["group_type"], "simple")),
         "group_state": pc.if_else(is_query, "Unknown", pc.if_else(is_described, head["group_state"], "Empty")),
         "protocol_type": pc.if_else(is_query, "spark", pc.if_else(is_described, head["protocol_type"], "")),
-        "members": numbers(head["members"]),
-        "topics": numbers(counts["topic_count_distinct"]),
-        "partitions": numbers(counts["partition_count"]),
+        "members": rel.numbers(head["members"]),
+        "topics": rel.numbers(counts["topic_count_distinct"]),
+        "partitions": rel.numbers(counts["partition_count"]),
         "last_commit_time": counts["commit_time_max"],
-        "last_rebalance_time": taken(_last_of_each(past["rebalanced"].combine_chunks()), at_past),
+        "last_rebalance_time": rel.taken(_last_of_each(past["rebalanced"].combine_chunks()), at_past),
     }
-    return filled(GROUPS.arrow, columns)
+    return rel.filled(GROUPS.arrow, columns)
 
 
 def _described(records: pa.Table) -> pa.Table:
     """What the latest records, which are in the order of the log, say of groups."""
-    (key,) = keys(GROUPS.key, records)
-    order = in_order(key)
-    rows, runs = taken(records, order), Groups.sorted(key[order])
+    (key,) = rel.keys(GROUPS.key, records)
+    order = rel.in_order(key)
+    rows, runs = rel.taken(records, order), Groups.sorted(key[order])
     is_group, is_member, has, is_target = (rows_of(rows["record_name"], kind) for kind in _KINDS)
-    epoch = runs.greatest(np.where(is_target, numbers(rows["assignment_epoch"], -1), -1))
+    epoch = runs.greatest(np.where(is_target, rel.numbers(rows["assignment_epoch"], -1), -1))
     joined = runs.sum(is_member.astype(int))
     # As the coordinator would report it, from what it has written: a rebalance of a classic group that is under way
     # cannot be seen.
     is_stable = has & _is(rows["member_state"], "STABLE")
-    is_of_epoch = numbers(rows["member_epoch"], -1) == epoch[runs.of]
+    is_of_epoch = rel.numbers(rows["member_epoch"], -1) == epoch[runs.of]
     is_reconciled = (runs.sum(is_stable.astype(int)) == joined) & (runs.sum((has & ~is_of_epoch).astype(int)) == 0)
     last = runs.last(is_group)[runs.ends]
     own = np.flatnonzero(last >= 0)
-    head = taken(rows, last[own])
+    head = rel.taken(rows, last[own])
     is_classic, is_share, is_streams = (_is(head["group_type"], each) for each in ("classic", "share", "streams"))
     listed = pc.list_value_length(head["members"])
-    members = np.where(is_known(listed), numbers(listed), joined[own])
+    members = np.where(rel.is_known(listed), rel.numbers(listed), joined[own])
     state = np.select(
         [
-            members == 0, is_classic | is_share, is_streams, numbers(head["group_epoch"], -1) > epoch[own],
+            members == 0, is_classic | is_share, is_streams, rel.numbers(head["group_epoch"], -1) > epoch[own],
             is_reconciled[own],
         ],
         ["Empty", "Stable", "Unknown", "Assigning", "Stable"], "Reconciling",
@@ -97,7 +84,7 @@ def _described(records: pa.Table) -> pa.Table:
 
 
 def _is(column: pa.ChunkedArray, value: str) -> Array:
-    return numbers(pc.equal(column, value))
+    return rel.numbers(pc.equal(column, value))
 
 
 def _committed(current_offsets: pa.Table) -> pa.Table:
@@ -109,5 +96,5 @@ def _committed(current_offsets: pa.Table) -> pa.Table:
 
 def _last_of_each(times: pa.ListArray) -> pa.Array:
     """The last element of each list, null for null and empty ones."""
-    sizes = numbers(pc.list_value_length(times))
-    return taken(pc.list_flatten(times), np.where(sizes > 0, np.cumsum(sizes) - 1, -1))
+    sizes = rel.numbers(pc.list_value_length(times))
+    return rel.taken(pc.list_flatten(times), np.where(sizes > 0, np.cumsum(sizes) - 1, -1))

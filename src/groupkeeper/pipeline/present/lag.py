@@ -8,19 +8,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from groupkeeper.pipeline import relations as rel
 from groupkeeper.pipeline.present.trends import with_trend
-from groupkeeper.pipeline.relations import (
-    Array,
-    Rows,
-    is_known,
-    keys,
-    loaded,
-    matches,
-    ms_between,
-    numbers,
-    taken,
-    together,
-)
+from groupkeeper.pipeline.relations import Array, Rows
 from groupkeeper.pipeline.tables import FRESHNESS, LAG, LOG_OFFSETS, TOPICS
 from groupkeeper.pipeline.tables.state import ESTIMATES, WAITING
 
@@ -61,19 +51,21 @@ class _MeasuredLag(NamedTuple):
 
 def _measured(current_offsets: Rows, log_offsets: Rows, freshness: Rows | None) -> _MeasuredLag:
     """Where the latest commits are not known, lag is not either: what was before is of another instant."""
-    own, logs = loaded(current_offsets, _OWN), loaded(log_offsets, LOG_OFFSETS.names)
-    behind = loaded(FRESHNESS.arrow.empty_table() if freshness is None else freshness, (*_PLACE, "problem"))
+    own, logs = rel.loaded(current_offsets, _OWN), rel.loaded(log_offsets, LOG_OFFSETS.names)
+    behind = rel.loaded(FRESHNESS.arrow.empty_table() if freshness is None else freshness, (*_PLACE, "problem"))
     behind = behind.filter(pc.is_valid(behind["problem"]))
-    not_read = taken(behind, matches(*keys(_PLACE, own, behind)))["problem"]
-    at = matches(*keys(LOG_OFFSETS.key, own, logs))
-    log, is_read = taken(logs.drop_columns(["records"]), at), pc.is_null(not_read)
+    not_read = rel.taken(behind, rel.matches(*rel.keys(_PLACE, own, behind)))["problem"]
+    at = rel.matches(*rel.keys(LOG_OFFSETS.key, own, logs))
+    log, is_read = rel.taken(logs.drop_columns(["records"]), at), pc.is_null(not_read)
     # Of an offset below 0 reading begins where the log does.
     begin = pc.max_element_wise(own["committed_offset"], 0)
     found = [
         pc.if_else(is_read, pc.max_element_wise(pc.subtract(end, begin), 0, skip_nulls=False), None)
         for end in (log["log_end_offset"], log["last_stable_offset"])
     ]
-    return _MeasuredLag(own, log, _oldest(own, logs["records"], np.where(numbers(is_read), at, -1)), not_read, *found)
+    return _MeasuredLag(
+        own, log, _oldest(own, logs["records"], np.where(rel.numbers(is_read), at, -1)), not_read, *found
+    )
 
 
 def _oldest(own: pa.Table, records: pa.ChunkedArray, at: Array) -> pa.Table:
@@ -82,7 +74,9 @@ def _oldest(own: pa.Table, records: pa.ChunkedArray, at: Array) -> pa.Table:
     rows = pa.Table.from_struct_array(pc.list_flatten(looked_up))
     log = pc.list_parent_indices(looked_up).cast(pa.int64())
     wanted = pa.table({"log": pa.array(at, pa.int64()), "offset": own["committed_offset"]})
-    return taken(rows, matches(*keys(wanted.column_names, wanted, rows.select(["offset"]).add_column(0, "log", log))))
+    return rel.taken(
+        rows, rel.matches(*rel.keys(wanted.column_names, wanted, rows.select(["offset"]).add_column(0, "log", log)))
+    )
 
 
 def lag(
@@ -97,13 +91,13 @@ def lag(
     differs from that in `topics_then` (rows of tables.TOPICS).
     """
     found = _measured(current_offsets, log_offsets, freshness)
-    known = loaded(ESTIMATES.arrow.empty_table() if estimates is None else estimates)
-    at = np.where(is_known(found.not_read), -1, matches(*keys(ESTIMATES.key, found.own, known)))
-    estimated = taken(known, at)["estimated_time"]
-    moved = [] if jumps is None else [loaded(jumps, LAG.key)]
+    known = rel.loaded(ESTIMATES.arrow.empty_table() if estimates is None else estimates)
+    at = np.where(rel.is_known(found.not_read), -1, rel.matches(*rel.keys(ESTIMATES.key, found.own, known)))
+    estimated = rel.taken(known, at)["estimated_time"]
+    moved = [] if jumps is None else [rel.loaded(jumps, LAG.key)]
     if topics_then is not None:
-        moved.append(found.own.select(LAG.key).filter(_is_other_topic(found, loaded(topics_then, TOPICS.names))))
-    jumped = together(LAG.arrow.empty_table().select(LAG.key), *moved)
+        moved.append(found.own.select(LAG.key).filter(_is_other_topic(found, rel.loaded(topics_then, TOPICS.names))))
+    jumped = rel.together(LAG.arrow.empty_table().select(LAG.key), *moved)
     return with_trend(_timed(found, estimated), LAG.arrow.empty_table() if then is None else then, jumped)
 
 
@@ -111,7 +105,7 @@ def waiting(lag: Rows) -> pa.Table:
     """By partition the number of these groups that have read up to the last stable offset, and not further: rows of
     tables.state.WAITING.
     """
-    rows = loaded(lag, [*WAITING.key, "group_id", "lag", "committed_lag"])
+    rows = rel.loaded(lag, [*WAITING.key, "group_id", "lag", "committed_lag"])
     rows = rows.filter(pc.and_(pc.greater(rows["lag"], 0), pc.equal(rows["committed_lag"], 0)))
     found = rows.group_by(list(WAITING.key)).aggregate([("group_id", "count_distinct")])
     return found.select([*WAITING.key, "group_id_count_distinct"]).rename_columns(WAITING.names)
@@ -119,7 +113,7 @@ def waiting(lag: Rows) -> pa.Table:
 
 def _is_other_topic(found: _MeasuredLag, then: pa.Table) -> pa.Array:
     """Whether the topic was deleted and created again."""
-    past = taken(then, matches(*keys(("cluster", "topic"), found.own, then)))
+    past = rel.taken(then, rel.matches(*rel.keys(("cluster", "topic"), found.own, then)))
     return pc.fill_null(pc.not_equal(past["topic_id"], found.log["topic_id"]), False)
 
 
@@ -158,5 +152,5 @@ def _timed(found: _MeasuredLag, estimated: pa.ChunkedArray) -> pa.Table:
 
 def _age_ms(time: pa.ChunkedArray, measured: pa.ChunkedArray) -> pa.ChunkedArray:
     """How long before the measurement, in ms, at least 0; null: the time is not known."""
-    age = pc.max_element_wise(ms_between(time, measured), 0)
+    age = pc.max_element_wise(rel.ms_between(time, measured), 0)
     return pc.if_else(pc.is_valid(time), age, None)

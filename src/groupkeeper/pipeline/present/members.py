@@ -8,19 +8,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from groupkeeper.pipeline.relations import (
-    Rows,
-    filled,
-    is_known,
-    keys,
-    loaded,
-    matches,
-    numbers,
-    runs,
-    taken,
-    together,
-    unnested,
-)
+from groupkeeper.pipeline import relations as rel
+from groupkeeper.pipeline.relations import Rows
 from groupkeeper.pipeline.tables import MEMBERS
 from groupkeeper.pipeline.tables.log import ASSIGNED
 from groupkeeper.pipeline.transforms.record_kinds import CLASSIC, RecordKind, rows_of
@@ -43,13 +32,13 @@ def latest_records(group_records: Rows, columns: Sequence[str], *kinds: RecordKi
     columns of the records of these kinds, in the order of the log.
     """
     needed = dict.fromkeys((*_RECORD, "log_offset", "is_tombstone", "problem", *columns))
-    rows = loaded(group_records, list(needed))
-    rows = rows.filter(pa.array(rows_of(rows["record_name"], *kinds) & ~is_known(rows["problem"])))
-    order, groups = runs(_RECORD, rows)
+    rows = rel.loaded(group_records, list(needed))
+    rows = rows.filter(pa.array(rows_of(rows["record_name"], *kinds) & ~rel.is_known(rows["problem"])))
+    order, groups = rel.runs(_RECORD, rows)
     last = order[groups.ends]
-    last = last[~numbers(rows["is_tombstone"])[last]]
-    in_log = np.argsort(numbers(rows["log_offset"])[last])
-    return taken(rows.select(list(columns)), last[in_log])
+    last = last[~rel.numbers(rows["is_tombstone"])[last]]
+    in_log = np.argsort(rel.numbers(rows["log_offset"])[last])
+    return rel.taken(rows.select(list(columns)), last[in_log])
 
 
 def members(group_records: Rows) -> pa.Table:
@@ -58,14 +47,14 @@ def members(group_records: Rows) -> pa.Table:
     kinds = RecordKind.GROUP, RecordKind.MEMBER, RecordKind.CURRENT_ASSIGNMENT, RecordKind.TARGET_OF_MEMBER
     latest = latest_records(group_records, list(columns), *kinds)
     is_classic = pc.equal(latest["record_name"], CLASSIC)
-    return together(_newer(latest.filter(pc.invert(is_classic))), _of_rosters(latest.filter(is_classic)))
+    return rel.together(_newer(latest.filter(pc.invert(is_classic))), _of_rosters(latest.filter(is_classic)))
 
 
 def _of_rosters(records: pa.Table) -> pa.Table:
     """The members within classic groups' records."""
-    found = unnested(records.select([*_GROUP, "members"]), "members")
+    found = rel.unnested(records.select([*_GROUP, "members"]), "members")
     columns = {name: pc.struct_field(found["members"], name) for name in _ROSTER}
-    return filled(MEMBERS.arrow, columns | {name: found[name] for name in _GROUP})
+    return rel.filled(MEMBERS.arrow, columns | {name: found[name] for name in _GROUP})
 
 
 def _newer(records: pa.Table) -> pa.Table:
@@ -74,11 +63,11 @@ def _newer(records: pa.Table) -> pa.Table:
         records.filter(pa.array(rows_of(records["record_name"], kind)))
         for kind in (RecordKind.MEMBER, RecordKind.CURRENT_ASSIGNMENT, RecordKind.TARGET_OF_MEMBER)
     )
-    own, of_current, of_target = keys(MEMBERS.key, described, current, target)
-    last = np.flatnonzero(matches(own, own) == np.arange(len(own)))
-    found = taken(described, last)
-    has = taken(current, matches(own[last], of_current))
-    should_have = taken(target, matches(own[last], of_target))
+    own, of_current, of_target = rel.keys(MEMBERS.key, described, current, target)
+    last = np.flatnonzero(rel.matches(own, own) == np.arange(len(own)))
+    found = rel.taken(described, last)
+    has = rel.taken(current, rel.matches(own[last], of_current))
+    should_have = rel.taken(target, rel.matches(own[last], of_target))
     columns = {name: found[name] for name in _DESCRIBED} | {name: has[name] for name in _HAS}
     pattern = found["subscribed_regex"]
     columns |= {
@@ -86,7 +75,7 @@ def _newer(records: pa.Table) -> pa.Table:
         "assigned": _there(has["assigned"], found["group_type"]),
         "target": _there(should_have["assigned"], found["group_type"]),
     }
-    return filled(MEMBERS.arrow, columns)
+    return rel.filled(MEMBERS.arrow, columns)
 
 
 def _there(assigned: pa.ChunkedArray, group_type: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -99,13 +88,13 @@ def assigned(members: Rows, names: Rows) -> pa.Table:
     """What members, rows of tables.MEMBERS, are assigned: a row for each topic, with its `partitions`. The newer
     protocols have ids of topics, which `names` knows by `cluster` and `topic_id`; the topic is null where it does not.
     """
-    found = unnested(loaded(members, [*_GROUP, "member_id", "client_id", "assigned"]), "assigned")
+    found = rel.unnested(rel.loaded(members, [*_GROUP, "member_id", "client_id", "assigned"]), "assigned")
     topic, topic_id, partitions = (
         pc.struct_field(found["assigned"], name) for name in ("topic", "topic_id", "partitions")
     )
-    known = loaded(names, [*_ID, "topic"])
+    known = rel.loaded(names, [*_ID, "topic"])
     known = known.filter(known["topic_id"].is_valid())
     ids = pa.table([found["cluster"], topic_id], _ID)
-    named = taken(known["topic"], matches(*keys(_ID, ids, known)))
+    named = rel.taken(known["topic"], rel.matches(*rel.keys(_ID, ids, known)))
     found = found.drop_columns(["assigned"]).append_column("topic", pc.coalesce(topic, named))
     return found.append_column("partitions", partitions)

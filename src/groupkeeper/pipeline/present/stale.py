@@ -9,23 +9,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from groupkeeper.pipeline import relations as rel
 from groupkeeper.pipeline.kafka.retention import DEFAULT, Retentions
 from groupkeeper.pipeline.present.members import latest_records
-from groupkeeper.pipeline.relations import (
-    Array,
-    Rows,
-    filled,
-    is_known,
-    keys,
-    loaded,
-    matches,
-    numbers,
-    taken,
-    times,
-    together,
-    unnested,
-    values,
-)
+from groupkeeper.pipeline.relations import Array, Rows
 from groupkeeper.pipeline.tables import CURRENT_OFFSETS, STALE
 from groupkeeper.pipeline.tables.schema import LAST_MS
 from groupkeeper.pipeline.transforms.record_kinds import RecordKind
@@ -60,37 +47,39 @@ def stale(
     limits: StaleLimits,
 ) -> pa.Table:  # fmt: skip
     """Of rows of the tables of those names (tables.state.GROUP_FACTS). An offset can be there for several reasons."""
-    found = loaded(groups, [*_GROUP, "group_type", "protocol_type", "members", "last_commit_time"])
-    readers = loaded(members, [*_GROUP, "subscribed_topics", "subscribed_regex"])
+    found = rel.loaded(groups, [*_GROUP, "group_type", "protocol_type", "members", "last_commit_time"])
+    readers = rel.loaded(members, [*_GROUP, "subscribed_topics", "subscribed_regex"])
     aging = _aging(found, readers, group_records, limits)
-    own = loaded(current_offsets, [*CURRENT_OFFSETS.key, "committed_offset", "commit_time", "topic_id", "expire_time"])
-    reads = unnested(readers.select([*_GROUP, "subscribed_topics"]), "subscribed_topics")
+    own = rel.loaded(
+        current_offsets, [*CURRENT_OFFSETS.key, "committed_offset", "commit_time", "topic_id", "expire_time"]
+    )
+    reads = rel.unnested(readers.select([*_GROUP, "subscribed_topics"]), "subscribed_topics")
     reads = reads.rename_columns([*_GROUP, "topic"])
-    at = matches(*keys(_GROUP, own, found))
-    has_members = np.append(numbers(found["members"]) > 0, False)[at]
-    is_read = has_members & (matches(*keys((*_GROUP, "topic"), own, reads)) >= 0)
+    at = rel.matches(*rel.keys(_GROUP, own, found))
+    has_members = np.append(rel.numbers(found["members"]) > 0, False)[at]
+    is_read = has_members & (rel.matches(*rel.keys((*_GROUP, "topic"), own, reads)) >= 0)
     do_expire = np.append(aging.do_age, False)[at] & ~is_read
     expires = _expires_ms(own, np.where(do_expire, at, -1), aging)
-    return together(_offsets(own, log_offsets, has_members, expires, limits), _idle_groups(found, facts, limits))
+    return rel.together(_offsets(own, log_offsets, has_members, expires, limits), _idle_groups(found, facts, limits))
 
 
 def _aging(groups: pa.Table, readers: pa.Table, group_records: Rows, limits: StaleLimits) -> _Aging:
-    has_pattern = numbers(pc.not_equal(readers["subscribed_regex"], ""))
-    unknown = readers.filter(pa.array(has_pattern | ~is_known(readers["subscribed_topics"])))
+    has_pattern = rel.numbers(pc.not_equal(readers["subscribed_regex"], ""))
+    unknown = readers.filter(pa.array(has_pattern | ~rel.is_known(readers["subscribed_topics"])))
     records = latest_records(group_records, [*_GROUP, "state_timestamp_ms"], RecordKind.GROUP)
-    of, of_unknown, of_records = keys(_GROUP, groups, unknown, records)
-    state = numbers(taken(records["state_timestamp_ms"], matches(of, of_records)), -1)
+    of, of_unknown, of_records = rel.keys(_GROUP, groups, unknown, records)
+    state = rel.numbers(rel.taken(records["state_timestamp_ms"], rel.matches(of, of_records)), -1)
     do_age, since_ms = [], []
     for kind, protocol, count, are_topics_known, state_ms in zip(
-        *(values(groups[name]) for name in ("group_type", "protocol_type", "members")),
-        (matches(of, of_unknown) < 0).tolist(), np.where(state > LAST_MS, -1, state).tolist(), strict=True,
+        *(rel.values(groups[name]) for name in ("group_type", "protocol_type", "members")),
+        (rel.matches(of, of_unknown) < 0).tolist(), np.where(state > LAST_MS, -1, state).tolist(), strict=True,
     ):  # fmt: skip
         # a rebalance that is under way cannot be seen in the log
         age = do_offsets_age(has_members=count > 0, is_settled=True, are_topics_known=are_topics_known)
         since = emptied_ms(has_protocol=bool(protocol), has_members=count > 0, state_since_ms=state_ms)
         do_age.append(age and kind != "spark")  # whose offsets are in a checkpoint
         since_ms.append(since if kind == "classic" else None)
-    kept = [limits.retentions.get(cluster, DEFAULT).retention_ms for cluster in values(groups["cluster"])]
+    kept = [limits.retentions.get(cluster, DEFAULT).retention_ms for cluster in rel.values(groups["cluster"])]
     return _Aging(np.array(do_age, bool), since_ms, kept)
 
 
@@ -98,7 +87,7 @@ def _expires_ms(own: pa.Table, at: Array, aging: _Aging) -> Array:
     """When offsets expire, by the places of their groups; −1: never, or not known."""
     found = np.full(len(at), -1)
     places = np.flatnonzero(at >= 0)
-    named, committed = (values(_ms(own[name].take(places))) for name in ("expire_time", "commit_time"))
+    named, committed = (rel.values(_ms(own[name].take(places))) for name in ("expire_time", "commit_time"))
     of = zip(places.tolist(), at[places].tolist(), named, committed, strict=True)
     for place, group, named_ms, committed_ms in of:
         since_ms = aging.since_ms[group]
@@ -108,7 +97,7 @@ def _expires_ms(own: pa.Table, at: Array, aging: _Aging) -> Array:
 
 
 def _ms(column: pa.ChunkedArray) -> pa.Array:
-    return pa.array(numbers(column) // 1000, mask=~is_known(column))
+    return pa.array(rel.numbers(column) // 1000, mask=~rel.is_known(column))
 
 
 def _idle_days(us: Array, limits: StaleLimits) -> Array:
@@ -116,37 +105,37 @@ def _idle_days(us: Array, limits: StaleLimits) -> Array:
 
 
 def _offsets(own: pa.Table, log_offsets: Rows, has_members: Array, expires: Array, limits: StaleLimits) -> pa.Table:
-    logs = loaded(log_offsets, [*_PLACE, "topic_id", "log_start_offset", "log_end_offset", "is_deleted"])
-    log = taken(logs, matches(*keys(_PLACE, own, logs)))
-    committed, start = numbers(own["committed_offset"]), numbers(log["log_start_offset"], -1)
-    is_unread = numbers(log["log_end_offset"], -(2**63)) > committed
-    idle_days, is_timed = _idle_days(numbers(own["commit_time"]), limits), is_known(own["commit_time"])
+    logs = rel.loaded(log_offsets, [*_PLACE, "topic_id", "log_start_offset", "log_end_offset", "is_deleted"])
+    log = rel.taken(logs, rel.matches(*rel.keys(_PLACE, own, logs)))
+    committed, start = rel.numbers(own["committed_offset"]), rel.numbers(log["log_start_offset"], -1)
+    is_unread = rel.numbers(log["log_end_offset"], -(2**63)) > committed
+    idle_days, is_timed = _idle_days(rel.numbers(own["commit_time"]), limits), rel.is_known(own["commit_time"])
     next_offset = np.maximum(committed, 0)
     reasons = {  # a quiet topic whose group is there and has read everything is not idle, however old
         "idle": is_timed & (idle_days >= limits.idle_days) & (~has_members | is_unread),
-        "topic_deleted": numbers(log["is_deleted"]) | numbers(pc.not_equal(own["topic_id"], log["topic_id"])),
+        "topic_deleted": rel.numbers(log["is_deleted"]) | rel.numbers(pc.not_equal(own["topic_id"], log["topic_id"])),
         "expiring": (expires >= 0) & (expires <= limits.now_ms + limits.expiring_ms),
         "below_log_start": next_offset < start,
     }
     places = [np.flatnonzero(is_wanted) for is_wanted in reasons.values()]
     at = np.concatenate(places)
     reason = np.repeat(list(reasons), [len(some) for some in places])
-    found = taken(own, at)
-    return filled(STALE.arrow, {name: found[name] for name in CURRENT_OFFSETS.key} | {
+    found = rel.taken(own, at)
+    return rel.filled(STALE.arrow, {name: found[name] for name in CURRENT_OFFSETS.key} | {
         "reason": reason,
         "idle_days": pa.array(idle_days[at], mask=~is_timed[at]),
-        "expires_time": times(expires[at] * 1000, expires[at] >= 0),
+        "expires_time": rel.times(expires[at] * 1000, expires[at] >= 0),
         "lost_records": pa.array((start - next_offset)[at], mask=reason != "below_log_start"),
     })  # fmt: skip
 
 
 def _idle_groups(groups: pa.Table, facts: Rows, limits: StaleLimits) -> pa.Table:
     """Groups without members and without activity: no commit, no change of the group itself."""
-    past = loaded(facts, [*_GROUP, "changed"])
-    changed = taken(past["changed"], matches(*keys(_GROUP, groups, past)))
-    active = np.maximum(numbers(groups["last_commit_time"], -1), numbers(changed, -1))
+    past = rel.loaded(facts, [*_GROUP, "changed"])
+    changed = rel.taken(past["changed"], rel.matches(*rel.keys(_GROUP, groups, past)))
+    active = np.maximum(rel.numbers(groups["last_commit_time"], -1), rel.numbers(changed, -1))
     idle_days = _idle_days(active, limits)
-    is_idle = (numbers(groups["members"]) == 0) & (active >= 0) & (idle_days >= limits.idle_days)
+    is_idle = (rel.numbers(groups["members"]) == 0) & (active >= 0) & (idle_days >= limits.idle_days)
     found = groups.filter(pa.array(is_idle))
     columns = {name: found[name] for name in _GROUP}
-    return filled(STALE.arrow, columns | {"reason": np.full(len(found), "idle"), "idle_days": idle_days[is_idle]})
+    return rel.filled(STALE.arrow, columns | {"reason": np.full(len(found), "idle"), "idle_days": idle_days[is_idle]})

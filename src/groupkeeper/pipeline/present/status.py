@@ -12,22 +12,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from groupkeeper.pipeline import relations as rel
 from groupkeeper.pipeline.present.members import assigned
 from groupkeeper.pipeline.present.trends import waits_ms
-from groupkeeper.pipeline.relations import (
-    Array,
-    Rows,
-    empty,
-    is_known,
-    keys,
-    loaded,
-    matches,
-    ms_between,
-    numbers,
-    taken,
-    unnested,
-    values,
-)
+from groupkeeper.pipeline.relations import Array, Rows
 from groupkeeper.pipeline.tables import LAG, LOG_OFFSETS, MEMBERS, STATUS
 from groupkeeper.pipeline.tables.schema import LARGEST, TIME
 from groupkeeper.rules.progress import usual_gap_ms
@@ -170,13 +158,13 @@ def status(
     counts for its group; rows of tables.MEMBERS and tables.LOG_OFFSETS tell.
     """
     those, logs = (
-        empty(table.arrow) if rows is None else loaded(rows)
+        rel.empty(table.arrow) if rows is None else rel.loaded(rows)
         for rows, table in ((members, MEMBERS), (log_offsets, LOG_OFFSETS))
     )
-    lags = loaded(lag)
+    lags = rel.loaded(lag)
     owned = assigned(those, logs)
-    of_groups = _groups(lags, loaded(groups), loaded(facts), those, owned, logs)
-    places = pa.concat_tables([_committed(lags, loaded(paces), loaded(rewinds)), _lacking(lags, owned, logs)])
+    of_groups = _groups(lags, rel.loaded(groups), rel.loaded(facts), those, owned, logs)
+    places = pa.concat_tables([_committed(lags, rel.loaded(paces), rel.loaded(rewinds)), _lacking(lags, owned, logs)])
     places = places.sort_by([(name, "ascending") for name in STATUS.key]).combine_chunks()
     judged = [_judged(batch, of_groups) for batch in places.to_batches()]
     told = {key: group.columns() for key, group in of_groups.items() if group.is_told}
@@ -187,8 +175,8 @@ def _committed(lags: pa.Table, paces: pa.Table, rewinds: pa.Table) -> pa.Table:
     """Rows of _PARTITION_FACTS of committed offsets."""
     waits, are_known = waits_ms(lags)
     is_late = are_known & (waits >= PATIENCE_MS)  # otherwise no gap matters
-    at = matches(*keys(LAG.key, lags, paces))
-    pace, late = taken(paces, at), taken(paces, np.where(is_late, at, -1))
+    at = rel.matches(*rel.keys(LAG.key, lags, paces))
+    pace, late = rel.taken(paces, at), rel.taken(paces, np.where(is_late, at, -1))
     committed, start, end = (lags[name] for name in ("committed_offset", "log_start_offset", "log_end_offset"))
     lost = pc.max_element_wise(pc.subtract(start, pc.max_element_wise(committed, 0)), 0)
     stood = pc.coalesce(pace["moved_time"], pace["first_time"], lags["commit_time"])
@@ -198,8 +186,8 @@ def _committed(lags: pa.Table, paces: pa.Table, rewinds: pa.Table) -> pa.Table:
         "in_log": pc.subtract(end, start), "is_beyond": pc.fill_null(pc.greater(committed, end), False),
         "margin_ms": lags["retention_margin_ms"], "had_been": had_been, "rewind_us": rewind_us,
         "measured_us": lags["measured_time"].cast(pa.int64()),
-        "quiet_ms": ms_between(lags["commit_time"], lags["measured_time"]),
-        "still_ms": ms_between(stood, lags["measured_time"]),
+        "quiet_ms": rel.ms_between(lags["commit_time"], lags["measured_time"]),
+        "still_ms": rel.ms_between(stood, lags["measured_time"]),
         "commit_gaps": late["commit_gaps"], "move_gaps": late["move_gaps"],
     }  # fmt: skip
     return pa.table([made[name] if name in made else lags[name] for name in _PARTITION_FACTS.names], _PARTITION_FACTS)
@@ -210,13 +198,13 @@ def _gone_back(lags: pa.Table, rewinds: pa.Table) -> tuple[pa.Array, pa.Array]:
     has never been reached.
     """
     rows = rewinds.filter(pc.equal(rewinds["direction"], "back"))
-    at = matches(*keys(LAG.key, rows, lags))
-    of = taken(lags.select(["log_end_offset", "measured_time"]), at)
-    had_been, time, measured = rows["from_offset"], numbers(rows["rewind_time"]), of["measured_time"]
-    is_own = (at >= 0) & numbers(pc.fill_null(pc.less_equal(had_been, of["log_end_offset"]), True))
-    is_own &= is_known(measured) & (time // 1000 >= numbers(measured) // 1000 - LOOK_BACK_MS)
+    at = rel.matches(*rel.keys(LAG.key, rows, lags))
+    of = rel.taken(lags.select(["log_end_offset", "measured_time"]), at)
+    had_been, time, measured = rows["from_offset"], rel.numbers(rows["rewind_time"]), of["measured_time"]
+    is_own = (at >= 0) & rel.numbers(pc.fill_null(pc.less_equal(had_been, of["log_end_offset"]), True))
+    is_own &= rel.is_known(measured) & (time // 1000 >= rel.numbers(measured) // 1000 - LOOK_BACK_MS)
     found = []
-    for each, is_there in ((numbers(had_been), is_own & is_known(had_been)), (time, is_own)):
+    for each, is_there in ((rel.numbers(had_been), is_own & rel.is_known(had_been)), (time, is_own)):
         greatest = np.full(len(lags), _NONE)
         np.maximum.at(greatest, at[is_there], each[is_there])
         found.append(pa.array(greatest, mask=greatest == _NONE))
@@ -228,15 +216,15 @@ def _lacking(lags: pa.Table, owned: pa.Table, logs: pa.Table) -> pa.Table:
     `owned`: as members.assigned has it.
     """
     rows = owned.filter(pc.not_equal(owned["group_type"], "share"))
-    rows = unnested(rows.select([*LAG.key[:3], "partitions"]), "partitions").rename_columns(list(LAG.key))
+    rows = rel.unnested(rows.select([*LAG.key[:3], "partitions"]), "partitions").rename_columns(list(LAG.key))
     rows = rows.filter(pc.is_valid(rows["topic"]))
-    own, others = keys(LAG.key, rows, lags)
+    own, others = rel.keys(LAG.key, rows, lags)
     is_first = np.zeros(len(own), bool)
     is_first[np.unique(own, return_index=True)[1]] = True
-    rows = rows.filter(pa.array(is_first & (matches(own, others) < 0)))
-    at = matches(*keys(LOG_OFFSETS.key, rows, logs))
+    rows = rows.filter(pa.array(is_first & (rel.matches(own, others) < 0)))
+    at = rel.matches(*rel.keys(LOG_OFFSETS.key, rows, logs))
     rows, at = rows.filter(pa.array(at >= 0)), at[at >= 0]
-    log = taken(logs, at)
+    log = rel.taken(logs, at)
     is_empty = pc.or_kleene(log["is_deleted"], pc.invert(_begins(logs, at)))
     size = pc.subtract(log["log_end_offset"], log["log_start_offset"])
     made = {
@@ -252,8 +240,8 @@ def _begins(logs: pa.Table, at: Array) -> pa.ChunkedArray:
     records = logs["records"].combine_chunks()
     rows = pa.Table.from_struct_array(pc.list_flatten(records))
     is_begin = pc.fill_null(pc.equal(rows["offset"], -1), False)
-    of = numbers(pc.list_parent_indices(records).filter(is_begin.combine_chunks()))
-    return taken(rows.filter(is_begin), matches(at, of))["is_there"]
+    of = rel.numbers(pc.list_parent_indices(records).filter(is_begin.combine_chunks()))
+    return rel.taken(rows.filter(is_begin), rel.matches(at, of))["is_there"]
 
 
 def _groups(
@@ -303,7 +291,7 @@ def _now_us(*measured: pa.Table) -> dict[str, int]:
     """The last measurement of each cluster."""
     whole = pa.concat_tables([each.select(["cluster", "measured_time"]) for each in measured])
     last = whole.filter(pc.is_valid(whole["measured_time"])).group_by("cluster").aggregate([("measured_time", "max")])
-    return dict(zip(last["cluster"].to_pylist(), numbers(last["measured_time_max"]).tolist(), strict=True))
+    return dict(zip(last["cluster"].to_pylist(), rel.numbers(last["measured_time_max"]).tolist(), strict=True))
 
 
 def _us(time: datetime | None) -> int | None:
@@ -312,7 +300,9 @@ def _us(time: datetime | None) -> int | None:
 
 def _judged(batch: pa.RecordBatch, of_groups: Mapping[Key, _Group]) -> pa.RecordBatch:
     """The rows of partitions with a committed offset. All count for their groups."""
-    rows = map(_JudgedPartition._make, zip(*(values(batch[name]) for name in _JudgedPartition._fields), strict=True))
+    rows = map(
+        _JudgedPartition._make, zip(*(rel.values(batch[name]) for name in _JudgedPartition._fields), strict=True)
+    )
     verdicts = [of_groups[row.cluster, row.group_id].judged(row) for row in rows]
     told: Columns = dict(zip(_TOLD, zip(*verdicts, strict=True), strict=False))
     kept = {name: batch[name] for name in STATUS.names if name not in _TOLD}

@@ -10,23 +10,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from groupkeeper.pipeline.relations import (
-    Array,
-    Rows,
-    appended,
-    firsts,
-    is_known,
-    keys,
-    lists,
-    loaded,
-    matches,
-    ms_between,
-    numbers,
-    tails,
-    taken,
-    together,
-    values,
-)
+from groupkeeper.pipeline import relations as rel
+from groupkeeper.pipeline.relations import Array, Rows
 from groupkeeper.pipeline.tables import FRESHNESS, LAG, LAG_HISTORY, LOG_ENDS, LOG_OFFSETS
 from groupkeeper.rules.progress import catch_up_ms, retention_margin_ms, trend
 
@@ -52,8 +37,8 @@ class _Measures(NamedTuple):
     def of(cls, column: pa.ChunkedArray, more: pa.Table) -> _Measures:
         """Those of a column of lists, whose elements are followed by `more`."""
         own = column.combine_chunks()
-        elements = together(pa.Table.from_struct_array(pc.list_flatten(own)), more)
-        sizes = numbers(pc.list_value_length(own)).astype(np.int64)
+        elements = rel.together(pa.Table.from_struct_array(pc.list_flatten(own)), more)
+        sizes = rel.numbers(pc.list_value_length(own)).astype(np.int64)
         return cls(elements, sizes, np.arange(sizes.sum()))
 
     def last(self, back: int = 0) -> Array:
@@ -62,7 +47,7 @@ class _Measures(NamedTuple):
 
     def first(self, is_wanted: Array) -> Array:
         """The place of the first wanted one (of the elements) of each row; −1: none."""
-        return firsts(*self._wanted(is_wanted), len(self.sizes))
+        return rel.firsts(*self._wanted(is_wanted), len(self.sizes))
 
     def latest(self, is_wanted: Array) -> Array:
         """The place of the last wanted one of each row; −1: none."""
@@ -79,11 +64,11 @@ class _Measures(NamedTuple):
     def with_one(self, is_due: Array, at: Array) -> _Measures:
         """Of these rows one more, at these places, of which the last MEASURES stay."""
         more = is_due.astype(np.int64)
-        whole, sizes = appended(self.sizes, self.at, more, at[is_due]), self.sizes + more
-        return self._replace(sizes=np.minimum(sizes, MEASURES), at=whole[tails(sizes, MEASURES)])
+        whole, sizes = rel.appended(self.sizes, self.at, more, at[is_due]), self.sizes + more
+        return self._replace(sizes=np.minimum(sizes, MEASURES), at=whole[rel.tails(sizes, MEASURES)])
 
     def column(self) -> pa.ListArray:
-        return lists(self.sizes, taken(self.elements, self.at).to_struct_array().combine_chunks())
+        return rel.lists(self.sizes, rel.taken(self.elements, self.at).to_struct_array().combine_chunks())
 
     def _at(self, place: Array, is_there: Array) -> Array:
         found = np.full(len(self.sizes), -1)
@@ -101,20 +86,22 @@ def with_trend(rows: pa.Table, then: Rows, jumped: pa.Table) -> pa.Table:
     begin again there, and where an offset was put back, or a log was cut.
     """
     now = _now(rows)
-    earlier = loaded(then, (*LAG.key, "measures"))
-    of, of_then, of_jumped = keys(LAG.key, rows, earlier, jumped)
-    at = np.where(matches(of, of_jumped) < 0, matches(of, of_then), -1)
-    known = _Measures.of(taken(earlier, at)["measures"], now)
-    is_measured = is_known(known.elements["log_end_offset"])
-    latest = taken(known.elements, known.latest(is_measured))
+    earlier = rel.loaded(then, (*LAG.key, "measures"))
+    of, of_then, of_jumped = rel.keys(LAG.key, rows, earlier, jumped)
+    at = np.where(rel.matches(of, of_jumped) < 0, rel.matches(of, of_then), -1)
+    known = _Measures.of(rel.taken(earlier, at)["measures"], now)
+    is_measured = rel.is_known(known.elements["log_end_offset"])
+    latest = rel.taken(known.elements, known.latest(is_measured))
     is_back = [pc.fill_null(pc.less(rows[name], latest[name]), False) for name in _OFFSETS]
-    kept = known.without(numbers(pc.or_(*is_back)))
-    last = taken(known.elements, kept.last())["time"]
+    kept = known.without(rel.numbers(pc.or_(*is_back)))
+    last = rel.taken(known.elements, kept.last())["time"]
     time = rows["measured_time"]
-    is_due = is_known(time) & (~is_known(last) | (numbers(time) // _MINUTE_US > numbers(last) // _MINUTE_US))
+    is_due = rel.is_known(time) & (
+        ~rel.is_known(last) | (rel.numbers(time) // _MINUTE_US > rel.numbers(last) // _MINUTE_US)
+    )
     measures = kept.with_one(is_due, np.arange(len(rows)) + len(known.elements) - len(rows))
-    is_lag = is_known(rows["lag"])
-    first = taken(known.elements, np.where(is_lag, measures.first(is_measured), -1))
+    is_lag = rel.is_known(rows["lag"])
+    first = rel.taken(known.elements, np.where(is_lag, measures.first(is_measured), -1))
     whole = rows.append_column("measures", measures.column())
     for name, column in _rates(rows, first).items():
         whole = whole.append_column(name, column)
@@ -130,7 +117,7 @@ def _now(rows: pa.Table) -> pa.Table:
 
 def _rates(rows: pa.Table, first: pa.Table) -> dict[str, pa.Array]:
     """Records per second since the first measure; null: it is less than LEAST_S old."""
-    since_ms = ms_between(first["time"], rows["measured_time"])
+    since_ms = rel.ms_between(first["time"], rows["measured_time"])
     is_long = pc.fill_null(pc.greater_equal(since_ms, LEAST_S * 1000), False)
     seconds = pc.if_else(is_long, pc.divide(since_ms.cast(pa.float64()), 1000.0), None)
     read = [pc.if_else(pc.is_valid(each), pc.max_element_wise(each, 0), None)
@@ -147,10 +134,10 @@ def _per_s(now: pa.ChunkedArray, then: pa.ChunkedArray, seconds: pa.ChunkedArray
 
 def _judged(rows: pa.Table) -> pa.Table:
     """With the columns by groupkeeper.rules."""
-    lag, produced, consumed = (values(rows[name]) for name in ("lag", "produced_per_s", "consumed_per_s"))
+    lag, produced, consumed = (rel.values(rows[name]) for name in ("lag", "produced_per_s", "consumed_per_s"))
     waits, are_known = waits_ms(rows)
-    is_waiting = are_known & numbers(rows["is_waiting"], missing=False)
-    kept = values(rows["retention_ms"])
+    is_waiting = are_known & rel.numbers(rows["is_waiting"], missing=False)
+    kept = rel.values(rows["retention_ms"])
     judged = {
         "trend": [None if come is None or read is None or own is None else trend(come, read, own)
                   for own, come, read in zip(lag, produced, consumed, strict=True)],
@@ -174,17 +161,17 @@ def waits_ms(lag: pa.Table) -> tuple[Array, Array]:
     is_all = pc.equal(lag["last_stable_offset"], lag["log_end_offset"])
     is_committed = pc.fill_null(pc.or_kleene(pc.greater(lag["committed_lag_ms"], 0), is_all), False)
     told = pc.if_else(is_committed, pc.coalesce(lag["committed_lag_ms"], lag["lag_ms"]), lag["lag_ms"])
-    is_none = numbers(pc.fill_null(pc.invert(lag["is_waiting"]), False))
-    is_ahead = numbers(pc.fill_null(pc.equal(told, 0), False)) & ~is_none
+    is_none = rel.numbers(pc.fill_null(pc.invert(lag["is_waiting"]), False))
+    is_ahead = rel.numbers(pc.fill_null(pc.equal(told, 0), False)) & ~is_none
     measures = lag["measures"].combine_chunks()
     elements = pa.Table.from_struct_array(pc.list_flatten(measures))
-    of = numbers(pc.list_parent_indices(measures))
+    of = rel.numbers(pc.list_parent_indices(measures))
     committed = lag["committed_offset"].take(pa.array(of))
-    is_after = numbers(pc.fill_null(pc.greater(elements["log_end_offset"], committed), False))
-    first = firsts(of[is_after], np.flatnonzero(is_after), len(lag))
-    since = numbers(ms_between(taken(elements, first)["time"], lag["measured_time"]))
-    found = np.where(is_none, 0, np.where(is_ahead, since, numbers(told)))
-    return found, is_none | is_known(told)
+    is_after = rel.numbers(pc.fill_null(pc.greater(elements["log_end_offset"], committed), False))
+    first = rel.firsts(of[is_after], np.flatnonzero(is_after), len(lag))
+    since = rel.numbers(rel.ms_between(rel.taken(elements, first)["time"], lag["measured_time"]))
+    found = np.where(is_none, 0, np.where(is_ahead, since, rel.numbers(told)))
+    return found, is_none | rel.is_known(told)
 
 
 def _known(ms: int | None) -> int | None:
@@ -195,20 +182,22 @@ def lag_history(lag: Rows, column: str) -> pa.Table:
     """Rows of tables.LAG_HISTORY that rows of tables.LAG add: changed values, and at least one row per hour. They are
     final, as `column` says.
     """
-    rows = loaded(lag, list(dict.fromkeys([*LAG_HISTORY.names, "measures"])))
+    rows = rel.loaded(lag, list(dict.fromkeys([*LAG_HISTORY.names, "measures"])))
     measures = _Measures.of(rows["measures"], pa.schema(list(_MEASURE)).empty_table())
-    last, before = (taken(measures.elements, measures.last(back)) for back in (0, 1))
+    last, before = (rel.taken(measures.elements, measures.last(back)) for back in (0, 1))
     is_new = pc.fill_null(pc.equal(last["time"], rows["measured_time"]), False)
-    is_same_hour = is_known(before["time"]) & (numbers(last["time"]) // _HOUR_US == numbers(before["time"]) // _HOUR_US)
+    is_same_hour = rel.is_known(before["time"]) & (
+        rel.numbers(last["time"]) // _HOUR_US == rel.numbers(before["time"]) // _HOUR_US
+    )
     is_same = is_same_hour & np.logical_and.reduce([_is_same(last[name], before[name]) for name in _OFFSETS])
-    found = rows.filter(pa.array(numbers(is_new) & ~is_same)).select(LAG_HISTORY.names)
+    found = rows.filter(pa.array(rel.numbers(is_new) & ~is_same)).select(LAG_HISTORY.names)
     return found.append_column(column, pa.array(np.zeros(len(found), bool)))
 
 
 def _is_same(one: pa.ChunkedArray, other: pa.ChunkedArray) -> Array:
     """Whether they are equal, null to null."""
-    are_known = is_known(one), is_known(other)
-    is_equal = (numbers(one) == numbers(other)) & are_known[0] & are_known[1]
+    are_known = rel.is_known(one), rel.is_known(other)
+    is_equal = (rel.numbers(one) == rel.numbers(other)) & are_known[0] & are_known[1]
     return np.asarray(is_equal | ~(are_known[0] | are_known[1]))
 
 
@@ -217,10 +206,10 @@ def log_ends(log_offsets: Rows, freshness: Rows, topic: str, last: Rows, column:
     topic is called `topic`). `column` marks the last row of each partition, with which later measurements are compared;
     `last` has the last rows so far. A row holds for a minute, and when nothing is new for an hour.
     """
-    now, then = _measured(log_offsets, freshness, topic), loaded(last, LOG_ENDS.names)
+    now, then = _measured(log_offsets, freshness, topic), rel.loaded(last, LOG_ENDS.names)
     key = ("cluster", "topic", "partition")
-    of_now, of_then = keys(key, now, then)
-    before, after = taken(then, matches(of_now, of_then)), taken(now, matches(of_then, of_now))
+    of_now, of_then = rel.keys(key, now, then)
+    before, after = rel.taken(then, rel.matches(of_now, of_then)), rel.taken(now, rel.matches(of_then, of_now))
     is_new = ~_holds(now, before)
     stays = _holds(after, then)
     return pa.concat_tables([
@@ -231,9 +220,9 @@ def log_ends(log_offsets: Rows, freshness: Rows, topic: str, last: Rows, column:
 
 def _measured(log_offsets: Rows, freshness: Rows, topic: str) -> pa.Table:
     """Rows of LOG_ENDS of now."""
-    rows = loaded(log_offsets, [name for name in LOG_ENDS.names if name in LOG_OFFSETS.names])
+    rows = rel.loaded(log_offsets, [name for name in LOG_ENDS.names if name in LOG_OFFSETS.names])
     rows = rows.filter(pc.not_equal(rows["topic"], topic)).select(LOG_ENDS.names).cast(LOG_ENDS.arrow)
-    own = loaded(freshness, FRESHNESS.names)
+    own = rel.loaded(freshness, FRESHNESS.names)
     made = {
         "topic": pa.array([topic] * len(own), pa.string()), "partition": own["log_partition"],
         "log_start_offset": pa.nulls(len(own), pa.int64()),
@@ -245,9 +234,9 @@ def _measured(log_offsets: Rows, freshness: Rows, topic: str) -> pa.Table:
 
 def _holds(now: pa.Table, last: pa.Table) -> Array:
     """Whether a row of before (null: none) still holds at the measurement (null: none)."""
-    us, last_us = numbers(now["measured_time"]), numbers(last["measured_time"])
+    us, last_us = rel.numbers(now["measured_time"]), rel.numbers(last["measured_time"])
     is_same = np.logical_and.reduce([
         _is_same(now[name], last[name]) for name in ("log_start_offset", "last_stable_offset", "log_end_offset")
     ])  # fmt: skip
     is_held = (last_us // _MINUTE_US >= us // _MINUTE_US) | ((last_us // _HOUR_US >= us // _HOUR_US) & is_same)
-    return np.asarray(~is_known(now["measured_time"]) | (is_known(last["measured_time"]) & is_held))
+    return np.asarray(~rel.is_known(now["measured_time"]) | (rel.is_known(last["measured_time"]) & is_held))

@@ -11,19 +11,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from groupkeeper.pipeline.relations import (
-    Array,
-    Rows,
-    is_known,
-    keys,
-    loaded,
-    matches,
-    numbers,
-    runs,
-    taken,
-    together,
-    values,
-)
+from groupkeeper.pipeline import relations as rel
+from groupkeeper.pipeline.relations import Array, Rows
 from groupkeeper.pipeline.tables import GROUP_EVENTS, GROUPS
 from groupkeeper.pipeline.tables.schema import TIME
 from groupkeeper.pipeline.transforms.record_kinds import KIND_OF, RecordKind, rows_of
@@ -112,18 +101,18 @@ def group_events(group_records: Rows, last_records: Rows, facts: Rows, column: s
     them, which give no events; `facts` say since when groups have existed. The column is always false: events are
     final.
     """
-    new, carried, since = _shown(group_records), _shown(last_records), loaded(facts, (*GROUPS.key, "began"))
-    of_new, of_carried, of_facts = keys(GROUPS.key, new, carried, since)
+    new, carried, since = _shown(group_records), _shown(last_records), rel.loaded(facts, (*GROUPS.key, "began"))
+    of_new, of_carried, of_facts = rel.keys(GROUPS.key, new, carried, since)
     carried, since = (
-        rows.filter(pa.array(matches(of, of_new) >= 0)) for rows, of in ((carried, of_carried), (since, of_facts))
+        rows.filter(pa.array(rel.matches(of, of_new) >= 0)) for rows, of in ((carried, of_carried), (since, of_facts))
     )
-    whole = together(new, carried)
-    order, groups = runs(GROUPS.key, whole)
-    records = _records(taken(whole, order), order < len(new))
-    began = dict(zip(_groups(since), values(since["began"].cast(pa.int64())), strict=True))
+    whole = rel.together(new, carried)
+    order, groups = rel.runs(GROUPS.key, whole)
+    records = _records(rel.taken(whole, order), order < len(new))
+    began = dict(zip(_groups(since), rel.values(since["began"].cast(pa.int64())), strict=True))
     found = []
     for group, start, size in zip(
-        _groups(taken(whole, order[groups.starts])), groups.starts, groups.sizes, strict=True
+        _groups(rel.taken(whole, order[groups.starts])), groups.starts, groups.sizes, strict=True
     ):
         own = records[start : start + size]
         found += [_row(group, *told) for told in _events(own, _moves(own), began.get(group))]
@@ -144,23 +133,23 @@ def _row(group: tuple[str, str], step: _Step, event: str, person: _Person) -> tu
 
 
 def _groups(rows: pa.Table) -> Iterator[tuple[str, str]]:
-    return zip(*(values(rows[name]) for name in GROUPS.key), strict=True)
+    return zip(*(rel.values(rows[name]) for name in GROUPS.key), strict=True)
 
 
 def _shown(records: Rows) -> pa.Table:
-    rows = loaded(records, _COLUMNS)
-    is_shown = rows_of(rows["record_name"], *SHOWS) & ~is_known(rows["problem"]) & is_known(rows["group_id"])
+    rows = rel.loaded(records, _COLUMNS)
+    is_shown = rows_of(rows["record_name"], *SHOWS) & ~rel.is_known(rows["problem"]) & rel.is_known(rows["group_id"])
     return rows.filter(pa.array(is_shown))
 
 
 def _records(rows: pa.Table, is_new: Array) -> list[_Record]:
-    persons = zip(*(values(rows[name]) for name in _PERSON), strict=True)
+    persons = zip(*(rel.values(rows[name]) for name in _PERSON), strict=True)
     members = rows["members"].combine_chunks()
-    each = list(zip(*(values(pc.struct_field(pc.list_flatten(members), name)) for name in _PERSON), strict=True))
-    ends = np.cumsum(numbers(pc.list_value_length(members))).tolist()
+    each = list(zip(*(rel.values(pc.struct_field(pc.list_flatten(members), name)) for name in _PERSON), strict=True))
+    ends = np.cumsum(rel.numbers(pc.list_value_length(members))).tolist()
     people = (each[start:end] for start, end in itertools.pairwise([0, *ends]))
-    plain = (values(rows[name]) for name in _COLUMNS[2:10])
-    time = values(rows["log_time"].cast(pa.int64()))
+    plain = (rel.values(rows[name]) for name in _COLUMNS[2:10])
+    time = rel.values(rows["log_time"].cast(pa.int64()))
     return [_Record(*row) for row in zip(*plain, persons, people, time, is_new.tolist(), strict=True)]
 
 

@@ -8,23 +8,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from groupkeeper.pipeline.relations import (
-    Array,
-    Groups,
-    Rows,
-    appended,
-    is_known,
-    keys,
-    lists,
-    loaded,
-    matches,
-    numbers,
-    runs,
-    tails,
-    taken,
-    times,
-    together,
-)
+from groupkeeper.pipeline import relations as rel
+from groupkeeper.pipeline.relations import Array, Groups, Rows
 from groupkeeper.pipeline.tables.state import PACES
 
 GAPS = 15
@@ -38,12 +23,16 @@ def paces(commits: Rows, last_commits: Rows, known: Rows) -> pa.Table:
     """PACES of `commits` that come after those that are `known`; `last_commits` are the carried ones before them. A
     tombstone ends what was before it.
     """
-    new, carried, then = loaded(commits, _COLUMNS), loaded(last_commits, _COLUMNS), loaded(known, PACES.names)
-    of_new, of_carried, of_then = keys(PACES.key, new, carried, then)
-    is_touched = matches(of_then, of_new) >= 0
-    carried = carried.filter(pa.array(matches(of_carried, of_new) >= 0))
+    new, carried, then = (
+        rel.loaded(commits, _COLUMNS),
+        rel.loaded(last_commits, _COLUMNS),
+        rel.loaded(known, PACES.names),
+    )
+    of_new, of_carried, of_then = rel.keys(PACES.key, new, carried, then)
+    is_touched = rel.matches(of_then, of_new) >= 0
+    carried = carried.filter(pa.array(rel.matches(of_carried, of_new) >= 0))
     steps, then_moving = _steps(new, carried), then.filter(pa.array(is_touched))
-    return together(then.filter(pa.array(~is_touched)), _paces(steps, then_moving))
+    return rel.together(then.filter(pa.array(~is_touched)), _paces(steps, then_moving))
 
 
 class _Steps(NamedTuple):
@@ -60,18 +49,18 @@ class _Steps(NamedTuple):
 
 
 def _steps(new: pa.Table, carried: pa.Table) -> _Steps:
-    whole = together(new, carried)
-    order, groups = runs(PACES.key, whole)
-    is_gone = numbers(whole["is_tombstone"])[order]
+    whole = rel.together(new, carried)
+    order, groups = rel.runs(PACES.key, whole)
+    is_gone = rel.numbers(whole["is_tombstone"])[order]
     ended = groups.last(is_gone)[groups.ends]
     is_over = groups.greatest(is_gone & (order < len(new)))
     is_step = np.arange(len(order)) > ended[groups.of]
     order, of = order[is_step], groups.of[is_step]
     steps = Groups.sorted(of)
-    rows = taken(whole, order)
+    rows = rel.taken(whole, order)
     time = rows["commit_time"]
     return _Steps(
-        rows, steps, order < len(new), numbers(rows["committed_offset"]), numbers(time), is_known(time),
+        rows, steps, order < len(new), rel.numbers(rows["committed_offset"]), rel.numbers(time), rel.is_known(time),
         is_over[of[steps.starts]],
     )  # fmt: skip
 
@@ -81,17 +70,17 @@ def _paces(steps: _Steps, then: pa.Table) -> pa.Table:
     before = groups.before()
     follows = steps.is_new & steps.is_timed & (before >= 0)
     is_move = follows & (steps.offset != steps.offset[before])
-    rows = taken(steps.rows.select(PACES.key), groups.starts)
-    at = matches(*keys(PACES.key, rows, then))
-    own = taken(then, np.where(steps.is_over, -1, at))
-    first = np.minimum(groups.least(np.where(steps.is_timed, time, _NEVER)), numbers(own["first_time"], _NEVER))
-    then_moved = numbers(own["moved_time"], _NEVER)
+    rows = rel.taken(steps.rows.select(PACES.key), groups.starts)
+    at = rel.matches(*rel.keys(PACES.key, rows, then))
+    own = rel.taken(then, np.where(steps.is_over, -1, at))
+    first = np.minimum(groups.least(np.where(steps.is_timed, time, _NEVER)), rel.numbers(own["first_time"], _NEVER))
+    then_moved = rel.numbers(own["moved_time"], _NEVER)
     moved_before, moved = groups.last(is_move, is_before=True), groups.last(is_move)[groups.ends]
     moved_before_us = np.where(moved_before >= 0, time[moved_before], then_moved[groups.of])
     moved_us = np.where(moved >= 0, time[moved], then_moved)
     is_gap = follows & steps.is_timed[before]
     return pa.table([
-        *rows.columns, times(first, first < _NEVER), times(moved_us, moved_us < _NEVER),
+        *rows.columns, rel.times(first, first < _NEVER), rel.times(moved_us, moved_us < _NEVER),
         _gaps(own["commit_gaps"], groups, time[before], time, is_gap),
         _gaps(own["move_gaps"], groups, moved_before_us, time, is_move & (moved_before_us < _NEVER)),
     ], PACES.arrow)  # fmt: skip
@@ -99,9 +88,9 @@ def _paces(steps: _Steps, then: pa.Table) -> pa.Table:
 
 def _gaps(then: pa.ChunkedArray, groups: Groups, earlier: Array, later: Array, is_gap: Array) -> pa.ListArray:
     """The last gaps of each key, in ms: those known, and those of new commits."""
-    sizes = numbers(pc.list_value_length(then))
+    sizes = rel.numbers(pc.list_value_length(then))
     more = groups.sum(is_gap.astype(np.int64))
     gaps = (later // 1000 - earlier // 1000)[is_gap]
-    whole = appended(sizes, numbers(pc.list_flatten(then)), more, gaps)
+    whole = rel.appended(sizes, rel.numbers(pc.list_flatten(then)), more, gaps)
     sizes = sizes + more
-    return lists(np.minimum(sizes, GAPS), pa.array(whole[tails(sizes, GAPS)], pa.int64()))
+    return rel.lists(np.minimum(sizes, GAPS), pa.array(whole[rel.tails(sizes, GAPS)], pa.int64()))

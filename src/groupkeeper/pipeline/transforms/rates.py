@@ -8,18 +8,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from groupkeeper.pipeline.relations import (
-    Array,
-    Groups,
-    Rows,
-    in_order,
-    is_known,
-    keys,
-    loaded,
-    numbers,
-    times,
-    together,
-)
+from groupkeeper.pipeline import relations as rel
+from groupkeeper.pipeline.relations import Array, Groups, Rows
 from groupkeeper.pipeline.tables import GROUPS, RATES
 
 _MINUTE_US = 60_000_000
@@ -34,14 +24,14 @@ def rates_of_groups(commits: Rows, group_records: Rows, group_events: Rows) -> p
     Minutes are those of the records in the log. Tombstones of unknown cause are counted separately, and so are
     tombstones of offsets deleted with their group: none of the four meters counts the deletion of a group.
     """
-    rows = loaded(commits, (*_AT, "log_offset", "commit_time", "is_tombstone", "removed_by"))
-    events = loaded(group_events, ("cluster", "group_id", "event_time", "log_offset", "event"))
+    rows = rel.loaded(commits, (*_AT, "log_offset", "commit_time", "is_tombstone", "removed_by"))
+    events = rel.loaded(group_events, ("cluster", "group_id", "event_time", "log_offset", "event"))
     events = events.rename_columns([*_AT, "log_offset", "event"])
     is_gone = rows["is_tombstone"]
     live, gone = rows.filter(pc.invert(is_gone)), rows.filter(is_gone)
-    others = loaded(group_records, (*_AT, "log_offset"))
+    others = rel.loaded(group_records, (*_AT, "log_offset"))
     deleted = events.filter(pc.equal(events["event"], "deleted"))
-    is_with_group = _are_with_group(rows.select(others.column_names), others, deleted)[numbers(is_gone)]
+    is_with_group = _are_with_group(rows.select(others.column_names), others, deleted)[rel.numbers(is_gone)]
     is_deleted, is_expired, is_unknown = (
         np.asarray(pc.equal(gone["removed_by"], why)) for why in ("deleted", "expired", "unknown")
     )
@@ -61,30 +51,30 @@ def _are_with_group(commits: pa.Table, others: pa.Table, deleted: pa.Table) -> A
     """Whether commits come just before a deletion of their group: with its time, and no record of the group with
     another time comes between, as a clock may step back.
     """
-    whole = together(commits, others)
-    of_deletion, of_record = keys((*_AT, "log_offset"), deleted, whole)
-    of_group, of_time = keys(GROUPS.key, whole)[0], keys(("log_time",), whole)[0]
-    order = in_order(of_group, numbers(whole["log_offset"]))
+    whole = rel.together(commits, others)
+    of_deletion, of_record = rel.keys((*_AT, "log_offset"), deleted, whole)
+    of_group, of_time = rel.keys(GROUPS.key, whole)[0], rel.keys(("log_time",), whole)[0]
+    order = rel.in_order(of_group, rel.numbers(whole["log_offset"]))
     is_other = [np.append(-1, of[order])[:-1] != of[order] for of in (of_group, of_time)]
     groups = Groups.sorted(np.cumsum(is_other[0] | is_other[1]))
     deleted_at = groups.greatest(np.where(np.isin(of_record, of_deletion)[order], np.arange(len(order)), -1))
     found = np.empty(len(order), bool)
     found[order] = np.arange(len(order)) < deleted_at[groups.of]
-    return (found & is_known(whole["log_time"]))[: len(commits)]
+    return (found & rel.is_known(whole["log_time"]))[: len(commits)]
 
 
 def _counted(rows: pa.Table, time: pa.ChunkedArray, counts: Mapping[str, Array]) -> pa.Table:
     """A row of RATES for each row."""
-    us = numbers(time)
+    us = rel.numbers(time)
     none = np.zeros(len(rows), np.int64)
     columns = [counts.get(name, none).astype(np.int64) for name in _COUNTS]
-    minute = times(us - us % _MINUTE_US, is_known(time))
+    minute = rel.times(us - us % _MINUTE_US, rel.is_known(time))
     return pa.table([rows["cluster"], rows["group_id"], minute, *map(pa.array, columns)], RATES.arrow)
 
 
 def _summed(*parts: pa.Table) -> pa.Table:
     sums = [(name, "sum") for name in _COUNTS]
-    found = together(*parts).group_by(list(RATES.key), use_threads=False).aggregate(sums)
+    found = rel.together(*parts).group_by(list(RATES.key), use_threads=False).aggregate(sums)
     return pa.table([found[name] for name in (*RATES.key, *("_".join(each) for each in sums))], RATES.arrow)
 
 
@@ -92,14 +82,14 @@ def rates(parts: Rows, known: Rows, column: str) -> pa.Table:
     """The rates per group, of shares of the groups, and per cluster (`group_id` null), added to the `known` rows. The
     column says whether the counts of a minute may still grow, which is so for a cluster's last ten minutes.
     """
-    of_groups = loaded(parts, RATES.names)
+    of_groups = rel.loaded(parts, RATES.names)
     of_clusters = of_groups.set_column(1, "group_id", pa.nulls(len(of_groups), pa.string()))
-    found = _summed(of_groups, of_clusters, loaded(known, RATES.names))
-    (cluster,) = keys(("cluster",), found)
-    order = in_order(cluster)
+    found = _summed(of_groups, of_clusters, rel.loaded(known, RATES.names))
+    (cluster,) = rel.keys(("cluster",), found)
+    order = rel.in_order(cluster)
     groups = Groups.sorted(cluster[order])
-    minute = numbers(found["minute"])
+    minute = rel.numbers(found["minute"])
     last = np.empty(len(found), np.int64)
     last[order] = groups.greatest(minute[order])[groups.of]
-    is_open = ~is_known(found["minute"]) | (minute >= last - _OPEN_MINUTES * _MINUTE_US)
+    is_open = ~rel.is_known(found["minute"]) | (minute >= last - _OPEN_MINUTES * _MINUTE_US)
     return found.append_column(pa.field(column, pa.bool_()), pa.array(is_open))
