@@ -9,6 +9,7 @@ from typing import Any
 from groupkeeper.cli.framework.output import complain
 from groupkeeper.cli.pipeline.parts import import_part
 from groupkeeper.cli.pipeline.privacy import privacy_of
+from groupkeeper.pipeline.errors import SourceError
 
 
 def directory(text: str) -> str:
@@ -28,8 +29,6 @@ def check_directory(options: Namespace) -> None:
 
     Raises SourceError when another run writes to it, or it cannot be read.
     """
-    from groupkeeper.pipeline.errors import SourceError
-
     try:
         given = import_part("kafka.options").parse_privacy(privacy_of(options))
     except SourceError as error:
@@ -42,8 +41,6 @@ def check_directory(options: Namespace) -> None:
 
 
 def _check_here(options: Namespace, given: Any) -> None:
-    from groupkeeper.pipeline.errors import SourceError
-
     files = import_part("storage.files")
     root = files.local_path(options.tables)
     if root is None:

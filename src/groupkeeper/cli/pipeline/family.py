@@ -19,7 +19,10 @@ from groupkeeper.cli.pipeline.directory import check_directory, directory
 from groupkeeper.cli.pipeline.lake import add_lake, check_lake, keeping, settings_of
 from groupkeeper.cli.pipeline.parts import import_part
 from groupkeeper.cli.pipeline.privacy import add_privacy, privacy_of
+from groupkeeper.cli.pipeline.watch import FollowScreen, Screen, Stage
 from groupkeeper.java_properties import name_in
+from groupkeeper.pipeline.errors import SourceError
+from groupkeeper.rules.words import counted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -107,7 +110,6 @@ def add_owners(parser: ArgumentParser) -> None:
 
 
 def _owners(path: str) -> Any:
-    from groupkeeper.pipeline.errors import SourceError
     from groupkeeper.pipeline.owners import parse_owners
 
     try:
@@ -278,10 +280,6 @@ def run_job(
     """Query the clusters, start Spark, run the job and write the summary; returns the exit status. `more`: options of
     the source.
     """
-    from groupkeeper.cli.pipeline.watch import FollowScreen, Screen
-    from groupkeeper.pipeline.errors import SourceError
-    from groupkeeper.rules.words import counted
-
     screen = Screen() if has_end else FollowScreen()
     try:
         summary = do_job(options, name, work, screen, has_end=has_end, more=more)
@@ -386,7 +384,6 @@ def _survey(source: dict[str, str], screen: Screen, *, has_end: bool) -> ReadPla
     """
     from groupkeeper.pipeline.kafka.options import parse_options
     from groupkeeper.pipeline.kafka.planning import ReadPlan
-    from groupkeeper.rules.words import counted
 
     parsed = parse_options(source)
     if not has_end:
@@ -400,8 +397,6 @@ def _survey(source: dict[str, str], screen: Screen, *, has_end: bool) -> ReadPla
             f"{counted(sum(each.size for each in own), 'record')} at most"
         )
     if not found.ranges:
-        from groupkeeper.pipeline.errors import SourceError
-
         *others, last = found.failed.values()
         for error in others:
             complain(f"error: {error}\n")
@@ -430,8 +425,6 @@ async def _tell_of_refusals(cluster: ClusterOptions, screen: Screen) -> None:
 
 def stage_of(spark: Any) -> Stage | None:
     """The earliest stage that runs."""
-    from groupkeeper.cli.pipeline.watch import Stage
-
     if getattr(spark, "_sc", None) is None:  # Spark Connect does not tell
         return None
     tracker = spark.sparkContext.statusTracker()

@@ -11,7 +11,9 @@ from groupkeeper.cli.framework.reports import Column, Page, Problem, Shape
 from groupkeeper.cli.pipeline.family import add_directory, add_owners, add_spark
 from groupkeeper.cli.pipeline.lake import settings_of
 from groupkeeper.cli.pipeline.parts import import_part
+from groupkeeper.cli.pipeline.watch import Screen
 from groupkeeper.operations.selection import Names
+from groupkeeper.pipeline.errors import SourceError
 from groupkeeper.rules.words import duration
 
 if TYPE_CHECKING:
@@ -56,9 +58,6 @@ def _add_arguments(parser: ArgumentParser) -> None:
 
 
 def _run(options: Namespace) -> int:
-    from groupkeeper.cli.pipeline.watch import Screen
-    from groupkeeper.pipeline.errors import SourceError
-
     if bool(options.groups) == (options.owner is not None):
         options.refuse("which groups? name them, or give --owner OWNER with --owners FILE")
     if options.owner is not None and not options.owners:

@@ -8,6 +8,7 @@ from typing import Any
 from groupkeeper.cli.framework import values
 from groupkeeper.cli.framework.commands import ArgumentParser
 from groupkeeper.cli.pipeline.parts import import_part
+from groupkeeper.pipeline.errors import SourceError
 
 _OF_A_LAKE = ("catalog", "namespace", "keep_versions")
 
@@ -104,7 +105,6 @@ def settings_of(options: Namespace) -> dict[str, str]:
         return given
     if options.remote is not None:  # the server has been started with what it needs
         return given
-    from groupkeeper.pipeline.errors import SourceError
 
     try:
         found: dict[str, str] = import_part("runtime.lake").lake_settings(wanted, given)

@@ -11,6 +11,7 @@ from groupkeeper.cli.framework.commands import Command
 from groupkeeper.cli.framework.reports import Column, Page, Problem, Row, Shape
 from groupkeeper.cli.pipeline.family import add_clusters, add_directory, source_of
 from groupkeeper.cli.pipeline.parts import import_part
+from groupkeeper.pipeline.errors import SourceError
 
 if TYPE_CHECKING:
     from groupkeeper.cli.framework.commands import ArgumentParser
@@ -49,8 +50,6 @@ def _add_arguments(parser: ArgumentParser) -> None:
 
 
 def _run(options: Namespace) -> int:
-    from groupkeeper.pipeline.errors import SourceError
-
     try:
         parsed = None
         if options.servers or options.contexts:

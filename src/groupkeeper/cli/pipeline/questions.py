@@ -23,10 +23,14 @@ from groupkeeper.cli.framework.typed import as_typed
 from groupkeeper.cli.pipeline.family import add_clusters, add_output, add_spark, run_job
 from groupkeeper.cli.pipeline.parts import import_part
 from groupkeeper.cli.pipeline.privacy import add_privacy_key
+from groupkeeper.cli.pipeline.watch import Screen
+from groupkeeper.operations.selection import Names
+from groupkeeper.pipeline.errors import SourceError
+from groupkeeper.pipeline.jobs.watch import Problem
+from groupkeeper.rules.words import counted
 
 if TYPE_CHECKING:
     from groupkeeper.cli.framework.commands import ArgumentParser
-    from groupkeeper.cli.pipeline.watch import Screen
     from groupkeeper.client.admin import Admin
     from groupkeeper.operations.plans.model import GroupPlan
     from groupkeeper.pipeline.jobs.restoring import OffsetThen, Then
@@ -68,8 +72,6 @@ def _add_as_of_arguments(parser: ArgumentParser) -> None:
 
 
 def _as_of(options: Namespace) -> int:
-    from groupkeeper.operations.selection import Names
-
     is_planned = bool(options.save or options.save_kip122 or options.save_starting_offsets)
     if options.time > time.time_ns() // 10**6:
         options.refuse("argument --time: it is in the future")
@@ -89,8 +91,6 @@ def _as_of(options: Namespace) -> int:
         )  # fmt: skip
         run: Run = past.run
         if is_planned:
-            from groupkeeper.pipeline.jobs.watch import Problem
-
             (name,) = {each.name for each in found.ranges}  # the directory may have other clusters, too
             offsets = past.offsets.get(name, [])
             known = {each.group_id for each in offsets}
@@ -108,7 +108,6 @@ def _as_of(options: Namespace) -> int:
 async def _of_topics_now(source: dict[str, str], offsets: list[OffsetThen], run: Run) -> Then:
     """Without the offsets of topics that have been created again since, which are told of."""
     from groupkeeper.pipeline.jobs.restoring import of_topics_now, then_of
-    from groupkeeper.pipeline.jobs.watch import Problem
 
     async with _admin_of(source) as admin:
         found = await of_topics_now(admin, offsets)
@@ -124,10 +123,7 @@ def _save(options: Namespace, source: dict[str, str], then: Then, run: Run, scre
     from groupkeeper.cli.framework.render import explained
     from groupkeeper.operations.plans import document
     from groupkeeper.operations.plans.consequences import trouble_problem
-    from groupkeeper.pipeline.errors import SourceError
     from groupkeeper.pipeline.jobs.restoring import kip122_plans
-    from groupkeeper.pipeline.jobs.watch import Problem
-    from groupkeeper.rules.words import counted
 
     if not then:
         run.fail(Problem(None, "there are no committed offsets of that time to plan for: no plan is written"))
@@ -165,7 +161,6 @@ def _save(options: Namespace, source: dict[str, str], then: Then, run: Run, scre
 def _outside(group: GroupPlan) -> str:
     """Of the offsets that the logs do not have: how many, and one of them."""
     from groupkeeper.operations.plans.builder import because
-    from groupkeeper.rules.words import counted
 
     one = group.notes[0]
     count = counted(len(group.notes), "offset")
@@ -175,8 +170,6 @@ def _outside(group: GroupPlan) -> str:
 async def _save_starts(folder: str, source: dict[str, str], then: Then, run: Run, screen: Screen) -> None:
     """Files only of groups of which all could be asked."""
     from groupkeeper.operations.queries.starting_offsets import EARLIEST, start_at_offsets
-    from groupkeeper.pipeline.jobs.watch import Problem
-    from groupkeeper.rules.words import counted
 
     os.makedirs(folder, exist_ok=True)
     written = 0

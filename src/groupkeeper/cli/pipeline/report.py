@@ -32,11 +32,14 @@ from groupkeeper.cli.pipeline.family import (
 )
 from groupkeeper.cli.pipeline.parts import import_part
 from groupkeeper.cli.pipeline.privacy import add_privacy
+from groupkeeper.cli.pipeline.watch import Screen
+from groupkeeper.pipeline.errors import SourceError
+from groupkeeper.pipeline.report import words
+from groupkeeper.pipeline.report.moves import made_by, moves_of, sums
 from groupkeeper.rules.status import Status
 
 if TYPE_CHECKING:
     from groupkeeper.cli.framework.commands import ArgumentParser
-    from groupkeeper.cli.pipeline.watch import Screen
     from groupkeeper.pipeline.jobs.watch import Problem, Summary
     from groupkeeper.pipeline.kafka.planning import ReadPlan
     from groupkeeper.pipeline.report.model import Group, Report, Rewind, Stale
@@ -88,8 +91,6 @@ def _hours(text: str) -> float:
 
 
 def _run(options: Namespace) -> int:
-    from groupkeeper.pipeline.errors import SourceError
-
     problems: Sequence[Problem] = ()
     names: dict[int, str] = {}
     check_checkpoints(options)
@@ -101,8 +102,6 @@ def _run(options: Namespace) -> int:
             check_writable(target)
         reading, page = import_part("report.reading"), import_part("report.page")
         if options.servers or options.contexts:
-            from groupkeeper.cli.pipeline.watch import Screen
-
             work = snapshot_work(options)
 
             def named(screen: Screen, source: dict[str, str], found: ReadPlan, spark: Any) -> Summary:
@@ -176,8 +175,6 @@ _Section = tuple[str, list[str], list[list[str]], int]
 
 
 def _clusters(report: Report) -> _Section:
-    from groupkeeper.pipeline.report import words
-
     heads = ["CLUSTER", "GROUPS", "MEMBERS", "LAG", "TIME-LAG", "COMMITS", "REBALANCES"]
     rows = [
         [words.name(each.cluster), f"{each.groups:,}", f"{each.members:,}", words.number(each.lag),
@@ -188,8 +185,6 @@ def _clusters(report: Report) -> _Section:
 
 
 def _worst(report: Report) -> _Section:
-    from groupkeeper.pipeline.report import words
-
     bad = [each for each in report.groups if each.needs_attention or each.lag]
     lines = {(each.cluster, each.group_id): [lag for _, lag in each.known] for each in report.lag_lines}
     rows = [
@@ -202,9 +197,6 @@ def _worst(report: Report) -> _Section:
 
 
 def _rewinds(report: Report) -> _Section:
-    from groupkeeper.pipeline.report import words
-    from groupkeeper.pipeline.report.moves import made_by, moves_of, sums
-
     moves = moves_of(report.rewinds)
     rows = [
         [words.moment(each.until), words.name(each.groups[0]) + " …" * (len(each.groups) > 1),
@@ -215,8 +207,6 @@ def _rewinds(report: Report) -> _Section:
 
 
 def _stale(report: Report) -> _Section:
-    from groupkeeper.pipeline.report import words
-
     rows = [
         [*_names(report, each), words.name(each.reason), words.number(each.offsets or None), words.days(each.idle_days),
          words.number(each.lost_records)]
@@ -231,8 +221,6 @@ def _name_heads(report: Report) -> list[str]:
 
 
 def _names(report: Report, row: Group | Rewind | Stale) -> list[str]:
-    from groupkeeper.pipeline.report import words
-
     return [words.name(row.cluster)] * (len(report.clusters) > 1) + [words.name(row.group_id)]
 
 
