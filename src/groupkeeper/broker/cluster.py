@@ -7,7 +7,8 @@ a call returns, what it says has happened.
 from __future__ import annotations
 
 from asyncio import Lock, Task, TimerHandle, get_running_loop, sleep
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from logging import getLogger
 from types import MappingProxyType
 from typing import Any
@@ -127,14 +128,20 @@ class Cluster(Node):
             await self._load()
 
     def _return(self, node: int) -> None:
-        placements, before = self.topics.placements, self.topics.placements.running
-        placements.running = before | {node}
-        try:
+        with self._running(self.topics.placements.running | {node}):
             self._apply(self._with(node), unclean=self._killed.intersection({node}))
+        self._killed.discard(node)
+
+    @contextmanager
+    def _running(self, nodes: set[int]) -> Iterator[None]:
+        """These nodes run from now on, unless what follows cannot be written: then the next try is for the whole."""
+        placements, before = self.topics.placements, self.topics.placements.running
+        placements.running = nodes
+        try:
+            yield
         except KafkaError:
             placements.running = before
             raise
-        self._killed.discard(node)
 
     def _with(self, node: int) -> dict[PartitionLog, Placement]:
         """The placements of a node's partitions, once its replicas, and those that follow it, are in sync."""
@@ -204,15 +211,9 @@ class Cluster(Node):
         await self._load()
 
     def _leave(self, node: int) -> None:
-        running = self.topics.placements.running
-        running.discard(node)
-        here = [log for log in self.topics.logs() if node in log.placement.isr]
-        try:
-            targets = {log: log.placement.with_isr([one for one in log.placement.isr if one != node]) for log in here}
-            self._apply(targets)
-        except KafkaError:
-            running.add(node)  # it has not left: the next try is for the whole of it
-            raise
+        here = {log: at for log in self.topics.logs() if node in (at := log.placement).isr}
+        with self._running(self.topics.placements.running - {node}):
+            self._apply({log: at.with_isr([one for one in at.isr if one != node]) for log, at in here.items()})
 
     def state_of(self, node: int) -> str:
         """running or down."""
