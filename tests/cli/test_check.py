@@ -39,13 +39,6 @@ def verdicts(report: Any) -> list[tuple[str, str, str, object, object]]:
     return [tuple(row[name] for name in ("group", "measure", "verdict", "value", "limit")) for row in report["checks"]]
 
 
-@pytest.mark.parametrize("text", ["-1", "x", "1.5", "\N{SUPERSCRIPT TWO}"])
-def test_a_limit_is_a_number_from_0_on(text: str, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit):
-        main(["check", "--max-lag", text, "--bootstrap-server", "h:1"])
-    assert f"argument --max-lag: {text!r}: expected a number, at least 0" in capsys.readouterr().err
-
-
 def test_limits_that_are_kept(check: Any) -> None:
     status, report = check("--max-lag", "8", "--max-time-lag", "10h", "--min-retention-margin", "30m")
     assert (status, report["checks"], report["problems"]) == (0, [], [])
@@ -196,18 +189,6 @@ def test_a_table_for_people(servers: str, capsys: pytest.CaptureFixture[str]) ->
     said = capsys.readouterr()
     assert [line.split() for line in said.out.splitlines()[1:] if line][-1][:5] == ["search", "lag", "broken", "8", "7"]
     assert "groups are within their limits" in said.err
-
-
-def test_wrong_usage(servers: str, capsys: pytest.CaptureFixture[str]) -> None:
-    for words, said in {
-        (): "no limit is given",
-        ("--max-lag", "-1"): "--max-lag",
-        ("--state", "Sad"): "Stable",
-    }.items():
-        with pytest.raises(SystemExit) as ended:
-            main(["check", *words, "--bootstrap-server", servers])
-        assert ended.value.code == 2
-        assert said in capsys.readouterr().err
 
 
 def test_an_unreachable_cluster_is_a_problem(capsys: pytest.CaptureFixture[str]) -> None:

@@ -219,24 +219,6 @@ def test_one_that_no_coordinator_shows_is_aborted_by_force_only(run: Run, server
     producer.abort_transaction(20)
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        ("abort", "name one transaction"),
-        ("abort a --partition t:0", "name one transaction"),
-        ("abort a --force", "only with --partition"),
-        ("abort --partition t", "expected TOPIC:PARTITION, for example orders:0"),
-        ("abort --partition t:0,1", "expected TOPIC:PARTITION, for example orders:0"),
-        ("list --all --hanging", "not allowed with"),
-    ],
-)
-def test_wrong_usage_has_a_way_out(words: str, message: str, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as exit_:
-        main(["transactions", *words.split(), "--bootstrap-server", "127.0.0.1:1"])
-    assert exit_.value.code == 2
-    assert message in capsys.readouterr().err.splitlines()[-1]
-
-
 def test_ids_and_topics_are_completed(servers: str, producer: Producer, capsys: pytest.CaptureFixture[str]) -> None:
     name = "test_ids_and_topics_are_completed"
     for words in (["abort", "test_ids"], ["abort", "--partition", "test_ids"], ["list", "--topic", "test_ids"]):

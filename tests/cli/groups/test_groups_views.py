@@ -219,36 +219,6 @@ def test_delete_by_a_pattern_is_a_rehearsal(run: Run, servers: str, tmp_path: Pa
         asyncio.run(put_back(STAGE, servers))
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        ("offsets --regex (", "argument GROUP: '(' is not a regular expression: missing ), unterminated subpattern"),
-        ("offsets g --topic ( --regex", "argument --topic: '(' is not a regular expression"),
-        ("describe g --view state --sum group", "argument --sum: not allowed with --view state, which has no lag"),
-        ("describe g --view members --lag-to lso", "argument --lag-to: not allowed with --view members"),
-        ("describe g --view state --topic t", "argument --topic: not allowed with --view state, which has no topics"),
-        ("describe g --view members --sort lag", "argument --sort: 'lag' is no column here (choose from group,"),
-        ("offsets g --top 0", "argument --top: '0': expected a number, at least 1"),
-        ("offsets g --lag", "unrecognized arguments: --lag; did you mean '--lag-to'?"),
-        ("offsets -x", "put arguments that start with '-' after '--'"),
-        ("offsets g -x", "put arguments that start with '-' after '--'"),
-        ("offset g", "did you mean 'offsets'?"),
-        ("list --context nope", "there is no context 'nope'"),
-    ],
-)
-def test_wrong_usage_has_a_way_out(
-    words: str, message: str, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
-    action, *rest = words.split()
-    with pytest.raises(SystemExit) as exit_:
-        main(["groups", action, *rest, "--bootstrap-server", "127.0.0.1:1"])
-    output, errors = capsys.readouterr()
-    assert (exit_.value.code, output) == (2, "")
-    assert message in errors.splitlines()[-1]
-    assert len(errors.splitlines()) == 2
-
-
 @pytest.fixture
 def transaction(servers: str) -> Iterator[None]:
     """Two records at the end of a log, of a transaction that is open."""

@@ -14,7 +14,6 @@ from typing import Any
 import pytest
 from tests.differential.wire import CLIENT_ID, Pool
 
-from groupkeeper.cli.main import main
 from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.consumer_protocol import (
     ConsumerProtocolAssignment,
@@ -260,14 +259,6 @@ def test_signals_end_it_in_the_background_too(broker: BackgroundBroker, number: 
         finally:
             with suppress(ProcessLookupError):
                 os.killpg(shell.pid, signal.SIGKILL)
-
-
-@pytest.mark.parametrize("words", [["g", "--interval", "0"], [], ["[", "--regex"]])
-def test_wrong_usage(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as ended:
-        main(["groups", "watch", *words, "--bootstrap-server", "127.0.0.1:1"])
-    assert ended.value.code == 2
-    assert "error: " in capsys.readouterr().err
 
 
 def test_a_share_group_is_followed(broker: BackgroundBroker) -> None:

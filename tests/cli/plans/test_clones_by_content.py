@@ -204,23 +204,3 @@ async def found_at(two: Two, offsets: list[int]) -> tuple[dict[int, Translated],
         )
     found = {at.offset: one for at, one in settled.found.items()}
     return found, {at.offset: why for at, why in settled.failed.items()}
-
-
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        (["--all-groups"], "--from-context"),
-        (["billing", "--all-groups", "--from-bootstrap-server", "localhost:1"], "not both"),
-        ([], "or give --group or --all-groups"),
-        (["--group", "app-*"], "--from-context"),
-        (["--group", "a", "--all-groups"], "not both"),
-        (["billing", "--group", "a", "--from-bootstrap-server", "localhost:1"], "not both"),
-        (["billing", "other", "--except", "a"], "only with --group or --all-groups"),
-        (["--group", "(", "--regex", "--from-bootstrap-server", "localhost:1"], "not a regular expression"),
-        (["billing", "other", "--offset-header", "from"], "--offset-header: only from another cluster"),
-    ],
-)
-def test_which_groups_are_meant(words: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit):
-        main(["plan", "clone", *words, "--bootstrap-server", "localhost:1"])
-    assert said in capsys.readouterr().err

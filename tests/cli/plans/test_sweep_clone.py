@@ -300,22 +300,3 @@ def test_what_a_clone_cannot_translate_is_left_out_and_said(run: Run, servers: s
         status, report = run("plan", "clone", "late", *words[3:], "--if-no-record", "skip", at=at)
         assert (status, len(report["changes"])) == (0, 1)
         assert "copy east.emptied-0 is skipped: the source's log is empty up to its end at offset 3" in report["notes"]
-
-
-@pytest.mark.parametrize(
-    "words",
-    [
-        ["sweep", "--all-groups"],
-        ["sweep", "--all-groups", "--missing-topics", "--age-of", "records"],
-        ["sweep", "--all-groups", "--missing-topics", "--retention", "P1D"],
-        ["sweep", "--all-groups", "--idle", "-P1D"],
-        ["delete-offsets", "billing"],
-        ["clone", "billing", "billing"],
-        ["clone", "billing"],
-        ["clone", "billing", "copy", "--output", "csv", "--show-command"],
-    ],
-)
-def test_what_makes_no_sense_is_refused(run: Run, words: list[str]) -> None:
-    with pytest.raises(SystemExit) as ended:
-        run("plan", *words)
-    assert ended.value.code == 2

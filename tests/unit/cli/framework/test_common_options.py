@@ -94,21 +94,3 @@ def test_secrets_of_properties_are_not_said_again() -> None:
 
 def test_a_property_may_stand_before_the_command() -> None:
     assert parse(["--property", "client.id=me", "groups", "list"]).property == [("client.id", "me")]
-
-
-@pytest.mark.parametrize(
-    ("given", "quoted"),
-    [
-        ("client.id", "'client.id': "),
-        ("sasl.jaas.config hunter2", "'sasl.jaas.config': "),
-        ("ssl.key.password:hunter2", "'ssl.key.password': "),
-        ("hunter2", ""),
-        ("=hunter2", ""),
-    ],
-)
-def test_what_is_no_property(given: str, quoted: str, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit):
-        parse(["groups", "list", "--property", given])
-    said = capsys.readouterr().err
-    assert f"argument --property: {quoted}expected NAME=VALUE" in said
-    assert "hunter2" not in said

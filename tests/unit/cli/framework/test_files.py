@@ -55,27 +55,6 @@ def test_looking_leaves_nothing_behind(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "words",
-    [
-        "plan reset g --all-topics --to-latest",
-        "plan delete-offsets g --all-topics",
-        "plan sweep g --missing-topics",
-        "plan clone g h",
-        "pipeline as-of --time 2026-01-01 --tables tables",
-    ],
-)
-def test_a_plan_that_cannot_be_saved_is_refused_before_a_broker_is_asked(
-    words: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    server = SERVER[:2] if words.startswith("pipeline") else SERVER
-    with pytest.raises(SystemExit) as ended:
-        main([*words.split(), "--save", "/nonexistent/p.json", *server])
-    errors = capsys.readouterr().err
-    assert ended.value.code == 2
-    assert "argument --save: cannot write /nonexistent/p.json: No such file or directory" in errors
-
-
-@pytest.mark.parametrize(
     ("run", "words"),
     [
         (

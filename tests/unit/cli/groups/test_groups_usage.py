@@ -1,4 +1,4 @@
-"""Usage of `groupkeeper groups`: what is refused with exit status 2 before any broker is asked, and in which words."""
+"""Files and help of `groupkeeper groups`; what is refused without files is in `refusals.txt`."""
 
 from pathlib import Path
 
@@ -18,78 +18,6 @@ def refused(capsys: pytest.CaptureFixture[str], *words: str) -> str:
     assert (exit_.value.code, output) == (2, "")
     assert errors.startswith("usage: groupkeeper groups ")
     return errors.splitlines()[-1].partition("error: ")[2]
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (
-            "list --state bogus",
-            (
-                "argument --state: 'bogus': expected some of PreparingRebalance, CompletingRebalance, Stable, "
-                "Dead, Empty, Assigning, Reconciling, NotReady, for example Stable,Empty"
-            ),
-        ),
-        (
-            "list --type bogus",
-            "argument --type: 'bogus': expected some of Classic, Consumer, Share, Streams, for example Consumer",
-        ),
-        ("reset g --to-latest", "name the partitions to reset: --all-topics or --topic"),
-        (
-            "reset g --to-latest --topic orders:x",
-            (
-                "argument --topic: 'orders:x': expected a topic or TOPIC:PARTITION[,PARTITION...], for example "
-                "orders or orders:0,1"
-            ),
-        ),
-        (
-            "delete-offsets g --topic orders:99999999999",
-            "argument --topic: 'orders:99999999999': the highest partition number is 2147483647",
-        ),
-        (
-            "reset g --all-topics --to-datetime yesterday",
-            (
-                "argument --to-datetime: 'yesterday': expected an ISO 8601 date and time (UTC without a zone), "
-                "for example 2026-01-31T23:59:59, 2026-01-31T23:59:59.123Z or 2026-01-31T23:59:59+01:00"
-            ),
-        ),
-        (
-            "reset g --all-topics --to-datetime 1969-12-31T23:59:59.999",
-            "argument --to-datetime: '1969-12-31T23:59:59.999' is before 1970: no record has such a timestamp",
-        ),
-        (
-            "reset g --all-topics --by-duration 7w",
-            (
-                "argument --by-duration: '7w': expected a duration in days and smaller units, for example 7d, 12h or "
-                "1d2h30m, or as ISO 8601 has it: P7D, PT12H, P1DT2H30M"
-            ),
-        ),
-        (
-            "reset g --all-topics --by-duration P99999D",
-            "argument --by-duration: 'P99999D' ago is before 1970: no record has such a timestamp",
-        ),
-        (
-            "list --timeout -1s",
-            "argument --timeout: '-1s': a duration cannot be negative, for example 500ms, 30s, 5m, 1h30m, 7d or PT5M",
-        ),
-        (
-            "list --bootstrap-server localhost",
-            "argument --bootstrap-server: bootstrap server localhost: expected host:port, for example localhost:9092",
-        ),
-        (
-            "list --command-config nowhere",
-            "argument --command-config: cannot read 'nowhere': No such file or directory",
-        ),
-        ("reset g --from-file nowhere", "argument --from-file: cannot read 'nowhere': No such file or directory"),
-        (
-            "reset g --all-topics --to-latest --export --output json",
-            "argument --export: not allowed with --output json",
-        ),
-    ],
-)
-def test_refused_before_a_broker_is_asked(capsys: pytest.CaptureFixture[str], arguments: str, message: str) -> None:
-    action, *words = arguments.split()
-    assert refused(capsys, action, *SERVER, *words) == message
 
 
 @pytest.mark.parametrize(

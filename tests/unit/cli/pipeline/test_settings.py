@@ -7,19 +7,9 @@ import pytest
 
 from groupkeeper.cli.framework.commands import ArgumentParser
 from groupkeeper.cli.framework.commands import parser as command_parser
-from groupkeeper.cli.main import main
 from groupkeeper.cli.pipeline import lake
 from groupkeeper.cli.pipeline.family import add_spark
 from groupkeeper.pipeline.errors import SourceError
-
-WRONG_USAGE = 2
-COMMANDS = {
-    "snapshot": [],
-    "follow": [],
-    "report": [],
-    "as-of": ["--time", "2026-01-01"],
-    "scan-time": ["--time", "2026-01-01", "--topic", "t"],
-}
 
 
 def test_settings_are_taken_as_spark_submit_takes_them() -> None:
@@ -66,27 +56,3 @@ def test_a_lake_that_the_directory_has_is_known(
         with pytest.raises(SystemExit):
             chosen("--table-format", other)
         assert "--table-format: the tables in t are of iceberg: leave it out, or choose" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize("command", COMMANDS)
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("spark.executor.memory", "'spark.executor.memory': expected spark.NAME=VALUE"),
-        ("executor.memory=4g", "'executor.memory': expected spark.NAME=VALUE"),
-        ("=4g", "expected spark.NAME=VALUE"),
-        ("spark.hadoop.fs.s3a.secret.key hunter2", "'spark.hadoop.fs.s3a.secret.key': expected spark.NAME=VALUE"),
-        ("spark.=4g", "'spark.': expected spark.NAME=VALUE"),
-        ("spark.a b=4g", "'spark.a b': expected spark.NAME=VALUE"),
-        ("spark.master=local", "spark.master is set by --master"),
-        ("spark.remote=sc://h", "spark.remote is set by --remote"),
-    ],
-)
-def test_a_wrong_form_is_refused(command: str, text: str, said: str, capsys: pytest.CaptureFixture[str]) -> None:
-    words = ["pipeline", command, *COMMANDS[command], "--bootstrap-server", "h:1", "--tables", "t", "--conf", text]
-    try:
-        status = main(words)
-    except SystemExit as ended:
-        status = int(ended.code or 0)
-    assert status == WRONG_USAGE
-    assert f"--conf: {said}" in capsys.readouterr().err

@@ -2,7 +2,6 @@
 
 import pytest
 
-from groupkeeper.cli.main import main
 from groupkeeper.pipeline.errors import SourceError
 from groupkeeper.pipeline.runtime.lake import lake_settings
 
@@ -37,27 +36,3 @@ def test_jars_that_are_given_take_the_place_of_the_package() -> None:
 def test_spark_submit_brings_its_own_jars(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYSPARK_GATEWAY_PORT", "1")
     assert "spark.jars.packages" not in lake_settings("delta", {}, "4.3.0")
-
-
-@pytest.mark.parametrize(
-    ("words", "told"),
-    [
-        (["--catalog", "main"], "--catalog is for --table-format delta or iceberg"),
-        (
-            ["--table-format", "parquet", "--keep-versions", "3d"],
-            "--keep-versions is for --table-format delta or iceberg",
-        ),
-        (["--table-format", "delta", "--namespace", "n"], "--namespace is for --catalog"),
-        (["--table-format", "orc"], "invalid choice: 'orc'"),
-        (["--keep-rows", "36h"], "'36h': expected whole days, for example 400d"),
-        (["--table-format", "delta", "--keep-versions", "soon"], "'soon': expected a duration, for example 500ms"),
-    ],
-)
-def test_what_does_not_go_together_is_refused(capsys: pytest.CaptureFixture[str], words: list[str], told: str) -> None:
-    arguments = ["pipeline", "snapshot", "--bootstrap-server", "none:1", "--tables", "tables", *words]
-    try:
-        status = main(arguments)
-    except SystemExit as end:
-        status = int(end.code or 0)
-    assert status == 2
-    assert told in capsys.readouterr().err
