@@ -38,14 +38,14 @@ class Subscription:
 
 
 def beat(runner: Runner, arguments: Arguments) -> None:
-    """group=g v=1 epoch= owned=t1/0,t1/1 or `none`, a member id, then one of
+    """group=g v= epoch= owned=t1/0,t1/1 or `none`, a member id, then one of
     `join` and topics, with regex= instance= assignor= rebalance=30s: epoch 0 and all that a first heartbeat says;
     `subscribe` and topics, with regex=: another subscription;
     `report`: with what it has; `full`: everything once more, as after a lost answer; `leave`; `away`: leaves for a
     while; nothing: only that it lives. Answered `epoch=2`, followed by the assignment if it is told.
     """
     group_id = arguments.take("group", "g")
-    version = int(arguments.take("v", "1"))
+    version = arguments.take_version()
     member_id, *words = arguments.take_words()
     what = words.pop(0) if words else "alive"
     known = runner.subscriptions.setdefault((group_id, member_id), Subscription())
@@ -83,7 +83,7 @@ def _partitions(owned: dict[str, list[int]]) -> list[TopicPartitions]:
     return [TopicPartitions(topic_id(topic), partitions) for topic, partitions in owned.items()]
 
 
-def _send(runner: Runner, who: str, request: m.ConsumerGroupHeartbeatRequest, version: int) -> None:
+def _send(runner: Runner, who: str, request: m.ConsumerGroupHeartbeatRequest, version: int | None) -> None:
     trouble = regex_trouble(request.subscribed_topic_regex)
     runner.send(who, request, version, client_id=who, fresh_id="fresh", regex_trouble=trouble)
 
@@ -103,7 +103,7 @@ def remember(runner: Runner, request: Message, response: m.ConsumerGroupHeartbea
 
 def members(runner: Runner, arguments: Arguments) -> None:
     """groups: their epochs, then each member's epoch, what it has, and what it shall have"""
-    runner.send("", m.ConsumerGroupDescribeRequest(arguments.take_words() or ["g"]), 1)
+    runner.send("", m.ConsumerGroupDescribeRequest(arguments.take_words() or ["g"]))
 
 
 def see_topics(runner: Runner, arguments: Arguments) -> None:

@@ -12,9 +12,10 @@ Commands are listed in `COMMANDS` below, with what they take. Every command that
 `<request> <who>: …`, or `parked` when the answer comes later, and before it the records that it added to the log:
 `+ record` or `- tombstone`. Lines that a timer causes during `advance` begin with the time.
 
-What a client would know it need not say: `sync member=a-1` uses the generation and protocol that the last JoinGroup
-answer named, `join member=a-1` the parameters of the join before. Member ids are predictable: `<client>-<n>` or
-`<instance>-<n>`, n counting the ids made for that client or instance.
+A request is of the newest version that brokers serve, unless `v=` says another one. What a client would know it need
+not say: `sync member=a-1` uses the generation and protocol that the last JoinGroup answer named, `join member=a-1` the
+parameters of the join before. Member ids are predictable: `<client>-<n>` or `<instance>-<n>`, n counting the ids made
+for that client or instance.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from pathlib import Path
 from tests.memory_shell import LogRecord, MemoryLog, MemoryShell, Observer
 from tests.scenarios import consumer_commands, share_commands, streams_commands, texts
 
+from groupkeeper.broker.api_table import TABLE
 from groupkeeper.coordinator.kernel.result import Call, Record
 from groupkeeper.coordinator.kernel.settings import Settings
 from groupkeeper.coordinator.kernel.timers import TimerKey
@@ -45,7 +47,7 @@ from groupkeeper.protocol.messages import (
     txn_offset_commit_request,
 )
 from groupkeeper.protocol.offsets_topic import Entry, UnknownRecord, decode_record
-from groupkeeper.protocol.primitives import Message
+from groupkeeper.protocol.primitives import Message, RootMessage
 
 SEPARATOR = "----"
 TITLE = "=== "
@@ -122,6 +124,10 @@ class Arguments:
 
     def take_optional(self, name: str) -> str | None:
         return self._options.pop(name, None)
+
+    def take_version(self) -> int | None:
+        version = self.take_optional("v")
+        return None if version is None else int(version)
 
     def take_words(self) -> list[str]:
         words, self.words = self.words, []
@@ -229,7 +235,8 @@ class Runner:
         self._memberships[key] = membership
 
     def _membership(self, group_id: str, member_id: str) -> Membership:
-        nobody = Membership(join_group_request.JoinGroupRequest(), "nobody", 9)
+        request = join_group_request.JoinGroupRequest()
+        nobody = Membership(request, "nobody", TABLE[request.API_KEY].highest)
         return self._memberships.get((group_id, member_id), nobody)
 
     # --- requests
@@ -237,13 +244,14 @@ class Runner:
     def send(
         self,
         who: str,
-        request: Message,
-        version: int,
+        request: RootMessage,
+        version: int | None = None,
         *,
         client_id: str = "admin",
         fresh_id: str = "",
         regex_trouble: str | None = None,
     ) -> None:
+        version = TABLE[request.API_KEY].highest if version is None else version
         call = Call(len(self._calls), request, version, client_id, "/127.0.0.1", fresh_id, regex_trouble)
         self._calls[call.call_id] = (who, call)
         self._last = (who, call)
@@ -253,6 +261,7 @@ class Runner:
         """The last request once more, as a client that lost the answer sends it."""
         assert self._last is not None
         who, call = self._last
+        assert isinstance(call.request, RootMessage)
         self.send(
             who,
             call.request,
@@ -264,7 +273,7 @@ class Runner:
 
     def join(self, arguments: Arguments) -> None:
         """group=g member= client= instance= type=consumer protocols=range:t1,t2;name:topics session=10s rebalance=60s
-        v=9; `member=?` gets an id first, as KIP-394 demands.
+        v=; `member=?` gets an id first, as KIP-394 demands.
         """
         group_id = arguments.take("group", "g")
         member_id = arguments.take("member", "")
@@ -338,7 +347,7 @@ class Runner:
         self._lines, self._prefix = [], ""
 
     def sync(self, arguments: Arguments) -> None:
-        """group=g member= instance= generation= type= protocol= assign=member:t1/0,t1/1;member:… v=5"""
+        """group=g member= instance= generation= type= protocol= assign=member:t1/0,t1/1;member:… v="""
         group_id, member_id = arguments.take("group", "g"), arguments.take("member", "")
         known = self._membership(group_id, member_id)
         protocol_type = arguments.take_optional("type") or known.protocol_type
@@ -355,7 +364,7 @@ class Runner:
             protocol_name=arguments.take_optional("protocol") or known.protocol_name,
             assignments=assignments,
         )
-        self.send(member_id, request, int(arguments.take("v", "5")))
+        self.send(member_id, request, arguments.take_version())
 
     def heartbeat(self, arguments: Arguments) -> None:
         """group=g member= instance= generation="""
@@ -367,7 +376,7 @@ class Runner:
             member_id=member_id,
             group_instance_id=arguments.take_optional("instance") or known.request.group_instance_id,
         )
-        self.send(member_id, request, 4)
+        self.send(member_id, request)
 
     def leave(self, arguments: Arguments) -> None:
         """group=g, then entries: `a-1`, `/instance`, `a-1/instance`"""
@@ -376,10 +385,10 @@ class Runner:
         for word in arguments.take_words():
             member_id, _, instance_id = word.partition("/")
             members.append(leave_group_request.MemberIdentity(member_id, instance_id or None))
-        self.send(group_id or "''", leave_group_request.LeaveGroupRequest(group_id, members=members), 5)
+        self.send(group_id or "''", leave_group_request.LeaveGroupRequest(group_id, members=members))
 
     def commit(self, arguments: Arguments) -> None:
-        """group=g member= instance= generation= retention= topic-id= v=10, then `t1/0=5`, `t1/0=5@epoch`,
+        """group=g member= instance= generation= retention= topic-id= v=, then `t1/0=5`, `t1/0=5@epoch`,
         `t1/0=5:text`, `t1/0=5:x*4097`; metadata is null unless given.
         """
         group_id, member_id = arguments.take("group", "g"), arguments.take("member", "")
@@ -401,10 +410,10 @@ class Runner:
                 for topic, committed in partitions.items()
             ],
         )
-        self.send(member_id or group_id or "''", request, int(arguments.take("v", "10")))
+        self.send(member_id or group_id or "''", request, arguments.take_version())
 
     def commit_in_transaction(self, arguments: Arguments) -> None:
-        """group=g member= instance= generation= producer=1 epoch=0 v=5, then offsets as for `commit`"""
+        """group=g member= instance= generation= producer=1 epoch=0 v=, then offsets as for `commit`"""
         group_id, member_id = arguments.take("group", "g"), arguments.take("member", "")
         known = self._membership(group_id, member_id)
         topics = []
@@ -423,7 +432,7 @@ class Runner:
             group_instance_id=arguments.take_optional("instance") or known.request.group_instance_id,
             topics=topics,
         )
-        self.send(member_id or group_id or "''", request, int(arguments.take("v", "5")))
+        self.send(member_id or group_id or "''", request, arguments.take_version())
 
     def fetch(self, arguments: Arguments) -> None:
         """group=g topic-id= stable=yes member= epoch=, then `all` or partitions; without words: an empty list of
@@ -441,11 +450,8 @@ class Runner:
             for group_id in arguments.take("group", "g").split(",")
         ]
         is_stable = arguments.take("stable", "no") == "yes"
-        self.send(
-            "all" if words == ["all"] else "some",
-            offset_fetch_request.OffsetFetchRequest(groups=groups, require_stable=is_stable),
-            10,
-        )
+        request = offset_fetch_request.OffsetFetchRequest(groups=groups, require_stable=is_stable)
+        self.send("all" if words == ["all"] else "some", request)
 
     def delete_offsets(self, arguments: Arguments) -> None:
         """group=g, then partitions"""
@@ -456,12 +462,11 @@ class Runner:
             )
             for topic, partitions in texts.read_partitions(arguments.take_words()).items()
         ]
-        self.send(group_id or "''", offset_delete_request.OffsetDeleteRequest(group_id, topics), 0)
+        self.send(group_id or "''", offset_delete_request.OffsetDeleteRequest(group_id, topics))
 
     def describe(self, arguments: Arguments) -> None:
-        """v=6, then groups"""
-        version = int(arguments.take("v", "6"))
-        self.send("", m.DescribeGroupsRequest(arguments.take_words() or ["g"]), version)
+        """v=, then groups"""
+        self.send("", m.DescribeGroupsRequest(arguments.take_words() or ["g"]), arguments.take_version())
 
     def list_groups(self, arguments: Arguments) -> None:
         """states=a,b types=a,b"""
@@ -470,11 +475,11 @@ class Runner:
             states_filter=[] if states is None else states.split(","),
             types_filter=[] if types is None else types.split(","),
         )
-        self.send("", request, 5)
+        self.send("", request)
 
     def delete_group(self, arguments: Arguments) -> None:
         """groups"""
-        self.send("", m.DeleteGroupsRequest(arguments.take_words() or ["g"]), 2)
+        self.send("", m.DeleteGroupsRequest(arguments.take_words() or ["g"]))
 
     # --- the world around
 

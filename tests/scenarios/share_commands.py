@@ -39,7 +39,7 @@ def share(runner: Runner, arguments: Arguments) -> None:
         arguments.take_optional("rack"),
         words if what in ("join", "subscribe") else None,
     )
-    runner.send(member_id, request, 1, client_id=member_id)
+    runner.send(member_id, request, client_id=member_id)
 
 
 def remember(runner: Runner, request: Message, response: m.ShareGroupHeartbeatResponse) -> None:
@@ -51,7 +51,7 @@ def remember(runner: Runner, request: Message, response: m.ShareGroupHeartbeatRe
 
 def members(runner: Runner, arguments: Arguments) -> None:
     """groups: their epochs, then each member's epoch and what it has"""
-    runner.send("", m.ShareGroupDescribeRequest(arguments.take_words() or ["g"]), 1)
+    runner.send("", m.ShareGroupDescribeRequest(arguments.take_words() or ["g"]))
 
 
 def alter(runner: Runner, arguments: Arguments) -> None:
@@ -65,7 +65,7 @@ def alter(runner: Runner, arguments: Arguments) -> None:
         one = module.AlterShareGroupOffsetsRequestPartition(partition, int(offset))
         topics.setdefault(topic, []).append(one)
     wanted = [module.AlterShareGroupOffsetsRequestTopic(topic, some) for topic, some in topics.items()]
-    runner.send(group_id or "''", module.AlterShareGroupOffsetsRequest(group_id, wanted), 0)
+    runner.send(group_id or "''", module.AlterShareGroupOffsetsRequest(group_id, wanted))
 
 
 def delete(runner: Runner, arguments: Arguments) -> None:
@@ -73,7 +73,7 @@ def delete(runner: Runner, arguments: Arguments) -> None:
     module = delete_share_group_offsets_request
     group_id = arguments.take("group", "g")
     topics = [module.DeleteShareGroupOffsetsRequestTopic(topic) for topic in arguments.take_words()]
-    runner.send(group_id or "''", module.DeleteShareGroupOffsetsRequest(group_id, topics), 0)
+    runner.send(group_id or "''", module.DeleteShareGroupOffsetsRequest(group_id, topics))
 
 
 def work(runner: Runner, arguments: Arguments) -> None:

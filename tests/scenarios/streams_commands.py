@@ -52,7 +52,7 @@ def streams(runner: Runner, arguments: Arguments) -> None:
         request.active_tasks = _tasks([word for word in given if not word.startswith("s")])
         request.standby_tasks = _tasks([word[1:] for word in given if word.startswith("s")])
         request.warmup_tasks = []
-    runner.send(member_id, request, 0, client_id=member_id)
+    runner.send(member_id, request, client_id=member_id)
 
 
 def _subtopology(word: str) -> request_message.Subtopology:
@@ -85,7 +85,7 @@ def remember(runner: Runner, request: Message, response: Message) -> None:
 
 def members(runner: Runner, arguments: Arguments) -> None:
     """groups: their epochs and topologies, then each member's epoch, what it has, and what it shall have"""
-    runner.send("", m.StreamsGroupDescribeRequest(arguments.take_words() or ["g"]), 0)
+    runner.send("", m.StreamsGroupDescribeRequest(arguments.take_words() or ["g"]))
 
 
 COMMANDS: dict[str, Callable[[Runner, Arguments], None]] = {"streams": streams, "streams-members": members}
