@@ -10,12 +10,14 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from urllib.parse import quote
 
 import httpx
 import pytest
 from tests.live.stage import commit
+from tests.unit.live import views
 from tests.web.asking import Answer, Browser
 from tests.web.serving import serving
 from tests.web.site import ALICE, EVE, Site, site_of
@@ -26,6 +28,8 @@ from groupkeeper.client.admin.types import NewTopic
 from groupkeeper.testing.background import BackgroundBroker
 from groupkeeper.web.access.people import Access
 from groupkeeper.web.access.roles import Roles
+from groupkeeper.web.api import answers
+from groupkeeper.web.api.cursors import WantedPage
 
 HOSTILE = "<script>../%2F?x=1&y='\"\\ ☃ \U0001f984 ‮"
 
@@ -141,6 +145,19 @@ async def test_what_it_tells_is_what_commands_tell(
             common = row.keys() & one.keys() - {"not_judged", "catch_up_ms", "cluster", "reason"}
             assert len(common) >= 10
             assert {key: one[key] for key in common} == {key: row[key] for key in common}
+
+
+@pytest.mark.parametrize(("made", "kind"), [("lag_row", "offsets"), ("member_row", "members")])
+def test_a_row_of_commands_may_name_a_cluster(monkeypatch: pytest.MonkeyPatch, made: str, kind: str) -> None:
+    """As it does before columns that were added at the end."""
+    original = getattr(answers, made)
+    monkeypatch.setattr(answers, made, lambda *values: {**original(*values), "cluster": None})
+    group = views.view("g", [views.row("t", 0, 5)], description=views.described("g", views.member("m")))
+    nobody: Any = None
+    service: Any = SimpleNamespace(known_group=lambda *_: (views.snapshot(group), group))
+    tell = getattr(answers.Answers(service, nobody, nobody), kind)
+    (found,) = getattr(tell(nobody, "prod", "g", WantedPage()), kind)
+    assert found.group == "g"
 
 
 async def test_pages_follow_each_other_by_cursors(broker: BackgroundBroker, tmp_path: Path) -> None:

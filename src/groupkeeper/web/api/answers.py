@@ -245,12 +245,13 @@ def problem_rows(problems: Sequence[Problem]) -> list[d.ProblemRow]:
 
 
 def _fields(row: Row) -> dict[str, Any]:
-    return dict(row)
+    """A row without its cluster, which callers name where it is a field."""
+    return {name: value for name, value in row.items() if name != "cluster"}
 
 
 def _cut(row: Row) -> dict[str, Any]:
     """A member whose assignments are no longer than an answer may be."""
-    return {key: value[:_MOST_PLACES] if isinstance(value, list) else value for key, value in row.items()}
+    return {key: value[:_MOST_PLACES] if isinstance(value, list) else value for key, value in _fields(row).items()}
 
 
 def _place(row: PartitionLag) -> Key:

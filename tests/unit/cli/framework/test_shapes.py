@@ -4,10 +4,17 @@ import importlib
 import pkgutil
 from pathlib import Path
 
+import pytest
+from tests.unit.live.views import described, member, row
 from tools import cli_reference
 
 from groupkeeper import cli
-from groupkeeper.cli.framework.reports import Shape
+from groupkeeper.cli.framework.reports import CLUSTER, Shape
+from groupkeeper.cli.groups.shapes import GROUP_SUMS, MEMBERS, OFFSETS, STATES
+from groupkeeper.cli.groups.statuses import NO_STATUS
+from groupkeeper.cli.groups.trends import NO_TREND
+from groupkeeper.operations.lag import sum_by_group
+from groupkeeper.operations.reporting.group_rows import Row, lag_row, member_row, state_row, sum_row
 
 RECORDED = Path(__file__).with_name("shapes.txt")
 
@@ -30,6 +37,27 @@ def test_columns_of_a_version_stay_where_they_are() -> None:
         )
     text = "".join(f"{name}: {' '.join(columns)}\n" for name, columns in sorted(own.items()))
     assert RECORDED.read_text() == text, f"{RECORDED.name} is to have these lines:\n{text}"
+
+
+@pytest.mark.parametrize(
+    ("made", "shape"),
+    [
+        (lag_row(row("t", 0, 5), {**NO_STATUS, **NO_TREND}), OFFSETS),
+        ({**sum_row(sum_by_group("g", [row("t", 0, 5)])), **NO_STATUS, **NO_TREND}, GROUP_SUMS),
+        (member_row("g", member("m")), MEMBERS),
+        (state_row(described(), None, NO_STATUS), STATES),
+    ],
+    ids=lambda value: value.name if isinstance(value, Shape) else "",
+)
+def test_a_row_has_its_columns_in_their_order(made: Row, shape: Shape) -> None:
+    """JSON and CSV of the same report have the same order."""
+    wanted = [column.name for column in shape.columns]
+    if wanted[-1] == CLUSTER.name:  # it is added where there are several clusters
+        wanted.pop()
+    assert list(made) == wanted, (
+        "operations/reporting/group_rows.py gives a row its columns in the order of shapes.py: those behind `cluster` "
+        'come after `**more` and `"cluster": None`, as in state_row'
+    )
 
 
 def test_the_reference_describes_every_shape() -> None:
