@@ -1,18 +1,23 @@
 """Consumer groups: what the language of the scenarios cannot say."""
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar
 
 import pytest
 from tests.memory_shell import NO_PRODUCER
 from tests.unit.coordinator.consumer_driver import GROUP, Cluster, Consumer, settle
 
+from groupkeeper.coordinator.classic.group import ClassicGroup
 from groupkeeper.coordinator.consumer import records as consumer_records
-from groupkeeper.coordinator.consumer.group import ConsumerMember
+from groupkeeper.coordinator.consumer.conversion import upgrade
+from groupkeeper.coordinator.consumer.group import ConsumerGroup, ConsumerMember
+from groupkeeper.coordinator.kernel.settings import Settings
 from groupkeeper.protocol import errors
 from groupkeeper.protocol import messages as m
+from groupkeeper.protocol.consumer_protocol import ConsumerProtocolSubscription, encode_subscription
 from groupkeeper.protocol.errors import NONE
 from groupkeeper.protocol.messages.consumer_group_describe_response import DescribedGroup
+from groupkeeper.protocol.messages.join_group_request import JoinGroupRequestProtocol
 from groupkeeper.protocol.offsets_topic import Entry
 
 
@@ -146,3 +151,52 @@ def test_requests_that_say_too_little(fields: Mapping[str, Any], text: str) -> N
     request = m.ConsumerGroupHeartbeatRequest(**{"group_id": GROUP, "member_id": "a", "member_epoch": 1, **fields})
     answer = Cluster({"t": 1}).ask(request)
     assert (answer.error_code, answer.error_message) == (errors.InvalidRequest.code, text)
+
+
+class ReadSettings(Settings):
+    """Stores the names of the consumer groups' settings that are read."""
+
+    found: ClassVar[set[str]] = set()
+
+    def __getattribute__(self, name: str) -> Any:
+        if name.startswith("group_consumer_"):
+            self.found.add(name)
+        return super().__getattribute__(name)
+
+
+def read_in(act: Callable[[], object]) -> set[str]:
+    ReadSettings.found.clear()
+    act()
+    return ReadSettings.found - NO_RULES
+
+
+NO_RULES = {
+    *(f"group_consumer_{what}_ms" for what in ("heartbeat_interval", "session_timeout", "assignment_interval")),
+    "group_consumer_assignors",  # the default; only members of the new protocol ask for another one
+    "group_consumer_migration_policy",  # of members of the classic protocol
+}
+"""Settings of consumer groups that refuse no member, or only members of one protocol."""
+
+
+def test_a_rule_holds_however_a_member_comes_into_the_group() -> None:
+    """By a heartbeat, by JoinGroup, or with the classic group that becomes a consumer group."""
+    cluster = Cluster({"t": 1}, ReadSettings(group_initial_rebalance_delay_ms=0))
+    subscription = encode_subscription(ConsumerProtocolSubscription(["t"]))
+    join = m.JoinGroupRequest(GROUP, 10_000, 60_000, protocol_type="consumer")
+    join.protocols = [JoinGroupRequestProtocol("range", subscription)]
+    shell = cluster.shell
+    assert cluster.ask(join, version=3).error_code == NONE
+    classic = shell.coordinator.state.groups[GROUP]
+    assert isinstance(classic, ClassicGroup)
+    settings = shell.coordinator.settings_of(GROUP)
+    upgrading = read_in(lambda: upgrade(classic, settings, shell.topics, shell.now_ms))
+    Consumer(cluster, "a").join("t")
+    assert isinstance(shell.coordinator.state.groups[GROUP], ConsumerGroup)
+    by_heartbeat = read_in(lambda: Consumer(cluster, "b").join("t"))
+    by_classic = read_in(lambda: cluster.ask(join, version=3))
+    assert len(cluster.group.members) == 4
+    assert by_heartbeat == by_classic == upgrading != set(), (
+        "a rule for members of a consumer group stands in heartbeat.py, classic_protocol.py and `_check_upgrade` of "
+        "conversion.py in coordinator/consumer/: call one function there. A setting that refuses no member, or only "
+        "members of one protocol, is among NO_RULES here"
+    )
