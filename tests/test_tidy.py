@@ -64,6 +64,8 @@ class Code(NamedTuple):
     broad: list[int]
     words: list[tuple[int, str]]
     """Texts in the code that are a word of VERDICTS."""
+    plain: set[str]
+    """Functions outside classes that no decorator hands to somebody else."""
 
 
 VERDICTS = {*(set(Status) - {Status.OK, Status.UNKNOWN}), *Trend, "overdue"}
@@ -78,11 +80,15 @@ SHARED = frozenset(
 )
 """Names of classes that more than one module has."""
 
+UNNAMED = frozenset(["__dir__", "pytest_configure", "decode_request", "commits_in", "read_record_sets"])
+"""Functions that nothing in src/ names: Python and pytest call the first two, tests the others."""
+
 
 def code_of(name: str) -> Code:
     text = (ROOT / name).read_text(encoding="utf-8")
-    code = Code(name, text, [], [], [], [], [])
-    for node in ast.walk(ast.parse(text, name)):
+    tree = ast.parse(text, name)
+    code = Code(name, text, [], [], [], [], [], plain_functions(tree))
+    for node in ast.walk(tree):
         if isinstance(node, Definition):
             code.names.append((node.lineno, node.name))
             if not isinstance(node, ast.ClassDef):
@@ -97,6 +103,11 @@ def code_of(name: str) -> Code:
         elif isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value in VERDICTS:
             code.words.append((node.lineno, node.value))
     return code
+
+
+def plain_functions(tree: ast.Module) -> set[str]:
+    functions = [one for one in tree.body if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef)]
+    return {one.name for one in functions if not one.decorator_list}
 
 
 @pytest.fixture(scope="module")
@@ -242,6 +253,18 @@ def test_a_class_has_a_name_of_its_own(modules: list[Code]) -> None:
     unknown = {name: found for name, found in shared.items() if name not in SHARED}
     assert unknown == {}, "another name, or, for the same idea on two sides, a line in SHARED"
     assert SHARED - shared.keys() == set()
+
+
+def test_functions_are_called(modules: list[Code]) -> None:
+    """A check that nobody calls has no effect, and the setting that it reads counts as read."""
+    sources = (path.read_text(encoding="utf-8") for path in (ROOT / "src").rglob("*.py"))
+    named = Counter(word for text in sources for word in re.findall(r"\w+", text))
+    places = [(name, one.name) for one in modules if one.name.startswith("src/") for name in one.plain]
+    defined = Counter(name for name, _ in places)
+    idle = [(name, module) for name, module in places if named[name] == defined[name]]
+    unknown = [one for one in idle if one[0] not in UNNAMED]
+    assert unknown == [], "nothing in src/ calls these: call them where they matter, or delete them"
+    assert UNNAMED - {name for name, _ in idle} == set()
 
 
 def test_broad_except_only_in_the_outermost_loops(modules: list[Code]) -> None:
