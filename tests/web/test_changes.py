@@ -4,26 +4,22 @@ import asyncio
 import json
 import re
 import time
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
-from urllib.parse import urlencode
+from typing import Any
 
 import pytest
 from confluent_kafka import Consumer
-from fastapi import FastAPI
-from starlette.datastructures import QueryParams
-from starlette.routing import Mount, Route
 from tests.live.stage import NOW_MS, ORDERS, arrange, commit
 from tests.unit.live.views import row, snapshot, view
-from tests.web.asking import Answer, Browser
-from tests.web.site import ALICE, BOB, EVE, GRANTS, TOKENS, Site, apply, site_of
+from tests.web.asking import Browser
+from tests.web.site import ALICE, BOB, EVE, GRANTS, TOKENS, apply, site_of
 
 from groupkeeper.broker.authorizer import Operation, ResourceType, RuleAuthorizer
 from groupkeeper.cli.main import main
 from groupkeeper.client.admin import Admin
-from groupkeeper.client.admin.types import NewTopic, TopicPartition
+from groupkeeper.client.admin.types import TopicPartition
 from groupkeeper.live.alerts import FiringAlert, Key
 from groupkeeper.live.archive import Archive
 from groupkeeper.live.model import Wait
@@ -365,135 +361,6 @@ async def test_a_search_leaves_the_event_loop_its_turns(
     monkeypatch.setattr("groupkeeper.web.app.search_page", watched)
     await asyncio.gather(*(alice.get("/search?q=aud") for _ in range(3)))
     assert loops == [False]  # and once for all of them
-
-
-class Walked(NamedTuple):
-    """A route. ``known``: the parameters that it takes; None: any."""
-
-    path: str
-    methods: Collection[str]
-    known: Collection[str] | None = None
-
-
-def walked(site: Site) -> list[Walked]:
-    """All routes, those of the API among them."""
-    found: list[Walked] = []
-    for route in site.served.routes():
-        if isinstance(route, Mount):
-            assert isinstance(route.app, FastAPI)
-            for path, own in route.app.openapi()["paths"].items():
-                known = [each["name"] for method in own.values() for each in method.get("parameters", ())]
-                found.append(Walked(route.path + path, [*map(str.upper, own)], known))
-        elif isinstance(route, Route):
-            found.append(Walked(route.path, route.methods or ()))
-    assert sum(each.path.startswith("/api/v1/") for each in found) > 12
-    return found
-
-
-async def asked(site: Site, token: str, route: Walked, fields: Mapping[str, str], *, posts: bool) -> list[Answer]:
-    """What a user is answered, in a session or by a token as pages and API take it."""
-    at = re.sub(r"{\w+}", fields.get("id", "nothing"), route.path)
-    query = urlencode({name: value for name, value in fields.items() if route.known is None or name in route.known})
-    is_api = route.path.startswith("/api/")
-    browser = Browser(site.app, headers={"authorization": f"Bearer {token}"}) if is_api else await site.of(token)
-    answers = [await browser.get(f"{at}?{query}")] if "GET" in route.methods else []
-    if "POST" not in route.methods or not posts:
-        return answers
-    if not is_api:
-        seal = await browser.seal("/change?cluster=prod&group=billing")
-        return [*answers, await browser.post(at, {**fields, "seal": seal})]
-    reset = {"to": "latest", "cluster": "prod", "group": fields.get("group", "")}
-    for body in ({}, {"cluster": "prod"}, reset, {"cluster": "prod", "idle": "1s"}):
-        answers.append(await browser.send(at, json.dumps(body).encode(), content_type="application/json"))
-    return answers
-
-
-async def test_no_route_tells_of_what_the_viewer_may_not_see(
-    broker: BackgroundBroker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Nor what was made for one who may see it just before, of the same address."""
-    access = Access(Roles(grants_of({"role": GRANTS}), changes=True), TOKENS, None, is_open=False)
-    site = await site_of(broker, tmp_path, access)
-    async with Admin(site.servers) as admin:
-        (await admin.create_topics([NewTopic("hidden-topic", 1, 1)])).all()
-        await commit(admin, "hidden-group", "hidden-topic", 0)
-        await commit(admin, "hidden-group", "orders", 0)
-    await site.poll()
-    alice = await site.of(ALICE)
-    reset = partial(site.plan, alice, "hidden-group", deed="reset", scope="all")
-    done = await apply(alice, await reset(to="latest"))
-    change = {"cluster": "prod", "change": done.field("change")}
-    wishes = [
-        {**change, "group": "hidden-group", "id": (await reset(to="earliest")).parameter("id")},
-        {**change, "group": "billing", "topic": "orders", "id": change["change"]},
-        {"cluster": "prod", "topic": "hidden-topic"},
-        {"cluster": "prod"},
-        {"cluster": "prod", "status": "stopped", "type": "classic", "state": "Empty"},
-        {"q": "idden", "cluster": "prod", "sort": "lag", "order": "down", "page": "1"},
-        {"cluster": "prod", "limit": "9", "cursor": "WyJjIl0="},  # what follows the group c
-        {"q": "idden"},
-        {},
-    ]
-    read: dict[str, str] = {}
-
-    def noting(parameters: QueryParams, name: str) -> str:
-        read.setdefault(name, path)
-        return parameters._dict[name]
-
-    def noting_all(parameters: QueryParams, name: str) -> list[str]:
-        read.setdefault(name, path)
-        return [value for key, value in parameters._list if key == name]
-
-    monkeypatch.setattr(QueryParams, "__getitem__", noting)
-    monkeypatch.setattr(QueryParams, "getlist", noting_all)
-    # All pages of this test are kept, to its end.
-    monkeypatch.setattr("groupkeeper.web.app._MOST_KEPT", 10_000)
-    monkeypatch.setattr("groupkeeper.web.app._KEPT_S", 600.0)
-    hidden = {"hidden-group", "hidden-topic"}
-    told, answered, told_alice = [], 0, set()
-    for route in walked(site):
-        path = route.path
-        for fields in wishes if path != "/events" else ():  # which has no end, and names clusters only
-            seen = await asked(site, ALICE, route, fields, posts=False)
-            told_alice |= {path for answer in seen for name in hidden - {*fields.values()} if name in answer.text}
-            for answer in await asked(site, BOB, route, fields, posts=True):
-                answered += answer.status == 200
-                told += [(path, fields, name) for name in hidden - {*fields.values()} if name in answer.text]
-    assert told == [], (
-        "routes told bob, who may see only groups b*, of others: pass `viewer.seen(...)`; what is kept needs its viewer"
-    )
-    assert (answered > 40, len(told_alice) > 20) == (True, True)  # so that most routes had something to tell
-    unwished = {name: path for name, path in read.items() if not any(name in fields for fields in wishes)}
-    assert unwished == {}, "routes read these parameters: add them to `wishes`, with a value that finds hidden-group"
-
-
-OPEN = {"/style.css", "/words", "/live.js", "/plots.js", "/healthz", "/readyz", "/login"}
-"""Files, and the state of the server."""
-
-
-@pytest.mark.parametrize("forgets", [False, True])
-async def test_no_route_tells_strangers_of_groups(
-    broker: BackgroundBroker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, forgets: bool
-) -> None:
-    """Each route asks who it is, but for OPEN. ``forgets``: one that does not ask still tells of no group."""
-    if forgets:
-        monkeypatch.setattr(Served, "_for_known", lambda _, answer: answer)
-    site = await site_of(broker, tmp_path, Access(Roles(None, changes=True), None, None, is_open=False))
-    stranger, answered = Browser(site.app), set()
-    for path, methods, _ in walked(site):
-        at = re.sub(r"{\w+}", "nothing", path)
-        for query in ("cluster=prod&group=billing&topic=orders", "cluster=prod", "q=illin", ""):
-            form = {"cluster": "prod", "group": "billing"}
-            if "GET" in methods:
-                answer = await stranger.get(f"{at}?{query}")
-            elif path.startswith("/api/"):
-                answer = await stranger.send(at, json.dumps(form).encode(), content_type="application/json")
-            else:
-                answer = await stranger.post(at, form)
-            assert not {"billing", "audit"} & set(re.findall(r"\w+", answer.text)), path
-            if answer.status != 401:
-                answered.add(path)
-    assert forgets or answered == OPEN, "a page is among `pages` in web/app.py; what strangers may read is in OPEN"
 
 
 async def test_a_proxy_says_who_asks_only_where_it_is_trusted(broker: BackgroundBroker, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 import csv
 import io
+import re
 import time
 from functools import partial
 from html.parser import HTMLParser
@@ -60,6 +61,7 @@ class Page(HTMLParser):
         assert tag not in ("style", "iframe", "object", "img")
         assert tag != "script" or attrs in ([("src", f"/{name}.js"), ("defer", None)] for name in ("live", "plots"))
         for name, value in attrs:
+            assert re.fullmatch("[a-z-]+", name), f"a value that is not escaped ends an attribute before {name}"
             assert not name.startswith("on")
             assert name != "style"
             if name in ("href", "action"):
