@@ -1,5 +1,8 @@
 """The SASL mechanisms of the client and of the broker are the same, and each has its own conversation."""
 
+import re
+from collections.abc import Mapping
+from pathlib import Path
 from weakref import WeakValueDictionary
 
 import pytest
@@ -7,10 +10,12 @@ import pytest
 from groupkeeper.broker.security import sasl as brokers
 from groupkeeper.broker.security.properties import ListenerProperties
 from groupkeeper.broker.settings.config import Config
+from groupkeeper.broker.settings.table import InvalidSetting
 from groupkeeper.client.security import sasl as clients
 from groupkeeper.client.security.transport import Security
 from groupkeeper.security.scram import HASH_BY_MECHANISM
 
+PAGES = [Path(__file__).resolve().parents[3] / "docs" / name for name in ("security.md", "broker-security.md")]
 CONVERSATIONS = {"PLAIN": "Plain", "SCRAM-SHA-256": "Scram", "SCRAM-SHA-512": "Scram", "OAUTHBEARER": "OAuthBearer"}
 """By mechanism the name of the class, at both ends."""
 LOGIN = 'required username="alice" password="secret" unsecuredLoginStringClaim_sub="alice";'
@@ -24,10 +29,12 @@ def of_client(mechanism: str) -> clients.SaslSecurity:
     return clients.sasl_security(Security(), properties, None)
 
 
-def of_broker(mechanism: str) -> brokers.ListenerSasl:
-    config = Config.from_texts({"sasl.enabled.mechanisms": mechanism})
+def of_broker(
+    mechanism: str, settings: Mapping[str, str] = {}, users: Mapping[str, str] = {"alice": "secret"}
+) -> brokers.ListenerSasl:
+    config = Config.from_texts({"sasl.enabled.mechanisms": mechanism, **settings})
     listener = ListenerProperties(config, "CLIENTS")
-    return brokers.ListenerSasl(listener, {"alice": "secret"}, lambda *_: None, lambda: 0, WeakValueDictionary())
+    return brokers.ListenerSasl(listener, users, lambda *_: None, lambda: 0, WeakValueDictionary())
 
 
 def test_both_ends_know_the_same_mechanisms() -> None:
@@ -56,3 +63,34 @@ def test_a_new_mechanism_is_not_taken_for_another(monkeypatch: pytest.MonkeyPatc
     for end in (of_client, of_broker):
         with pytest.raises(AssertionError, match=name):
             end(name)
+
+
+@pytest.mark.parametrize("mechanism", [one for one in brokers.USERS_MECHANISMS if one not in HASH_BY_MECHANISM])
+async def test_the_client_logs_in_at_the_broker(mechanism: str) -> None:
+    """A login by SCRAM is stored first: tests/broker/security/test_sasl.py."""
+    client, broker = await of_client(mechanism)._begin(), of_broker(mechanism).begin(mechanism)
+    message: bytes | None = client.first()
+    while message is not None and broker.identity is None:
+        message = client.answer(await broker.answer(message))
+    assert broker.identity is not None
+    assert broker.identity.principal == "User:alice"
+
+
+def test_users_log_in_by_each_mechanism_of_passwords() -> None:
+    assert {*brokers.USERS_MECHANISMS} == {*brokers.MECHANISMS} - {"OAUTHBEARER"}, "USERS_MECHANISMS of the broker"
+    for mechanism in brokers.USERS_MECHANISMS:
+        unnamed = [page.name for page in PAGES if not re.search(rf"\b{mechanism}\b(?!-)", page.read_text())]
+        assert unnamed == [], f"these pages of docs do not name {mechanism}"
+
+
+@pytest.mark.parametrize("mechanism", [one for one in brokers.USERS_MECHANISMS if one not in HASH_BY_MECHANISM])
+async def test_users_of_a_mechanism_are_those_of_its_own_module(mechanism: str) -> None:
+    name = f"listener.name.clients.{mechanism.lower()}.sasl.jaas.config"
+    module = f"org.apache.kafka.common.security.{clients.MECHANISMS[mechanism]}"
+    with pytest.raises(InvalidSetting, match=f"{mechanism} has no users: set {re.escape(name)}"):
+        of_broker(mechanism, users={})
+    broker = of_broker(mechanism, {name: f'{module} required user_alice="secret";'}, users={})
+    answer = await broker.begin(mechanism).answer((await of_client(mechanism)._begin()).first())
+    assert answer == b""
+    with pytest.raises(InvalidSetting):
+        of_broker(mechanism, {name: 'an.other.LoginModule required user_alice="secret";'}, users={})

@@ -1,15 +1,34 @@
 """The steps of a refresh, the list of tables and the recorded tables know the same tables."""
 
 import itertools
+import re
+from collections.abc import Collection
+from functools import partial
+from pathlib import Path
 
+import pyarrow as pa
+import pytest
 from tests.spark.corpus.recorded import FOLDER
 
-from groupkeeper.pipeline.jobs.steps import INPUTS, STEPS, Job
-from groupkeeper.pipeline.tables import COMMITS, DECODED, GROUP_RECORDS, LAG, OFFSETS_AS_OF, SCAN_TIME, TABLES, TOPICS
+from groupkeeper.pipeline.jobs.log_offsets import Clusters
+from groupkeeper.pipeline.jobs.steps import INPUTS, STEPS, Given, Job, Step
+from groupkeeper.pipeline.kafka.options import parse_options
+from groupkeeper.pipeline.tables import (
+    COMMITS,
+    DECODED,
+    GROUP_RECORDS,
+    LAG,
+    OFFSETS_AS_OF,
+    SCAN_TIME,
+    TABLES,
+    TOPICS,
+    Table,
+)
 from groupkeeper.pipeline.tables.state import CARRIED
 
 NO_STEPS = {COMMITS.name, GROUP_RECORDS.name, OFFSETS_AS_OF.name, SCAN_TIME.name}
 """What the reading of the log, and commands of their own, write."""
+QUESTIONS = Path(__file__).resolve().parents[4] / "docs" / "questions.md"
 MADE = [step for step in STEPS if step.is_published and step.table not in CARRIED]
 
 
@@ -36,3 +55,48 @@ def test_a_table_that_goes_on_from_its_earlier_rows_is_carried() -> None:
 def test_steps_of_a_job_stand_together() -> None:
     jobs = [job for job, _ in itertools.groupby(step.job for step in STEPS) if job is not Job.ASKED]
     assert len(jobs) == len({*jobs}), "each job has its steps one after another, but for those that ask clusters"
+
+
+class Empty:
+    """The tables of a job, without rows. ``missing``: what it is not given."""
+
+    failed = ()
+
+    def __init__(self, job: Job) -> None:
+        self.missing: list[str] = []
+        own = [step.table for step in STEPS if step.job is job]
+        made = [step.table for step in STEPS]
+        given = INPUTS[job]
+        self.new = partial(self._of, "new", given.new)
+        self.then = partial(self._of, "then", given.then)
+        self.before = partial(self._of, "before", given.before)
+        self.now = partial(self._of, "now", [*own, *(table for table in given.now if table in made)])
+
+    def _of(self, how: str, given: Collection[Table], table: Table) -> pa.Table:
+        if table not in given:
+            self.missing.append(f"{how} {table.name}")
+        return table.arrow.empty_table()
+
+
+@pytest.mark.parametrize(
+    "step", [step for step in STEPS if step.job is not Job.ASKED], ids=lambda step: step.table.name
+)
+def test_a_step_reads_only_what_its_job_is_given(step: Step) -> None:
+    job, options = Empty(step.job), parse_options({"kafka.bootstrap.servers": "none:1", "rows": "decoded"})
+    step.make(job, Given(Clusters(options, {}, {}), {}))
+    assert job.missing == [], f"INPUTS of {step.job}, or a step that makes the table, is missing"
+
+
+def test_only_rows_of_one_group_are_made_by_shares_of_the_groups() -> None:
+    others = [
+        step.table.name for step in MADE if step.job in (Job.OFFSETS, Job.LAG) and "group_id" not in step.table.names
+    ]
+    assert others == [], "make these in Job.CLUSTERS, of parts that a step here counts, with `is_published=False`"
+
+
+def test_docs_open_each_table_in_other_engines() -> None:
+    text = QUESTIONS.read_text()
+    in_spark = " ".join(re.findall(r'^tables \+?= "(.*)"', text, re.M)).split()
+    of_history = {COMMITS.name, GROUP_RECORDS.name}
+    assert sorted(re.findall(r"^CREATE VIEW (\w+) AS", text, re.M)) == sorted(in_spark)
+    assert sorted(in_spark) == sorted({step.table.name for step in MADE} | of_history), QUESTIONS.name
