@@ -7,11 +7,13 @@ from typing import Any
 
 import pytest
 from tests.broker.nodes import PROPERTIES, Nodes
+from tests.broker.test_transactions import Producer
 from tests.patience import becomes
 
 from groupkeeper.broker import Broker
 from groupkeeper.protocol import errors
 from groupkeeper.protocol import messages as m
+from groupkeeper.protocol.messages.initialize_share_group_state_request import InitializeStateData, PartitionData
 
 LATE = errors.CoordinatorNotAvailable.code
 NO_MORE = errors.NotCoordinator.code
@@ -29,14 +31,12 @@ async def nodes(tmp_path: Path) -> AsyncIterator[Nodes]:
 
 
 async def part(nodes: Nodes) -> None:
-    """Cuts node 1 off, which has all coordinators; then node 2 has those that are used."""
+    """Cuts node 1 off, which has all coordinators; then node 2 has them."""
+    nodes.broker.config.broker_session_timeout_ms = 50
     await nodes.broker.cut_off_node(1)
-    await nodes.broker.move_coordinator("g", 2)
-    await nodes.broker.move_transaction_coordinator("x", 2)
-    for host in (nodes.broker.groups, nodes.broker.transactions):
-        await nodes.broker.set_in_sync(
-            host.topic_name, host.partition_of("g" if host is nodes.broker.groups else "x"), [2, 3]
-        )
+    await becomes(lambda: nodes.broker.groups.shard_of("g").node == 2)
+    await nodes.broker.groups.wait_until_loaded()
+    await nodes.broker.transactions.wait_until_loaded()
 
 
 async def ask(nodes: Nodes, node: int, request: Any, version: int) -> Any:
@@ -119,7 +119,6 @@ async def test_heartbeats_of_consumer_and_share_groups(nodes: Nodes) -> None:
         assert await beat(1) == [0, 0]
         await becomes(lambda: not nodes.broker.groups.shard_of("s")._share_work)
     await part(nodes)
-    await nodes.broker.move_coordinator("s", 2)
     assert [await beat(node) for node in (1, 2)] == [[0, 0], [0, 0]]
     await nodes.broker.resume_node(1)
     assert [await beat(node) for node in (1, 2)] == [[NO_MORE, NO_MORE], [0, 0]]
@@ -137,16 +136,35 @@ async def test_transactions_are_described_and_new_ones_are_late(nodes: Nodes) ->
 
 
 async def test_it_ends_when_it_leads_again_and_when_its_topic_goes(nodes: Nodes) -> None:
+    await nodes.create("__share_group_state", *[[1, 2]] * 50)
+    assert await nodes.commit(1, 5) == 0
+    await nodes.broker.cut_off_node(1)
+    await nodes.broker.move_coordinator("g", 2)
+    await nodes.broker.set_in_sync("__consumer_offsets", nodes.broker.groups.partition_of("g"), [1, 2])
+    assert await nodes.commit(1, 6) == LATE
+    for node in (1, 2):
+        await nodes.broker.move_coordinator("g", node)
+        assert await committed(nodes, 1) == 5
+        assert [one.group_id for one in (await ask(nodes, 1, m.ListGroupsRequest(), 5)).groups] == ["g"]
+    stale = nodes.broker.groups.shard_for_request("g", 1)
+    nodes.broker.topics.delete("__consumer_offsets")
+    assert (await nodes.commit(1, 8), stale.is_active) == (NO_MORE, False)
+
+
+async def test_who_is_on_the_other_side_is_not_asked_for_it(nodes: Nodes) -> None:
+    await nodes.create("__share_group_state", *[[1, 2, 3]] * 50)
+    t = nodes.broker.topics.get("t")
+    assert t is not None
     assert await nodes.commit(1, 5) == 0
     await part(nodes)
-    assert await nodes.commit(2, 7) == 0
-    await nodes.broker.set_in_sync("__consumer_offsets", nodes.broker.groups.partition_of("g"), [1, 2])
-    await nodes.broker.move_coordinator("g", 1)
-    assert await committed(nodes, 1) == 7
-    await nodes.broker.move_coordinator("g", 2)
-    assert [await committed(nodes, node) for node in (1, 2)] == [7, 7]
-    nodes.broker.topics.delete("__consumer_offsets")
-    assert await nodes.commit(1, 8) == NO_MORE
+    producer = Producer(await nodes.connect(2), "x")
+    assert await producer.init() == 0
+    producer.wire = await nodes.connect(1)
+    assert await producer.commit_offset("g", "t", 6, version=5) == NO_MORE
+    assert nodes.broker.transactions.shard_of("x").coordinator.transactions["x"].partitions == set()
+    states = [InitializeStateData(t.topic_id, [PartitionData(0, 1, 0)])]
+    answer = await ask(nodes, 1, m.InitializeShareGroupStateRequest("s", states), 0)
+    assert answer.results[0].partitions[0].error_code == NO_MORE
 
 
 async def test_without_another_one_it_takes_no_commits(nodes: Nodes) -> None:

@@ -85,6 +85,9 @@ async def test_a_node_whose_return_cannot_be_written_returns_with_the_next_try(
             await come_back(3)
         assert (nodes.broker.state_of(3), nodes.broker.topics.placements.running) == (state, {1, 2})
         assert [(await placed(nodes, topic))[0] for topic in ("t", "u")] == [1, -1]
+        if state == "down":
+            with pytest.raises(ConnectionError):
+                await nodes.connect(3)
     unwritable.end()
     await come_back(3)
     assert [await placed(nodes, topic) for topic in ("t", "u")] == [(1, 1, [1, 3], [], []), (3, 2, [3], [], [])]
