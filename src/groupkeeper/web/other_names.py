@@ -15,6 +15,10 @@ from groupkeeper.web.exposition import MetricFamily, Sample, label, labels, seco
 from groupkeeper.web.series import log_ends
 
 _LOG = ("cluster", "topic_name", "partition_id")
+_KMINION_GROUP = ("cluster", "group_id")
+_KMINION_TOPIC = ("cluster", "group_id", "topic_name")
+_TOPIC = ("cluster", "consumergroup", "topic")
+_PARTITION = ("cluster", "topic", "partition")
 
 KMINION = (
     MetricFamily("kminion_exporter_up", "1 unless the last poll failed.", ("cluster",)),
@@ -24,28 +28,16 @@ KMINION = (
         "1 if the group is stable, otherwise 0.",
         ("cluster", "group_id", "coordinator_id", "protocol", "protocol_type", "state"),
     ),
-    MetricFamily("kminion_kafka_consumer_group_members", "Members.", ("cluster", "group_id")),
-    MetricFamily("kminion_kafka_consumer_group_empty_members", "Members without a partition.", ("cluster", "group_id")),
+    MetricFamily("kminion_kafka_consumer_group_members", "Members.", _KMINION_GROUP),
+    MetricFamily("kminion_kafka_consumer_group_empty_members", "Members without a partition.", _KMINION_GROUP),
+    MetricFamily("kminion_kafka_consumer_group_topic_members", "Members with partitions.", _KMINION_TOPIC),
     MetricFamily(
-        "kminion_kafka_consumer_group_topic_members", "Members with partitions.", ("cluster", "group_id", "topic_name")
+        "kminion_kafka_consumer_group_topic_assigned_partitions", "Partitions that are assigned.", _KMINION_TOPIC
     ),
+    MetricFamily("kminion_kafka_consumer_group_topic_offset_sum", "The sum of the committed offsets.", _KMINION_TOPIC),
+    MetricFamily("kminion_kafka_consumer_group_topic_lag", "The lag of a topic.", _KMINION_TOPIC),
     MetricFamily(
-        "kminion_kafka_consumer_group_topic_assigned_partitions",
-        "Partitions that are assigned.",
-        ("cluster", "group_id", "topic_name"),
-    ),
-    MetricFamily(
-        "kminion_kafka_consumer_group_topic_offset_sum",
-        "The sum of the committed offsets.",
-        ("cluster", "group_id", "topic_name"),
-    ),
-    MetricFamily(
-        "kminion_kafka_consumer_group_topic_lag", "The lag of a topic.", ("cluster", "group_id", "topic_name")
-    ),
-    MetricFamily(
-        "kminion_kafka_consumer_group_topic_partition_lag",
-        "The lag of a partition.",
-        ("cluster", "group_id", "topic_name", "partition_id"),
+        "kminion_kafka_consumer_group_topic_partition_lag", "The lag of a partition.", (*_KMINION_TOPIC, "partition_id")
     ),
     MetricFamily("kminion_kafka_topic_partition_low_water_mark", "Where a log begins.", _LOG),
     MetricFamily("kminion_kafka_topic_partition_high_water_mark", "Where a log ends.", _LOG),
@@ -54,21 +46,16 @@ KMINION = (
 KAFKA_EXPORTER = (
     MetricFamily("kafka_brokers", "Brokers.", ("cluster",)),
     MetricFamily("kafka_topic_partitions", "Partitions of a topic that are in a group.", ("cluster", "topic")),
-    MetricFamily("kafka_topic_partition_current_offset", "Where a log ends.", ("cluster", "topic", "partition")),
-    MetricFamily("kafka_topic_partition_oldest_offset", "Where a log begins.", ("cluster", "topic", "partition")),
-    MetricFamily(
-        "kafka_consumergroup_current_offset",
-        "The committed offset.",
-        ("cluster", "consumergroup", "topic", "partition"),
-    ),
-    MetricFamily("kafka_consumergroup_current_offset_sum", "Of a topic.", ("cluster", "consumergroup", "topic")),
-    MetricFamily(
-        "kafka_consumergroup_lag", "The lag of a partition.", ("cluster", "consumergroup", "topic", "partition")
-    ),
-    MetricFamily("kafka_consumergroup_lag_sum", "The lag of a topic.", ("cluster", "consumergroup", "topic")),
+    MetricFamily("kafka_topic_partition_current_offset", "Where a log ends.", _PARTITION),
+    MetricFamily("kafka_topic_partition_oldest_offset", "Where a log begins.", _PARTITION),
+    MetricFamily("kafka_consumergroup_current_offset", "The committed offset.", (*_TOPIC, "partition")),
+    MetricFamily("kafka_consumergroup_current_offset_sum", "Of a topic.", _TOPIC),
+    MetricFamily("kafka_consumergroup_lag", "The lag of a partition.", (*_TOPIC, "partition")),
+    MetricFamily("kafka_consumergroup_lag_sum", "The lag of a topic.", _TOPIC),
     MetricFamily("kafka_consumergroup_members", "Members.", ("cluster", "consumergroup")),
 )
 
+_MOST = ("cluster_name", "group", "is_simple_consumer")
 _MEMBER = ("cluster_name", "group", "topic", "partition", "member_host", "consumer_id", "client_id")
 
 KAFKA_LAG_EXPORTER = (
@@ -77,14 +64,8 @@ KAFKA_LAG_EXPORTER = (
     MetricFamily("kafka_consumergroup_group_offset", "The committed offset.", _MEMBER),
     MetricFamily("kafka_consumergroup_group_lag", "The lag of a partition.", _MEMBER),
     MetricFamily("kafka_consumergroup_group_lag_seconds", "The lag of a partition in seconds.", _MEMBER),
-    MetricFamily(
-        "kafka_consumergroup_group_max_lag", "Of one partition.", ("cluster_name", "group", "is_simple_consumer")
-    ),
-    MetricFamily(
-        "kafka_consumergroup_group_max_lag_seconds",
-        "Of one partition.",
-        ("cluster_name", "group", "is_simple_consumer"),
-    ),
+    MetricFamily("kafka_consumergroup_group_max_lag", "Of one partition.", _MOST),
+    MetricFamily("kafka_consumergroup_group_max_lag_seconds", "Of one partition.", _MOST),
     MetricFamily("kafka_consumergroup_group_sum_lag", "The lag of a group.", ("cluster_name", "group")),
     MetricFamily("kafka_consumergroup_group_topic_sum_lag", "The lag of a topic.", ("cluster_name", "group", "topic")),
     MetricFamily("kafka_consumergroup_poll_time_ms", "How long the last poll took.", ("cluster_name",)),

@@ -32,12 +32,12 @@ from groupkeeper.pipeline.decode.records import read_record_sets
 from groupkeeper.pipeline.present.groups import groups
 from groupkeeper.pipeline.present.lag import lag
 from groupkeeper.pipeline.present.members import members
+from groupkeeper.pipeline.present.quality import all_read, offsets_read
 from groupkeeper.pipeline.storage.lake import OPEN
 from groupkeeper.pipeline.tables import DECODED, LOG_OFFSETS, RATES, REJECTS
 from groupkeeper.pipeline.tables.state import WANTED
 from groupkeeper.pipeline.transforms.estimates import estimated, untimed
 from groupkeeper.pipeline.transforms.offsets_as_of import offsets_as_of
-from groupkeeper.pipeline.transforms.offsets_read import all_read, offsets_read
 from groupkeeper.pipeline.transforms.rates import rates, rates_of_groups
 from groupkeeper.pipeline.transforms.rejects import rejects, rejects_in
 

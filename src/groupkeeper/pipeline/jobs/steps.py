@@ -29,7 +29,15 @@ from groupkeeper.pipeline.present.groups import groups
 from groupkeeper.pipeline.present.lag import lag, waiting
 from groupkeeper.pipeline.present.members import assigned, members
 from groupkeeper.pipeline.present.moved import jumps_ahead, last_moves, moves, recent_rewinds, rewinds
-from groupkeeper.pipeline.present.quality import Offsets, checks_of_offsets, checks_of_tables, counts_of, quality_rows
+from groupkeeper.pipeline.present.quality import (
+    Offsets,
+    all_read,
+    checks_of_offsets,
+    checks_of_tables,
+    counts_of,
+    offsets_read,
+    quality_rows,
+)
 from groupkeeper.pipeline.present.stale import StaleLimits, stale
 from groupkeeper.pipeline.present.status import status
 from groupkeeper.pipeline.present.trends import lag_history, log_ends
@@ -86,7 +94,6 @@ from groupkeeper.pipeline.transforms.estimates import UNTIMED, estimated, untime
 from groupkeeper.pipeline.transforms.group_events import group_events
 from groupkeeper.pipeline.transforms.group_facts import group_facts
 from groupkeeper.pipeline.transforms.latest import last_commits, last_records, readers, standing_offsets
-from groupkeeper.pipeline.transforms.offsets_read import all_read, offsets_read
 from groupkeeper.pipeline.transforms.paces import paces
 from groupkeeper.pipeline.transforms.rates import rates, rates_of_groups
 from groupkeeper.pipeline.transforms.rejects import rejects, rejects_in

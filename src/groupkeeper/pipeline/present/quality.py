@@ -10,9 +10,9 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from groupkeeper.pipeline.relations import Groups, Rows, is_known, keys, loaded, taken
+from groupkeeper.pipeline.relations import Groups, Rows, is_known, keys, loaded, taken, together
 from groupkeeper.pipeline.tables import CURRENT_OFFSETS, FRESHNESS, LAG, QUALITY, REJECTS, STATUS, TABLES, Table
-from groupkeeper.pipeline.tables.state import COUNTS_OF_LAG
+from groupkeeper.pipeline.tables.state import COUNTS_OF_LAG, OFFSETS_READ
 from groupkeeper.rules.words import counted
 
 OK, FAILED, UNKNOWN = "ok", "failed", "unknown"
@@ -20,6 +20,7 @@ OK, FAILED, UNKNOWN = "ok", "failed", "unknown"
 _KnownOffsets = Mapping[str, Mapping[int, int]]
 """By cluster and partition of the offsets topic."""
 
+_PARTITION = list(OFFSETS_READ.key)
 _FOUND = ["cluster", "found", "detail"]
 """Of a cluster how much was found, and a sentence on one of it; null where there is nothing."""
 
@@ -45,6 +46,21 @@ class Offsets(NamedTuple):
     rows: int
     different: int
     first: int
+
+
+def offsets_read(commits: Rows, group_records: Rows) -> pa.Table:
+    """tables.state.OFFSETS_READ of some groups: the offsets of the log that the history has."""
+    rows = together(*(loaded(each, (*_PARTITION, "log_offset")) for each in (commits, group_records)))
+    counts = [("log_offset", how) for how in ("count", "count_distinct", "min")]
+    found = rows.group_by(_PARTITION, use_threads=False).aggregate(counts)
+    return found.select([*_PARTITION, *("_".join(each) for each in counts)]).rename_columns(OFFSETS_READ.names)
+
+
+def all_read(parts: Rows) -> pa.Table:
+    """OFFSETS_READ of all groups, of that of shares of the groups: a log offset is a row of one of them."""
+    sums = [("records", "sum"), ("offsets", "sum"), ("first", "min")]
+    found = loaded(parts, OFFSETS_READ.names).group_by(_PARTITION, use_threads=False).aggregate(sums)
+    return found.select([*_PARTITION, *("_".join(each) for each in sums)]).rename_columns(OFFSETS_READ.names)
 
 
 def checks_of_offsets(

@@ -10,7 +10,7 @@ import pytest
 
 from groupkeeper.cli.pipeline.report import summary_text
 from groupkeeper.pipeline.report import impact, words
-from groupkeeper.pipeline.report.history import Steps, lag_at, log_of
+from groupkeeper.pipeline.report.lag_lines import Steps, lag_at, log_of
 from groupkeeper.pipeline.report.look import SCRIPT, STYLE
 from groupkeeper.pipeline.report.model import (
     STATUSES,
