@@ -15,7 +15,7 @@ from groupkeeper.shell import Ways, way_to
 from groupkeeper.web.access.people import Access, Person
 from groupkeeper.web.answers import HEADERS, html_answer
 from groupkeeper.web.changes.change_request import BadForm, Form, first
-from groupkeeper.web.changes.desk import NoJournal, NotDone
+from groupkeeper.web.changes.desk import DeskEntry, NoJournal, NotDone
 from groupkeeper.web.changes.service import ChangeRefused, ChangeService
 from groupkeeper.web.pages import parts
 from groupkeeper.web.pages.change import change_page, sweep_page
@@ -103,7 +103,7 @@ class Changes:
 
     async def make(self, request: Request) -> Response:
         person, form = await self._posted(request)
-        return _seen_at("/plan", id=(await self._service.plan(person, form)).id)
+        return _seen(await self._service.plan(person, form))
 
     async def choose_sweep(self, request: Request) -> Response:
         viewer = self.viewer(request)
@@ -112,7 +112,7 @@ class Changes:
 
     async def sweep(self, request: Request) -> Response:
         person, form = await self._posted(request)
-        return _seen_at("/plan", id=(await self._service.sweep(person, form)).id)
+        return _seen(await self._service.sweep(person, form))
 
     async def show(self, request: Request) -> Response:
         viewer = self.viewer(request)
@@ -130,17 +130,15 @@ class Changes:
 
     async def compare(self, request: Request) -> Response:
         person, form = await self._posted(request)
-        return _seen_at("/plan", id=(await self._service.compare(person, first(form, "id"))).id)
+        return _seen(await self._service.compare(person, first(form, "id")))
 
     async def apply(self, request: Request) -> Response:
         person, form = await self._posted(request)
-        entry = await self._service.apply(person, first(form, "id"), first(form, "confirm").strip())
-        return _seen_at("/plan", id=entry.id)
+        return _seen(await self._service.apply(person, first(form, "id"), first(form, "confirm").strip()))
 
     async def undo(self, request: Request) -> Response:
         person, form = await self._posted(request)
-        entry = await self._service.undo(person, first(form, "cluster"), first(form, "change"))
-        return _seen_at("/plan", id=entry.id)
+        return _seen(await self._service.undo(person, first(form, "cluster"), first(form, "change")))
 
     async def plans(self, request: Request) -> Response:
         viewer = self.viewer(request)
@@ -234,5 +232,6 @@ async def read_body(request: Request, kind: str, what: str) -> bytes:
     return body
 
 
-def _seen_at(path: str, **parameters: str) -> Response:
-    return RedirectResponse(f"{path}?{urlencode(parameters)}", 303, HEADERS)
+def _seen(entry: DeskEntry) -> Response:
+    """The page of a plan follows."""
+    return RedirectResponse(f"/plan?{urlencode({'id': entry.id})}", 303, HEADERS)

@@ -35,6 +35,9 @@ if TYPE_CHECKING:
     from groupkeeper.pipeline.kafka.options import ClusterOptions, ReadOptions
     from groupkeeper.pipeline.kafka.planning import ReadPlan
 
+    Work = Callable[[Screen, dict[str, str], ReadPlan, Any], Summary]
+    """What a job does, with the options of the source and what there is to read."""
+
 _FAILED = 1
 _FOLLOWING_TIMEOUT_MS = 10_000
 _FEW = 500_000
@@ -42,6 +45,7 @@ _FEW = 500_000
 of Python read and make the rows.
 """
 _OF_PLANS = ("as-of",)
+_ENDLESS = "follow"
 _SETTING = re.compile(r"spark\.[^\s=]+")
 _OF_OPTIONS = {"spark.master": "--master", "spark.remote": "--remote"}
 
@@ -208,9 +212,7 @@ def _rebuild(options: Namespace) -> int:
     return run_job(options, "rebuild", snapshot_work(options, from_start=True))
 
 
-def snapshot_work(
-    options: Namespace, *, from_start: bool = False
-) -> Callable[[Screen, dict[str, str], ReadPlan, Any], Summary]:
+def snapshot_work(options: Namespace, *, from_start: bool = False) -> Work:
     """What `snapshot` does, or `rebuild`, for run_job."""
 
     def work(screen: Screen, source: dict[str, str], found: ReadPlan, spark: Any) -> Summary:
@@ -266,23 +268,16 @@ def _follow(options: Namespace) -> int:
         )  # fmt: skip
         return summary
 
-    return run_job(options, "follow", work, has_end=False)
+    return run_job(options, _ENDLESS, work)
 
 
-def run_job(
-    options: Namespace,
-    name: str,
-    work: Callable[[Screen, dict[str, str], ReadPlan, Any], Summary],
-    *,
-    has_end: bool = True,
-    more: Sequence[tuple[str, str]] = (("rows", "decoded"),),
-) -> int:
+def run_job(options: Namespace, name: str, work: Work, more: Sequence[tuple[str, str]] = (("rows", "decoded"),)) -> int:
     """Query the clusters, start Spark, run the job and write the summary; returns the exit status. `more`: options of
     the source.
     """
-    screen = Screen() if has_end else FollowScreen()
+    screen = FollowScreen() if name == _ENDLESS else Screen()
     try:
-        summary = do_job(options, name, work, screen, has_end=has_end, more=more)
+        summary = do_job(options, name, work, screen, more)
     except SourceError as error:
         complain(f"error: {error}\n")
         if options.output == "json":
@@ -295,24 +290,18 @@ def run_job(
 
 
 def do_job(
-    options: Namespace,
-    name: str,
-    work: Callable[[Screen, dict[str, str], ReadPlan, Any], Summary],
-    screen: Screen,
-    *,
-    has_end: bool = True,
-    more: Sequence[tuple[str, str]] = (("rows", "decoded"),),
+    options: Namespace, name: str, work: Work, screen: Screen, more: Sequence[tuple[str, str]] = (("rows", "decoded"),)
 ) -> Summary:
     """As run_job, but writes no summary, and failures raise SourceError."""
     check_directory(options)
     with screen.shown():
         source = source_of(options)
         settings = settings_of(options)
-        if not has_end:
+        if name == _ENDLESS:
             settings = {"spark.ui.enabled": "true", "spark.port.maxRetries": "100", **settings}
-        found = _survey({**source, **dict(more)}, screen, has_end=has_end)
+        found = _survey({**source, **dict(more)}, screen, has_end=name != _ENDLESS)
         screen.doing("starting Spark")
-        is_short = has_end and (name not in _OF_PLANS or sum(each.size for each in found.ranges) < _FEW)
+        is_short = name != _ENDLESS and (name not in _OF_PLANS or sum(each.size for each in found.ranges) < _FEW)
         session = import_part("jobs.running").session
         with session(name, master=options.master, remote=options.remote, settings=settings, is_short=is_short) as spark:
             screen.stage = lambda: stage_of(spark)

@@ -239,7 +239,7 @@ def _scan_time(options: Namespace) -> int:
         )  # fmt: skip
         return summary
 
-    return run_job(options, "scan-time", work, more=[("rows", "records"), *chosen])
+    return run_job(options, "scan-time", work, [("rows", "records"), *chosen])
 
 
 def _chosen(options: Namespace) -> list[tuple[str, str]]:

@@ -39,7 +39,7 @@ class Screen(Watch):
         self._began = time.monotonic()
         self._phase_began = self._began
         self._doing = ""
-        self._records = self._at_once = self._appended = 0
+        self._records = 0
         self._reads: int | None = None  # the stage that reads; what comes after it writes
         self._terminal: TextIO | None = None
         self._lock = threading.Lock()
@@ -68,11 +68,11 @@ class Screen(Watch):
         """Seconds since the start."""
         return time.monotonic() - self._began
 
-    def doing(self, text: str, records: int = 0, at_once: int | None = None) -> None:
-        """Sets the current step, its number of records, and how many of them one job handles."""
+    def doing(self, text: str, records: int = 0) -> None:
+        """Sets the current step, and its number of records."""
         with self._lock:
-            self._doing, self._records, self._phase_began = text, records, time.monotonic()
-            self._at_once, self._appended, self._reads = at_once or records, 0, None
+            self._doing, self._records, self._reads = text, records, None
+            self._phase_began = time.monotonic()
             self._paint()
         if not self._has_line and text:
             self.say(text)
@@ -83,9 +83,9 @@ class Screen(Watch):
             self._erase()
             complain(f"{text}\n")
 
-    def reading(self, records: int, at_once: int | None = None, cluster: str | None = None) -> None:
-        doing = f"reading {amount(records)} record{'s' * (records != 1)}" if records else "nothing new to read"
-        self.doing(f"cluster {cluster}: {doing}" if cluster else doing, records, at_once)
+    def reading(self, records: int) -> None:
+        text = f"reading {amount(records)} record{'s' * (records != 1)}" if records else "nothing new to read"
+        self.doing(text, records)
 
     def making(self, tables: int) -> None:
         if self._has_line:
@@ -100,9 +100,6 @@ class Screen(Watch):
             self.doing("waiting for more")
 
     def table(self, name: str, rows: int, *, is_appended: bool = False) -> None:
-        if is_appended:
-            with self._lock:
-                self._appended, self._reads = self._appended + rows, None
         if not is_appended:
             self.say(f"{name}: {counted(rows, 'row')}")
         elif rows:
@@ -138,15 +135,13 @@ class Screen(Watch):
         return f"{', '.join(parts)} ({duration(round(self.seconds) * 1000)})"
 
     def _share_read(self) -> float:
-        """How much of what is to be read has been: what is in the tables, and of the job under way its tasks."""
+        """How much of what is to be read has been, by the tasks of the stage that reads."""
         stage = self.stage()
-        if self._reads is None:
-            self._reads = None if stage is None else stage.number
-        part = 0.0 if self._reads is None else 1.0
+        if self._reads is None and stage is not None:
+            self._reads = stage.number
         if stage is not None and stage.number == self._reads:
-            part = stage.done / stage.tasks
-        left = max(0, self._records - self._appended)
-        return (self._appended + min(left, self._at_once) * part) / self._records
+            return stage.done / stage.tasks
+        return 0.0 if self._reads is None else 1.0
 
     def _erase(self) -> None:
         self._show("\r\x1b[K")
@@ -178,7 +173,6 @@ class FollowScreen(Screen):
         with self._lock:
             if is_appended:
                 self._new[name] += rows
-                self._appended, self._reads = self._appended + rows, None
             else:
                 self._made += 1
 

@@ -30,10 +30,8 @@ class Summary:
 class Watch:
     """Receives the progress of a job; this one does nothing."""
 
-    def reading(self, records: int, at_once: int | None = None, cluster: str | None = None) -> None:
-        """Reading starts: at most this many records, `at_once` of them per job (None: all). `cluster` None: of all
-        clusters.
-        """
+    def reading(self, records: int) -> None:
+        """Reading starts: at most this many records."""
 
     def making(self, tables: int) -> None:
         """Reading is complete; building this many tables starts."""
