@@ -6,20 +6,31 @@ from __future__ import annotations
 
 import base64
 import gzip
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from html import escape
-from typing import NamedTuple
+from typing import Generic, NamedTuple, TypeVar
 
 from groupkeeper.pipeline.report import plots, words
 
+Shown = TypeVar("Shown")
 
-class Cell(NamedTuple):
-    """`html` is safe; `key` is what a column of numbers or times is sorted by; `kind` is the class: n, t, name."""
 
-    html: str
+class PageColumn(NamedTuple, Generic[Shown]):
+    """A column of a table. `html`: a row's cell, safe. `kind`: the class of cells: n, t, name, why, label or nothing.
+    `by`: by what it is sorted, None: by its text; `key`: what the URL of a page of `serve` calls it then.
+    """
+
+    title: str
+    html: Callable[[Shown], str]
     kind: str = ""
-    key: float | None = None
+    key: str | None = None
+    by: Callable[[Shown], float | str | None] | None = None
+
+    def head(self, shown: str = "", more: str = "") -> str:
+        """Its cell of the first row. `shown`: in place of the title; `more`: attributes."""
+        kind = class_of(self.kind if self.kind in ("n", "t") else "")
+        return f'<th scope="col"{kind}{more}>{shown or self.title}</th>'
 
 
 def text(name: str | None) -> str:
@@ -51,17 +62,18 @@ def nothing(text: str) -> str:
     return f'<p class="soft">{text}</p>'
 
 
-def named(html: str) -> Cell:
-    return Cell(html, "name")
+def number(title: str, of: Callable[[Shown], int | None], key: str | None = None) -> PageColumn[Shown]:
+    """A column of numbers in full."""
+    return PageColumn(title, lambda row: words.number(of(row)), "n", key, of)
 
 
-def number(value: int | None) -> Cell:
-    """A number in full."""
-    return Cell(words.number(value), "n", -1 if value is None else value)
+def time(title: str, of: Callable[[Shown], datetime | None]) -> PageColumn[Shown]:
+    """A column of times."""
+    return PageColumn(title, lambda row: words.moment(of(row)), "t", by=lambda row: _seconds(of(row)))
 
 
-def time(of: datetime | None) -> Cell:
-    return Cell(words.moment(of), "t", of.timestamp() if of else 0)
+def _seconds(time: datetime | None) -> float | None:
+    return None if time is None else time.timestamp()
 
 
 def ago(of: datetime | None, now: datetime | None) -> str:
@@ -71,19 +83,17 @@ def ago(of: datetime | None, now: datetime | None) -> str:
     return f'<span title="{words.moment(of)} UTC">{words.ago(of, now)} ago</span>'
 
 
-def table(
-    heads: Sequence[tuple[str, str]], rows: Sequence[Sequence[Cell]], most: int, what: str, *, name: str = ""
-) -> str:
+def table(columns: Sequence[PageColumn[Shown]], rows: Sequence[Shown], most: int, what: str, *, name: str = "") -> str:
     """A table of the first `most` rows, which the page's script can sort. `what`: its label for screen readers. `name`:
     its name on the page; empty: none.
     """
-    head = "".join(f'<th scope="col"{class_of(kind)}>{title}</th>' for title, kind in heads)
     is_searched = name == "groups"
-    body, left, pack = _body(rows[:most]), "", ""
+    head = "".join(each.head() for each in columns)
+    body, left, pack = _body(columns, rows[:most]), "", ""
     if len(rows) > most:
         where = "a search or a sort goes through all of them" if is_searched else "all are in the tables"
         left = f'<p class="note">The first {most:,} of {len(rows):,}; {where}.</p>'
-        pack = packed(_body(rows[most:]), "rows") if is_searched else ""
+        pack = packed(_body(columns, rows[most:]), "rows") if is_searched else ""
     wish = ' data-filter="show only groups with …"' if is_searched else ""
     own = f' id="table-{name}"' if name else ""
     return (
@@ -99,15 +109,20 @@ def packed(html: str, what: str, ids: str = "") -> str:
     return f'<script type="text/plain" data-pack="{what}"{own}>{data}</script>'
 
 
-def _body(rows: Sequence[Sequence[Cell]]) -> str:
-    return "\n".join(f"<tr>{''.join(map(_td, row))}</tr>" for row in rows)
+def _body(columns: Sequence[PageColumn[Shown]], rows: Sequence[Shown]) -> str:
+    whole = [(column.html, column.by, class_of(column.kind)) for column in columns]
+    cells = (
+        "".join(f"<td{kind}{'' if by is None else _key(by(row))}>{html(row)}</td>" for html, by, kind in whole)
+        for row in rows
+    )
+    return "\n".join(f"<tr>{each}</tr>" for each in cells)
 
 
-def _td(cell: Cell) -> str:
-    key = "" if cell.key is None else f' data-v="{cell.key:.10g}"'
-    if isinstance(cell.key, int):
-        key = f' data-v="{cell.key}"'
-    return f"<td{class_of(cell.kind)}{key}>{cell.html}</td>"
+def _key(value: float | str | None) -> str:
+    """What a cell is sorted by; what is not known is below all."""
+    if value is None:
+        return ' data-v="-1"'
+    return f' data-v="{value:.10g}"' if isinstance(value, float) else f' data-v="{value}"'
 
 
 def class_of(kind: str) -> str:

@@ -9,11 +9,22 @@ import hashlib
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from groupkeeper.pipeline.report import front, markup, plots, words
+from groupkeeper.pipeline.report import front, plots, words
 from groupkeeper.pipeline.report.front import unmeasured, verdict
 from groupkeeper.pipeline.report.look import SCRIPT, STYLE
-from groupkeeper.pipeline.report.markup import Cell, ago, named, nothing, number, sentence, status, table, text
-from groupkeeper.pipeline.report.model import STATUSES, Activity, Cluster, Group, LagLine, Report
+from groupkeeper.pipeline.report.markup import (
+    PageColumn,
+    ago,
+    nothing,
+    number,
+    numbers,
+    sentence,
+    status,
+    table,
+    text,
+    time,
+)
+from groupkeeper.pipeline.report.model import STATUSES, Activity, Cluster, Group, LagLine, Report, Stale
 from groupkeeper.pipeline.report.moves import Move, made_by, moves_of, sums
 from groupkeeper.pipeline.report.sections import anchor, sections
 from groupkeeper.rules.status import Status
@@ -138,7 +149,7 @@ def _cluster(cluster: Cluster) -> str:
         if (count := cluster.statuses.get(each, 0))
     )
     return (
-        f'<article class="card"><h3 class="name">{text(cluster.cluster)}</h3>{markup.numbers(pairs)}'
+        f'<article class="card"><h3 class="name">{text(cluster.cluster)}</h3>{numbers(pairs)}'
         f'{plots.stack(cluster.statuses)}<ul class="legend">{legend}</ul></article>'
     )
 
@@ -228,26 +239,19 @@ def _activity(report: Report, activity: Activity) -> str:
 def _rewinds(report: Report) -> str:
     if not report.rewinds:
         return nothing("No offset was moved back, or ahead without reading.")
-    rows = [
-        [
-            markup.time(each.until),
-            named(_moved_groups(report, each)),
-            number(len(each.places)),
-            number(again or None),
-            number(skipped or None),
-            Cell(_moved_by(each) + _places(each), "why"),
-        ]
-        for each in moves_of(report.rewinds)
-        for again, skipped in [sums(each.places)]
+    moves = moves_of(report.rewinds)
+    columns: list[PageColumn[Move]] = [
+        time("when", lambda each: each.until),
+        PageColumn("group", lambda each: _moved_groups(report, each), "name"),
+        number("partitions", lambda each: len(each.places)),
+        number("read again", lambda each: sums(each.places)[0] or None),
+        number("skipped", lambda each: sums(each.places)[1] or None),
+        PageColumn("by whom, and how", lambda each: _moved_by(each) + _places(each), "why"),
     ]
-    heads = [
-        ("when", "t"), ("group", ""), ("partitions", "n"), ("read again", "n"), ("skipped", "n"),
-        ("by whom, and how", ""),
-    ]  # fmt: skip
     return (
         '<p class="note">All offsets that one change moved are one entry, and so are all that a group moved within a '
         "minute. An undo is shown with the change that it undid. Who moved offsets is known where a journal of "
-        "groupkeeper has it (--journal).</p>" + table(heads, rows, _MOST_EVENTS, "rewinds", name="rewinds")
+        f"groupkeeper has it (--journal).</p>{table(columns, moves, _MOST_EVENTS, 'rewinds', name='rewinds')}"
     )
 
 
@@ -292,23 +296,16 @@ def _moved(records: int | None) -> str:
 def _stale(report: Report) -> str:
     if not report.stale:
         return nothing("Every group and every offset is in use.")
-    rows = [
-        [
-            named(_group(report, each.cluster, each.group_id)),
-            Cell(text(words.STALE.get(each.reason, each.reason))),
-            named(_topics(each.topics) if each.offsets else "the group as a whole"),
-            number(each.offsets or None),
-            Cell(words.days(each.idle_days), "n", each.idle_days if each.idle_days is not None else -1),
-            markup.time(each.expires_time),
-            number(each.lost_records),
-        ]
-        for each in report.stale
+    columns: list[PageColumn[Stale]] = [
+        PageColumn("group", lambda each: _group(report, each.cluster, each.group_id), "name"),
+        PageColumn("why", lambda each: text(words.STALE.get(each.reason, each.reason))),
+        PageColumn("topics", lambda each: _topics(each.topics) if each.offsets else "the group as a whole", "name"),
+        number("offsets", lambda each: each.offsets or None),
+        PageColumn("idle", lambda each: words.days(each.idle_days), "n", by=lambda each: each.idle_days),
+        time("first expires", lambda each: each.expires_time),
+        number("records lost", lambda each: each.lost_records),
     ]
-    heads = [
-        ("group", ""), ("why", ""), ("topics", ""), ("offsets", "n"), ("idle", "n"), ("first expires", "t"),
-        ("records lost", "n"),
-    ]  # fmt: skip
-    return table(heads, rows, _MOST_EVENTS, "unused groups and offsets", name="stale")
+    return table(columns, report.stale, _MOST_EVENTS, "unused groups and offsets", name="stale")
 
 
 def _topics(topics: Sequence[str]) -> str:
@@ -319,29 +316,20 @@ def _topics(topics: Sequence[str]) -> str:
 def _groups(report: Report) -> str:
     if not report.groups:
         return nothing("There are none.")
-    rows = [
-        [
-            Cell(status(each.status), "", STATUSES.index(each.status)),
-            named(_group(report, each.cluster, each.group_id)),
-            Cell(sentence(each.rule), "why"),
-            Cell(_partly(words.number(each.lag), each), "n", -1 if each.lag is None else each.lag),
-            Cell(words.duration(each.lag_ms), "n", -1 if each.lag_ms is None else each.lag_ms),
-            Cell(text(f"{each.group_type} {each.group_state}".strip() or "—"), "t"),
-            number(each.members),
-            number(each.partitions),
-            number(each.rebalances),
-            Cell(
-                ago(each.last_commit_time, report.until), "t",
-                each.last_commit_time.timestamp() if each.last_commit_time else 0,
-            ),
-        ]
-        for each in report.groups
+    columns: list[PageColumn[Group]] = [
+        PageColumn("status", lambda each: status(each.status), by=lambda each: STATUSES.index(each.status)),
+        PageColumn("group", lambda each: _group(report, each.cluster, each.group_id), "name"),
+        PageColumn("why", lambda each: sentence(each.rule), "why"),
+        PageColumn("lag", lambda each: _partly(words.number(each.lag), each), "n", by=lambda each: each.lag),
+        PageColumn("time lag", lambda each: words.duration(each.lag_ms), "n", by=lambda each: each.lag_ms),
+        PageColumn("type and state", lambda each: text(f"{each.group_type} {each.group_state}".strip() or "—"), "t"),
+        number("members", lambda each: each.members),
+        number("partitions", lambda each: each.partitions),
+        number("rebalances", lambda each: each.rebalances),
+        PageColumn("last commit", lambda each: ago(each.last_commit_time, report.until), "t",
+                   by=lambda each: each.last_commit_time.timestamp() if each.last_commit_time else None),
     ]  # fmt: skip
-    heads = [
-        ("status", ""), ("group", ""), ("why", ""), ("lag", "n"), ("time lag", "n"),
-        ("type and state", "t"), ("members", "n"), ("partitions", "n"), ("rebalances", "n"), ("last commit", "t"),
-    ]  # fmt: skip
-    return table(heads, rows, _MOST_ROWS, "all groups", name="groups")
+    return table(columns, report.groups, _MOST_ROWS, "all groups", name="groups")
 
 
 def _partly(text: str, group: Group) -> str:

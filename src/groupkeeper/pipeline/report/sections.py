@@ -9,9 +9,8 @@ from collections.abc import Iterator, Sequence
 
 from groupkeeper.pipeline.report import plots, words
 from groupkeeper.pipeline.report.markup import (
-    Cell,
+    PageColumn,
     ago,
-    named,
     nothing,
     number,
     numbers,
@@ -20,8 +19,8 @@ from groupkeeper.pipeline.report.markup import (
     status,
     table,
     text,
+    time,
 )
-from groupkeeper.pipeline.report.markup import time as time_cell
 from groupkeeper.pipeline.report.model import STATUSES, Activity, Details, Event, Group, Member, Partition, Report
 
 _PLAIN = 50
@@ -116,28 +115,9 @@ def _history(group: Group, details: Details) -> str:
 def _partitions(partitions: Sequence[Partition]) -> str:
     if not partitions:
         return nothing("No offset is committed.")
-    heads = [
-        ("status", ""), ("partition", ""), ("committed", "n"), ("log end", "n"), ("lag", "n"), ("time lag", "n"),
-        ("grows by", "n"), ("caught up in", "n"), ("retention margin", "n"), ("last commit", "t"),
-    ]  # fmt: skip
-    has_problems = any(each.problem for each in partitions)
-    rows = [
-        [
-            Cell(status(each.status), "", STATUSES.index(each.status)),
-            named(f"{text(each.topic)}-{each.partition}"),
-            number(each.committed_offset),
-            number(each.log_end_offset),
-            number(each.lag),
-            Cell(_estimated(each), "n", -1 if each.lag_ms is None else each.lag_ms),
-            Cell("—" if each.growth_per_s is None else words.rate(each.growth_per_s), "n", each.growth_per_s or 0),
-            Cell(_caught_up(each), "n", -1 if each.catch_up_ms is None else each.catch_up_ms),
-            Cell(words.margin(each.margin_ms), "n", -1 if each.margin_ms is None else each.margin_ms),
-            time_cell(each.commit_time),
-            *([Cell(sentence(each.problem) or " ", "why")] if has_problems else []),
-        ]
-        for each in partitions
-    ]
-    return table([*heads, *([("problem", "")] if has_problems else [])], rows, len(rows), "partitions")
+    problems = [PageColumn[Partition]("problem", lambda each: sentence(each.problem) or " ", "why")]
+    columns = [*_PARTITIONS, *(problems if any(each.problem for each in partitions) else [])]
+    return table(columns, partitions, len(partitions), "partitions")
 
 
 def _estimated(each: Partition) -> str:
@@ -153,15 +133,7 @@ def _caught_up(each: Partition) -> str:
 def _members(group: Group, members: Sequence[Member]) -> str:
     if not members:
         return nothing("It has none." if not group.members else "Not known.")
-    heads = [("member", ""), ("client", ""), ("host", ""), ("state", "t"), ("partitions", "")]
-    rows = [
-        [
-            named(text(each.name)), named(text(each.client_id)), named(text(each.client_host)),
-            Cell(text(each.state) if each.state else "—", "t"), named(_assigned(each)),
-        ]
-        for each in members
-    ]  # fmt: skip
-    return table(heads, rows, len(rows), "members")
+    return table(_MEMBERS, members, len(members), "members")
 
 
 def _assigned(member: Member) -> str:
@@ -184,13 +156,32 @@ def _ranges(numbers: Sequence[int]) -> str:
 def _events(events: Sequence[Event]) -> str:
     if not events:
         return nothing("Nothing happened in the time shown.")
-    rows = [
-        [
-            time_cell(each.until),
-            Cell(sentence(each.what) + (f" <b>{each.times:,} times</b>" if each.times > 1 else "")),
-            named(sentence(each.about) if each.about else "—"),
-            time_cell(each.time if each.time != each.until else None),
-        ]
-        for each in events
-    ]
-    return table([("when", "t"), ("what", ""), ("about", ""), ("from", "t")], rows, len(rows), "events")
+    return table(_EVENTS, events, len(events), "events")
+
+
+_PARTITIONS: Sequence[PageColumn[Partition]] = [
+    PageColumn("status", lambda each: status(each.status), by=lambda each: STATUSES.index(each.status)),
+    PageColumn("partition", lambda each: f"{text(each.topic)}-{each.partition}", "name"),
+    number("committed", lambda each: each.committed_offset),
+    number("log end", lambda each: each.log_end_offset),
+    number("lag", lambda each: each.lag),
+    PageColumn("time lag", lambda each: _estimated(each), "n", by=lambda each: each.lag_ms),
+    PageColumn("grows by", lambda each: "—" if each.growth_per_s is None else words.rate(each.growth_per_s), "n",
+               by=lambda each: each.growth_per_s or 0),
+    PageColumn("caught up in", lambda each: _caught_up(each), "n", by=lambda each: each.catch_up_ms),
+    PageColumn("retention margin", lambda each: words.margin(each.margin_ms), "n", by=lambda each: each.margin_ms),
+    time("last commit", lambda each: each.commit_time),
+]  # fmt: skip
+_MEMBERS: Sequence[PageColumn[Member]] = [
+    PageColumn("member", lambda each: text(each.name), "name"),
+    PageColumn("client", lambda each: text(each.client_id), "name"),
+    PageColumn("host", lambda each: text(each.client_host), "name"),
+    PageColumn("state", lambda each: text(each.state) if each.state else "—", "t"),
+    PageColumn("partitions", lambda each: _assigned(each), "name"),
+]
+_EVENTS: Sequence[PageColumn[Event]] = [
+    time("when", lambda each: each.until),
+    PageColumn("what", lambda each: sentence(each.what) + f" <b>{each.times:,} times</b>" * (each.times > 1)),
+    PageColumn("about", lambda each: sentence(each.about) if each.about else "—", "name"),
+    time("from", lambda each: each.time if each.time != each.until else None),
+]

@@ -15,7 +15,7 @@ from groupkeeper.web.pages import parts, scope
 from groupkeeper.web.pages.judged import Judge, JudgedGroup, rows_of
 from groupkeeper.web.pages.needs import need_rank
 from groupkeeper.web.pages.order import Order, ordered
-from groupkeeper.web.pages.parts import ANONYMOUS, PageColumn, Viewer, plain, seconds
+from groupkeeper.web.pages.parts import ANONYMOUS, PageColumn, Viewer, number, plain, seconds
 
 COLUMNS: Sequence[PageColumn[JudgedGroup]] = [
     PageColumn("status", lambda row: parts.status(row.judged.status), "", "status",
@@ -31,12 +31,11 @@ COLUMNS: Sequence[PageColumn[JudgedGroup]] = [
                lambda row: row.catch_up_ms),
     PageColumn("retention margin", lambda row: parts.duration(row.group.wait.margin_ms), "n", "margin",
                lambda row: row.group.wait.margin_ms),
-    PageColumn("members", lambda row: words.number(row.group.members), "n", "members", lambda row: row.group.members),
+    number("members", lambda row: row.group.members, "members"),
     PageColumn("type", lambda row: row.group.group_type or "—", "t", "type", lambda row: row.group.group_type or ""),
     PageColumn("state", lambda row: row.group.group_state or "—", "t", "state",
                lambda row: row.group.group_state or ""),
-    PageColumn("rebalances", lambda row: words.number(row.group.rebalances), "n", "rebalances",
-               lambda row: row.group.rebalances),
+    number("rebalances", lambda row: row.group.rebalances, "rebalances"),
     PageColumn("commit age", lambda row: words.duration(row.judged.still_ms), "n", "still",
                lambda row: row.judged.still_ms),
     PageColumn("problem", lambda row: _problem(row.group), "why"),

@@ -21,7 +21,7 @@ from groupkeeper.shell import NO_WAYS, Ways, command, text, way_to
 from groupkeeper.web.pages import parts, scope, streams
 from groupkeeper.web.pages.order import Order
 from groupkeeper.web.pages.partitions import BY_STATUS, partitions_table
-from groupkeeper.web.pages.parts import ANONYMOUS, PageColumn, Viewer
+from groupkeeper.web.pages.parts import ANONYMOUS, PageColumn, Viewer, number
 from groupkeeper.web.pages.verdict import GroupVerdict, causes_of, told
 
 _MOST_ROWS = 2000
@@ -230,7 +230,7 @@ _MEMBERS: Sequence[PageColumn[AnyMember]] = [
     PageColumn("member", lambda each: parts.text(getattr(each, "instance_id", None) or each.member_id), "name"),
     PageColumn("client", lambda each: parts.text(each.client_id), "name"),
     PageColumn("host", lambda each: parts.text(each.host), "t"),
-    PageColumn("member epoch", lambda each: words.number(getattr(each, "member_epoch", None)), "n"),
+    number("member epoch", lambda each: getattr(each, "member_epoch", None)),
     PageColumn("assignment", lambda each: _places(each.assignment), "name"),
     PageColumn("target assignment", lambda each: _target(each), "name"),
 ]

@@ -15,7 +15,7 @@ from groupkeeper.web.changes.record import ChangeRecord
 from groupkeeper.web.changes.service import why_left_out
 from groupkeeper.web.pages import parts
 from groupkeeper.web.pages.order import ROWS, Order
-from groupkeeper.web.pages.parts import PageColumn, Viewer
+from groupkeeper.web.pages.parts import PageColumn, Viewer, number
 from groupkeeper.web.pages.plan import subject_of
 
 _MOST_NAMES = 3
@@ -63,7 +63,7 @@ _CHANGES: Sequence[PageColumn[tuple[ChangeRecord, ChangeSummary]]] = [
     PageColumn("by", lambda of: parts.text(of[1].head.user), "name"),
     PageColumn("result", lambda of: str(of[1].result), "t"),
     PageColumn("undone by", lambda of: "" if of[1].undone_by is None else _link_to(of[1].undone_by), "t"),
-    PageColumn("partitions", lambda of: words.number(of[1].partition_count), "n"),
+    number("partitions", lambda of: of[1].partition_count),
 ]
 
 

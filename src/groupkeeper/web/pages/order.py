@@ -87,7 +87,7 @@ class Order(NamedTuple):
 
 def ordered(rows: list[T], columns: Sequence[PageColumn[T]], order: Order) -> None:
     """Sort in place; what isn't known comes last."""
-    key = next(each.by for each in columns if each.key == order.sort)
+    key = next(each.by for each in columns if each.by is not None and each.key == order.sort)
     keyed = [(value, row) for row in rows if (value := key(row)) is not None]
     keyed.sort(key=itemgetter(0), reverse=order.is_down)
     rows[:] = [*(row for _, row in keyed), *(row for row in rows if key(row) is None)]

@@ -15,7 +15,7 @@ from groupkeeper.pipeline.report import words
 from groupkeeper.rules.status import RANKS, Status
 from groupkeeper.web.pages import parts
 from groupkeeper.web.pages.order import Order, ordered
-from groupkeeper.web.pages.parts import PageColumn, plain, seconds
+from groupkeeper.web.pages.parts import PageColumn, number, plain, seconds
 
 _MOST_ROWS = 2000
 WELL = (Status.OK, "")
@@ -48,8 +48,8 @@ _COLUMNS: Sequence[PageColumn[PartitionRow]] = [
     PageColumn("status", lambda each: parts.status(each.status) + " <b>the reason</b>" * each.is_marked, "", "status",
                lambda each: RANKS[each.status]),
     PageColumn("lag", lambda each: each.waiting(words.number(each.row.lag)), "n", "lag", lambda each: each.row.lag),
-    PageColumn("lost", lambda each: words.number(each.row.lost), "n"),
-    PageColumn("readable", lambda each: words.number(each.row.readable), "n"),
+    number("lost", lambda each: each.row.lost),
+    number("readable", lambda each: each.row.readable),
     PageColumn("time lag",
                lambda each: each.waiting(parts.duration(each.wait.lag_ms, is_estimated=each.wait.is_estimated)),
                "n", "time_lag", lambda each: each.wait.lag_ms),
@@ -58,11 +58,10 @@ _COLUMNS: Sequence[PageColumn[PartitionRow]] = [
     PageColumn("commit age", lambda each: words.duration(each.stood_ms), "n", "age", lambda each: each.stood_ms),
     PageColumn("committed offset", lambda each: parts.offset(each.row.committed, "none"), "n", "offset",
                lambda each: each.row.committed and each.row.committed.offset),
-    PageColumn("log start", lambda each: words.number(each.row.log_start_offset), "n"),
-    PageColumn("log end", lambda each: words.number(each.row.log_end_offset), "n", "end",
-               lambda each: each.row.log_end_offset),
+    number("log start", lambda each: each.row.log_start_offset),
+    number("log end", lambda each: each.row.log_end_offset, "end"),
     PageColumn("offset status", lambda each: each.row.status.value.replace("_", " "), "t"),
-    PageColumn("done ahead", lambda each: words.number(each.row.done_ahead), "n"),
+    number("done ahead", lambda each: each.row.done_ahead),
     PageColumn("member", lambda each: _member_name(each.row.member), "name", "member",
                lambda each: each.row.member and each.row.member.client_id),
     PageColumn("problem", lambda each: parts.text(_problem(each.row)) if _problem(each.row) else "", "why"),

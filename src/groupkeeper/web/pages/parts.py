@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from html import escape
-from typing import Generic, NamedTuple, TypeVar
+from typing import NamedTuple
 from urllib.parse import urlencode
 
 from groupkeeper.client.admin.types import OffsetAndMetadata
@@ -13,8 +13,10 @@ from groupkeeper.operations.lag import LagSum
 from groupkeeper.operations.problems import Problem
 from groupkeeper.pipeline.report import words
 from groupkeeper.pipeline.report.look import STYLE as REPORT_STYLE
-from groupkeeper.pipeline.report.markup import class_of
+from groupkeeper.pipeline.report.markup import PageColumn as PageColumn
+from groupkeeper.pipeline.report.markup import Shown, class_of
 from groupkeeper.pipeline.report.markup import nothing as nothing
+from groupkeeper.pipeline.report.markup import number as number
 from groupkeeper.pipeline.report.markup import numbers as numbers
 from groupkeeper.pipeline.report.markup import sentence as sentence
 from groupkeeper.pipeline.report.markup import status as status
@@ -116,8 +118,6 @@ padding:9px 12px;border-bottom:1px solid var(--line)}
 
 _MOST_PROBLEMS = 12
 _DAY_MS = 24 * 3600 * 1000
-
-Shown = TypeVar("Shown")
 
 
 def url(path: str, **parameters: str | int | None) -> str:
@@ -353,23 +353,6 @@ def _down(snapshot: ClusterSnapshot, now_ms: int) -> str:
 def old(snapshot: ClusterSnapshot, html: str) -> str:
     """Numbers of a cluster, marked where they are old."""
     return html if snapshot.is_up else f'<div class="old"><p class="soft">Last known:</p>{html}</div>'
-
-
-class PageColumn(NamedTuple, Generic[Shown]):
-    """A column of a table. ``html``: a row's cell, safe. ``kind``: the class of its cells: n, t, name, why, label or
-    nothing. ``key``: what the URL calls it when it can be sorted by, None: it can't; ``by``: by what it is sorted then.
-    """
-
-    title: str
-    html: Callable[[Shown], str]
-    kind: str = ""
-    key: str | None = None
-    by: Callable[[Shown], float | str | None] = lambda row: None
-
-    def head(self, shown: str = "", more: str = "") -> str:
-        """Its cell of the first row. ``shown``: in place of the title; ``more``: attributes."""
-        kind = class_of(self.kind if self.kind in ("n", "t") else "")
-        return f'<th scope="col"{kind}{more}>{shown or self.title}</th>'
 
 
 def table(

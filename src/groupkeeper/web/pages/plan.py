@@ -15,7 +15,7 @@ from groupkeeper.operations.problems import Attempt, Problem
 from groupkeeper.pipeline.report import words
 from groupkeeper.web.changes.desk import DeskEntry, DeskStage
 from groupkeeper.web.pages import parts
-from groupkeeper.web.pages.parts import PageColumn, Viewer
+from groupkeeper.web.pages.parts import PageColumn, Viewer, number
 
 _MOST_ROWS = 2000
 _DEEDS = {Kind.DELETE: Attempt.DELETE_OFFSETS, Kind.DELETE_GROUPS: Attempt.DELETE}
@@ -43,12 +43,12 @@ _COLUMNS: Sequence[PageColumn[_Planned]] = [
     PageColumn("partition", lambda each: str(each.place.partition), "n"),
     PageColumn("before", lambda each: parts.offset(each.change.before, "none"), "n"),
     PageColumn("after", lambda each: parts.offset(each.change.after, "deleted"), "n"),
-    PageColumn("skipped", lambda each: words.number(each.change.skipped), "n"),
-    PageColumn("read again", lambda each: words.number(each.change.replayed), "n"),
+    number("skipped", lambda each: each.change.skipped),
+    number("read again", lambda each: each.change.replayed),
     PageColumn("record before", lambda each: parts.moment(each.change.before_ms), "t"),
     PageColumn("record after", lambda each: parts.moment(each.change.after_ms), "t"),
-    PageColumn("log start", lambda each: words.number(each.change.log_start_offset), "n"),
-    PageColumn("log end", lambda each: words.number(each.change.log_end_offset), "n"),
+    number("log start", lambda each: each.change.log_start_offset),
+    number("log end", lambda each: each.change.log_end_offset),
     PageColumn("certainty", lambda each: parts.text(each.change.certainty), "t"),
     PageColumn("why", lambda each: parts.sentence(each.change.why), "why"),
     PageColumn("result", lambda each: each.result, "t"),

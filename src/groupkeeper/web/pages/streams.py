@@ -12,7 +12,7 @@ from groupkeeper.client.admin.streams_types import (
 )
 from groupkeeper.pipeline.report import words
 from groupkeeper.web.pages import parts
-from groupkeeper.web.pages.parts import PageColumn
+from groupkeeper.web.pages.parts import PageColumn, number
 
 _MOST_ROWS = 500
 _MOST_NAMES = 40
@@ -31,7 +31,7 @@ _MEMBERS: Sequence[PageColumn[StreamsMemberDescription]] = [
     PageColumn("client", lambda each: parts.text(each.client_id), "name"),
     PageColumn("host", lambda each: parts.text(each.host), "t"),
     PageColumn("process", lambda each: parts.text(each.process_id), "name"),
-    PageColumn("member epoch", lambda each: words.number(each.member_epoch), "n"),
+    number("member epoch", lambda each: each.member_epoch),
     PageColumn("active tasks", lambda each: _tasks(each.assignment.active), "name"),
     PageColumn("standby tasks", lambda each: _tasks(each.assignment.standby), "name"),
     PageColumn("warm-up tasks", lambda each: _tasks(each.assignment.warmup), "name"),

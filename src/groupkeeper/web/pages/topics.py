@@ -11,7 +11,7 @@ from groupkeeper.live.verdicts import judge_status
 from groupkeeper.pipeline.report import words
 from groupkeeper.web.pages import parts, scope
 from groupkeeper.web.pages.order import Order, ordered
-from groupkeeper.web.pages.parts import ANONYMOUS, PageColumn, Viewer
+from groupkeeper.web.pages.parts import ANONYMOUS, PageColumn, Viewer, number
 
 
 class TopicReader(NamedTuple):
@@ -67,17 +67,15 @@ class ReadTopic(NamedTuple):
 _COLUMNS: Sequence[PageColumn[ReadTopic]] = [
     PageColumn("topic", lambda topic: parts.topic_link(topic.cluster, topic.name), "name", "topic",
                lambda topic: topic.name),
-    PageColumn("partitions", lambda topic: words.number(topic.partitions), "n", "partitions",
-               lambda topic: topic.partitions),
-    PageColumn("groups", lambda topic: words.number(len(topic.readers)), "n", "groups",
-               lambda topic: len(topic.readers)),
-    PageColumn("active groups", lambda topic: words.number(topic.active), "n", "active", lambda topic: topic.active),
-    PageColumn("largest lag", lambda topic: words.number(topic.lag), "n", "lag", lambda topic: topic.lag),
+    number("partitions", lambda topic: topic.partitions, "partitions"),
+    number("groups", lambda topic: len(topic.readers), "groups"),
+    number("active groups", lambda topic: topic.active, "active"),
+    number("largest lag", lambda topic: topic.lag, "lag"),
     PageColumn("longest time lag", lambda topic: parts.duration(topic.lag_ms), "n", "time_lag",
                lambda topic: topic.lag_ms),
     PageColumn("shortest retention margin", lambda topic: parts.duration(topic.margin_ms), "n", "margin",
                lambda topic: topic.margin_ms),
-    PageColumn("lost", lambda topic: words.number(topic.lost), "n", "lost", lambda topic: topic.lost),
+    number("lost", lambda topic: topic.lost, "lost"),
 ]  # fmt: skip
 _ASCENDING_FIRST = ("topic", "margin")
 LONGEST_TEXT = 300
@@ -134,17 +132,16 @@ _READER_COLUMNS: Sequence[PageColumn[TopicReader]] = [
                "group", lambda reader: reader.group.group_id),
     PageColumn("type", lambda reader: reader.group.group_type or "—", "t"),
     PageColumn("state", lambda reader: reader.group.group_state or "—", "t"),
-    PageColumn("members on it", lambda reader: words.number(reader.view.assigned), "n", "members",
-               lambda reader: reader.view.assigned),
-    PageColumn("partitions", lambda reader: words.number(reader.view.lag.partitions), "n"),
-    PageColumn("without commit", lambda reader: words.number(reader.view.lag.uncommitted_partitions), "n"),
+    number("members on it", lambda reader: reader.view.assigned, "members"),
+    number("partitions", lambda reader: reader.view.lag.partitions),
+    number("without commit", lambda reader: reader.view.lag.uncommitted_partitions),
     PageColumn("lag", lambda reader: parts.lag(reader.view.lag), "n", "lag", lambda reader: reader.view.lag.lag),
     PageColumn("time lag", lambda reader: parts.time_lag(reader.view.lag, reader.view.wait), "n", "time_lag",
                lambda reader: reader.view.wait.lag_ms),
     PageColumn("retention margin", lambda reader: parts.duration(reader.view.wait.margin_ms), "n", "margin",
                lambda reader: reader.view.wait.margin_ms),
-    PageColumn("lost", lambda reader: words.number(reader.view.lag.lost), "n"),
-    PageColumn("readable", lambda reader: words.number(reader.view.lag.readable), "n"),
+    number("lost", lambda reader: reader.view.lag.lost),
+    number("readable", lambda reader: reader.view.lag.readable),
 ]  # fmt: skip
 
 
