@@ -29,6 +29,9 @@ _STAGING = f"{ROOT}/staging"
 _PLACE = ("cluster", "log_partition", "log_offset")
 _GROUP = "group_id"
 _RAW = ("raw_key", "raw_value")
+_READ = ("cluster", _GROUP, "kind", "name", *_PLACE[1:], *_RAW)
+"""Of any table: whose a row is."""
+
 _HISTORY = (COMMITS, GROUP_RECORDS)
 
 
@@ -134,7 +137,7 @@ class _Forgetting:
             for name in self._ledger.files(table.name):
                 path = self._root / table.name / name
                 hit = 0
-                for batch in _batches(path, self._columns(table)):
+                for batch in _batches(path, _READ):
                     chosen = mask(batch)
                     hit += pc.sum(chosen).as_py() or 0
                     if table in _HISTORY:
@@ -162,13 +165,6 @@ class _Forgetting:
         wanted = self._wanted.among(found)
         named = self._wanted.groups.exact  # records may have it in their bytes
         return {*named, *(each for each in found if wanted.has(each))}
-
-    def _columns(self, table: Table) -> list[str]:
-        raw = [name for name in _RAW if name in table.names]
-        place = _PLACE if table in (*_HISTORY, REJECTS) else ()
-        name = _group_column(table)
-        kind = ["kind"] if table is OWNERS else []
-        return list(dict.fromkeys(["cluster", *([name] if name else []), *kind, *place, *raw]))
 
     def _mask(self, table: Table, groups: set[str]) -> Mask | None:
         """Which rows of a batch are of the groups, or have their names in bytes that could not be decoded."""
@@ -277,8 +273,8 @@ def _rewrite(source: Path, target: Path, table: Table, mask: Mask) -> None:
 def _counts(places: Sequence[pa.Table]) -> dict[str, dict[int, int]]:
     """How many rows of the history go, by cluster and partition of the offsets topic."""
     found: dict[str, dict[int, int]] = {}
-    for rows in places:
-        for cluster, number in zip(rows["cluster"].to_pylist(), rows["log_partition"].to_pylist(), strict=True):
-            own = found.setdefault(cluster, {})
-            own[number] = own.get(number, 0) + 1
+    if places:
+        counted = pa.concat_tables(places).group_by(list(_PLACE[:2])).aggregate([([], "count_all")])
+        for cluster, number, count in zip(*counted.to_pydict().values(), strict=True):
+            found.setdefault(cluster, {})[number] = count
     return found
