@@ -6,16 +6,15 @@ import hashlib
 import json
 import re
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TypeVar
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from confluent_kafka import Producer
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from tests.spark.kafka.test_source import new_topic
 from tests.spark.written_rows import rows_of
 
@@ -28,10 +27,10 @@ from groupkeeper.pipeline.jobs.snapshot import snapshot
 from groupkeeper.pipeline.jobs.steps import STEPS, Given, Sources
 from groupkeeper.pipeline.kafka.options import parse_options
 from groupkeeper.pipeline.present.quality import Check, Offsets, checks_of_offsets, checks_of_tables, counts_of
+from groupkeeper.pipeline.storage.contents import CONTENTS
 from groupkeeper.pipeline.storage.ledger import SCHEMA
+from groupkeeper.pipeline.storage.output import Input
 from groupkeeper.pipeline.tables import CURRENT_OFFSETS, LAG, STATUS
-
-T = TypeVar("T")
 
 PATIENCE_S = 60
 BAD_KEY, BAD_VALUE = b"\x7f\xff\x00", b"of a later version"
@@ -227,9 +226,13 @@ def test_tables_that_do_not_go_together_fail() -> None:
     assert {key: check.found for key, check in found.items()} == {("lag", "keys"): 1, ("lag", "counts"): 1}
 
 
-def run_here(spark: SparkSession, description: str, count: int, work: Callable[[int], list[T]]) -> list[T]:
+def made_here(
+    spark: SparkSession, folder: Path, make: shares._Make, inputs: Mapping[str, Input], count: int
+) -> DataFrame:
     """The tasks in this process, where a test has put a defect."""
-    return [one for number in range(count) for one in work(number)]
+    numbers = [pa.record_batch({"id": range(count)})]
+    made = pa.Table.from_batches(shares._made_of_files(folder, make, inputs, count, numbers))
+    return spark.createDataFrame(made, CONTENTS)
 
 
 @pytest.mark.long
@@ -241,7 +244,7 @@ def test_nothing_is_appended_when_a_row_is_missing(
         return rows.filter(rows["problem"].is_null())
 
     monkeypatch.setattr(history, "group_records", part)
-    monkeypatch.setattr(shares, "run_tasks", run_here)
+    monkeypatch.setattr(shares, "_by_files", made_here)
     summary = snapshot(spark, options, str(tmp_path))
     (said,) = {each.message for each in summary.problems if each.cluster == "c"}
     assert re.fullmatch(r"of (\d+) records \d+ rows would be written: nothing is appended: run again, .*", said)
@@ -260,6 +263,6 @@ def test_a_run_tells_of_a_table_with_a_key_twice(
 
     steps = [step._replace(make=twice) if step.table is STATUS else step for step in STEPS]
     monkeypatch.setattr(task, "STEPS", steps)
-    monkeypatch.setattr(shares, "run_tasks", run_here)
+    monkeypatch.setattr(shares, "_by_files", made_here)
     summary = snapshot(spark, options, str(copied))
     assert any("quality: table status: 1 row with the key" in each.message for each in summary.problems)

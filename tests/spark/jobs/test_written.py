@@ -17,8 +17,8 @@ from groupkeeper.pipeline.jobs.history import Aside, append
 from groupkeeper.pipeline.jobs.shares import ROWS_PER_SHARE
 from groupkeeper.pipeline.kafka import written
 from groupkeeper.pipeline.kafka.retention import Retention
-from groupkeeper.pipeline.kafka.written import Counts, Written, write
-from groupkeeper.pipeline.storage.output import open_output
+from groupkeeper.pipeline.kafka.written import Counts, Written
+from groupkeeper.pipeline.storage.output import Output, open_output
 from groupkeeper.pipeline.tables import COMMITS, DECODED, GROUP_RECORDS
 from groupkeeper.pipeline.tables.schema import LAST_MS
 from groupkeeper.pipeline.transforms.history import commits_in
@@ -64,17 +64,27 @@ def batches(seed: int, count: int) -> list[pa.RecordBatch]:
     return found
 
 
+def write(decoded: list[pa.RecordBatch], directory: Path) -> Written:
+    return written.write(decoded, directory)[0]
+
+
+def read_aside(output: Output, decoded: list[pa.RecordBatch]) -> Aside:
+    """As tasks have read these rows."""
+    directory = output.aside(DECODED)
+    return Aside(directory, write(decoded, Path(output.url(directory).removeprefix("file://"))))
+
+
 def test_the_same_rows(spark: SparkSession, tmp_path: Path) -> None:
     decoded = batches(1, 2_000)
     parts = [write(decoded[:5], tmp_path / "new"), write(decoded[5:], tmp_path / "new"), write([], tmp_path / "new")]
-    written = Written.together(parts)
+    made = Written.together(parts)
     frame = spark.createDataFrame(pa.Table.from_batches(decoded), DECODED.ddl)
     expected = commits_in(frame).where("NOT is_tombstone").toArrow().cast(COMMITS.arrow)
-    found = pa.concat_tables([pq.read_table(tmp_path / "new" / name) for name in written.commits])
+    found = pa.concat_tables([pq.read_table(tmp_path / "new" / name) for name in made.commits])
     assert found.schema.equals(COMMITS.arrow)
     by_offset = [(name, "ascending") for name in ("log_offset",)]
     assert found.sort_by(by_offset).to_pylist() == expected.sort_by(by_offset).to_pylist()
-    rest = pa.concat_tables([pq.read_table(tmp_path / "new" / name) for name in written.rest])
+    rest = pa.concat_tables([pq.read_table(tmp_path / "new" / name) for name in made.rest])
     kept = set(found["log_offset"].to_pylist())
     whole = pa.Table.from_batches(decoded).to_pylist()
     assert rest.to_pylist() == [each for each in whole if each["log_offset"] not in kept]
@@ -82,31 +92,31 @@ def test_the_same_rows(spark: SparkSession, tmp_path: Path) -> None:
     gone, bad = (
         sum(bool(each[name]) for each in rows) for name, rows in (("is_tombstone", all_commits), ("problem", whole))
     )
-    assert written.counts == Counts(len(all_commits), gone, len(whole) - len(all_commits), bad)
-    spans = {(name, number): (first, last) for name, number, first, last in written.spans}
+    assert made.counts == Counts(len(all_commits), gone, len(whole) - len(all_commits), bad)
+    spans = {(name, number): (first, last) for name, number, first, last in made.spans}
     for (name, number), (first, last) in spans.items():
         own = [each["log_offset"] for each in whole if (each["cluster"], each["log_partition"]) == (name, number)]
-        assert (first, last, written.ends[name][number]) == (min(own), max(own), max(own) + 1)
+        assert (first, last, made.ends[name][number]) == (min(own), max(own), max(own) + 1)
     assert len(spans) == 6
 
 
 def test_rows_from_before_are_seen(tmp_path: Path) -> None:
-    written = write(batches(2, 100), tmp_path)
-    assert not written.repeats({})
-    assert not written.repeats({name: dict.fromkeys(range(3), 0) for name in ("east", "west")})
-    assert written.repeats({"east": {1: 90}})
+    made = write(batches(2, 100), tmp_path)
+    assert not made.repeats({})
+    assert not made.repeats({name: dict.fromkeys(range(3), 0) for name in ("east", "west")})
+    assert made.repeats({"east": {1: 90}})
 
 
 def test_what_is_read_again_is_not_appended(spark: SparkSession, tmp_path: Path) -> None:
     rows = pa.Table.from_batches(batches(3, 300)).sort_by("log_offset")
     with open_output(spark, str(tmp_path)) as output:
         for first, last in ((0, 200), (200, 300)):
-            directory, path = output.folder_aside(DECODED)
-            append(output, Aside(directory, write(rows.slice(first, last - first).to_batches(), path)), {})
-            assert not path.exists()
-        directory, path = output.folder_aside(DECODED)
+            aside = read_aside(output, rows.slice(first, last - first).to_batches())
+            append(output, aside, {})
+            assert not (tmp_path / aside.directory).exists()
+        aside = read_aside(output, rows.slice(100, 10).to_batches())
         with pytest.raises(SourceError, match="read again"):
-            append(output, Aside(directory, write(rows.slice(100, 10).to_batches(), path)), {})
+            append(output, aside, {})
         found = [row.log_offset for table in (COMMITS, GROUP_RECORDS) for row in output.read(table).collect()]
     assert sorted(found) == list(range(300))
 
@@ -114,8 +124,7 @@ def test_what_is_read_again_is_not_appended(spark: SparkSession, tmp_path: Path)
 def test_rows_of_a_ledger_that_is_gone_stay(spark: SparkSession, tmp_path: Path) -> None:
     """They may be all that is left of the history: nothing is written in their place."""
     with open_output(spark, str(tmp_path)) as output:
-        directory, path = output.folder_aside(DECODED)
-        appended = append(output, Aside(directory, write(batches(4, 120), path)), {})
+        appended = append(output, read_aside(output, batches(4, 120)), {})
         assert sum(appended.rows.values()) == 120
     files = sorted((tmp_path / COMMITS.name).iterdir())
     for entry in (tmp_path / "_groupkeeper" / "ledger").iterdir():
@@ -134,8 +143,7 @@ def test_why_offsets_went_is_the_same_by_one_task_and_by_many(
         monkeypatch.setattr(history, "ROWS_PER_SHARE", most)
         with open_output(spark, str(tmp_path / str(most))) as output:
             for first in (0, 800):
-                directory, path = output.folder_aside(DECODED)
-                append(output, Aside(directory, write(rows.slice(first, 800).to_batches(), path)), RETENTIONS)
+                append(output, read_aside(output, rows.slice(first, 800).to_batches()), RETENTIONS)
             told = output.read(COMMITS).orderBy("cluster", "log_partition", "log_offset").toArrow()
         found.append(told.cast(COMMITS.arrow).to_pylist())
     assert found[0] == found[1]
@@ -152,13 +160,13 @@ def test_the_file_says_of_offsets_how_much_they_grow(tmp_path: Path) -> None:
     """Spark, DuckDB and Arrow read that; of a log without gaps it is next to nothing."""
     rows = [row(random.Random(5), 7) | {"record_type": 1, "problem": None, "is_tombstone": False, "log_offset": each,
                                         "log_partition": 1, "cluster": "c"} for each in range(20_000)]  # fmt: skip
-    written = write([pa.RecordBatch.from_pylist(rows, schema=DECODED.arrow)], tmp_path)
-    (name,) = written.commits
+    made = write([pa.RecordBatch.from_pylist(rows, schema=DECODED.arrow)], tmp_path)
+    (name,) = made.commits
     group = pq.read_metadata(tmp_path / name).row_group(0)
     column = group.column(COMMITS.names.index("log_offset"))
     assert "DELTA_BINARY_PACKED" in column.encodings
     assert column.total_compressed_size < 20_000
-    assert (written.spans, column.statistics.min, column.statistics.max) == ((("c", 1, 0, 19_999),), 0, 19_999)
+    assert (made.spans, column.statistics.min, column.statistics.max) == ((("c", 1, 0, 19_999),), 0, 19_999)
 
 
 def test_duckdb_reads_what_tasks_write(tmp_path: Path) -> None:

@@ -22,5 +22,5 @@ def test_tables_are_read_where_they_were_written(
         staged = output.stage(spark.createDataFrame([], REJECTS.ddl), REJECTS)
         assert output.frame(staged).count() == 0
         near = output.stage(REJECTS.arrow.empty_table(), REJECTS)
-        assert (output.frame(near).count(), output.count_staged(near)) == (0, 0)
+        assert (output.frame(near).count(), output.count_of(near)) == (0, 0)
     assert (tmp_path / name).is_dir()

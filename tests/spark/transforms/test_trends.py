@@ -23,7 +23,7 @@ from groupkeeper.pipeline.present.trends import lag_history, log_ends, with_tren
 from groupkeeper.pipeline.storage.lake import OPEN
 from groupkeeper.pipeline.storage.ledger import Tables
 from groupkeeper.pipeline.storage.output import THIN_DAYS, Output, open_output
-from groupkeeper.pipeline.storage.part_files import write_parts
+from groupkeeper.pipeline.storage.part_files import parts
 from groupkeeper.pipeline.tables import FRESHNESS, LAG, LAG_HISTORY, LOG_ENDS, LOG_OFFSETS
 from groupkeeper.pipeline.transforms.latest import hourly_ends, hourly_lag
 
@@ -255,9 +255,8 @@ def test_after_a_week_an_hour_has_one_row(spark: SparkSession, tmp_path: Path) -
         is_open = (F.col("measured_time") == F.lit(at(begin + HOUR + 120))) & F.lit(begin > 0)
         table = LAG_HISTORY
         made = frame(spark, table, given).coalesce(1).withColumn(OPEN, is_open)
-        path, folder = output.folder_aside(table)
-        staged = output.of_tasks(table, path, [write_parts(folder, made.toArrow(), OPEN)])
-        output.refresh(Tables({}, {table.name: staged.files}, {table.name: staged.open_files}), {})
+        files = {is_open: output.stage(rows, table).files for is_open, rows in parts(made.toArrow(), OPEN)}
+        output.refresh(Tables({}, {table.name: files[False]}, {table.name: files.get(True, [])}), {})
 
     day_ms, now_ms = 24 * HOUR * 1000, time.time_ns() // 1_000_000
     week_ms = now_ms + THIN_DAYS * day_ms

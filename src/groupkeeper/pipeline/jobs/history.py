@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
+from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -17,10 +18,10 @@ from groupkeeper.pipeline.kafka.instants import ClusterIdentity
 from groupkeeper.pipeline.kafka.options import ReadOptions
 from groupkeeper.pipeline.kafka.planning import RECORDS_PER_TASK, Range, pack
 from groupkeeper.pipeline.kafka.retention import Retentions
-from groupkeeper.pipeline.kafka.source import read_ranges, write_ranges
-from groupkeeper.pipeline.kafka.written import Counts, Written, in_memory
+from groupkeeper.pipeline.kafka.source import read_ranges
+from groupkeeper.pipeline.kafka.written import Counts, Written, write
 from groupkeeper.pipeline.relations import Rows, loaded, together
-from groupkeeper.pipeline.runtime.executors import described, run_tasks
+from groupkeeper.pipeline.runtime.executors import described
 from groupkeeper.pipeline.storage.contents import CONTENTS, rows_of
 from groupkeeper.pipeline.storage.ledger import NextOffsets
 from groupkeeper.pipeline.storage.output import Input, Output, Staged
@@ -61,23 +62,21 @@ class Aside(NamedTuple):
 def read_aside(output: Output, ranges: Sequence[Range], options: ReadOptions) -> Aside:
     """Tasks read the ranges of the log, and write files to the directory, or return them to Spark, which does."""
     tasks = pack(ranges, options._replace(max_records_per_task=options.max_records_per_task or RECORDS_PER_TASK))
-    text = "reading the offsets topics"
-    if output.is_here:
-        directory, folder = output.folder_aside(DECODED)
-        work = partial(write_ranges, tasks, options, folder)
-        return Aside(directory, Written.together(run_tasks(output.spark, text, len(tasks), work)))
-    made = output.spark.range(0, len(tasks), 1, max(1, len(tasks))).mapInArrow(partial(_read, tasks, options), CONTENTS)
-    with described(output.spark, text):
-        directory, receipts = output.made_aside(made, DECODED)
-    return Aside(directory, Written.together(pickle.loads(each) for each in receipts))
+    directory = output.aside(DECODED)
+    if not tasks:
+        return Aside(directory, Written())
+    read = partial(_read, tasks, options, output.here(directory))
+    made = output.spark.range(0, len(tasks), 1, len(tasks)).mapInArrow(read, CONTENTS)
+    with described(output.spark, "reading the offsets topics"):
+        return Aside(directory, Written.together(map(pickle.loads, output.made_aside(made, directory))))
 
 
 def _read(
-    tasks: Sequence[Sequence[Range]], options: ReadOptions, batches: Iterable[pa.RecordBatch]
+    tasks: Sequence[Sequence[Range]], options: ReadOptions, folder: Path | None, batches: Iterable[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
     for batch in batches:
         for number in batch.column(0).to_pylist():
-            written, files = in_memory(read_ranges(tasks[number], options))
+            written, files = write(read_ranges(tasks[number], options), folder)
             yield rows_of(files, pickle.dumps(written))
 
 
@@ -128,7 +127,7 @@ def _check_count(output: Output, staged: Iterable[Staged], counts: Counts) -> No
     would cost a job.
     """
     records = counts.commits + counts.others
-    written = sum(map(output.count_staged, staged)) if output.is_here else records
+    written = records if output.folder is None else sum(map(output.count_of, staged))
     if written != records:
         of, rows = counted(records, "record"), counted(written, "row")
         raise SourceError(f"of {of} {rows} would be written: nothing is appended: run again, or report a defect")
@@ -158,7 +157,7 @@ def _rest(output: Output, new: _New, retentions: Retentions) -> list[Staged]:
         inputs[_NEW] = Input(COMMITS, new.commits.files)
         inputs |= {_COMMITS: output.with_carried(COMMITS, LAST_COMMITS),
                    _RECORDS: output.with_carried(GROUP_RECORDS, LAST_RECORDS)}  # fmt: skip
-        rows += sum(map(output.count_input, (inputs[_COMMITS], inputs[_RECORDS]))) if output.is_here else 0
+        rows += 0 if output.folder is None else sum(map(output.count_of, (inputs[_COMMITS], inputs[_RECORDS])))
     if not wanted:
         return []
     work = partial(_built, [each.table.name for each in wanted], retentions)

@@ -115,7 +115,7 @@ class Frames:
 
     def count(self, table: Table) -> int:
         if table not in self._counts:  # Spark counts at a URL
-            self._counts[table] = self._output.count_staged(self.written(table))
+            self._counts[table] = self._output.count_of(self.written(table))
         return self._counts[table]
 
     def frame(self, table: Table) -> DataFrame:
@@ -138,10 +138,11 @@ class Frames:
         """Over how many tasks the groups are spread, and whether Spark exchanges their rows. `offsets`: LAST_COMMITS,
         where it is built already.
         """
-        count = self._output.count_rows
-        live = count(offsets.table, offsets.files) if isinstance(offsets, Staged) else count(
-            LAST_COMMITS, self._then(LAST_COMMITS))  # fmt: skip
-        new = 0 if isinstance(offsets, Staged) else sum(map(self._output.count_input, self._new.values()))
+        count = self._output.count_of
+        if isinstance(offsets, Staged):
+            live, new = count(offsets), 0
+        else:
+            live, new = count(Input(LAST_COMMITS, self._then(LAST_COMMITS))), sum(map(count, self._new.values()))
         return 1 + max(live // _OFFSETS_PER_TASK, new // ROWS_PER_SHARE), new > ROWS_PER_SHARE
 
     def _then(self, table: Table) -> list[str]:

@@ -8,6 +8,7 @@ directory. Otherwise it makes them in memory, and Spark writes them all in one j
 from __future__ import annotations
 
 import pickle
+import uuid
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
@@ -17,15 +18,16 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 import pyarrow as pa
 import pyarrow.dataset as pads
-from pyspark.sql import DataFrame
+import pyarrow.parquet as pq
+from pyspark.sql import DataFrame, SparkSession
 
 from groupkeeper.pipeline.errors import SourceError
 from groupkeeper.pipeline.relations import Array, Rows, empty, loaded
-from groupkeeper.pipeline.runtime.executors import described, ipc, of_ipc, run_tasks
+from groupkeeper.pipeline.runtime.executors import described, ipc, of_ipc
 from groupkeeper.pipeline.storage.contents import CONTENTS, line_of, place_of, rows_in_bytes
 from groupkeeper.pipeline.storage.lake import OPEN
 from groupkeeper.pipeline.storage.output import Input, Output, Staged, rows_in
-from groupkeeper.pipeline.storage.part_files import PartFiles, in_bytes, write, write_parts
+from groupkeeper.pipeline.storage.part_files import in_bytes, parts
 from groupkeeper.pipeline.tables import Table
 
 ROWS_PER_SHARE = 1_000_000
@@ -59,54 +61,48 @@ def build(
 
     `is_exchanged`: Spark exchanges the rows, also where tasks could read the files.
     """
-    places = {each.table.name: output.folder_aside(each.table) for each in wanted} if output.is_here else {}
-    folders = {name: folder for name, (_, folder) in places.items()}
-    writer = _Writer({each.table.name: each for each in wanted}, folders)
+    asides = {each.table.name: output.aside(each.table) for each in wanted}
+    work = partial(_made, wanted, asides, output.folder, make)
+    if is_exchanged or (output.folder is None and shares > 1):
+        made = _exchanged(output, work, inputs, shares)
+    elif output.folder is None:
+        made = _alone(output, work, inputs)
+    else:
+        made = _by_files(output.spark, output.folder, work, inputs, shares)
     try:
-        if not output.is_here:
-            work = partial(_in_memory, wanted, make)
-            made = _alone(output, work, inputs) if shares == 1 else _exchanged(output, work, inputs, shares)
-            return _written_by_spark(output, description, made, wanted)
-        if is_exchanged:
-            made = _exchanged(output, partial(_written, writer, make), inputs, shares)
-            with described(output.spark, description):
-                found = [pickle.loads(row.content) for row in made.select("content").collect()]
-        else:
-            files = {name: (each.table, each.files) for name, each in inputs.items()}
-            of_files = partial(_of_files, writer, make, output.folder, files, shares)
-            found = run_tasks(output.spark, description, shares, of_files)
+        with described(output.spark, description), output.contents(made) as contents:
+            failed: dict[str, Exception] = dict(map(pickle.loads, contents.read(_FAILED)))
+            numbers = {str(number): each.table for number, each in enumerate(wanted) if each.table.name not in failed}
+            places = {number: asides[table.name] for number, table in numbers.items()}
+            files = contents.move(places | {f"{number}{OPEN}": aside for number, aside in places.items()})
     except BaseException:
-        output.discard(Staged(each.table, places[each.table.name][0], []) for each in wanted if places)
+        output.discard(Staged(each.table, asides[each.table.name], []) for each in wanted if output.folder is not None)
         raise
-    return {each.table.name: _together(output, each, places[each.table.name][0], found) for each in wanted}
+    for name in failed:
+        output.files.remove(asides[name])
+    return {**failed, **{table.name: Staged(table, asides[table.name], files[number], files[f"{number}{OPEN}"])
+                         for number, table in numbers.items()}}  # fmt: skip
 
 
-class _Writer(NamedTuple):
-    """How tasks write tables, by name."""
-
-    wanted: Mapping[str, Wanted]
-    folders: Mapping[str, Path]
-
-    def write(self, name: str, rows: pa.Table) -> PartFiles:
-        folder = self.folders[name]
-        return write_parts(folder, rows, OPEN) if self.wanted[name].adds else write(folder, rows)
-
-
-class _Files(NamedTuple):
-    """What a task has written of a table, or why it has not."""
-
-    name: str
-    files: PartFiles | None
-    error: Exception | None = None
-
-
-def _together(output: Output, wanted: Wanted, path: str, found: Iterable[_Files]) -> Staged | Exception:
-    own = [each for each in found if each.name == wanted.table.name]
-    for each in own:
-        if each.error is not None:
-            output.files.remove(path)
-            return each.error
-    return output.of_tasks(wanted.table, path, [each.files for each in own if each.files is not None])
+def _made(
+    wanted: Sequence[Wanted], asides: Mapping[str, str], folder: Path | None, make: Build, share: int,
+    given: Mapping[str, Rows],
+) -> Iterator[tuple[str, bytes]]:  # fmt: skip
+    """What a task makes of its share: contents by their places. It writes files where it sees the directory."""
+    numbers = {each.table.name: number for number, each in enumerate(wanted)}
+    for name, made in make(share, given):
+        if isinstance(made, Exception):
+            yield _FAILED, pickle.dumps((name, made))
+            continue
+        for is_open, rows in parts(made, OPEN if wanted[numbers[name]].adds else None):
+            place = f"{numbers[name]}{OPEN if is_open else ''}"
+            if folder is None:
+                yield place, line_of(in_bytes(rows))
+            else:
+                path = f"{asides[name]}/{uuid.uuid4().hex}.parquet"
+                (folder / asides[name]).mkdir(parents=True, exist_ok=True)
+                pq.write_table(rows, folder / path)
+                yield place, path.encode()
 
 
 class Once:
@@ -146,43 +142,31 @@ def _share_of(group_ids: pa.Array, shares: int) -> Array:
     return np.asarray(np.array(own, np.int64)[coded.indices.to_numpy(zero_copy_only=False)])
 
 
-def _of_files(
-    writer: _Writer, make: Build, folder: Path, files: Mapping[str, tuple[Table, Sequence[str]]], shares: int,
-    share: int,
-) -> list[_Files]:  # fmt: skip
-    """The task that reads files."""
-    given: dict[str, Rows] = {}
-    for name, (table, own) in files.items():
-        rows = rows_in(folder, table, own)
-        given[name] = Once(rows, share, shares if "group_id" in table.names else 1)
-    try:
-        return [_file(writer, name, made) for name, made in make(share, given)]
-    except OSError as error:  # another machine may see the files
-        raise SourceError(f"{folder}: {error.strerror or error}") from error
+_Make: TypeAlias = Callable[[int, Mapping[str, Rows]], Iterator[tuple[str, bytes]]]
+"""Makes rows of CONTENTS of a share."""
 
 
-def _file(writer: _Writer, name: str, made: pa.Table | Exception) -> _Files:
-    return _Files(name, None, made) if isinstance(made, Exception) else _Files(name, writer.write(name, made))
+def _by_files(spark: SparkSession, folder: Path, make: _Make, inputs: Mapping[str, Input], shares: int) -> DataFrame:
+    """Rows of CONTENTS: what is made of each share, by a task that reads the files."""
+    return spark.range(0, shares, 1, shares).mapInArrow(partial(_made_of_files, folder, make, inputs, shares), CONTENTS)
 
 
-def _written(writer: _Writer, make: Build, share: int, given: Mapping[str, Rows]) -> Iterator[tuple[str, bytes]]:
-    """The task that gets exchanged rows, and sees the directory."""
-    for name, made in make(share, given):
-        yield "", pickle.dumps(_file(writer, name, made))
+def _made_of_files(
+    folder: Path, make: _Make, inputs: Mapping[str, Input], shares: int, numbers: Iterable[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    for share in (one for batch in numbers for one in batch.column(0).to_pylist()):
+        given: dict[str, Rows] = {}
+        for name, (table, own) in inputs.items():
+            given[name] = Once(rows_in(folder, table, own), share, shares if "group_id" in table.names else 1)
+        try:
+            yield from _contents(make(share, given))
+        except OSError as error:  # another machine may see the files
+            raise SourceError(f"{folder}: {error.strerror or error}") from error
 
 
-def _in_memory(
-    wanted: Sequence[Wanted], make: Build, share: int, given: Mapping[str, Rows]
-) -> Iterator[tuple[str, bytes]]:
-    """The task that does not see the directory: the contents of files by their places."""
-    numbers = {each.table.name: number for number, each in enumerate(wanted)}
-    for name, made in make(share, given):
-        if isinstance(made, Exception):
-            yield _FAILED, pickle.dumps((name, made))
-            continue
-        number = numbers[name]
-        for is_open, content in in_bytes(made, OPEN if wanted[number].adds else None):
-            yield f"{number}{OPEN}" if is_open else str(number), line_of(content)
+def _contents(made: Iterable[tuple[str, bytes]]) -> Iterator[pa.RecordBatch]:
+    for place, content in made:
+        yield pa.RecordBatch.from_pydict({"place": [place], "content": pa.array([content], pa.binary())})
 
 
 _Read: TypeAlias = Callable[[Iterable[pa.RecordBatch]], Iterator[tuple[str, Iterable[pa.RecordBatch]]]]
@@ -194,7 +178,7 @@ def _reading(output: Output, inputs: Mapping[str, Input]) -> tuple[DataFrame, _R
     make rows of them, at several times the cost.
     """
     files = [(name, each.table, file) for name, each in inputs.items() for file in each.files]
-    if output.is_here:
+    if output.folder is not None:
         return output.spark.range(0, len(files), 1, max(1, len(files))), partial(_files_here, output.folder, files)
     places: dict[str, list[tuple[str, Table]]] = {}
     for name, table, file in files:
@@ -223,10 +207,6 @@ def _files_sent(
                 yield name, rows_in_bytes(content.as_buffer(), table.arrow).to_batches()
 
 
-_Make: TypeAlias = Callable[[int, Mapping[str, Rows]], Iterator[tuple[str, bytes]]]
-"""Makes rows of CONTENTS of a share."""
-
-
 def _alone(output: Output, make: _Make, inputs: Mapping[str, Input]) -> DataFrame:
     """Rows of CONTENTS: what one task makes of all rows, where Spark has the files."""
     given, read = _reading(output, inputs)
@@ -241,8 +221,7 @@ def _made_alone(
     for name, rows in read(batches):
         parts[name] += rows
     given = {name: pa.Table.from_batches(parts[name], table.arrow) for name, table in tables.items()}
-    for place, content in make(0, given):
-        yield pa.RecordBatch.from_pydict({"place": [place], "content": pa.array([content], pa.binary())})
+    yield from _contents(make(0, given))
 
 
 def _exchanged(output: Output, make: _Make, inputs: Mapping[str, Input], shares: int) -> DataFrame:
@@ -279,14 +258,3 @@ def _unpacking(tables: Mapping[str, Table], make: _Make) -> Callable[[tuple[pa.S
         return pa.Table.from_arrays(columns, names=["place", "content"])
 
     return made
-
-
-def _written_by_spark(
-    output: Output, description: str, made: DataFrame, wanted: Sequence[Wanted]
-) -> dict[str, Staged | Exception]:
-    """The tables where only Spark writes."""
-    with described(output.spark, description), output.contents(made) as contents:
-        failed: dict[str, Exception] = dict(map(pickle.loads, contents.read(_FAILED)))
-        places = {str(number): (each.table, f"{number}{OPEN}") for number, each in enumerate(wanted)
-                  if each.table.name not in failed}  # fmt: skip
-        return {**failed, **output.of_contents(contents, places)}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
@@ -17,7 +16,6 @@ from groupkeeper.pipeline.errors import SourceError
 from groupkeeper.pipeline.kafka.fetching import Fetched, corrupt, fetch
 from groupkeeper.pipeline.kafka.options import EARLIEST, LATEST, ReadOptions, Start, parse_options
 from groupkeeper.pipeline.kafka.planning import Range, by_cluster, pack, plan_or_raise
-from groupkeeper.pipeline.kafka.written import Written, write
 from groupkeeper.pipeline.runtime.coroutines import result_of
 from groupkeeper.pipeline.tables import DECODED
 from groupkeeper.pipeline.tables.schema import ddl_of
@@ -151,11 +149,6 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         ranges = result_of(plan_or_raise(options))
         self._number_by_name |= {each.name: each.cluster for each in ranges}
         return ranges
-
-
-def write_ranges(tasks: Sequence[Sequence[Range]], options: ReadOptions, folder: Path, number: int) -> list[Written]:
-    """The task with this number: its ranges as files of history in the folder, which it shares with the driver."""
-    return [write(read_ranges(tasks[number], options), folder)]
 
 
 def read_ranges(ranges: Sequence[Range], options: ReadOptions) -> Iterator[pa.RecordBatch]:

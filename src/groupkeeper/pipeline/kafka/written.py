@@ -77,17 +77,15 @@ class Written(NamedTuple):
         return any(first < known.get(cluster, {}).get(partition, 0) for cluster, partition, first, _ in self.spans)
 
 
-def write(batches: Iterable[pa.RecordBatch], directory: Path) -> Written:
-    """Write rows of tables.DECODED to new files in the directory, which is made when it is absent."""
-    directory.mkdir(parents=True, exist_ok=True)
-    return _sort(batches, _WrittenFile(COMMITS.arrow, directory), _WrittenFile(DECODED.arrow, directory))
-
-
-def in_memory(batches: Iterable[pa.RecordBatch]) -> tuple[Written, dict[str, bytes]]:
-    """The same without a directory: the contents of the files by their names."""
-    files = _WrittenFile(COMMITS.arrow, None), _WrittenFile(DECODED.arrow, None)
+def write(batches: Iterable[pa.RecordBatch], directory: Path | None) -> tuple[Written, dict[str, bytes]]:
+    """Write rows of tables.DECODED to new files in the directory, which is made when it is absent. None: the second
+    result has the contents of the files, by their names.
+    """
+    if directory is not None:
+        directory.mkdir(parents=True, exist_ok=True)
+    files = _WrittenFile(COMMITS.arrow, directory), _WrittenFile(DECODED.arrow, directory)
     written = _sort(batches, *files)
-    return written, {name: each.content for each in files for name in each.names}
+    return written, {name: each.content for each in files for name in each.names if directory is None}
 
 
 def _sort(batches: Iterable[pa.RecordBatch], plain: _WrittenFile, rest: _WrittenFile) -> Written:

@@ -1,8 +1,10 @@
-"""Files that tasks make in memory, for file systems that only Spark writes to."""
+"""What the tasks of a job have made: files, and what tells of them. Where only Spark writes, tasks make the files in
+memory.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import PurePosixPath
 
@@ -10,11 +12,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame
 
-from groupkeeper.pipeline.storage.files import HadoopFiles
+from groupkeeper.pipeline.storage.files import Files, HadoopFiles
 from groupkeeper.pipeline.tables import Table
 
 CONTENTS = "place string, content binary"
-"""What `line_of` makes of contents, by the place that they are found at."""
+"""Contents by the place that they are found at: of files what `line_of` makes of them, or, where tasks have written
+them, their paths below the output directory.
+"""
 
 RECEIPT = "receipt"
 """The place of what tells of the files that a task has made: it is none itself."""
@@ -26,7 +30,6 @@ _OPTIONS = {
 }  # fmt: skip
 """A file is moved once by its task, not again by the job: what a job that failed leaves is never used."""
 
-_FOOTER = 1 << 16
 _AT_ONCE = 8
 """Calls to a store that wait at the same time."""
 
@@ -45,7 +48,31 @@ def rows_of(files: Mapping[str, bytes], receipt: bytes) -> pa.RecordBatch:
 
 
 class Contents:
-    """What one job has written of rows of CONTENTS. `path` is a new directory."""
+    """What one job has made where tasks write files, from rows of CONTENTS."""
+
+    def __init__(self, made: DataFrame) -> None:
+        self._found: dict[str, list[bytes]] = {}
+        for row in made.select("place", "content").collect():
+            self._found.setdefault(row.place, []).append(bytes(row.content))
+
+    def read(self, place: str) -> Iterable[bytes]:
+        """The contents at a place, which are not of parquet files."""
+        return self._found.get(place, ())
+
+    def move(self, directories: Mapping[str, str]) -> dict[str, list[str]]:
+        """Moves the files of places, by their place, to directories, and gives them names of parquet files, unless
+        tasks have done so: their paths by place.
+        """
+        return {place: [path.decode() for path in self.read(place)] for place in directories}
+
+    def move_named(self, directory: str) -> None:
+        """Moves the files whose places are names of parquet files to a directory, under these names, unless tasks have
+        done so.
+        """
+
+
+class SentContents(Contents):
+    """The same where only Spark writes: to `path`, a new directory, whose URL is `url`."""
 
     def __init__(self, files: HadoopFiles, path: str, url: str, made: DataFrame) -> None:
         made.selectExpr("place", "CAST(content AS STRING)").write.partitionBy("place").options(**_OPTIONS).text(url)
@@ -54,15 +81,11 @@ class Contents:
         for each in files.below(path):
             self._places.setdefault(PurePosixPath(each).parent.name.removeprefix("place="), []).append(each)
 
-    def read(self, place: str) -> Iterator[bytes]:
-        """The contents at a place, which are not of parquet files."""
+    def read(self, place: str) -> Iterable[bytes]:
         for each in self._places.get(place, ()):
             yield self._files.read_bytes(each)[: -len(_MAGIC)]
 
     def move(self, directories: Mapping[str, str]) -> dict[str, list[str]]:
-        """Moves the files of places, by their place, to directories, and gives them names of parquet files: their new
-        paths by place.
-        """
         found = {
             place: {each: f"{to}/{PurePosixPath(each).stem}.parquet" for each in self._places.get(place, ())}
             for place, to in directories.items()
@@ -71,7 +94,6 @@ class Contents:
         return {place: [*own.values()] for place, own in found.items()}
 
     def move_named(self, directory: str) -> None:
-        """Moves the files whose places are names of parquet files to a directory, under these names."""
         named = [(own[0], f"{directory}/{name}") for name, own in self._places.items() if name.endswith(".parquet")]
         self._move(named)
 
@@ -107,7 +129,7 @@ class RowCounts:
     changes.
     """
 
-    def __init__(self, files: HadoopFiles) -> None:
+    def __init__(self, files: Files) -> None:
         self._files = files
         self._known: dict[str, dict[str, int]] = {}
 
@@ -121,12 +143,4 @@ class RowCounts:
         return sum(self._known[table.name].values())
 
     def _count(self, path: str) -> int:
-        return int(footer(self._files, path).num_rows)
-
-
-def footer(files: HadoopFiles, path: str) -> pq.FileMetaData:
-    """What a file of parquet says of itself."""
-    try:
-        return pq.read_metadata(pa.BufferReader(files.read_bytes(path, _FOOTER)))
-    except pa.ArrowInvalid:  # it is longer
-        return pq.read_metadata(pa.BufferReader(files.read_bytes(path)))
+        return int(self._files.footer(path).num_rows)

@@ -15,6 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import unquote, urlparse
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 from py4j.protocol import Py4JError, Py4JJavaError
 
 from groupkeeper.pipeline.errors import SourceError, first_line
@@ -28,6 +30,7 @@ _RENAME_EXCHANGE = 2
 _STALE_S = 2 * 86400
 """Staged files older than this are of a run that was killed."""
 
+_FOOTER = 1 << 16
 _CONDITIONAL = "fs.option.create.conditional.overwrite"
 
 _UNSUPPORTED = (errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EPERM)
@@ -47,6 +50,12 @@ class Files(Protocol):
 
     def read(self, path: str) -> str:
         """A file's text."""
+
+    def footer(self, path: str) -> pq.FileMetaData:
+        """What a file of parquet says of itself."""
+
+    def write(self, path: str, content: bytes) -> None:
+        """Writes a file, in place of one that is there."""
 
     def write_new(self, path: str, text: str) -> bool:
         """Creates a durable file atomically; False if it exists already."""
@@ -123,6 +132,13 @@ class LocalFiles:
 
     def read(self, path: str) -> str:
         return (self._root / path).read_text()
+
+    def footer(self, path: str) -> pq.FileMetaData:
+        return pq.read_metadata(self._root / path)
+
+    def write(self, path: str, content: bytes) -> None:
+        (self._root / path).parent.mkdir(parents=True, exist_ok=True)
+        (self._root / path).write_bytes(content)
 
     def write_new(self, path: str, text: str) -> bool:
         target = self._root / path
@@ -285,8 +301,13 @@ class HadoopFiles:
         finally:
             stream.close()
 
+    def footer(self, path: str) -> pq.FileMetaData:
+        try:
+            return pq.read_metadata(pa.BufferReader(self.read_bytes(path, _FOOTER)))
+        except pa.ArrowInvalid:  # it is longer
+            return pq.read_metadata(pa.BufferReader(self.read_bytes(path)))
+
     def write(self, path: str, content: bytes) -> None:
-        """Writes a file, in place of one that is there."""
         stream = self._files.create(self._at(path), True)
         try:
             stream.write(bytearray(content))

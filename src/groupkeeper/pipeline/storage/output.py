@@ -20,13 +20,13 @@ from pyspark.sql import DataFrame, SparkSession
 
 from groupkeeper.pipeline.errors import SourceError
 from groupkeeper.pipeline.relations import Rows, loaded
-from groupkeeper.pipeline.storage.contents import RECEIPT, Contents, RowCounts, footer, read_rows
+from groupkeeper.pipeline.storage.contents import RECEIPT, Contents, RowCounts, SentContents, read_rows
 from groupkeeper.pipeline.storage.files import Files, HadoopFiles, LocalFiles, files_of, local_path
 from groupkeeper.pipeline.storage.format_log import FormatLog, Keeping
 from groupkeeper.pipeline.storage.formats import open_lake
 from groupkeeper.pipeline.storage.lake import FileFacts, LakePlace
 from groupkeeper.pipeline.storage.ledger import ROOT, Ledger, NextOffsets, Tables, number_of
-from groupkeeper.pipeline.storage.part_files import PartFiles, in_bytes, write
+from groupkeeper.pipeline.storage.part_files import in_bytes
 from groupkeeper.pipeline.tables import COMMITS, GROUP_RECORDS, TABLES, Table
 from groupkeeper.pipeline.transforms.latest import what_stays
 
@@ -133,10 +133,11 @@ class Output:
         self.format_log: FormatLog | None = None
         """What brings a format's log to the tables' files; None: they are plain files."""
         local = local_path(directory)
-        self._local = None if local is None else local.absolute()  # a relative path may look like a URI: a:b
-        self._counts = RowCounts(files) if isinstance(files, HadoopFiles) else None
+        self.folder = None if local is None else local.absolute()  # a relative path may look like a URI: a:b
+        """The directory, where this process has access to it under the same path as Spark; None: elsewhere."""
+        self._counts = RowCounts(files)
         # Hadoop takes the path after the scheme literally: nothing in it is escaped.
-        self._url = (f"file://{self._local}" if self._local is not None else directory).rstrip("/")
+        self._url = (f"file://{self.folder}" if self.folder is not None else directory).rstrip("/")
 
     def follow_to(self, chosen: LakeChoice | None) -> None:
         """Let the log of a format follow the tables; None: the one used before, if any. Raises SourceError if another
@@ -164,16 +165,9 @@ class Output:
             )
         self.ledger.keep_for(days)
 
-    @property
-    def is_here(self) -> bool:
-        """Whether this process has access to the directory under the same path as Spark."""
-        return self._local is not None
-
-    @property
-    def folder(self) -> Path:
-        """The directory, where it `is_here`."""
-        assert self._local is not None
-        return self._local
+    def here(self, path: str) -> Path | None:
+        """A path in the directory, where this process and Spark have access to it; None: elsewhere."""
+        return None if self.folder is None else self.folder / path
 
     def url(self, path: str) -> str:
         """The URL of a path in the directory, for Spark."""
@@ -203,16 +197,13 @@ class Output:
 
     def stage(self, rows: DataFrame | pa.Table, table: Table) -> Staged:
         """Write rows to staging, where readers do not see them."""
-        path = self._aside(table)
-        if not isinstance(rows, pa.Table):
+        path = self.aside(table)
+        if isinstance(rows, pa.Table):
+            self.files.write(f"{path}/{uuid.uuid4().hex}.parquet", in_bytes(rows))
+        else:
             if rows.columns != table.names:
                 raise AssertionError(f"{table.name}: columns {rows.columns}")
             rows.write.options(**_PLAIN).parquet(self.url(path))
-        elif isinstance(self.files, HadoopFiles):
-            for _, content in in_bytes(rows, None):
-                self.files.write(f"{path}/{uuid.uuid4().hex}.parquet", content)
-        else:
-            write(self.folder / path, rows)
         return Staged(table, path, self._parquet(path))
 
     def contents_of(self, files: Sequence[str]) -> DataFrame:
@@ -226,49 +217,29 @@ class Output:
 
     @contextlib.contextmanager
     def contents(self, made: DataFrame) -> Iterator[Contents]:
-        """Rows of CONTENTS, computed and written by one job, until the block ends; only where Hadoop has the files."""
-        assert isinstance(self.files, HadoopFiles)
+        """Rows of CONTENTS, computed by one job, which also writes them where tasks do not, until the block ends."""
+        if not isinstance(self.files, HadoopFiles):
+            yield Contents(made)
+            return
         path = f"{self.staging}/{uuid.uuid4().hex}"
         try:
-            yield Contents(self.files, path, self.url(path), made)
+            yield SentContents(self.files, path, self.url(path), made)
         finally:
             self.files.remove(path)
 
-    def of_contents(self, contents: Contents, places: Mapping[str, tuple[Table, str]]) -> dict[str, Staged]:
-        """Tables by name, of the files at places: by place the table of its rows, and of the place of open rows."""
-        asides = {place: self._aside(table) for place, (table, _) in places.items()}
-        opens = {opened: f"{asides[place]}/open" for place, (_, opened) in places.items()}
-        moved = contents.move(asides | opens)
-        return {table.name: Staged(table, asides[place], moved[place], moved[opened])
-                for place, (table, opened) in places.items()}  # fmt: skip
-
-    def made_aside(self, made: DataFrame, table: Table) -> tuple[str, list[bytes]]:
-        """A directory with the files that tasks have made (contents.rows_of), computed and written by one job, and the
-        receipts.
+    def made_aside(self, made: DataFrame, directory: str) -> list[bytes]:
+        """The receipts of the files that tasks have made (contents.rows_of) by one job, and that are in the directory
+        then.
         """
-        directory = self._aside(table)
         with self.contents(made) as contents:
             contents.move_named(directory)
-            return directory, [*contents.read(RECEIPT)]
-
-    def of_tasks(self, table: Table, path: str, parts: Iterable[PartFiles]) -> Staged:
-        """What tasks have written to a directory of `folder_aside`."""
-        files, open_files = (
-            [f"{path}/{name}" for names in some for name in names] for some in zip(*parts, strict=True)
-        )
-        return Staged(table, path, files, open_files)
+            return [*contents.read(RECEIPT)]
 
     def keep_only(self, staged: Iterable[Staged]) -> None:
         """Removes other files from directories with staged rows: those of attempts of tasks that Spark gave up."""
-        for each in staged if self.is_here else ():
+        for each in () if self.folder is None else staged:
             for name in set(self._parquet(each.directory)) - {*each.files, *each.open_files}:
                 self.files.remove(name)
-
-    def folder_aside(self, table: Table) -> tuple[str, Path]:
-        """A new staging directory for files that others write: its path as in Staged, and its path on this machine."""
-        assert self._local is not None
-        path = self._aside(table)
-        return path, self._local / path
 
     def frame(self, staged: Staged) -> DataFrame:
         """The staged rows."""
@@ -287,17 +258,13 @@ class Output:
         """The rows of files below the directory."""
         if not files:
             return self.spark.createDataFrame([], table.ddl)
-        return self._read(table, files)
-
-    def _read(self, table: Table, paths: Iterable[str]) -> DataFrame:
-        return self.spark.read.schema(table.ddl).parquet(*(_literal(self.url(path)) for path in paths))
+        return self.spark.read.schema(table.ddl).parquet(*(_literal(self.url(path)) for path in files))
 
     def rows(self, table: Table, files: Sequence[str]) -> Rows:
         """The same, in this process."""
-        if not files:
-            return table.arrow.empty_table()
         if isinstance(self.files, HadoopFiles):
             return read_rows(self.files, files, table.arrow)
+        assert self.folder is not None
         return rows_in(self.folder, table, files)
 
     def sent(self, rows: pa.Table, table: Table) -> DataFrame:
@@ -315,7 +282,7 @@ class Output:
     def replace(self, frame: DataFrame, table: Table) -> int:
         """Write the table again; readers find the old one or the new one. The result is its number of rows."""
         staged = self.stage(frame, table)
-        rows = self.count_staged(staged)
+        rows = self.count_of(staged)
         self.publish({table.name: staged})
         return rows
 
@@ -420,7 +387,7 @@ class Output:
             return []
         busy = {*self.ledger.fresh_files(table.name), *self.ledger.open_files(table.name)}
         names = [name for name in self.ledger.files(table.name) if name not in busy]
-        first = {name: _first_ms(self._opened(f"{table.name}/{name}"), table.day_of) for name in names}
+        first = {name: self._first_ms(table, f"{table.name}/{name}", table.day_of) for name in names}
         return [name for name, at_ms in first.items() if at_ms is not None and at_ms < cut_ms]
 
     def _rewritten(
@@ -441,15 +408,15 @@ class Output:
             self.files.link(f"{table.name}/{name}", f"{staged.directory}/{name}")
         return staged.directory, {}
 
-    def _opened(self, path: str) -> pq.ParquetFile:
-        if isinstance(self.files, HadoopFiles):
-            return pq.ParquetFile(pa.BufferReader(self.files.read_bytes(path)))
-        return pq.ParquetFile(self.folder / path)
-
-    def _footer(self, path: str) -> pq.FileMetaData:
-        if isinstance(self.files, HadoopFiles):
-            return footer(self.files, path)
-        return pq.read_metadata(self.folder / path)
+    def _first_ms(self, table: Table, path: str, column: str) -> int | None:
+        """The earliest time in a column of a file, in milliseconds; None: it has none. From the file's statistics, if
+        it has some.
+        """
+        found = _times(self.files.footer(path), column)
+        if found is not None:
+            return _ms(found[0])
+        first = pyarrow.compute.min(loaded(self.rows(table, [path]), [column])[column]).as_py()
+        return None if first is None else _ms(first)
 
     def facts(self, table: Table, names: Sequence[str]) -> list[FileFacts]:
         """What a format's log says of the table's files. A file that is gone has no size."""
@@ -460,31 +427,26 @@ class Output:
             return FileFacts(name, 0, 0, 0)
         try:
             size, modified_ms = self.files.status(f"{table.name}/{name}")
-            found = self._footer(f"{table.name}/{name}")
+            found = self.files.footer(f"{table.name}/{name}")
             times = None if table.day_of is None else _times(found, table.day_of)
             return FileFacts(name, size, modified_ms, int(found.num_rows), times)
         except FileNotFoundError:
             return FileFacts(name, 0, 0, 0)
 
-    def count_staged(self, staged: Staged) -> int:
-        """Number of staged rows, without open ones."""
-        return self.count_rows(staged.table, staged.files)
-
-    def count_input(self, rows: Input) -> int:
-        """Number of its rows."""
+    def count_of(self, rows: Staged | Input) -> int:
+        """Number of rows, without open ones."""
         return self.count_rows(rows.table, rows.files)
 
     def count_rows(self, table: Table, files: Sequence[str]) -> int:
         """Number of rows of files below the directory, from their footers."""
-        if self._counts is not None:
-            return self._counts.count(table, files)
-        return sum(int(pq.read_metadata(self.folder / name).num_rows) for name in files)
+        return self._counts.count(table, files)
 
     def count(self, table: Table) -> int:
         """Number of rows of a table."""
         return self.count_rows(table, [f"{table.name}/{name}" for name in self.ledger.files(table.name)])
 
-    def _aside(self, table: Table) -> str:
+    def aside(self, table: Table) -> str:
+        """A new staging directory for files of a table, below the directory."""
         return f"{self.staging}/{uuid.uuid4().hex}-{table.name.replace('/', '-')}"
 
 
@@ -493,16 +455,6 @@ def rows_in(folder: Path, table: Table, files: Sequence[str]) -> pads.Dataset | 
     if not files:
         return table.arrow.empty_table()
     return pads.dataset([str(folder / file) for file in files], schema=table.arrow, format="parquet")
-
-
-def _first_ms(opened: pq.ParquetFile, column: str) -> int | None:
-    """The earliest time in a column of a file, in milliseconds; None: it has none. From the file's statistics, if it
-    has some.
-    """
-    with opened as file:
-        found = _times(file.metadata, column)
-        first = pyarrow.compute.min(file.read(columns=[column]).column(0)).as_py() if found is None else found[0]
-    return None if first is None else _ms(first)
 
 
 def _times(footer: pq.FileMetaData, column: str) -> tuple[datetime, datetime] | None:

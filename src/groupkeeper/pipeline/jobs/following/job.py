@@ -166,7 +166,8 @@ class Batches:
         self._often_s = min(every_s)
         self._measure_at = 0.0
         """When (of time.time) the next tables are due."""
-        self._aside: tuple[str, Path] | None = None
+        self._aside = ""
+        """Where tasks of the next batch write."""
         self._outages = tuple(Outage() for _ in options.clusters)
         self._read: set[int] = set()
         """Clusters that have been read up to their end once."""
@@ -185,10 +186,9 @@ class Batches:
         """Says what the next batch is to read."""
         now = time.monotonic()
         numbers = [number for number, each in enumerate(self._outages) if each.retry_at <= now]
-        if self._output.is_here:
-            if self._aside is not None:
-                self._output.files.remove(self._aside[0])
-            self._aside = self._output.folder_aside(DECODED)
+        if self._aside and self._output.folder is not None:
+            self._output.files.remove(self._aside)
+        self._aside = self._output.aside(DECODED)
         ledger = self._output.ledger
         orders = Orders(
             options=self.options,
@@ -201,7 +201,7 @@ class Batches:
             next_offsets=ledger.next_offsets,
             identities=ledger.identities,
             known=frozenset(self._identities),
-            folder=None if self._aside is None else self._aside[1],
+            folder=self._output.here(self._aside),
         )
         write_orders(self._folder, orders)
 
@@ -246,11 +246,8 @@ class Batches:
     def _read_batch(self, batch: DataFrame) -> tuple[Aside, list[Receipt]]:
         """Where the rows are, of which `_append` says how many count."""
         with described(self._output.spark, "reading the offsets topics"):
-            if self._aside is not None:
-                directory, found = self._aside[0], [row.content for row in batch.select("content").collect()]
-            else:
-                directory, found = self._output.made_aside(batch, DECODED)
-            return Aside(directory, Written()), list(map(pickle.loads, found))
+            receipts = list(map(pickle.loads, self._output.made_aside(batch, self._aside)))
+            return Aside(self._aside, Written()), receipts
 
     def _note_clusters(self, answer: Answer) -> None:
         for each in answer.readings:

@@ -45,7 +45,7 @@ from groupkeeper.pipeline.kafka.planning import (
 )
 from groupkeeper.pipeline.kafka.retention import Replies, ask_retentions
 from groupkeeper.pipeline.kafka.source import read_ranges
-from groupkeeper.pipeline.kafka.written import Written, in_memory, write
+from groupkeeper.pipeline.kafka.written import Written, write
 from groupkeeper.pipeline.storage.contents import CONTENTS, rows_of
 from groupkeeper.pipeline.storage.ledger import NextOffsets
 
@@ -343,7 +343,7 @@ def read_part(
     """
     reading = part.reading
     rows = _Rows(reading.ranges, options, None if part.is_shared else clock() + patience_s, clock)
-    written, files = in_memory(rows) if folder is None else (write(rows, folder), {})
+    written, files = write(rows, folder)
     if written.spans and (other := _made_again(reading, options)) is not None:
         return Receipt(part, Written(), {}, False, other), {}
     reached = {each.partition: each.end if rows.is_whole else each.start for each in reading.ranges}
