@@ -18,7 +18,7 @@ from groupkeeper.pipeline.jobs.snapshot import snapshot
 from groupkeeper.pipeline.jobs.steps import STEPS
 from groupkeeper.pipeline.storage import format_log, iceberg
 from groupkeeper.pipeline.storage.files import LocalFiles
-from groupkeeper.pipeline.storage.formats import open_lake
+from groupkeeper.pipeline.storage.format_log import open_lake
 from groupkeeper.pipeline.storage.lake import Lake, LakePlace, Listed
 from groupkeeper.pipeline.storage.output import LakeChoice, Output, open_output
 from groupkeeper.pipeline.storage.stored import Stored
@@ -227,7 +227,7 @@ def test_versions_are_kept_for_a_time(directory: Directory, monkeypatch: pytest.
     monkeypatch.setattr(format_log, "_TIDY_MS", 0)
     monkeypatch.setattr(format_log, "TABLES", (COMMITS, LAG))
     directory.commit_some()
-    assert directory.snapshot(lake=LakeChoice(directory.place, format_log.Keeping(0.0001))) == []
+    assert directory.snapshot(lake=LakeChoice(directory.place, 0.0001)) == []
     left = {path.name for path in folder.glob("*.parquet")}
     assert set(Stored(str(directory.root)).files["lag"]) <= left
     assert len(left) <= 2  # Iceberg: what the last version replaced goes with it

@@ -13,7 +13,7 @@ from tests.spark.kafka.test_source import commit, new_topic
 from groupkeeper.cli.framework.values import NamedCheckpoint
 from groupkeeper.pipeline.jobs.snapshot import snapshot
 from groupkeeper.pipeline.storage.files import files_of
-from groupkeeper.pipeline.storage.formats import open_lake
+from groupkeeper.pipeline.storage.format_log import open_lake
 from groupkeeper.pipeline.storage.lake import LakePlace
 from groupkeeper.pipeline.storage.lease import Busy
 from groupkeeper.pipeline.storage.output import LakeChoice, open_output

@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from tests.spark.kafka.test_instant import MINUTE_MS, asked, options_of, rows, write
 from tests.spark.kafka.test_source import commit, new_topic
-from tests.spark.transforms.traces import HOUR, at, by_sql, frame, lag_row, seconds_of
+from tests.spark.transforms.traces import HOUR, at, by_sql, frame, lag_row, ms, seconds_of
 
 from groupkeeper.pipeline.jobs.snapshot import snapshot
 from groupkeeper.pipeline.present.trends import lag_history, log_ends, with_trend
@@ -258,19 +258,18 @@ def test_after_a_week_an_hour_has_one_row(spark: SparkSession, tmp_path: Path) -
         files = {is_open: output.stage(rows, table).files for is_open, rows in parts(made.toArrow(), OPEN)}
         output.refresh(Tables({}, {table.name: files[False]}, {table.name: files.get(True, [])}), {})
 
-    day_ms, now_ms = 24 * HOUR * 1000, time.time_ns() // 1_000_000
-    week_ms = now_ms + THIN_DAYS * day_ms
+    day_ms = 24 * HOUR * 1000
+    week_ms = ms(0) + THIN_DAYS * day_ms
     with open_output(spark, str(tmp_path)) as output:
         add(output, 0)
-        add(output, 2 * HOUR)
-        assert output.thin(LAG_HISTORY, hourly_lag, week_ms) == 0  # not for less than a day of rows
-        later_ms = week_ms + day_ms + HOUR * 1000
-        assert output.thin(LAG_HISTORY, hourly_lag, later_ms) == 1  # of an hour the ledger knows the first entry
-        assert output.thin(LAG_HISTORY, hourly_lag, later_ms) == 0
+        add(output, 24 * HOUR)
+        assert output.thin(LAG_HISTORY, hourly_lag, week_ms + day_ms - 1) == 0  # not for less than a day of rows
+        assert output.thin(LAG_HISTORY, hourly_lag, week_ms + day_ms) == 1
+        assert output.thin(LAG_HISTORY, hourly_lag, week_ms + day_ms + 1) == 0
     with open_output(spark, str(tmp_path)) as output:
         found = output.read(LAG_HISTORY).collect()
     assert sorted(((seconds_of(row.measured_time) or 0) / 60, row.lag) for row in found) == [
-        (10, 9), (62, 1), (120, 5), (130, 9), (140, 7), (180, None), (181, 1), (182, 1),
+        (10, 9), (62, 1), (1440, 5), (1450, 9), (1460, 7), (1500, None), (1501, 1), (1502, 1),
     ]  # fmt: skip
 
 

@@ -80,15 +80,14 @@ def _lake_choice(options: Namespace) -> Any:
     if wanted == "parquet":
         return None
     output = import_part("storage.output")
-    lake, log = import_part("storage.lake"), import_part("storage.format_log")
-    versions = log.Keeping() if options.keep_versions is None else log.Keeping(options.keep_versions)
+    hours = output.VERSION_HOURS if options.keep_versions is None else options.keep_versions
     known = output.LakeChoice.of(import_part("storage.ledger").stored_lake(options.tables))
     if options.catalog is None and known is not None:
-        return output.LakeChoice(known.place, versions)
-    place = lake.LakePlace(wanted or known.place.format, options.catalog)
+        return output.LakeChoice(known.place, hours)
+    place = output.LakePlace(wanted or known.place.format, options.catalog)
     if options.namespace is not None:
         place = place._replace(namespace=options.namespace)
-    return output.LakeChoice(place, versions)
+    return output.LakeChoice(place, hours)
 
 
 def _known_format(options: Namespace) -> str | None:

@@ -224,7 +224,7 @@ class _Forgetting:
                 renamed.setdefault(table.name, {})[name] = new
                 _rewrite(self._root / table.name / name, self._root / aside / new, table, masks[table.name])
             directories[table.name] = aside
-        self._ledger.forget(directories, renamed, counts)
+        self._ledger.replace(directories, renamed=renamed, rows=counts)
         self._files.remove(staging)
 
     def _pages(self, groups: Iterable[str]) -> list[str]:

@@ -14,7 +14,7 @@ def with_privacy(options: ReadOptions, ledger: Ledger) -> ReadOptions:
     """With the choice that holds in the directory. Raises SourceError where another one was made before."""
     privacy = chosen(options.privacy, ledger.privacy, ledger.place)
     if ledger.privacy is None:
-        ledger.choose_privacy(privacy.choice)
+        ledger.note(privacy=privacy.choice)
     return options._replace(privacy=privacy)
 
 

@@ -1,4 +1,4 @@
-"""Brings the log of a format to the ledger's files."""
+"""The formats of tables: what brings the log of one to the ledger's files."""
 
 from __future__ import annotations
 
@@ -6,32 +6,42 @@ import os
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from typing import NamedTuple
 
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from groupkeeper.pipeline.errors import SourceError
+from groupkeeper.pipeline.storage.delta import DeltaLake
 from groupkeeper.pipeline.storage.files import Files
-from groupkeeper.pipeline.storage.lake import Lake, Listed
+from groupkeeper.pipeline.storage.iceberg import IcebergLake
+from groupkeeper.pipeline.storage.lake import Lake, LakePlace, Listed, Look
 from groupkeeper.pipeline.storage.ledger import Ledger
 from groupkeeper.pipeline.tables import TABLES, Table
 
 _TIDY_MS = 24 * 3_600_000
 
 
-class Keeping(NamedTuple):
-    """How long old versions of a format's tables are kept."""
-
-    version_hours: float = 168
+def open_lake(spark: SparkSession, place: LakePlace, directory: str, look: Look) -> Lake:
+    """The tables of a format; `directory` is the URL of the output. Raises SourceError with Spark Connect."""
+    kinds: dict[str, type[DeltaLake | IcebergLake]] = {"delta": DeltaLake, "iceberg": IcebergLake}
+    try:
+        _ = spark.sparkContext
+    except PySparkException:
+        raise SourceError(f"{directory}: its tables are of {place}: use --master, not --remote") from None
+    return kinds[place.format](spark, place, directory, look)
 
 
 class FormatLog:
     """The tables of a format, which have the files that the ledger names."""
 
     def __init__(
-        self, lake: Lake, name: str, keeping: Keeping, ledger: Ledger, files: Files, lock: threading.Lock
+        self, lake: Lake, name: str, version_hours: float, ledger: Ledger, files: Files, lock: threading.Lock
     ) -> None:  # fmt: skip
         self._lake = lake
         self.name = name
         """The format's, in messages."""
-        self._keeping = keeping
+        self.version_hours = version_hours
+        """How long old versions are kept, in hours."""
         self._ledger = ledger
         self._files = files
         self._lock = lock
@@ -49,18 +59,13 @@ class FormatLog:
         now_ms = time.time_ns() // 1_000_000
         if now_ms - self._ledger.expired_ms >= _TIDY_MS:
             if self._ledger.expired_ms:
-                self._expire([each.table for each in made], self._keeping.version_hours)
+                self._expire([each.table for each in made], self.version_hours)
             with self._lock:
-                self._ledger.note_expired(now_ms)
+                self._ledger.note(expired=now_ms)
 
     def purge(self) -> None:
         """Removes all earlier versions, after `update`."""
         self._expire([table for table in TABLES if self._ledger.has(table.name)], 0)
-
-    @property
-    def version_hours(self) -> float:
-        """How long old versions are kept, in hours."""
-        return self._keeping.version_hours
 
     def _wanted(self, table: Table) -> Listed:
         names = self._ledger.files(table.name)

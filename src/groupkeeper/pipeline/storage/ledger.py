@@ -7,7 +7,6 @@ from __future__ import annotations
 import contextlib
 import json
 import re
-import time
 import uuid
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from types import MappingProxyType
@@ -26,36 +25,21 @@ ENTRIES = f"{ROOT}/ledger"
 _NAME = re.compile(r"(\d{10})\.json")
 _NUMBER = re.compile(r"(\d{10})-")
 _KEPT = 3
-_KEPT_FIELDS = (
-    "schema",
-    "privacy",
-    "forgotten",
-    "made_to",
-    "carried",
-    "open",
-    "fresh",
-    "lake",
-    "tidied",
-    "expired",
-    "thinned",
-    "keep_days",
-    "kept_from",
-)
+_NOTHING: Mapping[str, Any] = {
+    "next_offsets": {}, "files": {}, "open": {}, "fresh": {}, "moves": [], "directories": {}, "removed": [],
+    "made_to": None, "identities": {}, "privacy": {}, "forgotten": {}, "thinned": {}, "lake": None, "keep_days": 0,
+    "kept_from": 0, "tidied": 0, "expired": 0,
+}  # fmt: skip
+"""The fields of an entry where there is none yet, besides its id and schema."""
+
 _MEASURED = tuple(table.name for table in TABLES if table.is_measured)
 _NAMES = frozenset(table.name for table in TABLES)
 _CARRIED = tuple(table.name for table in TABLES if table.is_carried)
-_HOUR_MS = 3_600_000
-_HOURS_KNOWN = 1000
-
-CARRIED_VERSION = 2
-"""The version of what refreshes carry over to the next one: if it changes, all tables are rebuilt from the whole
-history.
-"""
 
 SCHEMA = 2
-"""The version of the tables' schemas, which each entry has (1: the entry has none). It rises when tables are added, and
-when columns are renamed, removed or change their meaning: the next run then rebuilds all tables. New columns at the end
-of a table do not change it.
+"""The version of the tables' schemas, which each entry has. It rises when tables are added, when columns are renamed,
+removed or change their meaning, and when what refreshes carry over to the next one changes: the next run then rebuilds
+all tables from the whole history. New columns at the end of a published table do not change it.
 """
 
 
@@ -88,14 +72,12 @@ class Ledger:
         self._directory = directory
         self.is_settled = True
         """Whether every file of the last entry is in its place, so that staged files are no longer needed."""
-        self._last: dict[str, Any] = {
-            "id": uuid.uuid4().hex, "schema": SCHEMA, "next_offsets": {}, "files": {}, "moves": []
-        }  # fmt: skip
+        self._last: dict[str, Any] = {**_NOTHING, "id": uuid.uuid4().hex, "schema": SCHEMA}
         names = files.names(ENTRIES)
         self._number, found = newest_entry(names, files.read, directory)
         self._lost = [number for number in numbers_of(names) if number > self._number]
         if self._number:
-            self._last = found
+            self._last |= found
             check_schema(found, directory)
             if self._lost:
                 self._fall_back()
@@ -144,10 +126,10 @@ class Ledger:
 
     @property
     def lake(self) -> dict[str, Any] | None:
-        """The format whose log follows these tables, as given to `follow_to`; None: there is none. Files that are no
+        """The format whose log follows these tables (output.LakeChoice as JSON); None: there is none. Files that are no
         longer named then stay in the tables' folders, for as long as earlier versions can be read.
         """
-        found: dict[str, Any] | None = self._last.get("lake")
+        found: dict[str, Any] | None = self._last["lake"]
         return found
 
     @property
@@ -157,13 +139,8 @@ class Ledger:
 
     @property
     def privacy(self) -> dict[str, str] | None:
-        """How the tables keep personal data, as given to `choose_privacy`; None: there are no tables yet."""
-        return dict(self._last.get("privacy", {})) if self._last["next_offsets"] else None
-
-    def choose_privacy(self, choice: Mapping[str, str]) -> None:
-        """Sets how personal data is kept; to be called before the first row is written."""
-        if self._last.get("privacy", {}) != choice:
-            self._note(privacy=dict(choice))
+        """How the tables keep personal data; None: there are no tables yet."""
+        return dict(self._last["privacy"]) if self._last["next_offsets"] else None
 
     def check_lock(self) -> None:
         """Raises Busy when the lock was lost, so that another run may write."""
@@ -172,50 +149,39 @@ class Ledger:
     @property
     def tidied_ms(self) -> int:
         """When old rows were last removed, in ms; 0: never."""
-        return int(self._last.get("tidied", 0))
-
-    def note_tidied(self, time_ms: int) -> None:
-        """Raises SourceError when another run has written to the tables meanwhile."""
-        self._note(tidied=time_ms)
+        return int(self._last["tidied"])
 
     @property
     def expired_ms(self) -> int:
         """When old versions of a format's tables were last removed, in ms; 0: never."""
-        return int(self._last.get("expired", 0))
-
-    def note_expired(self, time_ms: int) -> None:
-        """Raises SourceError when another run has written to the tables meanwhile."""
-        self._note(expired=time_ms)
+        return int(self._last["expired"])
 
     @property
     def keep_days(self) -> int:
         """For how many days growing tables keep rows; 0: for ever."""
-        of_earlier_versions = (self.lake or {}).get("row_days") or 0
-        return int(self._last.get("keep_days", of_earlier_versions))
-
-    def keep_for(self, days: int) -> None:
-        """Sets for how many days growing tables keep rows from now on; 0: for ever."""
-        if days != self.keep_days:
-            self._note(keep_days=days)
+        return int(self._last["keep_days"])
 
     @property
     def kept_from_ms(self) -> int:
         """The time in ms before which growing tables have no rows, except the state that the history begins with; 0:
         all rows are there.
         """
-        return int(self._last.get("kept_from", 0))
+        return int(self._last["kept_from"])
 
-    def _note(self, **changes: Any) -> None:
+    def note(self, **changes: Any) -> None:
+        """Writes an entry that differs in these fields only, if it does: `privacy` (before the first row is written),
+        `lake`, `keep_days`, `thinned`, `tidied` or `expired`.
+
+        Raises SourceError when another run has written to the tables meanwhile.
+        """
+        if changes.items() <= self._last.items():
+            return
         self._settle()
-        self._write(self._last["files"], self._last["next_offsets"], changes=changes)
+        self._write(self._last["files"], changes=changes)
 
     def has(self, table: str) -> bool:
         """Whether a run has written the table."""
         return table in self._last["files"]
-
-    def number_at(self, time_ms: int) -> int:
-        """The last known entry that was written by then (one for each hour is known); 0: none is known."""
-        return max((number for number, written_ms in self._last.get("clock", ()) if written_ms <= time_ms), default=0)
 
     @property
     def next_offsets(self) -> NextOffsets:
@@ -224,14 +190,14 @@ class Ledger:
 
     @property
     def identities(self) -> dict[str, ClusterIdentity]:
-        """The clusters of the history, by name; clusters that only earlier versions have read are missing."""
-        return {name: ClusterIdentity(*found) for name, found in self._last.get("identities", {}).items()}
+        """The clusters of the history, by name; clusters whose identity is not known are missing."""
+        return {name: ClusterIdentity(*found) for name, found in self._last["identities"].items()}
 
     @property
     def made_to(self) -> NextOffsets | None:
         """The next offsets of the history that the tables were made of; None: all of them have to be rebuilt."""
-        found: dict[str, dict[str, int]] | None = self._last.get("made_to")
-        if found is None or self._last.get("carried") != CARRIED_VERSION or schema_of(self._last) != SCHEMA:
+        found: dict[str, dict[str, int]] | None = self._last["made_to"]
+        if found is None or self._last["schema"] != SCHEMA:
             return None
         can_be_rebuilt = [name for name in self._last["files"] if name not in _MEASURED]
         needed = [name for name in can_be_rebuilt if name.startswith(ROOT) or name in self._last["open"]
@@ -246,12 +212,11 @@ class Ledger:
 
     def open_files(self, table: str) -> list[str]:
         """The names of a table's files with open rows, which the next refresh replaces."""
-        return list(self._last.get("open", {}).get(table, ()))
+        return list(self._last["open"].get(table, ()))
 
     def fresh_files(self, table: str) -> list[str]:
         """The names of a history table's files with rows that no refresh has processed."""
-        fresh = self._last.get("fresh")
-        return self.files(table) if fresh is None else list(fresh.get(table, ()))
+        return list(self._last["fresh"].get(table, ()))
 
     def append(
         self,
@@ -271,15 +236,15 @@ class Ledger:
             for index, source in enumerate(sources)
         ]
         files = {table: [*names] for table, names in self._last["files"].items()}
-        fresh = {table: dict(names) for table, names in self._last.get("fresh", {}).items()}
+        fresh = {table: dict(names) for table, names in self._last["fresh"].items()}
         reach = _texts(read_to)
         for each in moves:
             table, _, name = each.target.partition("/")
             files.setdefault(table, []).append(name)
             fresh.setdefault(table, {})[name] = reach
-        is_known = "fresh" in self._last or self._number == 0  # else an earlier version wrote it: all are fresh
-        changes: dict[str, Any] = {"fresh": fresh} if is_known else {}
-        self._write(files, self._raised(read_to), moves=moves, identities=identities, changes=changes)
+        known = {**self._last["identities"], **identities}
+        changes = {"next_offsets": self._raised(read_to), "fresh": fresh, "identities": known}
+        self._write(files, moves=moves, changes=changes)
 
     def refresh(self, tables: Tables, made_to: NextOffsets) -> None:
         """Publishes what was made of the history up to `made_to`.
@@ -293,7 +258,7 @@ class Ledger:
             files[table] = self.parquet(directory)
         moves: list[LedgerMove] = []
         removed: list[str] = []
-        opened: dict[str, list[str]] = dict(self._last.get("open", {}))
+        opened: dict[str, list[str]] = dict(self._last["open"])
         for table, sources in tables.added.items():
             gone = self.files(table) if table in tables.rebuilt else self.open_files(table)
             removed += [f"{table}/{name}" for name in gone]
@@ -306,87 +271,59 @@ class Ledger:
             files[table] = [*kept, *(name for _, name in new)]
             opened[table] = [name for source, name in new if source in tables.open[table]]
         fresh: dict[str, dict[str, Any]] = {
-            table: {name: reach for name, reach in self._reaches(table).items() if _is_beyond(reach, made_to)}
-            for table in (COMMITS.name, GROUP_RECORDS.name)
+            table: {name: reach for name, reach in own.items() if _is_beyond(reach, made_to)}
+            for table, own in self._last["fresh"].items()
         }
         changes: Mapping[str, Any] = {
             "made_to": _texts(made_to),
-            "carried": CARRIED_VERSION,
             "schema": SCHEMA,
             "open": opened,
             "removed": removed,
             "fresh": fresh,
         }
-        self._write(files, self._last["next_offsets"], moves=moves, directories=tables.replaced, changes=changes)
-
-    def _reaches(self, table: str) -> dict[str, Any]:
-        fresh: dict[str, dict[str, Any]] | None = self._last.get("fresh")
-        if fresh is None:
-            return dict.fromkeys(self.files(table), self._last["next_offsets"])
-        return fresh.get(table, {})
+        self._write(files, moves=moves, directories=tables.replaced, changes=changes)
 
     def parquet(self, directory: str) -> list[str]:
         """The names of the files with rows in a staged directory."""
         return [name for name in self._files.names(directory) if name.endswith(".parquet")]
 
-    def thinned_to(self, table: str) -> int:
-        """The last entry whose files have been thinned; 0: none."""
-        return int(self._last.get("thinned", {}).get(table, 0))
+    @property
+    def thinned(self) -> Mapping[str, int]:
+        """By table the time in ms before which rows have been thinned; missing ones have none."""
+        return dict(self._last["thinned"])
 
     def replace(
-        self, directories: Mapping[str, str], thinned: Mapping[str, int] = MappingProxyType({}),
-        kept: Mapping[str, Sequence[str]] = MappingProxyType({}),
+        self, directories: Mapping[str, str], *, kept: Mapping[str, Sequence[str]] = MappingProxyType({}),
+        renamed: Mapping[str, Mapping[str, str]] = MappingProxyType({}),
+        rows: Mapping[str, Mapping[int, int]] = MappingProxyType({}), **noted: Any,
     ) -> None:  # fmt: skip
-        """Replaces the files of tables by those in staged directories. `thinned`: by table, the last entry whose files
-        are thinned. `kept`: by table, the names of files that it keeps beside them.
+        """Replaces the files of tables by those in staged directories. `kept`: by table, the names of files that it
+        keeps beside them. `renamed`: by table, new names of files by their old names. `rows`: the number of rows
+        removed from the history, by cluster and partition. `noted`: more fields of the entry (`tidied`, …).
 
         Raises SourceError when another run has written to the tables meanwhile.
         """
         self._settle()
-        files = self._with(directories, kept)
-        changes = {"thinned": {**self._last.get("thinned", {}), **thinned}}
-        self._write(files, self._last["next_offsets"], directories=directories, changes=changes)
-
-    def forget(
-        self, directories: Mapping[str, str], renamed: Mapping[str, Mapping[str, str]],
-        rows: Mapping[str, Mapping[int, int]], kept: Mapping[str, Sequence[str]] = MappingProxyType({}),
-        **noted: int,
-    ) -> None:  # fmt: skip
-        """Like `replace`, after rows were removed. `renamed`: by table, new names of files by their old names. `rows`:
-        the number of rows removed from the history, by cluster and partition. `noted`: more fields of the entry
-        (`tidied`, …).
-        """
-        self._settle()
-        files = self._with(directories, kept)
+        new = {table: [*kept.get(table, ()), *self.parquet(directory)] for table, directory in directories.items()}
         opened = {
             table: [renamed.get(table, {}).get(name, name) for name in names]
-            for table, names in self._last.get("open", {}).items()
+            for table, names in self._last["open"].items()
         }
-        changes: dict[str, Any] = {"open": opened, "forgotten": self._forgotten(rows), **noted}
-        if "fresh" in self._last:
-            changes["fresh"] = {
-                table: {renamed.get(table, {}).get(name, name): reach for name, reach in own.items()}
-                for table, own in self._last["fresh"].items()
-            }
-        self._write(files, self._last["next_offsets"], directories=directories, changes=changes)
-
-    def _with(self, directories: Mapping[str, str], kept: Mapping[str, Sequence[str]]) -> dict[str, Sequence[str]]:
-        """The files of all tables, with these in place of those that some have."""
-        new = {table: [*kept.get(table, ()), *self.parquet(directory)] for table, directory in directories.items()}
-        return {**self._last["files"], **new}
+        fresh = {
+            table: {renamed.get(table, {}).get(name, name): reach for name, reach in own.items()}
+            for table, own in self._last["fresh"].items()
+        }
+        changes = {"open": opened, "fresh": fresh, "forgotten": self._forgotten(rows), **noted}
+        self._write({**self._last["files"], **new}, directories=directories, changes=changes)
 
     def _forgotten(self, rows: Mapping[str, Mapping[int, int]]) -> dict[str, dict[str, tuple[int, int]]]:
         """How many rows of the history were removed, and up to which offset, by cluster and partition."""
-        found = {name: dict(own) for name, own in self._last.get("forgotten", {}).items()}
+        found = {name: dict(own) for name, own in self._last["forgotten"].items()}
         for name, own in rows.items():
             for number, count in own.items():
                 before, _ = found.setdefault(name, {}).get(str(number), (0, 0))
                 found[name][str(number)] = (before + count, self.next_offsets[name][number])
         return found
-
-    def follow_to(self, lake: Mapping[str, Any]) -> None:
-        """Lets the log of a format, described by JSON, follow these tables from now on."""
-        self._note(keep_days=self.keep_days, lake=dict(lake))
 
     def _settle(self) -> None:
         if not self.is_settled:  # the last entry was written, but not all its files were moved
@@ -403,15 +340,13 @@ class Ledger:
     def _write(
         self,
         files: Mapping[str, Sequence[str]],
-        next_offsets: Mapping[str, Any],
         *,
         moves: Sequence[LedgerMove] = (),
-        directories: Mapping[str, str] | None = None,
-        identities: Mapping[str, ClusterIdentity] = MappingProxyType({}),
+        directories: Mapping[str, str] = MappingProxyType({}),
         changes: Mapping[str, Any] = MappingProxyType({}),
     ) -> None:
         number = self._number + 1
-        moves, directories = [*moves], dict(directories or {})
+        moves, directories = [*moves], dict(directories)
         if self.lake is not None:  # versions of before need their files: new ones come beside them
             for table in [name for name in directories if not name.startswith(ROOT)]:
                 directory, known = directories.pop(table), set(self.files(table))
@@ -419,14 +354,11 @@ class Ledger:
                           for name in self.parquet(directory) if name not in known]  # fmt: skip
             changes = {name: [] if name == "removed" else each for name, each in changes.items()}
         entry: dict[str, Any] = {
-            **{name: self._last[name] for name in _KEPT_FIELDS if name in self._last},
-            "clock": _with(self._last.get("clock", []), number),
-            "id": self.id,
-            "next_offsets": next_offsets,
+            **self._last,
+            "removed": [],
             "files": files,
             "moves": moves,
             "directories": directories,
-            "identities": {**self._last.get("identities", {}), **identities},
             **changes,
         }
         self._files.check_lock()
@@ -440,11 +372,11 @@ class Ledger:
             self._files.remove(entry_path(number - _KEPT))
 
     def _move(self) -> None:
-        for path in self._last.get("removed", ()):
+        for path in self._last["removed"]:
             self._files.remove(path)
         for source, target in self._last["moves"]:
             self._files.move(source, target)
-        for table, directory in self._last.get("directories", {}).items():  # entries of earlier versions have none
+        for table, directory in self._last["directories"].items():
             if self._missing(table) and self._files.names(directory):
                 self._files.replace(directory, table)
         self.is_settled = True
@@ -464,25 +396,15 @@ class Ledger:
         """Forgets files of measured tables that were removed since: they cannot be rebuilt."""
         for table in _MEASURED:
             gone = self._missing(table)
-            for names in (self._last["files"], self._last.get("open", {})):
+            for names in (self._last["files"], self._last["open"]):
                 if table in names:
                     names[table] = [name for name in names[table] if name not in gone]
 
 
 def number_of(name: str) -> int:
-    """The entry that added a file to a table, for a merged file the last such entry; 0: an older version wrote the
-    file.
-    """
+    """The entry that added a file to a table, for a merged file the last such entry; 0: it has another name."""
     match = _NUMBER.match(name)
     return int(match[1]) if match else 0
-
-
-def _with(clock: Sequence[Sequence[int]], number: int) -> list[Sequence[int]]:
-    """Numbers of entries and when they were written in ms, one for each hour."""
-    now_ms = time.time_ns() // 1_000_000
-    if clock and now_ms - clock[-1][1] < _HOUR_MS:
-        return list(clock)
-    return [*clock, (number, now_ms)][-_HOURS_KNOWN:]
 
 
 def _texts(offsets: NextOffsets) -> dict[str, dict[str, int]]:
@@ -515,7 +437,7 @@ def newest_entry(
     for number in reversed(numbers):
         with contextlib.suppress(ValueError):
             entry = json.loads(read(entry_path(number)))
-            if isinstance(entry, dict) and {"files", "next_offsets"} <= entry.keys():
+            if isinstance(entry, dict) and {"files", "next_offsets", "schema"} <= entry.keys():
                 return number, entry
     if numbers:
         raise SourceError(
@@ -525,24 +447,12 @@ def newest_entry(
     return 0, {}
 
 
-def schema_of(entry: Mapping[str, Any]) -> int:
-    """The version of the schemas of an entry's tables."""
-    return int(entry.get("schema", 1))
-
-
 def check_schema(entry: Mapping[str, Any], directory: str) -> None:
-    """Raises SourceError when a later version of groupkeeper has written the tables, or one that kept their older rows
-    elsewhere.
-    """
-    if (found := schema_of(entry)) > SCHEMA:
+    """Raises SourceError when a later version of groupkeeper has written the tables."""
+    if (found := entry["schema"]) > SCHEMA:
         raise SourceError(
             f"{directory}: its tables have schema version {found}, this groupkeeper knows versions up to {SCHEMA}: use "
             "the version of groupkeeper that wrote them or a later one, or choose another directory"
-        )
-    if entry.get("aged"):
-        raise SourceError(
-            f"{directory}: its older rows are only in copies of Delta Lake or Iceberg, as an earlier groupkeeper made "
-            "them: choose another directory"
         )
 
 

@@ -7,7 +7,7 @@ import re
 import threading
 import uuid
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -22,8 +22,7 @@ from groupkeeper.pipeline.errors import SourceError
 from groupkeeper.pipeline.relations import Rows, loaded
 from groupkeeper.pipeline.storage.contents import RECEIPT, Contents, RowCounts, SentContents, read_rows
 from groupkeeper.pipeline.storage.files import Files, HadoopFiles, LocalFiles, files_of, local_path
-from groupkeeper.pipeline.storage.format_log import FormatLog, Keeping
-from groupkeeper.pipeline.storage.formats import open_lake
+from groupkeeper.pipeline.storage.format_log import FormatLog, open_lake
 from groupkeeper.pipeline.storage.lake import FileFacts, LakePlace
 from groupkeeper.pipeline.storage.ledger import ROOT, Ledger, NextOffsets, Tables, number_of
 from groupkeeper.pipeline.storage.part_files import in_bytes
@@ -33,6 +32,7 @@ from groupkeeper.pipeline.transforms.latest import what_stays
 THIN_DAYS = 7
 """How long measured tables keep all their rows."""
 
+VERSION_HOURS = 168.0
 _DAY_MS = 24 * 3600 * 1000
 
 _STAGING = f"{ROOT}/staging"
@@ -81,19 +81,17 @@ class LakeChoice(NamedTuple):
     """The format of the tables, and how long they keep old versions."""
 
     place: LakePlace
-    keeping: Keeping = Keeping()
+    version_hours: float = VERSION_HOURS
 
     def as_json(self) -> dict[str, Any]:
-        return {**self.place._asdict(), **self.keeping._asdict()}
+        return {**self.place._asdict(), "version_hours": self.version_hours}
 
     @staticmethod
     def of(found: Mapping[str, Any] | None) -> LakeChoice | None:
         """The choice that `as_json` has returned; None: there is none."""
         if found is None:
             return None
-        return LakeChoice(
-            LakePlace(*(found[name] for name in LakePlace._fields)), Keeping(*(found[name] for name in Keeping._fields))
-        )
+        return LakeChoice(LakePlace(*(found[name] for name in LakePlace._fields)), found["version_hours"])
 
 
 class Staged(NamedTuple):
@@ -150,9 +148,8 @@ class Output:
         if found is None:
             return
         lake = open_lake(self.spark, found.place, self._url, self.facts)
-        self.format_log = FormatLog(lake, str(found.place), found.keeping, self.ledger, self.files, self.lock)
-        if found != known:
-            self.ledger.follow_to(found.as_json())
+        self.format_log = FormatLog(lake, str(found.place), found.version_hours, self.ledger, self.files, self.lock)
+        self.ledger.note(lake=found.as_json())
 
     def keep_for(self, days: int) -> None:
         """Set for how many days growing tables keep rows; 0: for ever. Raises SourceError if rows cannot be removed
@@ -163,7 +160,7 @@ class Output:
                 f"{self._url}: rows are removed in a directory of this machine, or with --table-format: leave "
                 "--keep-rows out"
             )
-        self.ledger.keep_for(days)
+        self.ledger.note(keep_days=days)
 
     def here(self, path: str) -> Path | None:
         """A path in the directory, where this process and Spark have access to it; None: elsewhere."""
@@ -331,20 +328,17 @@ class Output:
         if self.format_log is not None or not isinstance(self.files, LocalFiles):
             return 0
         with self.lock:
-            done = self.ledger.thinned_to(table.name)
-            if self.ledger.number_at(now_ms - (THIN_DAYS + 1) * _DAY_MS) <= done:
+            cut_ms, done_ms = cut_of(now_ms, THIN_DAYS), self.ledger.thinned.get(table.name, 0)
+            if cut_ms <= done_ms or not self.ledger.has(table.name):
                 return 0
-            cut = self.ledger.number_at(now_ms - THIN_DAYS * _DAY_MS)
-            opened = self.ledger.open_files(table.name)
-            names = [
-                name for name in self.ledger.files(table.name) if done < number_of(name) <= cut and name not in opened
-            ]
-            thinned = {table.name: cut}
+            spans = self._spans_ms(table, self.ledger.open_files(table.name))
+            names = [name for name, (_, last_ms) in spans.items() if done_ms <= last_ms < cut_ms]
+            thinned = {**self.ledger.thinned, table.name: cut_ms}
             if not names:
-                self.ledger.replace({}, thinned)
+                self.ledger.note(thinned=thinned)
                 return 0
             directory, kept = self._rewritten(make(self._of_files(table, names)).coalesce(1), table, names)
-            self.ledger.replace({table.name: directory}, thinned, kept)
+            self.ledger.replace({table.name: directory}, kept=kept, thinned=thinned)
             return len(names)
 
     def remove_old(self, now_ms: int) -> dict[str, int]:
@@ -356,7 +350,7 @@ class Output:
             return {}
         if not self.ledger.tidied_ms:  # no refresh has processed the present rows yet
             with self.lock:
-                self.ledger.note_tidied(now_ms)
+                self.ledger.note(tidied=now_ms)
             return {}
         cut_ms = cut_of(now_ms, days)
         removed: dict[str, int] = {}
@@ -378,17 +372,13 @@ class Output:
                 if table in _HISTORY:
                     _add_missing(counts, self.rows(table, old), self.rows(table, left))
             kept_from = max(cut_ms, self.ledger.kept_from_ms)
-            self.ledger.forget(directories, {}, counts, beside, tidied=now_ms, kept_from=kept_from)
+            self.ledger.replace(directories, kept=beside, rows=counts, tidied=now_ms, kept_from=kept_from)
         return {name: count for name, count in removed.items() if count}
 
     def _with_old(self, table: Table, cut_ms: int) -> list[str]:
         """The table's files with rows from before the cut, except files that the next refresh needs."""
-        if table.day_of is None or not self.ledger.has(table.name):
-            return []
         busy = {*self.ledger.fresh_files(table.name), *self.ledger.open_files(table.name)}
-        names = [name for name in self.ledger.files(table.name) if name not in busy]
-        first = {name: self._first_ms(table, f"{table.name}/{name}", table.day_of) for name in names}
-        return [name for name, at_ms in first.items() if at_ms is not None and at_ms < cut_ms]
+        return [name for name, (first_ms, _) in self._spans_ms(table, busy).items() if first_ms < cut_ms]
 
     def _rewritten(
         self, rows: DataFrame | pa.Table, table: Table, names: Sequence[str]
@@ -408,15 +398,22 @@ class Output:
             self.files.link(f"{table.name}/{name}", f"{staged.directory}/{name}")
         return staged.directory, {}
 
-    def _first_ms(self, table: Table, path: str, column: str) -> int | None:
-        """The earliest time in a column of a file, in milliseconds; None: it has none. From the file's statistics, if
-        it has some.
+    def _spans_ms(self, table: Table, but: Collection[str]) -> dict[str, tuple[int, int]]:
+        """The earliest and the latest time in Table.day_of of the table's files but these, in milliseconds. From their
+        statistics, where they have some; files without a time are missing.
         """
-        found = _times(self.files.footer(path), column)
-        if found is not None:
-            return _ms(found[0])
-        first = pyarrow.compute.min(loaded(self.rows(table, [path]), [column])[column]).as_py()
-        return None if first is None else _ms(first)
+        found = {}
+        for name in self.ledger.files(table.name) if table.day_of is not None else ():
+            if name in but:
+                continue
+            path = f"{table.name}/{name}"
+            span = _times(self.files.footer(path), str(table.day_of))
+            if span is None:
+                times = loaded(self.rows(table, [path]), [str(table.day_of)]).column(0)
+                span = tuple(pyarrow.compute.min_max(times).as_py().values())
+            if None not in span:
+                found[name] = _ms(span[0]), _ms(span[1])
+        return found
 
     def facts(self, table: Table, names: Sequence[str]) -> list[FileFacts]:
         """What a format's log says of the table's files. A file that is gone has no size."""

@@ -13,7 +13,7 @@ from pyarrow import fs
 
 from groupkeeper.pipeline.errors import SourceError
 from groupkeeper.pipeline.kafka.instants import ClusterIdentity
-from groupkeeper.pipeline.storage.ledger import ENTRIES, NextOffsets, check_schema, entry_path, newest_entry, schema_of
+from groupkeeper.pipeline.storage.ledger import ENTRIES, NextOffsets, check_schema, entry_path, newest_entry
 from groupkeeper.pipeline.tables import Table
 
 _TRIES = 10
@@ -55,7 +55,8 @@ class Stored:
         names = [each.base_name for each in self.system.get_file_info(entries)]
         self.number, self.entry = newest_entry(names, self._read, directory)
         """The last entry of the ledger that can be read, with its number; 0 and empty: it has none."""
-        check_schema(self.entry, directory)
+        if self.entry:
+            check_schema(self.entry, directory)
         self.files: dict[str, list[str]] = self.entry.get("files", {})
         """The names of the files of each table that belong together; tables that no run has listed are missing."""
         listed = self.system.get_file_info(fs.FileSelector(self._path, allow_not_found=True))
@@ -75,12 +76,12 @@ class Stored:
 
     @property
     def schema(self) -> int:
-        """The version of the tables' schemas."""
-        return schema_of(self.entry)
+        """The version of the tables' schemas; there must be an entry."""
+        return int(self.entry["schema"])
 
     @property
     def identities(self) -> dict[str, ClusterIdentity]:
-        """The clusters whose history this is, by name; clusters that only earlier versions have read are missing."""
+        """The clusters whose history this is, by name; clusters whose identity is not known are missing."""
         return {name: ClusterIdentity(*found) for name, found in self.entry.get("identities", {}).items()}
 
     @property

@@ -10,7 +10,7 @@ from groupkeeper.cli.main import main
 from groupkeeper.pipeline.decode.privacy import Privacy
 from groupkeeper.pipeline.errors import SourceError
 from groupkeeper.pipeline.storage.files import LocalFiles
-from groupkeeper.pipeline.storage.ledger import Ledger
+from groupkeeper.pipeline.storage.ledger import SCHEMA, Ledger
 
 NOBODY = ["--bootstrap-server", "127.0.0.1:1", "--timeout", "200ms"]
 
@@ -27,7 +27,7 @@ def begun(tables: Path, **entry: object) -> Path:
     """A directory that a run has written to."""
     ledger = tables / "_groupkeeper" / "ledger"
     ledger.mkdir(parents=True)
-    known = {"next_offsets": {"c": {"0": 7}}, "files": {}, **entry}
+    known = {"schema": SCHEMA, "next_offsets": {"c": {"0": 7}}, "files": {}, **entry}
     (ledger / "0000000001.json").write_text(json.dumps(known))
     return tables
 
