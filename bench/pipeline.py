@@ -95,9 +95,9 @@ def measure_by_turns(commits: int, works: dict[str, Callable[[], object]]) -> No
 
 
 def run(servers: str, commits: int) -> None:
+    from groupkeeper.pipeline.jobs.scan_time import scan
     from groupkeeper.pipeline.kafka.options import parse_options
     from groupkeeper.pipeline.kafka.planning import plan_or_raise
-    from groupkeeper.pipeline.kafka.scanning import scan
     from groupkeeper.pipeline.kafka.source import read_ranges
     from groupkeeper.pipeline.session import start_session
     from groupkeeper.pipeline.tables import CURRENT_OFFSETS

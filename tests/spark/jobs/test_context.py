@@ -25,10 +25,9 @@ from groupkeeper.client.admin.types import Node, TopicPartition
 from groupkeeper.operations.transactions import OpenTransaction
 from groupkeeper.pipeline.errors import SourceError
 from groupkeeper.pipeline.jobs.snapshot import snapshot
-from groupkeeper.pipeline.jobs.topics import _rows
+from groupkeeper.pipeline.jobs.topics import TopicFacts, _rows
 from groupkeeper.pipeline.jobs.transactions import _rows as transaction_rows
 from groupkeeper.pipeline.kafka.instants import ClusterIdentity, Instant, InstantRefused, LogEnds
-from groupkeeper.pipeline.kafka.topics import TopicFacts
 from groupkeeper.pipeline.owners import owner_of, parse_owners
 from groupkeeper.testing.background import BackgroundBroker
 

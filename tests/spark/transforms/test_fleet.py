@@ -185,11 +185,11 @@ def test_a_scan_finds_what_list_offsets_finds(spark: SparkSession, servers: str)
     for offset_ms in (7331, 10**9):
         time_ms = begin_ms + offset_ms
         found = scan_time(spark, options | {"minPartitions": "4"}, time_ms)
-        assert found.columns == SCAN_TIME.names
+        assert found.schema == SCAN_TIME.arrow
         spec = {Place(topic, partition): OffsetSpec(time_ms) for partition in range(3)}
         asked = ask(servers, partial(Admin.list_offsets, specs=spec))
-        assert {row.partition: (row.offset, row.record_time and int(row.record_time.timestamp() * 1000))
-                for row in found.collect()} == {
+        assert {row["partition"]: (row["offset"], row["record_time"] and int(row["record_time"].timestamp() * 1000))
+                for row in found.to_pylist()} == {
             place.partition: (each.offset, None if each.offset < 0 else each.timestamp)
             for place, each in asked.done.items()
         }  # fmt: skip

@@ -20,10 +20,10 @@ from tests.spark.transforms.traces import HOUR, at, by_sql, frame, lag_row, ms, 
 
 from groupkeeper.pipeline.jobs.snapshot import snapshot
 from groupkeeper.pipeline.present.trends import lag_history, log_ends, with_trend
+from groupkeeper.pipeline.storage.contents import parts
 from groupkeeper.pipeline.storage.lake import OPEN
 from groupkeeper.pipeline.storage.ledger import Tables
 from groupkeeper.pipeline.storage.output import THIN_DAYS, Output, open_output
-from groupkeeper.pipeline.storage.part_files import parts
 from groupkeeper.pipeline.tables import FRESHNESS, LAG, LAG_HISTORY, LOG_ENDS, LOG_OFFSETS
 from groupkeeper.pipeline.transforms.latest import hourly_ends, hourly_lag
 

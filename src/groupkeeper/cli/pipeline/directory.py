@@ -42,7 +42,7 @@ def check_directory(options: Namespace) -> None:
 
 def _check_here(options: Namespace, given: Any) -> None:
     files = import_part("storage.files")
-    root = files.local_path(options.tables)
+    root = import_part("checkpoints.folders").local_path(options.tables)
     if root is None:
         return
     is_there = root.is_dir()

@@ -147,7 +147,7 @@ def _ways(options: Namespace, names: Mapping[int, str]) -> Ways:
 def _target(options: Namespace) -> str:
     if options.output_file:
         return str(options.output_file)
-    local = import_part("storage.files").local_path(options.tables)
+    local = import_part("checkpoints.folders").local_path(options.tables)
     if local is None:
         options.refuse(f"{options.tables} is not on this machine: give the file of the page with --output-file")
     return os.path.join(local, _FILE)

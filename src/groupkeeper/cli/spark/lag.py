@@ -14,8 +14,7 @@ from groupkeeper.cli.spark.shapes import QUERIES_LAG
 from groupkeeper.client.admin.types import TopicPartition
 from groupkeeper.operations.lag import LagStatus, PartitionLag, lag_of_offsets
 from groupkeeper.operations.times import utc_text
-from groupkeeper.pipeline.checkpoints.named import read_queries
-from groupkeeper.pipeline.checkpoints.queries import Query
+from groupkeeper.pipeline.checkpoints.queries import Query, read_queries
 
 _SORTS = ["query", "topic", "lag", "lost", "log_end_offset", "status"]
 

@@ -14,7 +14,7 @@ from groupkeeper.cli.spark.shapes import STARTING_OFFSETS as SHAPE
 from groupkeeper.client.admin.types import Failure, TopicPartition
 from groupkeeper.operations.queries.starting_offsets import EARLIEST, LATEST, Starts, start_at_offsets, start_at_time
 from groupkeeper.operations.selection import Names
-from groupkeeper.pipeline.checkpoints.named import read_queries
+from groupkeeper.pipeline.checkpoints.queries import read_queries
 
 _OTHERWISE = {"earliest": EARLIEST, "latest": LATEST}
 

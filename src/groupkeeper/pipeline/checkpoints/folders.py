@@ -33,7 +33,7 @@ def is_pattern(path: str) -> bool:
     return any(sign in path for sign in "*?[{") if "://" in path else glob.has_magic(path)
 
 
-def local_folder(path: str) -> Path | None:
+def local_path(path: str) -> Path | None:
     """Where that is on this machine; None when it is elsewhere."""
     parsed = urlparse(path)
     if parsed.scheme == "file" and parsed.netloc in ("", "localhost"):
@@ -45,7 +45,7 @@ def find_folders(path: str, spark: SparkSession | None = None) -> list[Folder]:
     """The folder, or the folders that match a pattern. Raises SourceError when none is there, or it is elsewhere and
     there is no `spark` that reaches it.
     """
-    local = local_folder(path)
+    local = local_path(path)
     if local is not None:
         matching = sorted(glob.glob(str(local))) if is_pattern(path) else [str(local)]
         found: list[Folder] = [LocalFolder(Path(each)) for each in matching if os.path.isdir(each)]

@@ -55,11 +55,6 @@ def parse_begin(text: str, where: str) -> Offsets | None:
     return offsets_of(offset.strip(), where) if newline and version.strip() in _VERSIONS else None
 
 
-def begin_of(source: str) -> str:
-    """Where the checkpoint has it."""
-    return f"sources/{source}/0"
-
-
 def parse_query_id(text: str) -> str | None:
     """The file `metadata`; None: it has no id."""
     try:

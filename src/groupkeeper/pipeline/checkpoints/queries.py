@@ -1,4 +1,4 @@
-"""The progress of a query, from its checkpoint.
+"""The progress of queries, from their checkpoints.
 
 A batch is planned when `offsets/N` exists, and done when `commits/N` exists: after a stop the query continues from
 `offsets/N` of the last done batch. These are the offsets to read next.
@@ -6,13 +6,16 @@ A batch is planned when `offsets/N` exists, and done when `commits/N` exists: af
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from groupkeeper.client.admin.types import TopicPartition
-from groupkeeper.pipeline.checkpoints.folders import Folder
-from groupkeeper.pipeline.checkpoints.form import Offsets, begin_of, parse_batch, parse_begin, parse_query_id
+from groupkeeper.pipeline.checkpoints.folders import Folder, find_folders, is_pattern
+from groupkeeper.pipeline.checkpoints.form import Offsets, parse_batch, parse_begin, parse_query_id
 from groupkeeper.pipeline.errors import SourceError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 _TRIES = 3
 """Files of old batches are removed while a query runs."""
@@ -99,8 +102,9 @@ class _CheckpointReader:
         return [own for own in found if own is not None], found.count(None), min(times, default=0)
 
     def _begin(self, source: str) -> Offsets | None:
-        text = self._folder.read(begin_of(source))
-        return None if text is None else parse_begin(text, f"{self._folder.path}/{begin_of(source)}")
+        path = f"sources/{source}/0"
+        text = self._folder.read(path)
+        return None if text is None else parse_begin(text, f"{self._folder.path}/{path}")
 
     def _running(self, batch_id: int) -> dict[TopicPartition, int]:
         text = self._folder.read(f"offsets/{batch_id}")
@@ -125,3 +129,53 @@ class _CheckpointReader:
 def _numbered(times: Mapping[str, int]) -> dict[int, int]:
     """Those of batches: what is being written, and checksums, have other names."""
     return {int(name): ms for name, ms in times.items() if name.isascii() and name.isdecimal()}
+
+
+class Checkpoint(Protocol):
+    """A requested checkpoint. ``name`` None: the folder's name."""
+
+    @property
+    def name(self) -> str | None: ...
+
+    @property
+    def path(self) -> str: ...
+
+
+class FoundCheckpoint(NamedTuple):
+    """The queries, and why others could not be read."""
+
+    queries: list[Query]
+    failed: list[str]
+
+
+def read_queries(
+    checkpoints: Sequence[Checkpoint], spark: SparkSession | None = None, *, at_ms: int | None = None
+) -> FoundCheckpoint:
+    """The queries of these checkpoints; a path may be a pattern. `spark` is needed for paths that only Hadoop reaches;
+    `at_ms` as for `read_query`.
+    """
+    queries: dict[str, Query] = {}
+    failed: list[str] = []
+    for each in checkpoints:
+        try:
+            folders = find_folders(each.path, spark)
+            if each.name is not None and is_pattern(each.path) and len(folders) > 1:
+                raise SourceError(
+                    f"{each.path}: {len(folders)} folders match, and all would be called {each.name}: without a NAME "
+                    "each is called as its folder"
+                )
+        except SourceError as error:
+            failed.append(str(error))
+            continue
+        for folder in folders:
+            name = each.name or folder.path.rstrip("/").rpartition("/")[2]
+            try:
+                if name in queries:
+                    raise SourceError(
+                        f"{folder.path} and {queries[name].path} are both called {name}: name one otherwise, as "
+                        f"NAME={folder.path}"
+                    )
+                queries[name] = read_query(folder, name, at_ms=at_ms)
+            except SourceError as error:
+                failed.append(str(error))
+    return FoundCheckpoint(list(queries.values()), failed)

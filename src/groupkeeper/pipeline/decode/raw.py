@@ -9,8 +9,8 @@ import pyarrow as pa
 
 from groupkeeper.pipeline.decode.records import Records
 from groupkeeper.pipeline.decode.texts import binaries, of_numbers
-from groupkeeper.pipeline.decode.views import Ints
-from groupkeeper.pipeline.tables.schema import LAST_MS, TIME
+from groupkeeper.pipeline.relations import time_of
+from groupkeeper.pipeline.tables.schema import TIME
 from groupkeeper.protocol.record_batch import read_headers
 
 _HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
@@ -45,18 +45,12 @@ def raw_batch(records: Records, topics: Sequence[tuple[str, str, int]], includes
         pa.array([topic for _, topic, _ in topics], pa.string()).take(sets),
         of_numbers(partitions[records.set_index], pa.int32()),
         of_numbers(records.offset, pa.int64()),
-        times(records.timestamp),
+        time_of(pa.array(records.timestamp)),
         of_numbers(records.has_log_append_time.astype(np.int64), pa.int32()),
         *([_headers(records)] if includes_headers else []),
         pa.array([cluster for cluster, _, _ in topics], pa.string()).take(sets),
     ]
     return pa.RecordBatch.from_arrays(columns, schema=raw_schema(includes_headers))
-
-
-def times(milliseconds: Ints) -> pa.Array:
-    """Milliseconds since the epoch as tables.schema.TIME; null if out of range."""
-    unknown = (milliseconds < 0) | (milliseconds > LAST_MS)
-    return pa.array(np.where(unknown, 0, milliseconds) * 1000, mask=unknown).cast(TIME)
 
 
 def _headers(records: Records) -> pa.Array:

@@ -14,9 +14,10 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from groupkeeper.operations.selection import Names
+from groupkeeper.pipeline.checkpoints.folders import local_path
 from groupkeeper.pipeline.errors import SourceError
 from groupkeeper.pipeline.owners import OwnerRule, owner_of
-from groupkeeper.pipeline.storage.files import LocalFiles, local_path
+from groupkeeper.pipeline.storage.files import LocalFiles
 from groupkeeper.pipeline.storage.ledger import ROOT, Ledger
 from groupkeeper.pipeline.tables import COMMITS, GROUP_RECORDS, OWNERS, REJECTS, TABLES, Table
 from groupkeeper.pipeline.tables.state import CARRIED

@@ -23,7 +23,7 @@ from groupkeeper.pipeline.kafka.written import Counts, Written, write
 from groupkeeper.pipeline.relations import Rows, loaded, together
 from groupkeeper.pipeline.runtime.executors import described
 from groupkeeper.pipeline.storage.contents import CONTENTS, rows_of
-from groupkeeper.pipeline.storage.ledger import NextOffsets
+from groupkeeper.pipeline.storage.ledger import NextOffsets, is_beyond
 from groupkeeper.pipeline.storage.output import Input, Output, Staged
 from groupkeeper.pipeline.tables import COMMITS, DECODED, GROUP_RECORDS, Table
 from groupkeeper.pipeline.tables.state import LAST_COMMITS, LAST_RECORDS
@@ -80,16 +80,6 @@ def _read(
             yield rows_of(files, pickle.dumps(written))
 
 
-class _New(NamedTuple):
-    """Rows that the tables don't have yet. `commits` has no tombstones; these are in `rest`, rows of tables.DECODED."""
-
-    commits: Staged
-    rest: Input
-    counts: Counts
-    ends: NextOffsets
-    used: Staged
-
-
 def append(
     output: Output,
     aside: Aside,
@@ -101,30 +91,34 @@ def append(
     `identities`: the identities of the rows' clusters. Raises SourceError where the tables have some of the rows.
     """
     with output.lock, described(output.spark, f"{COMMITS.name}, {GROUP_RECORDS.name}: new records"):
-        known = output.ledger.next_offsets
-        new = _new(aside, known)
-        staged = [new.commits] if new.commits.files else []
+        written, known = aside.written, output.ledger.next_offsets
+        if written.repeats(known):
+            raise SourceError("records that the tables have were read again: nothing is appended: report a defect")
+        plain, rest = aside.staged(COMMITS, written.commits), aside.staged(DECODED, written.rest)
+        staged = [plain] if plain.files else []
         try:
-            staged += _rest(output, new, retentions)
+            staged += _made_of_rest(output, plain, rest, written.counts, retentions)
             for table in _HISTORY:
                 if not output.ledger.files(table.name) and all(each.table is not table for each in staged):
                     staged.append(_empty(output, table))
-            _check_count(output, staged, new.counts)
+            _check_count(output, staged, written.counts)
         except BaseException:
-            output.discard([new.commits, new.used, *staged])
+            output.discard([plain, rest, *staged])
             raise
-        reached = new.ends if read_to is None else read_to
-        if staged or _is_further(reached, known):
+        reached = written.ends if read_to is None else read_to
+        if staged or is_beyond(reached, known):
             files = {table.name: [file for each in staged if each.table is table for file in each.files]
                      for table in _HISTORY}  # fmt: skip
             output.ledger.append({name: own for name, own in files.items() if own}, reached, identities)
-        output.discard([new.commits, new.used, *staged])  # `follow` may run for months
-    return Appended({COMMITS.name: new.counts.commits, GROUP_RECORDS.name: new.counts.others}, new.counts.problems)
+        output.discard([plain, rest, *staged])  # `follow` may run for months
+    return Appended(
+        {COMMITS.name: written.counts.commits, GROUP_RECORDS.name: written.counts.others}, written.counts.problems
+    )
 
 
 def _check_count(output: Output, staged: Iterable[Staged], counts: Counts) -> None:
     """Raises SourceError unless a row was written for each record. Only checked on this machine: elsewhere, counting
-    would cost a job.
+    would take requests.
     """
     records = counts.commits + counts.others
     written = records if output.folder is None else sum(map(output.count_of, staged))
@@ -138,26 +132,21 @@ def _empty(output: Output, table: Table) -> Staged:
     return output.stage(table.arrow.empty_table(), table)
 
 
-def _new(aside: Aside, known: NextOffsets) -> _New:
-    written = aside.written
-    if written.repeats(known):
-        raise SourceError("records that the tables have were read again: nothing is appended: report a defect")
-    commits, others = aside.staged(COMMITS, written.commits), aside.staged(DECODED, written.rest)
-    return _New(commits, Input(DECODED, others.files), written.counts, written.ends, others)
-
-
-def _rest(output: Output, new: _New, retentions: Retentions) -> list[Staged]:
-    """The new tombstones, and the new rows of GROUP_RECORDS. Why offsets were removed follows from earlier rows, and
-    from group records that came with the tombstones.
+def _made_of_rest(
+    output: Output, new_commits: Staged, rest: Staged, counts: Counts, retentions: Retentions
+) -> list[Staged]:
+    """The new tombstones, and the new rows of GROUP_RECORDS, of rows of DECODED. Why offsets were removed follows from
+    earlier rows, from new commits, and from group records that came with the tombstones.
     """
-    inputs, rows = {_DECODED: new.rest}, sum(new.counts)
-    wanted = [Wanted(GROUP_RECORDS)] if new.counts.others else []
-    if new.counts.tombstones:
+    inputs, rows = {_DECODED: Input(DECODED, rest.files)}, sum(counts)
+    wanted = [Wanted(GROUP_RECORDS)] if counts.others else []
+    if counts.tombstones:
         wanted.append(Wanted(COMMITS))
-        inputs[_NEW] = Input(COMMITS, new.commits.files)
-        inputs |= {_COMMITS: output.with_carried(COMMITS, LAST_COMMITS),
+        inputs[_NEW] = Input(COMMITS, new_commits.files)
+        earlier = {_COMMITS: output.with_carried(COMMITS, LAST_COMMITS),
                    _RECORDS: output.with_carried(GROUP_RECORDS, LAST_RECORDS)}  # fmt: skip
-        rows += 0 if output.folder is None else sum(map(output.count_of, (inputs[_COMMITS], inputs[_RECORDS])))
+        inputs |= earlier
+        rows += 0 if output.folder is None else sum(map(output.count_of, earlier.values()))
     if not wanted:
         return []
     work = partial(_built, [each.table.name for each in wanted], retentions)
@@ -182,11 +171,3 @@ def _built(names: Sequence[str], retentions: Retentions, _: int, rows: Mapping[s
     if COMMITS.name in names:
         whole = together(loaded(rows[_NEW]), commits(decoded))
         yield COMMITS.name, causes(whole, loaded(rows[_COMMITS]), others, loaded(rows[_RECORDS]), retentions)
-
-
-def _is_further(reached: NextOffsets, known: NextOffsets) -> bool:
-    return any(
-        offset > known.get(name, {}).get(partition, 0)
-        for name, offsets in reached.items()
-        for partition, offset in offsets.items()
-    )

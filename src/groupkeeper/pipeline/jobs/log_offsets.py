@@ -2,29 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
-from pyspark.sql.pandas.functions import arrow_udf
 
 from groupkeeper.client.admin.types import TopicPartition
-from groupkeeper.pipeline.kafka.instants import Instants, LogEnds
+from groupkeeper.pipeline.kafka.instants import Instant, Instants, LogEnds
 from groupkeeper.pipeline.kafka.measuring import LogMeasure, Row, cluster_of, measure
-from groupkeeper.pipeline.kafka.options import ReadOptions
+from groupkeeper.pipeline.kafka.options import ClusterOptions, ReadOptions
 from groupkeeper.pipeline.relations import Rows, keys, loaded, matches, numbers, together, unnested
 from groupkeeper.pipeline.tables import CURRENT_OFFSETS, LOG_OFFSETS
-from groupkeeper.pipeline.tables.schema import ddl_of
 from groupkeeper.pipeline.tables.state import WANTED
 
 FEW = 10_000
 """Up to this many offsets are looked up by this process; more are by tasks, of which each gets about as many."""
-
-_FOUND = pa.struct([(column.name, column.type) for column in LOG_OFFSETS.columns if column.name not in LOG_OFFSETS.key])
 
 
 class Clusters(NamedTuple):
@@ -48,6 +43,15 @@ class Clusters(NamedTuple):
             if isinstance(log, LogEnds)
         }
         return pa.Table.from_pylist([dict(zip(_NAMES.names, each, strict=True)) for each in found], _NAMES)
+
+    @property
+    def measured(self) -> dict[str, tuple[ClusterOptions, Instant]]:
+        """The clusters that have an instant, with it, by name."""
+        return {
+            each.name: (each, self.instants[each.name])
+            for each in self.options.clusters
+            if each.name is not None and each.name in self.instants
+        }
 
     def why_unmeasured(self, name: str) -> str:
         """Why a cluster has no instant."""
@@ -77,16 +81,12 @@ def log_offsets(wanted: Rows, clusters: Clusters) -> pa.Table:
 
 def log_offsets_by_tasks(wanted: DataFrame, clusters: Clusters, tasks: int) -> DataFrame:
     """The same, by so many tasks. Every use of the DataFrame may query the clusters again: write it, or cache it."""
-    measured = arrow_udf(_asking(clusters), ddl_of(_FOUND)).asNondeterministic()  # type: ignore[call-overload]
-    names = [F.col(name) for name in LOG_OFFSETS.key]
-    return (
-        wanted.repartition(tasks, *names)
-        .groupBy(*names)
-        .agg(F.collect_set("committed_offset").alias("wanted"))
-        .select(*names, measured(*names, F.col("wanted")).alias("found"))
-        .select(*names, "found.*")
-        .select(*LOG_OFFSETS.names)
-    )
+
+    def asked(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        rows = pa.Table.from_batches([*batches], WANTED.arrow)
+        yield from log_offsets(rows, clusters).to_batches()
+
+    return wanted.repartition(tasks, *LOG_OFFSETS.key).mapInArrow(asked, LOG_OFFSETS.ddl)
 
 
 def wanted_of(current_offsets: Rows, assigned_topics: pa.Table) -> pa.Table:
@@ -102,17 +102,6 @@ def wanted_of(current_offsets: Rows, assigned_topics: pa.Table) -> pa.Table:
     theirs = theirs.append_column("committed_offset", pa.array(np.where(is_lacking, -1, 0), mask=~is_lacking))
     whole = together(committed, theirs)
     return whole.filter(whole["topic"].is_valid()).group_by(WANTED.names).aggregate([]).select(WANTED.names)
-
-
-def _asking(clusters: Clusters) -> Callable[[pa.Array, pa.Array, pa.Array, pa.Array], pa.Array]:
-    def ask(names: pa.Array, topics: pa.Array, partitions: pa.Array, wanted: pa.Array) -> pa.Array:
-        columns = (column.to_pylist() for column in (names, topics, partitions, wanted))
-        places = [Place(name, TopicPartition(*key), offsets) for name, *key, offsets in zip(*columns, strict=True)]
-        return pa.array(_ask(clusters, places), _FOUND)
-
-    for name in ("names", "topics", "partitions", "wanted", "return"):
-        ask.__annotations__[name] = pa.Array  # Spark chooses the kind by them
-    return ask
 
 
 def _ask(clusters: Clusters, places: Sequence[Place]) -> list[Row]:

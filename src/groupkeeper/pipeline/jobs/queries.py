@@ -11,9 +11,9 @@ from pyspark.sql import SparkSession
 
 from groupkeeper.client.admin import Admin
 from groupkeeper.client.errors import ClientError
-from groupkeeper.pipeline.checkpoints import named
+from groupkeeper.pipeline.checkpoints import queries
 from groupkeeper.pipeline.checkpoints.committing import metadata_of
-from groupkeeper.pipeline.checkpoints.queries import Query
+from groupkeeper.pipeline.checkpoints.queries import Query, read_queries
 from groupkeeper.pipeline.jobs.watch import Problem
 from groupkeeper.pipeline.kafka.instants import Instants
 from groupkeeper.pipeline.kafka.options import ClusterOptions, ReadOptions
@@ -28,7 +28,7 @@ QUERIES = Table(
 )
 
 
-class Checkpoint(named.Checkpoint, Protocol):
+class Checkpoint(queries.Checkpoint, Protocol):
     """A requested checkpoint. `cluster` None: there is only one."""
 
     @property
@@ -115,7 +115,7 @@ def find_queries(
         elif cluster.name is not None and cluster.name in instants:
             by_cluster.setdefault(cluster.name, []).append(each)
     for name, own in by_cluster.items():
-        queries, failed = named.read_queries(own, spark, at_ms=instants[name].measured_ms)
+        queries, failed = read_queries(own, spark, at_ms=instants[name].measured_ms)
         problems += [Problem(name, f"checkpoint {text}") for text in failed]
         problems += [Problem(name, f"checkpoint {each.path}: {note}") for each in queries for note in each.notes]
         taken = result_of(_groups(next(each for each in options.clusters if each.name == name)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 import time
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from typing import TypeAlias
@@ -64,7 +64,6 @@ class Frames:
         self.read_to = {name: _cut(offsets, instants.get(name)) for name, offsets in known.items()}
         self.spark = output.spark
         self._output = output
-        self._counts: dict[Table, int] = {}
         self._built: dict[str, Future[Mapping[str, _Found]]] = {}
         self._asked: dict[str, Future[Mapping[str, _Found]]] = {}
 
@@ -93,30 +92,18 @@ class Frames:
         """The job that builds it."""
         return self._built[table.name]
 
-    def new(self, table: Table) -> Rows:
-        raise AssertionError(f"{table.name}: only tasks read new rows")
-
     def past(self, table: Table) -> DataFrame:
         return self._output.read(table)
 
     def then(self, table: Table) -> Rows:
         return self._output.rows(table, self._then(table))
 
-    def before(self, table: Table) -> Rows:
-        return self._output.rows(table, self._output.files_of(table))
-
     def now(self, table: Table) -> Rows:
         found = self.found(table)
         return self._output.rows(table, found.all_files) if isinstance(found, Staged) else found
 
-    @property
-    def failed(self) -> Collection[str]:
-        raise AssertionError("only tasks check tables")
-
     def count(self, table: Table) -> int:
-        if table not in self._counts:  # Spark counts at a URL
-            self._counts[table] = self._output.count_of(self.written(table))
-        return self._counts[table]
+        return self._output.count_of(self.written(table))
 
     def frame(self, table: Table) -> DataFrame:
         found = self.found(table)

@@ -1,34 +1,35 @@
-"""tables.SCAN_TIME: the first offset at or after a time, by reading topics whose time index can't be used."""
+"""tables.SCAN_TIME: the first offset at or after a time, by reading topics whose time index can't be used. Batches
+before that time are skipped by their headers.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any
 
+import numpy as np
 import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
-from pyspark.sql.pandas.functions import arrow_udf
+from pyspark.sql import SparkSession
 
+from groupkeeper.pipeline.decode.batches import Batches, CorruptBatch
+from groupkeeper.pipeline.decode.records import records_of
+from groupkeeper.pipeline.decode.views import choose
 from groupkeeper.pipeline.jobs.watch import Run, Summary, Watch
+from groupkeeper.pipeline.kafka.fetching import corrupt, fetch
 from groupkeeper.pipeline.kafka.options import ReadOptions, parse_options
 from groupkeeper.pipeline.kafka.planning import Range, by_cluster, pack, plan_or_raise
-from groupkeeper.pipeline.kafka.scanning import scan
 from groupkeeper.pipeline.runtime.coroutines import result_of
 from groupkeeper.pipeline.storage.output import open_output
 from groupkeeper.pipeline.tables import SCAN_TIME
 from groupkeeper.pipeline.tables.schema import LAST_MS, ddl_of
 
-_HITS = pa.list_(
-    pa.struct(
-        [
-            ("cluster", pa.string()),
-            ("topic", pa.string()),
-            ("partition", pa.int32()),
-            ("offset", pa.int64()),
-            ("timestamp_ms", pa.int64()),
-        ]
-    )
-)
+_HIT = pa.schema(
+    [
+        ("cluster", pa.string()), ("topic", pa.string()), ("partition", pa.int32()), ("offset", pa.int64()),
+        ("timestamp_ms", pa.int64()),
+    ]
+)  # fmt: skip
 
 
 def write_scan_time(
@@ -47,52 +48,62 @@ def write_scan_time(
     return run.summary
 
 
-def scan_time(spark: SparkSession, options: Mapping[str, str], time_ms: int) -> DataFrame:
+def scan_time(spark: SparkSession, options: Mapping[str, str], time_ms: int) -> pa.Table:
     """A row for each partition that the source's options select (`subscribe` …), read from `startingOffsets` on.
 
     Raises SourceError when a cluster cannot be queried; what cannot be read fails the job (errors.cause_of).
     """
     parsed = parse_options({**options, "rows": "records"})
     ranges = result_of(plan_or_raise(parsed))
-    planned = spark.createDataFrame([(each.name, each.topic, each.partition, each.end) for each in ranges],
-        "cluster string, topic string, partition int, end_offset bigint",
-    )  # fmt: skip
     tasks = [task for packed in pack(ranges, parsed) for task in by_cluster(packed)]
-    scans = arrow_udf(_scanning(tasks, parsed, time_ms), ddl_of(_HITS))  # type: ignore[call-overload]
-    # A row, and so a Spark task, for each of our tasks: they are distributed without a shuffle.
     numbers = spark.range(0, len(tasks), 1, max(1, len(tasks)))
-    hits = (
-        numbers.select(F.explode(scans("id")).alias("hit"))
-        .groupBy(*(F.col(f"hit.{name}").alias(name) for name in SCAN_TIME.key))
-        .agg(F.min(F.struct("hit.offset", "hit.timestamp_ms")).alias("first"))  # of a partition that was cut
-        .select(*SCAN_TIME.key, "first.*")
-    )
-    found_ms = F.col("timestamp_ms")
-    return (
-        planned.join(hits, list(SCAN_TIME.key), "left")
-        .withColumn("offset", F.coalesce("offset", F.lit(-1)))
-        .withColumn("record_time", F.when(found_ms.between(0, LAST_MS), F.timestamp_millis(found_ms)))
-        .select(*SCAN_TIME.names)
-    )
+    ddl = ", ".join(f"{field.name} {ddl_of(field.type)}" for field in _HIT)
+    first: dict[tuple[object, ...], tuple[int, int]] = {}
+    for *place, offset, timestamp_ms in numbers.mapInArrow(partial(_scanned, tasks, parsed, time_ms), ddl).collect():
+        hit = (offset, timestamp_ms)
+        first[tuple(place)] = min(first.get(tuple(place), hit), hit)  # of a partition that was cut
+    rows = []
+    for each in ranges:
+        offset, timestamp_ms = first.get((each.name, each.topic, each.partition), (-1, -1))
+        time_us = timestamp_ms * 1000 if 0 <= timestamp_ms <= LAST_MS else None
+        key = {"cluster": each.name, "topic": each.topic, "partition": each.partition}
+        rows.append({**key, "offset": offset, "record_time": time_us, "end_offset": each.end})
+    return pa.Table.from_pylist(rows, SCAN_TIME.arrow)
 
 
-def _scanning(tasks: Sequence[Sequence[Range]], options: ReadOptions, time_ms: int) -> Callable[[pa.Array], pa.Array]:
-    def scan_tasks(numbers: pa.Array) -> pa.Array:
-        """The hits of each of the tasks with these numbers."""
-        rows = [
-            [
-                {
-                    "cluster": hit.range.name,
-                    "topic": hit.range.topic,
-                    "partition": hit.range.partition,
-                    "offset": hit.offset,
-                    "timestamp_ms": hit.timestamp_ms,
-                }
-                for hit in scan(tasks[number], options, time_ms)
-            ]
-            for number in numbers.to_pylist()
-        ]
-        return pa.array(rows, _HITS)
+def _scanned(
+    tasks: Sequence[Sequence[Range]], options: ReadOptions, time_ms: int, batches: Iterable[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        for number in batch.column(0).to_pylist():
+            yield pa.RecordBatch.from_pylist(scan(tasks[number], options, time_ms), _HIT)
 
-    scan_tasks.__annotations__ = {"numbers": pa.Array, "return": pa.Array}  # Spark chooses the kind by them
-    return scan_tasks
+
+def scan(ranges: Sequence[Range], options: ReadOptions, time_ms: int) -> list[dict[str, Any]]:
+    """The first record of each partition with a timestamp at or after `time_ms`, as rows of _HIT. As in ListOffsets,
+    markers and aborted records count. Partitions without such a record are left out. The ranges are of one cluster. A
+    partition is read no further than that record. Raises SourceError.
+    """
+    found: dict[tuple[str, int], dict[str, Any]] = {}
+    for fetched in fetch(ranges, options, is_done=lambda piece: (piece.topic, piece.partition) in found):
+        batches = fetched.batches
+        for row in np.flatnonzero(batches.max_timestamp >= time_ms).tolist():
+            piece = fetched.ranges[int(batches.set_index[row])]
+            key = (piece.topic, piece.partition)
+            if key not in found and (first := _first(batches, row, piece, time_ms)) is not None:
+                found[key] = first
+    return list(found.values())
+
+
+def _first(batches: Batches, row: int, piece: Range, time_ms: int) -> dict[str, Any] | None:
+    """The first record of a batch that is late enough and in the range."""
+    try:
+        records = records_of(choose(batches, np.array([row])))
+    except CorruptBatch as error:
+        raise corrupt(piece, error) from error
+    is_late = (records.timestamp >= time_ms) & (records.offset >= piece.start) & (records.offset < piece.end)
+    hits = np.flatnonzero(is_late)
+    if not len(hits):
+        return None
+    hit = {"offset": int(records.offset[hits[0]]), "timestamp_ms": int(records.timestamp[hits[0]])}
+    return {"cluster": piece.name, "topic": piece.topic, "partition": piece.partition, **hit}

@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
 
+from groupkeeper.coordinator.share_state.coordinator import ShareStateCoordinator, ShareStateSettings
 from groupkeeper.coordinator.share_state.state import SharePartitionKey, ShareState, StateBatch
 from groupkeeper.pipeline.errors import SourceError
 from groupkeeper.pipeline.jobs.log_offsets import Clusters
 from groupkeeper.pipeline.kafka.instants import Instant, LogEnds
-from groupkeeper.pipeline.kafka.measuring import cluster_of
-from groupkeeper.pipeline.kafka.share_state import read_share_states
+from groupkeeper.pipeline.kafka.options import EARLIEST, LATEST, ClusterOptions, ReadOptions, Start
+from groupkeeper.pipeline.kafka.planning import plan_or_raise
+from groupkeeper.pipeline.kafka.source import read_ranges
+from groupkeeper.pipeline.runtime.coroutines import beside_loops, result_of
 from groupkeeper.pipeline.tables import SHARE_OFFSETS
+from groupkeeper.protocol.codec import MalformedMessage
+from groupkeeper.protocol.share_state_topic import decode_share_state
 from groupkeeper.protocol.uuids import uuid_text
+
+SHARE_STATE_TOPIC = "__share_group_state"
 
 _AVAILABLE, _ACKNOWLEDGED, _ARCHIVING, _ARCHIVED = 0, 2, 3, 4
 _DONE = (_ACKNOWLEDGED, _ARCHIVED)
@@ -26,14 +33,13 @@ _REJECTED = (_ARCHIVING, _ARCHIVED)
 def share_offsets(clusters: Clusters, note: Callable[[str], None]) -> pa.Table:
     """The share offsets of the measured clusters; `note` is called with the reason for a cluster without rows."""
     rows: list[dict[str, Any]] = []
-    for name, instant in clusters.instants.items():
-        if (cluster := cluster_of(clusters.options, name)) is not None:
-            try:
-                states = read_share_states(cluster, instant)
-            except SourceError as error:
-                note(f"there are no rows of it in share_offsets: {error}")
-                continue
-            rows += ({"cluster": name, **row} for row in share_offset_rows(states.items(), instant))
+    for name, (cluster, instant) in clusters.measured.items():
+        try:
+            states = read_share_states(cluster, instant)
+        except SourceError as error:
+            note(f"there are no rows of it in share_offsets: {error}")
+            continue
+        rows += ({"cluster": name, **row} for row in share_offset_rows(states.items(), instant))
     return pa.Table.from_pylist(rows, SHARE_OFFSETS.arrow)
 
 
@@ -84,3 +90,38 @@ def _moved_on(state: ShareState) -> ShareState:
 def _count(state: ShareState, counts: Callable[[StateBatch], bool]) -> int:
     batches: list[StateBatch] = [batch for batch in state.batches if counts(batch)]
     return sum(batch.last_offset - batch.first_offset + 1 for batch in batches)
+
+
+def read_share_states(cluster: ClusterOptions, instant: Instant) -> Mapping[SharePartitionKey, ShareState]:
+    """The states of all share groups of a cluster at the instant; empty if there is no such topic. Records that cannot
+    be decoded are skipped. Raises SourceError.
+    """
+    ends = {
+        (place.topic, place.partition): log.log_end_offset
+        for place, log in instant.logs.items()
+        if place.topic == SHARE_STATE_TOPIC and isinstance(log, LogEnds)
+    }
+    if not ends:
+        return {}
+    chosen = cluster._replace(
+        topics=None,
+        pattern=None,
+        partitions={SHARE_STATE_TOPIC: tuple(sorted(number for _, number in ends))},
+        start=Start(EARLIEST),
+        end=Start(LATEST, offset_by_partition=ends),
+    )
+    options = ReadOptions((chosen,))
+    ranges = result_of(plan_or_raise(options))
+    records: list[tuple[int, int, bytes | None, bytes | None]] = []
+    for batch in beside_loops(lambda: list(read_ranges(ranges, options))):
+        columns = (batch[name].to_pylist() for name in ("partition", "offset", "key", "value"))
+        records += zip(*columns, strict=True)
+    replayed = ShareStateCoordinator(ShareStateSettings())
+    for _, offset, key, value in sorted(records, key=lambda each: each[:2]):
+        try:
+            record = None if key is None else decode_share_state(key, value)
+        except MalformedMessage:
+            continue
+        if record is not None:
+            replayed.replay(record, offset)
+    return replayed.states

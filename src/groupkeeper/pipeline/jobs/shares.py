@@ -24,10 +24,9 @@ from pyspark.sql import DataFrame, SparkSession
 from groupkeeper.pipeline.errors import SourceError
 from groupkeeper.pipeline.relations import Array, Rows, empty, loaded
 from groupkeeper.pipeline.runtime.executors import described, ipc, of_ipc
-from groupkeeper.pipeline.storage.contents import CONTENTS, line_of, place_of, rows_in_bytes
+from groupkeeper.pipeline.storage.contents import CONTENTS, in_bytes, line_of, parts, place_of, rows_in_bytes
 from groupkeeper.pipeline.storage.lake import OPEN
 from groupkeeper.pipeline.storage.output import Input, Output, Staged, rows_in
-from groupkeeper.pipeline.storage.part_files import in_bytes, parts
 from groupkeeper.pipeline.tables import Table
 
 ROWS_PER_SHARE = 1_000_000

@@ -154,27 +154,31 @@ class Given(NamedTuple):
         return self._replace(clusters=clusters, journals=(), note=_silent, at_ms=self.now_ms)
 
 
-class Sources(Protocol):
-    """The inputs of a step: rows of tables."""
-
-    def new(self, table: Table) -> Rows:
-        """The rows of COMMITS or GROUP_RECORDS that no refresh has seen."""
+class Earlier(Protocol):
+    """The inputs that all steps have: rows of tables."""
 
     def then(self, table: Table) -> Rows:
         """The carried or open rows of the last refresh; of tables that are replaced all rows."""
 
-    def before(self, table: Table) -> Rows:
-        """The table before this refresh, also in a rebuild."""
-
     def now(self, table: Table) -> Rows:
         """The table of an earlier step. Raises the error that made that step fail."""
+
+
+class Sources(Earlier, Protocol):
+    """The inputs of a step of a task."""
+
+    def new(self, table: Table) -> Rows:
+        """The rows of COMMITS or GROUP_RECORDS that no refresh has seen."""
+
+    def before(self, table: Table) -> Rows:
+        """The table before this refresh, also in a rebuild."""
 
     @property
     def failed(self) -> Collection[str]:
         """Names of tables that could not be built."""
 
 
-class Driver(Sources, Protocol):
+class Driver(Earlier, Protocol):
     """The inputs of what the driver asks the clusters."""
 
     @property

@@ -2,28 +2,49 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
+from groupkeeper.client.admin import Admin
+from groupkeeper.client.admin.types import TopicPartition
+from groupkeeper.client.errors import ClientError
 from groupkeeper.pipeline.jobs.log_offsets import Clusters
 from groupkeeper.pipeline.kafka.instants import Instant, LogEnds
-from groupkeeper.pipeline.kafka.measuring import cluster_of
-from groupkeeper.pipeline.kafka.topics import TopicFacts, ask_topics
+from groupkeeper.pipeline.kafka.options import ClusterOptions
 from groupkeeper.pipeline.present.trends import LEAST_S, MEASURES
 from groupkeeper.pipeline.relations import Rows, loaded
+from groupkeeper.pipeline.runtime.coroutines import result_of
 from groupkeeper.pipeline.tables import TOPICS
 from groupkeeper.pipeline.tables.schema import LARGEST
+from groupkeeper.protocol.errors import KafkaError
 
+_SETTINGS = ("cleanup.policy", "retention.ms", "retention.bytes")
 _NOT_NOW = "not measured: "
 _CARRIED = {"records_per_s": None, "growth_bytes_per_s": None}
 """Of a cluster that was not measured: no rate is of now."""
 
 _Row = dict[str, Any]
 _Key = tuple[str, str]
+
+
+class TopicFacts(NamedTuple):
+    """Facts about a topic; None: unknown. `log_bytes` counts the largest replica of each partition, `disk_bytes` all
+    replicas. `problem`: why something is unknown.
+    """
+
+    is_internal: bool | None = None
+    replication_factor: int | None = None
+    cleanup_policy: str | None = None
+    retention_ms: int | None = None
+    retention_bytes: int | None = None
+    log_bytes: int | None = None
+    disk_bytes: int | None = None
+    problem: str | None = None
 
 
 def topics(readers: Rows, clusters: Clusters, then: Rows, note: Callable[[str], None] = lambda text: None) -> pa.Table:
@@ -38,15 +59,15 @@ def topics(readers: Rows, clusters: Clusters, then: Rows, note: Callable[[str], 
         groups[row["cluster"], row["topic"]] += row["groups"]
     requests = {
         name: cluster
-        for name, instant in clusters.instants.items()
-        if (cluster := cluster_of(clusters.options, name)) is not None and not _is_measured(name, instant, before)
+        for name, (cluster, instant) in clusters.measured.items()
+        if not _is_measured(name, instant, before)
     }
     rows = [
         row if name in clusters.instants else {**row, **_CARRIED, "problem": _NOT_NOW + clusters.why_unmeasured(name)}
         for (name, _), row in before.items()
         if name not in requests
     ]
-    for (name, _), facts in zip(requests.items(), ask_topics(list(requests.values())), strict=True):
+    for (name, _), facts in zip(requests.items(), result_of(_ask_all(requests.values())), strict=True):
         rows += _rows(name, clusters.instants[name], facts, before)
     for name in requests:
         for topic, (old, new) in sorted(_created_again(name, clusters.instants[name], before).items()):
@@ -140,3 +161,71 @@ def _minute(time: datetime) -> datetime:
 
 def _sum(offsets: Iterable[int]) -> int:
     return min(sum(offsets), LARGEST)
+
+
+class _Sizes(NamedTuple):
+    """The sizes of each partition's replicas in bytes. `problem`: why sizes are unknown; None: they are known."""
+
+    by_partition: Mapping[TopicPartition, Sequence[int]]
+    problem: str | None
+
+
+async def _ask_all(clusters: Iterable[ClusterOptions]) -> list[dict[str, TopicFacts]]:
+    return await asyncio.gather(*map(_ask, clusters))
+
+
+async def _ask(cluster: ClusterOptions) -> dict[str, TopicFacts]:
+    """The facts by topic; empty if the cluster does not reply. A topic with a failed request has its `problem`."""
+    try:
+        async with Admin(cluster.bootstrap_servers, properties=cluster.properties) as admin:
+            described = await admin.describe_topics(None)
+            settings, sizes = await asyncio.gather(_settings(admin, described.done), _sizes(admin))
+    except (ClientError, KafkaError):  # it has answered a moment ago, when it was measured
+        return {}
+    bytes_by_topic: dict[str, list[Sequence[int]]] = {}
+    for place, own in sizes.by_partition.items():
+        bytes_by_topic.setdefault(place.topic, []).append(own)
+    found = {}
+    for name, topic in described.done.items():
+        own_bytes = bytes_by_topic.get(name) if sizes.problem is None else None
+        found[name] = TopicFacts(
+            topic.is_internal,
+            min((len(each.replicas) for each in topic.partitions), default=None),
+            settings.get(name, {}).get("cleanup.policy"),
+            _number(settings.get(name, {}).get("retention.ms")),
+            _number(settings.get(name, {}).get("retention.bytes")),
+            None if own_bytes is None else sum(map(max, own_bytes)),
+            None if own_bytes is None else sum(map(sum, own_bytes)),
+            sizes.problem if name in settings else "its settings could not be queried",
+        )
+    return found
+
+
+async def _settings(admin: Admin, names: Mapping[str, object]) -> dict[str, Mapping[str, str]]:
+    try:
+        return dict((await admin.topic_settings(names, _SETTINGS)).done)
+    except (ClientError, KafkaError):
+        return {}
+
+
+async def _sizes(admin: Admin) -> _Sizes:
+    """Sizes are known only when every broker has replied: a partial sum would look like a drop."""
+    sizes: dict[TopicPartition, list[int]] = {}
+    try:
+        answers = await admin.describe_log_dirs()
+    except (ClientError, KafkaError) as error:
+        return _Sizes({}, f"sizes are not known: {error}")
+    for broker_id, failure in answers.failed.items():
+        return _Sizes({}, f"sizes are not known: broker {broker_id}: {failure}")
+    for broker_id, folders in answers.done.items():
+        for folder, each in folders.items():
+            if each.error is not None:
+                return _Sizes({}, f"sizes are not known: broker {broker_id}, {folder}: {each.error}")
+            for place, replica in each.replicas.items():
+                if not replica.is_future:
+                    sizes.setdefault(place, []).append(replica.size)
+    return _Sizes(sizes, None)
+
+
+def _number(text: str | None) -> int | None:
+    return None if text is None else int(text)

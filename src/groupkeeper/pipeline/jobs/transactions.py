@@ -2,34 +2,33 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import pyarrow as pa
 
-from groupkeeper.operations.transactions import OpenTransaction
+from groupkeeper.client.admin import Admin
+from groupkeeper.client.errors import ClientError
+from groupkeeper.operations.transactions import OpenTransaction, open_in
 from groupkeeper.pipeline.jobs.log_offsets import Clusters
 from groupkeeper.pipeline.kafka.instants import Instant, LogEnds
-from groupkeeper.pipeline.kafka.measuring import cluster_of
-from groupkeeper.pipeline.kafka.transactions import ask_transactions
+from groupkeeper.pipeline.kafka.options import ClusterOptions
 from groupkeeper.pipeline.relations import Rows, loaded
+from groupkeeper.pipeline.runtime.coroutines import result_of
 from groupkeeper.pipeline.tables import TRANSACTIONS
+from groupkeeper.protocol.errors import KafkaError
 
 _PLACE = ("cluster", "topic", "partition")
 
 
 def transactions(waiting: Rows, clusters: Clusters) -> pa.Table:
     """The open transactions of the measured clusters; `waiting`: rows of tables.state.WAITING."""
-    requests = [
-        (name, cluster, instant)
-        for name, instant in clusters.instants.items()
-        if (cluster := cluster_of(clusters.options, name)) is not None
-    ]
-    answers = ask_transactions([(cluster, instant) for _, cluster, instant in requests])
-    rows = [
-        row for (name, _, instant), found in zip(requests, answers, strict=True) for row in _rows(name, instant, found)
-    ]
+    measured = clusters.measured
+    answers = result_of(_ask_all(measured.values()))
+    rows = [row for (name, (_, instant)), found in zip(measured.items(), answers, strict=True)
+            for row in _rows(name, instant, found)]  # fmt: skip
     groups: Counter[tuple[Any, ...]] = Counter()
     for row in loaded(waiting).to_pylist() if rows else ():
         groups[tuple(row[name] for name in _PLACE)] += row["groups"]
@@ -61,3 +60,23 @@ def _rows(name: str, instant: Instant, found: list[OpenTransaction]) -> Iterator
             "is_hanging": each.is_hanging(instant.measured_ms),
             "measured_time": instant.measured_ms * 1000,
         }
+
+
+async def _ask_all(clusters: Iterable[tuple[ClusterOptions, Instant]]) -> list[list[OpenTransaction]]:
+    return await asyncio.gather(*(_ask(*each) for each in clusters))
+
+
+async def _ask(cluster: ClusterOptions, instant: Instant) -> list[OpenTransaction]:
+    """The open transactions of a cluster, in partitions with the last stable offset before the log end."""
+    held = [
+        place
+        for place, log in instant.logs.items()
+        if isinstance(log, LogEnds) and log.last_stable_offset < log.log_end_offset
+    ]
+    if not held:
+        return []
+    try:
+        async with Admin(cluster.bootstrap_servers, properties=cluster.properties) as admin:
+            return (await open_in(admin, held)).transactions
+    except (ClientError, KafkaError):
+        return []

@@ -38,11 +38,11 @@ def measure(measures: Sequence[LogMeasure]) -> list[dict[TopicPartition, Row]]:
     """For each cluster, the columns of tables.LOG_OFFSETS without the key, by partition. All clusters are queried at
     the same time. Partitions that can't be queried have a `problem`.
     """
-    return result_of(_measure_all(measures))
 
+    async def of_all() -> list[dict[TopicPartition, Row]]:
+        return await asyncio.gather(*map(_measure, measures))
 
-async def _measure_all(measures: Sequence[LogMeasure]) -> list[dict[TopicPartition, Row]]:
-    return await asyncio.gather(*map(_measure, measures))
+    return result_of(of_all())
 
 
 async def _measure(measure: LogMeasure) -> dict[TopicPartition, Row]:
@@ -148,10 +148,5 @@ def _within(record: FirstRecord | None, end: int) -> tuple[bool, int | None]:
 
 
 def _row(**found: Any) -> Row:
-    nothing = dict.fromkeys(
-        (
-            "topic_id", "log_start_offset", "last_stable_offset", "log_end_offset", "records", "retention_ms",
-            "measured_time", "problem",
-        )
-    )  # fmt: skip
-    return {**nothing, "is_deleted": False, **found}
+    """Columns that are missing are null."""
+    return {"is_deleted": False, **found}

@@ -22,8 +22,23 @@ from groupkeeper.pipeline.tables.schema import ddl_of
 
 try:
     from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
-except ImportError:  # Spark 4.1 only supports the latest offset
-    from groupkeeper.pipeline.kafka.limits import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow  # type: ignore[assignment]
+except ImportError:  # Spark 4.1 only supports the latest offset, and reads everything in one batch with this trigger
+
+    class SupportsTriggerAvailableNow:  # type: ignore[no-redef]
+        """Without effect."""
+
+    class ReadLimit:  # type: ignore[no-redef]
+        """How much a batch may read."""
+
+    class ReadAllAvailable(ReadLimit):  # type: ignore[no-redef]
+        """Everything."""
+
+    class ReadMaxRows(ReadLimit):  # type: ignore[no-redef]
+        """At most `max_rows` records."""
+
+        def __init__(self, max_rows: int) -> None:
+            self.max_rows = max_rows
+
 
 StreamOffsets = dict[str, dict[str, dict[str, int]]]
 """Offsets by cluster, topic and partition: what a checkpoint holds."""

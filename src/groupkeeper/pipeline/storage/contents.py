@@ -4,11 +4,12 @@ memory.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import PurePosixPath
 
 import pyarrow as pa
+import pyarrow.compute
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame
 
@@ -45,6 +46,26 @@ def rows_of(files: Mapping[str, bytes], receipt: bytes) -> pa.RecordBatch:
     """Rows of CONTENTS: parquet files, whose places are their names, and a receipt."""
     contents = [*map(line_of, files.values()), receipt]
     return pa.RecordBatch.from_pydict({"place": [*files, RECEIPT], "content": pa.array(contents, pa.binary())})
+
+
+def parts(rows: pa.Table, column: str | None) -> Iterator[tuple[bool, pa.Table]]:
+    """The rows of each file, with whether they are open: those for which `column`, of booleans, is true. The files lack
+    it, and none is without rows. `column` None: all rows are of one file, also if there are none.
+    """
+    if column is None:
+        yield False, rows
+        return
+    for value in (False, True):
+        own = rows.filter(pyarrow.compute.equal(rows[column], value)).drop_columns([column])
+        if own.num_rows:
+            yield value, own
+
+
+def in_bytes(rows: pa.Table) -> bytes:
+    """A file with these rows."""
+    sink = pa.BufferOutputStream()
+    pq.write_table(rows, sink)
+    return bytes(sink.getvalue())
 
 
 class Contents:

@@ -13,16 +13,15 @@ import uuid
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
-from urllib.parse import unquote, urlparse
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 from py4j.protocol import Py4JError, Py4JJavaError
 
+from groupkeeper.pipeline.checkpoints.folders import local_path
 from groupkeeper.pipeline.errors import SourceError, first_line
 from groupkeeper.pipeline.storage.lease import Busy, Lease
 
 if TYPE_CHECKING:
+    import pyarrow.parquet as pq
     from pyspark.sql import SparkSession
 
 _AT_FDCWD = -100
@@ -79,14 +78,6 @@ class Files(Protocol):
         """Remove the directory `own` below `path`, and what killed runs left there."""
 
 
-def local_path(directory: str) -> Path | None:
-    """Where the directory is on this machine; None when it is elsewhere."""
-    parsed = urlparse(directory)
-    if parsed.scheme == "file" and parsed.netloc in ("", "localhost"):
-        return Path(unquote(parsed.path))
-    return Path(directory) if "://" not in directory else None
-
-
 def files_of(spark: SparkSession, directory: str, *, is_remote: bool) -> Files:
     """The files of an output directory. Raises SourceError when it cannot be accessed."""
     local = local_path(directory)
@@ -134,7 +125,9 @@ class LocalFiles:
         return (self._root / path).read_text()
 
     def footer(self, path: str) -> pq.FileMetaData:
-        return pq.read_metadata(self._root / path)
+        from pyarrow.parquet import read_metadata  # not while a command starts
+
+        return read_metadata(self._root / path)
 
     def write(self, path: str, content: bytes) -> None:
         (self._root / path).parent.mkdir(parents=True, exist_ok=True)
@@ -302,10 +295,13 @@ class HadoopFiles:
             stream.close()
 
     def footer(self, path: str) -> pq.FileMetaData:
+        import pyarrow as pa
+        from pyarrow.parquet import read_metadata
+
         try:
-            return pq.read_metadata(pa.BufferReader(self.read_bytes(path, _FOOTER)))
+            return read_metadata(pa.BufferReader(self.read_bytes(path, _FOOTER)))
         except pa.ArrowInvalid:  # it is longer
-            return pq.read_metadata(pa.BufferReader(self.read_bytes(path)))
+            return read_metadata(pa.BufferReader(self.read_bytes(path)))
 
     def write(self, path: str, content: bytes) -> None:
         stream = self._files.create(self._at(path), True)

@@ -12,9 +12,10 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+from groupkeeper.pipeline.checkpoints.folders import local_path
 from groupkeeper.pipeline.errors import SourceError
 from groupkeeper.pipeline.kafka.instants import ClusterIdentity
-from groupkeeper.pipeline.storage.files import Files, LocalFiles, local_path
+from groupkeeper.pipeline.storage.files import Files, LocalFiles
 from groupkeeper.pipeline.tables import COMMITS, GROUP_RECORDS, TABLES
 
 NextOffsets = Mapping[str, Mapping[int, int]]
@@ -185,8 +186,7 @@ class Ledger:
 
     @property
     def next_offsets(self) -> NextOffsets:
-        found: dict[str, dict[str, int]] = self._last["next_offsets"]
-        return {name: {int(number): offset for number, offset in own.items()} for name, own in found.items()}
+        return numbered(self._last["next_offsets"])
 
     @property
     def identities(self) -> dict[str, ClusterIdentity]:
@@ -204,7 +204,7 @@ class Ledger:
             or name in _CARRIED]  # fmt: skip
         if any(self._missing(name) for name in needed):
             return None
-        return {name: {int(number): offset for number, offset in own.items()} for name, own in found.items()}
+        return numbered(found)
 
     def files(self, table: str) -> list[str]:
         """The names of a table's files."""
@@ -271,7 +271,7 @@ class Ledger:
             files[table] = [*kept, *(name for _, name in new)]
             opened[table] = [name for source, name in new if source in tables.open[table]]
         fresh: dict[str, dict[str, Any]] = {
-            table: {name: reach for name, reach in own.items() if _is_beyond(reach, made_to)}
+            table: {name: reach for name, reach in own.items() if is_beyond(numbered(reach), made_to)}
             for table, own in self._last["fresh"].items()
         }
         changes: Mapping[str, Any] = {
@@ -412,10 +412,16 @@ def _texts(offsets: NextOffsets) -> dict[str, dict[str, int]]:
     return {name: {str(partition): offset for partition, offset in own.items()} for name, own in offsets.items()}
 
 
-def _is_beyond(reach: Mapping[str, Mapping[str, int]], made_to: NextOffsets) -> bool:
+def numbered(found: Mapping[str, Mapping[str, int]]) -> NextOffsets:
+    """The offsets with partitions as numbers, from JSON."""
+    return {name: {int(number): offset for number, offset in own.items()} for name, own in found.items()}
+
+
+def is_beyond(reached: NextOffsets, known: NextOffsets) -> bool:
+    """Whether some partition is read further than to the known offset."""
     return any(
-        offset > made_to.get(name, {}).get(int(partition), 0)
-        for name, own in reach.items()
+        offset > known.get(name, {}).get(partition, 0)
+        for name, own in reached.items()
         for partition, offset in own.items()
     )
 

@@ -18,14 +18,14 @@ import pyarrow.dataset as pads
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
+from groupkeeper.pipeline.checkpoints.folders import local_path
 from groupkeeper.pipeline.errors import SourceError
 from groupkeeper.pipeline.relations import Rows, loaded
-from groupkeeper.pipeline.storage.contents import RECEIPT, Contents, RowCounts, SentContents, read_rows
-from groupkeeper.pipeline.storage.files import Files, HadoopFiles, LocalFiles, files_of, local_path
+from groupkeeper.pipeline.storage.contents import RECEIPT, Contents, RowCounts, SentContents, in_bytes, read_rows
+from groupkeeper.pipeline.storage.files import Files, HadoopFiles, LocalFiles, files_of
 from groupkeeper.pipeline.storage.format_log import FormatLog, open_lake
 from groupkeeper.pipeline.storage.lake import FileFacts, LakePlace
 from groupkeeper.pipeline.storage.ledger import ROOT, Ledger, NextOffsets, Tables, number_of
-from groupkeeper.pipeline.storage.part_files import in_bytes
 from groupkeeper.pipeline.tables import COMMITS, GROUP_RECORDS, TABLES, Table
 from groupkeeper.pipeline.transforms.latest import what_stays
 
@@ -276,12 +276,12 @@ class Output:
         for each in staged:
             self.files.remove(each.directory)
 
-    def replace(self, frame: DataFrame, table: Table) -> int:
+    def replace(self, rows: DataFrame | pa.Table, table: Table) -> int:
         """Write the table again; readers find the old one or the new one. The result is its number of rows."""
-        staged = self.stage(frame, table)
-        rows = self.count_of(staged)
+        staged = self.stage(rows, table)
+        count = self.count_of(staged)
         self.publish({table.name: staged})
-        return rows
+        return count
 
     def refresh(self, tables: Tables, made_to: NextOffsets) -> None:
         """Publish the staged tables, and record that the history up to these offsets is processed."""

@@ -13,7 +13,7 @@ from pyarrow import fs
 
 from groupkeeper.pipeline.errors import SourceError
 from groupkeeper.pipeline.kafka.instants import ClusterIdentity
-from groupkeeper.pipeline.storage.ledger import ENTRIES, NextOffsets, check_schema, entry_path, newest_entry
+from groupkeeper.pipeline.storage.ledger import ENTRIES, NextOffsets, check_schema, entry_path, newest_entry, numbered
 from groupkeeper.pipeline.tables import Table
 
 _TRIES = 10
@@ -92,12 +92,12 @@ class Stored:
     @property
     def next_offsets(self) -> NextOffsets:
         """The next offset to read, by cluster and partition of the offsets topic."""
-        return _numbered(self.entry.get("next_offsets", {}))
+        return numbered(self.entry.get("next_offsets", {}))
 
     @property
     def made_to(self) -> NextOffsets:
         """The next offsets of the history that the derived tables were made of."""
-        return _numbered(self.entry.get("made_to", {}))
+        return numbered(self.entry.get("made_to", {}))
 
     @property
     def forgotten(self) -> dict[str, dict[int, tuple[int, int]]]:
@@ -126,10 +126,6 @@ class Stored:
             listed = self.system.get_file_info(fs.FileSelector(f"{self._path}/{name}", allow_not_found=True))
             found += sorted(f"{name}/{each}" for each in set(files) - {each.base_name for each in listed})
         return found
-
-
-def _numbered(found: dict[str, dict[str, int]]) -> NextOffsets:
-    return {name: {int(number): offset for number, offset in own.items()} for name, own in found.items()}
 
 
 def _located(directory: str) -> tuple[Any, str]:

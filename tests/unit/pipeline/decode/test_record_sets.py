@@ -2,12 +2,12 @@
 
 import random
 
-import numpy as np
+import pyarrow as pa
 import pytest
 
 from groupkeeper.pipeline.decode.batches import AbortedRange, CorruptBatch, RecordSet
-from groupkeeper.pipeline.decode.raw import times
 from groupkeeper.pipeline.decode.records import Records, read_record_sets
+from groupkeeper.pipeline.relations import time_of
 from groupkeeper.pipeline.tables.schema import LAST_MS
 from groupkeeper.protocol.compression import CODECS
 from groupkeeper.protocol.record import Record
@@ -161,7 +161,7 @@ def test_every_broken_byte_is_found_or_harmless() -> None:
 
 
 def test_times_that_cannot_be_meant_are_null() -> None:
-    found = times(np.array([-(2**62), -2, -1, 0, 1_700_000_000_001, LAST_MS, LAST_MS + 1, 2**63 - 1]))
+    found = time_of(pa.array([-(2**62), -2, -1, 0, 1_700_000_000_001, LAST_MS, LAST_MS + 1, 2**63 - 1]))
     shown = [each and each.isoformat() for each in found.to_pylist()]
     assert shown == [
         None, None, None, "1970-01-01T00:00:00+00:00", "2023-11-14T22:13:20.001000+00:00",

@@ -6,9 +6,9 @@ import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from groupkeeper.pipeline.jobs.scan_time import scan
 from groupkeeper.pipeline.kafka.options import parse_options
 from groupkeeper.pipeline.kafka.planning import Range
-from groupkeeper.pipeline.kafka.scanning import scan
 from groupkeeper.testing.background import BackgroundBroker
 
 PATIENCE_S = 60
@@ -37,6 +37,7 @@ def test_the_first_record_that_is_late_enough(compression: str) -> None:
             start, end = sorted(rng.sample(range(RECORDS + 1), 2))
             hits = [offset for offset in range(start, end) if times[offset] >= time_ms]
             found = [
-                (each.offset, each.timestamp_ms) for each in scan([Range(0, "c", "t", 0, start, end)], options, time_ms)
+                (each["offset"], each["timestamp_ms"])
+                for each in scan([Range(0, "c", "t", 0, start, end)], options, time_ms)
             ]
             assert found == [(offset, times[offset]) for offset in hits[:1]]
