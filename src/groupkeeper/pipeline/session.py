@@ -109,7 +109,10 @@ def start_session(
         if remote is not None:
             session = _connected(name, remote, settings or {})
         else:
-            session = _started(name, master, settings or {}, log or log_path(), is_short)
+            if _is_running():
+                session = _running(name, master, settings or {})
+            else:
+                session = _started(name, master or "local[*]", settings or {}, log or log_path(), is_short)
             if log is None:
                 atexit.register(_remove_unless_failed, log_path())
     except ModuleNotFoundError as error:
@@ -163,12 +166,6 @@ def _is_running() -> bool:
     return "PYSPARK_GATEWAY_PORT" in os.environ or SparkSession.getActiveSession() is not None
 
 
-def _started(name: str, master: str | None, settings: Mapping[str, str], log: Path, is_short: bool) -> SparkSession:
-    if _is_running():
-        return _running(name, master, settings)
-    return _started_here(name, master or "local[*]", settings, log, is_short)
-
-
 def _running(name: str, master: str | None, settings: Mapping[str, str]) -> SparkSession:
     """Sets only what the session itself needs."""
     from pyspark.sql import SparkSession
@@ -187,7 +184,7 @@ def _of_session() -> dict[str, str]:
     return {key: value for key, value in _ALWAYS.items() if key.startswith("spark.sql.")}
 
 
-def _started_here(name: str, master: str, settings: Mapping[str, str], log: Path, is_short: bool) -> SparkSession:
+def _started(name: str, master: str, settings: Mapping[str, str], log: Path, is_short: bool) -> SparkSession:
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
     from pyspark.sql import SparkSession

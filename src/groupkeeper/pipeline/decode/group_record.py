@@ -20,7 +20,6 @@ from groupkeeper.protocol.uuids import uuid_text
 class KnownRecords(NamedTuple):
     """A record as its schemas describe it; the value is None, and so is its version, for a tombstone."""
 
-    record_type: int
     key: RootMessage
     value: RootMessage | None
     version: int | None
@@ -29,11 +28,10 @@ class KnownRecords(NamedTuple):
 def read_record(key: bytes, value: bytes | None) -> KnownRecords | UnknownRecord:
     """The record with these bytes. Raises MalformedMessage, also for a version of the value that no schema has."""
     found = decode_record(key, value)
-    record_type = int.from_bytes(key[:2], "big", signed=True)
     version = None if value is None else int.from_bytes(value[:2], "big", signed=True)
     if isinstance(found, UnknownRecord):
         return found
-    return KnownRecords(record_type, found.key, None if isinstance(found, Tombstone) else found.value, version)
+    return KnownRecords(found.key, None if isinstance(found, Tombstone) else found.value, version)
 
 
 def name_of(key: RootMessage) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping
 from typing import Any
 
@@ -11,8 +10,8 @@ import pyarrow as pa
 from groupkeeper.client.admin.types import Position
 from groupkeeper.pipeline.jobs.log_offsets import Clusters
 from groupkeeper.pipeline.kafka.instants import Instant
-from groupkeeper.pipeline.kafka.measuring import cluster_of, record_times
-from groupkeeper.pipeline.runtime.coroutines import result_of
+from groupkeeper.pipeline.kafka.measuring import record_times
+from groupkeeper.pipeline.runtime.coroutines import results_of
 from groupkeeper.pipeline.storage.ledger import NextOffsets
 from groupkeeper.pipeline.tables import FRESHNESS
 from groupkeeper.rules.words import duration
@@ -27,11 +26,13 @@ def freshness(read_to: NextOffsets, clusters: Clusters) -> pa.Table:
     """A row for every partition of the offsets topic of each queried cluster; for a cluster that could not be measured,
     only for the partitions that were read. `read_to`: the first offsets that are not in the tables.
     """
-    measured = {name: instant for name, instant in clusters.instants.items() if name in read_to}
-    times = result_of(_ask_all(clusters, {name: _unread(each, read_to[name]) for name, each in measured.items()}))
+    measured = {name: each for name, each in clusters.measured.items() if name in read_to}
+    answers = results_of(record_times(cluster, _unread(instant, read_to[name]))
+                         for name, (cluster, instant) in measured.items())  # fmt: skip
+    times = dict(zip(measured, answers, strict=True))
     rows = [
         {"cluster": name, **_row(instant, partition, read_to[name].get(partition, 0), times[name])}
-        for name, instant in measured.items()
+        for name, (_, instant) in measured.items()
         for partition in instant.stable
     ]
     rows += [
@@ -50,15 +51,6 @@ def _unread(instant: Instant, read_to: Mapping[int, int]) -> list[Position]:
         for partition in instant.stable
         if instant.stable[partition] is not None and read_to.get(partition, 0) < (instant.end_of(partition) or 0)
     ]
-
-
-async def _ask_all(clusters: Clusters, positions: Mapping[str, list[Position]]) -> dict[str, _Times]:
-    async def ask(name: str, own: list[Position]) -> _Times:
-        cluster = cluster_of(clusters.options, name)
-        return await record_times(cluster, own) if cluster is not None and own else {}
-
-    answers = await asyncio.gather(*(ask(*each) for each in positions.items()))
-    return dict(zip(positions, answers, strict=True))
 
 
 def _row(instant: Instant, partition: int, read_to: int, times: _Times) -> dict[str, Any]:

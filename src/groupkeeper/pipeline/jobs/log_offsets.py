@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame
 
 from groupkeeper.client.admin.types import TopicPartition
 from groupkeeper.pipeline.kafka.instants import Instant, Instants, LogEnds
-from groupkeeper.pipeline.kafka.measuring import LogMeasure, Row, cluster_of, measure
+from groupkeeper.pipeline.kafka.measuring import LogMeasure, Row, measure
 from groupkeeper.pipeline.kafka.options import ClusterOptions, ReadOptions
 from groupkeeper.pipeline.relations import Rows, keys, loaded, matches, numbers, together, unnested
 from groupkeeper.pipeline.tables import CURRENT_OFFSETS, LOG_OFFSETS
@@ -108,14 +108,14 @@ def _ask(clusters: Clusters, places: Sequence[Place]) -> list[Row]:
     """The columns of each place from the clusters, without the key. All clusters are queried at the same time."""
     found: dict[tuple[str, TopicPartition], Row] = {}
     measures: dict[str, LogMeasure] = {}
+    measured = clusters.measured
     for name in dict.fromkeys(each.cluster for each in places):
         wanted = {each.partition: each.offsets for each in places if each.cluster == name}
-        cluster, instant = cluster_of(clusters.options, name), clusters.instants.get(name)
-        if cluster is None or instant is None:
+        if name in measured:
+            measures[name] = LogMeasure(*measured[name], wanted)
+        else:
             row = {"is_deleted": False, "problem": clusters.why_unmeasured(name)}
             found |= {(name, partition): dict(row) for partition in wanted}
-        else:
-            measures[name] = LogMeasure(cluster, instant, wanted)
     for name, rows in zip(measures, measure(list(measures.values())), strict=True):
         found |= {(name, partition): row for partition, row in rows.items()}
     return [found[each.cluster, each.partition] for each in places]

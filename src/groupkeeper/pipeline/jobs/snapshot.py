@@ -15,7 +15,7 @@ from groupkeeper.pipeline.errors import SourceError, cause_of
 from groupkeeper.pipeline.governance.privacy import with_privacy
 from groupkeeper.pipeline.jobs.history import append, read_aside
 from groupkeeper.pipeline.jobs.log_offsets import Clusters
-from groupkeeper.pipeline.jobs.queries import Checkpoint, find_queries
+from groupkeeper.pipeline.jobs.queries import Checkpoint, Queries, find_queries
 from groupkeeper.pipeline.jobs.reading import Reading, readings, same_clusters, why_unread
 from groupkeeper.pipeline.jobs.refresh import make_tables
 from groupkeeper.pipeline.jobs.steps import Given
@@ -58,19 +58,14 @@ def snapshot(
         if output.ledger.loss is not None:
             run.note(output.ledger.loss)
         given = update_history(output, options, run, found)
-        given = with_queries(spark, given, checkpoints, run)._replace(owners=owners, journals=journals)
+        queries = Queries()
+        if checkpoints:
+            queries, problems = find_queries(spark, checkpoints, given.clusters.options, given.clusters.instants)
+            for problem in problems:
+                run.fail(problem)
+        given = given._replace(queries=queries, owners=owners, journals=journals)
         make_tables(output, given, run, from_start=from_start)
     return run.summary
-
-
-def with_queries(spark: SparkSession, given: Given, checkpoints: Sequence[Checkpoint], run: Run) -> Given:
-    """Adds the queries that have these checkpoints."""
-    if not checkpoints:
-        return given
-    queries, problems = find_queries(spark, checkpoints, given.clusters.options, given.clusters.instants)
-    for problem in problems:
-        run.fail(problem)
-    return given._replace(queries=queries)
 
 
 def update_history(output: Output, options: Mapping[str, str], run: Run, found: ReadPlan | None = None) -> Given:

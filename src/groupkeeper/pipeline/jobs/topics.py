@@ -18,7 +18,7 @@ from groupkeeper.pipeline.kafka.instants import Instant, LogEnds
 from groupkeeper.pipeline.kafka.options import ClusterOptions
 from groupkeeper.pipeline.present.trends import LEAST_S, MEASURES
 from groupkeeper.pipeline.relations import Rows, loaded
-from groupkeeper.pipeline.runtime.coroutines import result_of
+from groupkeeper.pipeline.runtime.coroutines import results_of
 from groupkeeper.pipeline.tables import TOPICS
 from groupkeeper.pipeline.tables.schema import LARGEST
 from groupkeeper.protocol.errors import KafkaError
@@ -67,7 +67,7 @@ def topics(readers: Rows, clusters: Clusters, then: Rows, note: Callable[[str], 
         for (name, _), row in before.items()
         if name not in requests
     ]
-    for (name, _), facts in zip(requests.items(), result_of(_ask_all(requests.values())), strict=True):
+    for (name, _), facts in zip(requests.items(), results_of(map(_ask, requests.values())), strict=True):
         rows += _rows(name, clusters.instants[name], facts, before)
     for name in requests:
         for topic, (old, new) in sorted(_created_again(name, clusters.instants[name], before).items()):
@@ -168,10 +168,6 @@ class _Sizes(NamedTuple):
 
     by_partition: Mapping[TopicPartition, Sequence[int]]
     problem: str | None
-
-
-async def _ask_all(clusters: Iterable[ClusterOptions]) -> list[dict[str, TopicFacts]]:
-    return await asyncio.gather(*map(_ask, clusters))
 
 
 async def _ask(cluster: ClusterOptions) -> dict[str, TopicFacts]:

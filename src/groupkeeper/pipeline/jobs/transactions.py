@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pyarrow as pa
@@ -16,7 +15,7 @@ from groupkeeper.pipeline.jobs.log_offsets import Clusters
 from groupkeeper.pipeline.kafka.instants import Instant, LogEnds
 from groupkeeper.pipeline.kafka.options import ClusterOptions
 from groupkeeper.pipeline.relations import Rows, loaded
-from groupkeeper.pipeline.runtime.coroutines import result_of
+from groupkeeper.pipeline.runtime.coroutines import results_of
 from groupkeeper.pipeline.tables import TRANSACTIONS
 from groupkeeper.protocol.errors import KafkaError
 
@@ -26,7 +25,7 @@ _PLACE = ("cluster", "topic", "partition")
 def transactions(waiting: Rows, clusters: Clusters) -> pa.Table:
     """The open transactions of the measured clusters; `waiting`: rows of tables.state.WAITING."""
     measured = clusters.measured
-    answers = result_of(_ask_all(measured.values()))
+    answers = results_of(_ask(*each) for each in measured.values())
     rows = [row for (name, (_, instant)), found in zip(measured.items(), answers, strict=True)
             for row in _rows(name, instant, found)]  # fmt: skip
     groups: Counter[tuple[Any, ...]] = Counter()
@@ -60,10 +59,6 @@ def _rows(name: str, instant: Instant, found: list[OpenTransaction]) -> Iterator
             "is_hanging": each.is_hanging(instant.measured_ms),
             "measured_time": instant.measured_ms * 1000,
         }
-
-
-async def _ask_all(clusters: Iterable[tuple[ClusterOptions, Instant]]) -> list[list[OpenTransaction]]:
-    return await asyncio.gather(*(_ask(*each) for each in clusters))
 
 
 async def _ask(cluster: ClusterOptions, instant: Instant) -> list[OpenTransaction]:

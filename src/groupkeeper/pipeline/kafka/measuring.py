@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -11,8 +10,8 @@ from groupkeeper.client.admin.types import FirstRecord, Position, TopicPartition
 from groupkeeper.client.errors import ClientError
 from groupkeeper.operations.topics import RETENTION_SETTINGS, retention_ms
 from groupkeeper.pipeline.kafka.instants import Instant, InstantRefused, LogEnds, refused
-from groupkeeper.pipeline.kafka.options import ClusterOptions, ReadOptions
-from groupkeeper.pipeline.runtime.coroutines import result_of
+from groupkeeper.pipeline.kafka.options import ClusterOptions
+from groupkeeper.pipeline.runtime.coroutines import results_of
 from groupkeeper.pipeline.tables.schema import LAST_MS
 from groupkeeper.protocol.errors import KafkaError, UnknownTopicOrPartition
 
@@ -29,20 +28,11 @@ class LogMeasure(NamedTuple):
     wanted: Wanted
 
 
-def cluster_of(options: ReadOptions, name: str) -> ClusterOptions | None:
-    """The cluster with this name in rows; None: the options have none."""
-    return next((each for each in options.clusters if each.name == name), None)
-
-
 def measure(measures: Sequence[LogMeasure]) -> list[dict[TopicPartition, Row]]:
     """For each cluster, the columns of tables.LOG_OFFSETS without the key, by partition. All clusters are queried at
     the same time. Partitions that can't be queried have a `problem`.
     """
-
-    async def of_all() -> list[dict[TopicPartition, Row]]:
-        return await asyncio.gather(*map(_measure, measures))
-
-    return result_of(of_all())
+    return results_of(map(_measure, measures))
 
 
 async def _measure(measure: LogMeasure) -> dict[TopicPartition, Row]:
@@ -102,6 +92,8 @@ async def record_times(cluster: ClusterOptions, positions: Sequence[Position]) -
     """The time of the first record at or after each position, in ms; None: there is none. Positions that cannot be read
     are missing: all of them, if the cluster does not reply.
     """
+    if not positions:
+        return {}
     try:
         async with Admin(cluster.bootstrap_servers, properties=cluster.properties) as admin:
             return dict((await admin.record_timestamps(positions)).done)

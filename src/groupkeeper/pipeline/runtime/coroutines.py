@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any, TypeVar
@@ -14,6 +14,15 @@ T = TypeVar("T")
 def result_of(coroutine: Coroutine[Any, Any, T]) -> T:
     """Waits for it, as `asyncio.run` does."""
     return beside_loops(partial(asyncio.run, coroutine))
+
+
+def results_of(coroutines: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
+    """Waits for all of them at the same time."""
+
+    async def gathered() -> list[T]:
+        return await asyncio.gather(*coroutines)
+
+    return result_of(gathered())
 
 
 def beside_loops(work: Callable[[], T]) -> T:

@@ -51,7 +51,6 @@ from groupkeeper.pipeline.tables import COMMITS, DECODED, GROUP_RECORDS
 
 CHECKPOINT = f"{ROOT}/checkpoint"
 
-_OLD_CHECKPOINTS = f"{ROOT}/checkpoints"
 _LOOK_S = 0.2
 _LONGEST_S = 300.0
 """A group that stands still becomes worse by the time alone."""
@@ -83,7 +82,6 @@ def follow(
     """
     parsed = parse_options({**options, "rows": "decoded"})
     with open_output(spark, directory, lake=lake, keep_days=keep_days) as output, tempfile.TemporaryDirectory() as own:
-        output.files.remove(_OLD_CHECKPOINTS)  # left by an earlier version
         run = Run(watch)
         if output.ledger.loss is not None:
             run.note(output.ledger.loss)

@@ -21,8 +21,6 @@ class Outage:
     """Why the cluster is not read, as it was told last; None: it is read."""
     is_away: bool = False
     """It was told that the cluster does not answer."""
-    ended: str | None = None
-    """Why its read has ended: told where the cluster, when it is asked again, has nothing more to say."""
 
     def is_news(self, text: str, *, is_away: bool = False) -> bool:
         """Whether to report this: once per outage, however often requests fail because of it."""
