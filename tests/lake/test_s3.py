@@ -46,7 +46,7 @@ def test_a_second_run_is_refused(spark: SparkSession) -> None:
 
 
 def test_of_writers_at_the_same_moment_one_creates_the_file(spark: SparkSession) -> None:
-    writers = [files_of(spark, "s3a://fleet/race", is_remote=False) for _ in range(6)]
+    writers = [files_of(spark, "s3a://fleet/race") for _ in range(6)]
     together = threading.Barrier(len(writers))
     won: list[int] = []
 
@@ -77,7 +77,7 @@ def test_checkpoints_are_on_s3(spark: SparkSession, servers: str) -> None:
         producer.produce("orders", str(number), partition=0)
     assert producer.flush(60) == 0
     commit(servers, "billing", {("orders", 0): 12})
-    store = files_of(spark, root, is_remote=False)
+    store = files_of(spark, root)
     for name in names:
         for file in sorted(each for each in (CHECKPOINTS / name).rglob("*") if each.is_file()):
             assert store.write_new(f"{name}/{file.relative_to(CHECKPOINTS / name)}", file.read_text())

@@ -6,9 +6,10 @@ import os
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from groupkeeper.pipeline.errors import SourceError
@@ -102,8 +103,16 @@ def test_an_entry_that_two_runs_race_for_is_of_the_first_one(spark: SparkSession
     assert (tmp_path / staged).exists()  # so that nothing of this run is lost before it runs again
 
 
+class Connected:
+    """A session of Spark Connect, as far as it is asked."""
+
+    @property
+    def sparkContext(self) -> None:  # noqa: N802
+        raise PySparkException("not with Connect")
+
+
 def test_a_place_out_of_reach_is_named(spark: SparkSession) -> None:
     with pytest.raises(SourceError, match="nowhere://host/tables is out of reach: No FileSystem for scheme"):
-        files_of(spark, "nowhere://host/tables", is_remote=False)
+        files_of(spark, "nowhere://host/tables")
     with pytest.raises(SourceError, match="with --remote, the directory must also be accessible from this machine"):
-        files_of(spark, "hdfs://host/tables", is_remote=True)
+        files_of(cast(Any, Connected()), "hdfs://host/tables")

@@ -217,10 +217,9 @@ def snapshot_work(options: Namespace, *, from_start: bool = False) -> Work:
 
     def work(screen: Screen, source: dict[str, str], found: ReadPlan, spark: Any) -> Summary:
         snapshot = import_part("jobs.snapshot").snapshot
-        is_remote = options.remote is not None
         summary: Summary = snapshot(
             spark, source, options.tables, screen,
-            found=found, is_remote=is_remote, from_start=from_start, **keeping(options),
+            found=found, from_start=from_start, **keeping(options),
             checkpoints=options.checkpoints, owners=options.owners, journals=options.journals,
         )  # fmt: skip
         return summary

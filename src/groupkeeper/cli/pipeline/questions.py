@@ -87,7 +87,7 @@ def _as_of(options: Namespace) -> int:
         past = import_part("jobs.as_of").as_of(
             spark, source, options.tables, options.time, screen,
             wants=Names(options.groups).matches if is_planned else None,
-            found=found, is_remote=options.remote is not None,
+            found=found,
         )  # fmt: skip
         run: Run = past.run
         if is_planned:
@@ -235,7 +235,6 @@ def _scan_time(options: Namespace) -> int:
         screen.reading(sum(each.size for each in found.ranges))
         summary: Summary = import_part("jobs.scan_time").write_scan_time(
             spark, {**source, **dict(chosen)}, options.tables, options.time, screen,
-            is_remote=options.remote is not None,
         )  # fmt: skip
         return summary
 

@@ -114,12 +114,12 @@ class HadoopFolder:
 
 def _hadoop_folders(spark: SparkSession, path: str) -> list[Folder]:
     from py4j.protocol import Py4JError
-    from pyspark.errors import PySparkException
 
-    try:
-        context = spark.sparkContext
-    except PySparkException:  # Spark Connect has none
-        raise SourceError(f"{path}: with --remote, checkpoints must be folders accessible from this machine") from None
+    from groupkeeper.pipeline.runtime.executors import context_of
+
+    context = context_of(spark)
+    if context is None:
+        raise SourceError(f"{path}: with --remote, checkpoints must be folders accessible from this machine")
     jvm: Any = context._jvm
     try:
         at = jvm.org.apache.hadoop.fs.Path(path)

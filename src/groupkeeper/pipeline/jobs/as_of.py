@@ -41,13 +41,12 @@ def as_of(
     *,
     wants: Callable[[str], bool] | None = None,
     found: ReadPlan | None = None,
-    is_remote: bool = False,
 ) -> Found:
     """Bring the history in `directory` up to date, and write tables.OFFSETS_AS_OF for all groups. The result has the
     groups whose names `wants` accepts; None: no groups. Other arguments as for `snapshot`.
     """
     run = Run(watch)
-    with open_output(spark, directory, is_remote=is_remote) as output:
+    with open_output(spark, directory) as output:
         if time_ms < (kept_from_ms := output.ledger.kept_from_ms):
             raise SourceError(
                 f"{directory}: rows from before {utc_text(kept_from_ms)} are gone (--keep-rows): choose a time from "

@@ -33,17 +33,11 @@ _HIT = pa.schema(
 
 
 def write_scan_time(
-    spark: SparkSession,
-    options: Mapping[str, str],
-    directory: str,
-    time_ms: int,
-    watch: Watch | None = None,
-    *,
-    is_remote: bool = False,
+    spark: SparkSession, options: Mapping[str, str], directory: str, time_ms: int, watch: Watch | None = None
 ) -> Summary:
     """Replace the table in `directory` by `scan_time`. Raises SourceError."""
     run = Run(watch)
-    with open_output(spark, directory, is_remote=is_remote) as output:
+    with open_output(spark, directory) as output:
         run.write(SCAN_TIME.name, output.replace(scan_time(spark, options, time_ms), SCAN_TIME))
     return run.summary
 

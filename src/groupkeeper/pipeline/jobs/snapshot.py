@@ -36,7 +36,6 @@ def snapshot(
     watch: Watch | None = None,
     *,
     found: ReadPlan | None = None,
-    is_remote: bool = False,
     from_start: bool = False,
     lake: LakeChoice | None = None,
     keep_days: int | None = None,
@@ -54,7 +53,7 @@ def snapshot(
     Raises SourceError when the directory can't be written.
     """
     run = Run(watch)
-    with open_output(spark, directory, is_remote=is_remote, lake=lake, keep_days=keep_days) as output:
+    with open_output(spark, directory, lake=lake, keep_days=keep_days) as output:
         if output.ledger.loss is not None:
             run.note(output.ledger.loss)
         given = update_history(output, options, run, found)

@@ -6,16 +6,24 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pyarrow as pa
+from pyspark import SparkContext
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
+
+
+def context_of(spark: SparkSession) -> SparkContext | None:
+    """What reaches Spark's Java; None with Spark Connect."""
+    try:
+        return spark.sparkContext
+    except PySparkException:
+        return None
 
 
 @contextmanager
 def described(spark: SparkSession, text: str) -> Iterator[None]:
     """Jobs that this thread starts have this description."""
-    try:
-        context = spark.sparkContext
-    except PySparkException:
+    context = context_of(spark)
+    if context is None:
         yield
         return
     before = context.getLocalProperty("spark.job.description")

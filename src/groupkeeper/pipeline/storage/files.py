@@ -78,12 +78,14 @@ class Files(Protocol):
         """Remove the directory `own` below `path`, and what killed runs left there."""
 
 
-def files_of(spark: SparkSession, directory: str, *, is_remote: bool) -> Files:
+def files_of(spark: SparkSession, directory: str) -> Files:
     """The files of an output directory. Raises SourceError when it cannot be accessed."""
+    from groupkeeper.pipeline.runtime.executors import context_of  # PySpark: not while a command starts
+
     local = local_path(directory)
     if local is not None:
         return LocalFiles(local)
-    if is_remote:
+    if context_of(spark) is None:
         raise SourceError(f"{directory}: with --remote, the directory must also be accessible from this machine")
     return HadoopFiles(spark, directory)
 

@@ -7,10 +7,10 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 
-from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from groupkeeper.pipeline.errors import SourceError
+from groupkeeper.pipeline.runtime.executors import context_of
 from groupkeeper.pipeline.storage.delta import DeltaLake
 from groupkeeper.pipeline.storage.files import Files
 from groupkeeper.pipeline.storage.iceberg import IcebergLake
@@ -24,10 +24,8 @@ _TIDY_MS = 24 * 3_600_000
 def open_lake(spark: SparkSession, place: LakePlace, directory: str, look: Look) -> Lake:
     """The tables of a format; `directory` is the URL of the output. Raises SourceError with Spark Connect."""
     kinds: dict[str, type[DeltaLake | IcebergLake]] = {"delta": DeltaLake, "iceberg": IcebergLake}
-    try:
-        _ = spark.sparkContext
-    except PySparkException:
-        raise SourceError(f"{directory}: its tables are of {place}: use --master, not --remote") from None
+    if context_of(spark) is None:
+        raise SourceError(f"{directory}: its tables are of {place}: use --master, not --remote")
     return kinds[place.format](spark, place, directory, look)
 
 

@@ -47,12 +47,7 @@ _PLAIN = {"mapreduce.fileoutputcommitter.marksuccessfuljobs": "false"}
 
 @contextlib.contextmanager
 def open_output(
-    spark: SparkSession,
-    directory: str,
-    *,
-    is_remote: bool = False,
-    lake: LakeChoice | None = None,
-    keep_days: int | None = None,
+    spark: SparkSession, directory: str, *, lake: LakeChoice | None = None, keep_days: int | None = None
 ) -> Iterator[Output]:
     """The directory, for one run at a time; staged files of this run and of killed ones are removed at the end. `lake`:
     the format that the tables have from now on; None: the one used before, if any. `keep_days`: for how many days
@@ -61,7 +56,7 @@ def open_output(
     Raises SourceError when it can't be written, or another run writes to it; exceptions of Spark are not caught.
     """
     try:
-        files = files_of(spark, directory, is_remote=is_remote)
+        files = files_of(spark, directory)
         with files.lock():
             output = Output(spark, directory, files)
             files.clean(_STAGING, output.staging)
