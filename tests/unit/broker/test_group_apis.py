@@ -1,4 +1,4 @@
-"""The group APIs in all their versions: what lies between the wire and the coordinator."""
+"""The group APIs: what lies between the wire and the coordinator."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -20,7 +20,7 @@ NODE = 1
 """The default node.id."""
 RANGES = {8: (2, 10), 9: (1, 10), 10: (0, 6), 11: (0, 9), 12: (0, 4), 13: (0, 5), 14: (0, 5), 15: (0, 6), 16: (0, 5)}
 RANGES |= {42: (0, 3), 47: (0, 0), 69: (0, 1)}
-"""The versions of the APIs of groups in Apache Kafka 4.4.0, by key. The tests below run in each of them."""
+"""The versions of the APIs of groups in Apache Kafka 4.4.0, by key."""
 UNSTABLE = (22,)
 """APIs with a version that Kafka calls unstable: it has messages, and is offered only where that is enabled."""
 
@@ -83,42 +83,6 @@ class TestFindCoordinator:
             assert topic.configs["compression.type"] == "producer"
             assert topic.configs["segment.bytes"] == "104857600"
 
-    async def test_topic_created_by_somebody_else(self) -> None:  # GP-02
-        async with Broker() as broker:
-            broker.topics.create("__consumer_offsets", 5, {})
-            assert (await self.find(Peer(broker), "g"))[:2] == (NONE, NODE)
-            assert len(broker.groups.shards) == 5
-
-    @pytest.mark.parametrize("version", versions(10))
-    async def test_versions(self, peer: Peer, version: int) -> None:  # GW-06
-        code, node_id, message = await self.find(peer, "g", version=version)
-        assert (code, node_id) == (NONE, NODE)
-        assert message == {1: "NONE", 2: "NONE", 3: "NONE"}.get(version, "")
-
-    async def test_several_keys(self, peer: Peer) -> None:  # GW-06
-        answer = await peer.ask(m.FindCoordinatorRequest(coordinator_keys=["a", "b"]), 4)
-        assert [(one.key, one.error_code) for one in answer.coordinators] == [("a", 0), ("b", 0)]
-
-    @pytest.mark.parametrize(
-        ("key_type", "key", "version", "code"),
-        [
-            (2, "g:t:0", 5, errors.InvalidRequest.code),
-            (2, "g:t", 6, errors.InvalidRequest.code),
-            (2, "g:t:x", 6, errors.InvalidRequest.code),
-            (3, "g", 6, errors.InvalidRequest.code),
-        ],
-    )
-    async def test_refused_keys(self, peer: Peer, key_type: int, key: str, version: int, code: int) -> None:  # GW-06
-        assert (await self.find(peer, key, key_type, version))[:2] == (code, -1)
-
-    async def test_authorization(self, peer: Peer) -> None:  # 6.12
-        deny(peer, Operation.DESCRIBE, ResourceType.GROUP, "g")
-        assert (await self.find(peer, "g"))[0] == errors.GroupAuthorizationFailed.code
-        deny(peer, Operation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, "x")
-        assert (await self.find(peer, "x", 1))[0] == errors.TransactionalIdAuthorizationFailed.code
-        deny(peer, Operation.CLUSTER_ACTION, ResourceType.CLUSTER, "kafka-cluster")
-        assert (await self.find(peer, "g:t:0", 2))[0] == errors.ClusterAuthorizationFailed.code
-
 
 class TestMembership:
     @pytest.mark.parametrize("version", versions(11))
@@ -135,49 +99,6 @@ class TestMembership:
         assert answer.protocol_name == "range"
         assert answer.protocol_type == ("consumer" if version >= 7 else None)
         assert [member.member_id for member in answer.members] == [answer.member_id]
-
-    @pytest.mark.parametrize("version", versions(14))
-    async def test_sync_versions(self, peer: Peer, version: int) -> None:  # GC-14
-        member_id = await peer.stable_member()
-        named = ("consumer", "range") if version >= 5 else (None, None)
-        answer = await peer.ask(m.SyncGroupRequest("g", 1, member_id, None, *named), version)
-        assert answer.assignment == b"assigned"
-        assert (answer.protocol_type, answer.protocol_name) == named
-
-    @pytest.mark.parametrize("names", [("consumer", None), (None, "range")])
-    async def test_sync_needs_both_names(self, peer: Peer, names: tuple[str | None, str | None]) -> None:  # GC-14
-        deny(peer, Operation.READ, ResourceType.GROUP, "g")
-        answer = await peer.ask(m.SyncGroupRequest("g", 1, "m", None, *names), 5)
-        assert answer.error_code == errors.InconsistentGroupProtocol.code
-
-    @pytest.mark.parametrize("version", versions(12))
-    async def test_heartbeat_versions(self, peer: Peer, version: int) -> None:  # GC-18
-        member_id = await peer.stable_member()
-        assert (await peer.ask(m.HeartbeatRequest("g", 1, member_id), version)).error_code == NONE
-
-    @pytest.mark.parametrize("version", versions(13))
-    async def test_leave_versions(self, peer: Peer, version: int) -> None:  # GC-24, GC-25
-        member_id = await peer.stable_member()
-        for expected in (NONE, errors.UnknownMemberId.code):
-            members = [m.MemberIdentity(member_id)] if version >= 3 else []
-            request = m.LeaveGroupRequest("g", "" if version >= 3 else member_id, members)
-            answer = await peer.ask(request, version)
-            if version < 3:
-                assert answer.error_code == expected
-            else:
-                assert answer.error_code == NONE
-                assert [member.error_code for member in answer.members] == [expected]
-
-    async def test_authorization(self, peer: Peer) -> None:  # GA-02, 6.12
-        deny(peer, Operation.READ, ResourceType.GROUP, "g")
-        refused = errors.GroupAuthorizationFailed.code
-        join = await peer.ask(peer.join_request("m"), 9)
-        assert (join.error_code, join.member_id) == (refused, "m")
-        sync = m.SyncGroupRequest("g", 1, "m", None, "consumer", "range")
-        assert (await peer.ask(sync, 5)).error_code == refused
-        assert (await peer.ask(m.HeartbeatRequest("g", 1, "m"), 4)).error_code == refused
-        leave = m.LeaveGroupRequest("g", members=[m.MemberIdentity("m")])
-        assert (await peer.ask(leave, 5)).error_code == refused
 
     async def test_parked_callers_are_answered_each_in_its_version(self) -> None:  # GC-28
         async with Broker() as broker:
@@ -205,54 +126,6 @@ class TestMembership:
         waiting.cancel()
         await asyncio.wait([waiting])
         assert shard.parked_count == 0
-
-
-class TestOffsetCommit:
-    @pytest.mark.parametrize("version", versions(8))
-    async def test_versions(self, peer: Peer, version: int) -> None:  # GO-01
-        topic = peer.broker.topics.get("t")
-        assert topic is not None
-        topic_id = topic.topic_id if version >= 10 else bytes(16)
-        answer = await peer.commit({T0: 5}, version=version, topic_id=topic_id)
-        assert answer == {(topic_id.hex() if version >= 10 else "t", 0): NONE}
-        assert await peer.fetch() == {T0: (5, NONE)}
-
-    async def test_checks_in_order(self, peer: Peer) -> None:  # GO-02, GA-03
-        deny(peer, Operation.READ, ResourceType.TOPIC, "u")
-        answer = await peer.commit({T0: 1, ("none", 0): 1, U0: 1, ("t", 7): 1})
-        assert answer == {
-            ("none", 0): errors.UnknownTopicOrPartition.code,
-            U0: errors.TopicAuthorizationFailed.code,
-            ("t", 7): errors.UnknownTopicOrPartition.code,
-            T0: NONE,
-        }
-        deny(peer, Operation.READ, ResourceType.TOPIC, "none")
-        assert await peer.commit({("none", 0): 1}) == {("none", 0): errors.TopicAuthorizationFailed.code}
-        deny(peer, Operation.READ, ResourceType.GROUP, "g")
-        assert await peer.commit({("none", 0): 1}) == {("none", 0): errors.GroupAuthorizationFailed.code}
-
-    async def test_topic_id_is_stored_whatever_the_request_says(self, peer: Peer) -> None:  # GO-10
-        topic = peer.broker.topics.get("t")
-        assert topic is not None
-        await peer.commit({T0: 1}, version=9)
-        offset = peer.broker.groups.shard_of("g").coordinator.state.offsets.find("g", "t", 0)
-        assert offset is not None
-        assert offset.topic_id == topic.topic_id
-
-    async def test_unknown_topic_id(self, peer: Peer) -> None:  # GO-02
-        answer = await peer.commit({T0: 1}, version=10, topic_id=UNKNOWN_ID)
-        assert answer == {(UNKNOWN_ID.hex(), 0): errors.UnknownTopicId.code}
-
-    async def test_group_error_is_on_every_partition(self, peer: Peer) -> None:  # GO-01, GO-03
-        assert await peer.commit({T0: 1, U0: 1}, generation=3) == {
-            T0: errors.GroupIdNotFound.code,
-            U0: errors.GroupIdNotFound.code,
-        }
-
-    async def test_nothing_left_for_the_coordinator(self, peer: Peer) -> None:  # GO-02
-        answer = await peer.commit({("none", 0): 1}, generation=3)
-        assert answer == {("none", 0): errors.UnknownTopicOrPartition.code}
-        assert await peer.commit({}, generation=3) == {}
 
 
 class TestOffsetFetch:
@@ -367,28 +240,8 @@ class TestOffsetDelete:
         answer = await self.delete(peer, T0)
         assert (answer.error_code, list(answer.topics)) == (errors.GroupAuthorizationFailed.code, [])
 
-    async def test_subscribed(self, peer: Peer) -> None:  # K496-11
-        await peer.stable_member()
-        assert self.codes(await self.delete(peer, T0)) == {T0: errors.GroupSubscribedToTopic.code}
-
 
 class TestListings:
-    @pytest.mark.parametrize("version", versions(16))
-    async def test_list(self, peer: Peer, version: int) -> None:  # K518-02, K518-10
-        await peer.commit({T0: 1}, group_id="simple")
-        await peer.stable_member("stable")
-        answer = await peer.ask(m.ListGroupsRequest(), version)
-        assert answer.error_code == NONE
-        found = {(one.group_id, one.protocol_type, one.group_state, one.group_type) for one in answer.groups}
-        states = ("Empty", "Stable") if version >= 4 else ("", "")
-        kind = "classic" if version >= 5 else ""
-        assert found == {("simple", "", states[0], kind), ("stable", "consumer", states[1], kind)}
-
-    async def test_list_without_coordinators(self) -> None:  # K518-14
-        async with Broker() as broker:
-            answer = await Peer(broker).ask(m.ListGroupsRequest(), 5)
-            assert (answer.error_code, list(answer.groups)) == (NONE, [])
-
     async def test_list_shows_what_the_caller_may_see(self, peer: Peer) -> None:  # K518-20
         for group_id in ("a", "b"):
             await peer.commit({T0: 1}, group_id=group_id)
@@ -414,33 +267,6 @@ class TestListings:
         assert (unknown.error_code, unknown.error_message) == expected
         assert unknown.group_state == "Dead"
 
-    @pytest.mark.parametrize("version", versions(42))
-    async def test_delete(self, peer: Peer, version: int) -> None:  # GD-01, GD-02
-        await peer.commit({T0: 1}, group_id="simple")
-        await peer.stable_member("stable")
-        deny(peer, Operation.DELETE, ResourceType.GROUP, "hidden")
-        request = m.DeleteGroupsRequest(["hidden", "simple", "stable", "unknown", "simple"])
-        answer = await peer.ask(request, version)
-        assert {one.group_id: one.error_code for one in answer.results} == {
-            "hidden": errors.GroupAuthorizationFailed.code,
-            "simple": NONE,
-            "stable": errors.NonEmptyGroup.code,
-            "unknown": errors.GroupIdNotFound.code,
-        }
-        assert len(answer.results) == 4
-
-    @pytest.mark.parametrize("version", versions(69))
-    async def test_consumer_group_describe(self, peer: Peer, version: int) -> None:  # K1099-14, K1099-20
-        await peer.commit({T0: 1}, group_id="simple")
-        deny(peer, Operation.DESCRIBE, ResourceType.GROUP, "hidden")
-        request = m.ConsumerGroupDescribeRequest(["hidden", "simple", "unknown"])
-        groups = (await peer.ask(request, version)).groups
-        assert [(one.group_id, one.error_code, one.error_message) for one in groups] == [
-            ("hidden", errors.GroupAuthorizationFailed.code, None),
-            ("simple", errors.GroupIdNotFound.code, "Group simple is not a consumer group."),
-            ("unknown", errors.GroupIdNotFound.code, "Group unknown not found."),
-        ]
-
     @pytest.mark.parametrize("version", versions(69))
     async def test_a_consumer_group_on_the_wire(self, peer: Peer, version: int) -> None:
         # K1099-01, K1099-02, K1099-03, K1099-04, K1099-05, K1099-22, GN-27
@@ -459,24 +285,6 @@ class TestListings:
             assert (topic.topic_name, topic.partitions) == ("t", [0, 1])
             assert topic.topic_id == peer.broker.topics.get("t").topic_id  # type: ignore[union-attr]
         assert member.member_type == (1 if version else -1)
-
-    async def test_a_group_with_a_topic_that_may_not_be_seen(self, peer: Peer) -> None:  # K1099-21
-        await self.join(peer, "t", "nowhere")
-        request = m.ConsumerGroupDescribeRequest(["c"], True)
-        deny(peer, Operation.DESCRIBE, ResourceType.TOPIC, "nowhere")
-        (group,) = (await peer.ask(request, 1)).groups
-        assert (group.error_code, len(group.members)) == (NONE, 1)
-        deny(peer, Operation.DESCRIBE, ResourceType.TOPIC, "t")
-        (group,) = (await peer.ask(request, 1)).groups
-        assert (group.group_id, group.error_code, list(group.members)) == (
-            "c",
-            errors.TopicAuthorizationFailed.code,
-            [],
-        )
-        assert group.error_message == (
-            "The group has described topic(s) that the client is not authorized to describe."
-        )
-        assert group.authorized_operations == -(2**31)
 
     async def join(self, peer: Peer, *names: str) -> None:
         request = m.ConsumerGroupHeartbeatRequest("c", "m", 0, "i", "r", 1000, names or ("t",), topic_partitions=[])
