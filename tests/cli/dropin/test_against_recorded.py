@@ -49,7 +49,7 @@ def standing(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
 
 
 # K88-50, K88-51, K88-52, K1099-50 … K1099-62, K1099-70 … K1099-82, K496-50 … K496-59, K518-40 … K518-46,
-# K122-70 … K122-87
+# K122-70 … K122-87, K1099-X2
 def test_output_is_the_official_tools(
     standing: Standing, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
