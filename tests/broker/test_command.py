@@ -5,12 +5,10 @@ import os
 import resource
 import signal
 import socket
-import subprocess
-import sys
 
 import pytest
 from confluent_kafka.admin import AdminClient
-from tests.broker.started import MAIN, Begin, Started
+from tests.broker.started import Begin, Started
 
 from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.record_batch import Record, iter_headers, write_batch
@@ -98,33 +96,9 @@ class TestRefusals:
         begin("--port", "0", "--data", "d")
         assert begin.fail("--port", "0", "--data", "d") == "data directory d is in use by another broker"
 
-    def test_an_unreadable_file(self, begin: Begin) -> None:
-        message = "cannot read nope.properties: No such file or directory"
-        assert begin.fail("--config", "nope.properties", status=2) == message
-
     def test_a_directory_that_cannot_be_made(self, begin: Begin) -> None:
         (begin.directory / "file").write_text("")
         assert begin.fail("--port", "0", "--data", "file/d") == "cannot use the data directory file/d: Not a directory"
-
-    @pytest.mark.parametrize(
-        ("given", "message"),
-        [
-            ("num.partitions=0", "Invalid value 0 for configuration num.partitions: Value must be at least 1"),
-            ("num.partitions", "--property num.partitions: expected NAME=VALUE"),
-            ("ssl.key.password: hunter2", "--property ssl.key.password: expected NAME=VALUE"),
-            ("hunter2", "--property …: expected NAME=VALUE"),
-            ("listeners=X://h:1", "No security protocol defined for listener X"),
-        ],
-    )
-    def test_a_bad_setting(self, begin: Begin, given: str, message: str) -> None:
-        assert begin.fail("--data", "d", "--property", given, status=2) == message
-
-    def test_usage(self, begin: Begin) -> None:
-        for arguments in (["--port", "x"], ["--port", "65536"], ["--nonsense"]):
-            command = [sys.executable, "-c", MAIN, *arguments]
-            done = subprocess.run(command, cwd=begin.directory, capture_output=True, text=True, timeout=20, check=False)
-            assert done.returncode == 2
-            assert "usage: groupkeeper broker" in done.stderr
 
 
 async def test_what_was_acknowledged_survives_kill_9(begin: Begin) -> None:

@@ -159,13 +159,6 @@ def test_what_is_no_checkpoint(spark: Run, tmp_path: Path) -> None:
     assert "are both called orders" in found["problems"][0]["message"]
 
 
-@pytest.mark.parametrize("word", ["c:a=/x", "=/x", " "])
-def test_what_is_refused_before_a_broker_is_asked(spark: Run, word: str, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit, match="2"):
-        spark("lag", word)
-    assert "expected" in capsys.readouterr().err
-
-
 def test_starting_where_a_group_has_committed(spark: Run) -> None:
     status, told = spark("starting-offsets", "--group", "billing", output="table")
     assert status == 0

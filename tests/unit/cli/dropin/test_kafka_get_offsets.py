@@ -5,7 +5,6 @@ from pathlib import Path
 import pytest
 
 from groupkeeper.cli.dropin.kafka_get_offsets import TABLE, OffsetsRefused, check_servers, offset_spec, rules_of, run
-from groupkeeper.cli.dropin.options import UsageProblem
 from groupkeeper.client.admin.types import OffsetSpec
 
 PLACES = [(topic, partition) for topic in ("orders", "payments", "__consumer_offsets") for partition in range(4)]
@@ -90,12 +89,6 @@ def test_not_times(text: str) -> None:
 @pytest.mark.parametrize("text", ["a:1", "a:1,b:2", "PLAINTEXT://a:1", "[::1]:1", ":1", "a:1,"])
 def test_servers(text: str) -> None:
     check_servers(TABLE.parse(["--bootstrap-server", text]))
-
-
-@pytest.mark.parametrize("text", ["a", "a:", "a:b", " a:1", "a:1 ,b:2", "a:1, b:2", ",", "a:1;b:2", "http://a:1/"])
-def test_not_servers(text: str) -> None:
-    with pytest.raises(UsageProblem, match=r"^Please provide valid host:port like host1:9091,host2:9092\n$"):
-        check_servers(TABLE.parse(["--bootstrap-server", text]))
 
 
 def test_a_bad_escape_in_the_properties_is_no_mistake_of_usage(

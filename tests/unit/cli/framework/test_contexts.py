@@ -163,41 +163,6 @@ def test_what_is_typed_wins_over_the_environment_and_that_over_what_is_in_use(
         cluster_of(options(context="thre"))
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (["add", "../x", "--bootstrap-server", "a:1"], "'../x' is not a name"),
-        (["add", "-x", "--bootstrap-server", "a:1"], "required: NAME"),
-        (["add", "x", "--bootstrap-server", "a"], "expected host:port"),
-        (["add", "x", "--bootstrap-server", "a:1", "--property", "y"], "argument --property: expected NAME=VALUE"),
-        (
-            ["add", "x", "--bootstrap-server", "a:1", "--secret", "sasl.jaas.config=y"],
-            "expected the NAME of a property",
-        ),
-        (["add", "x", "--bootstrap-server", "a:1", "--secret", "hunter2"], "expected the NAME of a property"),
-        (
-            ["add", "x", "--bootstrap-server", "a:1", "--command-config", "nowhere"],
-            "nowhere': No such file or directory",
-        ),
-        (["add", "x", "--bootstrap-server", "a:1", "--property", "request.timeout.ms=soon"], "request.timeout.ms"),
-        (
-            ["add", "x", "--bootstrap-server", "a:1", "--property", "security.protocol=SASL_SSL"],
-            "argument --property: sasl.mechanism=GSSAPI (Kerberos, the default) is not supported",
-        ),
-        (
-            ["add", "x", "--bootstrap-server", "a:1", "--property", "security.protocol=SASL"],
-            "argument --property: security.protocol=SASL",
-        ),
-        (["lst"], "did you mean 'list'?"),
-    ],
-)
-def test_wrong_usage(run: Run, words: list[str], message: str) -> None:
-    status, output, errors = run(*words)
-    assert (status, output) == (2, "")
-    assert message in errors.splitlines()[-1]
-    assert context_files.names() == []
-
-
 def test_a_misspelt_property_is_noted(run: Run) -> None:
     words = ["--property", "secrity.protocol=SSL", "--property", "max.poll.records=5"]
     status, _, errors = run("add", "one", "--bootstrap-server", "one:1", *words)
