@@ -1,4 +1,4 @@
-"""Connections: listeners, framing, requests and their answers in order, deliberate faults.
+"""Connections: listeners, framing, requests and their answers in order.
 
 The handling of requests is in `apis`.
 """
