@@ -34,12 +34,30 @@ class Mirror:
 
 
 @dataclass(frozen=True)
-class Producer:
-    """``times``: now, back, equal, past, log. ``kind``: plain, idempotent, transactional. ``keys``: 0: all differ."""
-
+class OnCluster:
     name: str
     cluster: str
+
+
+@dataclass(frozen=True)
+class OfOneTopic(OnCluster):
     topic: str
+
+
+@dataclass(frozen=True)
+class InGroup(OnCluster):
+    group: str
+
+
+@dataclass(frozen=True)
+class Reads(InGroup):
+    topics: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Producer(OfOneTopic):
+    """``times``: now, back, equal, past, log. ``kind``: plain, idempotent, transactional. ``keys``: 0: all differ."""
+
     kind: str = "plain"
     codec: str = "none"
     linger_ms: int = 5
@@ -54,7 +72,7 @@ class Producer:
 
 
 @dataclass(frozen=True)
-class Consumer:
+class Consumer(Reads):
     """``library``: confluent, kafka-python, aiokafka, java. ``protocol``: classic, consumer, both (by turns).
 
     ``commits``: the share of partitions that it commits each time.
@@ -62,10 +80,6 @@ class Consumer:
     ``left``: topics of which the group committed the first offset, and that it reads no more.
     """
 
-    name: str
-    cluster: str
-    group: str
-    topics: tuple[str, ...]
     library: str = "confluent"
     protocol: str = "classic"
     assignor: str = "range"
@@ -78,13 +92,9 @@ class Consumer:
 
 
 @dataclass(frozen=True)
-class Committer:
+class Committer(Reads):
     """Commits for a group without members. ``style``: follow (what it reads), wander (anywhere in the log and out)."""
 
-    name: str
-    cluster: str
-    group: str
-    topics: tuple[str, ...]
     style: str = "wander"
     every_s: float = 2.0
     share: float = 0.5
@@ -92,92 +102,57 @@ class Committer:
 
 
 @dataclass(frozen=True)
-class Sleeper:
+class Sleeper(Reads):
     """Has committed days ago, and has been idle since."""
 
-    name: str
-    cluster: str
-    group: str
-    topics: tuple[str, ...]
-
 
 @dataclass(frozen=True)
-class Reader:
+class Reader(Reads):
     """Reads partitions that it assigns to itself, in the name of a group, and commits nothing: no group comes of it."""
 
-    name: str
-    cluster: str
-    group: str
-    topics: tuple[str, ...]
-
 
 @dataclass(frozen=True)
-class Cutter:
+class Cutter(OfOneTopic):
     """Deletes the oldest records of a topic now and then (DeleteRecords)."""
 
-    name: str
-    cluster: str
-    topic: str
     every_s: float = 10.0
 
 
 @dataclass(frozen=True)
-class Onlooker:
+class Onlooker(OfOneTopic):
     """Writes down where the logs of a topic begin that retention cuts."""
-
-    name: str
-    cluster: str
-    topic: str
 
 
 @dataclass(frozen=True)
-class Grower:
+class Grower(OfOneTopic):
     """Gives a topic one more partition now and then, up to ``most``."""
 
-    name: str
-    cluster: str
-    topic: str
     every_s: float = 15.0
     most: int = 8
 
 
 @dataclass(frozen=True)
-class Phoenix:
+class Phoenix(OfOneTopic):
     """Makes a topic, writes and commits, deletes it, and begins again."""
 
-    name: str
-    cluster: str
-    topic: str
     group: str
     partitions: int = 2
     every_s: float = 10.0
 
 
 @dataclass(frozen=True)
-class Sharer:
+class Sharer(Reads):
     """A member of a share group; ``releases``: the share of records that it gives back at first."""
 
-    name: str
-    cluster: str
-    group: str
-    topics: tuple[str, ...]
     releases: float = 0.1
 
 
 @dataclass(frozen=True)
-class Streamer:
+class Streamer(InGroup):
     """The member of a streams group that reads one topic."""
 
-    name: str
-    cluster: str
-    group: str
     topic: str
 
-
-InGroup = Consumer | Committer | Sleeper | Reader | Sharer | Streamer
-"""Actors with a group."""
-
-OfOneTopic = Producer | Cutter | Onlooker | Grower | Phoenix | Streamer
 
 Actor = Producer | Consumer | Committer | Sleeper | Reader | Cutter | Onlooker | Grower | Phoenix | Sharer | Streamer
 KINDS: dict[str, type] = {kind.__name__: kind for kind in get_args(Actor)}
@@ -227,7 +202,7 @@ class Story:
 
 def topics_of(actor: Actor) -> Sequence[str]:
     left = actor.left if isinstance(actor, Consumer) else ()
-    return (actor.topic,) if isinstance(actor, OfOneTopic) else (*actor.topics, *left)
+    return (actor.topic,) if isinstance(actor, OfOneTopic | Streamer) else (*actor.topics, *left)
 
 
 def _actor(fields: dict[str, object]) -> Actor:
