@@ -20,14 +20,7 @@ from groupkeeper.broker.log.segment_files import swap_steps
 from groupkeeper.broker.log.segment_index import SegmentIndex
 from groupkeeper.broker.storage.open_files import OpenFiles
 from groupkeeper.protocol.errors import OutOfOrderSequenceNumber
-from groupkeeper.protocol.record_batch import (
-    EndTransaction,
-    Record,
-    end_transaction_record,
-    iter_headers,
-    read_records,
-    write_batch,
-)
+from groupkeeper.protocol.record_batch import EndTransaction, Record, end_transaction_record, iter_headers, write_batch
 
 OpenLog = Callable[..., PartitionLog]
 DAY_MS = 86_400_000
@@ -249,17 +242,6 @@ class TestCompaction:
         assert names == {file_name(0), file_name(10)}
         assert all(path.endswith(".deleted") for path in log.take_retired())
         assert log.take_retired() == []
-
-    def test_a_reader_goes_past_what_is_gone(self, log: PartitionLog, files: OpenFiles) -> None:
-        for _ in range(10):
-            put(log, (b"same", b""))
-        log.roll()
-        compact(log, files)
-        assert [h.base_offset for _, h in iter_headers(log.read(3, 1000))] == [9]
-        put(log, (b"same", b""))
-        log.roll()
-        compact(log, files, cleaned=10)
-        assert [h.base_offset for _, h in iter_headers(log.read(0, 1000))] == [10]
 
     def test_random_logs(self, open_log: OpenLog, files: OpenFiles, tmp_path: Path) -> None:
         # GR-06
@@ -485,14 +467,6 @@ class TestRollAndRetention:
             log.roll()
         assert [expired_count(log, now) for now in (900, 1000, 1001, 1101, 6000, 6001)] == [0, 0, 1, 2, 2, 3]
 
-    def test_by_size(self, open_log: OpenLog) -> None:
-        log = open_log(retention_bytes="400")
-        for _ in range(5):
-            put(log, (b"k", b"x" * 100))
-            log.roll()
-        assert log.segments[0].size < 200
-        assert expired_count(log, 0) == 2  # one more would leave less than is to be kept
-
     def test_what_replicas_in_sync_may_lack_stays(self, open_log: OpenLog) -> None:
         log = open_log(retention_ms="0", retention_bytes="0")
         for _ in range(3):
@@ -538,15 +512,6 @@ def test_dirty_part(open_log: OpenLog) -> None:
     unknown = dirty_part(log, 99, 2000)  # the offset is of another log
     assert unknown is not None
     assert unknown.dirty_offset == 0
-
-
-def test_read_batches_after_a_gap(log: PartitionLog, files: OpenFiles) -> None:
-    put(log, (b"a", b""), (b"b", b""))
-    put(log, (b"a", b""), (b"b", b""))
-    log.roll()
-    compact(log, files)
-    found = log.read(0, 1000)
-    assert [r.offset for at, _ in iter_headers(found) for r in read_records(found, at)] == [2, 3]
 
 
 def every(steps: Iterator[object]) -> int:

@@ -16,7 +16,7 @@ from groupkeeper.protocol import errors
 from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.errors import NONE
 from groupkeeper.protocol.offsets_topic import Entry, decode_record, encode_record
-from groupkeeper.protocol.record_batch import EndTransaction, Record, end_transaction_record, iter_headers, write_batch
+from groupkeeper.protocol.record_batch import EndTransaction, Record, end_transaction_record, write_batch
 
 T0, T1 = ("t", 0), ("t", 1)
 PROPERTIES = {"group.initial.rebalance.delay.ms": "0", "offsets.topic.num.partitions": "4"}
@@ -32,24 +32,6 @@ async def heartbeat(peer: Peer, member_id: str, generation: int = 1) -> int:
 
 async def wait_until_loaded(broker: Broker) -> None:
     await becomes(lambda: not any(shard.is_loading for shard in broker.groups.shards))
-
-
-async def test_restart_keeps_groups_and_offsets(tmp_path: Path) -> None:  # GR-03, GP-03
-    async with new_broker(tmp_path) as broker:
-        peer = Peer(broker)
-        broker.topics.create("t", 2, {})
-        broker.groups.ensure_topic()
-        member_id = await peer.stable_member()
-        assert await peer.commit({T0: 5}, generation=1, member_id=member_id) == {T0: NONE}
-        await peer.commit({T1: 6}, group_id="simple")
-    async with new_broker(tmp_path) as broker:
-        peer = Peer(broker)
-        await wait_until_loaded(broker)
-        assert await heartbeat(peer, member_id) == NONE
-        sync = m.SyncGroupRequest("g", 1, member_id, None, "consumer", "range")
-        assert (await peer.ask(sync, 5)).assignment == b"assigned"
-        assert await peer.fetch() == {T0: (5, NONE)}
-        assert await peer.fetch(group_id="simple") == {T1: (6, NONE)}
 
 
 async def test_all_coordinators_see_new_topics_when_one_starts_again_before_the_next_request(peer: Peer) -> None:
@@ -213,19 +195,6 @@ async def test_deleted_topic_takes_its_offsets_along(peer: Peer) -> None:  # GO-
     await peer.commit({T0: 5})
     peer.broker.topics.delete("t")
     assert await peer.fetch() == {}
-
-
-async def test_a_deleted_topic_without_offsets_appends_nothing(peer: Peer) -> None:  # GO-76
-    await peer.commit({T0: 5})
-    peer.broker.topics.create("unread", 2, {})
-    log = peer.broker.groups.shard_of("g").log
-    end = log.log_end_offset
-    peer.broker.topics.delete("unread")
-    assert log.log_end_offset == end
-    await peer.commit({T0: 6})
-    headers = [header for _, header in iter_headers(log.read(0, 1 << 20))]
-    assert headers[-1].base_offset == end
-    assert all(header.record_count > 0 for header in headers)
 
 
 async def test_a_topic_deleted_while_its_offsets_are_loaded_takes_them_along(tmp_path: Path) -> None:  # GO-76

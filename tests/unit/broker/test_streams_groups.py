@@ -129,19 +129,6 @@ async def test_names_no_topology_may_have(peer: Peer, name: str) -> None:
     assert name in (answer.error_message or "")
 
 
-async def test_a_restart_finds_the_group(tmp_path: Path) -> None:
-    async with new_broker(tmp_path) as broker:
-        broker.topics.create("t", 2, {})
-        broker.groups.ensure_topic()
-        peer = Peer(broker)
-        epoch = (await beat(peer, (await beat(peer, 0)).member_epoch)).member_epoch
-        before = await describe(peer)
-    async with new_broker(tmp_path) as broker:
-        peer = Peer(broker)
-        assert (await beat(peer, epoch)).error_code == 0
-        assert await describe(peer) == before
-
-
 async def test_tags_that_a_client_lacks_are_told(peer: Peer) -> None:
     peer.broker.group_configs.configure("g", {"streams.rack.aware.assignment.tags": "zone,rack"})
     request = m.StreamsGroupHeartbeatRequest("g", "m", 0, rebalance_timeout_ms=1000, process_id="p")

@@ -102,40 +102,6 @@ class TestReading:
         with pytest.raises(errors.OffsetOutOfRange):
             log.read(offset, 100)
 
-    def test_the_first_batch_is_whole_however_small_the_limit(self, open_log: OpenLog) -> None:
-        log = open_log()
-        log.append(batch(size=10_000), 0)
-        log.append(batch(), 0)
-        assert offsets(log, 0, max_bytes=1) == [0]
-        assert log.read(0, 1, at_least_one=False) == b""
-        assert log.read(0, 0, at_least_one=False) == b""
-
-    def test_the_limit_may_cut_the_last_batch(self, open_log: OpenLog) -> None:
-        log = open_log()
-        for _ in range(3):
-            log.append(batch(), 0)
-        whole = len(log.read(0, 1 << 20))
-        assert len(log.read(0, whole - 1)) == whole - 1
-        assert offsets(log, 0, whole - 1) == [0, 1]
-
-    def test_not_beyond_the_end_offset(self, open_log: OpenLog) -> None:
-        log = open_log()
-        for _ in range(3):
-            log.append(batch(), 0)
-        found = log.read(0, 1 << 20, end_offset=2)
-        assert [header.base_offset for _, header in iter_headers(found)] == [0, 1]
-        assert log.read(2, 1 << 20, end_offset=2) == b""
-
-    def test_over_several_segments(self, open_log: OpenLog, tmp_path: Path) -> None:
-        log = open_log(segment_bytes="1048576")
-        for _ in range(5):
-            log.append(batch(size=300_000), 0)
-        assert len(list((tmp_path / "t-0").glob("*.log"))) == 2
-        assert [offsets(log, start, 1)[0] for start in range(5)] == [0, 1, 2, 3, 4]
-        assert [header.base_offset for header, _ in log.records(2)] == [2, 3, 4]
-        again = open_log(segment_bytes="1048576")
-        assert [offsets(again, start, 1)[0] for start in range(5)] == [0, 1, 2, 3, 4]
-
     def test_records_for_loading(self, open_log: OpenLog) -> None:
         log = open_log()
         log.append(batch(2), 0)
@@ -193,22 +159,6 @@ class TestTimestamps:
 
 
 class TestProducers:
-    def test_a_repeated_batch_is_written_once(self, open_log: OpenLog) -> None:
-        log = open_log()
-        assert log.append(batch(2, sequence=0), 0) == 0
-        assert log.append(batch(3, sequence=2), 0) == 2
-        assert log.append(batch(2, sequence=0), 0) == 0
-        assert log.append(batch(3, sequence=2), 0) == 2
-        assert log.log_end_offset == 5
-
-    def test_only_the_last_five_are_remembered(self, open_log: OpenLog) -> None:
-        log = open_log()
-        for sequence in range(6):
-            log.append(batch(sequence=sequence), 0)
-        assert log.append(batch(sequence=1), 0) == 1
-        with pytest.raises(errors.OutOfOrderSequenceNumber):
-            log.append(batch(sequence=0), 0)
-
     def test_a_gap_is_refused_and_changes_nothing(self, open_log: OpenLog) -> None:
         log = open_log()
         log.append(batch(2, sequence=0), 0)
@@ -233,15 +183,6 @@ class TestProducers:
         log.append(batch(2, sequence=2**31 - 1), 0)
         assert log.append(batch(sequence=1), 0) == 2
         assert log.append(batch(2, sequence=2**31 - 1), 0) == 0
-
-    def test_a_restart_remembers(self, open_log: OpenLog) -> None:
-        log = open_log()
-        log.append(batch(2, sequence=0), 0)
-        again = open_log()
-        assert again.append(batch(2, sequence=0), 0) == 0
-        with pytest.raises(errors.OutOfOrderSequenceNumber):
-            again.append(batch(sequence=9), 0)
-        assert again.append(batch(sequence=2), 0) == 2
 
     def test_idle_ones_are_forgotten(self, open_log: OpenLog) -> None:
         log = open_log()
@@ -269,16 +210,6 @@ class TestProducers:
 
 
 class TestRecovery:
-    def test_everything_is_there_again(self, open_log: OpenLog) -> None:
-        log = open_log()
-        for count in (3, 1, 2):
-            log.append(batch(count), 0)
-        before = log.read(0, 1 << 20)
-        again = open_log()
-        assert again.log_end_offset == 6
-        assert again.read(0, 1 << 20) == before
-        assert again.append(batch(), 0) == 6
-
     def test_a_write_torn_at_any_byte_is_cut_off(
         self, open_log: OpenLog, tmp_path: Path, caplog: pytest.LogCaptureFixture
     ) -> None:

@@ -130,18 +130,6 @@ def test_a_log_left_behind_by_a_deletion_that_was_cut_short_is_not_revived(
     assert "belongs to a deleted topic" in caplog.text
 
 
-def test_log_start_offsets_survive_a_restart(open_topics: OpenTopics) -> None:
-    topics = open_topics()
-    log = topics.create("a", 2).partitions[1]
-    for _ in range(3):
-        log.append(BATCH, 0)
-    log.advance_start(2)
-    asyncio.run(topics.write_start_offsets())
-    again = open_topics().partition("a", 1)
-    assert again is not None
-    assert (again.log_start_offset, again.log_end_offset) == (2, 3)
-
-
 @pytest.mark.parametrize("is_cut_short", [False, True])
 def test_a_topic_of_a_deleted_ones_name_begins_at_its_own_start(
     open_topics: OpenTopics, *, is_cut_short: bool, monkeypatch: pytest.MonkeyPatch
