@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from asyncio import TimerHandle, get_running_loop
 from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
 from logging import getLogger
 from typing import TYPE_CHECKING
 
@@ -22,21 +24,21 @@ if TYPE_CHECKING:
 _log = getLogger("groupkeeper.broker")
 
 
+@dataclass(slots=True)
 class _Outage:
     """What is wrong with one node.
 
     Attributes:
-        kind: a word for people. lags: whether its replicas get nothing at present. since_s: when they had all, on the
-        loop's clock. is_silent: whether the controller does not hear of it. fault: what its requests meet.
+        kind: a word for people. since_s: when its replicas had all, on the loop's clock. fault: what its requests meet.
+        lags: whether its replicas get nothing at present. is_silent: whether the controller does not hear of it.
     """
 
-    def __init__(self, kind: str, since_s: float, fault: Fault | None, *, lags: bool, is_silent: bool) -> None:
-        self.kind = kind
-        self.since_s = since_s
-        self.fault = fault
-        self.lags = lags
-        self.is_silent = is_silent
-        self.timer: TimerHandle | None = None
+    kind: str
+    since_s: float
+    fault: Fault | None
+    lags: bool
+    is_silent: bool
+    timer: TimerHandle | None = None
 
     def end(self) -> None:
         if self.timer is not None:
@@ -60,7 +62,7 @@ class Outages(Cluster):
         `broker.session.timeout.ms` others lead in its place.
         """
         async with self._one_at_a_time:
-            self._begin(node, "paused", self.faults.hold(None, node=node), is_silent=True)
+            self._begin(node, "paused", partial(self.faults.hold, None, node=node), is_silent=True)
 
     async def cut_off_node(self, node: int) -> None:
         """Cuts a node off from the others: clients reach it, but its replicas get nothing, and those of its own
@@ -83,7 +85,7 @@ class Outages(Cluster):
     async def slow_node(self, node: int, delay_ms: float) -> None:
         """A node whose answers are late by this, and whose replicas get records only once in this time."""
         async with self._one_at_a_time:
-            self._begin(node, "slow", self.faults.delay(None, delay_ms, node=node))
+            self._begin(node, "slow", partial(self.faults.delay, None, delay_ms, node=node))
             self._again(node, delay_ms / 1000, self._catch_up)
 
     async def resume_node(self, node: int) -> None:
@@ -113,17 +115,14 @@ class Outages(Cluster):
 
     # ------------------------------------------------------------------ what follows
 
-    def _begin(self, node: int, kind: str, fault: Fault | None, *, lags: bool = True, is_silent: bool = False) -> None:
-        try:
-            self._require(node, runs=True)
-            if node in self._outages:
-                raise ValueError(f"node {node} is {self._outages[node].kind} already")
-        except ValueError:
-            if fault is not None:
-                fault.remove()
-            raise
+    def _begin(
+        self, node: int, kind: str, fault: Callable[[], Fault] | None, *, lags: bool = True, is_silent: bool = False
+    ) -> None:
+        self._require(node, runs=True)
+        if node in self._outages:
+            raise ValueError(f"node {node} is {self._outages[node].kind} already")
         now_s = get_running_loop().time()
-        self._outages[node] = _Outage(kind, now_s, fault, lags=lags, is_silent=is_silent)
+        self._outages[node] = _Outage(kind, now_s, None if fault is None else fault(), lags, is_silent)
         if lags:
             self._apply({log: log.placement for log in self.topics.logs() if node in log.placement.replicas})
         if is_silent:
