@@ -194,18 +194,11 @@ class TransactionShard(HostedShard["TransactionRecord"]):
             for change in result.soft:
                 self.coordinator.apply(change)
             if result.ending is not None:
-                untold: _Untold = dict.fromkeys(result.ending.partitions)
-                if self.is_replicated(result.ending.transactional_id):
-                    self._finish(result.ending, untold)
-                else:
-                    decision = Unsettled(self.log, self._end_of(result.ending.transactional_id))
-                    self._finish_then(result.ending, untold, [decision])
+                self._finish(result.ending, dict.fromkeys(result.ending.partitions))
         if self.failure is not None:
             raise UnknownServerError
 
-    def _finish_then(
-        self, ending: Transaction, untold: _Untold, awaited: Iterable[Unsettled], attempts: int = 1
-    ) -> None:
+    def _finish_then(self, ending: Transaction, untold: _Untold, awaited: Iterable[Unsettled], attempts: int) -> None:
         """Goes on once it is decided what becomes of one of these."""
 
         async def finish() -> None:
@@ -220,12 +213,15 @@ class TransactionShard(HostedShard["TransactionRecord"]):
         self._retries[ending.transactional_id] = asyncio.get_running_loop().create_task(finish())
 
     def _finish(self, ending: Transaction, untold: _Untold, attempts: int = 1) -> None:
-        """Writes the missing markers, then, once all replicas in sync have them, the record that completes the
-        transaction; failed writes are retried later.
+        """Once replicas in sync have the outcome, writes the missing markers, then, once they have those, the record
+        that completes the transaction; failed writes are retried later.
         """
         self._retries.pop(ending.transactional_id, None)
         if not self.is_replicated(ending.transactional_id):
-            return  # the log has failed: whether it has the outcome shows when it is loaded again
+            if self.log.failure is None:  # else it shows when the log is loaded again
+                outcome = Unsettled(self.log, self._end_of(ending.transactional_id))
+                self._finish_then(ending, untold, [outcome], attempts)
+            return
         marker = Marker(
             ending.producer_id, ending.producer_epoch, ending.is_commit, transaction_version=ending.client_version
         )
