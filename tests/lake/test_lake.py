@@ -19,7 +19,7 @@ from groupkeeper.pipeline.jobs.steps import STEPS
 from groupkeeper.pipeline.storage import format_log, iceberg
 from groupkeeper.pipeline.storage.files import LocalFiles
 from groupkeeper.pipeline.storage.format_log import open_lake
-from groupkeeper.pipeline.storage.lake import Lake, LakePlace, Listed
+from groupkeeper.pipeline.storage.lake import FileFacts, Lake, LakePlace, Listed
 from groupkeeper.pipeline.storage.output import LakeChoice, Output, open_output
 from groupkeeper.pipeline.storage.stored import Stored
 from groupkeeper.pipeline.tables import COMMITS, CURRENT_OFFSETS, GROUP_RECORDS, GROUPS, LAG, RATES, Table
@@ -75,7 +75,9 @@ class Directory:
         return found
 
     def lake(self) -> Lake:
-        return open_lake(self.spark, self.place, self.root.absolute().as_uri(), lambda table, names: [])
+        return open_lake(
+            self.spark, self.place, self.root.absolute().as_uri(), lambda table, name: FileFacts(name, 0, 0, 0)
+        )
 
     def whole(self, table: Table) -> str:
         """The name of the table in Spark."""

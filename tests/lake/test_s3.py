@@ -14,7 +14,7 @@ from groupkeeper.cli.framework.values import NamedCheckpoint
 from groupkeeper.pipeline.jobs.snapshot import snapshot
 from groupkeeper.pipeline.storage.files import files_of
 from groupkeeper.pipeline.storage.format_log import open_lake
-from groupkeeper.pipeline.storage.lake import LakePlace
+from groupkeeper.pipeline.storage.lake import FileFacts, LakePlace
 from groupkeeper.pipeline.storage.lease import Busy
 from groupkeeper.pipeline.storage.output import LakeChoice, open_output
 from groupkeeper.pipeline.tables import COMMITS, CURRENT_OFFSETS, LAG
@@ -32,7 +32,7 @@ def test_tables_of_a_format_are_on_s3(spark: SparkSession, servers: str, lake_fo
         with open_output(spark, root) as output:
             (row,) = output.read(CURRENT_OFFSETS).where("group_id = 's3'").collect()
             assert row.committed_offset == offset
-        lake = open_lake(spark, LakePlace(lake_format), root, lambda table, names: [])
+        lake = open_lake(spark, LakePlace(lake_format), root, lambda table, name: FileFacts(name, 0, 0, 0))
         assert lake.read(CURRENT_OFFSETS).where("group_id = 's3'").collect() == [row]
     assert [each.committed_offset for each in lake.read(COMMITS).orderBy("log_offset").collect()] == [5, 9]
 

@@ -11,6 +11,7 @@ from urllib.parse import unquote, urlparse
 from groupkeeper.pipeline.errors import SourceError, first_line
 
 if TYPE_CHECKING:
+    from pyarrow import fs
     from pyspark.sql import SparkSession
 
 
@@ -39,6 +40,17 @@ def local_path(path: str) -> Path | None:
     if parsed.scheme == "file" and parsed.netloc in ("", "localhost"):
         return Path(unquote(parsed.path))
     return Path(path) if "://" not in path else None
+
+
+def arrow_path(place: str) -> tuple[fs.FileSystem, str]:
+    """What pyarrow calls a path or URI. Raises SourceError for one that it does not know."""
+    import pyarrow as pa
+    from pyarrow import fs
+
+    try:
+        return fs.FileSystem.from_uri(place) if "://" in place else (fs.LocalFileSystem(), place)
+    except (OSError, pa.ArrowException) as error:
+        raise SourceError(f"{place}: {error}") from None
 
 
 def find_folders(path: str, spark: SparkSession | None = None) -> list[Folder]:

@@ -8,8 +8,8 @@ from typing import NamedTuple
 import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
-from pyarrow import fs
 
+from groupkeeper.pipeline.checkpoints.folders import arrow_path
 from groupkeeper.pipeline.decode.columns import PLACE_COLUMNS, decode_columns
 from groupkeeper.pipeline.errors import SourceError
 
@@ -28,7 +28,7 @@ class ArchivePart(NamedTuple):
 
 def archive_parts(location: str) -> list[ArchivePart]:
     """The row groups of all parquet files below a path or URI that pyarrow supports. Raises SourceError."""
-    files, path = _file_system(location)
+    files, path = arrow_path(location)
     try:
         dataset = ds.dataset(path, format="parquet", filesystem=files)
         for name in ("key", "value"):
@@ -45,7 +45,7 @@ def archive_parts(location: str) -> list[ArchivePart]:
 
 def read_archive(location: str, part: ArchivePart, cluster: str | None) -> Iterator[pa.RecordBatch]:
     """The decoded records of a part; `cluster` None: it is in the column `cluster`, or null without that column."""
-    files, _ = _file_system(location)
+    files, _ = arrow_path(location)
     with files.open_input_file(part.path) as opened:
         file = pq.ParquetFile(opened)
         names = [name for name in ("key", "value", *PLACE_COLUMNS) if name in file.schema_arrow.names]
@@ -56,13 +56,3 @@ def read_archive(location: str, part: ArchivePart, cluster: str | None) -> Itera
 
 def _is_binary(kind: pa.DataType) -> bool:
     return bool(pa.types.is_binary(kind) or pa.types.is_large_binary(kind))
-
-
-def _file_system(location: str) -> tuple[fs.FileSystem, str]:
-    if "://" not in location:
-        return fs.LocalFileSystem(), location
-    try:
-        files, path = fs.FileSystem.from_uri(location)
-    except (pa.ArrowInvalid, OSError) as error:
-        raise SourceError(f"{location}: {error}") from None
-    return files, path

@@ -88,10 +88,6 @@ class Planned(NamedTuple):
 async def plan(options: ReadOptions) -> ReadPlan:
     """Queries all clusters at the same time; for decoded rows, also the ends of all their logs."""
     measures = options.rows == "decoded"
-    return await _plan(options, measures=measures)
-
-
-async def _plan(options: ReadOptions, *, measures: bool) -> ReadPlan:
     plans = [plan_cluster(options, number, measures=measures) for number in range(len(options.clusters))]
     found = await asyncio.gather(*plans, return_exceptions=True)
     for each in found:
@@ -131,7 +127,7 @@ def named(options: ReadOptions, ranges: Iterable[Range]) -> ReadOptions:
 
 async def plan_or_raise(options: ReadOptions) -> list[Range]:
     """The ranges alone; raises SourceError when a cluster cannot be read."""
-    found = await _plan(options, measures=False)
+    found = await plan(options._replace(rows="records"))
     for failure in found.failed.values():
         raise failure
     return found.ranges

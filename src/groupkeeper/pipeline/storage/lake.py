@@ -95,8 +95,8 @@ class Difference(NamedTuple):
     moved: frozenset[str]
 
 
-Look = Callable[[Table, Sequence[str]], list[FileFacts]]
-"""Reads the facts about files of a table. Those of a file that is gone are 0."""
+Look = Callable[[Table, str], FileFacts]
+"""Reads the facts about a file of a table. Those of a file that is gone are 0."""
 
 
 class Lake(Protocol):
@@ -123,8 +123,8 @@ def changed(wanted: Listed, seen: Mark | None, there: Callable[[], Iterable[str]
     if seen is not None and seen.files == wanted.mark.files:
         return None
     known = set(wanted.before if seen is not None and seen.files == _digest(wanted.before) else there())
-    added = look(wanted.table, sorted(set(wanted.files) - known))
-    removed = look(wanted.table, sorted(known - set(wanted.files)))
+    added = [look(wanted.table, name) for name in sorted(set(wanted.files) - known)]
+    removed = [look(wanted.table, name) for name in sorted(known - set(wanted.files))]
     old = [each for each in added if seen is not None and 0 < number_of(each.name) <= seen.entry]
     is_moved = bool(old) and sum(each.rows for each in old) == sum(each.rows for each in removed)
     return Difference(added, removed, frozenset(each.name for each in old if is_moved))

@@ -410,11 +410,8 @@ class Output:
                 found[name] = _ms(span[0]), _ms(span[1])
         return found
 
-    def facts(self, table: Table, names: Sequence[str]) -> list[FileFacts]:
-        """What a format's log says of the table's files. A file that is gone has no size."""
-        return [self._facts(table, name) for name in names]
-
-    def _facts(self, table: Table, name: str) -> FileFacts:
+    def facts(self, table: Table, name: str) -> FileFacts:
+        """What a format's log says of a file of the table. One that is gone has no size."""
         if "/" in name:  # another program has written it elsewhere
             return FileFacts(name, 0, 0, 0)
         try:

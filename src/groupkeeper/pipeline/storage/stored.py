@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 from pyarrow import fs
 
+from groupkeeper.pipeline.checkpoints.folders import arrow_path
 from groupkeeper.pipeline.errors import SourceError
 from groupkeeper.pipeline.kafka.instants import ClusterIdentity
 from groupkeeper.pipeline.storage.ledger import ENTRIES, NextOffsets, check_schema, entry_path, newest_entry, numbered
@@ -50,7 +51,8 @@ class Stored:
     """
 
     def __init__(self, directory: str) -> None:
-        self.system, self._path = _located(directory)
+        self.system, path = arrow_path(directory)
+        self._path = path.rstrip("/") or "/"
         entries = fs.FileSelector(f"{self._path}/{ENTRIES}", allow_not_found=True)
         names = [each.base_name for each in self.system.get_file_info(entries)]
         self.number, self.entry = newest_entry(names, self._read, directory)
@@ -126,13 +128,3 @@ class Stored:
             listed = self.system.get_file_info(fs.FileSelector(f"{self._path}/{name}", allow_not_found=True))
             found += sorted(f"{name}/{each}" for each in set(files) - {each.base_name for each in listed})
         return found
-
-
-def _located(directory: str) -> tuple[Any, str]:
-    try:
-        if "://" in directory:
-            files, path = fs.FileSystem.from_uri(directory)
-            return files, path.rstrip("/")
-        return fs.LocalFileSystem(), directory.rstrip("/") or "/"
-    except (OSError, pa.ArrowException) as error:
-        raise SourceError(f"{directory}: {error}") from None
