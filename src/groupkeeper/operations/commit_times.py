@@ -46,22 +46,22 @@ class CommitTimes(NamedTuple):
         return self.failed.get(_place(group_id, self.partitions)) if self.partitions else None
 
 
-async def commit_times(admin: Admin, group_ids: Collection[str], *, timeout_ms: int | None = None) -> CommitTimes:
+async def commit_times(admin: Admin, group_ids: Collection[str]) -> CommitTimes:
     """Times of the commits of some groups; only their partitions of `__consumer_offsets` are read.
 
     Raises why the topic cannot be described; a cluster without it has no commits.
     """
-    described = await describe_topics(admin, [OFFSETS_TOPIC], timeout_ms=timeout_ms)
+    described = await describe_topics(admin, [OFFSETS_TOPIC])
     count = len(described.result(OFFSETS_TOPIC).partitions)
     reader = OffsetsReader(group_ids)
     places = dict.fromkeys(_place(group_id, count) for group_id in group_ids)
     failed: dict[TopicPartition, Failure] = {}
     if places:
-        first = await admin.list_offsets(dict.fromkeys(places, OffsetSpec.earliest()), timeout_ms=timeout_ms)
-        last = await admin.list_offsets(dict.fromkeys(places, OffsetSpec.latest()), timeout_ms=timeout_ms)
+        first = await admin.list_offsets(dict.fromkeys(places, OffsetSpec.earliest()))
+        last = await admin.list_offsets(dict.fromkeys(places, OffsetSpec.latest()))
         failed |= first.failed | last.failed
         ranges = {tp: (first.done[tp].offset, last.done[tp].offset) for tp in places if tp not in failed}
-        failed |= (await admin.read_logs(ranges, reader.take, timeout_ms=timeout_ms)).failed
+        failed |= (await admin.read_logs(ranges, reader.take)).failed
     failed |= reader.corrupt
     return CommitTimes(reader.commits, reader.empty_ms, failed, count)
 

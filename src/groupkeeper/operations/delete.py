@@ -45,12 +45,7 @@ class DeletedOffsets(NamedTuple):
 
 
 async def delete_offsets(
-    admin: Admin,
-    group_id: str,
-    arguments: Sequence[str],
-    recorder: Recorder | None = None,
-    *,
-    timeout_ms: int | None = None,
+    admin: Admin, group_id: str, arguments: Sequence[str], recorder: Recorder | None = None
 ) -> DeletedOffsets:
     """Delete a group's committed offsets for topics, or ``topic:0,1,2``. Raises BadTopicArgument before anything else.
 
@@ -59,15 +54,15 @@ async def delete_offsets(
     parsed = [parse_topic_argument(argument) for argument in arguments]
     wanted = {TopicPartition(topic, number): None for topic, numbers in parsed for number in numbers or ()}
     topics = list(dict.fromkeys(topic for topic, numbers in parsed if numbers is None))
-    described = await describe_topics(admin, topics, timeout_ms=timeout_ms)
+    described = await describe_topics(admin, topics)
     for topic in described.done.values():
         wanted |= dict.fromkeys(topic.topic_partitions)
     begun = None
     if recorder is not None:
-        committed = await committed_now(admin, {group_id: list(wanted)}, timeout_ms=timeout_ms)
-        begun = await _begin(admin, recorder, committed, Kind.DELETE, timeout_ms)
+        committed = await committed_now(admin, {group_id: list(wanted)})
+        begun = await _begin(admin, recorder, committed, Kind.DELETE)
     try:
-        deleted = await admin.delete_consumer_group_offsets(group_id, wanted, timeout_ms=timeout_ms)
+        deleted = await admin.delete_consumer_group_offsets(group_id, wanted)
     except (KafkaError, ClientError) as refusal:
         await _end(recorder, begun, Batch({}, {group_id: refusal}))
         return DeletedOffsets(dict.fromkeys(wanted, refusal), dict(described.failed), refusal)
@@ -75,14 +70,12 @@ async def delete_offsets(
     return DeletedOffsets({tp: deleted.failed.get(tp) for tp in wanted}, dict(described.failed))
 
 
-async def look_at_deletion(
-    admin: Admin, group_ids: Sequence[str], *, timeout_ms: int | None = None
-) -> Batch[str, int | None]:
+async def look_at_deletion(admin: Admin, group_ids: Sequence[str]) -> Batch[str, int | None]:
     """How many committed offsets go with each group of consumers, None: not known. Changes nothing.
 
     Others fail: NotOfConsumers for groups of other types, NonEmptyGroup with the names of the members.
     """
-    described = await describe(admin, group_ids, timeout_ms=timeout_ms)
+    described = await describe(admin, group_ids)
     failed = dict(described.failed)
     for group_id, failure in described.failed.items():
         if isinstance(failure, NotOfConsumers):
@@ -95,20 +88,20 @@ async def look_at_deletion(
         elif group.group_state not in INACTIVE:
             failed[group_id] = NonEmptyGroup(str(GroupIsActive(group_id, group.group_state, group.members)))
     wanted = [group_id for group_id in described.done if group_id not in failed]
-    committed = await committed_now(admin, dict.fromkeys(wanted), timeout_ms=timeout_ms) if wanted else {}
+    committed = await committed_now(admin, dict.fromkeys(wanted)) if wanted else {}
     return Batch({key: len(committed[key]) if key in committed else None for key in wanted}, failed)
 
 
 async def delete_any_groups(
-    admin: Admin, group_ids: Sequence[str], recorder: Recorder | None = None, *, timeout_ms: int | None = None
+    admin: Admin, group_ids: Sequence[str], recorder: Recorder | None = None
 ) -> Batch[str, None]:
     """Delete groups of any type, as DeleteGroups does. Their offsets are journalled as far as they can be fetched."""
     begun = None
     if recorder is not None:
-        committed = await committed_now(admin, dict.fromkeys(group_ids), timeout_ms=timeout_ms)
-        begun = await _begin(admin, recorder, committed, Kind.DELETE_GROUPS, timeout_ms)
+        committed = await committed_now(admin, dict.fromkeys(group_ids))
+        begun = await _begin(admin, recorder, committed, Kind.DELETE_GROUPS)
     try:
-        deleted = await admin.delete_consumer_groups(group_ids, timeout_ms=timeout_ms)
+        deleted = await admin.delete_consumer_groups(group_ids)
     except (KafkaError, ClientError) as refusal:
         await _end(recorder, begun, Batch({}, dict.fromkeys(group_ids, refusal)))
         raise
@@ -117,16 +110,11 @@ async def delete_any_groups(
 
 
 async def delete_compared(
-    admin: Admin,
-    group_ids: Sequence[str],
-    verdict: PlanVerdict,
-    recorder: Recorder | None,
-    *,
-    timeout_ms: int | None = None,
+    admin: Admin, group_ids: Sequence[str], verdict: PlanVerdict, recorder: Recorder | None
 ) -> Applied:
     """Delete groups whose offsets were just compared with a plan, and check that they no longer exist."""
-    deleted = await delete_any_groups(admin, group_ids, recorder, timeout_ms=timeout_ms)
-    left = await describe(admin, list(deleted.done), timeout_ms=timeout_ms) if deleted.done else Batch()
+    deleted = await delete_any_groups(admin, group_ids, recorder)
+    left = await describe(admin, list(deleted.done)) if deleted.done else Batch()
     failed = dict(deleted.failed)
     for group_id, group in left.done.items():
         if group.group_state is not GroupState.DEAD:
@@ -140,12 +128,11 @@ async def _begin(
     recorder: Recorder,
     committed: Mapping[str, Mapping[TopicPartition, OffsetAndMetadata | None]],
     kind: Kind,
-    timeout_ms: int | None,
 ) -> BegunPart | None:
     """Begin the journal entry of the deletion. Nothing is written when no offset is deleted."""
     if not any(commit for offsets in committed.values() for commit in offsets.values()):
         return None
-    plan = deletions(committed, await known_cluster_id(admin, timeout_ms=timeout_ms), kind)
+    plan = deletions(committed, await known_cluster_id(admin), kind)
     return await asyncio.to_thread(recorder.begin, plan, admin.principal)
 
 

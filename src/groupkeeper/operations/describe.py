@@ -79,32 +79,28 @@ class DescribedOffsets(NamedTuple):
     offsets: Batch[str, GroupOffsets]
 
 
-async def describe_groups(
-    admin: Admin, group_ids: Sequence[str], *, timeout_ms: int | None = None
-) -> Batch[str, ConsumerGroupDescription]:
+async def describe_groups(admin: Admin, group_ids: Sequence[str]) -> Batch[str, ConsumerGroupDescription]:
     """The groups' descriptions; when no broker replies, that failure for each of them. As for the official tools, the
     group '' cannot be described.
     """
-    found = await or_failed(admin.describe_consumer_groups(group_ids, timeout_ms=timeout_ms), group_ids)
+    found = await or_failed(admin.describe_consumer_groups(group_ids), group_ids)
     if found.done.pop("", None) or isinstance(found.failed.get(""), GroupIdNotFound):
         found.failed[""] = InvalidGroupId()
     return found
 
 
-async def describe_offsets(
-    admin: Admin, group_ids: Sequence[str], *, timeout_ms: int | None = None
-) -> AsyncGenerator[DescribedOffsets, None]:
+async def describe_offsets(admin: Admin, group_ids: Sequence[str]) -> AsyncGenerator[DescribedOffsets, None]:
     """Groups with their offsets, in parts: a bounded number of rows is held at a time.
 
     A part takes one description and one fetch per coordinator, side by side, and then one look at each log's end. A
     group whose committed offsets are refused is in ``offsets.failed``; a partition whose log end isn't known has its
-    row. Where a group cannot be described, its part has no offsets. ``timeout_ms`` is for each call.
+    row. Where a group cannot be described, its part has no offsets.
     """
     under_way: deque[asyncio.Task[DescribedOffsets]] = deque()
     try:
         for start in range(0, len(group_ids), _GROUPS_PER_PART):
             part = group_ids[start : start + _GROUPS_PER_PART]
-            under_way.append(asyncio.create_task(_describe_part(admin, part, timeout_ms)))
+            under_way.append(asyncio.create_task(_describe_part(admin, part)))
             if len(under_way) > _PARTS_AHEAD:
                 yield await under_way.popleft()
         while under_way:
@@ -115,29 +111,26 @@ async def describe_offsets(
         await asyncio.gather(*under_way, return_exceptions=True)
 
 
-async def _describe_part(admin: Admin, group_ids: Sequence[str], timeout_ms: int | None) -> DescribedOffsets:
-    groups, committed = await asyncio.gather(
-        describe_groups(admin, group_ids, timeout_ms=timeout_ms),
-        admin.list_committed_offsets(group_ids, timeout_ms=timeout_ms),
-    )
+async def _describe_part(admin: Admin, group_ids: Sequence[str]) -> DescribedOffsets:
+    groups, committed = await asyncio.gather(describe_groups(admin, group_ids), admin.list_committed_offsets(group_ids))
     if groups.failed:
         return DescribedOffsets(groups, Batch())
     wanted = set(chain.from_iterable({offsets.partitions for offsets in committed.done.values()}))
     for group in groups.done.values():
         if group.members:
             wanted.update(*(member.assignment for member in group.members))
-    tables = OffsetTables(await log_ends(admin, wanted, timeout_ms=timeout_ms))
+    tables = OffsetTables(await log_ends(admin, wanted))
     done = {group_id: tables.table(groups.done[group_id], offsets) for group_id, offsets in committed.done.items()}
     return DescribedOffsets(groups, Batch(done, dict(committed.failed)))
 
 
-async def log_ends(admin: Admin, partitions: Iterable[TopicPartition], *, timeout_ms: int | None = None) -> FoundEnds:
+async def log_ends(admin: Admin, partitions: Iterable[TopicPartition]) -> FoundEnds:
     """The log end offsets. Partitions without a topic or leader fail at once, and don't delay the others."""
     wanted = sorted(partitions)
-    topics = await describe_topics(admin, [topic for topic, _ in wanted], timeout_ms=timeout_ms)
+    topics = await describe_topics(admin, [topic for topic, _ in wanted])
     failed = dict(unreachable(wanted, topics))
     reachable = (partition for partition in wanted if partition not in failed)
-    ends = await listed(admin, reachable, OffsetSpec.latest(), timeout_ms=timeout_ms)
+    ends = await listed(admin, reachable, OffsetSpec.latest())
     return FoundEnds(ends.done, failed | ends.failed)
 
 

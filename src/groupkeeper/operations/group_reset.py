@@ -74,22 +74,15 @@ class TopicMissing(ClientError):
     """A topic that was asked for cannot be described; the text names it."""
 
 
-async def generate(
-    admin: Admin,
-    group_id: str,
-    topics: Sequence[str] | None,
-    timestamp_ms: int | None,
-    *,
-    timeout_ms: int | None = None,
-) -> Generated:
+async def generate(admin: Admin, group_id: str, topics: Sequence[str] | None, timestamp_ms: int | None) -> Generated:
     """A plan to move a group to a time, or one of its current offsets (``timestamp_ms`` None). Changes nothing.
 
     ``topics`` None: all that the group consumes. Raises TopicMissing, the group's failure, and
     UnsupportedVersion where the brokers cannot find offsets by time.
     """
-    groups = await _look(admin, group_id, timeout_ms)
+    groups = await _look(admin, group_id)
     warnings: list[str] = []
-    partitions = await _selected(admin, groups, group_id, topics, warnings, timeout_ms)
+    partitions = await _selected(admin, groups, group_id, topics, warnings)
     committed = groups.committed[group_id]
     if timestamp_ms is None:
         offsets = {}
@@ -99,19 +92,17 @@ async def generate(
             else:
                 warnings.append(f"{place}: the group has no committed offset; it is left out of the plan")
     else:
-        offsets = await _offsets_for(admin, partitions, timestamp_ms, timeout_ms)
+        offsets = await _offsets_for(admin, partitions, timestamp_ms)
     plan = ResetPlan(group_id, offsets)
-    report = await examine(admin, plan, groups, timeout_ms=timeout_ms)
+    report = await examine(admin, plan, groups)
     return Generated(plan, report, tuple(warnings))
 
 
-async def examine(
-    admin: Admin, plan: ResetPlan, groups: FoundGroups | None = None, *, timeout_ms: int | None = None
-) -> ResetReport:
+async def examine(admin: Admin, plan: ResetPlan, groups: FoundGroups | None = None) -> ResetReport:
     """What the entries of a plan meet. ``groups``: what was found of the group already."""
     if groups is None:
-        groups = await _look(admin, plan.group_id, timeout_ms)
-    logs = await look_at_logs(admin, plan.offsets, timeout_ms=timeout_ms)
+        groups = await _look(admin, plan.group_id)
+    logs = await look_at_logs(admin, plan.offsets)
     for failure in logs.failed.values():
         if isinstance(failure, UnsupportedVersion):
             raise failure
@@ -122,7 +113,7 @@ async def examine(
 
 
 async def execute(
-    admin: Admin, report: ResetReport, recorder: Recorder | None, *, timeout_ms: int | None = None
+    admin: Admin, report: ResetReport, recorder: Recorder | None
 ) -> tuple[dict[TopicPartition, int], tuple[PlanTrouble, ...]]:
     """Commit what the report says: the offsets that are committed now, and what did not work.
 
@@ -138,9 +129,9 @@ async def execute(
             changes[entry.topic_partition] = Change(before, after, entry.oldest, entry.latest)
     if not changes:
         return {}, ()
-    cluster_id = await cluster_id_of(admin, timeout_ms=timeout_ms)
+    cluster_id = await cluster_id_of(admin)
     plan = Plan(cluster_id, (GroupPlan(report.group_id, changes),), Kind.RESET)
-    done, troubles = await carry_out(admin, plan, recorder, timeout_ms=timeout_ms)
+    done, troubles = await carry_out(admin, plan, recorder)
     offsets = {place: commit.offset for group in done for place, commit in group.offsets.items()}
     return offsets, troubles
 
@@ -156,26 +147,21 @@ def consumed_topics(groups: FoundGroups, group_id: str) -> set[str]:
     return topics
 
 
-async def _look(admin: Admin, group_id: str, timeout_ms: int | None) -> FoundGroups:
-    groups = await look_at_groups(admin, [group_id], timeout_ms=timeout_ms)
+async def _look(admin: Admin, group_id: str) -> FoundGroups:
+    groups = await look_at_groups(admin, [group_id])
     if group_id in groups.failed:
         raise groups.failed[group_id]
     return groups
 
 
 async def _selected(
-    admin: Admin,
-    groups: FoundGroups,
-    group_id: str,
-    topics: Sequence[str] | None,
-    warnings: list[str],
-    timeout_ms: int | None,
+    admin: Admin, groups: FoundGroups, group_id: str, topics: Sequence[str] | None, warnings: list[str]
 ) -> list[TopicPartition]:
     """The existing partitions of the topics."""
     wanted = sorted(consumed_topics(groups, group_id)) if topics is None else list(dict.fromkeys(topics))
     if not wanted:
         warnings.append(f"group {group_id} consumes no topics: the plan is empty")
-    described = await describe_topics(admin, wanted, timeout_ms=timeout_ms)
+    described = await describe_topics(admin, wanted)
     places = []
     for topic in wanted:
         failure = described.failed.get(topic)
@@ -200,17 +186,17 @@ def _unusable(topic: str, failure: Failure) -> str:
 
 
 async def _offsets_for(
-    admin: Admin, partitions: Iterable[TopicPartition], timestamp_ms: int, timeout_ms: int | None
+    admin: Admin, partitions: Iterable[TopicPartition], timestamp_ms: int
 ) -> dict[TopicPartition, int]:
     """The first records from a time on, the log end where there is none."""
     places = list(partitions)
     if timestamp_ms < 0:
         # No record is older than 1970, and negative timestamps have other meanings in the request.
-        return offsets_of((await listed(admin, places, OffsetSpec.earliest(), timeout_ms=timeout_ms)).all())
+        return offsets_of((await listed(admin, places, OffsetSpec.earliest())).all())
     spec = OffsetSpec.for_timestamp(min(timestamp_ms, _LONG_MAX))
-    found = (await listed(admin, places, spec, timeout_ms=timeout_ms)).all()
+    found = (await listed(admin, places, spec)).all()
     later = [place for place, answer in found.items() if answer.offset < 0]
-    ends = (await listed(admin, later, OffsetSpec.latest(), timeout_ms=timeout_ms)).all()
+    ends = (await listed(admin, later, OffsetSpec.latest())).all()
     return offsets_of({place: ends.get(place, answer) for place, answer in found.items()})
 
 

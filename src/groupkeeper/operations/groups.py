@@ -38,20 +38,20 @@ class DescribedGroups(NamedTuple):
     streams: dict[str, StreamsGroupDescription]
 
 
-async def describe_any(admin: Admin, group_ids: Sequence[str], *, timeout_ms: int | None = None) -> DescribedGroups:
+async def describe_any(admin: Admin, group_ids: Sequence[str]) -> DescribedGroups:
     """The groups, whatever their types. Raises the failure of the whole cluster."""
-    described = await admin.describe_consumer_groups(group_ids, timeout_ms=timeout_ms)
+    described = await admin.describe_consumer_groups(group_ids)
     failed = described.failed
-    shares = await among(failed, partial(admin.describe_share_groups, timeout_ms=timeout_ms))
+    shares = await among(failed, partial(admin.describe_share_groups))
     failed = {
         group_id: shares.failed.get(group_id, why) for group_id, why in failed.items() if group_id not in shares.done
     }
-    streams = await among(failed, partial(admin.describe_streams_groups, timeout_ms=timeout_ms))
+    streams = await among(failed, partial(admin.describe_streams_groups))
     failed = {key: streams.failed.get(key, why) for key, why in failed.items() if key not in streams.done}
     for group_id, group in described.done.items():
         if group.group_state is GroupState.DEAD:
             failed[group_id] = GroupIdNotFound(f"Group {group_id} not found.")
-    readers = await as_readers(admin, streams.done, timeout_ms=timeout_ms)
+    readers = await as_readers(admin, streams.done)
     return DescribedGroups({**described.done, **shares.done, **readers}, failed, streams.done)
 
 

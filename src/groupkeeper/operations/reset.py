@@ -107,9 +107,7 @@ def parse_topic_argument(argument: str) -> tuple[str, list[int] | None]:
     return topic, partitions
 
 
-async def partitions_of(
-    admin: Admin, arguments: Sequence[str], *, timeout_ms: int | None = None
-) -> list[TopicPartition]:
+async def partitions_of(admin: Admin, arguments: Sequence[str]) -> list[TopicPartition]:
     """The partitions that topic arguments select; those named by number come first and aren't looked up.
 
     Raises BadTopicArgument, and the failure of the first whole topic that cannot be described.
@@ -118,7 +116,7 @@ async def partitions_of(
     named = [TopicPartition(topic, n) for topic, numbers in parsed if numbers is not None for n in numbers]
     topics = list(dict.fromkeys(topic for topic, numbers in parsed if numbers is None))
     if topics:
-        described = (await describe_topics(admin, topics, timeout_ms=timeout_ms)).all()
+        described = (await describe_topics(admin, topics)).all()
         named += (partition for topic in topics for partition in described[topic].topic_partitions)
     return named
 
@@ -138,32 +136,23 @@ def refuse_unusable(partitions: Sequence[TopicPartition], described: Mapping[str
         raise PartitionsLeaderless(leaderless)
 
 
-async def committed_offsets(
-    admin: Admin, group_id: str, *, timeout_ms: int | None = None
-) -> dict[TopicPartition, OffsetAndMetadata]:
+async def committed_offsets(admin: Admin, group_id: str) -> dict[TopicPartition, OffsetAndMetadata]:
     """All committed offsets of one group. Raises what the coordinator refuses."""
-    batch = await admin.list_consumer_group_offsets({group_id: None}, timeout_ms=timeout_ms)
+    batch = await admin.list_consumer_group_offsets({group_id: None})
     offsets = batch.result(group_id).done
     return {partition: offset for partition, offset in offsets.items() if offset is not None}
 
 
-async def resolve(
-    admin: Admin,
-    group_id: str,
-    partitions: Iterable[TopicPartition],
-    scenario: Scenario,
-    *,
-    timeout_ms: int | None = None,
-) -> GroupPlan:
+async def resolve(admin: Admin, group_id: str, partitions: Iterable[TopicPartition], scenario: Scenario) -> GroupPlan:
     """Find the new offsets of existing partitions. Metadata and leader epochs of the group's commits are kept.
 
     Raises NothingCommitted, and the first failure of an answer that the plan needs.
     """
     wanted = list(dict.fromkeys(partitions))
-    committed = await committed_offsets(admin, group_id, timeout_ms=timeout_ms)
+    committed = await committed_offsets(admin, group_id)
 
     async def found(spec: OffsetSpec, some: Iterable[TopicPartition] = wanted) -> dict[TopicPartition, ListedOffset]:
-        return (await listed(admin, some, spec, timeout_ms=timeout_ms)).all()
+        return (await listed(admin, some, spec)).all()
 
     facts = LogFacts(committed=committed)
     if isinstance(scenario, ToEarliest | ToOffset | ShiftBy | ToPlan | ToCurrent):
@@ -244,17 +233,15 @@ def moved(offset: int, commit: OffsetAndMetadata | None, found: ListedOffset | N
     return OffsetAndMetadata(offset, epoch, commit.metadata)
 
 
-async def apply(
-    admin: Admin, plan: GroupPlan, recorder: Recorder | None = None, *, timeout_ms: int | None = None
-) -> Batch[TopicPartition, None]:
+async def apply(admin: Admin, plan: GroupPlan, recorder: Recorder | None = None) -> Batch[TopicPartition, None]:
     """Commit the plan of one group without any check. Partitions that the coordinator refuses are in ``failed``.
 
     Raises JournalUnwritable when the recorder does, and what the coordinator refuses of the whole group.
     """
     if not plan.changes:
         return Batch()
-    cluster_id = None if recorder is None else await known_cluster_id(admin, timeout_ms=timeout_ms)
-    outcome = await commit(admin, single(plan, cluster_id), recorder, timeout_ms=timeout_ms)
+    cluster_id = None if recorder is None else await known_cluster_id(admin)
+    outcome = await commit(admin, single(plan, cluster_id), recorder)
     return outcome.result(plan.group_id)
 
 

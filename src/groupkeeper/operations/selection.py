@@ -176,11 +176,11 @@ async def select_groups(
 
 
 async def of_new_types(
-    admin: Admin, types: Sequence[GroupType] = (GroupType.SHARE, GroupType.STREAMS), *, timeout_ms: int | None = None
+    admin: Admin, types: Sequence[GroupType] = (GroupType.SHARE, GroupType.STREAMS)
 ) -> dict[str, GroupListing]:
     """The share and streams groups: to a request for groups of consumers the brokers say that they don't exist."""
     try:
-        listings = await admin.list_groups(types=types, timeout_ms=timeout_ms)
+        listings = await admin.list_groups(types=types)
     except (KafkaError, ClientError):  # brokers that have no types have no such groups
         return {}
     # Older brokers list groups of all types.

@@ -142,11 +142,10 @@ class ShareDeletion:
     ``recorder`` None: nothing is written down.
     """
 
-    def __init__(self, admin: Admin, recorder: Recorder | None, kind: Kind, timeout_ms: int | None) -> None:
+    def __init__(self, admin: Admin, recorder: Recorder | None, kind: Kind) -> None:
         self._admin = admin
         self._recorder = recorder
         self._kind = kind
-        self._timeout_ms = timeout_ms
         self._begun: BegunPart | None = None
         self._places: dict[str, list[TopicPartition]] = {}
 
@@ -157,7 +156,7 @@ class ShareDeletion:
             return
         chosen = None if topics is None else frozenset(topics)
         try:
-            found = await self._admin.list_share_group_offsets(dict.fromkeys(group_ids), timeout_ms=self._timeout_ms)
+            found = await self._admin.list_share_group_offsets(dict.fromkeys(group_ids))
         except (KafkaError, ClientError):
             return
         plans = []
@@ -168,7 +167,7 @@ class ShareDeletion:
                 plans.append(GroupPlan(group_id, changes))
                 self._places[group_id] = list(changes)
         if plans:
-            cluster_id = await known_cluster_id(self._admin, timeout_ms=self._timeout_ms)
+            cluster_id = await known_cluster_id(self._admin)
             plan = Plan(cluster_id, tuple(plans), self._kind)
             self._begun = await asyncio.to_thread(self._recorder.begin, plan, self._admin.principal)
 

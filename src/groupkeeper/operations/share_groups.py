@@ -44,7 +44,7 @@ class DeadLetterQueue(NamedTuple):
 
 
 async def dead_letter_queues(
-    admin: Admin, groups: Iterable[ConsumerGroupDescription | ShareGroupDescription], *, timeout_ms: int | None = None
+    admin: Admin, groups: Iterable[ConsumerGroupDescription | ShareGroupDescription]
 ) -> dict[str, DeadLetterQueue]:
     """The queues of the share groups that have one, or may have one, by group id."""
     shares = [ConfigResource.group(each.group_id) for each in groups if each.group_type is GroupType.SHARE]
@@ -53,14 +53,14 @@ async def dead_letter_queues(
     queues: dict[str, DeadLetterQueue] = {}
     found: dict[str, DeadLetterQueue] = {}
     try:
-        settings = await admin.describe_configs(shares, names=[_NAME], timeout_ms=timeout_ms)
+        settings = await admin.describe_configs(shares, names=[_NAME])
     except (KafkaError, ClientError) as failure:
         return {each.name: _unknown(failure) for each in shares}
     for resource, configs in settings.done.items():
         name = configs[_NAME].value if _NAME in configs else None  # brokers before Kafka 4.4 have no queues
         if name:
             if name not in queues:
-                queues[name] = await _queue(admin, name, timeout_ms)
+                queues[name] = await _queue(admin, name)
             found[resource.name] = queues[name]
     return found | {resource.name: _unknown(failure) for resource, failure in settings.failed.items()}
 
@@ -69,25 +69,25 @@ def _unknown(failure: Failure) -> DeadLetterQueue:
     return DeadLetterQueue("", None, f"not known: {problem_of(failure).message}")
 
 
-async def _queue(admin: Admin, name: str, timeout_ms: int | None) -> DeadLetterQueue:
-    described = await describe_topics(admin, [name], timeout_ms=timeout_ms)
+async def _queue(admin: Admin, name: str) -> DeadLetterQueue:
+    described = await describe_topics(admin, [name])
     if name in described.failed:
         is_absent = isinstance(described.failed[name], UnknownTopicOrPartition)
         return DeadLetterQueue(name, 0 if is_absent else None, "which does not exist yet" if is_absent else "")
     try:
-        return await _counted(admin, described.done[name], timeout_ms)
+        return await _counted(admin, described.done[name])
     except (KafkaError, ClientError):
         return DeadLetterQueue(name, None)
 
 
-async def _counted(admin: Admin, topic: TopicDescription, timeout_ms: int | None) -> DeadLetterQueue:
+async def _counted(admin: Admin, topic: TopicDescription) -> DeadLetterQueue:
     name = topic.name
     places = topic.topic_partitions
-    ends = await admin.list_offsets(dict.fromkeys(places, OffsetSpec.latest()), timeout_ms=timeout_ms)
-    starts = await admin.list_offsets(dict.fromkeys(places, OffsetSpec.earliest()), timeout_ms=timeout_ms)
+    ends = await admin.list_offsets(dict.fromkeys(places, OffsetSpec.latest()))
+    starts = await admin.list_offsets(dict.fromkeys(places, OffsetSpec.earliest()))
     records = None
     if not ends.failed and not starts.failed:
         records = sum(ends.done[place].offset - starts.done[place].offset for place in places)
-    own = (await admin.topic_settings([name], [_ENABLED], timeout_ms=timeout_ms)).done.get(name, {})
+    own = (await admin.topic_settings([name], [_ENABLED])).done.get(name, {})
     is_off = own.get(_ENABLED) == "false"
     return DeadLetterQueue(name, records, f"which does not allow it: {_ENABLED} is false" if is_off else "")

@@ -22,12 +22,10 @@ from groupkeeper.client.batch import or_failed
 from groupkeeper.operations.topics import describe_topics
 
 
-async def as_readers(
-    admin: Admin, found: Mapping[str, StreamsGroupDescription], *, timeout_ms: int | None = None
-) -> dict[str, ConsumerGroupDescription]:
+async def as_readers(admin: Admin, found: Mapping[str, StreamsGroupDescription]) -> dict[str, ConsumerGroupDescription]:
     """Streams groups as groups of consumers, whose members have what their active tasks read."""
     names = sorted({name for group in found.values() for some in topics_of(group).values() for name in some})
-    topics = (await describe_topics(admin, names, timeout_ms=timeout_ms)).done if names else {}
+    topics = (await describe_topics(admin, names)).done if names else {}
     counts = {name: len(topic.partitions) for name, topic in topics.items()}
     return {group_id: _as_readers(group, counts) for group_id, group in found.items()}
 
@@ -54,21 +52,19 @@ class StreamsProgress(NamedTuple):
         return PartitionProgress(commit, end, end - (begin if commit is None else commit.offset))
 
 
-async def streams_progress(
-    admin: Admin, groups: Collection[StreamsGroupDescription], *, timeout_ms: int | None = None
-) -> StreamsProgress:
+async def streams_progress(admin: Admin, groups: Collection[StreamsGroupDescription]) -> StreamsProgress:
     """The progress of groups in the partitions that their active tasks read, requested for all groups at once."""
     partitions = {partition for group in groups for partition in read_by_tasks(group)}
 
     async def listed(spec: OffsetSpec) -> Batch[TopicPartition, ListedOffset]:
-        return await or_failed(admin.list_offsets(dict.fromkeys(partitions, spec), timeout_ms=timeout_ms), partitions)
+        return await or_failed(admin.list_offsets(dict.fromkeys(partitions, spec)), partitions)
 
     group_ids = [group.group_id for group in groups]
     return StreamsProgress(
         *await asyncio.gather(
             listed(OffsetSpec.earliest()),
             listed(OffsetSpec.latest()),
-            or_failed(admin.list_consumer_group_offsets(dict.fromkeys(group_ids), timeout_ms=timeout_ms), group_ids),
+            or_failed(admin.list_consumer_group_offsets(dict.fromkeys(group_ids)), group_ids),
         )
     )
 

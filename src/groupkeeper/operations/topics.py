@@ -32,9 +32,7 @@ def retention_ms(settings: Mapping[str, str]) -> int | None:
     return max(KEPT, int(settings["retention.ms"]))
 
 
-async def describe_topics(
-    admin: Admin, names: Iterable[str], *, timeout_ms: int | None = None
-) -> Batch[str, TopicDescription]:
+async def describe_topics(admin: Admin, names: Iterable[str]) -> Batch[str, TopicDescription]:
     """The topics by name, failures in the order of ``names``: of all of them when no broker answers at all.
 
     The empty name fails here: a request would take it for no name.
@@ -43,7 +41,7 @@ async def describe_topics(
     wanted = [name for name in requested if name]
     described: Batch[str, TopicDescription] = Batch()
     if wanted:
-        described = await or_failed(admin.describe_topics(wanted, timeout_ms=timeout_ms), wanted)
+        described = await or_failed(admin.describe_topics(wanted), wanted)
     failed = dict(described.failed)
     if "" in requested:
         failed[""] = errors.InvalidTopicException("The given topic name '' cannot be represented in a request.")
@@ -69,11 +67,11 @@ def unreachable(
 
 
 async def listed(
-    admin: Admin, partitions: Iterable[TopicPartition], spec: OffsetSpec, *, timeout_ms: int | None = None
+    admin: Admin, partitions: Iterable[TopicPartition], spec: OffsetSpec
 ) -> Batch[TopicPartition, ListedOffset]:
     """One kind of offset of partitions; none of none."""
     specs = dict.fromkeys(partitions, spec)
-    return await admin.list_offsets(specs, timeout_ms=timeout_ms) if specs else Batch()
+    return await admin.list_offsets(specs) if specs else Batch()
 
 
 def offsets_of(found: Mapping[TopicPartition, ListedOffset]) -> dict[TopicPartition, int]:
@@ -81,11 +79,11 @@ def offsets_of(found: Mapping[TopicPartition, ListedOffset]) -> dict[TopicPartit
     return {partition: answer.offset for partition, answer in found.items()}
 
 
-async def hides_topics(admin: Admin, *, timeout_ms: int | None = None) -> bool:
+async def hides_topics(admin: Admin) -> bool:
     """Whether responses may lack topics, as the client is not authorized to describe all of them.
 
     A broker replies for a missing topic that it doesn't exist, or, without DESCRIBE on it, that access is denied.
     """
     name = f"no-topic-{uuid4().hex}"
-    described = await describe_topics(admin, [name], timeout_ms=timeout_ms)
+    described = await describe_topics(admin, [name])
     return isinstance(described.failed.get(name), errors.TopicAuthorizationFailed)

@@ -92,22 +92,18 @@ class Open(NamedTuple):
     described: Mapping[str, TransactionDescription] = {}
 
 
-async def open_in(admin: Admin, places: Sequence[TopicPartition], *, timeout_ms: int | None = None) -> Open:
+async def open_in(admin: Admin, places: Sequence[TopicPartition]) -> Open:
     """The transactions that are open in partitions; without partitions, nobody is asked."""
-    return await open_anywhere(admin, places, timeout_ms=timeout_ms) if places else Open([], {})
+    return await open_anywhere(admin, places) if places else Open([], {})
 
 
 async def open_anywhere(
-    admin: Admin,
-    places: Sequence[TopicPartition],
-    *,
-    states: Iterable[TransactionState] = OPEN_STATES,
-    timeout_ms: int | None = None,
+    admin: Admin, places: Sequence[TopicPartition], *, states: Iterable[TransactionState] = OPEN_STATES
 ) -> Open:
     """The same, and those that coordinators have in these states (none: in any)."""
-    producers = await admin.describe_producers(places, timeout_ms=timeout_ms) if places else Batch()
+    producers = await admin.describe_producers(places) if places else Batch()
     # Coordinators afterwards: by then they have what was open in a partition, unless it ended in between.
-    described, silent = await _described(admin, states, timeout_ms=timeout_ms)
+    described, silent = await _described(admin, states)
     found = [
         _of(place, state, described, is_asked=not silent)
         for place, states in producers.done.items()
@@ -115,7 +111,7 @@ async def open_anywhere(
         if state.transaction_start is not None
     ]
     if any(one.description is None for one in found):
-        longest_ms = await _longest_timeout_ms(admin, timeout_ms=timeout_ms)
+        longest_ms = await _longest_timeout_ms(admin)
         found = [one._replace(longest_ms=longest_ms) for one in found]
     return Open(sorted(found, key=lambda one: (one.began_ms or 0, one.place)), producers.failed, silent, described)
 
@@ -130,27 +126,27 @@ def _of(
 
 
 async def _described(
-    admin: Admin, states: Iterable[TransactionState], *, timeout_ms: int | None
+    admin: Admin, states: Iterable[TransactionState]
 ) -> tuple[dict[str, TransactionDescription], list[Failure]]:
     """The transactions of all coordinators by transactional id; and the failures of coordinators that did not tell."""
     try:
-        found = await admin.list_transactions(states=states, timeout_ms=timeout_ms)
+        found = await admin.list_transactions(states=states)
         ids = list(found.transactions)
-        described = await admin.describe_transactions(ids, timeout_ms=timeout_ms) if ids else Batch()
+        described = await admin.describe_transactions(ids) if ids else Batch()
     except (ClientError, KafkaError) as failure:
         return {}, [failure]
     return described.done, [*found.failed.values(), *described.failed.values()]
 
 
 async def held_offsets(
-    admin: Admin, topics: Iterable[str] | None = None, *, timeout_ms: int | None = None
+    admin: Admin, topics: Iterable[str] | None = None
 ) -> tuple[dict[TopicPartition, int], Mapping[TopicPartition, Failure]]:
     """By partition the number of offsets between the last stable one and the end of the log; and those that did not
     tell. ``topics`` None: all, internal ones too.
     """
     if topics is None:
-        topics = [one.name for one in await admin.list_topics(include_internal=True, timeout_ms=timeout_ms)]
-    described = await describe_topics(admin, topics, timeout_ms=timeout_ms)
+        topics = [one.name for one in await admin.list_topics(include_internal=True)]
+    described = await describe_topics(admin, topics)
     places = [TopicPartition(name, each.partition) for name, one in described.done.items() for each in one.partitions]
     failed = dict(unreachable(places, described)) | {
         TopicPartition(name, -1): failure for name, failure in described.failed.items()
@@ -158,19 +154,17 @@ async def held_offsets(
     reachable = [place for place in places if place not in failed]
     if not reachable:
         return {}, failed
-    stable = await admin.list_offsets(
-        dict.fromkeys(reachable, OffsetSpec.latest()), read_committed=True, timeout_ms=timeout_ms
-    )
-    ends = await listed(admin, reachable, OffsetSpec.latest(), timeout_ms=timeout_ms)
+    stable = await admin.list_offsets(dict.fromkeys(reachable, OffsetSpec.latest()), read_committed=True)
+    ends = await listed(admin, reachable, OffsetSpec.latest())
     first, last = offsets_of(stable.done), offsets_of(ends.done)
     held = {place: max(0, last[place] - first[place]) for place in first if place in last}
     return held, failed | stable.failed | ends.failed
 
 
-async def _longest_timeout_ms(admin: Admin, *, timeout_ms: int | None) -> int | None:
+async def _longest_timeout_ms(admin: Admin) -> int | None:
     """The longest timeout of a transaction that brokers allow; None: they do not tell."""
     try:
-        settings = await admin.broker_settings([_LONGEST], timeout_ms=timeout_ms)
+        settings = await admin.broker_settings([_LONGEST])
         return int(settings[_LONGEST])
     except (ClientError, KafkaError, KeyError, ValueError):
         return None

@@ -70,9 +70,7 @@ Seen: TypeAlias = AnyGroup | Failure | None
 """The result of a poll for a group: its description, a failure, or None for a missing group."""
 
 
-async def follow(
-    admin: Admin, names: Names, *, interval_s: float, timeout_ms: int | None = None
-) -> AsyncIterator[Look]:
+async def follow(admin: Admin, names: Names, *, interval_s: float) -> AsyncIterator[Look]:
     """The changes found by each poll, without end: first the state of all groups, later often none.
 
     Groups that are named exactly are waited for. A failure is a change too, and the next poll retries. Polls begin
@@ -86,7 +84,7 @@ async def follow(
     failure: Failure | None = None
     pause_s = interval_s
     while True:
-        poll = asyncio.create_task(_looked(admin, names, groups, timeout_ms))
+        poll = asyncio.create_task(_looked(admin, names, groups))
         try:
             if not (await asyncio.wait([poll], timeout=LATE_S))[0]:
                 yield Look([], failure, is_late=True)
@@ -118,12 +116,10 @@ async def follow(
         await asyncio.sleep(pause_s)
 
 
-async def _looked(
-    admin: Admin, names: Names, groups: Iterable[str], timeout_ms: int | None
-) -> tuple[Mapping[str, Seen], Failure | None]:
+async def _looked(admin: Admin, names: Names, groups: Iterable[str]) -> tuple[Mapping[str, Seen], Failure | None]:
     """What a poll found, and why it failed as a whole: it does then for each of the ``groups`` that are known."""
     try:
-        return await look(admin, names, timeout_ms=timeout_ms), None
+        return await look(admin, names), None
     except (KafkaError, ClientError) as refused:
         return dict.fromkeys(groups, refused), refused
 
@@ -139,7 +135,7 @@ def _as_found(change: WatchedChange) -> WatchedChange:
     return change._replace(what=what, is_initial=True)
 
 
-async def look(admin: Admin, names: Names, *, timeout_ms: int | None = None) -> Mapping[str, Seen]:
+async def look(admin: Admin, names: Names) -> Mapping[str, Seen]:
     """The current state of the selected groups."""
     group_ids = set(names.exact)
     if names.patterns or not names:
@@ -147,7 +143,7 @@ async def look(admin: Admin, names: Names, *, timeout_ms: int | None = None) -> 
         for failure in selection.failed.values():
             raise failure
         group_ids.update(group.group_id for group in listed)
-    described = await describe_any(admin, sorted(group_ids), timeout_ms=timeout_ms)
+    described = await describe_any(admin, sorted(group_ids))
     seen: dict[str, Seen] = {**described.done}
     for group_id, failed in described.failed.items():
         seen[group_id] = None if isinstance(failed, GroupIdNotFound) else failed

@@ -23,8 +23,10 @@ class BadProperties(UsageProblem):
 NO_CLIENT = "Failed to create new KafkaAdminClient"
 
 
-def open_admin(options: Options, properties_option: str = "command-config") -> Admin:
-    """The admin client for the options, not connected yet. Raises ExecutionFailure, UsageProblem."""
+def open_admin(options: Options, properties_option: str = "command-config", timeout_ms: int | None = None) -> Admin:
+    """The admin client for the options, not connected yet. ``timeout_ms`` is for each call, None: as properties have
+    it. Raises ExecutionFailure, UsageProblem.
+    """
     path = options.text(properties_option)
     servers = options.text("bootstrap-server") or ""
     properties = {} if path is None else _read(path)
@@ -33,7 +35,7 @@ def open_admin(options: Options, properties_option: str = "command-config") -> A
         properties = _checked(properties)
         logging.getLogger("groupkeeper.client").addHandler(_REFUSALS)
     try:
-        return Admin(addresses, properties=properties)
+        return Admin(addresses, properties=properties, default_timeout_ms=timeout_ms)
     except ClientError as problem:
         log_warning(str(problem), "groupkeeper.client")
         raise ExecutionFailure(NO_CLIENT) from problem

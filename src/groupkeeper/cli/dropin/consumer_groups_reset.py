@@ -60,7 +60,6 @@ class GroupReset:
         self.admin = admin
         self.options = options
         self.values = values
-        self.timeout_ms = values.timeout_ms
         self.recorder = recorder
 
     async def run(self, group_id: str, described: Batch[str, ConsumerGroupDescription]) -> NewOffsets:
@@ -101,10 +100,10 @@ class GroupReset:
         if self.options.has("all-topics"):
             partitions = list(await self.committed(group_id))
         elif self.options.has("topic"):
-            partitions = await named_partitions(self.admin, self.options, self.timeout_ms)
+            partitions = await named_partitions(self.admin, self.options)
         else:
             self.refuse_no_scope()
-        await check_partitions(self.admin, partitions, self.timeout_ms)
+        await check_partitions(self.admin, partitions)
         return partitions
 
     def refuse_no_scope(self, scopes: str = "--all-topics, --topic") -> None:
@@ -115,18 +114,18 @@ class GroupReset:
     async def committed(self, group_id: str) -> dict[TopicPartition, OffsetAndMetadata]:
         """What the group has committed, in partitions that may be reset."""
         with failing(java.wrapped):
-            return await committed_offsets(self.admin, group_id, timeout_ms=self.timeout_ms)
+            return await committed_offsets(self.admin, group_id)
 
     async def _plan(self, group_id: str, partitions: Sequence[TopicPartition]) -> GroupPlan:
         scenario = await self.scenario(group_id, partitions)
         if isinstance(scenario, ToPlan):
             # A plan's partitions are not checked before; the lookup of their log ends says what is wrong with them.
-            await refuse_unlistable(self.admin, scenario.offsets, self.timeout_ms, java.wrapped)
+            await refuse_unlistable(self.admin, scenario.offsets, java.wrapped)
             partitions = list(scenario.offsets)
         else:
             refuse_duplicates(partitions)
         with failing(java.wrapped):
-            return await resolve(self.admin, group_id, partitions, scenario, timeout_ms=self.timeout_ms)
+            return await resolve(self.admin, group_id, partitions, scenario)
 
     async def scenario(self, group_id: str, partitions: Sequence[TopicPartition]) -> Scenario:
         """The scenario that the options select."""
@@ -188,7 +187,7 @@ class GroupReset:
 
     async def _commit(self, plan: GroupPlan) -> None:
         with failing(java.message):
-            batch = await apply(self.admin, plan, self.recorder, timeout_ms=self.timeout_ms)
+            batch = await apply(self.admin, plan, self.recorder)
         if batch.failed:
             raise not_altered(batch.failed)
 
@@ -210,18 +209,16 @@ def _tell(note: Note) -> None:
     )
 
 
-async def named_partitions(
-    admin: Admin, options: Options, timeout_ms: int, option: str = "topic"
-) -> Sequence[TopicPartition]:
+async def named_partitions(admin: Admin, options: Options, option: str = "topic") -> Sequence[TopicPartition]:
     """The partitions that --topic, or the other option, names. Raises BadTopicArgument, ExecutionFailure."""
     arguments = options.texts(option)
     whole = [argument for argument in arguments if ":" not in argument]
     numbered = [argument for argument in arguments if ":" in argument]
     with failing(java.message):
-        return await partitions_of(admin, [*numbered, *java.asked_topics(whole)], timeout_ms=timeout_ms)
+        return await partitions_of(admin, [*numbered, *java.asked_topics(whole)])
 
 
-async def check_partitions(admin: Admin, partitions: Sequence[TopicPartition], timeout_ms: int) -> None:
+async def check_partitions(admin: Admin, partitions: Sequence[TopicPartition]) -> None:
     """Refuse partitions that don't exist or have no leader.
 
     Raises ExecutionFailure (of several topics that can't be described, for the one that Java's map has first),
@@ -229,18 +226,18 @@ async def check_partitions(admin: Admin, partitions: Sequence[TopicPartition], t
     """
     topics = java.asked_topics(java.hash_order((partition.topic for partition in partitions), java.string_hash))
     with failing(java.wrapped):
-        refuse_unusable(partitions, (await describe_topics(admin, topics, timeout_ms=timeout_ms)).all())
+        refuse_unusable(partitions, (await describe_topics(admin, topics)).all())
 
 
 async def refuse_unlistable(
-    admin: Admin, partitions: Iterable[TopicPartition], timeout_ms: int, text_of: Callable[[Exception], str]
+    admin: Admin, partitions: Iterable[TopicPartition], text_of: Callable[[Exception], str]
 ) -> None:
     """Say of which topic a lookup of log ends finds no metadata. Raises ExecutionFailure."""
     wanted = list(partitions)
     topics = list(dict.fromkeys(partition.topic for partition in wanted))
     if not topics:
         return
-    described = await describe_topics(admin, topics, timeout_ms=timeout_ms)
+    described = await describe_topics(admin, topics)
     for partition in wanted:
         failure = described.failed.get(partition.topic)
         if failure is None:

@@ -54,7 +54,6 @@ class GroupTool(ABC):
         self.admin = admin
         self.options = options
         self.values = converted(options)
-        self.timeout_ms = self.values.timeout_ms
 
     @abstractmethod
     async def describe(self) -> int | None:
@@ -107,7 +106,6 @@ class GroupTool(ABC):
             states=[state.value for state in states],
             types=self.types if types is None else types,
             protocol_types=self.protocol_types,
-            timeout_ms=self.timeout_ms,
         )
         return [*listings.all().values()]
 
@@ -165,8 +163,18 @@ def execute(tool: type[GroupTool], options: Options) -> int:
         return tool.failed_status
 
 
+def _opened(options: Options) -> Admin:
+    """The client, whose calls take as long as the options say."""
+    try:
+        values = converted(options)
+    except OptionProblem:
+        open_admin(options)  # says first, as the official tool does, why there is no client
+        raise
+    return open_admin(options, timeout_ms=values.timeout_ms)
+
+
 async def _act(tool: type[GroupTool], options: Options) -> int:
-    admin = open_admin(options)
+    admin = _opened(options)
     try:
         actions = tool(admin, options)
         if options.has("list"):

@@ -97,7 +97,7 @@ class ConsumerGroups(GroupTool):
         """The groups' descriptions; when no broker could be asked, that failure for each of them."""
         from groupkeeper.operations.describe import describe_groups
 
-        described = await describe_groups(self.admin, group_ids, timeout_ms=self.timeout_ms)
+        described = await describe_groups(self.admin, group_ids)
         read_again(described)
         return described
 
@@ -128,7 +128,7 @@ class ConsumerGroups(GroupTool):
         failed: dict[str, Failure] = {}
         tables: dict[str, str] = {}
         with failing(java.wrapped):
-            async for part in describe_offsets(self.admin, group_ids, timeout_ms=self.timeout_ms):
+            async for part in describe_offsets(self.admin, group_ids):
                 described.done.update(part.groups.done)
                 described.failed.update(part.groups.failed)
                 failed |= part.offsets.failed
@@ -148,7 +148,7 @@ class ConsumerGroups(GroupTool):
         from groupkeeper.operations.delete import delete_any_groups
 
         group_ids = await self.group_ids()
-        deleting = delete_any_groups(self.admin, group_ids, self.recorder, timeout_ms=self.timeout_ms)
+        deleting = delete_any_groups(self.admin, group_ids, self.recorder)
         outcome = await or_failed(deleting, group_ids)
         in_order = java.hash_order(outcome.failed, java.string_hash)
         failed = {group_id: java.described(outcome.failed[group_id]) for group_id in in_order}
@@ -160,7 +160,7 @@ class ConsumerGroups(GroupTool):
 
         group_id = self.options.text("group") or ""
         topics = self.options.texts("topic")
-        deleted = await delete_offsets(self.admin, group_id, topics, self.recorder, timeout_ms=self.timeout_ms)
+        deleted = await delete_offsets(self.admin, group_id, topics, self.recorder)
         say(groups_text.deletion_verdict(group_id, deleted.failure))
         say(groups_text.deleted_offsets(groups_text.deletion_outcomes(deleted)))
 

@@ -43,7 +43,7 @@ class ShareGroups(GroupTool):
 
     def _change(self, kind: Kind) -> ShareDeletion:
         """A change that is journalled, as far as that can be done without a word."""
-        return ShareDeletion(self.admin, self.recorder, kind, self.timeout_ms)
+        return ShareDeletion(self.admin, self.recorder, kind)
 
     def text_of(self, failure: Exception) -> str:
         """As the official tool's release shows it."""
@@ -70,12 +70,12 @@ class ShareGroups(GroupTool):
             await self._describe_offsets([group.group_id for group in groups], verbose=verbose)
 
     async def _describe(self, group_ids: Sequence[str]) -> Batch[str, ShareGroupDescription]:
-        return await or_failed(self.admin.describe_share_groups(group_ids, timeout_ms=self.timeout_ms), group_ids)
+        return await or_failed(self.admin.describe_share_groups(group_ids), group_ids)
 
     async def _describe_offsets(self, group_ids: Sequence[str], *, verbose: bool) -> None:
         """The tables of offsets. Partitions that the broker refuses are left out, as the official client does."""
         with failing(self.text_of):
-            batch = await self.admin.list_share_group_offsets(dict.fromkeys(group_ids), timeout_ms=self.timeout_ms)
+            batch = await self.admin.list_share_group_offsets(dict.fromkeys(group_ids))
             for group_id in java.hash_order(group_ids, java.string_hash):
                 batch.result(group_id)
         for group_id in group_ids:
@@ -88,7 +88,7 @@ class ShareGroups(GroupTool):
         await change.begin(wanted)
         outcome: Batch[str, None] = Batch()
         if wanted:
-            outcome = await or_failed(self.admin.delete_share_groups(wanted, timeout_ms=self.timeout_ms), wanted)
+            outcome = await or_failed(self.admin.delete_share_groups(wanted), wanted)
         await change.end(outcome.failed)
         failed |= {group_id: java.described(why) for group_id, why in outcome.failed.items()}
         in_order = {group_id: failed[group_id] for group_id in java.group_order(failed)}
@@ -100,7 +100,7 @@ class ShareGroups(GroupTool):
         topics = java.hash_order(self.options.texts("topic"), java.string_hash)
         change = self._change(Kind.SHARE_DELETE)
         await change.begin([group_id], topics)
-        deleting = self.admin.delete_share_group_offsets(group_id, topics, timeout_ms=self.timeout_ms)
+        deleting = self.admin.delete_share_group_offsets(group_id, topics)
         failures = (await or_failed(deleting, topics)).failed
         await change.end({}, failures)
         say(_verdict(next((failures[topic] for topic in topics if topic in failures), None)))

@@ -63,9 +63,7 @@ class StreamsGroups(GroupTool):
         return java.hash_order(group_ids, java.string_hash)
 
     async def _describe(self, group_ids: Sequence[str]) -> Batch[str, StreamsGroupDescription]:
-        describing = self.admin.describe_streams_groups(
-            group_ids, include_topology=self.options.has("topology"), timeout_ms=self.timeout_ms
-        )
+        describing = self.admin.describe_streams_groups(group_ids, include_topology=self.options.has("topology"))
         return await or_failed(describing, group_ids)
 
     @cached_property
@@ -116,7 +114,7 @@ class StreamsGroups(GroupTool):
             topics = internal_topics(await self.reset.described_all(wanted))
         outcome: Batch[str, None] = Batch()
         if wanted:
-            deleting = delete_any_groups(self.admin, wanted, self.recorder, timeout_ms=self.timeout_ms)
+            deleting = delete_any_groups(self.admin, wanted, self.recorder)
             outcome = await or_failed(deleting, wanted)
         failed |= {group_id: java.described(why) for group_id, why in outcome.failed.items()}
         deleted = java.hash_order(outcome.done, java.string_hash)
@@ -139,7 +137,7 @@ class StreamsGroups(GroupTool):
         arguments = self.options.texts("input-topic")
         if self.options.has("all-input-topics"):
             arguments = [f"{topic}:{partition}" for topic, partition in await self.reset.input_offsets(group_id)]
-        deleted = await delete_offsets(self.admin, group_id, arguments, self.recorder, timeout_ms=self.timeout_ms)
+        deleted = await delete_offsets(self.admin, group_id, arguments, self.recorder)
         say(groups_text.deletion_verdict(group_id, deleted.failure))
         say(groups_text.deleted_offsets(groups_text.deletion_outcomes(deleted)))
 
@@ -152,7 +150,7 @@ class StreamsGroups(GroupTool):
         described = await self._describe(group_ids)
         has_offsets = not self.options.given(("members", "state", "topology"))
         groups = list(described.done.values()) if has_offsets else []
-        progress = await streams_progress(self.admin, groups, timeout_ms=self.timeout_ms)
+        progress = await streams_progress(self.admin, groups)
         status = 0
         for group_id in group_ids:
             with failing(java.described):
@@ -196,7 +194,7 @@ class StreamsGroups(GroupTool):
         """Tasks may read topics of unequal sizes; where the official tool's time is up, the partition is named."""
         from groupkeeper.cli.dropin.consumer_groups_reset import refuse_unlistable
 
-        await refuse_unlistable(self.admin, partitions, self.timeout_ms, java.described)
+        await refuse_unlistable(self.admin, partitions, java.described)
         with failing(java.described):
             for partition in partitions:
                 if isinstance(progress.begins.failed.get(partition), UnknownTopicOrPartition):

@@ -29,15 +29,15 @@ class ShareReset(GroupReset):
     async def partitions(self, group_id: str) -> Sequence[TopicPartition]:
         """Those that --topic names, otherwise those of the group, with --from-file too."""
         if self.options.has("topic"):
-            partitions = await named_partitions(self.admin, self.options, self.timeout_ms)
+            partitions = await named_partitions(self.admin, self.options)
         else:
             partitions = list(await self._starts(group_id))
-        await check_partitions(self.admin, partitions, self.timeout_ms)
+        await check_partitions(self.admin, partitions)
         return partitions
 
     async def _starts(self, group_id: str) -> Mapping[TopicPartition, SharePartitionOffset | None]:
         with failing(java.message):
-            listed = await self.admin.list_share_group_offsets({group_id: None}, timeout_ms=self.timeout_ms)
+            listed = await self.admin.list_share_group_offsets({group_id: None})
             return listed.result(group_id).done
 
     async def scenario(self, group_id: str, partitions: Sequence[TopicPartition]) -> Scenario:
@@ -54,10 +54,8 @@ class ShareReset(GroupReset):
             return
         cluster_id = None
         if self.recorder is not None:
-            cluster_id = await known_cluster_id(self.admin, timeout_ms=self.timeout_ms)
-        outcome = await commit(
-            self.admin, single(plan, cluster_id, Kind.SHARE_RESET), self.recorder, timeout_ms=self.timeout_ms
-        )
+            cluster_id = await known_cluster_id(self.admin)
+        outcome = await commit(self.admin, single(plan, cluster_id, Kind.SHARE_RESET), self.recorder)
         refusal = outcome.failed.get(plan.group_id)
         failed: dict[TopicPartition, Failure]
         if refusal is None:

@@ -35,7 +35,7 @@ class StreamsReset(GroupReset):
     async def described(self, group_id: str) -> StreamsGroupDescription:
         """The current description of the group. Raises ExecutionFailure."""
         with failing(java.wrapped):
-            described = await self.admin.describe_streams_groups([group_id], timeout_ms=self.timeout_ms)
+            described = await self.admin.describe_streams_groups([group_id])
             return described.result(group_id)
 
     async def input_offsets(self, group_id: str) -> dict[TopicPartition, OffsetAndMetadata]:
@@ -52,7 +52,7 @@ class StreamsReset(GroupReset):
 
     async def _committed_in(self, group_id: str, topics: Collection[str]) -> dict[TopicPartition, OffsetAndMetadata]:
         with failing(java.wrapped):
-            offsets = await committed_offsets(self.admin, group_id, timeout_ms=self.timeout_ms)
+            offsets = await committed_offsets(self.admin, group_id)
         return {partition: offset for partition, offset in offsets.items() if partition.topic in topics}
 
     async def partitions(self, group_id: str) -> Sequence[TopicPartition]:
@@ -62,10 +62,10 @@ class StreamsReset(GroupReset):
         if not self.options.has("input-topic"):
             self.refuse_no_scope(release().streams_scopes)
             return ()
-        partitions = await named_partitions(self.admin, self.options, self.timeout_ms, "input-topic")
-        await check_partitions(self.admin, partitions, self.timeout_ms)
+        partitions = await named_partitions(self.admin, self.options, "input-topic")
+        await check_partitions(self.admin, partitions)
         with failing(java.wrapped):
-            offsets = await committed_offsets(self.admin, group_id, timeout_ms=self.timeout_ms)
+            offsets = await committed_offsets(self.admin, group_id)
         if not offsets.keys() >= set(partitions):
             say(f"\nError: One or more topics are not part of the group '{group_id}'.\n")
             return ()
@@ -94,7 +94,7 @@ class StreamsReset(GroupReset):
     async def described_all(self, group_ids: Sequence[str]) -> Mapping[str, StreamsGroupDescription]:
         """The groups whose internal topics are to be deleted; none when one of them cannot be described."""
         try:
-            return (await self.admin.describe_streams_groups(group_ids, timeout_ms=self.timeout_ms)).all()
+            return (await self.admin.describe_streams_groups(group_ids)).all()
         except (KafkaError, ClientError) as failure:
             say(f"\nError: Retrieving internal topics failed due to {java.described(failure)}\n")
             return {}
@@ -103,7 +103,7 @@ class StreamsReset(GroupReset):
         """Delete topics; when no broker could be asked, that failure for each."""
         if not topics:
             return Batch()
-        return await or_failed(self.admin.delete_topics(topics, timeout_ms=self.timeout_ms), topics)
+        return await or_failed(self.admin.delete_topics(topics), topics)
 
 
 def internal_topics(groups: Mapping[str, StreamsGroupDescription]) -> dict[str, Sequence[str]]:

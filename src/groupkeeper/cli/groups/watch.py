@@ -56,7 +56,7 @@ async def _pages(session: ClusterSession) -> AsyncIterator[Page]:
     options = session.options
     names = names_of(options, "groups")
     awaited = set(names.exact)
-    followed = follow(session.admin, names, interval_s=options.interval / 1000, timeout_ms=session.timeout_ms)
+    followed = follow(session.admin, names, interval_s=options.interval / 1000)
     is_failing = False
     async for found, failure, is_late in followed:
         awaited -= {change.group_id for change in found}

@@ -103,44 +103,44 @@ class Request(NamedTuple):
     creates: bool = True
 
 
-async def make_reset(admin: Admin, request: Request, *, timeout_ms: int | None = None) -> Made:
+async def make_reset(admin: Admin, request: Request) -> Made:
     """The plan of a reset. Nothing is changed; the groups may be active.
 
     A failure of one group or partition is a trouble in the result. Raises what makes all of them fail.
     """
-    groups = await look_at_groups(admin, request.group_ids, timeout_ms=timeout_ms)
+    groups = await look_at_groups(admin, request.group_ids)
     committed_topics = {tp.topic for committed in groups.committed.values() for tp in committed}
     names = dict.fromkeys(request.topics.names) | dict.fromkeys(tp.topic for tp in request.topics.partitions)
     names |= dict.fromkeys(sorted(committed_topics))
     if request.from_file is not None:
         names |= dict.fromkeys(tp.topic for offsets in request.from_file.values() for tp in offsets)
-    described = await describe_topics(admin, names, timeout_ms=timeout_ms)
+    described = await describe_topics(admin, names)
     selection = _Selection(request, groups, Logs(described, {}, {}, {}))
     left_out = {*groups.failed, *(() if request.creates else groups.absent)}
     by_group = {group_id: selection.of(group_id) for group_id in request.group_ids if group_id not in left_out}
     partitions = dict.fromkeys(tp for wanted in by_group.values() for tp in wanted)
-    logs = await look_at_ends(admin, partitions, described, timeout_ms=timeout_ms)
+    logs = await look_at_ends(admin, partitions, described)
     found: Mapping[TopicPartition, Since] = {}
     if isinstance(request.scenario, ToTime):
         time_ms = request.scenario.timestamp_ms
         reachable = {tp: time_ms for tp in partitions if tp not in logs.failed}
-        batch = await first_since(admin, reachable, timeout_ms=timeout_ms)
+        batch = await first_since(admin, reachable)
         found, logs = batch.done, logs._replace(failed={**logs.failed, **batch.failed})
     maker = _Maker(request, groups, logs, found)
     plans = [maker.plan(group_id, wanted) for group_id, wanted in by_group.items()]
     plans = [plan for plan in plans if plan.changes]
     topics = _topic_facts(request, logs, plans)
-    cluster_id = await cluster_id_of(admin, timeout_ms=timeout_ms)
+    cluster_id = await cluster_id_of(admin)
     plan = Plan(cluster_id, tuple(plans), Kind.RESET, request.made_ms, request.command, topics)
-    timed, remarks = await with_times(admin, plan, timeout_ms=timeout_ms)
-    hidden = [HIDDEN] if maker.empty and await hides_topics(admin, timeout_ms=timeout_ms) else []
+    timed, remarks = await with_times(admin, plan)
+    hidden = [HIDDEN] if maker.empty and await hides_topics(admin) else []
     what = "no committed offsets that " + "may be seen and " * len(hidden) + "were asked for"
     empty = [*(f"{group_id} has {what}" for group_id in maker.empty), *hidden]
     remarks = [*empty, *maker.remarks, *maker.doubts, *groups.remarks(group.group_id for group in plans), *remarks]
     return Made(timed, (*groups.troubles, *selection.troubles, *maker.troubles), tuple(remarks), groups.absent)
 
 
-async def with_times(admin: Admin, plan: Plan, *, timeout_ms: int | None = None) -> tuple[Plan, list[str]]:
+async def with_times(admin: Admin, plan: Plan) -> tuple[Plan, list[str]]:
     """The plan with who made it, and the times of the records at its offsets unless it has too many; and remarks."""
     positions = {
         position for group in plan.groups for tp, change in group.changes.items() for position in _at(tp, change)
@@ -150,7 +150,7 @@ async def with_times(admin: Admin, plan: Plan, *, timeout_ms: int | None = None)
         return plan, [
             f"the times of records are left out: the plan has {len(positions)} places, more than {MOST_TIMES}"
         ]
-    times, remarks = await record_times(admin, positions, timeout_ms=timeout_ms)
+    times, remarks = await record_times(admin, positions)
 
     def timed(tp: TopicPartition, change: Change) -> Change:
         before, after, oldest, latest, _, _, why, skips, replays, certainty = change

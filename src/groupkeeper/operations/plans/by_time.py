@@ -44,20 +44,18 @@ class Since(NamedTuple):
 Found = Batch[TopicPartition, Since]
 
 
-async def first_since(
-    admin: Admin, times: Mapping[TopicPartition, int], *, skips_aborted: bool = False, timeout_ms: int | None = None
-) -> Found:
+async def first_since(admin: Admin, times: Mapping[TopicPartition, int], *, skips_aborted: bool = False) -> Found:
     """The first record in the order of each log whose time isn't earlier; ``skips_aborted``: of those that no
     transaction has aborted. Fails per partition as list_offsets, and with TimeUnknown.
     """
     if not times:
         return Batch()
     specs = {place: OffsetSpec(max(0, time_ms)) for place, time_ms in times.items()}
-    looked_up = await admin.list_offsets(specs, timeout_ms=timeout_ms)
+    looked_up = await admin.list_offsets(specs)
     found: Found = Batch({}, dict(looked_up.failed))
     answers = looked_up.done
     hits = {Position(*place, at.offset): place for place, at in answers.items() if at.offset >= 0}
-    read = await admin.first_records(hits, timeout_ms=timeout_ms)
+    read = await admin.first_records(hits)
     begins: dict[TopicPartition, int] = {}
     for position, place in hits.items():
         record, at = read.done.get(position), answers[place]
@@ -71,9 +69,9 @@ async def first_since(
         else:
             begins[place] = record.offset
     nothing = [place for place, at in answers.items() if at.offset < 0]
-    begins |= await _doubtful(admin, {place: times[place] for place in nothing}, timeout_ms)
+    begins |= await _doubtful(admin, {place: times[place] for place in nothing})
     found.done.update((place, Since(NOTHING_THERE)) for place in nothing if place not in begins)
-    searches, failed = await _searched(admin, times, begins, skips_aborted, timeout_ms)
+    searches, failed = await _searched(admin, times, begins, skips_aborted)
     for place, search in searches.items():
         if (one := search.found) is not None:
             found.done[place] = Since(_listed(one), is_append_time=one.is_append_time)
@@ -88,12 +86,12 @@ async def first_since(
 
 
 async def committed_from(
-    admin: Admin, offsets: Mapping[TopicPartition, int], *, timeout_ms: int | None = None
+    admin: Admin, offsets: Mapping[TopicPartition, int]
 ) -> dict[TopicPartition, FirstRecord | None]:
     """The first records at or after offsets that no transaction has aborted, None: there is none; those that were
     found.
     """
-    searches, failed = await _searched(admin, {}, offsets, True, timeout_ms)
+    searches, failed = await _searched(admin, {}, offsets, True)
     return {
         place: None if search.found is None else _record(search.found)
         for place, search in searches.items()
@@ -102,7 +100,7 @@ async def committed_from(
 
 
 async def committed_before(
-    admin: Admin, ends: Mapping[TopicPartition, tuple[int, int]], *, timeout_ms: int | None = None
+    admin: Admin, ends: Mapping[TopicPartition, tuple[int, int]]
 ) -> dict[TopicPartition, FirstRecord]:
     """The last records before offsets that a transaction has committed, or that are in none; those that were found.
 
@@ -112,7 +110,7 @@ async def committed_before(
     left = dict(ends)
     for steps in _BACK:
         begins = {place: max(oldest, end - steps) for place, (oldest, end) in left.items()}
-        tours = await toured(admin, {place: (begin, left[place][1]) for place, begin in begins.items()}, timeout_ms)
+        tours = await toured(admin, {place: (begin, left[place][1]) for place, begin in begins.items()})
         for place, records in tours.items():
             last = next((one for one in reversed(records) if one.is_aborted is False), None)
             if last is not None:
@@ -123,39 +121,31 @@ async def committed_before(
     return found
 
 
-async def toured(
-    admin: Admin, ranges: Mapping[TopicPartition, tuple[int, int]], timeout_ms: int | None
-) -> dict[TopicPartition, list[Kept]]:
+async def toured(admin: Admin, ranges: Mapping[TopicPartition, tuple[int, int]]) -> dict[TopicPartition, list[Kept]]:
     """All records from an offset up to another, where that isn't too much."""
-    ends = await listed(admin, ranges, OffsetSpec.latest(), timeout_ms=timeout_ms)
+    ends = await listed(admin, ranges, OffsetSpec.latest())
     tours = {place: Tour(*ranges[place], end.offset) for place, end in ends.done.items()}
-    failed = await walk(admin, tours, timeout_ms=timeout_ms)
+    failed = await walk(admin, tours)
     return {place: tour.records for place, tour in tours.items() if tour.is_whole and place not in failed}
 
 
-async def _doubtful(
-    admin: Admin, times: Mapping[TopicPartition, int], timeout_ms: int | None
-) -> dict[TopicPartition, int]:
+async def _doubtful(admin: Admin, times: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
     """Log start offsets of the partitions whose largest timestamp is at or after the time."""
-    largest = await listed(admin, times, OffsetSpec.max_timestamp(), timeout_ms=timeout_ms)
+    largest = await listed(admin, times, OffsetSpec.max_timestamp())
     some = [place for place, at in largest.done.items() if at.timestamp >= times[place]]
-    oldest = await listed(admin, some, OffsetSpec.earliest(), timeout_ms=timeout_ms)
+    oldest = await listed(admin, some, OffsetSpec.earliest())
     return offsets_of(oldest.done)
 
 
 async def _searched(
-    admin: Admin,
-    times: Mapping[TopicPartition, int],
-    begins: Mapping[TopicPartition, int],
-    skips_aborted: bool,
-    timeout_ms: int | None,
+    admin: Admin, times: Mapping[TopicPartition, int], begins: Mapping[TopicPartition, int], skips_aborted: bool
 ) -> tuple[dict[TopicPartition, Search], Mapping[TopicPartition, Failure]]:
-    ends = await listed(admin, begins, OffsetSpec.latest(), timeout_ms=timeout_ms)
+    ends = await listed(admin, begins, OffsetSpec.latest())
     searches = {
         place: Search(begins[place], end.offset, times.get(place), skips_aborted=skips_aborted)
         for place, end in ends.done.items()
     }
-    return searches, {**ends.failed, **await walk(admin, searches, timeout_ms=timeout_ms)}
+    return searches, {**ends.failed, **await walk(admin, searches)}
 
 
 def _listed(record: FirstRecord | Kept) -> ListedOffset:

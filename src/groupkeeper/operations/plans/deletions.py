@@ -18,19 +18,13 @@ NO_PARTITIONS = PlannedTopic(None, 0)
 
 
 async def make_deletion(
-    admin: Admin,
-    group_ids: Iterable[str],
-    topics: PlanTopics,
-    made_ms: int,
-    command: tuple[str, ...] = (),
-    *,
-    timeout_ms: int | None = None,
+    admin: Admin, group_ids: Iterable[str], topics: PlanTopics, made_ms: int, command: tuple[str, ...] = ()
 ) -> Made:
     """The plan that deletes offsets of groups. Nothing is changed; the groups may be active, the topics be gone.
 
     What is named and has no committed offset is a trouble. Raises what makes all of them fail.
     """
-    groups = await look_at_groups(admin, list(group_ids), timeout_ms=timeout_ms)
+    groups = await look_at_groups(admin, list(group_ids))
     troubles = groups.troubles
     plans: list[GroupPlan] = []
     for group_id, committed in groups.committed.items():
@@ -41,8 +35,8 @@ async def make_deletion(
         if changes:
             plans.append(GroupPlan(group_id, changes, (), str(groups.state(group_id))))
     places = dict.fromkeys(tp for plan in plans for tp in plan.changes)
-    described = await describe_topics(admin, dict.fromkeys(tp.topic for tp in places), timeout_ms=timeout_ms)
-    logs = await look_at_ends(admin, places, described, timeout_ms=timeout_ms)
+    described = await describe_topics(admin, dict.fromkeys(tp.topic for tp in places))
+    logs = await look_at_ends(admin, places, described)
     plans = [
         plan._replace(
             changes={
@@ -53,9 +47,9 @@ async def make_deletion(
         for plan in plans
     ]
     facts = logs.facts_of(tp.topic for tp in places)
-    cluster_id = await cluster_id_of(admin, timeout_ms=timeout_ms)
+    cluster_id = await cluster_id_of(admin)
     plan = Plan(cluster_id, tuple(plans), Kind.DELETE, made_ms, command, facts)
-    timed, remarks = await with_times(admin, plan, timeout_ms=timeout_ms)
+    timed, remarks = await with_times(admin, plan)
     return Made(timed, tuple(troubles), tuple(remarks), groups.absent)
 
 

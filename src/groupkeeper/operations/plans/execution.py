@@ -38,7 +38,6 @@ async def apply_plan(
     verdict: PlanVerdict | None = None,
     skips_refused: bool = False,
     tell: Callable[[int], None] | None = None,
-    timeout_ms: int | None = None,
 ) -> Applied:
     """Apply what still fits. Unless ``skips_refused``, nothing at all is applied when something doesn't.
 
@@ -48,31 +47,22 @@ async def apply_plan(
     Raises WrongCluster, JournalUnwritable (nothing is changed then), and the failure of the whole cluster.
     """
     if verdict is None:
-        verdict = await check(admin, plan, timeout_ms=timeout_ms)
+        verdict = await check(admin, plan)
     if plan.settles and recorder is not None and not verdict.ready and not verdict.troubles:
         await asyncio.to_thread(recorder.settle, plan, admin.principal)
     if not verdict.ready or (verdict.troubles and not skips_refused):
         return Applied((), verdict.already, verdict.troubles)
-    done, troubles = await carry_out(
-        admin, plan._replace(groups=verdict.ready), recorder, tell=tell, timeout_ms=timeout_ms
-    )
+    done, troubles = await carry_out(admin, plan._replace(groups=verdict.ready), recorder, tell=tell)
     return Applied(done, verdict.already, (*verdict.troubles, *troubles))
 
 
 async def carry_out(
-    admin: Admin,
-    plan: Plan,
-    recorder: Recorder | None,
-    *,
-    tell: Callable[[int], None] | None = None,
-    timeout_ms: int | None = None,
+    admin: Admin, plan: Plan, recorder: Recorder | None, *, tell: Callable[[int], None] | None = None
 ) -> tuple[tuple[GroupPlan, ...], tuple[PlanTrouble, ...]]:
     """Commit a plan that was compared already, and read back: the changes that were made, and what is amiss."""
-    outcome = await commit(admin, plan, recorder, tell=tell, timeout_ms=timeout_ms)
+    outcome = await commit(admin, plan, recorder, tell=tell)
     reached = [group.group_id for group in plan.groups if group.group_id in outcome.done]
-    offsets = (
-        await admin.list_consumer_group_offsets(dict.fromkeys(reached), timeout_ms=timeout_ms) if reached else Batch()
-    )
+    offsets = await admin.list_consumer_group_offsets(dict.fromkeys(reached)) if reached else Batch()
     done: list[GroupPlan] = []
     troubles: list[PlanTrouble] = []
     for group in plan.groups:
@@ -118,12 +108,7 @@ def _unread(failure: Failure) -> NotAsCommitted:
 
 
 async def wait_until_inactive(
-    admin: Admin,
-    plan: Plan,
-    limit_s: float,
-    tell: Callable[[Sequence[GroupIsActive], float], None],
-    *,
-    timeout_ms: int | None = None,
+    admin: Admin, plan: Plan, limit_s: float, tell: Callable[[Sequence[GroupIsActive], float], None]
 ) -> None:
     """Return when no group of the plan has members, or the time is up: applying says then who holds them.
 
@@ -131,10 +116,10 @@ async def wait_until_inactive(
     """
     loop = asyncio.get_running_loop()
     deadline = loop.time() + limit_s
-    await refuse_other_cluster(admin, plan, timeout_ms=timeout_ms)
+    await refuse_other_cluster(admin, plan)
     waiting = [group.group_id for group in plan.groups]
     while waiting:
-        described = await describe(admin, waiting, timeout_ms=timeout_ms)
+        described = await describe(admin, waiting)
         active = [group for group in described.done.values() if group.group_state not in INACTIVE]
         waiting = [group.group_id for group in active]
         final = (GroupIdNotFound, NotOfConsumers)

@@ -23,20 +23,18 @@ class PlanVerdict(NamedTuple):
     troubles: tuple[PlanTrouble, ...]
 
 
-async def check(
-    admin: Admin, plan: Plan, *, creates: bool = True, takes_any: bool = False, timeout_ms: int | None = None
-) -> PlanVerdict:
+async def check(admin: Admin, plan: Plan, *, creates: bool = True, takes_any: bool = False) -> PlanVerdict:
     """What of the plan can be applied now. ``creates``, ``takes_any``: as in ``judge``. Raises WrongCluster."""
-    await refuse_other_cluster(admin, plan, timeout_ms=timeout_ms)
-    groups = await look_at_groups(admin, [group.group_id for group in plan.groups], timeout_ms=timeout_ms)
+    await refuse_other_cluster(admin, plan)
+    groups = await look_at_groups(admin, [group.group_id for group in plan.groups])
     partitions = dict.fromkeys(tp for group in plan.groups for tp in group.changes)
-    logs = await look_at_logs(admin, partitions, timeout_ms=timeout_ms)
+    logs = await look_at_logs(admin, partitions)
     return judge(plan, groups, logs, creates=creates, takes_any=takes_any)
 
 
-async def refuse_other_cluster(admin: Admin, plan: Plan, *, timeout_ms: int | None = None) -> None:
+async def refuse_other_cluster(admin: Admin, plan: Plan) -> None:
     """Raise WrongCluster unless the plan is for the admin's cluster, or one of the two has no id."""
-    cluster_id = await cluster_id_of(admin, timeout_ms=timeout_ms)
+    cluster_id = await cluster_id_of(admin)
     if None not in (cluster_id, plan.cluster_id) and cluster_id != plan.cluster_id:
         raise WrongCluster(f"the plan is for the cluster {plan.cluster_id}, but this cluster is {cluster_id}")
 

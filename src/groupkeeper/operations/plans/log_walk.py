@@ -148,13 +148,11 @@ class Tour(Walk):
 
 
 async def walk(
-    admin: Admin, walks: Mapping[TopicPartition, Walk], *, max_bytes: int | None = None, timeout_ms: int | None = None
+    admin: Admin, walks: Mapping[TopicPartition, Walk], *, max_bytes: int | None = None
 ) -> dict[TopicPartition, Failure]:
     """Each as far as needed. The result has why some could not be finished. ``max_bytes``: as in read_logs."""
     ranges = {place: (one.start, one.end) for place, one in walks.items() if one.start < one.end}
     if not ranges:
         return {}
-    read = await admin.read_logs(
-        ranges, lambda place, batches: walks[place].take(batches), max_bytes=max_bytes, timeout_ms=timeout_ms
-    )
+    read = await admin.read_logs(ranges, lambda place, batches: walks[place].take(batches), max_bytes=max_bytes)
     return dict(read.failed)

@@ -149,12 +149,7 @@ async def _claimed(recorder: Recorder | None, begun: BegunPart | None, plan: Pla
 
 
 async def commit(
-    admin: Admin,
-    plan: Plan,
-    recorder: Recorder | None,
-    *,
-    tell: Callable[[int], None] | None = None,
-    timeout_ms: int | None = None,
+    admin: Admin, plan: Plan, recorder: Recorder | None, *, tell: Callable[[int], None] | None = None
 ) -> Batch[str, Outcome]:
     """Commit and delete according to the plan, without any check before. ``recorder`` None: unjournalled.
 
@@ -173,17 +168,13 @@ async def commit(
 
     offsets = {group.group_id: wanted for group in plan.groups if (wanted := group.offsets)}
     async with _claimed(recorder, begun, plan):
-        outcome = await _answered(
-            offsets, lambda some: admin.alter_offsets_of_groups(some, tell=count, timeout_ms=timeout_ms)
-        )
+        outcome = await _answered(offsets, lambda some: admin.alter_offsets_of_groups(some, tell=count))
         deleted = {
             group.group_id: unwanted
             for group in plan.groups
             if group.group_id not in outcome.failed and (unwanted := group.deleted)
         }
-        more = await _answered(
-            deleted, lambda some: admin.delete_offsets_of_groups(some, tell=count, timeout_ms=timeout_ms)
-        )
+        more = await _answered(deleted, lambda some: admin.delete_offsets_of_groups(some, tell=count))
         _merge(outcome, more)
     if recorder is not None:
         await asyncio.to_thread(recorder.end, begun, *judged(outcome))
@@ -215,18 +206,18 @@ async def _answered(
     return answers
 
 
-async def cluster_id_of(admin: Admin, *, timeout_ms: int | None = None) -> str | None:
+async def cluster_id_of(admin: Admin) -> str | None:
     """The cluster's id, None when the brokers don't tell. Raises ClientError when the brokers don't reply."""
     try:
-        return (await admin.describe_cluster(timeout_ms=timeout_ms)).cluster_id
+        return (await admin.describe_cluster()).cluster_id
     except KafkaError:
         return None
 
 
-async def known_cluster_id(admin: Admin, *, timeout_ms: int | None = None) -> str | None:
+async def known_cluster_id(admin: Admin) -> str | None:
     """The cluster's id for the journal of an operation that doesn't need it, None when it cannot be fetched."""
     try:
-        return await cluster_id_of(admin, timeout_ms=timeout_ms)
+        return await cluster_id_of(admin)
     except ClientError:
         return None
 
@@ -275,12 +266,12 @@ def deletions(
 
 
 async def committed_now(
-    admin: Admin, wanted: Mapping[str, Collection[TopicPartition] | None], *, timeout_ms: int | None = None
+    admin: Admin, wanted: Mapping[str, Collection[TopicPartition] | None]
 ) -> dict[str, dict[TopicPartition, OffsetAndMetadata | None]]:
     """The committed offsets, as far as they can be fetched, for the journal of an operation that doesn't need them
     itself.
     """
-    outcome = await _answered(wanted, lambda some: admin.list_consumer_group_offsets(some, timeout_ms=timeout_ms))
+    outcome = await _answered(wanted, lambda some: admin.list_consumer_group_offsets(some))
     return {group_id: batch.done for group_id, batch in outcome.done.items()}
 
 

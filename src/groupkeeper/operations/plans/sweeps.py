@@ -65,36 +65,34 @@ async def make_sweep(
     criteria: Criteria,
     now_ms: int,
     command: tuple[str, ...] = (),
-    *,
-    timeout_ms: int | None = None,
 ) -> Made:
     """The plan of a sweep. Nothing is changed. ``topics.matches`` narrows it to some topics.
 
     A group without members is idle when it had no commit and no members for this time. Of a group with members only
     topics that no member reads are swept. Raises what makes all of them fail.
     """
-    groups = await look_at_groups(admin, list(group_ids), timeout_ms=timeout_ms)
+    groups = await look_at_groups(admin, list(group_ids))
     troubles = groups.troubles
     wanted = {key: chosen(topics, committed) for key, committed in groups.committed.items() if key not in groups.failed}
     places = dict.fromkeys(tp for some in wanted.values() for tp in some)
-    described = await describe_topics(admin, dict.fromkeys(tp.topic for tp in places), timeout_ms=timeout_ms)
+    described = await describe_topics(admin, dict.fromkeys(tp.topic for tp in places))
     missing = {tp: why for tp in places if (why := _why_missing(tp, described)) is not None}
-    logs = await look_at_ends(admin, [tp for tp in places if tp not in missing], described, timeout_ms=timeout_ms)
+    logs = await look_at_ends(admin, [tp for tp in places if tp not in missing], described)
     times, unknown = CommitTimes({}, {}, {}, 0), list[str]()
     retention_ms = criteria.retention_ms
     has_commits = any(wanted.values())
     if has_commits and criteria.by_records and criteria.idle_ms is not None:
-        times, unknown = await _times_of_records(admin, groups, logs, timeout_ms)
+        times, unknown = await _times_of_records(admin, groups, logs)
     elif has_commits and (criteria.idle_ms is not None or criteria.expiring_ms is not None):
-        times = await commit_times(admin, list(wanted), timeout_ms=timeout_ms)
+        times = await commit_times(admin, list(wanted))
     if has_commits and criteria.expiring_ms is not None and retention_ms is None:
-        settings = await admin.broker_settings([RETENTION], timeout_ms=timeout_ms)
+        settings = await admin.broker_settings([RETENTION])
         retention_ms = int(settings[RETENTION]) * 60_000
     troubles += (PlanTrouble(None, OFFSETS_TOPIC, why) for why in _different(times.failed.values()))
     sweep = _Sweep(criteria._replace(retention_ms=retention_ms), now_ms, groups, logs, missing, times)
     plans = [one for key, some in wanted.items() if (one := sweep.plan(key, some)).changes]
     facts = _facts(plans, logs, missing)
-    cluster_id = await cluster_id_of(admin, timeout_ms=timeout_ms)
+    cluster_id = await cluster_id_of(admin)
     plan = Plan(cluster_id, tuple(plans), Kind.SWEEP, now_ms, command, facts)
     return Made(plan, tuple(troubles), (*unknown, *sweep.remarks), groups.absent)
 
@@ -125,9 +123,7 @@ def _different(failures: Iterable[Failure]) -> list[Failure]:
     return list({str(failure): failure for failure in failures}.values())
 
 
-async def _times_of_records(
-    admin: Admin, groups: FoundGroups, logs: Logs, timeout_ms: int | None
-) -> tuple[CommitTimes, list[str]]:
+async def _times_of_records(admin: Admin, groups: FoundGroups, logs: Logs) -> tuple[CommitTimes, list[str]]:
     """The times of the records that were the last to be read: a commit is never older than that. The texts are the
     reasons why others are unknown.
     """
@@ -137,7 +133,7 @@ async def _times_of_records(
         for tp, commit in committed.items()
         if tp in logs.oldest and logs.oldest[tp] < commit.offset <= logs.latest[tp]
     }
-    found = await last_records(admin, ends, timeout_ms=timeout_ms)
+    found = await last_records(admin, ends)
     commits: dict[str, dict[TopicPartition, CommitTime]] = {}
     for group_id, committed in groups.committed.items():
         at = {tp: Position(*tp, commit.offset) for tp, commit in committed.items()}

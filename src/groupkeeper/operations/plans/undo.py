@@ -32,7 +32,6 @@ async def make_undo(
     *,
     undo: ChangeSummary | None = None,
     if_out_of_range: Otherwise = Otherwise.FAIL,
-    timeout_ms: int | None = None,
 ) -> tuple[Plan, PlanVerdict]:
     """The plan that restores what was committed before a change, and deletes what didn't exist; and how it fits now.
 
@@ -45,9 +44,9 @@ async def make_undo(
         raise OperationRefused(f"{recorded.head.id} aborted a transaction, and an abort cannot be taken back")
     refused = {(one.group_id, one.topic, one.partition) for one in recorded.lost}
     group_ids = list(recorded.groups)
-    groups = await look_at_groups(admin, group_ids, timeout_ms=timeout_ms)
+    groups = await look_at_groups(admin, group_ids)
     partitions = dict.fromkeys(tp for pairs in recorded.groups.values() for tp in pairs)
-    logs = await look_at_logs(admin, partitions, timeout_ms=timeout_ms)
+    logs = await look_at_logs(admin, partitions)
     plans = []
     why = "as before " + recorded.head.id
     for group_id, pairs in recorded.groups.items():
@@ -66,7 +65,7 @@ async def make_undo(
     settles = recorded.result is ApplyResult.UNFINISHED
     head = recorded.head
     plan = Plan(head.cluster_id, tuple(plans), Kind.UNDO, made_ms, command, {}, head.id, settles=settles)
-    await refuse_other_cluster(admin, plan, timeout_ms=timeout_ms)
+    await refuse_other_cluster(admin, plan)
     verdict = judge(plan, groups, logs, takes_any=if_out_of_range is Otherwise.EXACT)
     if undo is not None and not verdict.ready and {each.group_id for each in verdict.troubles} <= {*undo.names}:
         who, when = maker_of(undo.head), utc_text(undo.head.time_ms)

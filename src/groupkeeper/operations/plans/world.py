@@ -146,15 +146,14 @@ def read_topics(group: FoundGroup | None) -> frozenset[str] | None:
     return frozenset(topics)
 
 
-async def look_at_groups(admin: Admin, group_ids: Collection[str], *, timeout_ms: int | None = None) -> FoundGroups:
+async def look_at_groups(admin: Admin, group_ids: Collection[str]) -> FoundGroups:
     """States, members and committed offsets of groups. A group that doesn't exist has no offsets and no failure, a
     share group the failure NotOfConsumers.
     """
     if not group_ids:
         return FoundGroups({}, {}, {})
     described, offsets = await asyncio.gather(
-        describe(admin, group_ids, timeout_ms=timeout_ms),
-        admin.list_consumer_group_offsets(dict.fromkeys(group_ids), timeout_ms=timeout_ms),
+        describe(admin, group_ids), admin.list_consumer_group_offsets(dict.fromkeys(group_ids))
     )
     failed = {group_id: why for group_id, why in described.failed.items() if not isinstance(why, GroupIdNotFound)}
     failed = offsets.failed | failed
@@ -166,15 +165,13 @@ async def look_at_groups(admin: Admin, group_ids: Collection[str], *, timeout_ms
     return FoundGroups(described.done, committed, failed)
 
 
-async def describe(
-    admin: Admin, group_ids: Collection[str], *, timeout_ms: int | None = None
-) -> Batch[str, FoundGroup]:
+async def describe(admin: Admin, group_ids: Collection[str]) -> Batch[str, FoundGroup]:
     """States and members. A share group fails with NotOfConsumers, one that doesn't exist with GroupIdNotFound."""
-    described = await admin.describe_consumer_groups(group_ids, timeout_ms=timeout_ms)
+    described = await admin.describe_consumer_groups(group_ids)
     done = {key: FoundGroup(key, one.group_type, one.group_state, one.members) for key, one in described.done.items()}
     failed = dict(described.failed)
     unknown = [key for key, why in failed.items() if isinstance(why, GroupIdNotFound)]
-    listed = await of_new_types(admin, timeout_ms=timeout_ms) if unknown else {}
+    listed = await of_new_types(admin) if unknown else {}
     for group_id in unknown:
         found = listed.get(group_id)
         if found is None:
@@ -187,29 +184,22 @@ async def describe(
     return Batch(done, failed)
 
 
-async def look_at_logs(
-    admin: Admin, partitions: Iterable[TopicPartition], topics: Iterable[str] = (), *, timeout_ms: int | None = None
-) -> Logs:
+async def look_at_logs(admin: Admin, partitions: Iterable[TopicPartition], topics: Iterable[str] = ()) -> Logs:
     """Log starts and ends of partitions, and descriptions of their topics and of others."""
     wanted = list(dict.fromkeys(partitions))
     names = dict.fromkeys(partition.topic for partition in wanted) | dict.fromkeys(topics)
-    described = await describe_topics(admin, names, timeout_ms=timeout_ms)
-    return await look_at_ends(admin, wanted, described, timeout_ms=timeout_ms)
+    described = await describe_topics(admin, names)
+    return await look_at_ends(admin, wanted, described)
 
 
 async def look_at_ends(
-    admin: Admin,
-    partitions: Collection[TopicPartition],
-    topics: Batch[str, TopicDescription],
-    *,
-    timeout_ms: int | None = None,
+    admin: Admin, partitions: Collection[TopicPartition], topics: Batch[str, TopicDescription]
 ) -> Logs:
     """Log starts and ends of partitions whose topics are described already."""
     failed = dict(unreachable(partitions, topics))
     reachable = [partition for partition in partitions if partition not in failed]
     oldest, latest = await asyncio.gather(
-        listed(admin, reachable, OffsetSpec.earliest(), timeout_ms=timeout_ms),
-        listed(admin, reachable, OffsetSpec.latest(), timeout_ms=timeout_ms),
+        listed(admin, reachable, OffsetSpec.earliest()), listed(admin, reachable, OffsetSpec.latest())
     )
     failed |= oldest.failed | latest.failed
     return Logs(
@@ -220,25 +210,21 @@ async def look_at_ends(
     )
 
 
-async def record_times(
-    admin: Admin, positions: Collection[Position], *, timeout_ms: int | None = None
-) -> tuple[dict[Position, int], list[str]]:
+async def record_times(admin: Admin, positions: Collection[Position]) -> tuple[dict[Position, int], list[str]]:
     """Timestamps of records, as far as they can be read: a plan is valid without them. The texts are the reasons why
     others are unknown.
     """
     if not positions:
         return {}, []
     try:
-        found = await admin.record_timestamps(positions, timeout_ms=timeout_ms)
+        found = await admin.record_timestamps(positions)
     except (KafkaError, ClientError) as error:
         return {}, [f"the times of records are not known: {error}"]
     times = {place: time_ms for place, time_ms in found.done.items() if time_ms is not None and time_ms in _WRITABLE}
     return times, times_unknown(found.failed)
 
 
-async def last_records(
-    admin: Admin, ends: Mapping[Position, int], *, timeout_ms: int | None = None
-) -> Batch[Position, FirstRecord | None]:
+async def last_records(admin: Admin, ends: Mapping[Position, int]) -> Batch[Position, FirstRecord | None]:
     """Of each position a record before it, mostly the last one; None: there is none near. ``ends`` has where the log
     begins. Right before a position there may be markers of transactions, or records that compaction has removed.
     """
@@ -249,7 +235,7 @@ async def last_records(
             for end, oldest in ends.items()
             if found.done[end] is None and end not in found.failed
         }
-        read = await admin.first_records([at for places in tried.values() for at in places], timeout_ms=timeout_ms)
+        read = await admin.first_records([at for places in tried.values() for at in places])
         for end, places in tried.items():
             failures = [read.failed[at] for at in places if at in read.failed]
             if failures:

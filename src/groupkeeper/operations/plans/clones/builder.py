@@ -54,12 +54,7 @@ class CloneRequest(NamedTuple):
 
 
 async def make_clone(
-    admin: Admin,
-    source: Source,
-    wanted: CloneRequest,
-    *,
-    say: Callable[[str], None] = lambda text: None,
-    timeout_ms: int | None = None,
+    admin: Admin, source: Source, wanted: CloneRequest, *, say: Callable[[str], None] = lambda text: None
 ) -> Made:
     """The plan that gives groups of ``admin``'s cluster what others have committed in the source. Changes nothing.
 
@@ -70,45 +65,45 @@ async def make_clone(
     are not named one by one. Raises the failure of a whole cluster. ``say`` gets what is being done.
     """
     theirs = source.admin or admin
-    cluster_id = await cluster_id_of(admin, timeout_ms=timeout_ms)
-    is_here = await _is_here(source, cluster_id, timeout_ms)
-    groups = await look_at_groups(theirs, wanted.groups, timeout_ms=timeout_ms)
-    targets = await look_at_groups(admin, list(wanted.groups.values()), timeout_ms=timeout_ms)
+    cluster_id = await cluster_id_of(admin)
+    is_here = await _is_here(source, cluster_id)
+    groups = await look_at_groups(theirs, wanted.groups)
+    targets = await look_at_groups(admin, list(wanted.groups.values()))
     maker = _CloneMaker(wanted, groups, targets)
     maker.refuse_groups(is_here=is_here)
     if wanted.kind is Kind.SHARE_CLONE:
-        maker.learn(await look_at_shares(theirs, wanted.groups, timeout_ms=timeout_ms))
-    here_named = await _topic_names(theirs, timeout_ms)
-    states = await look_at_states(theirs, admin, wanted.groups, here_named, timeout_ms=timeout_ms)
+        maker.learn(await look_at_shares(theirs, wanted.groups))
+    here_named = await _topic_names(theirs)
+    states = await look_at_states(theirs, admin, wanted.groups, here_named)
     maker.look_at(states, may_refuse=not is_here and wanted.topics == ALL_COMMITTED)
     commits = maker.commits
     topics = {tp.topic for one in commits.values() for tp in one}
     mirrored = RemoteNames()
     if not is_here:
-        there_named = await _topic_names(admin, timeout_ms)
+        there_named = await _topic_names(admin)
         mirrored = names_of(here_named, there_named)
         maker.name(topics, source.topic_prefix, mirrored, there_named)
     else:
         maker.name(topics, source.topic_prefix or "", mirrored, frozenset())
     named = {tp: maker.named(tp) for one in commits.values() for tp in one if tp.topic not in maker.unclear}
-    logs = await look_at_logs(admin, named.values(), timeout_ms=timeout_ms)
+    logs = await look_at_logs(admin, named.values())
     usable = {tp: to for tp, to in named.items() if to not in logs.failed}
     maker.remarks += _remarks(groups, commits, source, has_translation=not is_here)
-    maker.remarks += [HIDDEN] if commits and await hides_topics(theirs, timeout_ms=timeout_ms) else []
+    maker.remarks += [HIDDEN] if commits and await hides_topics(theirs) else []
     maker.ends, settled = logs.latest, None
     if not is_here or source.topic_prefix:
         there = {to: Ends(logs.oldest[to], logs.latest[to]) for to in usable.values()}
-        logs_there = await look_at_logs(theirs, usable, timeout_ms=timeout_ms)  # ends of the target's were first
+        logs_there = await look_at_logs(theirs, usable)  # ends of the target's were first
         maker.failed = {**_of_other_counts(usable, logs_there, logs, wanted.topics), **logs_there.failed}
         usable = {tp: to for tp, to in usable.items() if tp not in maker.failed}
         here = {tp: Ends(logs_there.oldest[tp], logs_there.latest[tp]) for tp in usable}
-        sides = Sides(theirs, admin, usable, here, there, timeout_ms)
+        sides = Sides(theirs, admin, usable, here, there)
         maker.ends, settled = logs_there.latest, await _settled(maker, sides, mirrored, commits, say)
     plans = [maker.plan(group_id, logs, settled) for group_id in commits]
     plans = [plan for plan in plans if plan.changes]
     facts = logs.facts_of(tp.topic for plan in plans for tp in plan.changes)
     plan = Plan(cluster_id, tuple(plans), wanted.kind, wanted.made_ms, wanted.command, facts)
-    timed, more = await with_times(admin, plan, timeout_ms=timeout_ms)
+    timed, more = await with_times(admin, plan)
     made = [plan.group_id for plan in plans]
     all_remarks = (*maker.remarks, *_absent(targets, made), *targets.remarks(made), *more)
     return Made(timed, tuple(maker.troubles), all_remarks, groups.absent if is_here else ())
@@ -126,7 +121,7 @@ async def _settled(
     positions = {
         Position(*tp, committed[key][tp].offset) for key, one in commits.items() for tp in one if tp in sides.named
     }
-    mirror, remarks = await mirror_of(sides.source, sides.target, mirrored, sides.named, timeout_ms=sides.timeout_ms)
+    mirror, remarks = await mirror_of(sides.source, sides.target, mirrored, sides.named)
     maker.checkpoints = mirror.checkpoints
     maker.remarks += remarks
     told: dict[TopicPartition, list[Pair]] = {}
@@ -335,14 +330,14 @@ def _in_range(
     return changes
 
 
-async def _topic_names(admin: Admin, timeout_ms: int | None) -> frozenset[str]:
-    return frozenset(one.name for one in await admin.list_topics(timeout_ms=timeout_ms))
+async def _topic_names(admin: Admin) -> frozenset[str]:
+    return frozenset(one.name for one in await admin.list_topics())
 
 
-async def _is_here(source: Source, cluster_id: str | None, timeout_ms: int | None) -> bool:
+async def _is_here(source: Source, cluster_id: str | None) -> bool:
     if source.admin is None:
         return True
-    return cluster_id is not None and cluster_id == await cluster_id_of(source.admin, timeout_ms=timeout_ms)
+    return cluster_id is not None and cluster_id == await cluster_id_of(source.admin)
 
 
 def _remarks(groups: FoundGroups, group_ids: Iterable[str], source: Source, *, has_translation: bool) -> list[str]:

@@ -75,12 +75,7 @@ def names_of(source: Iterable[str], target: Iterable[str]) -> RemoteNames:
 
 
 async def mirror_of(
-    source: Admin,
-    target: Admin,
-    names: RemoteNames,
-    named: Mapping[TopicPartition, TopicPartition],
-    *,
-    timeout_ms: int | None = None,
+    source: Admin, target: Admin, names: RemoteNames, named: Mapping[TopicPartition, TopicPartition]
 ) -> tuple[MirrorRecords, list[str]]:
     """What its topics say of partitions; and remarks about topics that could not be read."""
     remarks: list[str] = []
@@ -88,7 +83,7 @@ async def mirror_of(
     for admin, topics in ((source, names.syncs_here), (target, names.syncs_there)):
         for topic in topics:
             of_topic: dict[TopicPartition, Syncs] = {}
-            for sync in await _read(admin, topic, decode_offset_sync, remarks, timeout_ms):
+            for sync in await _read(admin, topic, decode_offset_sync, remarks):
                 tp = TopicPartition(sync.topic, sync.partition)
                 if tp in named:
                     of_topic.setdefault(tp, Syncs()).add(Pair(sync.upstream, sync.downstream))
@@ -98,7 +93,7 @@ async def mirror_of(
     back = {to: tp for tp, to in named.items()}
     checkpoints: dict[tuple[str, TopicPartition], Pair] = {}
     for topic in names.checkpoints:
-        for one in await _read(target, topic, decode_checkpoint, remarks, timeout_ms):
+        for one in await _read(target, topic, decode_checkpoint, remarks):
             to = TopicPartition(one.topic, one.partition)
             if to in back:
                 checkpoints[one.group_id, back[to]] = Pair(one.upstream, one.downstream)
@@ -106,11 +101,7 @@ async def mirror_of(
 
 
 async def _read(
-    admin: Admin,
-    topic: str,
-    decode: Callable[[bytes | None, bytes | None], T | None],
-    remarks: list[str],
-    timeout_ms: int | None,
+    admin: Admin, topic: str, decode: Callable[[bytes | None, bytes | None], T | None], remarks: list[str]
 ) -> list[T]:
     """The last records of a topic of one partition, in their order."""
     place, found = TopicPartition(topic, 0), list[T]()
@@ -127,10 +118,10 @@ async def _read(
         return reached
 
     try:
-        oldest = (await admin.list_offsets({place: OffsetSpec.earliest()}, timeout_ms=timeout_ms)).result(place)
-        latest = (await admin.list_offsets({place: OffsetSpec.latest()}, timeout_ms=timeout_ms)).result(place)
+        oldest = (await admin.list_offsets({place: OffsetSpec.earliest()})).result(place)
+        latest = (await admin.list_offsets({place: OffsetSpec.latest()})).result(place)
         begin = max(oldest.offset, latest.offset - MOST_RECORDS)
-        (await admin.read_logs({place: (begin, latest.offset)}, take, timeout_ms=timeout_ms)).all()
+        (await admin.read_logs({place: (begin, latest.offset)}, take)).all()
     except (KafkaError, ClientError) as why:
         remarks.append(f"MirrorMaker 2's topic {topic} could not be read and is not used: {why or type(why).__name__}")
         return []

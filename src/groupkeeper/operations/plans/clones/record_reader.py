@@ -52,13 +52,11 @@ class Reader:
         named: Mapping[TopicPartition, TopicPartition] | None = None,
         *,
         look: Look,
-        timeout_ms: int | None = None,
     ) -> None:
         self._admin = admin
         self._look = look
         self._ends = ends
         self._named = named
-        self._timeout_ms = timeout_ms
         self._kept: dict[TopicPartition, list[Trace]] = {}
 
     async def around(self, offsets: Mapping[Position, int]) -> dict[Position, Trace]:
@@ -129,7 +127,7 @@ class Reader:
         tours = {place: Tour(*each, self._ends[place].latest, self._look) for place, each in stretches.items()}
         longest = max(end - begin for begin, end in stretches.values())
         max_bytes = _PIECE_BYTES[longest > 4 * _BLOCK]
-        failed = await walk(self._admin, tours, max_bytes=max_bytes, timeout_ms=self._timeout_ms)
+        failed = await walk(self._admin, tours, max_bytes=max_bytes)
         for place, tour in tours.items():
             if place not in failed:
                 trace = self._trace(place, tour.start, min(tour.reached, tour.until), tour.records)

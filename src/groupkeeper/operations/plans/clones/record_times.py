@@ -23,16 +23,15 @@ class Sides(NamedTuple):
     named: Mapping[TopicPartition, TopicPartition]
     here: Mapping[TopicPartition, Ends]
     there: Mapping[TopicPartition, Ends]
-    timeout_ms: int | None = None
 
 
 async def facts_of(
     sides: Sides, offsets: Mapping[TopicPartition, int]
 ) -> tuple[dict[TopicPartition, TranslationFacts], dict[TopicPartition, Failure]]:
     """The facts about the source's partitions in both clusters, and the failures of others. None of empty logs."""
-    source, target, named, here, there, timeout_ms = sides
-    records, failed = await _records(source, offsets, here, timeout_ms)
-    looked_up, why_not = await _looked_up(source, target, records, named, timeout_ms)
+    source, target, named, here, there = sides
+    records, failed = await _records(source, offsets, here)
+    looked_up, why_not = await _looked_up(source, target, records, named)
     failed |= why_not
     facts: dict[TopicPartition, TranslationFacts] = {}
     for tp, (ours, others, is_append_time) in looked_up.items():
@@ -41,7 +40,7 @@ async def facts_of(
             offsets[tp], here[tp], there[named[tp]], record, is_all_read, ours, others, is_append_time,
             leaves_out=leaves_out,
         )  # fmt: skip
-    await _compare(source, target, facts, named, timeout_ms)
+    await _compare(source, target, facts, named)
     return facts, failed
 
 
@@ -54,11 +53,11 @@ class _Anchor(NamedTuple):
 
 
 async def _records(
-    source: Admin, offsets: Mapping[TopicPartition, int], here: Mapping[TopicPartition, Ends], timeout_ms: int | None
+    source: Admin, offsets: Mapping[TopicPartition, int], here: Mapping[TopicPartition, Ends]
 ) -> tuple[dict[TopicPartition, _Anchor], dict[TopicPartition, Failure]]:
     """Whose times tell where the group is."""
     inside = {tp: max(offset, here[tp].oldest) for tp, offset in offsets.items() if offset < here[tp].latest}
-    read = await source.first_records([Position(*tp, offset) for tp, offset in inside.items()], timeout_ms=timeout_ms)
+    read = await source.first_records([Position(*tp, offset) for tp, offset in inside.items()])
     failed: dict[TopicPartition, Failure] = {at.topic_partition: _unread(at, why) for at, why in read.failed.items()}
     found = {at.topic_partition: _Anchor(record, False) for at, record in read.done.items() if record is not None}
     ends = {
@@ -66,10 +65,10 @@ async def _records(
         for tp, offset in offsets.items()
         if tp not in found and tp not in failed
     }
-    last = await last_records(source, ends, timeout_ms=timeout_ms)
+    last = await last_records(source, ends)
     found |= {at.topic_partition: _Anchor(record, True) for at, record in last.done.items() if record is not None}
     failed |= {at.topic_partition: _unread(at, why) for at, why in last.failed.items()}
-    await _leave_out_aborted(source, found, inside, here, timeout_ms)
+    await _leave_out_aborted(source, found, inside, here)
     for tp, (record, *_) in list(found.items()):
         if record.timestamp < 0:
             failed[tp] = TimeUnknown(f"the record at offset {record.offset} of the source has no timestamp")
@@ -87,18 +86,17 @@ async def _leave_out_aborted(
     found: dict[TopicPartition, _Anchor],
     inside: Mapping[TopicPartition, int],
     here: Mapping[TopicPartition, Ends],
-    timeout_ms: int | None,
 ) -> None:
     """Put committed records in place of aborted ones, which copies of committed records don't have."""
     some = {tp: anchor for tp, anchor in found.items() if anchor.record.is_transactional}
     begins = {tp: anchor.record.offset for tp, anchor in some.items() if not anchor.is_all_read}
-    following = await committed_from(source, begins, timeout_ms=timeout_ms)
+    following = await committed_from(source, begins)
     for tp, record in following.items():
         if record is not None:
             found[tp] = _Anchor(record, False, leaves_out=record.offset > begins[tp])
     ends = {tp: (here[tp].oldest, anchor.record.offset + 1) for tp, anchor in some.items() if anchor.is_all_read}
     ends |= {tp: (here[tp].oldest, inside[tp]) for tp, record in following.items() if record is None}
-    before = await committed_before(source, ends, timeout_ms=timeout_ms)
+    before = await committed_before(source, ends)
     found.update((tp, _Anchor(record, True)) for tp, record in before.items())
 
 
@@ -107,15 +105,12 @@ async def _looked_up(
     target: Admin,
     anchors: Mapping[TopicPartition, _Anchor],
     named: Mapping[TopicPartition, TopicPartition],
-    timeout_ms: int | None,
 ) -> tuple[dict[TopicPartition, tuple[Lookups, Lookups, bool]], dict[TopicPartition, Failure]]:
     """Of both clusters the first records from the times on, and after them; and whether the target stamps them."""
     times = {tp: anchor.record.timestamp for tp, anchor in anchors.items()}
     requests = [
         first_since(
-            admin, {names[tp]: time_ms + later for tp, time_ms in times.items()}, skips_aborted=True,
-            timeout_ms=timeout_ms,
-        )
+            admin, {names[tp]: time_ms + later for tp, time_ms in times.items()}, skips_aborted=True)
         for admin, names in ((source, {tp: tp for tp in times}), (target, named))
         for later in (0, 1)
     ]  # fmt: skip
@@ -141,21 +136,20 @@ async def _compare(
     target: Admin,
     facts: dict[TopicPartition, TranslationFacts],
     named: Mapping[TopicPartition, TopicPartition],
-    timeout_ms: int | None,
 ) -> None:
     """Look at what the lookups led to: records of other times; how far the target is; and what lies there."""
     ends = {named[tp]: (one.target.oldest, one.target.latest) for tp, one in facts.items() if one.there.at.offset < 0}
-    last = await _last_of(target, ends, timeout_ms)
+    last = await _last_of(target, ends)
     times = {tp: last[named[tp]].timestamp for tp in facts if named[tp] in last}
     from_last = {named[tp]: time_ms for tp, time_ms in times.items()}
-    first = await first_since(target, from_last, skips_aborted=True, timeout_ms=timeout_ms)
+    first = await first_since(target, from_last, skips_aborted=True)
     times |= {
         tp: one.there.at.timestamp
         for tp, one in facts.items()
         if one.there.at.offset >= 0 and one.there.at.timestamp != one.here.at.timestamp
     }
     known = {tp: time_ms for tp, time_ms in times.items() if time_ms >= 0}
-    back = await first_since(source, known, skips_aborted=True, timeout_ms=timeout_ms)
+    back = await first_since(source, known, skips_aborted=True)
     for tp, since in back.done.items():
         if facts[tp].there.at.offset < 0:
             facts[tp] = facts[tp]._replace(last=since.at, keeps_times=since.at.timestamp == times[tp])
@@ -163,20 +157,18 @@ async def _compare(
             facts[tp] = facts[tp]._replace(counterpart=since.at)
     ours = {tp: _ours(one) for tp, one in facts.items()}
     theirs = {named[tp]: _theirs(one, first.done.get(named[tp])) for tp, one in facts.items()}
-    in_source, in_target = await asyncio.gather(_parts(source, ours, timeout_ms), _parts(target, theirs, timeout_ms))
+    in_source, in_target = await asyncio.gather(_parts(source, ours), _parts(target, theirs))
     for tp, one in facts.items():
         facts[tp] = one._replace(ours=in_source.get(tp), theirs=in_target.get(named[tp]))
 
 
-async def _last_of(
-    target: Admin, ends: Mapping[TopicPartition, tuple[int, int]], timeout_ms: int | None
-) -> dict[TopicPartition, FirstRecord]:
+async def _last_of(target: Admin, ends: Mapping[TopicPartition, tuple[int, int]]) -> dict[TopicPartition, FirstRecord]:
     """The last records of the target's logs that were committed, or are in no transaction; those that can be found."""
     oldest = {Position(*place, latest): begin for place, (begin, latest) in ends.items()}
-    last = await last_records(target, oldest, timeout_ms=timeout_ms)
+    last = await last_records(target, oldest)
     found = {at.topic_partition: record for at, record in last.done.items() if record is not None}
     some = {place: ends[place] for place, record in found.items() if record.is_transactional}
-    committed = await committed_before(target, some, timeout_ms=timeout_ms)
+    committed = await committed_before(target, some)
     return {place: record for place, record in found.items() if place not in some} | committed
 
 
@@ -200,12 +192,10 @@ def _theirs(facts: TranslationFacts, first: Since | None) -> tuple[int, int]:
     return facts.there.at.offset, facts.there.after.offset if facts.there.after.offset >= 0 else end
 
 
-async def _parts(
-    admin: Admin, ranges: Mapping[TopicPartition, tuple[int, int]], timeout_ms: int | None
-) -> dict[TopicPartition, LogPart]:
+async def _parts(admin: Admin, ranges: Mapping[TopicPartition, tuple[int, int]]) -> dict[TopicPartition, LogPart]:
     """All records of these parts, where they are not too large."""
     wanted = {place: (begin, end) for place, (begin, end) in ranges.items() if begin < end}
-    found = await toured(admin, wanted, timeout_ms)
+    found = await toured(admin, wanted)
     return {place: LogPart(*wanted[place], records) for place, records in found.items()}
 
 

@@ -110,8 +110,8 @@ class _Settler:
         self._searched = hints.searched
         self._has_origins = hints.offset_header is not None
         look = look_of(hints.offset_header)
-        self._ours = Reader(sides.source, sides.here, look=look, timeout_ms=sides.timeout_ms)
-        self._theirs = Reader(sides.target, sides.there, sides.named, look=look, timeout_ms=sides.timeout_ms)
+        self._ours = Reader(sides.source, sides.here, look=look)
+        self._theirs = Reader(sides.target, sides.there, sides.named, look=look)
         self._sampler = Sampler(sides, (self._ours, self._theirs), hints.searched, told)
         self._distances: dict[TopicPartition, int] = {}
         """From an offset to its counterpart, of the last that was found."""

@@ -29,9 +29,9 @@ class Shares(NamedTuple):
         return None if lag is None else max(0, end - start - lag)
 
 
-async def look_at_shares(source: Admin, group_ids: Iterable[str], *, timeout_ms: int | None = None) -> Shares:
+async def look_at_shares(source: Admin, group_ids: Iterable[str]) -> Shares:
     """Groups that cannot be asked are left out: their start offsets are not known either."""
-    listed = await source.list_share_group_offsets(dict.fromkeys(group_ids), timeout_ms=timeout_ms)
+    listed = await source.list_share_group_offsets(dict.fromkeys(group_ids))
     lags: dict[str, dict[TopicPartition, int | None]] = {}
     without: dict[str, list[TopicPartition]] = {}
     for group_id, batch in listed.done.items():
@@ -63,26 +63,21 @@ class States(NamedTuple):
 
 
 async def look_at_states(
-    source: Admin,
-    target: Admin,
-    groups: Mapping[str, str],
-    source_topics: Iterable[str],
-    *,
-    timeout_ms: int | None = None,
+    source: Admin, target: Admin, groups: Mapping[str, str], source_topics: Iterable[str]
 ) -> States:
     """``groups``: which group of the target is to have the offsets of which of the source."""
     some = [topic for topic in source_topics if topic.endswith(_KINDS)]
     known: Collection[str] = groups
     if some:
-        known = {*groups, *(await source.list_groups(timeout_ms=timeout_ms)).groups}
+        known = {*groups, *(await source.list_groups()).groups}
     topics: dict[str, list[str]] = {}
     for topic in sorted(some):
         group = _application_of(topic, known)
         if group in groups:
             topics.setdefault(group, []).append(topic)
     names = {topic: groups[group] + topic.removeprefix(group) for group, each in topics.items() for topic in each}
-    here = await describe_topics(source, names, timeout_ms=timeout_ms)
-    there = await describe_topics(target, names.values(), timeout_ms=timeout_ms)
+    here = await describe_topics(source, names)
+    there = await describe_topics(target, names.values())
     missing: dict[str, dict[str, StateElsewhere]] = {}
     for group, each in topics.items():
         for topic in each:
