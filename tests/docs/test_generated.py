@@ -1,9 +1,11 @@
 """Generated references are what their generators write today."""
 
+import re
 from pathlib import Path
 
 from tools import broker_metrics, broker_settings, grafana_dashboard, serve_metrics, sync_admin
 
+from groupkeeper.broker.settings.group_overrides import GroupConfig
 from groupkeeper.broker.settings.table import ACCEPTED
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -11,6 +13,18 @@ ROOT = Path(__file__).resolve().parents[2]
 
 def test_every_setting_of_the_broker_is_documented() -> None:
     assert (ROOT / "docs/broker-settings.md").read_text() == broker_settings.document(), "run `make docs`"
+
+
+def test_settings_of_share_groups_are_explained() -> None:
+    text = (ROOT / "docs/share-groups.md").read_text()
+    unnamed = [
+        one.name
+        for one in GroupConfig.settings()
+        if one.name.startswith(("share.", "errors."))
+        and ACCEPTED not in one.doc
+        and not re.search(rf"`{re.escape(one.name)}[`=]", text)
+    ]
+    assert unnamed == [], "name these among the settings of a group in docs/share-groups.md"
 
 
 def test_a_setting_without_effect_is_documented_as_a_name_only() -> None:

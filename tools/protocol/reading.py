@@ -220,20 +220,29 @@ class _Reader:
             self._sequence(item, scope, target, elements)
 
     def _columns(self, item: Field, scope: Versions, target: str, elements: str) -> None:
-        """Read all structs of an array at once where none has any text or tag: then they have the same size."""
+        """Read all structs of an array at once where none has any text or tag: then they have the same size. In
+        versions with further fields they are read one by one.
+        """
         assert item.struct_name is not None
-        code, fields = self.code, self.message.structs[item.struct_name].fields
+        code, struct = self.code, self.message.structs[item.struct_name]
+        fields = [each for each in struct.fields if each.versions.low <= scope.low]
+        until = min((each.versions.low - 1 for each in struct.fields if each not in fields), default=scope.high)
+        test = condition(Versions(scope.low, until), scope)
         texts = [index for index, each in enumerate(fields) if not is_fixed(each)]
-        assert all(each.versions.covers(scope) and each.type in (*NUMBERS, "string") for each in fields)
+        assert all(each.versions.high >= until and each.type in (*NUMBERS, "string") for each in fields)
         letters = "".join(FIXED_FORMATS.get(each.type, "B") for each in fields) + "B"
         step, width = len(letters), sum(WIDTHS.get(each.type, 1) for each in fields) + 1
         code.line(f"count_{target} = {elements}")
-        code.line(f'values = {code.use("read_run")}(buf, pos, count_{target}, "{letters}", {width})')
-        empty = [f"values[{index}::{step}].count(1) == count_{target}" for index in texts]
+        run = f'{code.use("read_run")}(buf, pos, count_{target}, "{letters}", {width})'
+        code.line(f"values = {run} if {test} else ()" if test else f"values = {run}")
+        empty = [*([test] if test else []), *(f"values[{index}::{step}].count(1) == count_{target}" for index in texts)]
         with code.block(f"if {' and '.join(empty)} and not any(values[{step - 1}::{step}]):"):
+            read = {
+                each.name: f'("",) * count_{target}' if index in texts else f"values[{index}::{step}]"
+                for index, each in enumerate(fields)
+            }
             columns = [
-                f'("",) * count_{target}' if index in texts else f"values[{index}::{step}]"
-                for index in range(len(fields))
+                read.get(each.name, f"({default_value(code, each)},) * count_{target}") for each in struct.fields
             ]
             code.line(f"{target} = {code.use('Rows')}({item.struct_name}, ({', '.join(columns)}))")
             code.line(f"pos += {width} * count_{target}")

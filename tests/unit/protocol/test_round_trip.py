@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.unit.protocol import corpus, strategies
 from tools.protocol import generate
-from tools.protocol.schema import Field, Message, Struct, Versions
+from tools.protocol.schema import NEVER, Field, Message, Struct, Versions
 
 from groupkeeper.protocol.codec import (
     MalformedMessage,
@@ -60,6 +60,26 @@ def with_future_tags(message: Message) -> type[RootMessage]:
     exec(generate.module_text(dataclasses.replace(message, structs=structs)), namespace)
     found: type[RootMessage] = namespace[message.name]
     return found
+
+
+def test_a_newer_field_of_structs_that_are_read_by_column() -> None:
+    old = MESSAGES["OffsetFetchResponse"]
+    last = old.versions.high + 1
+    time = Field("commit_time_ms", "int64", Versions(last, NEVER), default="-1", ignorable=True)
+    name = "OffsetFetchResponsePartitions"
+    structs = {**old.structs, name: Struct(name, [*old.structs[name].fields, time])}
+    newer = dataclasses.replace(old, versions=Versions(old.versions.low, last), structs=structs)
+    namespace: dict[str, Any] = {"__name__": newer.name}
+    exec(generate.module_text(newer), namespace)
+    for version in (last - 1, last):
+        partition = namespace[name](3, 7, 1, "", 0, 99 if version == last else -1)
+        group = namespace["OffsetFetchResponseGroup"](
+            "g", [namespace["OffsetFetchResponseTopics"](partitions=[partition])]
+        )
+        value = namespace[newer.name](groups=[group])
+        assert list(decode(namespace[newer.name], encode(value, version), version).groups[0].topics[0].partitions) == [
+            partition
+        ]
 
 
 def tag_every_struct(value: MessageValue) -> None:

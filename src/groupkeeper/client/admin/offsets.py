@@ -168,7 +168,7 @@ def _columns(
         places = [TopicPartition(name, index) for name, indexes in key for index in indexes]
         partitions = interned[key] = tuple(places)
     if len(parts) == 1:
-        _, offsets, epochs, texts, codes = parts[0][1]
+        _, offsets, epochs, texts, codes = parts[0][1][:_COLUMNS]
     else:
         _, offsets, epochs, texts, codes = [
             [value for _, columns in parts for value in columns[place]] for place in range(_COLUMNS)
