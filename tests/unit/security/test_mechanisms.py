@@ -8,6 +8,7 @@ from weakref import WeakValueDictionary
 import pytest
 
 from groupkeeper.broker.security import sasl as brokers
+from groupkeeper.broker.security.conversation import LoginRefused
 from groupkeeper.broker.security.properties import ListenerProperties
 from groupkeeper.broker.settings.config import Config
 from groupkeeper.broker.settings.table import InvalidSetting
@@ -74,6 +75,9 @@ async def test_the_client_logs_in_at_the_broker(mechanism: str) -> None:
         message = client.answer(await broker.answer(message))
     assert broker.identity is not None
     assert broker.identity.principal == "User:alice"
+    for users in ({"alice": "other"}, {"bob": "secret"}):
+        with pytest.raises(LoginRefused):
+            await of_broker(mechanism, users=users).begin(mechanism).answer(client.first())
 
 
 def test_users_log_in_by_each_mechanism_of_passwords() -> None:

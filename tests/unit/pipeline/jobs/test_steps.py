@@ -29,6 +29,7 @@ from groupkeeper.pipeline.tables.state import CARRIED
 NO_STEPS = {COMMITS.name, GROUP_RECORDS.name, OFFSETS_AS_OF.name, SCAN_TIME.name}
 """What the reading of the log, and commands of their own, write."""
 QUESTIONS = Path(__file__).resolve().parents[4] / "docs" / "questions.md"
+PLACES = 'each table has a line `CREATE VIEW` and its name in a line `tables += "…"`'
 MADE = [step for step in STEPS if step.is_published and step.table not in CARRIED]
 
 
@@ -64,6 +65,7 @@ class Empty:
 
     def __init__(self, job: Job) -> None:
         self.missing: list[str] = []
+        self.read: set[tuple[str, str]] = set()
         own = [step.table for step in STEPS if step.job is job]
         made = [step.table for step in STEPS]
         given = INPUTS[job]
@@ -73,6 +75,7 @@ class Empty:
         self.now = partial(self._of, "now", [*own, *(table for table in given.now if table in made)])
 
     def _of(self, how: str, given: Collection[Table], table: Table) -> pa.Table:
+        self.read.add((how, table.name))
         if table not in given:
             self.missing.append(f"{how} {table.name}")
         return table.arrow.empty_table()
@@ -85,6 +88,11 @@ def test_a_step_reads_only_what_its_job_is_given(step: Step) -> None:
     job, options = Empty(step.job), parse_options({"kafka.bootstrap.servers": "none:1", "rows": "decoded"})
     step.make(job, Given(Clusters(options, {}, {}), {}))
     assert job.missing == [], f"INPUTS of {step.job}, or a step that makes the table, is missing"
+    is_whole = step.is_published and not step.adds
+    own = {("then", step.table.name), ("before", step.table.name)}
+    assert not is_whole or "new" not in dict(job.read) or job.read & own, (
+        "a table made of new rows reads its earlier rows (`of.then`), or only the last refresh's would be in it"
+    )
 
 
 def test_only_rows_of_one_group_are_made_by_shares_of_the_groups() -> None:
@@ -98,5 +106,5 @@ def test_docs_open_each_table_in_other_engines() -> None:
     text = QUESTIONS.read_text()
     in_spark = " ".join(re.findall(r'^tables \+?= "(.*)"', text, re.M)).split()
     of_history = {COMMITS.name, GROUP_RECORDS.name}
-    assert sorted(re.findall(r"^CREATE VIEW (\w+) AS", text, re.M)) == sorted(in_spark)
-    assert sorted(in_spark) == sorted({step.table.name for step in MADE} | of_history), QUESTIONS.name
+    assert sorted(re.findall(r"^CREATE VIEW (\w+) AS", text, re.M)) == sorted(in_spark), f"{QUESTIONS.name}: {PLACES}"
+    assert sorted(in_spark) == sorted({step.table.name for step in MADE} | of_history), f"{QUESTIONS.name}: {PLACES}"
