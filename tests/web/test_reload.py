@@ -73,6 +73,10 @@ def test_rules_and_webhooks(tmp_path: Path) -> None:
 
 
 def test_a_hangup_ends_a_server_without_files(broker: BackgroundBroker) -> None:
-    with serving("--bootstrap-server", broker.bootstrap_servers) as served:
-        served.process.send_signal(signal.SIGHUP)
-        assert served.process.wait(60) == -signal.SIGHUP
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)  # under nohup it is ignored, and children inherit that
+    try:
+        with serving("--bootstrap-server", broker.bootstrap_servers) as served:
+            served.process.send_signal(signal.SIGHUP)
+            assert served.process.wait(60) == -signal.SIGHUP
+    finally:
+        signal.signal(signal.SIGHUP, before)
