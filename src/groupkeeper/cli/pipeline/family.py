@@ -304,7 +304,10 @@ def do_job(
         session = import_part("jobs.running").session
         with session(name, master=options.master, remote=options.remote, settings=settings, is_short=is_short) as spark:
             screen.stage = lambda: stage_of(spark)
-            summary = work(screen, source, found, spark)
+            try:
+                summary = work(screen, source, found, spark)
+            finally:
+                screen.stage = lambda: None
             screen.doing("")
     return summary
 
@@ -418,7 +421,7 @@ def stage_of(spark: Any) -> Stage | None:
     tracker = spark.sparkContext.statusTracker()
     running = sorted(tracker.getActiveStageIds())
     found = tracker.getStageInfo(running[0]) if running else None
-    return None if found is None else Stage(running[0], found.numCompletedTasks, found.numTasks)
+    return None if found is None else Stage(running[0], found.numCompletedTasks, found.numTasks, found.numActiveTasks)
 
 
 SNAPSHOT = Command(

@@ -20,14 +20,22 @@ from groupkeeper.rules.words import amount, counted, duration
 _INTERVAL_S = 0.5
 _LEAST_S = 0.1
 """No rate is shown for less."""
+_LOOK_S = 5.0
+_PATIENCE_S = 15.0
+"""A stage of which no task runs for longer waits for executors."""
+_NO_EXECUTORS = (
+    f"no executor has taken a task for {_PATIENCE_S:g} s: see in the cluster's UI whether it has free cores, and as "
+    "much memory as spark.executor.memory asks for"
+)
 
 
 class Stage(NamedTuple):
-    """A part of a job of Spark's."""
+    """A part of a job of Spark's: how many of its tasks are done, and run."""
 
     number: int
     done: int
     tasks: int
+    running: int
 
 
 class Screen(Watch):
@@ -41,6 +49,8 @@ class Screen(Watch):
         self._doing = ""
         self._records = 0
         self._reads: int | None = None  # the stage that reads; what comes after it writes
+        self._looks_s = self._began + _LOOK_S
+        self._waits: tuple[Stage, float] | None = None  # a stage of which no task runs, since when
         self._terminal: TextIO | None = None
         self._lock = threading.Lock()
         self._ended = threading.Event()
@@ -49,19 +59,27 @@ class Screen(Watch):
     def shown(self) -> Iterator[None]:
         """While the context is open, the last line of the terminal shows the progress."""
         if not self._has_line:
-            yield
+            with self._ticking():
+                yield
             return
         # A descriptor of its own: while Spark starts, the program's standard error is diverted.
         with open(os.dup(sys.stderr.fileno()), "w", encoding=sys.stderr.encoding, errors="replace") as self._terminal:
-            ticker = threading.Thread(target=self._tick, daemon=True)
-            ticker.start()
             try:
-                yield
+                with self._ticking():
+                    yield
             finally:
-                self._ended.set()
-                ticker.join()
                 self._erase()
                 self._terminal = None
+
+    @contextlib.contextmanager
+    def _ticking(self) -> Iterator[None]:
+        ticker = threading.Thread(target=self._tick, daemon=True)
+        ticker.start()
+        try:
+            yield
+        finally:
+            self._ended.set()
+            ticker.join()
 
     @property
     def seconds(self) -> float:
@@ -115,8 +133,23 @@ class Screen(Watch):
 
     def _tick(self) -> None:
         while not self._ended.wait(_INTERVAL_S):
-            with self._lock:
-                self._paint()
+            if self._has_line:
+                with self._lock:
+                    self._paint()
+            self._look_for_executors()
+
+    def _look_for_executors(self) -> None:
+        now_s = time.monotonic()
+        if now_s < self._looks_s:
+            return
+        self._looks_s, stage = now_s + _LOOK_S, self.stage()
+        if stage is None or stage.running or stage.done:
+            self._waits = None
+        elif self._waits is None or self._waits[0] != stage:
+            self._waits = (stage, now_s)
+        elif now_s - self._waits[1] > _PATIENCE_S:
+            self._waits = (stage, float("inf"))  # said once
+            self.note(_NO_EXECUTORS)
 
     def _paint(self) -> None:
         if self._doing:

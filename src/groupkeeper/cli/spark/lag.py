@@ -63,7 +63,7 @@ def _remarks(queries: Sequence[Query]) -> list[str]:
     found = [f"{query.name}: {note}" for query in queries for note in query.notes]
     found += [f"{query.name}: no batch is done yet" for query in queries if query.batch_id is None]
     found += [
-        f"{query.name}: it reads nothing from Kafka{' yet' * (not query.others)}"
+        f"{query.name}: it reads {'by other sources than that of Spark for Kafka' if query.others else 'nothing yet'}"
         for query in queries
         if not query.offsets
     ]

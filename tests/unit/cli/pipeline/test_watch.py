@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from tests.patience import until
 
 from groupkeeper.cli.pipeline.watch import FollowScreen, Screen, Stage
 from groupkeeper.pipeline.jobs.watch import Problem
@@ -30,6 +31,24 @@ def test_lines_for_a_file(capsys: pytest.CaptureFixture[str]) -> None:
         "nothing new to read",
     ]  # fmt: skip
     assert not told.out
+
+
+def test_a_stage_that_gets_no_executor_is_told_once(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("groupkeeper.cli.pipeline.watch._PATIENCE_S", 0.1)
+    for name in ("_INTERVAL_S", "_LOOK_S"):
+        monkeypatch.setattr(f"groupkeeper.cli.pipeline.watch.{name}", 0.02)
+    asked: list[int] = []
+
+    def told(stage: Stage | None) -> int:
+        screen, most = Screen(), len(asked) + 20
+        screen.stage = lambda: asked.append(1) or stage  # type: ignore[func-returns-value]
+        with screen.shown():
+            until(lambda: len(asked) > most)
+        return capsys.readouterr().err.count("note: no executor has taken a task")
+
+    assert [told(Stage(3, 0, 2, 0)), told(Stage(3, 0, 2, 1)), told(Stage(3, 1, 2, 0)), told(None)] == [1, 0, 0, 0]
 
 
 def test_a_job_without_an_end_tells_of_each_refresh(capsys: pytest.CaptureFixture[str]) -> None:
@@ -75,7 +94,7 @@ def read(terminal: int, until: str, text: str = "") -> str:
 def test_a_line_at_a_terminal_says_how_far_it_is() -> None:
     with at_terminal() as terminal:
         screen = Screen()
-        screen.stage = lambda: Stage(7, 1, 4)
+        screen.stage = lambda: Stage(7, 1, 4, 1)
         with screen.shown():
             screen.reading(2_000_000)
             text = read(terminal, "left")
@@ -106,8 +125,8 @@ def test_how_far_reading_is() -> None:
     with at_terminal() as terminal:
         screen = Screen()
         with screen.shown():
-            stages = iter([Stage(3, 1, 4), Stage(3, 1, 4), Stage(3, 2, 4)])
-            screen.stage = lambda: next(stages, Stage(4, 0, 2))
+            stages = iter([Stage(3, 1, 4, 1), Stage(3, 1, 4, 1), Stage(3, 2, 4, 1)])
+            screen.stage = lambda: next(stages, Stage(4, 0, 2, 1))
             screen.reading(10_000_000)
             text = read(terminal, "all read")
     assert re.findall(r"records, (\d+)%", text) == ["25", "50"]  # the first was seen at once, when no time had passed
@@ -118,7 +137,7 @@ def test_nothing_but_lines_where_there_is_no_terminal(
 ) -> None:
     monkeypatch.setenv("TERM", "xterm")
     screen = Screen()
-    screen.stage = lambda: Stage(1, 1, 2)
+    screen.stage = lambda: Stage(1, 1, 2, 1)
     with screen.shown():
         screen.reading(2_000_000)
         screen.waiting()
