@@ -214,11 +214,16 @@ def _started(name: str, master: str, settings: Mapping[str, str], log: Path, is_
 def _start_java(settings: Mapping[str, str]) -> None:
     """Starts only Java, unless it is running. An interrupt is delayed until Java has reported its port: from then on
     Java ends with this process. Before that, PySpark would lose track of Java, and it would run for ever.
-    """
-    from pyspark import SparkConf, SparkContext
 
+    Java has a session of its own: a signal to our process group (of a terminal, `timeout`, systemd) is for us alone.
+    """
+    from pyspark import SparkConf, SparkContext, java_gateway
+
+    launch: Any = java_gateway.launch_gateway
+    conf = SparkConf().setAll(list(settings.items()))
     with _interrupts_later():
-        SparkContext._ensure_initialized(conf=SparkConf().setAll(list(settings.items())))
+        gateway: Any = SparkContext._gateway or launch(conf, {"start_new_session": True})
+        SparkContext._ensure_initialized(gateway=gateway, conf=conf)
         java: Any = SparkContext._jvm
         # For a process that is killed: Java ends after it, too.
         java.org.apache.spark.util.ShutdownHookManager.registerShutdownDeleteDir(java.java.io.File(str(_scratch())))

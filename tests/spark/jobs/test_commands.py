@@ -182,7 +182,7 @@ def test_follow_is_one_streaming_query_and_its_jobs_have_names(servers: str, tmp
         while "tables refreshed in" not in said[-1]:
             assert said[-1], said
             said.append(process.stderr.readline())
-        process.send_signal(signal.SIGTERM)
+        os.killpg(process.pid, signal.SIGTERM)  # as `timeout` and systemd do
         rest = process.stderr.read()
         assert process.wait(600) == 0, rest
     finally:

@@ -60,7 +60,7 @@ def wait_for(child: subprocess.Popen[str], line: str) -> None:
 def test_an_interrupt_leaves_nothing_behind(
     committed: str, tmp_path: Path, is_terminal: bool, number: signal.Signals
 ) -> None:
-    """A terminal interrupts Java, too: all processes of the group."""
+    """A terminal, `timeout` and systemd interrupt all processes of the group."""
     words = ["pipeline", "snapshot", "--bootstrap-server", committed, "--tables", str(tmp_path / "tables")]
     for moment_s in MOMENTS_S:
         temporary = tmp_path / f"after {moment_s} s"
