@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from groupkeeper.cli.dropin import groups_text
 from groupkeeper.cli.dropin.bootstrap import open_admin
-from groupkeeper.cli.dropin.consumer_groups_options import converted
+from groupkeeper.cli.dropin.consumer_groups_options import Converted, converted
 from groupkeeper.cli.dropin.drop_in import ExecutionFailure, failing, read_options, refuse_usage, states_of
 from groupkeeper.cli.dropin.options import OptionProblem, Options, OptionTable, UsageProblem
 from groupkeeper.cli.framework.output import complain, say
@@ -50,10 +50,10 @@ class GroupTool(ABC):
     failed_status: ClassVar[int] = 0
     usage_errors: ClassVar[tuple[type[Exception], ...]] = (UsageProblem, BadTopicArgument, NothingCommitted)
 
-    def __init__(self, admin: Admin, options: Options) -> None:
+    def __init__(self, admin: Admin, options: Options, values: Converted) -> None:
         self.admin = admin
         self.options = options
-        self.values = converted(options)
+        self.values = values
 
     @abstractmethod
     async def describe(self) -> int | None:
@@ -163,20 +163,20 @@ def execute(tool: type[GroupTool], options: Options) -> int:
         return tool.failed_status
 
 
-def _opened(options: Options) -> Admin:
-    """The client, whose calls take as long as the options say."""
+def _opened(options: Options) -> tuple[Admin, Converted]:
+    """The client, whose calls take as long as the options say, and the values of these."""
     try:
         values = converted(options)
     except OptionProblem:
         open_admin(options)  # says first, as the official tool does, why there is no client
         raise
-    return open_admin(options, timeout_ms=values.timeout_ms)
+    return open_admin(options, timeout_ms=values.timeout_ms), values
 
 
 async def _act(tool: type[GroupTool], options: Options) -> int:
-    admin = _opened(options)
+    admin, values = _opened(options)
     try:
-        actions = tool(admin, options)
+        actions = tool(admin, options, values)
         if options.has("list"):
             status = await actions.list()
         elif options.has("describe"):
