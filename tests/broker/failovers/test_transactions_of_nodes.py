@@ -134,13 +134,19 @@ async def readable(nodes: Nodes, node: int) -> int:
     return (await (await nodes.connect(node)).fetch("t", 0)).last_stable_offset
 
 
-async def test_no_marker_is_sent_before_the_coordinators_replicas_have_the_outcome(nodes: Nodes) -> None:
+async def waiting_end(nodes: Nodes) -> tuple[Producer, PartitionLog, asyncio.Future[int]]:
+    """A producer whose commit waits for a replica of the coordinator that is held up, and the log it has written to."""
     producer, log = await begin(nodes)
     assert await write(nodes, producer, "produce") == 0
     await nodes.broker.pause_node(3)
     producer.wire = await nodes.connect(1)
     ending = asyncio.ensure_future(producer.end(commit=True))
     await until(lambda: coordinator_log(nodes)._waiters)
+    return producer, log, ending
+
+
+async def test_no_marker_is_sent_before_the_coordinators_replicas_have_the_outcome(nodes: Nodes) -> None:
+    producer, log, ending = await waiting_end(nodes)
     await asyncio.sleep(0.01)
     assert (ending.done(), log.log_end_offset) == (False, 1)
     await nodes.broker.kill_node(1)  # the next coordinator has not heard of the outcome
@@ -154,12 +160,7 @@ async def test_no_marker_is_sent_before_the_coordinators_replicas_have_the_outco
 
 
 async def test_no_marker_is_sent_when_the_log_of_the_outcome_fails(nodes: Nodes) -> None:
-    producer, log = await begin(nodes)
-    assert await write(nodes, producer, "produce") == 0
-    await nodes.broker.pause_node(3)
-    producer.wire = await nodes.connect(1)
-    ending = asyncio.ensure_future(producer.end(commit=True))
-    await until(lambda: coordinator_log(nodes)._waiters)
+    _, log, ending = await waiting_end(nodes)
     coordinator_log(nodes).close("its disk is broken")
     await until(lambda: not nodes.broker.transactions.shard_of(ID)._retries)
     assert (ending.done(), log.log_end_offset) == (False, 1)
