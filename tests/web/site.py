@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
+from urllib.parse import urlencode
 
 from tests.live.stage import collector
 from tests.web.asking import Answer, Browser
@@ -34,12 +35,12 @@ GRANTS = [
 
 
 class Site:
-    """The application on the cluster prod and others, each polled once."""
+    """The application on clusters, each polled once. ``cluster``: the name of the first."""
 
     def __init__(
         self, clusters: Mapping[str, str], access: Access, journal: ChangeJournal, *, changes: bool, watched: Choice
     ) -> None:
-        self.servers = clusters["prod"]
+        self.cluster, self.servers = next(iter(clusters.items()))
         self.journal = journal
         self.watched = {name: collector(servers, WantedGroups(watched)) for name, servers in clusters.items()}
         self.told: list[str] = []
@@ -65,8 +66,9 @@ class Site:
         return browser
 
     async def plan(self, browser: Browser, group: str = "search", **fields: str | list[str]) -> Answer:
-        seal = await browser.seal(f"/change?cluster=prod&group={group}")
-        return await browser.post("/plan", {"seal": seal, "cluster": "prod", "group": group, **fields})
+        of = {"cluster": self.cluster, "group": group}
+        seal = await browser.seal(f"/change?{urlencode(of)}")
+        return await browser.post("/plan", {"seal": seal, **of, **fields})
 
     async def committed(self, group: str) -> Mapping[str, int]:
         async with Admin(self.servers) as admin:
@@ -84,9 +86,10 @@ async def site_of(
     watched: Choice = ALL,
     journal: ChangeJournal | None = None,
     reads_journal: bool = True,
+    cluster: str = "prod",
 ) -> Site:
     access = access or Access(Roles(None, changes=changes), TOKENS, None, is_open=False)
-    servers = {name: each.bootstrap_servers for name, each in {"prod": broker, **more}.items()}
+    servers = {name: each.bootstrap_servers for name, each in {cluster: broker, **more}.items()}
     site = Site(servers, access, journal or Journal(folder / "journal.jsonl"), changes=changes, watched=watched)
     await site.poll()
     if reads_journal:

@@ -4,12 +4,12 @@ import asyncio
 import json
 import re
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import partial
 from html import unescape
 from pathlib import Path
 from typing import NamedTuple
-from urllib.parse import urlencode, urlsplit
+from urllib.parse import parse_qsl, urlencode, urlsplit
 
 import pytest
 from confluent_kafka import Consumer
@@ -17,13 +17,18 @@ from fastapi import FastAPI
 from starlette.datastructures import QueryParams
 from starlette.routing import Mount, Route
 from tests.live.stage import arrange, commit
+from tests.unit.live.views import described, member, row, snapshot, view
 from tests.unit.web.test_pages import Page
 from tests.unit.web.test_words import unexplained_labels
 from tests.web.asking import Answer, Browser
 from tests.web.site import ALICE, BOB, GRANTS, TOKENS, Site, apply, site_of
 
 from groupkeeper.client.admin import Admin
-from groupkeeper.client.admin.types import NewTopic
+from groupkeeper.client.admin.types import NewTopic, TopicPartition
+from groupkeeper.live.model import ClusterSnapshot, Scope, Wait
+from groupkeeper.operations.plans.journal import Journal
+from groupkeeper.operations.problems import Problem
+from groupkeeper.operations.selection import ALL
 from groupkeeper.testing.background import BackgroundBroker
 from groupkeeper.web.access.people import Access
 from groupkeeper.web.access.roles import Roles, grants_of
@@ -32,6 +37,8 @@ from groupkeeper.web.app import Site as Served
 OPEN = {"/style.css", "/words", "/live.js", "/plots.js", "/healthz", "/readyz", "/login"}
 """Files, and the state of the server."""
 HOSTILE = '<b onload="x">\'&/?#%00 y=1'
+ORDER = ("sort", "order", "page")
+"""Parameters of the order of lists."""
 SERVE = Path(__file__).resolve().parents[2] / "docs" / "serve.md"
 
 
@@ -83,10 +90,10 @@ async def asked(site: Site, token: str, route: Walked, fields: Mapping[str, str]
     return answers
 
 
-async def with_member(broker: BackgroundBroker, folder: Path, group: str, client: str) -> Site:
+async def with_member(broker: BackgroundBroker, folder: Path, group: str, client: str, cluster: str = "prod") -> Site:
     """One with a group that has a member and a topic of its own, none of which bob may see."""
     access = Access(Roles(grants_of({"role": GRANTS}), changes=True), TOKENS, None, is_open=False)
-    site = await site_of(broker, folder, access)
+    site = await site_of(broker, folder, access, cluster=cluster)
     async with Admin(site.servers) as admin:
         (await admin.create_topics([NewTopic("hidden-topic", 1, 1)])).all()
         await commit(admin, group, "hidden-topic", 0)
@@ -102,7 +109,7 @@ async def with_member(broker: BackgroundBroker, folder: Path, group: str, client
 
 FILTERS = [
     {"cluster": "prod", "status": "ok"},
-    {"cluster": "prod", "type": "classic", "state": "Stable"},
+    {"cluster": "prod", "type": "Classic", "state": "Stable"},
     {"q": "idden", "cluster": "prod", "sort": "lag", "order": "down", "page": "1"},
     {"cluster": "prod", "limit": "9", "cursor": "WyJjIl0="},  # what follows the group c
     {"q": "idden"},
@@ -110,6 +117,17 @@ FILTERS = [
 """Wishes that find hidden-group, for who may see it: each parameter that a page reads is in one."""
 HIDDEN = {"hidden-group", "hidden-topic", "hidden-client"}
 with_hidden = partial(with_member, group="hidden-group", client="hidden-client")
+
+
+def links_of(answer: Answer) -> list[str]:
+    return [unescape(each) for each in re.findall(r'href="(/[^"]*)"', answer.text)]
+
+
+def lost_parameters(path: str, fields: Mapping[str, str], answers: Sequence[Answer]) -> set[str]:
+    """Those that are not in links to the same list in another order."""
+    queries = [urlsplit(link).query for answer in answers for link in links_of(answer) if urlsplit(link).path == path]
+    kept = [{*parse_qsl(query)} for query in queries if "sort=" in query]
+    return {name for name, value in fields.items() for own in kept if (name, value) not in own} - {*ORDER}
 
 
 async def show_hostile_values(browser: Browser, paths_by_parameter: Mapping[str, set[str]]) -> None:
@@ -155,11 +173,12 @@ async def test_no_route_tells_of_what_the_viewer_may_not_see(
     # All pages of this test are kept, to its end.
     monkeypatch.setattr("groupkeeper.web.app._MOST_KEPT", 10_000)
     monkeypatch.setattr("groupkeeper.web.app._KEPT_S", 600.0)
-    told, answered, told_alice = [], 0, set()
+    told, answered, told_alice, lost = [], 0, set(), set[tuple[str, str]]()
     for route in walked(site):
         path = route.path
         for fields in wishes if path != "/events" else ():  # which has no end, and names clusters only
             seen = await asked(site, ALICE, route, fields, posts=False)
+            lost |= {(path, name) for name in lost_parameters(path, fields, seen) if path in read.get(name, ())}
             if any(name in answer.text for answer in seen for name in HIDDEN - {*fields.values()}):
                 told_alice.add(path)
                 for name in fields:
@@ -173,6 +192,7 @@ async def test_no_route_tells_of_what_the_viewer_may_not_see(
     assert (answered > 40, len(told_alice) > 20) == (True, True)  # so that most routes had something to tell
     unwished = {name: paths for name, paths in read.items() if not paths & finds[name]}
     assert unwished == {}, "routes read these parameters: add them to `wishes`, with a value that finds hidden-group"
+    assert lost == set(), "links to another order of a list lose these parameters, so they show other rows"
     await show_hostile_values(alice, read)
 
 
@@ -204,25 +224,32 @@ async def test_what_is_hidden_counts_nowhere(
 NO_PAGES = OPEN | {"/events", "/metrics", "/grafana-dashboard.json", "/prometheus-rules.yaml"}
 
 
+async def crawled(browser: Browser) -> dict[str, Answer | None]:
+    """What links lead to from the first page, by address without the order of lists. None: a form leads there."""
+    todo, found = ["/"], dict[str, Answer | None]()
+    while todo:
+        at = re.sub(rf"&({'|'.join(ORDER)})=[^&]*", "", todo.pop())
+        if found.get(at) is not None:
+            continue
+        found[at] = answer = await browser.get(at)
+        if "html" in answer.headers["content-type"]:
+            todo += links_of(answer)
+            found |= {each: found.get(each) for each in re.findall(r'method="get" action="([^"?]*)', answer.text)}
+    return found
+
+
 async def test_links_lead_to_each_page_and_none_elsewhere(broker: BackgroundBroker, tmp_path: Path) -> None:
     """Each page also shows hostile names as text, and has no labels but those of the glossary."""
-    site = await with_member(broker, tmp_path, HOSTILE, HOSTILE)
+    site = await with_member(broker, tmp_path, HOSTILE, HOSTILE, HOSTILE)
     alice = await site.of(ALICE)
     await apply(alice, await site.plan(alice, "billing", deed="reset", to="latest", scope="all"))
-    todo, seen, dead, unexplained, unnamed = ["/"], set[str](), [], set[str](), set[str]()
-    while todo:
-        at = re.sub(r"&(sort|order|page)=[^&]*", "", todo.pop())
-        if at in seen:
-            continue
-        seen.add(at)
-        answer = await alice.get(at)
-        if answer.status != 200:
+    seen, dead, unexplained, unnamed = await crawled(alice), [], set[str](), set[str]()
+    for at, answer in seen.items():
+        if answer is not None and answer.status != 200:
             dead.append(at)
-        if "html" in answer.headers["content-type"]:
+        if answer is not None and "html" in answer.headers["content-type"]:
             Page(answer.text)
             unnamed |= {urlsplit(at).path} if ">alice " not in answer.text else set()
-            todo += [unescape(each) for each in re.findall(r'href="(/[^"]*)"', answer.text)]
-            seen |= {*re.findall(r'method="get" action="([^"?]*)', answer.text)}
             unexplained |= unexplained_labels(answer.text)
     assert dead == [], "links that lead nowhere"
     assert unnamed <= OPEN, "these do not say who is logged in: pass `viewer` to parts.page"
@@ -231,6 +258,60 @@ async def test_links_lead_to_each_page_and_none_elsewhere(broker: BackgroundBrok
     assert paths - {urlsplit(at).path for at in seen} <= NO_PAGES, "no page has a link to these"
     text = SERVE.read_text()
     assert {path for path in paths - OPEN if f"`{path}" not in text} == set(), "docs/serve.md does not name these"
+
+
+def states() -> dict[str, ClusterSnapshot]:
+    """A cluster whose names are all hostile, in each state that it can have for pages."""
+    reader = described(HOSTILE, member(HOSTILE, TopicPartition(HOSTILE, 0)))
+    group = view(HOSTILE, [row(HOSTILE, 0, 40)], [Wait(1000)], reader)
+    up = snapshot(group, cluster=HOSTILE)._replace(scope=Scope(left_out=("other",)))
+    down = snapshot(cluster=HOSTILE, at_ms=None, problems=(Problem("CALL_TIMED_OUT", HOSTILE),))
+    noted = group._replace(rows=(), waits=(), topics={}, description=None, noted_members=1)
+    return {
+        "up": up,
+        "down": down,
+        "old": down._replace(last=up),
+        "from the history": down._replace(last=up._replace(is_partial=True, groups={HOSTILE: noted})),
+    }
+
+
+OF_ALL_CLUSTERS, OF_SOME_GROUPS = {"/", "/search"}, {"/group", "/search"}
+"""Pages that name what is down beside the rest, and that do not show all groups of a cluster."""
+
+
+async def test_pages_say_how_well_they_know_what_they_show(tmp_path: Path) -> None:
+    access = Access(Roles(None, changes=True), TOKENS, None, is_open=False)
+    site = Site({HOSTILE: "127.0.0.1:1"}, access, Journal(tmp_path / "journal"), changes=True, watched=ALL)
+    paths = {each.path for each in walked(site) if "GET" in each.methods and not each.path.startswith("/api/")}
+    paths -= {*NO_PAGES, "/alerts", *(path for _, path, _ in site.served._changes.answers())}
+    alice, wrong = await site.of(ALICE), []
+    query = urlencode({"cluster": HOSTILE, "group": HOSTILE, "topic": HOSTILE, "q": HOSTILE})
+    for state, site.watched[HOSTILE].snapshot in states().items():
+        site.served._kept.clear()
+        site.served.forget(HOSTILE)
+        for path in paths:
+            answer = await alice.get(f"{path}?{query}")
+            if "html" not in answer.headers["content-type"]:
+                continue
+            page, is_up = Page(answer.text), state == "up"
+            is_empty = not page.tables and answer.status == 200 and path != "/"
+            rules = {
+                "a list is in parts.live, and parts.page gets `follows`": not page.tables
+                or ("data-events" in answer.text and all(" live-" in f" {' '.join(each)}" for each in page.tables)),
+                "groups that are left out are counted: scope.left_out": not is_up
+                or path in OF_SOME_GROUPS
+                or "1 other group of the cluster is left out" in page.text,
+                "a cluster that is down is named: parts.when": is_up or "cannot be reached" in page.text,
+                "nothing is told of a cluster of which nothing is known": state != "down"
+                or path in OF_ALL_CLUSTERS
+                or not (page.tables or re.search(r"\b(0|No) ", page.text)),
+                "old numbers are in parts.old": is_up or all("old" in each for each in page.tables),
+                "what the history lacks is said: is_partial": state != "from the history"
+                or not is_empty
+                or "not in the history" in page.text,
+            }
+            wrong += [(state, path, what) for what, holds in rules.items() if not holds]
+    assert not wrong, wrong
 
 
 @pytest.mark.parametrize("forgets", [False, True])

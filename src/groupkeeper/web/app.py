@@ -395,6 +395,8 @@ class Site:
         name = wish.get("topic", "")
         snapshot = self._service.known_cluster(known(viewer), wish.get("cluster", ""))
         found = [each for each in topics_of(snapshot.known, name.lower()) if each.name == name]
+        if not found and snapshot.known.is_partial:
+            raise ChangeRefused(503, why_down(snapshot))
         if not found:
             raise ChangeRefused(404, "No group that you may see has offsets of this topic, or a member that reads it.")
         return html_answer(topic_page(snapshot, found[0], wish, _now_ms(), viewer))

@@ -39,14 +39,15 @@ VOID = {"meta", "link", "input"}
 
 class Page(HTMLParser):
     """What a browser makes of it. Fails where tags don't match, where there is something that could run, or where two
-    landmarks have the same name.
+    landmarks have the same name. ``tables``: the classes and ids of what each is in.
     """
 
     def __init__(self, html: str) -> None:
         super().__init__()
         self.texts: list[str] = []
         self.links: list[str] = []
-        self._open: list[str] = []
+        self.tables: list[list[str]] = []
+        self._open: list[tuple[str, list[str]]] = []
         self._landmarks: set[tuple[str, str | None]] = set()
         assert html.startswith("<!DOCTYPE html>")
         self.feed(html)
@@ -75,7 +76,9 @@ class Page(HTMLParser):
             assert landmark not in self._landmarks
             self._landmarks.add(landmark)
         if tag not in VOID:
-            self._open.append(tag)
+            self._open.append((tag, f"{known.get('class', '')} {known.get('id', '')}".split()))
+        if tag == "table":
+            self.tables.append([each for _, marks in self._open for each in marks])
 
     def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.handle_starttag(tag, attrs)
@@ -83,7 +86,7 @@ class Page(HTMLParser):
             self._open.pop()
 
     def handle_endtag(self, tag: str) -> None:
-        assert self._open.pop() == tag
+        assert self._open.pop()[0] == tag
 
     def _take(self, data: str) -> None:
         self.texts.append(data)

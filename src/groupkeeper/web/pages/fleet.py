@@ -45,15 +45,12 @@ def fleet_page(
 
 
 def _verdict(snapshots: Sequence[ClusterSnapshot], troubled: int, left_behind: int, firing: int) -> str:
-    down = [each.cluster for each in snapshots if not each.is_up and each.polls.done]
-    waiting = [each.cluster for each in snapshots if not each.polls.done]
     if not snapshots:
         return '<p class="verdict none">Your roles give you access to no group.</p>'
     total = sum(len(each.known.groups) for each in snapshots)
-    texts = (
-        [f"{words.counted(len(down), 'cluster')} cannot be reached: {', '.join(map(parts.text, down))}"] if down else []
-    )
-    texts += [f"not polled yet: {', '.join(map(parts.text, waiting))}"] if waiting else []
+    texts = parts.away(snapshots)
+    is_down = any(not each.is_up and each.polls.done for each in snapshots)
+    is_known = not texts
     verb = "needs" if troubled == 1 else "need"
     left = f", and {left_behind:,} without members are behind" if left_behind else ""
     texts.append(
@@ -61,7 +58,7 @@ def _verdict(snapshots: Sequence[ClusterSnapshot], troubled: int, left_behind: i
         if troubled
         else f"no group of {total:,} is known to need attention{left}"
     )
-    tone = "bad" if down or troubled else "none" if waiting or not total else "good"
+    tone = "bad" if is_down or troubled else "none" if not (is_known and total) else "good"
     text = "; ".join(texts)
     verb = "fires" if firing == 1 else "fire"
     alerts = f' <a href="/alerts">{words.counted(firing, "alert")} {verb}</a>.' if firing else ""

@@ -330,6 +330,14 @@ def another(snapshot: ClusterSnapshot, now_ms: int) -> str:
     )
 
 
+def away(snapshots: Sequence[ClusterSnapshot]) -> list[str]:
+    """Which clusters are not known now; empty when all are."""
+    down = [text(each.cluster) for each in snapshots if not each.is_up and each.polls.done]
+    waiting = [text(each.cluster) for each in snapshots if not each.polls.done]
+    said = [f"{words.counted(len(down), 'cluster')} cannot be reached: {', '.join(down)}"] if down else []
+    return said + ([f"not polled yet: {', '.join(waiting)}"] if waiting else [])
+
+
 def measured(snapshot: ClusterSnapshot, now_ms: int) -> str:
     """Of when the numbers are."""
     if not snapshot.polls.done:

@@ -24,22 +24,32 @@ def search_page(
 ) -> str:
     """Groups and topics with the text in their names, whatever its case. ``snapshots``: as much as may be seen."""
     wanted = text.lower()
-    up = [each.known for each in snapshots if each.known.is_up]
-    groups = [row for each in up for row in judge(each) if wanted in row.group.group_id.lower()]
-    topics = [(each.cluster, topic.name) for each in up for topic in topics_of(each, wanted)]
+    up, others = ([each for each in snapshots if each.is_up is is_up] for is_up in (True, False))
+    body = _found(up, wanted, judge)
+    if others:
+        said = "; ".join(parts.away(others))
+        body += f'<p class="verdict none">{said[0].upper()}{said[1:]}.</p>'
+    if last := [each.last for each in others if each.last is not None]:
+        body += parts.old(others[0], _found(last, wanted, judge))
+    return parts.page(
+        f"Found for “{text}”", parts.live("found", body), [("Consumer groups", "/")], viewer, follows=parts.EVERY
+    )
+
+
+def _found(snapshots: Sequence[ClusterSnapshot], wanted: str, judge: Judge) -> str:
+    """Of these clusters together."""
+    groups = [row for each in snapshots for row in judge(each) if wanted in row.group.group_id.lower()]
+    topics = [(each.cluster, topic.name) for each in snapshots for topic in topics_of(each, wanted)]
     table = parts.table(_COLUMNS, sorted(groups, key=_order)[:_MOST], "groups", untitled=UNTITLED)
     items = "".join(
         f'<li>{parts.topic_link(cluster, name)} <span class="soft">{parts.text(cluster)}</span></li>'
         for cluster, name in topics[:_MOST]
     )
-    counts = f"{words.counted(len(groups), 'group')} and {words.counted(len(topics), 'topic')} of all clusters"
+    counts = f"{words.counted(len(groups), 'group')} and {words.counted(len(topics), 'topic')}"
     less = max(len(groups), len(topics)) > _MOST
     body = f'<p class="soft">{counts}{f"; the first {_MOST} of each are shown" if less else ""}.</p>'
     body += f"<h2>Groups</h2>{table}" if groups else ""
-    body += f"<h2>Topics</h2><ul>{items}</ul>" if topics else ""
-    return parts.page(
-        f"Found for “{text}”", parts.live("found", body), [("Consumer groups", "/")], viewer, follows=parts.EVERY
-    )
+    return body + (f"<h2>Topics</h2><ul>{items}</ul>" if topics else "")
 
 
 def _order(row: JudgedGroup) -> tuple[int, int, int, str, str]:
