@@ -14,24 +14,13 @@ import pytest
 from pyspark.sql import SparkSession
 from tests.spark.transforms import reference
 from tests.spark.transforms.causes import with_causes
-from tests.spark.transforms.histories import BEGIN, DAY, MINUTE, TOPICS, History, Logged, random_history
-from tests.spark.transforms.traces import (
-    by_sql,
-    current_offsets,
-    events_of,
-    facts_of,
-    listed,
-    moves_of,
-    rewinds_of,
-    table_of,
-)
+from tests.spark.transforms.histories import BEGIN, DAY, TOPICS, History, Logged, random_history
+from tests.spark.transforms.traces import by_sql, current_offsets, events_of, listed, table_of
 
 from groupkeeper.pipeline.decode.arrow import Origin, decode, places_of
 from groupkeeper.pipeline.decode.history import commits, group_records
 from groupkeeper.pipeline.decode.records import read_record_sets
-from groupkeeper.pipeline.present.groups import groups
 from groupkeeper.pipeline.present.lag import lag
-from groupkeeper.pipeline.present.members import members
 from groupkeeper.pipeline.present.quality import all_read, offsets_read
 from groupkeeper.pipeline.storage.lake import OPEN
 from groupkeeper.pipeline.tables import DECODED, LOG_OFFSETS, RATES, REJECTS
@@ -91,64 +80,6 @@ def test_every_record_is_a_row(fleet: Fleet) -> None:
     compare(fleet, rows, lambda records: [one.offset for one in records])
 
 
-def test_current_offsets(fleet: Fleet) -> None:
-    found = [
-        (row.cluster, ((row.group_id, row.topic, row.partition), (
-            row.committed_offset, row.leader_epoch, row.topic_id, row.metadata, millis(row.commit_time),
-            millis(row.expire_time), row.log_offset,
-        )))
-        for row in listed(current_offsets(fleet.commits))
-    ]  # fmt: skip
-    compare(fleet, found, lambda records: reference.current_offsets(records).items())
-
-
-def test_why_offsets_went(fleet: Fleet) -> None:
-    found = [row for row in listed(fleet.commits) if row.is_tombstone]
-    compare(
-        fleet,
-        [(row.cluster, (row.log_offset, row.removed_by)) for row in found],
-        lambda records: reference.removed_by(records).items(),
-    )
-    assert {row.removed_by for row in found} == {"expired", "deleted", "unknown"}
-
-
-def test_group_events(fleet: Fleet) -> None:
-    found = [
-        (row.cluster, (row.group_id, millis(row.event_time), row.event, row.member_id, row.members, row.log_offset))
-        for row in listed(fleet.events)
-    ]
-    compare(fleet, found, lambda records: map(tuple, reference.events(records)))
-    kinds = {row[2] for _, row in found}
-    assert kinds == {"created", "joined", "left", "rebalanced", "epoch_bumped", "emptied", "deleted", "migrated"}
-
-
-def test_groups_and_members(spark: SparkSession, fleet: Fleet) -> None:
-    facts = facts_of(fleet.group_records, fleet.events)
-    table = by_sql(spark, groups, fleet.group_records, facts, current_offsets(fleet.commits))
-    found = [
-        (row.cluster, (row.group_id, (
-            row.group_type, row.group_state, row.members, row.group_epoch if row.generation is None else row.generation,
-            row.partitions, millis(row.last_commit_time), millis(row.last_rebalance_time),
-        )))
-        for row in table.collect()
-    ]  # fmt: skip
-    compare(fleet, found, lambda records: reference.groups(records).items())
-    people = by_sql(spark, members, fleet.group_records).select(
-        "cluster", "group_id", "group_type", "member_id", "member_epoch"
-    )
-    compare(fleet, [(row[0], tuple(row[1:])) for row in people.collect()], reference.members)
-
-
-def test_rates(fleet: Fleet) -> None:
-    found = [
-        (row.cluster, ((row.group_id, (millis(row.minute) or 0) // MINUTE), list(vars(row).values())[3:-1]))
-        for row in listed(
-            rates(rates_of_groups(fleet.commits, fleet.group_records, fleet.events), RATES.arrow.empty_table(), OPEN)
-        )
-    ]
-    compare(fleet, found, lambda records: reference.rates(records).items())
-
-
 def shares_of(rows: pa.Table) -> list[pa.Table]:
     """All rows of a group are in one of them, and those without a group in one."""
     share = [sum(map(ord, group_id or "")) % 3 for group_id in rows["group_id"].to_pylist()]
@@ -170,14 +101,6 @@ def test_what_shares_of_the_groups_give_adds_up(fleet: Fleet) -> None:
         found.append([sorted(map(repr, table.to_pylist())) for table in tables])
     assert found[0] == found[1]
     assert all(found[0])
-
-
-def test_rewinds(fleet: Fleet) -> None:
-    names = ("group_id", "topic", "partition", "from_offset", "to_offset", "records", "direction", "was_empty")
-    found = rewinds_of(moves_of(fleet.commits, fleet.events)).select(["cluster", *names, "log_offset"]).to_pylist()
-    rows = [tuple(row.values()) for row in found]
-    compare(fleet, [(row[0], row[1:]) for row in rows], reference.rewinds)
-    assert {row["direction"] for row in found} == {"back", "ahead"}
 
 
 def test_offsets_as_of(spark: SparkSession, fleet: Fleet) -> None:
