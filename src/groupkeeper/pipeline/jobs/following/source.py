@@ -263,8 +263,9 @@ class Planner:
 
     def _silent(self, orders: Orders) -> dict[int, Failed]:
         clusters = {number: orders.options.clusters[number] for number in orders.numbers if number in self._asked}
-        return {number: Failed(f"cluster {each.title} ({each.bootstrap_servers}) has not answered for {PATIENCE_S:g} s",
-                               True) for number, each in clusters.items()}  # fmt: skip
+        return {number: Failed(f"cluster {each.title} ({each.bootstrap_servers}) has not answered for "
+                               f"{round(self._asked[number].limit_s, 1):g} s", True)
+                for number, each in clusters.items()}  # fmt: skip
 
     def _ask(self, orders: Orders, is_measured: bool) -> None:
         """Asks the clusters, and waits for those that are not away; others may have answered meanwhile."""
@@ -276,8 +277,9 @@ class Planner:
             self._ask_one(orders, number, is_measured)
         for number in orders.numbers:
             if number not in orders.away:
-                limit_s = self._limit_s(number) if is_measured else PATIENCE_S
-                wait([self._asked[number].future], max(0.0, began + limit_s - time.monotonic()))
+                asked, limit_s = self._asked[number], self._limit_s(number) if is_measured else PATIENCE_S
+                asked.limit_s = max(asked.limit_s, limit_s)
+                wait([asked.future], max(0.0, began + limit_s - time.monotonic()))
 
     def _ask_one(self, orders: Orders, number: int, is_measured: bool) -> None:
         options = orders.options if is_measured else _alive(orders.options, number, orders.alive)
@@ -296,6 +298,8 @@ class _Asked:
         self.future = future
         self.is_measured = is_measured
         self.took_s = 0.0
+        self.limit_s = PATIENCE_S
+        """How long it was waited for at most."""
         self._began = time.monotonic()
         future.add_done_callback(self._end)
 

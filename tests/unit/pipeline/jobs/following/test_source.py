@@ -129,6 +129,18 @@ def test_a_cluster_that_says_nothing_is_waited_for_once(broker: BackgroundBroker
     assert answer.failed[1].text != told
 
 
+def test_what_is_told_is_how_long_it_was_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Twice the time of the last measurement of all logs, where that is more than the least."""
+    monkeypatch.setattr(source, "PATIENCE_S", 0.2)
+    planner = Planner()
+    planner._took_s[0] = 0.6
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        options, began = options_of(f"127.0.0.1:{silent.getsockname()[1]}"), time.monotonic()
+        failed = planner.answer(orders(options)).failed
+        assert time.monotonic() - began >= 1.2
+    assert failed[0].text.endswith("has not answered for 1.2 s")
+
+
 def test_a_late_answer_without_all_logs_is_none_for_tables(
     broker: BackgroundBroker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
