@@ -23,7 +23,7 @@ from groupkeeper.live.toml_tables import (
 )
 from groupkeeper.live.waits import SHORT_MS
 from groupkeeper.operations.selection import Choice, Names
-from groupkeeper.operations.times import BadDuration, parse_length
+from groupkeeper.operations.times import BadDuration, NoUnit, parse_length
 from groupkeeper.rules.status import Status
 
 
@@ -232,10 +232,10 @@ def _count(value: Any) -> int:
 
 
 def _duration_ms(value: Any) -> int:
-    if not isinstance(value, str):
-        raise ValueError('expected a duration, for example "10m"')
     try:
-        length = parse_length(value)
+        length = parse_length(str(value))
+    except NoUnit:
+        raise
     except BadDuration:
         raise ValueError(f'expected a duration, for example "10m", not {value!r}') from None
     if length.seconds < 0:

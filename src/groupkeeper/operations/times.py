@@ -22,6 +22,10 @@ class BadDuration(GroupkeeperError, ValueError):
     """Not a duration, or one that is too long. The text is Java's."""
 
 
+class NoUnit(BadDuration):
+    """A bare number: seconds for some programs, milliseconds for others."""
+
+
 class Duration(NamedTuple):
     """A signed duration: whole seconds, rounded down, and the nanoseconds above them (0 ≤ nanos < 10⁹)."""
 
@@ -109,12 +113,18 @@ def parse_duration(text: str) -> Duration:
 
 _LENGTH = re.compile(r"(?:([0-9]{1,9})d)?(?:([0-9]{1,9})h)?(?:([0-9]{1,9})m)?(?:([0-9]{1,9})s)?(?:([0-9]{1,12})ms)?")
 
+_BARE = re.compile(r"(?=.*[1-9])[0-9]+(\.[0-9]+)?")
 _DECIMAL = re.compile(r"([0-9]{1,9})\.([0-9]{1,9})(d|h|m|s|ms)")
 _NS_BY_UNIT = {"d": 86400 * 10**9, "h": 3600 * 10**9, "m": 60 * 10**9, "s": 10**9, "ms": 10**6}
 
 
 def parse_length(text: str) -> Duration:
-    """A duration as people write it, ``7d``, ``1h30m``, ``0.5h``, ``500ms``, or in the ISO form. Raises BadDuration."""
+    """A duration as people write it, ``7d``, ``1h30m``, ``0.5h``, ``500ms``, or in the ISO form.
+
+    Raises BadDuration, and NoUnit where only the unit is missing.
+    """
+    if _BARE.fullmatch(text):
+        raise NoUnit(f"a duration needs a unit: {text}ms, {text}s, {text}m, {text}h or {text}d")
     if (decimal := _DECIMAL.fullmatch(text)) is not None:
         whole, part, unit = decimal.groups()
         unit_ns = _NS_BY_UNIT[unit]

@@ -19,6 +19,7 @@ RESET = {"deed": ["reset"], "scope": ["all"]}
         ({"to": ["time"], "time": ["1969-01-01T00:00"]}, "before 1970"),
         ({"to": ["time"]}, "time: required with to=time"),
         ({"to": ["ago"], "ago": ["a while"]}, "how long ago: 'a while' is not a duration"),
+        ({"to": ["ago"], "ago": ["7"]}, "how long ago: '7': a duration needs a unit: 7ms, 7s, 7m, 7h or 7d"),
         ({"to": ["ago"], "ago": ["P99999D"]}, "before 1970"),
         ({"to": ["offset"], "offset": ["-1"]}, "offset: expected a number, at least 0"),
         ({"to": ["offset"], "offset": ["9" * 30]}, "is not a number"),

@@ -15,7 +15,7 @@ from groupkeeper.client.admin.types import GroupState, GroupType, TopicPartition
 from groupkeeper.client.errors import InvalidAddress
 from groupkeeper.config_providers import Unresolved, resolved
 from groupkeeper.java_properties import BadEscape, name_in, read_properties
-from groupkeeper.operations.times import BadDatetime, BadDuration, Duration, parse_iso_datetime, parse_length
+from groupkeeper.operations.times import BadDatetime, BadDuration, Duration, NoUnit, parse_iso_datetime, parse_length
 
 T = TypeVar("T", bound=str)
 
@@ -109,6 +109,8 @@ def _length_ms(text: str) -> float | None:
     sign, size = (-1, text[1:]) if text.startswith("-") else (1, text)
     try:
         length = parse_length(size)
+    except NoUnit as problem:
+        raise ArgumentTypeError(f"{text!r}: {problem}") from None
     except BadDuration:
         return None
     return sign * (length.seconds * 1000 + length.nanos / 10**6)

@@ -23,7 +23,7 @@ from groupkeeper.operations.reset import (
     parse_topic_argument,
 )
 from groupkeeper.operations.selection import BadGroupPattern, Names
-from groupkeeper.operations.times import BadDatetime, BadDuration, parse_iso_datetime, parse_length
+from groupkeeper.operations.times import BadDatetime, BadDuration, NoUnit, parse_iso_datetime, parse_length
 from groupkeeper.shell import Ways, command, option, options_from, tool, way_to
 
 _LONGEST_NUMBER = 18
@@ -153,6 +153,8 @@ def _age_ms(name: str, text: str) -> int | None:
         return None
     try:
         length = parse_length(text)
+    except NoUnit as problem:
+        raise BadForm(f"{name}: {text!r}: {problem}") from None
     except BadDuration:
         raise BadForm(f"{name}: {text!r} is not a duration; for example 30d or 12h") from None
     age_ms = length.seconds * 1000 + length.nanos // 10**6
@@ -221,6 +223,8 @@ def _from_time(text: str) -> tuple[Scenario, list[str]]:
 def _from_duration(text: str) -> tuple[Scenario, list[str]]:
     try:
         then_ms = parse_length(text).before_ms(time.time_ns())
+    except NoUnit as problem:
+        raise BadForm(f"how long ago: {text!r}: {problem}") from None
     except BadDuration:
         raise BadForm(f"how long ago: {text!r} is not a duration; for example 7d, 12h or 1d2h30m") from None
     if then_ms < 0:
