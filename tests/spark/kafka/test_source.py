@@ -28,11 +28,12 @@ from groupkeeper.testing.background import BackgroundBroker
 
 T = TypeVar("T")
 PATIENCE_S = 60
+PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
 
 
-def new_topic(servers: str, partitions: int = 3, name: str | None = None) -> str:
+def new_topic(servers: str, partitions: int = 3, name: str | None = None, **settings: str) -> str:
     name = name or f"topic-{uuid.uuid4().hex[:8]}"
-    admin = AdminClient({"bootstrap.servers": servers})
+    admin = AdminClient({"bootstrap.servers": servers, **settings})
     admin.create_topics([NewTopic(name, partitions, 1)])[name].result(PATIENCE_S)
     return name
 
@@ -105,8 +106,18 @@ def refusal(frame: Callable[[], DataFrame]) -> str:
     """What the user is told."""
     with pytest.raises(PySparkException) as caught:
         frame().collect()
-    text = cause_of(caught.value)
-    assert text is not None, str(caught.value)
+    return told(caught.value)
+
+
+def told(error: PySparkException) -> str:
+    """What the user is told: all that Python says, but for a frame or two of it and of PySpark."""
+    text = cause_of(error)
+    assert text is not None, str(error)
+    before, _, after = str(error).partition("Traceback (most recent call last):\n")
+    trace = after.partition(text)[0].splitlines()
+    assert len(before.splitlines()) == 1
+    assert len(trace) <= 7, str(error)
+    assert trace[-1] == "groupkeeper.pipeline.errors.SourceError: "
     return text
 
 
@@ -263,6 +274,52 @@ def test_errors_name_what_is_wrong(spark: SparkSession, servers: str) -> None:
     assert "did you mean startingOffsets?" in refusal(lambda: read(spark, servers, subscribe="t", startingOfsets="1"))
     unreachable = refusal(lambda: read(spark, "127.0.0.1:1", subscribe="t", **{"kafka.default.api.timeout.ms": "500"}))
     assert unreachable.startswith("cluster c: 127.0.0.1:1: connection refused")
+
+
+def stream(spark: SparkSession, options: dict[str, str], checkpoint: Path) -> None:
+    writer = spark.readStream.format("groupkeeper").options(**options).load().writeStream.format("noop")
+    writer.option("checkpointLocation", str(checkpoint)).start().awaitTermination()
+
+
+@pytest.mark.timeout(180)
+def test_errors_are_told_in_one_line_in_batch_and_in_streams(spark: SparkSession, servers: str, tmp_path: Path) -> None:
+    topic = new_topic(servers, 1)
+    at, quick = {"kafka.bootstrap.servers": servers}, {"kafka.default.api.timeout.ms": "1000"}
+    wrong: dict[str, dict[str, str]] = {
+        "topic nowhere: it does not exist: create it": {**at, "subscribe": "nowhere"},
+        f"did you mean {topic}?": {**at, "subscribe": topic[:-1]},
+        "topic a b: no topic has such a name": {**at, "subscribe": "a b"},
+        f"{topic} has no partition 4: it has 1": {**at, "assign": json.dumps({topic: [4]})},
+        "startingOffsets=erliest: it is written as earliest, latest": {**at, "startingOffsets": "erliest"},
+        "connection refused: no broker listens there": {"kafka.bootstrap.servers": "127.0.0.1:1", **quick},
+        "security.protocol=SLS is not known: use one of PLAINTEXT": {**at, "kafka.security.protocol": "SLS"},
+        "topicIds names nowhere, which is not read": {**at, "topicIds": '{"nowhere": "AAAAAAAAAAAAAAAAAAAAAQ"}'},
+    }
+    users = {name: name for name in ("ann", "bob", "cyd")}
+    with BackgroundBroker(users=users, acls=["ann CREATE,WRITE TOPIC *", "bob DESCRIBE TOPIC *"]) as locked:
+        secured = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN"}
+        as_ann = secured | {"sasl.username": "ann", "sasl.password": "ann"}
+        new_topic(locked.bootstrap_servers, 1, topic, **as_ann)
+        producer = Producer({"bootstrap.servers": locked.bootstrap_servers, **as_ann})
+        producer.produce(topic, b"hidden")
+        assert producer.flush(PATIENCE_S) == 0
+        for said, name, password in (
+            ("-0, offset 0: not authorized: the principal needs Read on the topic", "bob", "bob"),
+            (f"topic {topic}: not authorized: the principal needs Describe and Read on the topic", "cyd", "cyd"),
+            ("check username and password in sasl.jaas.config", "ann", "wrong"),
+        ):
+            own = {**secured, "bootstrap.servers": locked.bootstrap_servers}
+            own["sasl.jaas.config"] = f'{PLAIN} required username="{name}" password="{password}";'
+            wrong[said] = {"startingOffsets": "earliest"} | {f"kafka.{each}": value for each, value in own.items()}
+        for number, (said, options) in enumerate(wrong.items()):
+            if not {"subscribe", "assign"} & options.keys():
+                options = options | {"subscribe": topic}
+            assert said in refusal(spark.read.format("groupkeeper").options(**options).load)
+            with pytest.raises(PySparkException) as caught:
+                stream(spark, options, tmp_path / str(number))
+            assert said in told(caught.value)
+    with pytest.raises(PySparkException, match='format "groupkeeper" only reads: Spark writes to Kafka with format'):
+        spark.range(1).write.format("groupkeeper").mode("append").save()
 
 
 @pytest.mark.long

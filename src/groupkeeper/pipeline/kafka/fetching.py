@@ -5,7 +5,7 @@ previous one is decoded.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from groupkeeper.client.addresses import parse_bootstrap_servers
@@ -14,7 +14,7 @@ from groupkeeper.client.admin.log_offsets import LEADER_RETRIES, locate_leaders
 from groupkeeper.client.admin.types import TopicPartition
 from groupkeeper.client.cluster import Cluster
 from groupkeeper.client.deadlines import Backoff, Deadline
-from groupkeeper.client.errors import CallTimedOut, ClientError, ConnectionFailed, IllegalArgument
+from groupkeeper.client.errors import CallTimedOut, ClientError, ConnectionFailed
 from groupkeeper.client.peer import Peer
 from groupkeeper.client.security.choice import security_of
 from groupkeeper.client.settings import Settings
@@ -101,8 +101,8 @@ class _LogReader:
         self._open: dict[TopicPartition, Range] = {}
         self._limit_by_key: dict[TopicPartition, int] = {}
         self._empty_answers: dict[TopicPartition, int] = {}
-        self._fetch_bytes = _positive(properties, "fetch.max.bytes", _FETCH_BYTES)
-        self._partition_bytes = _positive(properties, "max.partition.fetch.bytes", _PARTITION_BYTES)
+        self._fetch_bytes = int(properties.get("fetch.max.bytes", _FETCH_BYTES))
+        self._partition_bytes = int(properties.get("max.partition.fetch.bytes", _PARTITION_BYTES))
         self._turn = 0
 
     async def open(self) -> None:
@@ -309,10 +309,3 @@ def _reason(failure: Exception) -> str:
         return "not authorized: the principal needs Read on the topic"
     name = type(failure).__name__
     return f"{name}: {failure}" if isinstance(failure, KafkaError) else str(failure) or name
-
-
-def _positive(properties: Mapping[str, str], name: str, default: int) -> int:
-    text = str(properties.get(name, default)).strip()
-    if not text.isdecimal() or not int(text):
-        raise IllegalArgument(f"{name}={text}: a number of bytes is needed")
-    return int(text)

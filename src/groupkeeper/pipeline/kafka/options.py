@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import json
+import re
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -108,10 +109,20 @@ _COMMON = (
     "startingOffsetsByTimestampStrategy",
 )
 _WITHOUT_EFFECT = ("fetchOffset.numRetries", "fetchOffset.retryIntervalMs", "groupIdPrefix")
+_SELECTIONS = ("subscribe", "subscribePattern", "assign")
 _NAMES = {name.lower(): name for name in (*_PER_CLUSTER, *_OWN, *_COMMON, *_WITHOUT_EFFECT)}
 _ROWS = ("records", "decoded")
 OFFSETS_TOPIC = "__consumer_offsets"
 _PREFIX = "kafka."
+_SERVERS = "kafka.bootstrap.servers"
+_LARGEST = 2**63 - 1
+
+_FORM_OF_CLUSTERS = '{"name": {"kafka.bootstrap.servers": "host:9092"}}'
+_FORM_OF_PARTITIONS = '{"topic": [0, 1]}'
+_FORM_OF_OFFSETS = '{"topic": {"0": 23}}'
+_FORM_OF_TIMES = '{"topic": {"0": 1767225600000}}'
+_FORM_OF_IDS = '{"topic": "AAAAAAAAAAAAAAAAAAAAAQ"}'
+_FORM_OF_PRIVACY = '{"hosts": "drop"}'
 
 
 def parse_options(options: Mapping[str, str], *, is_streaming: bool | None = False) -> ReadOptions:
@@ -126,8 +137,6 @@ def parse_options(options: Mapping[str, str], *, is_streaming: bool | None = Fal
     latest_only = _boolean(given, "latestOnly", False)
     if latest_only and rows != "decoded":
         raise SourceError("latestOnly=true needs rows=decoded")
-    if is_streaming and (wrong := [name for name in given if name.startswith("ending")]):
-        raise SourceError(f"{wrong[0]}: a stream has no end")
     strategy = given.get("startingOffsetsByTimestampStrategy", "error").lower()
     if strategy not in ("error", "latest"):
         raise SourceError(f"startingOffsetsByTimestampStrategy={strategy}: error or latest is needed")
@@ -159,7 +168,7 @@ def parse_privacy(given: Mapping[str, str]) -> Privacy | None:
         raise SourceError("privacySecret: a key in hexadecimal is needed") from None
     if "privacy" not in given:
         return None if key is None else Privacy(key=key)
-    return Privacy.of({kind: str(mode) for kind, mode in _json_object("privacy", given["privacy"]).items()}, key)
+    return Privacy.of({kind: str(mode) for kind, mode in _json_object("privacy", given, _FORM_OF_PRIVACY).items()}, key)
 
 
 def _named(options: Mapping[str, Any]) -> dict[str, str]:
@@ -176,8 +185,8 @@ def _named(options: Mapping[str, Any]) -> dict[str, str]:
             raise SourceError(f"path={text}: files are read by groupkeeper.pipeline.transforms.decoded.decode_archive")
         else:
             near = difflib.get_close_matches(folded, _NAMES, 1)
-            hint = f": did you mean {_NAMES[near[0]]}?" if near else ""
-            raise SourceError(f"unknown option {name}{hint}")
+            known = ", ".join(sorted([*_NAMES.values(), f"{_PREFIX}*"], key=str.lower))
+            raise SourceError(f"unknown option {name}: " + (f"did you mean {_NAMES[near[0]]}?" if near else known))
     return given
 
 
@@ -186,39 +195,56 @@ def _clusters(given: dict[str, str], rows: str, is_streaming: bool | None) -> tu
         return (_cluster(given.get("cluster"), given, rows, is_streaming),)
     if "cluster" in given:
         raise SourceError("cluster and clusters cannot both be given")
-    found = _json("clusters", given["clusters"])
+    found = _json("clusters", given, _FORM_OF_CLUSTERS)
     if not found or not isinstance(found, dict | list):
-        raise SourceError('clusters: at least one is needed, as {"name": {"kafka.bootstrap.servers": "host:9092"}}')
+        raise SourceError(f"clusters={given['clusters']}: at least one is needed, as {_FORM_OF_CLUSTERS}")
     clusters = []
     for name, own in found.items() if isinstance(found, dict) else [(None, own) for own in found]:
         if not isinstance(own, dict):
-            raise SourceError(f"clusters: {name or own} has no options of its own: a JSON object is needed")
-        own = _named(own)
-        shared = {key: value for key, value in given.items() if key != "clusters"}
-        if any(key in own for key in ("subscribe", "subscribePattern", "assign")):
-            shared = {k: v for k, v in shared.items() if k not in ("subscribe", "subscribePattern", "assign")}
-        clusters.append(_cluster(name or own.get("cluster"), shared | own, rows, is_streaming))
+            raise SourceError(f"clusters: {name or own} has no options of its own, as in {_FORM_OF_CLUSTERS}")
+        try:
+            clusters.append(_one_of_several(name, _named(own), given, rows, is_streaming))
+        except SourceError as error:
+            title = name or own.get("cluster") or own.get(_SERVERS) or f"number {len(clusters) + 1}"
+            raise SourceError(f"clusters: {title}: {error}") from None
     titles = [each.title for each in clusters]
     if twice := [title for title in titles if titles.count(title) > 1]:
         raise SourceError(f"clusters: {twice[0]} is there twice")
     return tuple(clusters)
 
 
+def _one_of_several(
+    name: str | None, own: dict[str, str], given: dict[str, str], rows: str, is_streaming: bool | None
+) -> ClusterOptions:
+    for option in own:
+        if option not in (*_PER_CLUSTER, "cluster") and not option.startswith(_PREFIX):
+            raise SourceError(f"{option} is the same for all clusters: give it beside the option clusters")
+    shared = {key: value for key, value in given.items() if key != "clusters"}
+    if any(key in own for key in _SELECTIONS):
+        shared = {key: value for key, value in shared.items() if key not in _SELECTIONS}
+    return _cluster(name or own.get("cluster"), shared | own, rows, is_streaming)
+
+
 def _cluster(name: str | None, given: dict[str, str], rows: str, is_streaming: bool | None) -> ClusterOptions:
+    if is_streaming and (wrong := [each for each in given if each.startswith("ending")]):
+        raise SourceError(f"{wrong[0]}: a stream has no end: leave it out")
     properties = {key.removeprefix(_PREFIX): value for key, value in given.items() if key.startswith(_PREFIX)}
     if not properties.get("bootstrap.servers", "").strip():
-        of = f"cluster {name}: " if name else ""
-        raise SourceError(f"{of}kafka.bootstrap.servers is missing: host:port,host:port")
+        near = difflib.get_close_matches(_SERVERS, [each for each in given if each != _SERVERS], 1)
+        hint = f", and {near[0]} is none of Kafka's properties" if near else ""
+        raise SourceError(f"{_SERVERS} is missing, as host:port,host:port{hint}")
     isolation = properties.get("isolation.level", "read_committed")
     if isolation not in ("read_committed", "read_uncommitted"):
         raise SourceError(f"kafka.isolation.level={isolation}: read_committed or read_uncommitted is needed")
-    selections = [key for key in ("subscribe", "subscribePattern", "assign") if key in given]
+    for option in ("kafka.fetch.max.bytes", "kafka.max.partition.fetch.bytes"):
+        _number(given, option)
+    selections = [key for key in _SELECTIONS if key in given]
     if len(selections) > 1:
         raise SourceError(f"{' and '.join(selections)} cannot both be given")
     if not selections and rows == "decoded":
         given = given | {"subscribe": OFFSETS_TOPIC}
     elif not selections:
-        raise SourceError("one of subscribe, subscribePattern, assign is needed")
+        raise SourceError(f"one of {', '.join(_SELECTIONS)} is needed: it names the topics")
     topics = tuple(dict.fromkeys(part.strip() for part in given.get("subscribe", "").split(",") if part.strip()))
     if "subscribe" in given and not topics:
         raise SourceError("subscribe: a topic is needed, or several with commas between")
@@ -227,75 +253,98 @@ def _cluster(name: str | None, given: dict[str, str], rows: str, is_streaming: b
         name=name,
         properties=properties,
         topics=topics or None,
-        pattern=given.get("subscribePattern"),
-        partitions=_assign(given["assign"]) if "assign" in given else None,
+        pattern=_pattern(given["subscribePattern"]) if "subscribePattern" in given else None,
+        partitions=_assign(given) if "assign" in given else None,
         start=_start(given, "starting", default, is_streaming),
         end=_start(given, "ending", LATEST, is_streaming),
-        topic_ids={topic: str(own) for topic, own in _json_object("topicIds", given.get("topicIds", "{}")).items()},
+        topic_ids=_topic_ids(given) if "topicIds" in given else {},
     )
 
 
-def _assign(text: str) -> dict[str, tuple[int, ...]]:
-    found = _json_object("assign", text)
+def _pattern(text: str) -> str:
     try:
-        return {topic: tuple(int(number) for number in numbers) for topic, numbers in found.items()}
-    except (TypeError, ValueError):
-        raise SourceError(f'assign={text}: it is written as {{"topic": [0, 1]}}') from None
+        re.compile(text)
+    except re.error as error:
+        raise SourceError(f"subscribePattern={text}: it is no regular expression: {error}") from None
+    return text
+
+
+def _assign(given: Mapping[str, str]) -> dict[str, tuple[int, ...]]:
+    found = _json_object("assign", given, _FORM_OF_PARTITIONS)
+    if not found or not all(isinstance(own, list) and own and all(map(_is_whole, own)) for own in found.values()):
+        raise _malformed("assign", given["assign"], _FORM_OF_PARTITIONS)
+    return {topic: tuple(numbers) for topic, numbers in found.items()}
+
+
+def _topic_ids(given: Mapping[str, str]) -> dict[str, str]:
+    found = _json_object("topicIds", given, _FORM_OF_IDS)
+    if not all(isinstance(own, str) for own in found.values()):
+        raise _malformed("topicIds", given["topicIds"], _FORM_OF_IDS)
+    return found
 
 
 def _start(given: Mapping[str, str], which: str, default: int, is_streaming: bool | None) -> Start:
-    times, time = given.get(f"{which}OffsetsByTimestamp"), given.get(f"{which}Timestamp")
-    offsets = given.get(f"{which}Offsets")
-    if time is not None:
-        return Start(default, _at_least(0, f"{which}Timestamp", _integer(f"{which}Timestamp", time)))
-    if times is not None:
-        name = f"{which}OffsetsByTimestamp"
-        return Start(default, timestamp_by_partition=_by_partition(name, times, 0))
+    times, time, name = f"{which}OffsetsByTimestamp", f"{which}Timestamp", f"{which}Offsets"
+    offsets = given.get(name)
+    if time in given:
+        return Start(default, _at_least(0, time, _integer(time, given[time])))
+    if times in given:
+        return Start(default, timestamp_by_partition=_by_partition(times, given, 0, _FORM_OF_TIMES))
     if offsets is None:
         return Start(default)
     if offsets.strip().lower() == "latest":
         if which == "starting" and is_streaming is False:
-            raise SourceError("startingOffsets=latest: there would be nothing to read")
+            raise SourceError("startingOffsets=latest: there would be nothing to read: earliest is the default")
         return Start(LATEST)
     if offsets.strip().lower() == "earliest":
         if which == "ending":
-            raise SourceError("endingOffsets=earliest: there would be nothing to read")
+            raise SourceError("endingOffsets=earliest: there would be nothing to read: latest is the default")
         return Start(EARLIEST)
-    return Start(default, offset_by_partition=_by_partition(f"{which}Offsets", offsets, EARLIEST))
+    words = "latest" if which == "ending" else "earliest, latest (of a stream)"
+    return Start(default, offset_by_partition=_by_partition(name, given, EARLIEST, f"{words} or {_FORM_OF_OFFSETS}"))
 
 
-def _by_partition(name: str, text: str, least: int) -> dict[tuple[str, int], int]:
-    found = _json_object(name, text)
+def _by_partition(name: str, given: Mapping[str, str], least: int, form: str) -> dict[tuple[str, int], int]:
+    found = _json_object(name, given, form)
     try:
-        return {
-            (topic, int(number)): _at_least(least, name, int(value))
-            for topic, numbers in found.items()
-            for number, value in numbers.items()
-        }
-    except (AttributeError, TypeError, ValueError):
-        raise SourceError(f'{name}={text}: it is written as {{"topic": {{"0": 23}}}}') from None
+        rows = [(topic, int(number), value) for topic, own in found.items() for number, value in own.items()]
+    except (AttributeError, ValueError):
+        raise _malformed(name, given[name], form) from None
+    if not all(_is_whole(value) for *_, value in rows):
+        raise _malformed(name, given[name], form)
+    return {(topic, number): _at_least(least, name, value) for topic, number, value in rows}
+
+
+def _is_whole(found: object) -> bool:
+    return isinstance(found, int) and not isinstance(found, bool)
 
 
 def _at_least(least: int, name: str, value: int) -> int:
-    """Refuses lower numbers, which have a special meaning in Kafka's requests, or none."""
-    if value < least:
+    """Refuses lower numbers, which have a special meaning in Kafka's requests, or none, and those that no log has."""
+    if not least <= value <= _LARGEST:
         kind = "an offset, -1 (latest) or -2 (earliest)" if least else "a time in milliseconds"
         raise SourceError(f"{name}: {value}: {kind} is needed")
     return value
 
 
-def _json_object(name: str, text: str) -> dict[str, Any]:
-    found = _json(name, text)
+def _json_object(name: str, given: Mapping[str, str], form: str) -> dict[str, Any]:
+    found = _json(name, given, form)
     if not isinstance(found, dict):
-        raise SourceError(f"{name}={text}: a JSON object is needed")
+        raise _malformed(name, given[name], form)
     return found
 
 
-def _json(name: str, text: str) -> object:
+def _json(name: str, given: Mapping[str, str], form: str) -> object:
     try:
-        return json.loads(text)
+        return json.loads(given[name])
     except json.JSONDecodeError as error:
-        raise SourceError(f"{name}: no JSON ({error.msg} at column {error.colno}): {text}") from None
+        is_meant = given[name].lstrip()[:1] in ("{", "[")
+        why = f" (it is no JSON: {error.msg} at column {error.colno})" if is_meant else ""
+        raise _malformed(name, given[name], f"{form}{why}") from None
+
+
+def _malformed(name: str, text: str, form: str) -> SourceError:
+    return SourceError(f"{name}={text}: it is written as {form}")
 
 
 def _boolean(given: Mapping[str, str], name: str, default: bool) -> bool:
@@ -309,7 +358,7 @@ def _number(given: Mapping[str, str], name: str) -> int | None:
     if name not in given:
         return None
     value = _integer(name, given[name])
-    if value < 1:
+    if not 1 <= value <= _LARGEST:
         raise SourceError(f"{name}={value}: a number from 1 on is needed")
     return value
 

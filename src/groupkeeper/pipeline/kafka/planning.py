@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import difflib
 import heapq
 import os
 import re
@@ -16,7 +17,12 @@ from groupkeeper.client.errors import ClientError
 from groupkeeper.pipeline.errors import SourceError
 from groupkeeper.pipeline.kafka.instants import Begins, ClusterIdentity, Instant, list_logs, measure_logs
 from groupkeeper.pipeline.kafka.options import EARLIEST, LATEST, OFFSETS_TOPIC, ClusterOptions, ReadOptions, Start
-from groupkeeper.protocol.errors import KafkaError, TopicAuthorizationFailed, UnknownTopicOrPartition
+from groupkeeper.protocol.errors import (
+    InvalidTopicException,
+    KafkaError,
+    TopicAuthorizationFailed,
+    UnknownTopicOrPartition,
+)
 from groupkeeper.protocol.uuids import uuid_text
 
 
@@ -238,21 +244,21 @@ def _within_log(found: Range, first: int, last: int, fails_on_data_loss: bool) -
 async def _partitions(admin: Admin, cluster: ClusterOptions) -> list[TopicPartition]:
     names: Iterable[str] | None = cluster.topics
     if cluster.pattern is not None:
-        try:
-            pattern = re.compile(cluster.pattern)
-        except re.error as error:
-            raise SourceError(f"subscribePattern={cluster.pattern}: {error}") from None
         listed = await admin.list_topics(include_internal=True)
-        names = [topic.name for topic in listed if pattern.fullmatch(topic.name)]
+        names = [topic.name for topic in listed if re.fullmatch(cluster.pattern, topic.name)]
         if not names:
-            raise SourceError(f"cluster {cluster.title}: no topic matches subscribePattern={cluster.pattern}")
+            raise SourceError(
+                f"cluster {cluster.title}: no topic matches subscribePattern={cluster.pattern}, with its whole name"
+            )
     elif cluster.partitions is not None:
         names = cluster.partitions
     described = await admin.describe_topics(names)
     for topic, failure in described.failed.items():
-        is_new = topic == OFFSETS_TOPIC and isinstance(failure, UnknownTopicOrPartition)
-        hint = ": the first group that commits or joins makes it" if is_new else ""
+        hint = await _hint(admin, topic) if isinstance(failure, UnknownTopicOrPartition) else ""
         raise SourceError(f"cluster {cluster.title}: topic {topic}: {_why(failure)}{hint}")
+    for topic in cluster.topic_ids:
+        if topic not in described.done:
+            raise SourceError(f"cluster {cluster.title}: topicIds names {topic}, which is not read")
     found = []
     for topic, description in described.done.items():
         _check_id(cluster, description)
@@ -260,9 +266,19 @@ async def _partitions(admin: Admin, cluster: ClusterOptions) -> list[TopicPartit
         wanted = there if cluster.partitions is None else cluster.partitions[topic]
         for partition in wanted:
             if partition not in there:
-                raise SourceError(f"cluster {cluster.title}: {topic} has no partition {partition}")
+                raise SourceError(
+                    f"cluster {cluster.title}: {topic} has no partition {partition}: it has {len(there)}, from 0 on"
+                )
             found.append(TopicPartition(topic, partition))
     return found
+
+
+async def _hint(admin: Admin, topic: str) -> str:
+    """What to do about a topic that does not exist."""
+    if topic == OFFSETS_TOPIC:
+        return ": the first group that commits or joins makes it"
+    near = difflib.get_close_matches(topic, [each.name for each in await admin.list_topics(include_internal=True)], 1)
+    return f": did you mean {near[0]}?" if near else ": create it, or name another one"
 
 
 def _check_id(cluster: ClusterOptions, found: TopicDescription) -> None:
@@ -312,6 +328,8 @@ def _why(failure: Failure) -> str:
         return "it does not exist"
     if isinstance(failure, TopicAuthorizationFailed):
         return "not authorized: the principal needs Describe and Read on the topic"
+    if isinstance(failure, InvalidTopicException):
+        return "no topic has such a name: only letters, digits, '.', '_' and '-'"
     return f"{type(failure).__name__}: {failure}".removesuffix(": ")
 
 

@@ -3,9 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from types import TracebackType
 
 import pyarrow as pa
-from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    DataSourceStreamReader,
+    DataSourceStreamWriter,
+    DataSourceWriter,
+    InputPartition,
+)
 from pyspark.sql.types import StructType
 
 from groupkeeper.pipeline.decode.arrow import Origin, decode, latest_of_keys, places_of
@@ -40,6 +48,21 @@ except ImportError:  # Spark 4.1 only supports the latest offset, and reads ever
             self.max_rows = max_rows
 
 
+_READS_ONLY = 'format "groupkeeper" only reads: Spark writes to Kafka with format "kafka"'
+
+
+class _Told:
+    """What a user must know is the whole error: Spark shows all frames of a worker, and the errors before this one."""
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if isinstance(error, SourceError):
+            raise error.with_traceback(None) from None
+
+
 StreamOffsets = dict[str, dict[str, dict[str, int]]]
 """Offsets by cluster, topic and partition: what a checkpoint holds."""
 
@@ -52,16 +75,25 @@ class GroupkeeperSource(DataSource):
         return "groupkeeper"
 
     def schema(self) -> str:
-        options = parse_options(self.options, is_streaming=None)
+        with _Told():
+            options = parse_options(self.options, is_streaming=None)
         if options.rows == "decoded":
             return DECODED.ddl
         return ", ".join(f"`{field.name}` {ddl_of(field.type)}" for field in raw_schema(options.includes_headers))
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        return BatchReader(parse_options(self.options))
+        with _Told():
+            return BatchReader(parse_options(self.options))
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
-        return StreamReader(parse_options(self.options, is_streaming=True))
+        with _Told():
+            return StreamReader(parse_options(self.options, is_streaming=True))
+
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
+        raise SourceError(_READS_ONLY)
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: N802
+        raise SourceError(_READS_ONLY)
 
 
 class SourceTask(InputPartition):
@@ -78,10 +110,12 @@ class BatchReader(DataSourceReader):
         self._options = options
 
     def partitions(self) -> Sequence[InputPartition]:
-        return [SourceTask(ranges) for ranges in pack(result_of(plan_or_raise(self._options)), self._options)]
+        with _Told():
+            return [SourceTask(ranges) for ranges in pack(result_of(plan_or_raise(self._options)), self._options)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        return read_ranges(partition.value or (), self._options)
+        with _Told():
+            yield from read_ranges(partition.value or (), self._options)
 
 
 class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -94,7 +128,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._reached: StreamOffsets | None = None
 
     def initialOffset(self) -> StreamOffsets:  # noqa: N802
-        self._reached = _stream_offsets(self._plan(), starts=True)
+        with _Told():
+            self._reached = _stream_offsets(self._plan(), starts=True)
         return self._reached
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
@@ -104,16 +139,22 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def latestOffset(  # noqa: N802
         self, start: StreamOffsets | None = None, limit: ReadLimit | None = None
     ) -> StreamOffsets:
-        latest = self._last or self._latest()
-        start, limit = start or self._reached, limit or self.getDefaultReadLimit()
-        if start is None or not isinstance(limit, ReadMaxRows):
-            return latest
-        return _limited(self._with_new_partitions(start, latest), latest, limit.max_rows)
+        with _Told():
+            latest = self._last or self._latest()
+            start, limit = start or self._reached, limit or self.getDefaultReadLimit()
+            if start is None or not isinstance(limit, ReadMaxRows):
+                return latest
+            return _limited(self._with_new_partitions(start, latest), latest, limit.max_rows)
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
-        self._last = self._latest()
+        with _Told():
+            self._last = self._latest()
 
     def partitions(self, start: StreamOffsets, end: StreamOffsets) -> Sequence[InputPartition]:
+        with _Told():
+            return self._partitions(start, end)
+
+    def _partitions(self, start: StreamOffsets, end: StreamOffsets) -> Sequence[InputPartition]:
         self._reached = end
         if not set(end) <= set(self._number_by_name):
             self._plan(Start(LATEST))
@@ -131,7 +172,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return [SourceTask(each) for each in pack([each for each in ranges if each.size > 0], self._options)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        return read_ranges(partition.value or (), self._options)
+        with _Told():
+            yield from read_ranges(partition.value or (), self._options)
 
     def _with_new_partitions(self, start: StreamOffsets, end: StreamOffsets) -> StreamOffsets:
         """The start offsets of all partitions in `end`; new partitions start at their log start."""

@@ -27,9 +27,15 @@ def results_of(coroutines: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
 
 def beside_loops(work: Callable[[], T]) -> T:
     """Does work that runs an event loop of its own: where this thread runs one, in another thread."""
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
+    if not _runs_a_loop():
         return work()
     with ThreadPoolExecutor(1) as thread:
         return thread.submit(work).result()
+
+
+def _runs_a_loop() -> bool:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True

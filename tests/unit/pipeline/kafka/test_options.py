@@ -6,7 +6,7 @@ import random
 import pytest
 
 from groupkeeper.pipeline.errors import SourceError, cause_of, first_line
-from groupkeeper.pipeline.kafka.options import EARLIEST, LATEST, parse_options
+from groupkeeper.pipeline.kafka.options import _NAMES, _WITHOUT_EFFECT, EARLIEST, LATEST, parse_options
 from groupkeeper.pipeline.kafka.planning import Range, named, pack
 
 SERVERS = {"kafka.bootstrap.servers": "h:9092"}
@@ -46,9 +46,20 @@ def test_clusters_of_a_list_need_no_names() -> None:
         ({"subscribe": "t"}, "kafka.bootstrap.servers is missing"),
         (SERVERS, "one of subscribe, subscribePattern, assign"),
         (TOPIC | {"assign": "{}"}, "cannot both be given"),
-        (TOPIC | {"startingOffsets": "{"}, "startingOffsets: no JSON"),
-        (TOPIC | {"startingOffsets": "[1]"}, "a JSON object is needed"),
-        (TOPIC | {"startingOffsets": '{"t": 1}'}, 'it is written as {"topic": {"0": 23}}'),
+        ({"kafka.boostrap.servers": "h:1"}, "and kafka.boostrap.servers is none of Kafka's properties"),
+        (TOPIC | {"startingOffsets": "{"}, 'or {"topic": {"0": 23}} (it is no JSON: Expecting property name'),
+        (TOPIC | {"startingOffsets": "[1]"}, "startingOffsets=[1]: it is written as earliest, latest"),
+        (
+            TOPIC | {"startingOffsets": '{"t": 1}'},
+            'it is written as earliest, latest (of a stream) or {"topic": {"0": 23}}',
+        ),
+        (TOPIC | {"startingOffsets": '{"t": {"0": 1.5}}'}, "it is written as earliest"),
+        (TOPIC | {"startingOffsets": '{"t": {"0": 1e400}}'}, "it is written as earliest"),
+        (TOPIC | {"startingOffsets": '{"t": {"0": null}}'}, "it is written as earliest"),
+        (SERVERS | {"assign": '{"t": "01"}'}, 'it is written as {"topic": [0, 1]}'),
+        (SERVERS | {"assign": '{"t": []}'}, 'it is written as {"topic": [0, 1]}'),
+        (SERVERS | {"assign": "{}"}, 'it is written as {"topic": [0, 1]}'),
+        (TOPIC | {"startingTimestamp": str(2**63)}, "a time in milliseconds is needed"),
         (TOPIC | {"startingOffsets": '{"t": {"0": -3}}'}, "-3: an offset, -1 (latest) or -2 (earliest) is needed"),
         (TOPIC | {"startingTimestamp": "-1"}, "startingTimestamp: -1: a time in milliseconds is needed"),
         (TOPIC | {"endingOffsetsByTimestamp": '{"t": {"0": -1}}'}, "-1: a time in milliseconds is needed"),
@@ -60,6 +71,9 @@ def test_clusters_of_a_list_need_no_names() -> None:
         (TOPIC | {"latestOnly": "true"}, "needs rows=decoded"),
         (TOPIC | {"kafka.isolation.level": "none"}, "read_committed or read_uncommitted"),
         (TOPIC | {"startingOfsets": "earliest"}, "did you mean startingOffsets?"),
+        (TOPIC | {"speed": "high"}, "unknown option speed: assign, cluster, clusters, endingOffsets, "),
+        ({"clusters": json.dumps({"east": TOPIC | {"startingOffsets": "x"}})}, "clusters: east: startingOffsets=x: "),
+        ({"clusters": json.dumps({"east": TOPIC | {"failOnDataLoss": False}})}, "failOnDataLoss is the same for all"),
         ({"clusters": '{"a": 1}'}, "a has no options of its own"),
         ({"clusters": "[1]"}, "1 has no options of its own"),
         ({"clusters": "7"}, "at least one is needed"),
@@ -72,6 +86,47 @@ def test_a_wrong_option_is_named(options: dict[str, str], said: str) -> None:
         parse_options(options)
     assert said in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+WRONG = {
+    "subscribe": (" ,", "a topic is needed"),
+    "subscribePattern": ("[", "no regular expression"),
+    "assign": ("t", '{"topic": [0, 1]}'),
+    "startingOffsets": ("erliest", "earliest, latest (of a stream)"),
+    "endingOffsets": ("latst", "latest or"),
+    "startingTimestamp": ("yesterday", "a whole number"),
+    "endingTimestamp": ("today", "a whole number"),
+    "startingOffsetsByTimestamp": ("1", '{"topic": {"0": 1767225600000}}'),
+    "endingOffsetsByTimestamp": ("1", '{"topic": {"0": 1767225600000}}'),
+    "topicIds": ('{"t": 1}', '{"topic": "AAAAAAAAAAAAAAAAAAAAAQ"}'),
+    "clusters": ("east", '{"name": {"kafka.bootstrap.servers": "host:9092"}}'),
+    "rows": ("decode", "one of records, decoded"),
+    "latestOnly": ("yes", "true or false"),
+    "failOnDataLoss": ("no", "true or false"),
+    "includeHeaders": ("1", "true or false"),
+    "kafkaConsumer.pollTimeoutMs": ("1s", "a whole number"),
+    "maxOffsetsPerTrigger": ("0", "a number from 1 on"),
+    "maxRecordsPerPartition": ("-1", "a number from 1 on"),
+    "minPartitions": ("many", "a whole number"),
+    "privacy": ('{"hosts": "hide"}', "keep, drop, salt"),
+    "privacySecret": ("secret", "a key in hexadecimal"),
+    "startingOffsetsByTimestampStrategy": ("latst", "error or latest"),
+}
+"""Of each option a value that it cannot have, and what it can have."""
+
+
+@pytest.mark.parametrize("is_streaming", [False, True, None])
+def test_each_option_says_what_it_can_be(is_streaming: bool | None) -> None:
+    assert WRONG.keys() == {*_NAMES.values()} - {*_WITHOUT_EFFECT, "cluster"}
+    for option, (value, said) in WRONG.items():
+        topic = SERVERS if option in ("subscribePattern", "assign") else TOPIC
+        with pytest.raises(SourceError) as caught:
+            parse_options(topic | {option: value}, is_streaming=is_streaming)
+        text = str(caught.value)
+        if is_streaming and option.startswith("ending"):
+            said = "a stream has no end"
+        assert text.startswith(option)
+        assert said in text
 
 
 def test_tasks_cover_every_offset_once_and_are_alike() -> None:
