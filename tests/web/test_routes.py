@@ -6,7 +6,7 @@ import re
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import partial
-from html import unescape
+from html import escape, unescape
 from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import parse_qsl, urlencode, urlsplit
@@ -131,13 +131,14 @@ def lost_parameters(path: str, fields: Mapping[str, str], answers: Sequence[Answ
 
 
 async def show_hostile_values(browser: Browser, paths_by_parameter: Mapping[str, set[str]]) -> None:
-    """Whatever a parameter is, pages show it as text."""
-    usual = {"cluster": "prod", "group": "billing", "topic": "orders"}
+    """Whatever a parameter is, pages show it as text, and not all of a long one."""
+    usual, long = {"cluster": "prod", "group": "billing", "topic": "orders"}, HOSTILE * 99
     for name, paths in [*paths_by_parameter.items()]:
         for path in [*paths]:
-            answer = await browser.get(f"{path}?{urlencode({**usual, name: HOSTILE})}")
+            answer = await browser.get(f"{path}?{urlencode({**usual, name: long})}")
             if "html" in answer.headers.get("content-type", ""):
                 Page(answer.text)
+                assert escape(long) not in answer.text, f"{path} shows all of a long {name}"
 
 
 async def test_no_route_tells_of_what_the_viewer_may_not_see(
@@ -284,7 +285,7 @@ async def test_pages_say_how_well_they_know_what_they_show(tmp_path: Path) -> No
     site = Site({HOSTILE: "127.0.0.1:1"}, access, Journal(tmp_path / "journal"), changes=True, watched=ALL)
     paths = {each.path for each in walked(site) if "GET" in each.methods and not each.path.startswith("/api/")}
     paths -= {*NO_PAGES, "/alerts", *(path for _, path, _ in site.served._changes.answers())}
-    alice, wrong = await site.of(ALICE), []
+    alice, wrong, lists = await site.of(ALICE), [], dict[str, int]()
     query = urlencode({"cluster": HOSTILE, "group": HOSTILE, "topic": HOSTILE, "q": HOSTILE})
     for state, site.watched[HOSTILE].snapshot in states().items():
         site.served._kept.clear()
@@ -294,6 +295,7 @@ async def test_pages_say_how_well_they_know_what_they_show(tmp_path: Path) -> No
             if "html" not in answer.headers["content-type"]:
                 continue
             page, is_up = Page(answer.text), state == "up"
+            lists.setdefault(path, len(page.tables))
             is_empty = not page.tables and answer.status == 200 and path != "/"
             rules = {
                 "a list is in parts.live, and parts.page gets `follows`": not page.tables
@@ -305,6 +307,7 @@ async def test_pages_say_how_well_they_know_what_they_show(tmp_path: Path) -> No
                 "nothing is told of a cluster of which nothing is known": state != "down"
                 or path in OF_ALL_CLUSTERS
                 or not (page.tables or re.search(r"\b(0|No) ", page.text)),
+                "what was known last is shown: snapshot.known": state != "old" or len(page.tables) == lists[path],
                 "old numbers are in parts.old": is_up or all("old" in each for each in page.tables),
                 "what the history lacks is said: is_partial": state != "from the history"
                 or not is_empty
