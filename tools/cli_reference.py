@@ -254,7 +254,7 @@ def document() -> str:
     columns = _common_columns([shape for _, shape, _ in SHAPES])
     parts += [GROUPKEEPER, f"What these columns mean, where nothing else is said:\n\n{_table('column', columns)}"]
     parts += _shapes(frozenset(columns))
-    commands = list(_leaves(parser()))
+    commands = list(leaves(parser()))
     shared = _shared_rows(commands)
     parts.append(_shared(shared))
     parts += [_command(command, shared) for command in commands]
@@ -314,13 +314,14 @@ def _table(first: str, rows: Iterable[str]) -> str:
     return "\n".join([f"| {first} | meaning |", "|---|---|", *rows, ""])
 
 
-def _leaves(command: ArgumentParser) -> Iterator[ArgumentParser]:
+def leaves(command: ArgumentParser) -> Iterator[ArgumentParser]:
+    """Commands that have no commands of their own."""
     nested = [action for action in command._actions if isinstance(action, _SubParsersAction)]
     if not nested:
         yield command
     for action in nested:
         for child in action.choices.values():
-            yield from _leaves(child)
+            yield from leaves(child)
 
 
 SHARED = 3

@@ -3,6 +3,7 @@
 import re
 from pathlib import Path
 
+from tests.docs import released
 from tools import broker_metrics, broker_settings, grafana_dashboard, serve_metrics, sync_admin
 
 from groupkeeper.broker.settings.group_overrides import GroupConfig
@@ -45,3 +46,17 @@ def test_the_dashboard_for_grafana_is_as_its_tool_writes_it() -> None:
 
 def test_the_calls_that_block_are_those_of_today() -> None:
     assert sync_admin.TARGET.read_text() == sync_admin.document(), "run `make docs`"
+
+
+def test_names_that_have_come_or_gone_since_the_last_release_are_in_the_changelog() -> None:
+    assert released.untold() == [], "CHANGELOG.md: tell of these in its newest section, with the name in code"
+
+
+def test_columns_stay_where_they_are() -> None:
+    """Programs read them by place (CSV), too."""
+    now = released.names()
+    moved = {
+        of for of, own in released.released().items()
+        if of.startswith("column of ") and now.get(of, own)[: len(own)] != own
+    }  # fmt: skip
+    assert moved == set(), "new columns go to the end; otherwise the `version` of a Shape grows"

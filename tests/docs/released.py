@@ -1,0 +1,87 @@
+"""The names that users type and read. Those of the last release are in released.txt: `python -m tests.docs.released`
+writes them, once CHANGELOG.md has the date of a release.
+"""
+
+import re
+from pathlib import Path
+
+from tests.docs.test_admin import CALLS
+from tools import cli_reference
+from tools.broker_settings import of_broker
+
+from groupkeeper.broker.api_table import TABLE
+from groupkeeper.broker.observing.metrics_table import METRICS
+from groupkeeper.broker.security.sasl import MECHANISMS
+from groupkeeper.broker.settings.group_overrides import GroupConfig
+from groupkeeper.broker.settings.topic import TopicConfig
+from groupkeeper.cli.framework.commands import parser
+from groupkeeper.cli.framework.reports import Shape
+from groupkeeper.pipeline.tables import TABLES
+from groupkeeper.protocol.index import APIS
+from groupkeeper.web import series
+from groupkeeper.web.exporter import PROGRAM_METRICS
+
+ROOT = Path(__file__).resolve().parents[2]
+RELEASED = Path(__file__).with_name("released.txt")
+
+
+def paths_in(page: str) -> list[str]:
+    """Those in the first cells of a page's tables."""
+    cells = re.findall(r"^\| (.*?) \|", (ROOT / "docs" / page).read_text(), re.M)
+    return [path for cell in cells for path in re.findall(r"`(?:[A-Z]+ )?(/[^`?]*)", cell)]
+
+
+def columns_of(shape: Shape) -> list[str]:
+    """In their order, after the key of the rows in JSON."""
+    return [shape.kind, *(each.name for each in shape.columns)]
+
+
+def names() -> dict[str, list[str]]:
+    """Of today: names by what they are of, columns in their order."""
+    series_metrics = (
+        *series.CLUSTER_METRICS, *series.GROUP_METRICS, *series.TOPIC_METRICS, *series.PARTITION_METRICS,
+        *series.MEMBER_METRICS, *PROGRAM_METRICS,
+    )  # fmt: skip
+    return {
+        "call of Admin": CALLS,
+        "mechanism": [*MECHANISMS],
+        "metric of the broker": [each.prometheus_name for each in METRICS.values()],
+        "metric of serve": [each.name for each in series_metrics],
+        "path of serve": paths_in("serve.md"),
+        "path of the API": paths_in("api.md"),
+        "setting of a broker": [each.name for each in of_broker()],
+        "setting of a group": [each.name for each in GroupConfig.settings()],
+        "setting of a topic": [each.name for each in TopicConfig.settings()],
+        "table": [each.name for each in TABLES],
+        "version": [f"{APIS[key][0]} v{each}" for key, api in TABLE.items() for each in range(api.highest + 1)],
+        **{f"column of {each.name}": [*each.names] for each in TABLES},
+        **{f"column of {each.name}": columns_of(each) for _, each, _ in cli_reference.SHAPES},
+        **{f"option of {each.tool}": [f"--{name}" for name in each.options] for each in cli_reference.DROP_INS},
+        **{
+            f"option of {each.prog}": [name for action in each._actions for name in action.option_strings]
+            for each in cli_reference.leaves(parser())
+        },
+    }
+
+
+def released() -> dict[str, list[str]]:
+    """Of the last release."""
+    return {of: own.split(", ") for of, _, own in (line.partition(": ") for line in RELEASED.read_text().splitlines())}
+
+
+def untold() -> list[str]:
+    """Names that have come or gone since then, and that the newest section of CHANGELOG.md does not have in code. Of
+    what is new or gone as a whole, its own name counts.
+    """
+    section = (ROOT / "CHANGELOG.md").read_text().split("\n## ")[1]
+    told = " ".join(re.findall(r"`([^`]+)`", section))
+    now, then = names(), released()
+    changed = {(of, name) for of in now.keys() & then.keys() for name in {*now[of]} ^ {*then[of]}}
+    changed |= {(of, of.partition(" of ")[2]) for of in now.keys() ^ then.keys()}
+    return sorted(
+        f"{of}: {name}" for of, name in changed if not re.search(rf"(?<![\w.-]){re.escape(name)}(?![\w.-])", told)
+    )
+
+
+if __name__ == "__main__":
+    RELEASED.write_text("".join(f"{of}: {', '.join(own)}\n" for of, own in sorted(names().items())))
