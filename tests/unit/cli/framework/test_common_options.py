@@ -27,7 +27,7 @@ def test_durations_have_units(text: str, ms: int) -> None:
     [
         *[
             (each, "expected a duration")
-            for each in ("", "soon", "5", "0.5", "0", "-5", "5 s", "1e3", "1w", "-", "-soon", "9" * 12 + "d")
+            for each in ("", "soon", "0", "5 s", "1e3", "1w", "-", "-soon", "9" * 12 + "d")
         ],
         *[(each, "a duration must be at least 1ms") for each in ("0s", "-0s", "0.1ms", "PT0.0001S")],
         *[(each, "a duration cannot be negative") for each in ("-5s", "-0.5h", "-PT5M", "PT-5M")],
