@@ -77,6 +77,9 @@ _APPENDED = ("spark.driver.extraJavaOptions", "spark.executor.extraJavaOptions")
 _OUR_COLLECTOR = "-XX:+UseSerialGC"
 _COLLECTOR = re.compile(r"-XX:\+Use\w+GC\b")
 
+_SUBMITTED = "PYSPARK_GATEWAY_PORT"
+"""A variable of programs that spark-submit starts."""
+
 _CONNECT = "pip install 'pyspark[connect]'"
 _CONNECT_PORT = 15002
 _PATIENCE_S = 10
@@ -163,7 +166,7 @@ def _is_running() -> bool:
     """Whether another has started Spark, with all settings of a cluster: spark-submit, or a notebook's platform."""
     from pyspark.sql import SparkSession
 
-    return "PYSPARK_GATEWAY_PORT" in os.environ or SparkSession.getActiveSession() is not None
+    return _SUBMITTED in os.environ or SparkSession.getActiveSession() is not None
 
 
 def _running(name: str, master: str | None, settings: Mapping[str, str]) -> SparkSession:
@@ -177,6 +180,26 @@ def _running(name: str, master: str | None, settings: Mapping[str, str]) -> Spar
     if not _is_local(str(session.sparkContext.master)):
         session.addArtifacts(str(package_archive(_scratch())), pyfile=True)
     return session
+
+
+def quieten() -> None:
+    """Where spark-submit started this process, and no configuration of log4j was given: Spark's own shows messages of
+    the level INFO, more than a hundred among a command's lines.
+    """
+    from py4j.protocol import Py4JError
+    from pyspark import SparkContext
+
+    if _SUBMITTED not in os.environ or SparkContext._active_spark_context is not None:
+        return
+    SparkContext._ensure_initialized()
+    java: Any = SparkContext._jvm
+    log4j = java.org.apache.logging.log4j
+    with contextlib.suppress(Py4JError):  # in a Spark where these have other names it is as loud as always
+        # Or Spark would take its own when it first logs.
+        java.org.apache.spark.SparkConf(False).initializeLogIfNecessary(False)
+        place = log4j.LogManager.getContext(False).getConfiguration().getConfigurationSource().getLocation()
+        if str(place).endswith("/org/apache/spark/log4j2-defaults.properties"):
+            log4j.core.config.Configurator.reconfigure(java.java.io.File(str(_log_configuration())).toURI())
 
 
 def _of_session() -> dict[str, str]:
@@ -346,9 +369,7 @@ def _settings(master: str, is_short: bool) -> dict[str, str]:
         found |= _SHORT_LOCAL if is_short else {}
     else:
         found["spark.executor.extraJavaOptions"] = java_options
-    scratch = _scratch()
-    configuration = scratch / "log4j2.properties"
-    configuration.write_text(_LOG_CONFIGURATION)
+    scratch, configuration = _scratch(), _log_configuration()
     return found | {
         "spark.local.dir": str(scratch),
         "spark.sql.warehouse.dir": str(scratch / "warehouse"),
@@ -356,6 +377,12 @@ def _settings(master: str, is_short: bool) -> dict[str, str]:
         # Standard output is for results.
         f'-Dderby.system.home="{scratch}" -XX:+DisplayVMOutputToStderr {java_options}',
     }
+
+
+def _log_configuration() -> Path:
+    path = _scratch() / "log4j2.properties"
+    path.write_text(_LOG_CONFIGURATION)
+    return path
 
 
 def _set_environment(master: str) -> None:

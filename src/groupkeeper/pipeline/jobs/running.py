@@ -15,7 +15,7 @@ from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
 from groupkeeper.pipeline.errors import SourceError, cause_of, first_line
-from groupkeeper.pipeline.session import log_path, start_session
+from groupkeeper.pipeline.session import log_path, quieten, start_session
 
 _PY4J = "py4j/java_gateway.py"
 _FORGETTING = ("<lambda>", "_garbage_collect_object")
@@ -43,6 +43,7 @@ def session(
     _interrupt_at(signal.SIGTERM, signal.SIGHUP)
     try:
         with _interrupts_kept():
+            quieten()
             spark = start_session(
                 f"groupkeeper {name}",
                 master=master,
