@@ -34,7 +34,8 @@ def _run(words: list[str]) -> int:
         raise
     except KeyboardInterrupt as interrupt:
         dismiss(interrupt)
-        complain(f"interrupted{getattr(options, 'interrupted', '')}\n")
+        notes = "".join(getattr(interrupt, "__notes__", ()))
+        complain(f"interrupted{getattr(options, 'interrupted', '')}{notes}\n")
         return status_of(interrupt)
     except Exception as error:
         if getattr(options, "debug", False):

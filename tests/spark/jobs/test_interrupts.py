@@ -1,5 +1,6 @@
-"""Ctrl-C and SIGTERM end a run at any moment: their status, no traceback, no Java and no file that stays, tables that
-the next run brings up to date. A kill leaves the log only. A program of one's own leaves it when it fails.
+"""Ctrl-C and SIGTERM end a run at any moment: their status, no traceback, no Java and no file that stays but the log of
+Spark at work, which is named, tables that the next run brings up to date. A kill leaves the log only. A program of
+one's own leaves it when it fails.
 """
 
 from __future__ import annotations
@@ -48,9 +49,9 @@ def started(words: list[str], temporary: Path) -> subprocess.Popen[str]:
     )
 
 
-def wait_for(child: subprocess.Popen[str], line: str) -> None:
+def wait_for(child: subprocess.Popen[str], said: str) -> None:
     assert child.stderr is not None
-    while not (read := child.stderr.readline()).startswith(line) and read:
+    while said not in (line := child.stderr.readline()) and line:
         pass
 
 
@@ -76,14 +77,37 @@ def test_an_interrupt_leaves_nothing_behind(
                 output, errors = child.communicate(timeout=60)
             finally:
                 child.kill()
-        assert not [*temporary.iterdir()], (child.returncode, errors)
-        if child.returncode == 0:  # a quick machine
-            break
-        if child.returncode == -number:  # nothing was there to be stopped yet
+        left = [f" (Spark's log: {path})" for path in temporary.iterdir()]
+        if child.returncode in (0, -number):  # a quick machine; or nothing was there to be stopped yet
+            assert left == []
             continue
         assert (child.returncode, output, "Traceback" in errors) == (128 + number, "", False), errors
-        assert errors.endswith("interrupted\n")
+        assert errors.endswith(f"interrupted{''.join(left)}\n"), left
     assert main(words) == 0
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("name", ["snapshot", "follow"])
+def test_where_no_executor_comes_the_log_is_named(
+    committed: str, tmp_path: Path, name: str, number: signal.Signals
+) -> None:
+    """`follow` waits for what is under way, until it is told for the second time."""
+    temporary = tmp_path / "temporary"
+    words = ["pipeline", name, "--bootstrap-server", committed, "--tables", str(tmp_path / "tables")]
+    with started([*words, "--master", "local-cluster[0,1,1024]"], temporary) as child:
+        try:
+            wait_for(child, "note: no executor has taken a task")
+            child.send_signal(number)
+            if name == "follow":
+                wait_for(child, "ending; a refresh that is under way ends first")
+                child.send_signal(number)
+            _, errors = child.communicate(timeout=60)
+        finally:
+            child.kill()
+    log = temporary / f"groupkeeper-spark-{child.pid}.log"
+    assert (child.returncode, errors) == (128 + number, f"interrupted (Spark's log: {log})\n")
+    assert "Initial job has not accepted any resources" in log.read_text()
 
 
 @pytest.mark.long

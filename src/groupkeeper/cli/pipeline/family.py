@@ -251,10 +251,12 @@ def _follow(options: Namespace) -> int:
 
     def work(screen: Screen, source: dict[str, str], found: ReadPlan, spark: Any) -> Summary:
         def end(number: int, frame: object) -> None:
-            if not stop.is_set():
-                stop.set()
-                # In a thread of its own: the program may hold the screen's lock at this moment.
-                threading.Thread(target=screen.say, args=("ending; a refresh that is under way ends first",)).start()
+            if stop.is_set():  # what is under way does not end
+                raise import_part("jobs.running").InterruptedAtWork(number)
+            stop.set()
+            # In a thread of its own: the program may hold the screen's lock at this moment.
+            said = "ending; a refresh that is under way ends first (once more: at once)"
+            threading.Thread(target=screen.say, args=(said,)).start()
 
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, end)

@@ -7,6 +7,8 @@ import logging
 import signal
 import threading
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from types import FrameType
 
 from py4j.protocol import Py4JError
@@ -15,6 +17,7 @@ from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
 from groupkeeper.pipeline.errors import SourceError, cause_of, first_line
+from groupkeeper.pipeline.runtime.executors import context_of
 from groupkeeper.pipeline.session import log_path, quieten, start_session
 
 _PY4J = "py4j/java_gateway.py"
@@ -35,7 +38,8 @@ def session(
     is_short: bool = False,
 ) -> Iterator[SparkSession]:
     """Raises SourceError when Spark does not start, and in place of Spark's errors. The log of Spark and Java is kept
-    only after a failure that it may explain. Jobs that read through the source register it. From here on SIGTERM and
+    only after a failure that it may explain, or where Spark was interrupted at work: the interrupt has a note with its
+    path. Jobs that read through the source register it. From here on SIGTERM and
     SIGHUP interrupt, as Ctrl-C does: Spark is always stopped.
     """
     log = log_path()
@@ -54,21 +58,63 @@ def session(
                 has_source=False,
             )
     except KeyboardInterrupt:
-        log.unlink(missing_ok=True)
-        raise KeyboardInterrupt(*_came) from None
+        started = KeyboardInterrupt(*_came)
+        started.add_note(_place_of(log))
+        raise started from None
     _silence()
     is_wanted = False
     try:
         yield spark
+    except KeyboardInterrupt as interrupted:
+        is_wanted = _was_at_work(spark, log, interrupted)
+        raise
     except (PySparkException, Py4JError) as error:
+        if (interrupt_before := _interrupt_behind(error)) is not None:
+            is_wanted = _was_at_work(spark, log, interrupt_before)
+            raise interrupt_before from None
         is_wanted = (cause := cause_of(error)) is None
-        raise SourceError(cause or f"{first_line(error)} (Spark's log: {log})") from error
+        raise SourceError(cause or f"{first_line(error)}{_place_of(log)}") from error
     finally:
         # An interrupted call leaves its connection as it is; SIGTERM may have ended Java, too.
         with contextlib.suppress(PySparkException, Py4JError, ConnectionError):
             spark.stop()
         if not is_wanted:
             log.unlink(missing_ok=True)
+
+
+class InterruptedAtWork(KeyboardInterrupt):
+    """Of a job that was told to end before, and did not."""
+
+
+def _interrupt_behind(error: BaseException | None) -> KeyboardInterrupt | None:
+    """What clears up after an interrupt may call Java, which fails: the connection has the interrupted call."""
+    while error is not None and not isinstance(error, KeyboardInterrupt):
+        error = error.__context__
+    return error
+
+
+def _place_of(log: Path) -> str:
+    """Nothing where Spark was there before: its messages are elsewhere then."""
+    return f" (Spark's log: {log})" if log.exists() else ""
+
+
+def _was_at_work(spark: SparkSession, log: Path, interrupted: KeyboardInterrupt) -> bool:
+    """Whether a job of Spark had not ended; then the interrupt tells of the log."""
+    is_at_work = isinstance(interrupted, InterruptedAtWork) or _is_at_work(spark)
+    if is_at_work:
+        interrupted.add_note(_place_of(log))
+    return is_at_work
+
+
+def _is_at_work(spark: SparkSession) -> bool:
+    if (context := context_of(spark)) is None:
+        return False
+    # In another thread: the call that was interrupted may still have this one's connection.
+    try:
+        with ThreadPoolExecutor(1) as thread:
+            return bool(thread.submit(lambda: context.statusTracker().getActiveJobsIds()).result())
+    except (PySparkException, Py4JError, ConnectionError):
+        return True
 
 
 def _interrupt_at(*numbers: signal.Signals) -> None:
