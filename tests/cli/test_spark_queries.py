@@ -1,9 +1,12 @@
 """`groupkeeper spark`: checkpoints that Spark 4.3 wrote with its Kafka source (4.2), beside the ends of the logs.
 
 What the queries had read when they were stopped: of `orders` 17 and 5 records (before the second batch 10 and 5), of
-`payments` 3. `failing` and `mixed` began at 0 and finished no batch with records. tests/spark has them run.
+`payments` 3. `failing` and `mixed` began at 0 and finished no batch with records. tests/spark has them run. Those that
+begin with `groupkeeper` read by that source (one in Spark 4.1), from a cluster that they call east; of another one,
+west, they had read 8 and 4 records of `orders`.
 """
 
+import asyncio
 import json
 import shutil
 from collections.abc import Callable, Iterator
@@ -16,10 +19,13 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from groupkeeper.broker.authorizer import RuleAuthorizer
 from groupkeeper.cli.main import main
+from groupkeeper.client.admin import Admin
 from groupkeeper.testing.background import BackgroundBroker
 
 RECORDED = Path(__file__).parent / "checkpoints"
 ENDS = {("orders", 0): 20, ("orders", 1): 5, ("payments", 0): 4}
+READ = {("orders", 0): (17, 3), ("orders", 1): (5, 0), ("payments", 0): (3, 1)}
+OWN = ("groupkeeper", "groupkeeper-spark41", "groupkeeper-v2")
 START_MS = 1_700_000_000_000
 
 Run = Callable[..., tuple[int, Any]]
@@ -61,7 +67,7 @@ def lags(report: Any) -> dict[tuple[str, str, int], tuple[int, int]]:
     }
 
 
-def test_lag_is_the_ends_minus_the_checkpoint(spark: Run) -> None:
+def test_lag_is_the_ends_minus_the_checkpoint(spark: Run, servers: str) -> None:
     status, report = spark("lag", RECORDED / "*")
     assert (status, report["problems"], report["schema"]) == (0, [], "spark_lag/1")
     assert lags(report) == {
@@ -70,6 +76,7 @@ def test_lag_is_the_ends_minus_the_checkpoint(spark: Run) -> None:
         ("failing", "orders", 1): (0, 5),
         ("format-v2", "orders", 0): (10, 10),
         ("format-v2", "orders", 1): (5, 0),
+        **{(name, *place): found for name in OWN for place, found in READ.items()},
         ("mixed", "payments", 0): (0, 4),
         ("orders", "orders", 0): (17, 3),
         ("orders", "orders", 1): (5, 0),
@@ -83,6 +90,61 @@ def test_lag_is_the_ends_minus_the_checkpoint(spark: Run) -> None:
     (first, *_) = [row for row in report["offsets"] if row["query"] == "failing"]
     assert (first["batch"], first["batch_time"], first["running_to"]) == (None, None, 10)
     assert "failing: no batch is done yet" in report["notes"]
+    assert (
+        f"groupkeeper-clusters: it reads east and west, and this cluster is {asyncio.run(id_of(servers))}: "
+        in "".join(report["notes"])
+    )
+
+
+async def id_of(servers: str) -> str:
+    async with Admin(servers) as admin:
+        return str((await admin.describe_cluster()).cluster_id)
+
+
+def test_of_several_clusters_the_one_that_is_named(spark: Run) -> None:
+    path = RECORDED / "groupkeeper-clusters"
+    assert lags(spark("lag", f"east:q={path}")[1]) == {("q", "orders", 0): (17, 3), ("q", "orders", 1): (5, 0)}
+    found = lags(spark("lag", f"west:={path}")[1])
+    assert found == {("groupkeeper-clusters", "orders", 0): (8, 12), ("groupkeeper-clusters", "orders", 1): (4, 1)}
+    assert spark("starting-offsets", "--checkpoint", f"west:={path}", output="table")[1].out == (
+        '{"orders": {"0": 8, "1": 4}}\n'
+    )
+    status, told = spark("starting-offsets", "--checkpoint", path, output="table")
+    assert (status, told.out) == (1, "")
+    assert "it reads east and west" in told.err
+
+
+def test_a_cluster_that_is_called_by_its_id(spark: Run, servers: str, tmp_path: Path) -> None:
+    own = asyncio.run(id_of(servers))
+    text = 'v1\n{}\n{"%s": {"orders": {"0": 9}}}\n{"orders":{"0":8,"1":2}}\n7'
+    assert lags(spark("lag", edited(tmp_path, "offsets/1", text % own))[1]) == {
+        ("edited", "orders", 0): (8, 12), ("edited", "orders", 1): (2, 3),
+    }  # fmt: skip
+    other = own[::-1]
+    (tmp_path / "edited/offsets/1").write_text(text.partition('\n{"orders"')[0] % other)
+    status, report = spark("lag", tmp_path / "edited")
+    assert (status, lags(report)) == (0, {})
+    (note,) = report["notes"]
+    assert note.startswith(f"edited: it reads {other}, and this cluster is {own}: ask the other one, or say what")
+    assert lags(spark("lag", f"{other}:={tmp_path / 'edited'}")[1]) == {("edited", "orders", 0): (9, 11)}
+
+
+def test_follow_has_its_offsets_elsewhere(spark: Run, tmp_path: Path) -> None:
+    at = tmp_path / "tables/_groupkeeper/checkpoint/5"
+    shutil.copytree(RECORDED / "orders", at)
+    (at / "offsets/1").write_text('v1\n{}\n{"tick": 1796008770510000000}')
+    status, report = spark("lag", at)
+    assert (status, lags(report)) == (1, {})
+    assert "is in its tables, not here: see the table freshness" in report["problems"][0]["message"]
+
+
+def test_where_a_source_began_is_not_always_known(spark: Run, tmp_path: Path) -> None:
+    copy = tmp_path / "begun"
+    shutil.copytree(RECORDED / "groupkeeper", copy)
+    shutil.rmtree(copy / "commits")
+    report = spark("lag", copy)[1]
+    assert report["offsets"] == []
+    assert "began is not written of 3 partitions: wait for the first" in report["notes"][0]
 
 
 def test_names_topics_and_order(spark: Run) -> None:
@@ -121,6 +183,8 @@ def edited(tmp_path: Path, path: str, text: str | None) -> Path:
         ("offsets/1", "PAR1\0\0", "offsets/1: it is no file of offsets"),
         ("offsets/1", 'v1\n{}\n{"orders":{"0":', "its offsets are no JSON"),
         ("offsets/1", 'v1\n{}\n{"orders":{"0":"17"}}', "orders-0: expected an offset"),
+        ("offsets/1", 'v1\n{}\n{"east": {"orders": {"0": 1', "its offsets are no JSON"),
+        ("offsets/1", 'v1\n{}\n{"east": {"orders": {"0": 1.5}}}', "orders-0: expected an offset"),
         ("offsets/1", 'v2\n{}\n{"orders" {"0" 17}}', "expected SOURCE:OFFSETS"),
         ("offsets/1", None, "commits/1 is there, offsets/1 is not"),
     ],

@@ -22,23 +22,26 @@ from groupkeeper.pipeline.session import start_session
 PACKAGE = "org.apache.spark:spark-sql-kafka-0-10_2.13:4.2.0"
 PATIENCE_S = 240
 BATCHES = 3
-SOURCES: dict[str, list[dict[str, str]]] = {
+SOURCES: dict[str, list[dict[str, str]]] = {  # that with `cluster` is the package's own source
     "subscribed": [{"subscribe": "orders,payments", "maxOffsetsPerTrigger": "40"}],
     "pattern": [{"subscribePattern": "ord.*", "maxOffsetsPerTrigger": "30"}],
     "assigned": [{"assign": '{"orders": [1]}', "maxOffsetsPerTrigger": "20"}],
     "united": [{"subscribe": "orders", "maxOffsetsPerTrigger": "25"}, {"subscribe": "payments"}],
+    "both": [{"subscribe": "orders", "maxOffsetsPerTrigger": "25"}, {"subscribe": "payments", "cluster": "east"}],
 }
 
 
 def main(servers: str, folder: Path) -> None:
     spark = start_session(
-        "queries", master="local[2]", log=folder / "spark.log", is_short=True, has_source=False,
+        "queries", master="local[2]", log=folder / "spark.log", is_short=True,
         settings={"spark.jars.packages": PACKAGE, "spark.sql.shuffle.partitions": "1"},
     )  # fmt: skip
 
     def stream(options: dict[str, str]) -> DataFrame:
-        reader = spark.readStream.format("kafka").option("kafka.bootstrap.servers", servers)
-        return reader.options(startingOffsets="earliest", **options).load()
+        source = "groupkeeper" if "cluster" in options else "kafka"
+        reader = spark.readStream.format(source).option("kafka.bootstrap.servers", servers)
+        frame = reader.options(startingOffsets="earliest", **options).load()
+        return frame.select("topic", "partition", "offset")
 
     seen: dict[str, dict[int, Any]] = defaultdict(dict)
 

@@ -29,7 +29,6 @@ OTHER_FORMS = {
     # One of several clusters may be given a name.
     "--bootstrap-server": {"HOST:PORT[,...]", "[NAME=]HOST:PORT[,...]"},
     "--topic": {"TOPIC", "TOPIC[:PARTITION,...]"},
-    "--checkpoint": {"[[CLUSTER:][NAME]=]PATH", "PATH"},
     # The pipeline writes a directory's name, or sums up.
     "--output": {"table|json|csv", "{text,json}"},
     "--if-out-of-range": {"clamp|skip|fail", "fail|clamp|skip|exact"},

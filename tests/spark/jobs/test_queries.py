@@ -12,12 +12,15 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import Producer
-from pyspark.sql import SparkSession
-from tests.spark.kafka.test_source import commit, new_topic
+from pyspark.sql import DataFrame, SparkSession
+from tests.patience import until
+from tests.spark.kafka.test_source import ask, commit, new_topic
 from tests.spark.written_rows import rows_of
 
 from groupkeeper.cli.framework.values import NamedCheckpoint
+from groupkeeper.cli.main import main
 from groupkeeper.pipeline.checkpoints.folders import _hadoop_folders, find_folders
+from groupkeeper.pipeline.checkpoints.listener import CommitsToKafka
 from groupkeeper.pipeline.checkpoints.queries import read_query
 from groupkeeper.pipeline.jobs.following.job import follow
 from groupkeeper.pipeline.jobs.snapshot import snapshot
@@ -105,6 +108,95 @@ def test_a_query_is_shown_as_it_was_at_the_instant(spark: SparkSession, tmp_path
     assert read_query(here, "q", at_ms=int((now - 50) * 1000)).batch_id == 0
     assert read_query(here, "q", at_ms=int((now - 500) * 1000)).batch_id == 1  # it does not go back so far
     assert read_query(there, "q") == read_query(here, "q")._replace(path=there.path)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(300)
+def test_queries_by_the_packages_own_source(
+    spark: SparkSession, own: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Streams that read two clusters, topics and the offsets topic, stopped; what they have read is known from what was
+    written before and after.
+    """
+    with BackgroundBroker() as other:
+        where = {"east": own, "west": other.bootstrap_servers}
+        new_topic(where["west"], 1, "orders")
+        fill(where["west"], {("orders", 0): 6})
+        clusters = json.dumps({name: {"kafka.bootstrap.servers": servers} for name, servers in where.items()})
+        both = {"clusters": clusters, "subscribe": "orders"}
+        listener = CommitsToKafka(own, interval_s=0.1, cluster="east")
+        spark.streams.addListener(listener)
+        united = read(spark, {**both, "startingOffsets": "earliest"}, "offset").union(
+            read(spark, {"kafka.bootstrap.servers": own, "rows": "decoded"}, "log_offset as offset")
+        )
+        ended = {name: run(frame, tmp_path / name) for name, frame in {
+            "both": read(spark, {**both, "startingOffsets": "earliest"}, "offset"), "united": united,
+        }.items()}  # fmt: skip
+        assert ended["both"] == 20 + 5 + 6
+        until(lambda: committed(own, "spark-both") == {("orders", 0): 20, ("orders", 1): 5})
+        until(lambda: committed(own, "spark-united") == {("orders", 0): 20, ("orders", 1): 5})
+        listener.close()
+        spark.streams.removeListener(listener)
+        fill(own, {("orders", 0): 4, ("payments", 0): 1})
+        fill(where["west"], {("orders", 0): 2})
+        lag = {name: shown(capsys, servers, f"{name}:={tmp_path / 'both'}") for name, servers in where.items()}
+        assert lag == {"east": {("orders", 0): (20, 4), ("orders", 1): (5, 0)}, "west": {("orders", 0): (6, 2)}}
+        of_united = shown(capsys, own, f"east:={tmp_path / 'united'}")
+        behind = of_united.pop(("__consumer_offsets", 0))
+        assert of_united == lag["east"]
+        offsets = {"kafka.bootstrap.servers": own, "rows": "decoded"}
+        written = [row.log_offset for row in read(spark, offsets, "log_offset", is_stream=False).collect()]
+        assert behind == (ended["united"] - ended["both"], max(written) + 1 - (ended["united"] - ended["both"]))
+        # a query that goes on where the other one is
+        assert (
+            main(["spark", "starting-offsets", "--checkpoint", f"east:={tmp_path / 'both'}", "--bootstrap-server", own])
+            == 0
+        )
+        starts = capsys.readouterr().out
+        later = {"kafka.bootstrap.servers": own, "subscribe": "orders", "startingOffsets": starts}
+        assert run(read(spark, later, "offset"), tmp_path / "later") == 4
+        # as groups in the tables
+        tables, options = tmp_path / "tables", {"kafka.bootstrap.servers": own, "cluster": "east"}
+        asked = [NamedCheckpoint(None, None, str(tmp_path / name)) for name in ("united", "later")]
+        summary = snapshot(spark, options, str(tables), checkpoints=asked)
+        assert summary.problems == []
+        rows = {(row["group_id"], row["topic"], row["partition"]): row for row in rows_of(tables, "lag")}
+        found = {key: row["lag"] for key, row in rows.items() if key[0] in ("united", "later")}
+        assert [row for row in rows_of(tables, "stale") if row["group_id"] in ("united", "later")] == []
+        end = max(row["log_offset"] for row in rows_of(tables, "commits")) + 1
+        assert found.pop(("united", "__consumer_offsets", 0)) >= end - behind[0]
+        assert found == {("united", "orders", 0): 4, ("united", "orders", 1): 0, ("later", "orders", 0): 0,
+                         ("later", "orders", 1): 0}  # fmt: skip
+
+
+def read(spark: SparkSession, options: dict[str, str], column: str, *, is_stream: bool = True) -> DataFrame:
+    reader = spark.readStream if is_stream else spark.read
+    return reader.format("groupkeeper").options(**options).load().selectExpr(column)
+
+
+def run(frame: DataFrame, checkpoint: Path) -> int:
+    """How many rows a query reads that is called as its checkpoint."""
+    rows: list[int] = []
+    writer = frame.writeStream.foreachBatch(lambda batch, _: rows.append(batch.count())).queryName(checkpoint.name)
+    query = writer.option("checkpointLocation", str(checkpoint)).trigger(availableNow=True).start()
+    query.awaitTermination()
+    return sum(rows)
+
+
+def committed(servers: str, group_id: str) -> dict[tuple[str, int], int]:
+    found = ask(servers, lambda admin: admin.list_consumer_group_offsets({group_id: None}))
+    return {
+        (place.topic, place.partition): each.offset
+        for place, each in found.done[group_id].done.items()
+        if each is not None
+    }
+
+
+def shown(capsys: pytest.CaptureFixture[str], servers: str, checkpoint: str) -> dict[tuple[str, int], tuple[int, int]]:
+    assert main(["spark", "lag", checkpoint, "--bootstrap-server", servers, "--output", "json"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert report["notes"] == []
+    return {(row["topic"], row["partition"]): (row["next_offset"], row["lag"]) for row in report["offsets"]}
 
 
 class OneBatchMore(Watch):

@@ -226,19 +226,7 @@ def plan_file(path: str) -> PlanFile:
 
 
 def checkpoint(text: str) -> NamedCheckpoint:
-    """``[NAME=]PATH``; what has a ``/`` before its ``=`` is a path."""
-    found = _checkpoint(text)
-    if found.cluster is not None:
-        raise ArgumentTypeError(f"{text!r}: expected [NAME=]PATH, with a NAME that has no ':'")
-    return found
-
-
-def checkpoint_of_cluster(text: str) -> NamedCheckpoint:
-    """``[[CLUSTER:][NAME]=]PATH``"""
-    return _checkpoint(text)
-
-
-def _checkpoint(text: str) -> NamedCheckpoint:
+    """``[[CLUSTER:][NAME]=]PATH``; what has a ``/`` before its ``=`` is a path."""
     found = _CHECKPOINT.fullmatch(text)
     cluster, name, path = found.groups() if found else (None, None, text)
     if not path.strip() or text.startswith("="):

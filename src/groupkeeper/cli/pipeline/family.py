@@ -98,7 +98,7 @@ def add_checkpoints(parser: ArgumentParser) -> None:
     """The argument that names checkpoints of queries."""
     parser.add_argument(
         "--checkpoint", action="append", metavar="[[CLUSTER:][NAME]=]PATH", dest="checkpoints", default=[],
-        type=values.checkpoint_of_cluster,
+        type=values.checkpoint,
         help="the checkpointLocation of a Structured Streaming query: any path that Spark reads, or a glob; the query "
         "is shown among the groups of the cluster, as NAME or else as its folder; repeat for several",
     )  # fmt: skip

@@ -21,9 +21,9 @@ _SORTS = ["query", "topic", "lag", "lost", "log_end_offset", "status"]
 
 def _add_arguments(command: ArgumentParser) -> None:
     command.add_argument(
-        "checkpoints", nargs="+", type=checkpoint, metavar="[NAME=]CHECKPOINT",
+        "checkpoints", nargs="+", type=checkpoint, metavar="[[CLUSTER:][NAME]=]CHECKPOINT",
         help="a query's checkpointLocation: a folder of this machine, or a glob; the query is called NAME, or else by "
-        "the folder's name",
+        "the folder's name; CLUSTER: what its source groupkeeper calls the cluster",
     )  # fmt: skip
     add_topics(command)
     command.add_argument("--regex", action="store_true", help="names of topics are regular expressions")
@@ -44,7 +44,9 @@ def _report(options: Namespace) -> ClusterReport:
 async def _pages(session: ClusterSession) -> AsyncIterator[Page]:
     options = session.options
     session.progress.say("reading checkpoints")
-    queries, failed = read_queries(options.checkpoints)  # before the logs are asked: so no lag is below what it was
+    clusters = await names_of_cluster(session)
+    # before the logs are asked: so no lag is below what it was
+    queries, failed = read_queries(options.checkpoints, clusters)
     by_name = {query.name: query for query in queries}
     session.progress.say("asking for the ends of logs")
     found = await lag_of_offsets(
@@ -59,13 +61,19 @@ async def _pages(session: ClusterSession) -> AsyncIterator[Page]:
     yield Page(rows, problems, _remarks(queries))
 
 
+async def names_of_cluster(session: ClusterSession) -> list[str]:
+    """What a query's source may call the cluster: by its id, or as it is called here."""
+    found = (await session.admin.describe_cluster()).cluster_id, session.context
+    return [each for each in found if each is not None]
+
+
 def _remarks(queries: Sequence[Query]) -> list[str]:
     found = [f"{query.name}: {note}" for query in queries for note in query.notes]
     found += [f"{query.name}: no batch is done yet" for query in queries if query.batch_id is None]
     found += [
-        f"{query.name}: it reads {'by other sources than that of Spark for Kafka' if query.others else 'nothing yet'}"
+        f"{query.name}: it reads {'by other sources than kafka and groupkeeper' if query.others else 'nothing yet'}"
         for query in queries
-        if not query.offsets
+        if not query.offsets and not query.notes
     ]
     return found
 

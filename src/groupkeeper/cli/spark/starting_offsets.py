@@ -10,6 +10,7 @@ from groupkeeper.cli.framework.clusters import ClusterReport, ClusterSession, Us
 from groupkeeper.cli.framework.commands import ArgumentParser, Command
 from groupkeeper.cli.framework.group_arguments import add_topics, names_of
 from groupkeeper.cli.framework.reports import Page, Problem, problem_of
+from groupkeeper.cli.spark.lag import names_of_cluster
 from groupkeeper.cli.spark.shapes import STARTING_OFFSETS as SHAPE
 from groupkeeper.client.admin.types import Failure, TopicPartition
 from groupkeeper.operations.queries.starting_offsets import EARLIEST, LATEST, Starts, start_at_offsets, start_at_time
@@ -23,8 +24,9 @@ def _add_arguments(command: ArgumentParser) -> None:
     what = command.add_mutually_exclusive_group(required=True)
     what.add_argument("--group", metavar="GROUP", help="start where this group has committed")
     what.add_argument(
-        "--checkpoint", type=values.checkpoint, metavar="PATH",
-        help="start where the query with this checkpoint is: a folder of this machine",
+        "--checkpoint", type=values.checkpoint, metavar="[[CLUSTER:][NAME]=]PATH",
+        help="start where the query with this checkpoint is: a folder of this machine; CLUSTER: what its source "
+        "groupkeeper calls the cluster",
     )  # fmt: skip
     what.add_argument(
         "--time", type=values.datetime_ms, metavar="DATETIME",
@@ -80,7 +82,7 @@ async def _of_group(session: ClusterSession) -> tuple[Mapping[TopicPartition, in
 
 
 async def _of_checkpoint(session: ClusterSession) -> tuple[Mapping[TopicPartition, int], list[Problem]]:
-    queries, failed = read_queries([session.options.checkpoint])
+    queries, failed = read_queries([session.options.checkpoint], await names_of_cluster(session))
     if len(queries) > 1:
         failed, queries = [f"{session.options.checkpoint.path}: {len(queries)} checkpoints match: name one"], []
     problems = [Problem("BAD_CHECKPOINT", text) for text in failed]

@@ -18,7 +18,8 @@ from typing import Any, NamedTuple
 from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import GroupState, OffsetAndMetadata, TopicPartition
 from groupkeeper.client.errors import ClientError
-from groupkeeper.pipeline.checkpoints.form import offsets_of
+from groupkeeper.operations.commit_times import OFFSETS_TOPIC
+from groupkeeper.pipeline.checkpoints.form import ByCluster, of_cluster, offsets_of, other_clusters
 from groupkeeper.pipeline.errors import SourceError
 from groupkeeper.protocol.errors import KafkaError, UnknownTopicOrPartition
 
@@ -53,7 +54,7 @@ class Committer:
     """Commits progress to groups, at most once in `interval_s` seconds.
 
     Nothing is committed to a group that has members, or offsets that do not belong to the same query; this is logged
-    once. `takes_over`: offsets of another Spark query may be replaced.
+    once. `takes_over`: offsets of another Spark query may be replaced. `cluster`: what queries call this cluster.
     """
 
     def __init__(
@@ -63,7 +64,9 @@ class Committer:
         *,
         interval_s: float = 5.0,
         takes_over: bool = False,
+        cluster: str | None = None,
     ) -> None:
+        self._cluster = cluster
         self._servers = bootstrap_servers
         self._properties = {_PATIENCE: "20000", **(properties or {})}
         self._interval_s = interval_s
@@ -71,6 +74,7 @@ class Committer:
         self._due: dict[str, CommitProgress] = {}
         self._refused: dict[str, str] = {}
         self._logged: dict[str, str] = {}
+        self._noted: set[tuple[str, str]] = set()
         self._changed = threading.Condition()
         self._is_hurried = self._is_closed = self._is_busy = False
         self._thread: threading.Thread | None = None
@@ -171,13 +175,14 @@ class Committer:
             self._say(group_id, str(error))
             return True
         offsets: dict[TopicPartition, OffsetAndMetadata] = {}
-        for own in known:
-            for place, offset in (own or {}).items():
-                if offset is not None and (place not in offsets or offset < offsets[place].offset):
-                    offsets[place] = OffsetAndMetadata(offset, None, metadata)
-        if not offsets:
-            return True
         try:
+            names = await self._names(admin, known)
+            for each in filter(None, known):
+                for place, offset in self._committed(group_id, each, names).items():
+                    if place not in offsets or offset < offsets[place].offset:
+                        offsets[place] = OffsetAndMetadata(offset, None, metadata)
+            if not offsets:
+                return True
             batch = await admin.alter_consumer_group_offsets(group_id, offsets)
         except KafkaError as error:
             self._say(group_id, str(error))
@@ -187,6 +192,28 @@ class Committer:
         if not batch.failed:
             self._logged.pop(group_id, None)
         return all(isinstance(failure, UnknownTopicOrPartition) for failure in batch.failed.values())
+
+    async def _names(self, admin: Admin, known: Sequence[ByCluster | None]) -> list[str]:
+        """What queries may call this cluster."""
+        if not any(name is not None for each in known for name in each or ()):
+            return []
+        found = self._cluster, (await admin.describe_cluster()).cluster_id
+        return [each for each in found if each is not None]
+
+    def _committed(self, group_id: str, source: ByCluster, names: Sequence[str]) -> dict[TopicPartition, int]:
+        """What is committed of a source's offsets."""
+        own = of_cluster(source, names)
+        if own is None and source:
+            why = other_clusters(source, names)
+            self._note(group_id, f"{why}: say what it is called there, as CommitsToKafka(…, cluster=NAME)")
+        if any(place.topic == OFFSETS_TOPIC for place in own or ()):
+            self._note(
+                group_id,
+                f"the query's offsets of {OFFSETS_TOPIC} are not committed: each commit would be a record more for "
+                "it to read; 'groupkeeper spark lag' shows them, by its checkpoint",
+            )
+        return {place: offset for place, offset in (own or {}).items()
+                if offset is not None and place.topic != OFFSETS_TOPIC}  # fmt: skip
 
     def _strange(
         self, offsets: Mapping[TopicPartition, OffsetAndMetadata | None], progress: CommitProgress
@@ -210,6 +237,12 @@ class Committer:
             f"query {progress.query_id} is not committed to it: {why}; choose another group for the query, or delete "
             "this one's offsets, and start the query again",
         )
+
+    def _note(self, group_id: str, text: str) -> None:
+        """What is so for good, once."""
+        if (group_id, text) not in self._noted:
+            self._noted.add((group_id, text))
+            _LOG.warning("%s", f"group {group_id}: {text}")
 
     def _say(self, group_id: str, text: str) -> None:
         """Each thing once, until it is over."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import re
+from collections.abc import Collection, Mapping
 from typing import Any, NamedTuple
 
 from groupkeeper.client.admin.types import TopicPartition
@@ -12,7 +13,13 @@ from groupkeeper.pipeline.errors import SourceError
 Offsets = Mapping[TopicPartition, int | None]
 """The next offset to read of each partition of a Kafka source. None: the file has a number there that is none."""
 
+ByCluster = Mapping[str | None, Offsets]
+"""What a source reads, by cluster. The source `groupkeeper` calls clusters by the names that it was given, or by their
+ids; Spark's own reads one, and does not say which: None.
+"""
+
 _VERSIONS = ("v1", "v2")
+_CLUSTER_ID = re.compile(r"[A-Za-z0-9_-]{22}")
 _NOTHING = "-"
 """Stands for the offset of a source that has had no data."""
 
@@ -22,7 +29,7 @@ class CheckpointBatch(NamedTuple):
     `others`: sources that are not Kafka's.
     """
 
-    sources: Mapping[str, Offsets | None]
+    sources: Mapping[str, ByCluster | None]
     others: int
 
 
@@ -34,7 +41,7 @@ def parse_batch(text: str, where: str) -> CheckpointBatch:
         raise SourceError(f"{where}: {_strange(version)}")
     if len(lines) < 2:
         raise SourceError(f"{where}: it ends after its first line: was it copied while the query wrote it?")
-    found: dict[str, Offsets | None] = {}
+    found: dict[str, ByCluster | None] = {}
     others = 0
     for number, line in enumerate(each for each in lines[2:] if each.strip()):
         name, offset = (str(number), line.strip()) if version == "v1" else _named(line.strip(), where)
@@ -47,7 +54,7 @@ def parse_batch(text: str, where: str) -> CheckpointBatch:
     return CheckpointBatch(found, others)
 
 
-def parse_begin(text: str, where: str) -> Offsets | None:
+def parse_begin(text: str, where: str) -> ByCluster | None:
     """A file `sources/N/0`, which has the offsets at which a Kafka source began; None: the source is another one.
     Raises SourceError for a file of a Kafka source that is damaged.
     """
@@ -65,21 +72,48 @@ def parse_query_id(text: str) -> str | None:
     return query_id if isinstance(query_id, str) else None
 
 
-def offsets_of(text: str, where: str) -> Offsets | None:
-    """Offsets of a Kafka source, `{"topic": {"0": 23}}`; None: they are of another source. Raises SourceError."""
+def offsets_of(text: str, where: str) -> ByCluster | None:
+    """Offsets of Spark's Kafka source, `{"topic": {"0": 23}}`, or of the source `groupkeeper`, which has the same for
+    each cluster, `{"cluster": {"topic": {"0": 23}}}`; None: they are of another source. Raises SourceError.
+    """
     try:
         found = json.loads(text)
     except ValueError:
         if text.startswith("{"):
             raise SourceError(f"{where}: its offsets are no JSON: {_cut(text)}") from None
         return None
-    if not _is_kafkas(found):
-        return None
+    if _is_by_cluster(found):
+        return {name: _offsets(topics, where) for name, topics in found.items()}
+    return {None: _offsets(found, where)} if _is_kafkas(found) else None
+
+
+def of_cluster(found: ByCluster, names: Collection[str]) -> Offsets | None:
+    """What a source reads of the cluster that has these names, its id among them; None: nothing, as far as is known.
+    The one cluster of a source is that cluster, unless the source calls it by an id.
+    """
+    known = [name for name in found if name is None or name in names]
+    if not known and len(found) == 1:
+        known = [name for name in found if name is not None and not _CLUSTER_ID.fullmatch(name)]
+    return found[known[0]] if known else None
+
+
+def other_clusters(found: ByCluster, names: Collection[str]) -> str:
+    """Why `of_cluster` finds nothing."""
+    return (
+        f"it reads {' and '.join(sorted(filter(None, found)))}, and this cluster is {' or '.join(names) or 'unnamed'}"
+    )
+
+
+def _offsets(topics: Mapping[str, Mapping[str, Any]], where: str) -> Offsets:
     return {
         TopicPartition(topic, int(number)): _offset(offset, f"{where}: {topic}-{number}")
-        for topic, own in found.items()
+        for topic, own in topics.items()
         for number, offset in own.items()
     }
+
+
+def _is_by_cluster(found: Any) -> bool:
+    return isinstance(found, dict) and bool(found) and all(topics and _is_kafkas(topics) for topics in found.values())
 
 
 def _is_kafkas(found: Any) -> bool:

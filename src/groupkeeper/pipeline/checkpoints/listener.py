@@ -29,7 +29,8 @@ class CommitsToKafka(StreamingQueryListener):
 
     `properties` are the Kafka client's, by their Java names. Nothing here slows a query or lets it fail: failures are
     logged to `groupkeeper.spark`. A group that has members, or offsets of something else, is left as it is.
-    `takes_over`: the offsets of another query, of one that began with a new checkpoint, may be replaced.
+    `takes_over`: the offsets of another query, of one that began with a new checkpoint, may be replaced. `cluster`:
+    what queries that read several clusters by the source `groupkeeper` call this one; None: by its id.
     """
 
     def __init__(
@@ -40,9 +41,12 @@ class CommitsToKafka(StreamingQueryListener):
         group_of: Callable[[str | None, str], str | None] = group_of,
         interval_s: float = 5.0,
         takes_over: bool = False,
+        cluster: str | None = None,
     ) -> None:
         self._group_of = group_of
-        self._committer = Committer(bootstrap_servers, properties, interval_s=interval_s, takes_over=takes_over)
+        self._committer = Committer(
+            bootstrap_servers, properties, interval_s=interval_s, takes_over=takes_over, cluster=cluster
+        )
         self._last: dict[str, tuple[float, str, CommitProgress]] = {}
         """By run of a query: when it was reported, its group, and its progress."""
         atexit.register(self.close)

@@ -6,25 +6,34 @@ A batch is planned when `offsets/N` exists, and done when `commits/N` exists: af
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from groupkeeper.client.admin.types import TopicPartition
 from groupkeeper.pipeline.checkpoints.folders import Folder, find_folders, is_pattern
-from groupkeeper.pipeline.checkpoints.form import Offsets, parse_batch, parse_begin, parse_query_id
+from groupkeeper.pipeline.checkpoints.form import (
+    ByCluster,
+    of_cluster,
+    other_clusters,
+    parse_batch,
+    parse_begin,
+    parse_query_id,
+)
 from groupkeeper.pipeline.errors import SourceError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+_OF_FOLLOW = "/_groupkeeper/checkpoint/"
 _TRIES = 3
 """Files of old batches are removed while a query runs."""
 
 
 class Query(NamedTuple):
-    """`offsets` are the next to read; with `batch_id` None, when no batch is done, those at which the query began.
-    `done_ms`: when that was written, `earlier_ms` when the batches were done that are still there, in order.
-    `running`: up to where the batch reads that is planned and not done. `others` sources are not Kafka's.
+    """A query, and what it reads of one cluster. `offsets` are the next to read; with `batch_id` None, when no batch is
+    done, those at which the query began. `done_ms`: when that was written, `earlier_ms` when the batches were done that
+    are still there, in order. `running`: up to where the batch reads that is planned and not done. `others` sources are
+    neither Spark's for Kafka nor `groupkeeper`.
     """
 
     name: str
@@ -43,13 +52,13 @@ class _Gone(Exception):
     """A file is not there any more."""
 
 
-def read_query(folder: Folder, name: str, *, at_ms: int | None = None) -> Query:
+def read_query(folder: Folder, name: str, clusters: Collection[str] = (), *, at_ms: int | None = None) -> Query:
     """The query, called `name`, that has this checkpoint: as it was `at_ms`, where the checkpoint goes back so far;
-    None: as it is. Raises SourceError.
+    None: as it is. `clusters`: the names of the one that is asked, its id among them. Raises SourceError.
     """
     for left in reversed(range(_TRIES)):
         try:
-            return _CheckpointReader(folder).query(name, at_ms)
+            return _CheckpointReader(folder, clusters).query(name, at_ms)
         except _Gone as gone:
             if not left:
                 raise SourceError(
@@ -60,8 +69,9 @@ def read_query(folder: Folder, name: str, *, at_ms: int | None = None) -> Query:
 
 
 class _CheckpointReader:
-    def __init__(self, folder: Folder) -> None:
+    def __init__(self, folder: Folder, clusters: Collection[str]) -> None:
         self._folder = folder
+        self._clusters = clusters
         self._notes: list[str] = []
 
     def query(self, name: str, at_ms: int | None) -> Query:
@@ -78,13 +88,23 @@ class _CheckpointReader:
         batch_id = max(done, default=None)
         following = [number for number in _numbered(planned) if batch_id is None or number > batch_id]
         offsets, others, done_ms = self._from_begin(planned) if batch_id is None else self._done(batch_id, done)
+        if others and not offsets and _OF_FOLLOW in self._folder.path:
+            raise SourceError(
+                f"{self._folder.path}: how far 'groupkeeper pipeline follow' has read is in its tables, not here: see "
+                "the table freshness, or 'groupkeeper pipeline quality'"
+            )
         running = self._running(min(following)) if following else {}
+        valid = self._valid(offsets)
+        unknown = running.keys() - valid.keys() if batch_id is None else {}
+        if unknown or (batch_id is None and not offsets):
+            where = f" of {len(unknown)} partitions" if unknown else ""
+            self._notes.append(f"no batch is done, and where the query began is not written{where}: wait for the first")
         return Query(
             name, self._folder.path, None if text is None else parse_query_id(text), batch_id, done_ms,
-            self._valid(offsets), tuple(ms for _, ms in sorted(done.items())), running, others, tuple(self._notes),
+            valid, tuple(ms for _, ms in sorted(done.items())), running, others, tuple(self._notes),
         )  # fmt: skip
 
-    def _done(self, batch_id: int, done: Mapping[int, int]) -> tuple[Iterable[Offsets], int, int]:
+    def _done(self, batch_id: int, done: Mapping[int, int]) -> tuple[list[ByCluster], int, int]:
         path = f"offsets/{batch_id}"
         text = self._folder.read(path)
         if text is None:
@@ -93,15 +113,13 @@ class _CheckpointReader:
         found = [own if own is not None else self._begin(source) or {} for source, own in batch.sources.items()]
         return found, batch.others, done[batch_id]
 
-    def _from_begin(self, planned: Mapping[str, int]) -> tuple[Iterable[Offsets], int, int]:
+    def _from_begin(self, planned: Mapping[str, int]) -> tuple[list[ByCluster], int, int]:
         sources = self._folder.times("sources")
         times = [*planned.values(), *(sources or {}).values()]
         found = [self._begin(source) for source in sorted(sources or {})]
-        if not found:
-            self._notes.append("no batch is done, and where the query began is not written")
         return [own for own in found if own is not None], found.count(None), min(times, default=0)
 
-    def _begin(self, source: str) -> Offsets | None:
+    def _begin(self, source: str) -> ByCluster | None:
         path = f"sources/{source}/0"
         text = self._folder.read(path)
         return None if text is None else parse_begin(text, f"{self._folder.path}/{path}")
@@ -111,14 +129,18 @@ class _CheckpointReader:
         if not text:  # it is being written, or was left so by a query that was killed
             return {}
         batch = parse_batch(text, f"{self._folder.path}/offsets/{batch_id}")
-        known = [own for own in batch.sources.values() if own is not None]
-        return {place: offset for own in known for place, offset in own.items() if offset is not None}
+        known = [of_cluster(each, self._clusters) for each in batch.sources.values() if each is not None]
+        return {place: offset for own in known for place, offset in (own or {}).items() if offset is not None}
 
-    def _valid(self, sources: Iterable[Offsets]) -> dict[TopicPartition, int]:
+    def _valid(self, sources: Sequence[ByCluster]) -> dict[TopicPartition, int]:
         """One offset of each partition; of two sources that read the same one, the slower."""
         found: dict[TopicPartition, int] = {}
-        for own in sources:
-            for place, offset in own.items():
+        for each in sources:
+            own = of_cluster(each, self._clusters)
+            if own is None and each:
+                why = other_clusters(each, self._clusters)
+                self._notes.append(f"{why}: ask the other one, or say what this one is called there, as CLUSTER:=PATH")
+            for place, offset in (own or {}).items():
                 if offset is None:
                     self._notes.append(f"{place.topic}-{place.partition} has no offset in it")
                 else:
@@ -132,7 +154,12 @@ def _numbered(times: Mapping[str, int]) -> dict[int, int]:
 
 
 class Checkpoint(Protocol):
-    """A requested checkpoint. ``name`` None: the folder's name."""
+    """A requested checkpoint. ``cluster``: what the query calls the cluster that is asked; None: that is not said.
+    ``name`` None: the folder's name.
+    """
+
+    @property
+    def cluster(self) -> str | None: ...
 
     @property
     def name(self) -> str | None: ...
@@ -149,10 +176,11 @@ class FoundCheckpoint(NamedTuple):
 
 
 def read_queries(
-    checkpoints: Sequence[Checkpoint], spark: SparkSession | None = None, *, at_ms: int | None = None
-) -> FoundCheckpoint:
+    checkpoints: Sequence[Checkpoint], clusters: Sequence[str] = (), spark: SparkSession | None = None, *,
+    at_ms: int | None = None,
+) -> FoundCheckpoint:  # fmt: skip
     """The queries of these checkpoints; a path may be a pattern. `spark` is needed for paths that only Hadoop reaches;
-    `at_ms` as for `read_query`.
+    `clusters` and `at_ms` as for `read_query`.
     """
     queries: dict[str, Query] = {}
     failed: list[str] = []
@@ -175,7 +203,8 @@ def read_queries(
                         f"{folder.path} and {queries[name].path} are both called {name}: name one otherwise, as "
                         f"NAME={folder.path}"
                     )
-                queries[name] = read_query(folder, name, at_ms=at_ms)
+                called = clusters if each.cluster is None else [each.cluster, *clusters]
+                queries[name] = read_query(folder, name, called, at_ms=at_ms)
             except SourceError as error:
                 failed.append(str(error))
     return FoundCheckpoint(list(queries.values()), failed)

@@ -115,7 +115,8 @@ def find_queries(
         elif cluster.name is not None and cluster.name in instants:
             by_cluster.setdefault(cluster.name, []).append(each)
     for name, own in by_cluster.items():
-        queries, failed = read_queries(own, spark, at_ms=instants[name].measured_ms)
+        called = [each for each in (name, instants[name].identity.cluster_id) if each is not None]
+        queries, failed = read_queries(own, called, spark, at_ms=instants[name].measured_ms)
         problems += [Problem(name, f"checkpoint {text}") for text in failed]
         problems += [Problem(name, f"checkpoint {each.path}: {note}") for each in queries for note in each.notes]
         taken = result_of(_groups(next(each for each in options.clusters if each.name == name)))

@@ -68,6 +68,34 @@ def test_two_sources_of_a_partition_count_as_the_slower_one(servers: str) -> Non
     assert {place: offset for place, (offset, _) in committed(servers, "slower").items()} == {("orders", 0): 5}
 
 
+def test_of_the_packages_own_source_a_cluster_is_committed(servers: str, caplog: pytest.LogCaptureFixture) -> None:
+    async def ask() -> str:
+        async with Admin(servers) as admin:
+            return str((await admin.describe_cluster()).cluster_id)
+
+    own = asyncio.run(ask())
+    one, two = (json.dumps({name: {"orders": {"0": 7}, "__consumer_offsets": {"3": 9}}, "west": {"orders": {"0": 2}}})
+                for name in (own, "east"))  # fmt: skip
+    found = []
+    for group_id, source, cluster in (("by-id", one, None), ("by-name", two, "east"), ("west", two, "west"),
+                                      ("neither", two, None)):  # fmt: skip
+        committer = Committer(servers, cluster=cluster, interval_s=0.01)
+        for number in range(3):
+            committer.put(group_id, CommitProgress("q", number, [source, '{"orders":{"1":5}}']))
+            until(lambda: not committer._due and not committer._is_busy)  # noqa: B023
+        with caplog.at_level(logging.WARNING):
+            assert committer.close(PATIENCE_S)
+        found.append({place[1]: offset for place, (offset, _) in committed(servers, group_id).items()})
+    assert found == [{0: 7, 1: 5}, {0: 7, 1: 5}, {0: 2, 1: 5}, {1: 5}]
+    assert [each for each in committed(servers, "by-id") if each[0] != "orders"] == []
+    said = [record.message for record in caplog.records]
+    assert len(said) == 3  # each once
+    assert said[0].startswith("group by-id: the query's offsets of __consumer_offsets are not committed: each commit")
+    assert said[2].startswith(
+        f"group neither: it reads east and west, and this cluster is {own}: say what it is called"
+    )
+
+
 def test_groups_of_others_are_left_as_they_are(servers: str, caplog: pytest.LogCaptureFixture) -> None:
     settings = {"bootstrap.servers": servers, "group.id": "of-a-consumer"}
     with_members = Consumer({**settings, "group.id": "with-members"})
