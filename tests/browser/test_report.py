@@ -226,8 +226,8 @@ def test_who_looks_sees_the_worst_first_and_what_is_not_known(url: str, browser:
         assert first < 400
         shown = page.evaluate("[...document.querySelectorAll('.finding h2')].map((each) => each.textContent)")
         assert shown == [
-            "6 Records will be lost", "6 Fall further behind, or catch up late", "6 Stopped or stalled",
-            "1 Rebalance storms", "1 Held up by transactions", "6 Unused",
+            "12 Not known to be well", "1 Rebalance storms that are over", "1 Held up by transactions",
+            "6 Unused: to clean up, or to keep from expiring",
         ]  # fmt: skip
         assert page.evaluate("document.querySelectorAll('.finding:not(:has(code))').length") == 0
         # Where a line is dashed a shade lies behind it, as wide as the line is.

@@ -103,11 +103,13 @@ def test_share_and_streams_groups_are_judged_as_others(snapshot: ClusterSnapshot
     assert [(each.kind.value, each.key.group) for each in notices] == [("firing", "app"), ("firing", "moved")]
 
 
-def test_the_command_for_lost_records_of_a_share_group_is_no_plan() -> None:
-    lost = [LimitFinding("queue", Measure.LOST, Verdict.BROKEN, 1, 0)]
-    key = Key("r", "prod", "queue")
-    assert helpful(key, lost, {}, GroupType.SHARE) == "groupkeeper groups describe --bootstrap-server HOST:PORT queue"
-    assert helpful(key, lost, {}, GroupType.STREAMS).startswith("groupkeeper plan reset ")
+def test_the_command_for_lost_records_of_a_share_group_is_no_plan(snapshot: ClusterSnapshot) -> None:
+    lost = [LimitFinding("moved", Measure.LOST, Verdict.BROKEN, 1, 0)]
+    key, share = Key("r", "prod", "moved"), snapshot.groups["moved"]
+    words = helpful(key, lost, {}, share, snapshot.at_ms)
+    assert words == "groupkeeper groups why --bootstrap-server HOST:PORT moved"
+    streams = share._replace(group_type=GroupType.STREAMS)
+    assert helpful(key, lost, {}, streams).startswith("groupkeeper plan reset ")
 
 
 def test_the_trend_of_share_and_streams_groups(servers: str) -> None:

@@ -19,10 +19,11 @@ from groupkeeper.client.admin.types import GroupType
 from groupkeeper.live.limits import LimitFinding, judge_group, read_part
 from groupkeeper.live.model import ClusterSnapshot, GroupView
 from groupkeeper.live.rules import AlertRule, Rules, Silence
-from groupkeeper.live.verdicts import status_row
-from groupkeeper.operations.selection import Names
+from groupkeeper.live.verdicts import judge_status, status_row, urgency_facts
+from groupkeeper.operations.selection import Names, command_about
 from groupkeeper.rules.limits import TIMES, Measure, Verdict
 from groupkeeper.rules.status import REBALANCES_MS, Status
+from groupkeeper.rules.urgency import next_step
 from groupkeeper.rules.words import length
 from groupkeeper.shell import Way, Ways, text, way_to
 from groupkeeper.shell import command as command_of
@@ -215,7 +216,7 @@ class Alerts:
                 broken = tuple(_told(each, group, at_ms) for each in findings if each.verdict is Verdict.BROKEN)
                 key = Key(rule.name, snapshot.cluster, group_id)
                 texts = broken or ("it is within its limits again",)
-                command = partial(helpful, key, findings, self._ways, group.group_type)
+                command = partial(helpful, key, findings, self._ways, group, at_ms)
                 yield from self._step(rule, key, verdict, texts, now_ms, command)
         own = (rule.name, snapshot.cluster)
         for seen in [key for key in self._rebalances if key[:2] == own and key[2] not in snapshot.groups]:
@@ -373,23 +374,27 @@ def _told(finding: LimitFinding, group: GroupView, at_ms: int) -> str:
     return text_of(finding) + (f": {reason}" if reason else "")
 
 
-def helpful(key: Key, findings: Sequence[LimitFinding], ways: Ways, group_type: GroupType | None = None) -> str:
-    """The command that shows more, or would help. Of lost records none can be read again: the group is put where its
-    logs begin, and stays where it is in others.
+def helpful(
+    key: Key, findings: Sequence[LimitFinding], ways: Ways, group: GroupView | None = None, at_ms: int = 0
+) -> str:
+    """The command that shows more, or would help: the one that pages name, unless the broken limit has its own. Of lost
+    records none can be read again: the group is put where its logs begin, and stays where it is in others. ``group``:
+    at the time ``at_ms``.
     """
     way = way_to(key.cluster, ways)
     if not key.group:
         return text(command_of(way, ["groups", "list"]))
     measures = {each.measure for each in findings if each.verdict is Verdict.BROKEN}
-    if Measure.LOST in measures and group_type is not GroupType.SHARE:  # whose start offsets no plan sets
-        words = ["plan", "reset", "--all-topics", "--to-current"]
+    words: Sequence[str] = ("groups", "describe")
+    if Measure.LOST in measures and (group is None or group.group_type is not GroupType.SHARE):
+        words = ("plan", "reset", "--all-topics", "--to-current")  # which sets no start offset of a share group
     elif Measure.REBALANCES in measures:
-        words = ["groups", "watch"]
+        words = ("groups", "watch")
     elif Measure.MEMBERS in measures or Measure.STATE in measures:
-        words = ["groups", "members"]
-    else:
-        words = ["groups", "describe"]
-    return text(command_of(way, words, [Names(()).quoted(key.group)]))
+        words = ("groups", "members")
+    elif group is not None:
+        words = next_step(urgency_facts(group, judge_status(group, at_ms))._replace(is_watched=True))
+    return text(command_about(way, words, key.group))
 
 
 def _filled(template: str, key: Key, ways: Ways) -> str:

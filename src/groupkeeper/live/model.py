@@ -14,6 +14,9 @@ from groupkeeper.operations.problems import Problem
 from groupkeeper.operations.share_groups import DeadLetterQueue
 from groupkeeper.operations.transactions import OpenTransaction
 
+MOST_REBALANCES = 100
+"""The most rebalances that are kept of a group, the latest ones: no more are counted of the last 10 minutes."""
+
 
 class Wait(NamedTuple):
     """How long the next record that a group has to read of a partition has waited, at the snapshot's instant. Aborted

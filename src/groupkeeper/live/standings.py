@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from groupkeeper.client.admin.types import GroupState, TopicPartition
-from groupkeeper.live.model import Stood
+from groupkeeper.live.model import MOST_REBALANCES, Stood
 from groupkeeper.operations.groups import AnyGroup
 from groupkeeper.operations.lag import GroupsLag, LagStatus, PartitionLag
 from groupkeeper.operations.watch import WatchedChange, What, changes
@@ -26,9 +26,6 @@ _LONG_MS = PATIENCE_MS // GAPS
 """Shorter gaps between commits make no group more patient, and are not kept one by one."""
 
 _MOST_GAPS = 16
-
-MOST_REBALANCES = 100
-"""The most rebalances that are kept of a group, the latest ones: no more are counted of the last 10 minutes."""
 
 _IN_ROUND = (GroupState.PREPARING_REBALANCE, GroupState.COMPLETING_REBALANCE)
 

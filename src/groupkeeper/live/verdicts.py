@@ -9,10 +9,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from groupkeeper.client.admin.types import TopicPartition
-from groupkeeper.live.model import GroupView
+from groupkeeper.live.model import MOST_REBALANCES, GroupView
 from groupkeeper.operations.lag import LagStatus, PartitionLag
+from groupkeeper.rules.progress import catch_up_ms
 from groupkeeper.rules.status import (
     RANKS,
+    REBALANCES,
     Facts,
     Status,
     are_well,
@@ -20,32 +22,69 @@ from groupkeeper.rules.status import (
     not_judged,
     partition_status,
     reason,
+    rebalanced,
     stands_ms,
 )
+from groupkeeper.rules.urgency import SOON_MS, UrgencyFacts
 
 
 class Judged(NamedTuple):
     """``still_ms``: how long the commits have stood still at least, None: not known. ``bad``: the partitions that need
-    someone, with their statuses.
+    someone, with their statuses. ``wait_ms``, ``stood_ms``: of the longest wait among those with the group's status,
+    and for how long its commit has stood; None also: the sums told enough.
     """
 
     status: Status
     still_ms: int | None
     bad: Sequence[tuple[TopicPartition, Status]]
+    wait_ms: int | None = None
+    stood_ms: int | None = None
 
 
 def judge_status(group: GroupView, now_ms: int) -> Judged:
     """The status of a group at that time."""
     still_ms = _still_ms(group, now_ms)
     worst = Status.UNKNOWN if group.problems and group.lag.lag is None else Status.OK
-    bad = []
+    bad: list[tuple[TopicPartition, Status]] = []
+    first: tuple[int, Facts | None] = 0, None
     if not _is_well(group, still_ms):
-        for row, _, status in _of_partitions(group, still_ms, now_ms):
+        for row, facts, status in _of_partitions(group, still_ms, now_ms):
             if RANKS[status] > RANKS[worst]:
-                worst = status
+                worst, first = status, (0, None)
+            if status is worst and (facts.waits_ms or 0) >= first[0]:
+                first = facts.waits_ms or 0, facts
             if row is not None and RANKS[status] >= RANKS[Status.STALLED]:
                 bad.append((TopicPartition(row.topic, row.partition), status))
-    return Judged(group_status(worst, group.members, group.rebalances_lately), still_ms, bad)
+    return Judged(group_status(worst, group.members, group.rebalances_lately), still_ms, bad, first[0],
+                  first[1] and first[1].still_ms)  # fmt: skip
+
+
+def urgency_facts(group: GroupView, judged: Judged) -> UrgencyFacts:
+    """What polls know of a group that may need someone; of one that is well, the change of its lag tells nothing. They
+    see no rate of a partition: what retention may remove within the hour may be read in time.
+    """
+    status, members, lag = judged.status, group.members, group.lag
+    if status in (Status.OK, Status.UNKNOWN):
+        never = bool(lag.open_starts) and group.committed is None
+        return UrgencyFacts(status, members, never_commits=never)
+    margin_ms = group.wait.margin_ms
+    left_ms = None if margin_ms is None or margin_ms >= SOON_MS else margin_ms
+    pairs = () if left_ms is None else zip(group.rows, group.waits, strict=True)
+    left_in = next((f"{row.topic}-{row.partition}" for row, wait in pairs if wait.margin_ms == margin_ms), "")
+    return UrgencyFacts(
+        status, members, judged.wait_ms, left_ms, left_in, group.lag_change_per_s, caught_up_ms(group), judged.stood_ms,
+        partitions=len(group.rows), kind="simple" if _is_simple(group) else "", is_old=group.is_old,
+    )  # fmt: skip
+
+
+def _is_simple(group: GroupView) -> bool:
+    return getattr(group.description, "is_simple", False)
+
+
+def caught_up_ms(group: GroupView) -> int | None:
+    """In how long the lag is 0 if it goes on like that; None: the lag doesn't shrink, is 0, or is unknown."""
+    change, lag = group.lag_change_per_s, group.lag.lag
+    return catch_up_ms(lag, change, 0) if lag and change is not None else None
 
 
 def partition_statuses(group: GroupView, now_ms: int) -> dict[TopicPartition, tuple[Status, str]]:
@@ -70,6 +109,15 @@ def worst_partition(
     return (found[-1][0], found[-1][1][1]) if found else None
 
 
+def reason_of(group: GroupView, worst: tuple[TopicPartition, str] | None) -> str | None:
+    """Why a group has its status, as a phrase. ``worst``: as ``worst_partition`` has it."""
+    found = [] if worst is None else [f"{worst[0].topic}-{worst[0].partition}: {worst[1]}"]
+    lately = group.rebalances_lately
+    if lately >= REBALANCES:
+        found.append(rebalanced(lately, is_least=lately >= MOST_REBALANCES))
+    return "; ".join(found) or None
+
+
 def since_ms(group: GroupView, place: TopicPartition, now_ms: int) -> int | None:
     """Since when a partition has been as its status says; None: not known, or the status begins at no time."""
     for row, facts, status in _of_partitions(group, _still_ms(group, now_ms), now_ms):
@@ -85,7 +133,7 @@ def status_row(group: GroupView, now_ms: int, *, is_first_look: bool = False) ->
     worst = worst_partition(group, status, partition_statuses(group, now_ms))
     return {
         "group_status": status.value,
-        "reason": None if worst is None else f"{worst[0].topic}-{worst[0].partition}: {worst[1]}",
+        "reason": reason_of(group, worst),
         "not_judged": missing_facts(group, now_ms, is_first_look=is_first_look),
     }
 
@@ -141,7 +189,7 @@ def _of_partitions(
 ) -> Iterator[tuple[PartitionLag | None, Facts, Status]]:
     """Those with something to read, or of which something isn't known."""
     members, unread, gap_ms = group.members, group.unread, group.usual_gap_ms
-    is_simple = group.description is not None and getattr(group.description, "is_simple", False)
+    is_simple = _is_simple(group)
     if not group.rows and group.lag.lag:  # from the history, which has no partitions
         lag, wait = group.lag, group.wait
         is_waiting = None if wait.lag_ms is None else bool(wait.waiting)

@@ -12,6 +12,7 @@ from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import Failure, GroupListing, GroupState, GroupType, Node
 from groupkeeper.client.errors import ClientError
 from groupkeeper.protocol.errors import KafkaError
+from groupkeeper.shell import Way, command
 
 CONSUMER_TYPES = (GroupType.CLASSIC, GroupType.CONSUMER)
 CONSUMER_PROTOCOLS = ("", "consumer")
@@ -81,6 +82,11 @@ class Names:
     def quoted(self, name: str) -> str:
         """The name quoted so that it matches only itself."""
         return re.escape(name) if self._is_regex else _GLOB.sub(r"[\g<0>]", name)
+
+
+def command_about(way: Way, words: Sequence[str], group_id: str) -> tuple[str, ...]:
+    """A command of groupkeeper about this group alone: all but ``groups why`` take names for globs."""
+    return command(way, words, [group_id if words[-1] == "why" else Names(()).quoted(group_id)])
 
 
 class Choice(NamedTuple):

@@ -6,6 +6,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from groupkeeper.rules.progress import Trend, trend
+from groupkeeper.rules.words import counted
 
 
 class Cause(StrEnum):
@@ -66,6 +67,11 @@ def cause_of_group(
     if state in REBALANCING or (has_rebalanced and members):
         return Cause.REBALANCING
     return None if members or moves or is_simple else Cause.NO_MEMBERS
+
+
+def no_members(waiting: int) -> str:
+    """That cause, as a sentence without its end."""
+    return f"the group has no members, and {counted(waiting, 'record')} wait: start its consumers, and watch them join"
 
 
 def cause_of_place(place: Place, *, has_members: bool) -> Cause | None:

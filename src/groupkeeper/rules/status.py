@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Mapping
 from enum import StrEnum
 from typing import NamedTuple
 
-from groupkeeper.rules.words import counted, duration
+from groupkeeper.rules.words import counted, duration, within
 
 LAGGING_MS = 5 * 60 * 1000
 PATIENCE_MS = 10 * 60 * 1000
@@ -209,6 +209,11 @@ def reason(facts: Facts, status: Status) -> str:
     return f"the next record has waited for {duration(facts.waits_ms)}{_and(facts, status)}"
 
 
+def rebalanced(lately: int, *, is_least: bool = False) -> str:
+    """Why a group is unstable, as a phrase. ``is_least``: no more were counted."""
+    return f"{counted(lately, 'rebalance')}{' or more' * is_least} in the last {duration(REBALANCES_MS)}"
+
+
 def _reason_unknown(facts: Facts) -> str:
     if facts.is_beyond:
         return "the committed offset is past the end of the log"
@@ -230,8 +235,7 @@ def _and(facts: Facts, status: Status) -> str:
     if status is Status.REWOUND:
         return f"; the group had been at offset {facts.had_been}, and is at {facts.committed_offset}"
     if status is Status.LAGGING and facts.margin_ms is not None and facts.margin_ms < (facts.waits_ms or 0):
-        when = "at any moment" if facts.margin_ms <= 0 else f"in {duration(facts.margin_ms)}"
-        return f", and may be removed {when}{none}"
+        return f", and may be removed {within(facts.margin_ms)}{none}"
     return none
 
 

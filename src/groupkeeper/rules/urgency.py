@@ -1,20 +1,28 @@
-"""In which order groups that need someone are shown: by what can still be saved."""
+"""Which groups need someone: how urgent each is, in which order they are shown, why, and what helps. Pages, the report,
+alerts and commands ask here, and own the facts.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from enum import StrEnum
+from typing import NamedTuple
 
-from groupkeeper.rules.status import RANKS, Status
+from groupkeeper.rules.status import LAGGING_MS, RANKS, Status
+from groupkeeper.rules.words import amount, counted, duration, within
 
 SOON_MS = 3600 * 1000
+SLOW_MS = 3600 * 1000
+STEADY_PER_S = 0.05
 
 
 class Urgency(StrEnum):
-    """From first to last. ``expiring``: retention is about to remove records that the group has not read.
-    ``standing``: it has members, and stands still or loses records. ``behind``: it has members, and falls behind.
-    ``storm``: it rebalances all the time. ``rest``: what else is not well, or has members that commit nothing.
-    ``left``: it has no members, and has not had any for as long as anything is known of it: one row tells how many
-    there are. ``none``: nobody is needed.
+    """From first to last: by what can still be saved. ``expiring``: retention is about to remove records that the group
+    has not read. ``standing``: it has members, and stands still or loses records. ``behind``: it is read, and falls
+    behind. ``storm``: it rebalances all the time. ``rest``: what else is not well, or has members that commit nothing.
+    ``slipping``: it is well, and will not be at its present rates; nobody is needed yet. ``left``: it has no members,
+    and has not had any for as long as anything is known of it: one row tells how many there are. ``none``: nobody is
+    needed.
     """
 
     EXPIRING = "expiring"
@@ -22,29 +30,174 @@ class Urgency(StrEnum):
     BEHIND = "behind"
     STORM = "storm"
     REST = "rest"
+    SLIPPING = "slipping"
     LEFT = "left"
     NONE = "none"
 
 
-def urgency(
-    status: Status, members: int | None, margin_ms: int | None, *, is_old: bool, never_commits: bool = False
-) -> Urgency:
-    """``margin_ms``: until records may be removed; long overdue ones, which lie in segments that are still needed, are
-    no reason to wake someone for a group without members. ``is_old``: no commit of the group was ever seen to happen.
-    ``never_commits``: nothing is committed in partitions with records.
+TITLES: Mapping[Urgency, str] = {
+    Urgency.EXPIRING: "Unread records are about to be removed",
+    Urgency.STANDING: "Members are connected, but records stay unread or are lost",
+    Urgency.BEHIND: "Consumers read too slowly",
+    Urgency.STORM: "Members come and go all the time",
+    Urgency.REST: "Not known to be well",
+    Urgency.SLIPPING: "Well now, but not at the present rates",
+    Urgency.LEFT: "Without members, behind: review and sweep",
+}
+"""What the groups of each have in common, in order."""
+
+TO_START: Mapping[str, str] = {
+    "spark": "it is a Spark query: check in Spark whether it runs",
+    "simple": "no member ever joins it: check the program that commits for it",
+}
+"""What to do for groups that have no members even while they are in use, by their kind."""
+
+_PLACES = {each: place for place, each in enumerate(Urgency)}
+
+
+class UrgencyFacts(NamedTuple):
+    """What is known of a group that may need someone. Times are in ms, rates in records a second; None: not known.
+
+    ``wait_ms``: for how long the next record has waited of the partition that the group has its status from;
+    ``still_ms``: for how long its committed offset has not moved; ``reader``: its member. ``left_ms``: in how long
+    retention may remove records that the group will not have read by then; None also: it reads them in time.
+    ``left_in``: their partition, "": not known. ``growth_per_s``: of the lag; ``catch_up_ms``: until it is 0, None
+    also: never. ``kind``: one of ``TO_START``; any other text: members join it. ``is_old``: no commit of the group was
+    ever seen to happen. ``never_commits``: nothing is committed in partitions with records. ``is_watched``: an alert of
+    it fires. ``why``: the reason of its status, as a sentence without its end.
     """
+
+    status: Status
+    members: int | None
+    wait_ms: int | None = None
+    left_ms: int | None = None
+    left_in: str = ""
+    growth_per_s: float | None = None
+    catch_up_ms: int | None = None
+    still_ms: int | None = None
+    reader: str = ""
+    partitions: int = 0
+    kind: str = ""
+    is_old: bool = False
+    never_commits: bool = False
+    is_watched: bool = False
+    why: str = ""
+
+    @property
+    def grows(self) -> bool:
+        return (self.growth_per_s or 0) >= STEADY_PER_S
+
+    @property
+    def stands(self) -> bool:
+        """Whether it stands where it is, though its patience has not ended."""
+        return (self.still_ms or 0) >= LAGGING_MS
+
+
+def urgency(of: UrgencyFacts) -> Urgency:
+    """How urgent a group is. Records that have been overdue for long lie in segments that are still needed: no reason
+    to wake someone for a group without members.
+    """
+    found = _unwatched(of)
+    return Urgency.REST if found is Urgency.LEFT and of.is_watched else found
+
+
+def _unwatched(of: UrgencyFacts) -> Urgency:
+    status, is_slow = of.status, of.status in (Status.LAGGING, Status.REWOUND)
     if status is Status.ABANDONED:
         return Urgency.LEFT
-    if status is Status.UNKNOWN and members and never_commits:
+    if status is Status.UNKNOWN and of.members and of.never_commits:
         return Urgency.REST
     if RANKS[status] <= RANKS[Status.UNKNOWN]:
-        return Urgency.NONE
-    if margin_ms is not None and margin_ms < SOON_MS and (members or margin_ms > -SOON_MS):
+        is_late = of.grows or (of.catch_up_ms or 0) >= SLOW_MS or of.left_ms is not None
+        return Urgency.SLIPPING if is_late else Urgency.NONE
+    if of.left_ms is not None and of.left_ms < SOON_MS and (of.members or of.left_ms > -SOON_MS):
         return Urgency.EXPIRING
-    if members == 0 and is_old:
+    if of.members == 0 and of.is_old:
         return Urgency.LEFT
     if status is Status.UNSTABLE:
         return Urgency.STORM
-    if not members:
+    if not of.members and not (is_slow and of.kind in TO_START):
         return Urgency.REST
-    return Urgency.BEHIND if status in (Status.LAGGING, Status.REWOUND) else Urgency.STANDING
+    return Urgency.BEHIND if is_slow else Urgency.STANDING
+
+
+def order(of: UrgencyFacts) -> tuple[int, int, float, int]:
+    """The place of a group among others, the first lowest: of those that retention is about to reach, those with
+    members, and the shortest time; of those that are well what grows most; else the longest wait.
+    """
+    found = urgency(of)
+    is_second, first = 0, float(-(of.wait_ms or 0))
+    if found is Urgency.EXPIRING:
+        is_second, first = int(not of.members), of.left_ms or 0
+    elif found is Urgency.SLIPPING:
+        is_second, first = int(not of.grows), -(of.growth_per_s or 0) if of.grows else -(of.catch_up_ms or 0)
+    elif found is Urgency.NONE:
+        is_second = -RANKS[of.status]
+    return _PLACES[found], is_second, first, -RANKS[of.status]
+
+
+def because(of: UrgencyFacts) -> str:
+    """Why a group needs someone, in sentences."""
+    return " ".join(f"{each}." for each in _reasons(of, urgency(of)) if each)
+
+
+def _reasons(of: UrgencyFacts, found: Urgency) -> Iterator[str]:
+    removed = ""
+    if of.left_ms is not None:
+        removed = f"Unread records{f' of {of.left_in}' if of.left_in else ''} may be removed {within(of.left_ms)}"
+    start = TO_START.get(of.kind, "the group has no members: start its consumers") if of.members == 0 else ""
+    if found is Urgency.EXPIRING:
+        yield f"{removed}{f', and {start}' if start else ''}"
+        yield of.why if of.status is Status.LOSING else ""
+        return
+    if found is Urgency.STORM:
+        yield f"{of.why}: members come and go, or take too long between two polls"
+        return
+    is_late = found in (Urgency.BEHIND, Urgency.SLIPPING)
+    if is_late and not of.stands and of.grows:
+        read = ""
+        if of.members and of.partitions:
+            verb = "reads" if of.members == 1 else "read"
+            read = f"; {counted(of.members, 'member')} {verb} {counted(of.partitions, 'partition')}"
+        yield f"Each second {amount(round(of.growth_per_s or 0))} more records are written than read{read}"
+    elif is_late and not of.stands and of.catch_up_ms is not None:
+        yield f"It catches up in {duration(of.catch_up_ms)} if it goes on like this"
+    yield of.why
+    if is_late and of.stands:
+        reader = f"; its member is {of.reader}" if of.reader else ""
+        yield f"The committed offset has not moved for {duration(of.still_ms)}{reader}"
+    yield removed if found is not Urgency.LEFT else ""
+    if of.kind in TO_START:
+        yield start[:1].upper() + start[1:]
+
+
+def next_step(of: UrgencyFacts) -> tuple[str, ...]:
+    """The command that helps, or shows more: words of ``groupkeeper``, which the name of the group follows."""
+    found = urgency(of)
+    if found is Urgency.LEFT:
+        return "plan", "sweep", "--idle", "1d"
+    if found is Urgency.STORM:
+        return "groups", "watch"
+    if of.status is Status.UNKNOWN and found is not Urgency.SLIPPING:
+        return "groups", "members"
+    if found in (Urgency.BEHIND, Urgency.SLIPPING) and not of.stands:
+        return "groups", "offsets", "--trend", "10s"
+    return ("groups", "describe") if found is Urgency.NONE else ("groups", "why")
+
+
+def verdict(total: int, found: Mapping[Urgency, int], unknown: int) -> tuple[str, str]:
+    """The state of groups together: good, bad or none (not known), and a sentence without its end. ``found``: how many
+    have each urgency; ``unknown``: how many statuses are unknown.
+    """
+    if not total:
+        return "none", "there are no consumer groups"
+    needed = sum(found.get(each, 0) for each in Urgency if _PLACES[each] < _PLACES[Urgency.SLIPPING])
+    left = found.get(Urgency.LEFT, 0)
+    if unknown == total and not needed:
+        return "none", f"the status of {counted(total, 'group')} is unknown"
+    of = counted(total, "group")
+    text = f"{needed:,} of {of} {'needs' if needed == 1 else 'need'} attention"
+    text = text if needed else f"no group of {total:,} is known to need attention"
+    text += f", and {left:,} without members {'is' if left == 1 else 'are'} behind" if left else ""
+    text += f"; the status of {unknown:,} is unknown" if unknown else ""
+    return "bad" if needed else "good", text

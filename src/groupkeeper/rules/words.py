@@ -54,6 +54,11 @@ def margin(ms: int | None) -> str:
     return "overdue" if ms is not None and ms <= 0 else duration(ms)
 
 
+def within(ms: int) -> str:
+    """When records may be removed, by their margin."""
+    return "at any moment" if ms <= 0 else f"in {duration(ms)}"
+
+
 def length(ms: int) -> str:
     """A duration as options and rules take it, in two units at most, and in seconds at the least: 0s, 90s is 1m30s."""
     sign = "-" if ms < 0 else ""

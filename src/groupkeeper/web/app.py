@@ -41,8 +41,7 @@ from groupkeeper.web.pages.cluster import Wish, cluster_page, groups_csv
 from groupkeeper.web.pages.fleet import fleet_page
 from groupkeeper.web.pages.glossary import glossary_page
 from groupkeeper.web.pages.group import group_page
-from groupkeeper.web.pages.judged import KeptRows
-from groupkeeper.web.pages.needs import urgency_of
+from groupkeeper.web.pages.judged import Judge, KeptRows, watched
 from groupkeeper.web.pages.partitions import order_of, partitions_csv
 from groupkeeper.web.pages.parts import Viewer
 from groupkeeper.web.pages.search import search_page
@@ -323,12 +322,15 @@ class Site:
             request, seen, lambda: fleet_page(seen, _now_ms(), viewer, note, judge, firing, ways), note, alerts
         )
 
+    def _judge(self, viewer: Viewer) -> Judge:
+        return watched(self._rows.rows_of, self._alerts().seen_by(viewer.person).by_group())
+
     async def alerts(self, request: Request) -> Response:
         viewer = self._viewer(request)
         found = self._alerts().seen_by(viewer.person)
-        judge = self._rows.rows_of
+        judge = self._judge(viewer)
         seen = [each for each in viewer.seen(self._snapshots()) if found.firing]
-        urgencies = {(one.cluster, row.group.group_id): urgency_of(row) for one in seen for row in judge(one.known)}
+        urgencies = {(one.cluster, row.group.group_id): row.urgency for one in seen for row in judge(one.known)}
         return html_answer(alerts_page(found, _now_ms(), viewer, self._notes_of_rules(viewer), urgencies))
 
     def _notes_of_rules(self, viewer: Viewer) -> str:
@@ -354,14 +356,15 @@ class Site:
         snapshot = self._cluster(viewer, request)
         wish = Wish.of(request.query_params)
         return self._shared(
-            request, [snapshot], lambda: cluster_page(snapshot, wish, _now_ms(), viewer, self._rows.rows_of)
+            request, [snapshot], lambda: cluster_page(snapshot, wish, _now_ms(), viewer, self._judge(viewer))
         )
 
     async def csv(self, request: Request) -> Response:
-        snapshot = self._cluster(self._viewer(request), request)
+        viewer = self._viewer(request)
+        snapshot = self._cluster(viewer, request)
         if not snapshot.is_up:  # a table without rows would say that there are no groups
             return PlainTextResponse(f"{why_down(snapshot)}\n", 503, HEADERS)
-        text = groups_csv(snapshot, Wish.of(request.query_params), self._rows.rows_of)
+        text = groups_csv(snapshot, Wish.of(request.query_params), self._judge(viewer))
         answer = _csv("groups.csv", text)
         answer.headers["X-Groups-Left-Out"] = str(len(snapshot.scope.left_out))
         return answer
@@ -410,7 +413,7 @@ class Site:
         async with self._searching:  # one after the other, so that many leave the loop its turns
             page = self._fresh(key)
             if page is None:
-                page = await asyncio.to_thread(search_page, seen, text, viewer, self._rows.rows_of)
+                page = await asyncio.to_thread(search_page, seen, text, viewer, self._judge(viewer))
                 self._keep(key, page)
         return html_answer(page)
 

@@ -60,11 +60,14 @@ def test_what_can_still_be_saved_comes_first_and_the_dead_are_one_row() -> None:
     page = Page(html)
     assert shown_of(page)[:7] == ["audit-archive", "settlement", "enricher", "mender", "indexer", "report", "export"]
     assert set(shown_of(page)[7:]) == {f"console-consumer-{number}" for number in range(20)}
-    assert "6 of 28 groups need attention, and 21 without members are behind. 1 alert fires ." in page.text
+    assert (
+        "6 of 28 groups need attention, and 21 without members are behind; the status of 1 is unknown. 1 alert fires ."
+        in page.text
+    )
     assert "/alerts" in page.links
     where = "--bootstrap-server HOST:PORT"
     expiring = (
-        "Unread records are about to be removed 1 stopped since 21:53 UTC audit-archive prod The next record of t-0 "
+        "Unread records are about to be removed 1 stopped since 21:53 UTC audit-archive prod Unread records of t-0 "
         "may be removed in 2 min, and the group has no members: start its consumers. members none records to read 60 "
         f"trend — time lag 20 min may be removed in 2 min look closer: groupkeeper groups why {where} audit-archive"
     )
@@ -75,8 +78,8 @@ def test_what_can_still_be_saved_comes_first_and_the_dead_are_one_row() -> None:
         f"removed — look closer: groupkeeper groups why {where} settlement"
     )
     behind = (
-        "Members read too slowly 2 lagging since 21:58 UTC enricher prod alert: behind Each second 48 more records are "
-        "written than read; 1 member reads 1 partition. t-0: the next record has waited for 20 min. members 1 "
+        "Consumers read too slowly 2 lagging since 21:58 UTC enricher prod alert: behind Each second 48 more records "
+        "are written than read; 1 member reads 1 partition. t-0: the next record has waited for 20 min. members 1 "
         "records to read 60 trend grows 48/s time lag 20 min may be removed in 1 d look closer: "
         f"groupkeeper groups offsets --trend 10s {where} enricher"
     )
@@ -152,16 +155,16 @@ def test_of_a_cluster_that_is_down_the_last_known_groups_stay() -> None:
     down = down._replace(last=snapshot(*at_night(), at_ms=NOW_MS))
     page = Page(fleet_page([down], NOW_MS + 3_600_000))
     assert (
-        "1 cluster cannot be reached: prod; 6 of 28 groups need attention, and 21 without members are behind."
-        in page.text
+        "1 cluster cannot be reached: prod; 6 of 28 groups need attention, and 21 without members are behind; "
+        "the status of 1 is unknown." in page.text
     )
-    assert "audit-archive prod, last known 1 h ago The next record of t-0" in page.text
+    assert "audit-archive prod, last known 1 h ago Unread records of t-0" in page.text
 
 
 def test_more_than_fit_are_counted_with_links_to_them() -> None:
     groups = [live(f"g-{number:02}", Wait(20 * MINUTE_MS)) for number in range(15)]
     page = Page(fleet_page([snapshot(*groups, at_ms=NOW_MS)], NOW_MS))
-    assert "Members read too slowly 15" in page.text
+    assert "Consumers read too slowly 15" in page.text
     assert "and 3 more: prod lagging 3" in page.text
     assert "/cluster?cluster=prod&status=lagging" in page.links
     assert len(shown_of(page)) == 12

@@ -109,7 +109,10 @@ def fleet() -> ClusterSnapshot:
 def test_the_fleet() -> None:
     down = snapshot(cluster="dr", at_ms=None, problems=(Problem("CALL_TIMED_OUT", "no answer"),))
     page = Page(fleet_page([fleet(), down, not_polled("lab")], NOW_MS))
-    assert "1 cluster cannot be reached: dr; not polled yet: lab; 3 of 5 groups need attention." in page.text
+    assert (
+        "1 cluster cannot be reached: dr; not polled yet: lab; 3 of 5 groups need attention; the status of 1 is unknown"
+        in page.text
+    )
     assert "no answer" in page.text
     shown = [parse_qs(urlsplit(link).query)["group"] for link in page.links if link.startswith("/group?")]
     assert shown == [["lossy"], ["later"], ["late"]]
@@ -246,7 +249,10 @@ def test_a_cluster_that_is_down_has_its_last_known_numbers_marked_as_old() -> No
         assert "no answer" in page.text
         assert "Last known:" in page.text
         assert not any(link.startswith(("/groups.csv", "/sweep", "/change")) for link in page.links)
-    assert "1 cluster cannot be reached: prod; 3 of 5 groups need attention." in Page(fleet_page([down], now_ms)).text
+    assert (
+        "1 cluster cannot be reached: prod; 3 of 5 groups need attention; the status of 1 is unknown."
+        in Page(fleet_page([down], now_ms)).text
+    )
     row_of_late = Page(cluster_page(down, Wish("late", sort="group"), now_ms)).text
     assert "lagging late 60 9 min -2.0/s 30 s" in row_of_late  # as it was then: nothing has aged
     never = Page(cluster_page(snapshot(at_ms=None, problems=(why,)), Wish(), now_ms)).text

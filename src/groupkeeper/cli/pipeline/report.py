@@ -37,6 +37,7 @@ from groupkeeper.pipeline.errors import SourceError
 from groupkeeper.pipeline.report import words
 from groupkeeper.pipeline.report.moves import made_by, moves_of, sums
 from groupkeeper.rules.status import Status
+from groupkeeper.rules.urgency import Urgency
 
 if TYPE_CHECKING:
     from groupkeeper.cli.framework.commands import ArgumentParser
@@ -185,7 +186,7 @@ def _clusters(report: Report) -> _Section:
 
 
 def _worst(report: Report) -> _Section:
-    bad = [each for each in report.groups if each.needs_attention or each.lag]
+    bad = [each for each in report.groups if each.urgency is not Urgency.NONE or each.lag]
     lines = {(each.cluster, each.group_id): [lag for _, lag in each.known] for each in report.lag_lines}
     rows = [
         [each.status, *_names(report, each), words.number(each.lag), words.duration(each.lag_ms),

@@ -19,7 +19,16 @@ from groupkeeper.operations.lag import LagStatus, PartitionLag, lag_at_an_instan
 from groupkeeper.operations.problems import Attempt, Problem, problem_of
 from groupkeeper.operations.transactions import OpenTransaction, open_in
 from groupkeeper.protocol.errors import GroupIdNotFound, KafkaError
-from groupkeeper.rules.causes import REBALANCING, Cause, Pace, Place, cause_of_group, cause_of_place, is_slow
+from groupkeeper.rules.causes import (
+    REBALANCING,
+    Cause,
+    Pace,
+    Place,
+    cause_of_group,
+    cause_of_place,
+    is_slow,
+    no_members,
+)
 from groupkeeper.rules.transactions import Standing
 from groupkeeper.rules.words import counted, duration, rate
 
@@ -291,9 +300,8 @@ def _sum(rates: Iterable[Pace]) -> Pace:
 def _of_group(group_id: str, cause: Cause, known: KnownCauses) -> Fact:
     group = known.group
     if cause is Cause.NO_MEMBERS:
-        waiting = counted(sum(map(known.waiting, known.rows)), "record")
-        return Fact(cause, None, f"the group has no members, and {waiting} wait: start its consumers, and watch them "
-                    "join", ("groups", "watch"), (group_id,))  # fmt: skip
+        text = no_members(sum(map(known.waiting, known.rows)))
+        return Fact(cause, None, text, ("groups", "watch"), (group_id,))
     epoch = getattr(group, "group_epoch", None)
     late = [one for one in group.members if epoch is not None and (getattr(one, "member_epoch", None) or 0) < epoch]
     is_now = group.group_state in REBALANCING

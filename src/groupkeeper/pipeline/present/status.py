@@ -31,10 +31,11 @@ from groupkeeper.rules.status import (
     group_status,
     partition_status,
     reason,
+    rebalanced,
     stands_ms,
     topics_read,
 )
-from groupkeeper.rules.words import counted, duration
+from groupkeeper.rules.words import counted
 
 Key = tuple[str, str]
 Columns = Mapping[str, pa.Array | Sequence[Any]]
@@ -144,7 +145,7 @@ class _Group:
             if more and not self._worst[0][1]:
                 why.append(f"{counted(more, 'more partition')} {'is' if more == 1 else 'are'} like it")
         if len(self.lately_us) >= REBALANCES:
-            why.append(f"{counted(len(self.lately_us), 'rebalance')} in the last {duration(REBALANCES_MS)}")
+            why.append(rebalanced(len(self.lately_us)))
         since_us = min(self.lately_us) if found is Status.UNSTABLE else self._since_us.get(worst)
         return found, since_us, self.lag, "; ".join(why), self.lag_ms
 

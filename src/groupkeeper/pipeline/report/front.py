@@ -3,45 +3,37 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 
 from groupkeeper.pipeline.report import words
 from groupkeeper.pipeline.report.markup import class_of, sentence, text
 from groupkeeper.pipeline.report.model import Finding, Report
-from groupkeeper.rules.progress import Trend
+from groupkeeper.rules import urgency
 from groupkeeper.rules.status import Status
+from groupkeeper.rules.urgency import Urgency
 
 _SHOWN = 3
 _MOST = 50
-TITLES = {
-    Status.LOSING: ("Records will be lost", "retention removes them before the group has read them", "is-losing"),
-    Trend.GROWING: (
-        "Fall further behind, or catch up late",
-        "more records arrive than are read, or there is much to read",
-        "is-lagging",
-    ),
-    "waiting": ("Stopped or stalled", "records are there to read, and committed offsets do not move", "is-stopped"),
-    "storm": ("Rebalance storms", "members that rebalance do not read", "is-unstable"),
-    "held": ("Held up by transactions", "readers of committed records cannot pass an open one", "is-stalled"),
-    "stale": ("Unused", "to clean up, or to keep from expiring", "is-unknown"),
+_TONES = {
+    Urgency.EXPIRING: "is-losing", Urgency.STANDING: "is-stopped", Urgency.BEHIND: "is-lagging",
+    Urgency.STORM: "is-unstable", Urgency.REST: "is-unknown", Urgency.SLIPPING: "is-lagging",
+    Urgency.LEFT: "is-abandoned",
+}  # fmt: skip
+TITLES: Mapping[str, tuple[str, str]] = {
+    **{each: (title, _TONES[each]) for each, title in urgency.TITLES.items()},
+    "calmed": ("Rebalance storms that are over", "is-unstable"),
+    "held": ("Held up by transactions", "is-stalled"),
+    "stale": ("Unused: to clean up, or to keep from expiring", "is-unknown"),
 }
-"""The lists by the kind of their findings, the most urgent first: a title, why, and a class."""
+"""The lists by the kind of their findings, the most urgent first: a title and a class."""
 
 
 def verdict(report: Report) -> tuple[str, str]:
     """The overall state: good, bad or none (unknown), and a sentence about it."""
-    total = len(report.groups)
-    if not total:
-        return "none", "There are no consumer groups."
-    troubled = sum(each.needs_attention for each in report.groups)
     unknown = sum(each.status == Status.UNKNOWN for each in report.groups)
-    rest = f"; the status of {unknown:,} is unknown" if unknown else ""
-    if troubled:
-        verb = "needs" if troubled == 1 else "need"
-        return "bad", f"{troubled:,} of {words.counted(total, 'group')} {verb} attention{rest}."
-    if unknown == total:
-        return "none", f"The status of {words.counted(total, 'group')} is unknown."
-    return "good", f"{'The one group is' if total == 1 else f'{total - unknown:,} groups are'} fine{rest}."
+    tone, text = urgency.verdict(len(report.groups), Counter(each.urgency for each in report.groups), unknown)
+    return tone, f"{text[0].upper()}{text[1:]}."
 
 
 def unmeasured(report: Report) -> list[str]:
@@ -55,12 +47,12 @@ def unmeasured(report: Report) -> list[str]:
 def findings(report: Report, link: Callable[[str, str], str]) -> str:
     """All lists that are not empty. `link`: makes the link to a group from its cluster and its id."""
     lists = []
-    for kind, (title, why, tone) in TITLES.items():
+    for kind, (title, tone) in TITLES.items():
         own = [each for each in report.findings if each.kind == kind]
         if own:
             lists.append(
                 f'<section class="card finding" id="act-{kind}"><h2><b{class_of(tone)}>{len(own):,}</b> {title}</h2>'
-                f'<p class="note">{why}</p>{_items(report, own, link)}</section>'
+                f"{_items(report, own, link)}</section>"
             )
     return f'<div class="act" id="act">{"".join(lists)}</div>' if lists else ""
 
@@ -95,7 +87,7 @@ def _item(report: Report, each: Finding, link: Callable[[str, str], str]) -> str
 def _has_begun(each: Finding, report: Report) -> bool:
     """Whether its time is when it began. Otherwise it is the time of the measurement, as for time that is left."""
     is_of_now = each.time is None or each.time == report.measured_time or each.unit == "ms left"
-    return not is_of_now and each.kind in ("waiting", "storm", "held", Status.LOSING)
+    return not is_of_now and each.kind not in ("stale", Urgency.SLIPPING)
 
 
 def figure(each: Finding) -> str:

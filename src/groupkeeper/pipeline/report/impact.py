@@ -1,5 +1,5 @@
-"""What to act on: records that will be lost, growing lag, groups that wait, rebalance storms, open transactions, and
-unused groups. Each finding has one figure, by which its list is ranked, and a command for the next step. `ways`: how
+"""What to act on: the groups that need someone, as `groupkeeper.rules.urgency` has it, rebalance storms of the time
+shown, open transactions, and what is unused. Each finding has a figure and a command for the next step. `ways`: how
 commands reach the clusters.
 """
 
@@ -8,202 +8,148 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from operator import itemgetter
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from groupkeeper.operations.selection import command_about
 from groupkeeper.pipeline.report import words
 from groupkeeper.pipeline.report.model import Finding, Group, Stale
-from groupkeeper.rules.progress import Trend, catch_up_ms, overtaken_ms
+from groupkeeper.rules.causes import no_members
+from groupkeeper.rules.progress import Trend, overtaken_ms
 from groupkeeper.rules.status import REBALANCES, REBALANCES_MS, Status
+from groupkeeper.rules.urgency import SOON_MS, TO_START, Urgency, UrgencyFacts, because, next_step, order, urgency
 from groupkeeper.shell import NO_WAYS, Ways, command, option, tool, way_to
 
 _STANDING = (Status.STOPPED, Status.STALLED)
-_SOON_MS = 7 * 86_400_000
-_SLOW_MS = 3_600_000
+_WAITING = (*_STANDING, Status.REWOUND, Status.LAGGING)
+_WEEK_MS = 7 * 86_400_000
 _MORE_MS = 7 * 86_400_000
+
+_STORM = "rebalances in 10 min"
 
 Key = tuple[str, str]
 Row = Mapping[str, Any]
+Storms = Mapping[Key, tuple[int, datetime]]
 
 
-def losing(
-    groups: Sequence[Group],
-    lags: Sequence[Row],
-    gone: Sequence[Stale],
-    topics: Sequence[Row],
-    judged: Iterable[Row],
-    ways: Ways = NO_WAYS,
-) -> list[Finding]:
-    """Groups that lose unread records: now, or within a week at the present rates. `lags`: rows of tables.LAG with
-    records to read; `gone`: entries of tables.STALE with below_log_start; `topics`: rows with their retention;
-    `judged`: rows of tables.STATUS about partitions. Future loss is predicted for each partition by its own status and
+class ReportedGroup(NamedTuple):
+    """A group with what is known of it. `place` and `since`: of the partition that it has its status from; `kept_ms`:
+    the retention of the topic that loses records first, 0: not known, or none is lost.
+    """
+
+    group: Group
+    urgency_facts: UrgencyFacts
+    place: str | None
+    since: datetime | None
+    kept_ms: int
+
+
+def reported(
+    groups: Iterable[Group], lags: Iterable[Row], judged: Iterable[Row], topics: Iterable[Row]
+) -> list[ReportedGroup]:
+    """All groups, in order, with their urgency. `lags`: rows of tables.LAG with records to read; `judged`: rows of
+    tables.STATUS; `topics`: rows with their retention. Loss is predicted for each partition by its own status and
     rates: one partition of a group may be stopped while others are read.
     """
-    known = {(each.cluster, each.group_id): each for each in groups}
-    lost = {(each.cluster, each.group_id): each for each in gone}
-    retention = {(row["cluster"], row["topic"]): row["retention_ms"] for row in topics if row["retention_ms"]}
-    found = []
-    for key, group in known.items():
-        if group.status == Status.LOSING:
-            own = lost.get(key)
-            found.append(
-                Finding(
-                    Status.LOSING, *key, None, None if own is None else own.lost_records, "records lost", group.since,
-                    group.rule, _about("describe", key, ways),
-                )
-            )  # fmt: skip
-    still = {_place(one) for one in judged if one["status"] in _STANDING}
-    nearest: dict[Key, tuple[int, Row]] = {}
-    for row in lags:
-        key = (row["cluster"], row["group_id"])
-        if key not in known or known[key].status == Status.LOSING:
-            continue
-        left = _left_ms(row, _place(row) in still, retention.get((row["cluster"], row["topic"])))
-        if left is not None and left < _SOON_MS and (key not in nearest or left < nearest[key][0]):
-            nearest[key] = left, row
-    for key, (left, row) in sorted(nearest.items(), key=lambda each: each[1][0]):
-        kept_ms = retention.get((row["cluster"], row["topic"]))
-        found.append(_overtaken(known[key], row, left, _is_unread(row, _place(row) in still), kept_ms, ways))
-    return found
-
-
-def _place(row: Row) -> tuple[str, str, str, int]:
-    return row["cluster"], row["group_id"], row["topic"], row["partition"]
-
-
-def _is_unread(row: Row, is_still: bool) -> bool:
-    """Whether the group does not read the partition; `is_still` (stopped or stalled) decides if there are no rates."""
-    return is_still if row["consumed_per_s"] is None else not row["consumed_per_s"]
-
-
-def _left_ms(row: Row, is_still: bool, retention_ms: int | None) -> int | None:
-    """As `overtaken_ms`. A partition that is not read is reported only once at most half of its retention is left."""
-    margin: int | None = row["retention_margin_ms"]
-    if margin is None or _is_unread(row, is_still):
-        is_far = margin is not None and retention_ms is not None and margin > max(0, retention_ms / 2)
-        return None if is_far else margin
-    if row["trend"] is None and margin > 0:
-        return None
-    return overtaken_ms(margin, row["lag"], row["produced_per_s"] or 0, row["consumed_per_s"] or 0)
-
-
-def _overtaken(group: Group, row: Row, left: int, is_unread: bool, retention_ms: int | None, ways: Ways) -> Finding:
-    place = f"{row['topic']}-{row['partition']}"
-    count = words.counted(row["lag"], "record")
-    if left > max(0, row["retention_margin_ms"]):
-        when = words.duration(left)
-        note = f"{count} to read, and more arrive than are read: in {when} retention gets ahead of the group"
-    else:
-        when = "may be removed at any moment" if left <= 0 else f"may be removed in {words.duration(left)}"
-        note = f"the oldest of {count} to read {when}"
-        if is_unread:
-            note += ", which the group does not read"
-        elif left > 0:
-            until_read = words.duration(catch_up_ms(row["lag"], 0, row["consumed_per_s"]))
-            note += f", and others of that age soon after; reading all of them takes {until_read}"
-    words_of = _about("describe", (group.cluster, group.group_id), ways)
-    if retention_ms is not None and retention_ms > 0:
-        alter = ("--alter", "--entity-type", "topics", *option("--entity-name", row["topic"]),
-                 "--add-config", f"retention.ms={retention_ms + _MORE_MS}")  # fmt: skip
-        words_of = tool(way_to(group.cluster, ways), "kafka-configs.sh", alter)
-        note += f"; the command keeps records {words.duration(_MORE_MS)} longer"
-    return Finding(
-        Status.LOSING, group.cluster, group.group_id, place, max(0, left), "ms left", row["measured_time"], note,
-        words_of,
-    )  # fmt: skip
-
-
-def behind(groups: Sequence[Group], lags: Sequence[Row], ways: Ways = NO_WAYS) -> list[Finding]:
-    """Groups that get further behind, and those that catch up late. `lags`: as for `losing`."""
     rows: dict[Key, list[Row]] = defaultdict(list)
     for row in lags:
         rows[row["cluster"], row["group_id"]].append(row)
-    growing, slow = [], []
-    for group in groups:
-        if group.status in _STANDING:  # these are in the list of groups that wait
-            continue
-        own = [row for row in rows[group.cluster, group.group_id] if row["trend"] is not None]
-        growth = sum(row["produced_per_s"] - row["consumed_per_s"] for row in own)
-        longest = max((row["catch_up_ms"] for row in own if row["catch_up_ms"] is not None), default=0)
-        if growth > 0 and any(row["trend"] == Trend.GROWING for row in own):
-            growing.append((group.status == Status.OK, -growth, _growing(group, own, growth, ways)))
-        elif longest >= _SLOW_MS:
-            note = f"catches up in {words.duration(longest)} at the present rates"
-            slow.append(
-                Finding(Trend.GROWING, group.cluster, group.group_id, None, longest, "ms to catch up",
-                        group.measured_time, f"{note}; {words.number(group.lag)} to read",
-                        _about("members", (group.cluster, group.group_id), ways))
-            )  # fmt: skip
-    first = [each for _, _, each in sorted(growing, key=lambda each: (*each[:2], each[2].cluster, each[2].group_id))]
-    return first + sorted(slow, key=lambda each: -(each.value or 0))
-
-
-_TO_START = {
-    "spark": "it is a Spark query: check in Spark whether it runs",
-    "simple": "no member ever joins it: check the program that commits for it",
-}
-"""What to do for groups that have no members even while they are in use."""
-
-
-def _growing(group: Group, rows: Sequence[Row], growth: float, ways: Ways) -> Finding:
-    come, read = (sum(row[name] for row in rows) for name in ("produced_per_s", "consumed_per_s"))
-    note = (
-        f"never catches up: {words.rate(come)} arrive, {words.rate(read)} are read; {words.number(group.lag)} to read"
-    )
-    if group.group_type in _TO_START:
-        note += f"; {_TO_START[group.group_type]}"
-    elif not group.members:
-        note += "; it has no members"
-    elif group.members < group.partitions:
-        more = group.partitions - group.members
-        note += (
-            f"; {words.counted(group.members, 'member')} for {group.partitions:,} partitions: {more:,} more can help"
-        )
-    else:
-        note += "; more members would have no partitions"
-    return Finding(
-        Trend.GROWING, group.cluster, group.group_id, None, growth, "records/s more", group.measured_time, note,
-        _about("members", (group.cluster, group.group_id), ways),
-    )  # fmt: skip
-
-
-def waiting(groups: Sequence[Group], judged: Iterable[Row], ways: Ways = NO_WAYS) -> list[Finding]:
-    """Stopped and stalled groups, the longest wait first. `judged`: rows of tables.STATUS about partitions. A finding
-    names one partition with the group's status: the one whose oldest record has waited longest.
-    """
-    of_partitions: dict[tuple[str, str, str], Row] = {}
-    for one in judged:
-        key = (one["cluster"], one["group_id"], one["status"])
-        if key not in of_partitions or _wait(one) > _wait(of_partitions[key]):
-            of_partitions[key] = one
+    statuses: dict[Key, list[Row]] = defaultdict(list)
+    for row in judged:
+        statuses[row["cluster"], row["group_id"]].append(row)
+    kept = {(row["cluster"], row["topic"]): row["retention_ms"] for row in topics if row["retention_ms"]}
     found = []
     for group in groups:
-        if group.status not in _STANDING:
-            continue
-        row = of_partitions.get((group.cluster, group.group_id, group.status))
-        place = None if row is None else f"{row['topic']}-{row['partition']}"
-        words_of = _about("members", (group.cluster, group.group_id), ways)
-        note = group.rule
-        if group.status == Status.STALLED and row is not None:
-            verb = ("plan", "reset", *option("--topic", f"{row['topic']}:{row['partition']}"), "--shift-by", "1")
-            words_of = command(way_to(group.cluster, ways), verb, (group.group_id,))
-            note += "; if the record cannot be processed, the plan skips it"
-        elif not group.members:
-            note += f"; {_TO_START.get(group.group_type, 'start its consumers')}"
-        found.append(
-            Finding(
-                "waiting", group.cluster, group.group_id, place, group.lag_ms if row is None else row["lag_ms"],
-                f"ms {group.status}", group.since if row is None else row["since_time"], note, words_of,
-            )
-        )  # fmt: skip
-    return sorted(found, key=lambda each: -(each.value or 0))
+        key = (group.cluster, group.group_id)
+        one = _judged(group, rows[key], statuses[key], kept)
+        found.append(one._replace(group=group._replace(urgency=urgency(one.urgency_facts))))
+    return sorted(found, key=lambda each: (order(each.urgency_facts), each.group.cluster, each.group.group_id))
 
 
-def _wait(row: Row) -> tuple[int, str, int]:
-    """The order by which present.status, too, chooses the partition whose `rule` a group has."""
-    return row["lag_ms"] or 0, row["topic"], row["partition"]
+def _judged(group: Group, rows: Sequence[Row], judged: Sequence[Row], kept: Mapping[Key, int]) -> ReportedGroup:
+    status = Status(group.status)
+    is_well = status in (Status.OK, Status.UNKNOWN)
+    own = [row for row in judged if row["topic"] is not None]
+    alike = [row for row in own if row["status"] == status]
+    first = max(alike, key=lambda row: (row["lag_ms"] or 0, row["topic"], row["partition"]), default=None)
+    still = {_place(row) for row in own if row["status"] in _STANDING}
+    left_ms, lost = min(
+        ((ms, row) for row in rows
+         if (ms := _left_ms(row, kept.get((group.cluster, row["topic"])), is_still=_place(row) in still,
+                            is_well=is_well)) is not None and ms < _WEEK_MS),
+        key=itemgetter(0), default=(None, None),
+    )  # fmt: skip
+    rated = [row for row in rows if row["trend"] is not None]
+    growth = sum(row["produced_per_s"] - row["consumed_per_s"] for row in rated)
+    late = max((row["catch_up_ms"] for row in rated if row["catch_up_ms"] is not None), default=None)
+    is_left = not group.members and status in _WAITING and group.group_type not in TO_START
+    of = UrgencyFacts(
+        status, group.members,
+        None if is_well else group.lag_ms if first is None else first["lag_ms"],
+        left_ms, "" if lost is None else _place(lost),
+        growth if any(row["trend"] == Trend.GROWING for row in rated) else None, late,
+        partitions=group.partitions, kind=group.group_type, never_commits=bool(judged) and not own,
+        why=no_members(group.lag or 0).capitalize() if is_left else group.rule,
+    )  # fmt: skip
+    kept_ms = 0 if lost is None else kept.get((group.cluster, lost["topic"]), 0)
+    since = group.since if first is None else first["since_time"]
+    return ReportedGroup(group, of, None if first is None else _place(first), since, kept_ms)
+
+
+def _place(row: Row) -> str:
+    return f"{row['topic']}-{row['partition']}"
+
+
+def _left_ms(row: Row, retention_ms: int | None, *, is_still: bool, is_well: bool) -> int | None:
+    """As `overtaken_ms`. Of a partition that is not read (`is_still` tells, where there are no rates) more than half of
+    its retention may not be left, and of one of unknown rates less than an hour, while its group is not well.
+    """
+    margin: int | None = row["retention_margin_ms"]
+    is_unread = is_still if row["consumed_per_s"] is None else not row["consumed_per_s"]
+    is_near = margin is not None and margin < SOON_MS and (not is_well or margin <= 0)
+    if margin is None or (is_unread and not is_near and retention_ms is not None and margin > retention_ms / 2):
+        return None
+    if is_unread or row["trend"] is None:
+        return margin if is_unread or is_near else None
+    return overtaken_ms(margin, row["lag"], row["produced_per_s"] or 0, row["consumed_per_s"] or 0)
+
+
+def acting(
+    groups: Iterable[ReportedGroup], lost: Mapping[Key, int | None], storms: Storms, ways: Ways = NO_WAYS
+) -> list[Finding]:
+    """The groups that need someone, in order. `lost`: records, by group; `storms`: as `fullest` has them."""
+    return [_finding(each, lost, storms, ways) for each in groups if each.group.urgency is not Urgency.NONE]
+
+
+def _finding(each: ReportedGroup, lost: Mapping[Key, int | None], storms: Storms, ways: Ways) -> Finding:
+    group, of, place, since = each.group, each.urgency_facts, each.place, each.since
+    value: float | None = of.wait_ms
+    unit, note = f"ms {group.status}", because(of)
+    if group.urgency is Urgency.STORM:
+        (value, since), place, unit = storms.get((group.cluster, group.group_id), (None, since)), None, _STORM
+    elif group.urgency is Urgency.SLIPPING and (of.grows or of.left_ms is None):
+        place, since = None, group.measured_time
+        value, unit = (of.growth_per_s, "records/s more") if of.grows else (of.catch_up_ms, "ms to catch up")
+    elif group.status == Status.LOSING:
+        value, unit, place = lost.get((group.cluster, group.group_id)), "records lost", None
+    elif group.urgency in (Urgency.EXPIRING, Urgency.SLIPPING):
+        value, unit, place, since = max(0, of.left_ms or 0), "ms left", of.left_in, group.measured_time
+    way = way_to(group.cluster, ways)
+    step = command_about(way, next_step(of), group.group_id)
+    if each.kept_ms > 0 and group.urgency is not Urgency.LEFT:
+        alter = ("--alter", "--entity-type", "topics", *option("--entity-name", of.left_in.rpartition("-")[0]),
+                 "--add-config", f"retention.ms={each.kept_ms + _MORE_MS}")  # fmt: skip
+        step = tool(way, "kafka-configs.sh", alter)
+        note += f" The command keeps records {words.duration(_MORE_MS)} longer."
+    elif group.status == Status.STALLED and group.members and each.place is not None:
+        topic, _, partition = each.place.rpartition("-")
+        verb = ("plan", "reset", *option("--topic", f"{topic}:{partition}"), "--shift-by", "1")
+        step = command_about(way, verb, group.group_id)
+        note += " If the record cannot be processed, the plan skips it."
+    return Finding(group.urgency, group.cluster, group.group_id, place, value, unit, since, note, step)
 
 
 def fullest(rates: Any) -> dict[Key, tuple[int, datetime]]:
@@ -237,19 +183,15 @@ def _sums(
     return list(zip(first.tolist(), (counts - before).tolist(), strict=True))
 
 
-def storms(groups: Sequence[Group], most: Mapping[Key, tuple[int, datetime]], ways: Ways = NO_WAYS) -> list[Finding]:
-    """Groups that rebalance again and again, the worst first."""
+def calmed(groups: Iterable[ReportedGroup], storms: Storms, ways: Ways = NO_WAYS) -> list[Finding]:
+    """Groups that rebalanced again and again, and no longer do, the worst first."""
     found = []
-    for group in groups:
-        count, began = most.get((group.cluster, group.group_id), (0, None))
-        if count < REBALANCES:
-            continue
-        now = "it still does" if group.status == Status.UNSTABLE else f"its status is {group.status} now"
-        note = f"{words.counted(group.rebalances, 'rebalance')} in the whole time shown; {now}"
-        found.append(
-            Finding("storm", group.cluster, group.group_id, None, count, "rebalances in 10 min", began, note,
-                    _about("watch", (group.cluster, group.group_id), ways))
-        )  # fmt: skip
+    for group, *_ in groups:
+        count, began = storms.get((group.cluster, group.group_id), (0, None))
+        if count >= REBALANCES and group.urgency is not Urgency.STORM:
+            note = f"{words.counted(group.rebalances, 'rebalance')} in the whole time shown; it is {group.status} now"
+            step = command_about(way_to(group.cluster, ways), ("groups", "watch"), group.group_id)
+            found.append(Finding("calmed", group.cluster, group.group_id, None, count, _STORM, began, note, step))
     return sorted(found, key=lambda each: -(each.value or 0))
 
 
@@ -285,22 +227,12 @@ def unused(stale: Sequence[Stale], ways: Ways = NO_WAYS) -> list[Finding]:
     options = {"idle": ("--idle", "30d"), "topic_deleted": ("--missing-topics",), "expiring": ("--expiring", "1d")}
     found = []
     for each in stale:
-        words_of = _about("describe", (each.cluster, each.group_id), ways)
-        if each.reason in options:
-            verb = ("plan", "sweep", *options[each.reason])
-            words_of = command(way_to(each.cluster, ways), verb, (each.group_id,))
+        verb = ("plan", "sweep", *options[each.reason]) if each.reason in options else ("groups", "describe")
         what = words.counted(each.offsets, "offset") if each.offsets else "the group as a whole"
         value, unit = each.lost_records, "records lost"
         if each.reason != "below_log_start":
             value, unit = None if each.idle_days is None else round(each.idle_days * 86_400_000), "ms idle"
         note = f"{words.STALE.get(each.reason, each.reason)}: {what}"
-        found.append(
-            Finding("stale", each.cluster, each.group_id, None, value, unit, each.expires_time, note, words_of)
-        )
+        step = command_about(way_to(each.cluster, ways), verb, each.group_id)
+        found.append(Finding("stale", each.cluster, each.group_id, None, value, unit, each.expires_time, note, step))
     return found
-
-
-def _about(verb: str, group: Key, ways: Ways) -> tuple[str, ...]:
-    """The command of `groupkeeper groups` about one group."""
-    cluster, group_id = group
-    return command(way_to(cluster, ways), ("groups", verb), (group_id,))

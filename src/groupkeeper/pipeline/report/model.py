@@ -10,6 +10,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from groupkeeper.rules.status import Status
+from groupkeeper.rules.urgency import Urgency
 
 STATUSES = tuple(reversed(Status))
 """From worst to best; another text counts as unknown."""
@@ -23,9 +24,9 @@ class Refresh(NamedTuple):
 
 
 class Finding(NamedTuple):
-    """Something to act on. `kind`: one of front.TITLES. `group_id` "": it is not about a group. `place`: a partition as
-    TOPIC-PARTITION; None: none. `value` is in `unit`, which begins with ms if it is a time; None: unknown. `time`: when
-    it began, or will happen. `command` helps with it; the reader fills in HOST:PORT.
+    """Something to act on. `kind`: an urgency, of a group; else calmed, held or stale. `group_id` "": it is not about a
+    group. `place`: a partition as TOPIC-PARTITION; None: none. `value` is in `unit`, which begins with ms if it is a
+    time; None: unknown. `time`: when it began, or will happen. `command` helps with it; the reader fills in HOST:PORT.
     """
 
     kind: str
@@ -61,10 +62,7 @@ class Group(NamedTuple):
     last_commit_time: datetime | None
     rebalances: int
     measured_time: datetime | None = None
-
-    @property
-    def needs_attention(self) -> bool:
-        return self.status not in (Status.OK, Status.UNKNOWN)
+    urgency: Urgency = Urgency.NONE
 
 
 class Cluster(NamedTuple):
@@ -215,7 +213,7 @@ class Unmeasured(NamedTuple):
 
 class Report(NamedTuple):
     """A report. `measured_time` None: no lag was measured. `missing`: needed tables that the directory lacks. `groups`
-    are sorted from worst to best; `top` is how many of them the plots show. `refresh` None: no run has listed the
+    are in the order of their urgency; `top` is how many of them the plots show. `refresh` None: no run has listed the
     tables.
     """
 

@@ -95,7 +95,8 @@ class _Reader:
         rebalances = self._rebalances(window)
         rates = self._rates(window)
         shares = read_shares(self._opened)
-        groups = self._groups(lags, shares, rebalances, measured)
+        known = self._reported(self._groups(lags, shares, rebalances, measured))
+        groups = tuple(each.group for each in known)
         rewinds = self._rewinds(window)
         stale = self._stale()
         shown = _shown(stale, {(each.cluster, each.group_id) for each in groups if each.status == Status.LOSING})
@@ -106,22 +107,24 @@ class _Reader:
             _clusters(groups, rates, rewinds, shown), groups, _activity(rates, window),
             () if window is None else lag_lines(self._opened, chosen, window, lines),
             rewinds, shown, self._opened.missing, self._opened.refresh,
-            self._findings(groups, stale, shown, rebalances), read_details(self._opened, groups, shares, lines, window),
+            self._findings(known, stale, shown, rebalances), read_details(self._opened, groups, shares, lines, window),
             self._unmeasured(),
         )  # fmt: skip
 
-    def _findings(
-        self, groups: Sequence[Group], stale: Sequence[Stale], shown: Sequence[Stale], rebalances: Any
-    ) -> tuple[Finding, ...]:
+    def _reported(self, groups: Sequence[Group]) -> list[impact.ReportedGroup]:
         lags = self._opened.table(LAG, _TRENDS, _IS_READABLE).to_pylist()
-        judged = self._opened.table(STATUS, wanted=pc.field("topic").is_valid()).to_pylist()
+        judged = self._opened.table(STATUS).to_pylist()
         retention = self._opened.table(LOG_OFFSETS, ["cluster", "topic", "retention_ms"]).to_pylist()
-        gone = [each for each in stale if each.reason == "below_log_start"]
+        return impact.reported(groups, lags, judged, retention)
+
+    def _findings(
+        self, known: Sequence[impact.ReportedGroup], stale: Sequence[Stale], shown: Sequence[Stale], rebalances: Any
+    ) -> tuple[Finding, ...]:
+        lost = {each[:2]: each.lost_records for each in stale if each.reason == "below_log_start"}
+        storms = impact.fullest(rebalances)
         return (
-            *impact.losing(groups, lags, gone, retention, judged, self._ways),
-            *impact.behind(groups, lags, self._ways),
-            *impact.waiting(groups, judged, self._ways),
-            *impact.storms(groups, impact.fullest(rebalances), self._ways),
+            *impact.acting(known, lost, storms, self._ways),
+            *impact.calmed(known, storms, self._ways),
             *impact.held(self._opened.table(TRANSACTIONS).to_pylist(), self._ways),
             *impact.unused(shown, self._ways),
         )
@@ -204,7 +207,7 @@ class _Reader:
                     measured.get(key[0]) if key in lags else None,
                 )
             )  # fmt: skip
-        return tuple(sorted(found, key=_badness))
+        return tuple(found)
 
     def _assigned(self) -> Counter[Key]:
         """How many partitions the members of each group are assigned."""
@@ -272,10 +275,6 @@ def _verdict(row: Mapping[str, Any], group: Mapping[str, Any], partitions: int, 
     if group.get("group_type") == "streams" and group.get("members"):
         return Status.UNKNOWN, "no committed offsets, and its assigned tasks are not known"
     return Status.OK, "no committed offsets"
-
-
-def _badness(group: Group) -> tuple[int, int, int, str, str]:
-    return (STATUSES.index(group.status), -(group.lag_ms or 0), -(group.lag or 0), group.cluster, group.group_id)
 
 
 def _clusters(

@@ -103,6 +103,10 @@ class GroupRow(Document):
     group_status: str
     reason: str | None
     not_judged: str | None
+    urgency: str
+    """How urgently it needs someone, the first most: ``expiring``, ``standing``, ``behind``, ``storm``, ``rest``; or
+    ``left`` by its members, or ``none``.
+    """
     members: int | None
     partitions: int
     uncommitted_partitions: int

@@ -14,13 +14,11 @@ from groupkeeper.rules.urgency import Urgency
 from groupkeeper.web.access.people import Person
 from groupkeeper.web.access.roles import Role
 from groupkeeper.web.pages import parts
+from groupkeeper.web.pages.judged import Firing
 from groupkeeper.web.pages.parts import ANONYMOUS, PageColumn, Viewer
 
 _MOST = 500
 _RANKS = {each: rank for rank, each in enumerate(Urgency)}
-
-Firing = Mapping[tuple[str, str], Sequence[str]]
-"""By cluster and group the names of the rules with firing alerts."""
 
 
 class AlertsNow(NamedTuple):
@@ -80,8 +78,8 @@ def alerts_page(
     note: str = "",
     urgencies: Mapping[tuple[str, str], Urgency] = MappingProxyType({}),
 ) -> str:
-    """``alerts``: those that the viewer may see. ``urgencies``: by cluster and group; those of groups that were left by
-    their members are folded.
+    """``alerts``: those that the viewer may see. ``urgencies``: by cluster and group; those of groups that nobody is
+    called for are folded.
     """
     left = [each for each in alerts.firing if urgencies.get(each.key[1:]) is Urgency.LEFT]
     others = [each for each in alerts.firing if urgencies.get(each.key[1:]) is not Urgency.LEFT]

@@ -10,16 +10,15 @@ from groupkeeper.client.admin.types import GroupState, GroupType
 from groupkeeper.csv_text import csv_text
 from groupkeeper.live.model import ClusterSnapshot, GroupView
 from groupkeeper.pipeline.report import words
-from groupkeeper.rules.status import RANKS, Status
+from groupkeeper.rules.status import Status
 from groupkeeper.web.pages import parts, scope
 from groupkeeper.web.pages.judged import Judge, JudgedGroup, rows_of
-from groupkeeper.web.pages.needs import need_rank
 from groupkeeper.web.pages.order import Order, ordered
 from groupkeeper.web.pages.parts import ANONYMOUS, PageColumn, Viewer, number, plain, seconds
 
 COLUMNS: Sequence[PageColumn[JudgedGroup]] = [
     PageColumn("status", lambda row: parts.status(row.judged.status), "", "status",
-               lambda row: need_rank(row) + RANKS[row.judged.status] / len(RANKS)),
+               lambda row: -row.place[0]),
     PageColumn("group", lambda row: parts.group_link(row.cluster, row.group.group_id), "name", "group",
                lambda row: row.group.group_id),
     PageColumn("lag", lambda row: parts.lag_and_lost(row.group.lag), "n", "lag", lambda row: row.group.lag.lag),
@@ -101,7 +100,7 @@ def chosen(rows: Sequence[JudgedGroup], wish: Wish) -> list[JudgedGroup]:
         ]
     )
     if wish.sort == "status":
-        found.sort(key=lambda row: row.group.wait.lag_ms or 0, reverse=wish.ordering.is_down)
+        found.sort(key=lambda row: row.place, reverse=not wish.ordering.is_down)
     ordered(found, COLUMNS, wish.ordering)
     return found
 
@@ -177,7 +176,7 @@ def groups_csv(snapshot: ClusterSnapshot, wish: Wish, judge: Judge = rows_of) ->
          "members", "rebalances", "commits_still_s", "problem", "uncommitted_partitions", "uncommitted",
          "lost", "readable"]
     ]  # fmt: skip
-    for group, judged, _ in chosen(judge(snapshot), wish):
+    for group, judged, *_ in chosen(judge(snapshot), wish):
         wait, problem = group.wait, group.problems[0] if group.problems else None
         rows.append(
             [plain(snapshot.cluster), plain(group.group_id), judged.status, group.group_type or "",

@@ -9,12 +9,11 @@ from types import MappingProxyType
 from groupkeeper.live.model import ClusterSnapshot
 from groupkeeper.pipeline.report import plots, words
 from groupkeeper.rules.status import Status
-from groupkeeper.rules.urgency import Urgency
+from groupkeeper.rules.urgency import verdict
 from groupkeeper.shell import NO_WAYS, Ways
 from groupkeeper.web.pages import parts, scope
-from groupkeeper.web.pages.alerts import Firing
-from groupkeeper.web.pages.judged import Judge, rows_of, sums_of
-from groupkeeper.web.pages.needs import needs_html, needs_of
+from groupkeeper.web.pages.judged import Firing, Judge, rows_of, sums_of, watched
+from groupkeeper.web.pages.needs import Need, needs_html, needs_of
 from groupkeeper.web.pages.parts import ANONYMOUS, Viewer
 
 
@@ -29,13 +28,12 @@ def fleet_page(
 ) -> str:
     """All clusters. ``note``: about the server itself; ``firing``: names of rules; ``ways``: for commands."""
     cards = "".join(_cluster(each, now_ms, judge) for each in snapshots)
-    needs = needs_of(snapshots, judge, firing)
-    needed = sum(one.urgency is not Urgency.LEFT for one in needs)
+    needs = needs_of(snapshots, watched(judge, firing))
     return parts.page(
         "Consumer groups",
         parts.live(
             "fleet",
-            f"{note}{_verdict(snapshots, needed, len(needs) - needed, sum(map(len, firing.values())))}"
+            f"{note}{_verdict(snapshots, needs, judge, sum(map(len, firing.values())))}"
             f"{needs_html(needs, now_ms, viewer, firing, ways)}<h2>Clusters</h2>"
             f'<div class="cards">{cards}</div>',
         ),
@@ -44,22 +42,15 @@ def fleet_page(
     )
 
 
-def _verdict(snapshots: Sequence[ClusterSnapshot], troubled: int, left_behind: int, firing: int) -> str:
+def _verdict(snapshots: Sequence[ClusterSnapshot], needs: Sequence[Need], judge: Judge, firing: int) -> str:
     if not snapshots:
         return '<p class="verdict none">Your roles give you access to no group.</p>'
-    total = sum(len(each.known.groups) for each in snapshots)
-    texts = parts.away(snapshots)
+    statuses = [row.judged.status for each in snapshots for row in judge(each.known)]
+    tone, said = verdict(len(statuses), Counter(one.urgency for one in needs), statuses.count(Status.UNKNOWN))
+    away = parts.away(snapshots)
     is_down = any(not each.is_up and each.polls.done for each in snapshots)
-    is_known = not texts
-    verb = "needs" if troubled == 1 else "need"
-    left = f", and {left_behind:,} without members are behind" if left_behind else ""
-    texts.append(
-        f"{troubled:,} of {words.counted(total, 'group')} {verb} attention{left}"
-        if troubled
-        else f"no group of {total:,} is known to need attention{left}"
-    )
-    tone = "bad" if is_down or troubled else "none" if not (is_known and total) else "good"
-    text = "; ".join(texts)
+    tone = "bad" if is_down else "none" if away and tone == "good" else tone
+    text = "; ".join([*away, said])
     verb = "fires" if firing == 1 else "fire"
     alerts = f' <a href="/alerts">{words.counted(firing, "alert")} {verb}</a>.' if firing else ""
     return f'<p class="verdict {tone}">{text[0].upper()}{text[1:]}.{alerts}</p>'

@@ -10,7 +10,7 @@ from itertools import pairwise
 from groupkeeper.client.admin.types import TopicPartition
 from groupkeeper.live.history import GroupSample, Noted
 from groupkeeper.live.model import ClusterSnapshot, GroupView
-from groupkeeper.live.verdicts import may_be, since_ms
+from groupkeeper.live.verdicts import may_be, reason_of, since_ms
 from groupkeeper.operations.causes.facts import Fact
 from groupkeeper.operations.groups import AnyMember
 from groupkeeper.operations.lag import LagSum
@@ -136,8 +136,8 @@ def _facts(group: GroupView, verdict: GroupVerdict, at_ms: int) -> str:
                  for role in ("active", "standby", "warmup")]  # fmt: skip
         pairs.append(("active, standby, warm-up tasks", " / ".join(map(words.number, tasks))))
         pairs.append(("topology epoch", words.number(group.streams.topology_epoch)))
-    why = "" if worst is None else f"{parts.text(f'{worst[0].topic}-{worst[0].partition}')}: {parts.sentence(worst[1])}"
-    because = f'<p class="because">{why}.</p>' if why else ""
+    why = reason_of(group, worst)
+    because = f'<p class="because">{parts.sentence(why)}.</p>' if why else ""
     missing = parts.sentence(f"{missing[0].upper()}{missing[1:]}") if missing else ""
     notes = "".join(f'<p class="note">{each}.</p>' for each in (parts.unread(group), missing) if each)
     return f'<div class="card">{because}{parts.numbers(pairs)}{notes}</div>'

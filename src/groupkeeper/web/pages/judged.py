@@ -2,30 +2,50 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from groupkeeper.live.model import ClusterSnapshot, GroupView
-from groupkeeper.live.verdicts import Judged, judge_status
-from groupkeeper.rules.progress import catch_up_ms
+from groupkeeper.live.verdicts import Judged, caught_up_ms, judge_status, urgency_facts
+from groupkeeper.rules.urgency import Urgency, UrgencyFacts, order, urgency
 
 _MOST_KEPT = 20
+GENERATED = re.compile(r"console-consumer-\d{1,5}")
+"""What Kafka's console consumer calls the group of one run: nobody is called for it, whatever rules match."""
 
 
 class JudgedGroup(NamedTuple):
-    """A group with its status."""
+    """A group with its status, and its place among those that need someone, the first lowest."""
 
     group: GroupView
     judged: Judged
     cluster: str
+    urgency_facts: UrgencyFacts
+    place: tuple[int, int, float, int]
+
+    @classmethod
+    def of(cls, group: GroupView, cluster: str, at_ms: int) -> JudgedGroup:
+        judged = judge_status(group, at_ms)
+        facts = urgency_facts(group, judged)
+        return cls(group, judged, cluster, facts, order(facts))
+
+    def watched(self) -> JudgedGroup:
+        """While an alert of it fires."""
+        facts = self.urgency_facts._replace(is_watched=True)
+        return self._replace(urgency_facts=facts, place=order(facts))
 
     @property
     def catch_up_ms(self) -> int | None:
-        """In how long the lag is 0 if it goes on like that; None: the lag doesn't shrink, is 0, or is unknown."""
-        change, lag = self.group.lag_change_per_s, self.group.lag.lag
-        return catch_up_ms(lag, change, 0) if lag and change is not None else None
+        return caught_up_ms(self.group)
+
+    @property
+    def urgency(self) -> Urgency:
+        return urgency(self.urgency_facts)
 
 
+Firing = Mapping[tuple[str, str], Sequence[str]]
+"""By cluster and group the names of the rules with firing alerts."""
 Judge = Callable[[ClusterSnapshot], Sequence[JudgedGroup]]
 """The groups of a snapshot by their names, as they were at its instant: as series, `check` and alerts say it."""
 
@@ -34,7 +54,18 @@ def rows_of(snapshot: ClusterSnapshot) -> Sequence[JudgedGroup]:
     """A ``Judge``."""
     at_ms = snapshot.at_ms
     groups = (group for _, group in sorted(snapshot.groups.items()))
-    return [JudgedGroup(group, judge_status(group, at_ms), snapshot.cluster) for group in groups]
+    return [JudgedGroup.of(group, snapshot.cluster, at_ms) for group in groups]
+
+
+def watched(judge: Judge, firing: Firing) -> Judge:
+    """A ``Judge`` that knows for which groups alerts fire."""
+
+    def rows(snapshot: ClusterSnapshot) -> Sequence[JudgedGroup]:
+        names = {name for cluster, name in firing if cluster == snapshot.cluster and not GENERATED.fullmatch(name)}
+        found = judge(snapshot)
+        return [row.watched() if row.group.group_id in names else row for row in found] if names else found
+
+    return rows
 
 
 class KeptRows:

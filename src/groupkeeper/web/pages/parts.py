@@ -457,11 +457,6 @@ def per_s(per_s: float | None) -> str:
     return f"{per_s:+,.1f}/s" if abs(per_s) >= 0.05 else "0/s"
 
 
-def within(margin_ms: int) -> str:
-    """When records may be removed."""
-    return "at any moment" if margin_ms <= 0 else f"in {words.duration(margin_ms)}"
-
-
 def offset(commit: OffsetAndMetadata | None, otherwise: str) -> str:
     """A committed offset."""
     return otherwise if commit is None else words.number(commit.offset)

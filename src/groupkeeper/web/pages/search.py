@@ -6,11 +6,9 @@ from collections.abc import Sequence
 
 from groupkeeper.live.model import ClusterSnapshot
 from groupkeeper.pipeline.report import words
-from groupkeeper.rules.status import RANKS
 from groupkeeper.web.pages import parts
 from groupkeeper.web.pages.cluster import COLUMNS, UNTITLED
 from groupkeeper.web.pages.judged import Judge, JudgedGroup, rows_of
-from groupkeeper.web.pages.needs import need_rank
 from groupkeeper.web.pages.parts import ANONYMOUS, PageColumn, Viewer
 from groupkeeper.web.pages.topics import topics_of
 
@@ -40,7 +38,8 @@ def _found(snapshots: Sequence[ClusterSnapshot], wanted: str, judge: Judge) -> s
     """Of these clusters together."""
     groups = [row for each in snapshots for row in judge(each) if wanted in row.group.group_id.lower()]
     topics = [(each.cluster, topic.name) for each in snapshots for topic in topics_of(each, wanted)]
-    table = parts.table(_COLUMNS, sorted(groups, key=_order)[:_MOST], "groups", untitled=UNTITLED)
+    groups.sort(key=lambda row: (row.place, row.group.group_id, row.cluster))
+    table = parts.table(_COLUMNS, groups[:_MOST], "groups", untitled=UNTITLED)
     items = "".join(
         f'<li>{parts.topic_link(cluster, name)} <span class="soft">{parts.text(cluster)}</span></li>'
         for cluster, name in topics[:_MOST]
@@ -50,8 +49,3 @@ def _found(snapshots: Sequence[ClusterSnapshot], wanted: str, judge: Judge) -> s
     body = f'<p class="soft">{counts}{f"; the first {_MOST} of each are shown" if less else ""}.</p>'
     body += f"<h2>Groups</h2>{table}" if groups else ""
     return body + (f"<h2>Topics</h2><ul>{items}</ul>" if topics else "")
-
-
-def _order(row: JudgedGroup) -> tuple[int, int, int, str, str]:
-    rank = -RANKS[row.judged.status]
-    return -need_rank(row), rank, -(row.group.wait.lag_ms or 0), row.group.group_id, row.cluster

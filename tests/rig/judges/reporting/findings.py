@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from tests.rig.asking import Verdict
-from tests.rig.judges.reporting.resting import MS, Resting, name_of, place_of
+from tests.rig.judges.reporting.resting import Resting, name_of, place_of
 from tests.rig.judges.status import REBALANCES, rebalances
 from tests.rig.truth import Between
 
@@ -14,8 +14,10 @@ Row = Mapping[str, Any]
 Wrong = tuple[str, str, str]
 """Cluster, group, and what is wrong."""
 
-BY_STATUS = {"losing": ("losing",), "waiting": ("stopped", "stalled")}
-"""Statuses, which are judged in the tables, and the findings that they lead to."""
+TOLD = ("losing", "stopped", "stalled", "rewound", "lagging")
+"""Statuses, which are judged in the tables, of groups that need someone."""
+URGENT = ("expiring", "standing", "behind", "rest")
+"""The findings that they lead to."""
 
 
 def judge(resting: Resting, content: Row, verdict: Verdict) -> Iterator[Wrong]:
@@ -26,14 +28,13 @@ def judge(resting: Resting, content: Row, verdict: Verdict) -> Iterator[Wrong]:
         verdict.counts[f"findings of the report: {finding['kind']}"] += 1
         for text in _judge(resting, finding, content, verdict):
             yield (*name_of(finding), f"finding {finding['kind']} {finding['value']} {finding['unit']}: {text}")
-    for kind, statuses in BY_STATUS.items():
-        wanted = {name_of(group) for group in content["groups"] if group["status"] in statuses}
-        found = {name_of(one) for one in findings if one["kind"] == kind and one["unit"] != "ms left"}
-        verdict.comparisons += len(wanted)
-        for name in sorted(wanted ^ found):
-            what = "no finding" if name in wanted else "a finding"
-            yield *name, f"{what} of kind {kind}, truth {'one' if name in wanted else 'none'}"
-    stormy = {name_of(one) for one in findings if one["kind"] == "storm"}
+    wanted = {name_of(group) for group in content["groups"] if group["status"] in TOLD}
+    unknown = {name_of(group) for group in content["groups"] if group["status"] == "unknown"}
+    found = {name_of(one) for one in findings if one["kind"] in URGENT}
+    verdict.comparisons += len(wanted)
+    for name in sorted((wanted ^ found) - unknown):
+        yield *name, f"{'no' if name in wanted else 'a'} finding, truth {'one' if name in wanted else 'none'}"
+    stormy = {name_of(one) for one in findings if one["kind"] in ("storm", "calmed")}
     for group in content["groups"]:
         least, _ = rebalances(resting.truth, resting.answer, name_of(group))
         if least >= REBALANCES and name_of(group) not in stormy:
@@ -46,11 +47,11 @@ def _judge(resting: Resting, finding: Row, content: Row, verdict: Verdict) -> It
     match finding["kind"]:
         case "held":
             yield from _held(resting, finding)
-        case "storm":
+        case "storm" | "calmed":
             bounds = rebalances(resting.truth, resting.answer, (cluster, group))
             if round(finding["value"]) not in bounds:
                 yield f"truth {bounds} rebalances"
-        case "losing" | "stale" if finding["unit"] == "records lost":
+        case _ if finding["unit"] == "records lost":
             if keys is None:
                 verdict.leave(f"{NAME}: a finding of a group whose topics were changed")
                 return
@@ -61,11 +62,11 @@ def _judge(resting: Resting, finding: Row, content: Row, verdict: Verdict) -> It
             bounds = Between(sum(one.low for one in lost), sum(one.high for one in lost))
             if finding["value"] not in bounds:
                 yield f"truth {bounds} records were lost"
-        case "losing":
+        case _ if finding["unit"] == "ms left":
             yield from _overtaken(resting, finding, verdict)
-        case "waiting":
+        case "standing" | "behind" | "rest":
             yield from _waiting(resting, finding, content, verdict)
-        case "growing" if finding["unit"] == "records/s more":
+        case _ if finding["unit"] == "records/s more":
             if finding["value"] <= 0:
                 yield "it does not grow"
         case _:
@@ -108,7 +109,7 @@ def _overtaken(resting: Resting, finding: Row, verdict: Verdict) -> Iterator[str
         return  # one of them is not known to the millisecond
     if left[0] - 1 > finding["value"]:
         yield f"truth {left[0]} ms are left at least"
-    elif finding["value"] > left[-1] + 1 and "more arrive than are read" not in finding["note"]:
+    elif finding["value"] > left[-1] + 1 and "more records are written than read" not in finding["note"]:
         yield f"truth {left[-1]} ms are left"
 
 
@@ -131,20 +132,20 @@ def _waiting(resting: Resting, finding: Row, content: Row, verdict: Verdict) -> 
 def spoilt(content: Row, rng: random.Random) -> Iterator[tuple[str, dict[str, Any]]]:
     """With one finding that is not so, or too few, in each way."""
     findings: list[Row] = list(content["findings"])
-    for kind in ("losing", "waiting", "held"):
-        own = [one for one in findings if one["kind"] == kind and one["unit"] != "ms left" and one["value"] is not None]
+    for unit in ("records lost", "ms stopped", "offsets held"):
+        own = [one for one in findings if one["unit"] == unit and one["kind"] != "stale" and one["value"] is not None]
         if not own:
             continue
         one = rng.choice(own)
         others = [other for other in findings if other is not one]
-        worse = {**one, "value": one["value"] + 1_000_000_000 * (MS if kind == "waiting" else 1)}
-        if kind != "waiting":  # of some groups it is not known how long records have waited
-            yield f"another value of a finding of kind {kind}", {**content, "findings": [*others, worse]}
-        if kind != "held":
-            yield f"a finding of kind {kind} too few", {**content, "findings": others}
+        worse = {**one, "value": one["value"] + 1_000_000_000}
+        if unit != "ms stopped":  # of some groups it is not known how long records have waited
+            yield f"another value of a finding in {unit}", {**content, "findings": [*others, worse]}
+        if one["kind"] in URGENT:
+            yield f"a finding in {unit} too few", {**content, "findings": others}
     quiet = [one for one in content["groups"] if one["status"] == "ok"]
     if quiet:
         name = rng.choice(quiet)
-        made = {"kind": "waiting", "cluster": name["cluster"], "group_id": name["group_id"], "place": None, "value": 7,
+        made = {"kind": "standing", "cluster": name["cluster"], "group_id": name["group_id"], "place": None, "value": 7,
                 "unit": "ms stopped", "time": None, "note": "", "command": []}  # fmt: skip
         yield "a finding too many", {**content, "findings": [*findings, made]}

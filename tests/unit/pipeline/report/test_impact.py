@@ -1,6 +1,7 @@
 """What the report says to act on, of rows as the tables have them."""
 
 import shlex
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -8,13 +9,15 @@ import pyarrow as pa
 import pytest
 
 from groupkeeper.pipeline.report import front, impact
-from groupkeeper.pipeline.report.model import Group, Stale
+from groupkeeper.pipeline.report.model import Finding, Group
 from groupkeeper.pipeline.tables import RATES
-from groupkeeper.shell import way_of_servers
+from groupkeeper.rules.urgency import Urgency
+from groupkeeper.shell import NO_WAYS, Ways, way_of_servers
 
 WHERE = "--bootstrap-server HOST:PORT"
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 HOUR_MS = 3_600_000
+Row = Mapping[str, Any]
 EARLIER = NOW - timedelta(hours=9)
 
 
@@ -35,94 +38,105 @@ GROWS = {"produced_per_s": 400.0, "consumed_per_s": 210.0, "trend": "growing"}
 SHRINKS = {"consumed_per_s": 20.0, "trend": "shrinking"}
 
 
+def found_of(
+    groups: Iterable[Group], rows: Iterable[Row] = (), judged: Iterable[Row] = (), retention_h: int = 0,
+    lost: Mapping[tuple[str, str], int] = {}, ways: Ways = NO_WAYS,
+) -> list[Finding]:  # fmt: skip
+    """What is to be acted on. ``retention_h``: of all topics, 0: not known."""
+    kept = [{"cluster": "c", "topic": row["topic"], "retention_ms": retention_h * HOUR_MS or None} for row in rows]
+    return impact.acting(impact.reported(groups, rows, judged, kept), lost, {}, ways)
+
+
 @pytest.mark.parametrize(
-    ("values", "is_told"),
+    ("values", "left"),
     [
-        ({"retention_margin_ms": 3 * HOUR_MS, **GROWS}, True),
-        ({"retention_margin_ms": 5 * 24 * HOUR_MS, **GROWS}, False),  # it is read long before, and so on for 10 days
-        ({"retention_margin_ms": 5 * 24 * HOUR_MS, **GROWS, "lag": 10**9}, True),  # it takes longer to get to the last
-        ({"retention_margin_ms": 3 * HOUR_MS}, False),  # the oldest record stays as old as it is
-        ({"retention_margin_ms": 3 * HOUR_MS, "consumed_per_s": 0.0}, True),
-        ({"retention_margin_ms": 3 * HOUR_MS, **SHRINKS, "lag": 2 * 3600 * 20}, False),
-        ({"retention_margin_ms": 3 * HOUR_MS, **SHRINKS, "lag": 4 * 3600 * 20}, True),
+        ({"retention_margin_ms": 3 * HOUR_MS, **GROWS}, "6 h 18 min"),
+        ({"retention_margin_ms": 5 * 24 * HOUR_MS, **GROWS}, None),  # it is read long before, and so on for 10 days
+        ({"retention_margin_ms": 5 * 24 * HOUR_MS, **GROWS, "lag": 10**9}, "5 d"),  # it takes longer to get to the last
+        ({"retention_margin_ms": 3 * HOUR_MS}, None),  # the oldest record stays as old as it is
+        ({"retention_margin_ms": 3 * HOUR_MS, "consumed_per_s": 0.0}, "3 h"),
+        ({"retention_margin_ms": 3 * HOUR_MS, **SHRINKS, "lag": 2 * 3600 * 20}, None),
+        ({"retention_margin_ms": 3 * HOUR_MS, **SHRINKS, "lag": 4 * 3600 * 20}, "3 h"),
         # A backlog that is not reduced is new all the time: how long it would take until nothing is left is no matter.
-        ({"retention_margin_ms": 6 * 24 * HOUR_MS, "catch_up_ms": 8 * 24 * HOUR_MS}, False),
-        ({"retention_margin_ms": 8 * 24 * HOUR_MS, **GROWS}, False),
-        ({"retention_margin_ms": 3 * HOUR_MS, "trend": None}, False),
-        ({"retention_margin_ms": -HOUR_MS}, True),
+        ({"retention_margin_ms": 6 * 24 * HOUR_MS, "catch_up_ms": 8 * 24 * HOUR_MS}, None),
+        ({"retention_margin_ms": 8 * 24 * HOUR_MS, **GROWS}, None),
+        ({"retention_margin_ms": 3 * HOUR_MS, "trend": None}, None),
     ],
 )
-def test_who_loses_records_is_who_retention_overtakes(values: dict[str, Any], is_told: bool) -> None:
-    found = impact.losing([a_group("g")], [a_row("g", **values)], [], [], [])
-    assert [(each.group_id, each.place) for each in found] == [("g", "orders-7")] * is_told
+def test_who_loses_records_is_who_retention_overtakes(values: dict[str, Any], left: str | None) -> None:
+    """Later than within the hour: a sentence more."""
+    for status, kind in (("lagging", Urgency.BEHIND), ("ok", Urgency.SLIPPING)):
+        found = found_of([a_group("g", status)], [a_row("g", **values)])
+        told = [f"Unread records of orders-7 may be removed in {left}." in each.note for each in found]
+        assert told == [left is not None] or (not found and left is None)
+        assert all(each.kind == kind for each in found)
 
 
 @pytest.mark.parametrize(("margin_h", "is_told"), [(100, False), (80, True), (3, True), (-1, True)])
 def test_what_is_not_read_is_told_when_half_of_its_time_is_over(margin_h: int, is_told: bool) -> None:
     """By default records are kept for a week: all that stand still for a minute lose some within it."""
-    retention = [{"cluster": "c", "topic": "orders", "retention_ms": 168 * HOUR_MS}]
     rows = [a_row("g", retention_margin_ms=margin_h * HOUR_MS, consumed_per_s=0.0)]
-    assert len(impact.losing([a_group("g")], rows, [], retention, [])) == is_told
-
-
-def test_how_long_it_takes_until_retention_gets_ahead() -> None:
-    rows = [a_row("g", retention_margin_ms=3 * HOUR_MS, **{**GROWS, "consumed_per_s": 200.0})]
-    (found,) = impact.losing([a_group("g")], rows, [], [], [])
-    assert (found.value, front.figure(found)) == (6 * HOUR_MS, "6 h left")
-    assert found.note == "500 records to read, and more arrive than are read: in 6 h retention gets ahead of the group"
+    (found,) = found_of([a_group("g")], rows, retention_h=168)
+    assert ("Unread records of orders-7 may be removed" in found.note) is is_told
 
 
 NOT_RATED = {"produced_per_s": None, "consumed_per_s": None, "trend": None}
 
 
 @pytest.mark.parametrize(
-    ("status", "margin_ms", "why"),
+    ("status", "margin_ms", "is_told"),
     [
-        ("stopped", HOUR_MS, "which the group does not read"),
-        ("stalled", -HOUR_MS, "which the group does not read"),
-        ("lagging", HOUR_MS, None),
-        ("lagging", -HOUR_MS, ""),
+        ("stopped", HOUR_MS, True),
+        ("stalled", -HOUR_MS, True),
+        ("lagging", HOUR_MS, False),
+        ("lagging", HOUR_MS - 1, True),  # as pages say, who know no rates
+        ("lagging", -HOUR_MS, True),
     ],
 )
 def test_before_rates_are_known_a_partition_is_overtaken_by_its_own_status(
-    status: str, margin_ms: int, why: str | None
+    status: str, margin_ms: int, is_told: bool
 ) -> None:
     """The group is stopped: one of its partitions is. Of another one, which it reads, nothing is to be said."""
     judged = [a_verdict("g", 0, "stopped", HOUR_MS), a_verdict("g", 7, status, HOUR_MS),
               a_verdict("other", 7, "stopped", HOUR_MS)]  # fmt: skip
     rows = [a_row("g", retention_margin_ms=margin_ms, **NOT_RATED)]
-    found = impact.losing([a_group("g", "stopped")], rows, [], [], judged)
-    assert [each.note.partition(", ")[2] for each in found] == ([] if why is None else [why])
+    (found,) = found_of([a_group("g", "stopped")], rows, judged)
+    assert ("Unread records of orders-7 may be removed" in found.note) is is_told
+    assert not found_of([a_group("g", "ok")], [{**rows[0], "retention_margin_ms": 60_000}])
 
 
-def test_the_least_time_left_stands_first_after_those_that_lose_already() -> None:
+def test_the_least_time_left_stands_first_and_the_command_keeps_records_longer() -> None:
     groups = [a_group("soon"), a_group("lost", "losing"), a_group("now")]
-    rows = [a_row("soon", retention_margin_ms=2 * HOUR_MS, **GROWS), a_row("now", retention_margin_ms=-1, **GROWS),
-            a_row("lost", retention_margin_ms=-1, **GROWS)]  # fmt: skip
-    gone = [Stale("c", "lost", "below_log_start", 1, ("orders",), None, None, 777)]
-    retention = [{"cluster": "c", "topic": "orders", "retention_ms": 24 * HOUR_MS}]
-    found = impact.losing(groups, rows, gone, retention, [])
+    rows = [a_row("soon", retention_margin_ms=HOUR_MS // 4, **GROWS), a_row("now", retention_margin_ms=-1, **GROWS),
+            a_row("lost", retention_margin_ms=-2, **GROWS)]  # fmt: skip
+    found = found_of(groups, rows, retention_h=24, lost={("c", "lost"): 777})
     assert [(each.group_id, front.figure(each)) for each in found] == [
-        ("lost", "777 records lost"), ("now", "now"), ("soon", "4 h 12 min left")
+        ("lost", "777 records lost"), ("now", "now"), ("soon", "31 min 34 s left")
     ]  # fmt: skip
+    assert {each.kind for each in found} == {Urgency.EXPIRING}
+    assert found[0].note == (
+        "Unread records of orders-7 may be removed at any moment. a rule. The command keeps records 7 d longer."
+    )
     assert found[2].command[-1] == f"retention.ms={8 * 24 * HOUR_MS}"
 
 
-def test_what_grows_comes_before_what_catches_up_late() -> None:
-    groups = [a_group("late"), a_group("fast", "ok"), a_group("steep"), a_group("early"), a_group("still", "stopped")]
+def test_what_is_well_now_comes_after_what_is_not() -> None:
+    groups = [a_group("late", "ok"), a_group("fast", "ok"), a_group("steep", "ok"), a_group("early"),
+              a_group("still", "stopped"), a_group("fine", "ok")]  # fmt: skip
     rows = [a_row("late", **SHRINKS, catch_up_ms=5 * HOUR_MS), a_row("early", **SHRINKS, catch_up_ms=1000),
             a_row("fast", **{**GROWS, "produced_per_s": 9000.0}), a_row("steep", **GROWS),
             a_row("still", **GROWS)]  # fmt: skip
-    found = impact.behind(groups, rows)
-    assert [(each.group_id, front.figure(each)) for each in found] == [
-        ("steep", "+190/s"), ("fast", "+8,790/s"), ("late", "5 h to catch up")
+    found = found_of(groups, rows)
+    assert [(each.kind, each.group_id, front.figure(each)) for each in found] == [
+        ("standing", "still", "1 min stopped"), ("behind", "early", "1 min lagging"),
+        ("slipping", "fast", "+8,790/s"), ("slipping", "steep", "+190/s"), ("slipping", "late", "5 h to catch up"),
     ]  # fmt: skip
-    assert "never catches up: 400/s arrive, 210/s are read; 500 to read; 2 members for 3 partitions" in found[0].note
+    assert found[3].note == "Each second 190 more records are written than read; 2 members read 3 partitions. a rule."
 
 
 def test_a_partition_that_catches_up_can_make_up_for_one_that_does_not() -> None:
     rows = [a_row("g", **GROWS), a_row("g", partition=8, produced_per_s=0.0, consumed_per_s=500.0, trend="shrinking")]
-    assert impact.behind([a_group("g")], rows) == []
+    assert found_of([a_group("g", "ok")], rows) == []
 
 
 def test_a_storm_is_ten_rebalances_within_any_ten_minutes() -> None:
@@ -136,8 +150,13 @@ def test_a_storm_is_ten_rebalances_within_any_ten_minutes() -> None:
     assert most["c", "split"] == (10, NOW + timedelta(minutes=8))
     assert most["c", "slow"][0] == 5
     groups = [a_group(name) for name in ("split", "slow", "worst", "once", "quiet")]
-    found = impact.storms(groups, most)
+    known = impact.reported([*groups, a_group("now", "unstable", rule="11 rebalances")], [], [], [])
+    found = impact.calmed(known, {**most, ("c", "now"): (11, NOW)})
     assert [(each.group_id, each.value) for each in found] == [("worst", 15), ("split", 10)]
+    assert found[0].note == "4 rebalances in the whole time shown; it is lagging now"
+    (now,) = (each for each in impact.acting(known, {}, {("c", "now"): (11, NOW)}) if each.group_id == "now")
+    assert (now.kind, front.figure(now), now.time) == ("storm", "11 rebalances in 10 min", NOW)
+    assert now.note == "11 rebalances: members come and go, or take too long between two polls."
     assert impact.fullest(table.slice(0, 0)) == {}
 
 
@@ -155,14 +174,10 @@ def test_transactions_are_told_when_they_hold_up_groups_or_hang() -> None:
 
 def test_a_stalled_group_gets_the_plan_that_skips_its_record() -> None:
     groups = [a_group("a", "stopped", members=0), a_group("b", "stalled", lag_ms=HOUR_MS), a_group("c", "ok")]
-    stalled, stopped = impact.waiting(groups, [a_verdict("b", 7, "stalled", HOUR_MS)])
+    stalled, stopped = found_of(groups, [], [a_verdict("b", 7, "stalled", HOUR_MS)])
     assert shlex.join(stalled.command) == f"groupkeeper plan reset --topic orders:7 --shift-by 1 {WHERE} b"
-    assert stopped.note.endswith("; start its consumers")
-    for kind, advice in (("simple", "check the program"), ("spark", "check in Spark whether it runs")):
-        group = a_group("a", "stopped", members=0)._replace(group_type=kind)
-        (found,) = impact.waiting([group], [])
-        assert advice in found.note
-        assert "start its consumers" not in found.note
+    assert stopped.note == "The group has no members, and 500 records wait: start its consumers, and watch them join."
+    assert shlex.join(stopped.command) == f"groupkeeper groups why {WHERE} a"
 
 
 def test_a_group_waits_as_its_partition_that_has_its_status() -> None:
@@ -173,7 +188,7 @@ def test_a_group_waits_as_its_partition_that_has_its_status() -> None:
         a_verdict("b", 2, "stalled", 2 * HOUR_MS, since=NOW),
         a_verdict("other", 3, "stalled", 3 * HOUR_MS),
     ]
-    (found,) = impact.waiting([a_group("b", "stalled", lag_ms=9 * HOUR_MS)._replace(since=EARLIER)], rows)
+    (found,) = found_of([a_group("b", "stalled", lag_ms=9 * HOUR_MS)._replace(since=EARLIER)], [], rows)
     assert (found.place, found.value, found.time) == ("orders-2", 2 * HOUR_MS, NOW)
     assert shlex.join(found.command) == f"groupkeeper plan reset --topic orders:2 --shift-by 1 {WHERE} b"
 
@@ -187,12 +202,13 @@ def a_verdict(group: str, partition: int, status: str, lag_ms: int, since: datet
 def test_commands_reach_the_cluster_that_was_named_whatever_the_group_is_called() -> None:
     ways = {"c": way_of_servers("localhost:9092", "/etc/client.properties")}
     row = a_row("-g", topic="-orders", retention_margin_ms=-1, **GROWS)
-    retention = [{"cluster": "c", "topic": "-orders", "retention_ms": 24 * HOUR_MS}]
-    (found,) = impact.losing([a_group("-g")], [row], [], retention, [], ways)
+    (found,) = found_of([a_group("-g")], [row], retention_h=24, ways=ways)
     reached = "--bootstrap-server localhost:9092 --command-config /etc/client.properties"
     assert shlex.join(found.command).startswith(f"kafka-configs.sh {reached} --alter")
     assert "--entity-name=-orders" in found.command
-    (found,) = impact.waiting([a_group("-g", "stopped")], [], ways)
-    assert shlex.join(found.command) == f"groupkeeper groups members {reached} -- -g"
-    (found,) = impact.waiting([a_group("g's", "stopped")], [])
-    assert shlex.join(found.command) == """groupkeeper groups members --bootstrap-server HOST:PORT 'g'"'"'s'"""
+    (found,) = found_of([a_group("-g", "stopped")], ways=ways)
+    assert shlex.join(found.command) == f"groupkeeper groups why {reached} -- -g"
+    (found,) = found_of([a_group("g's[0]", "stopped")])
+    assert shlex.join(found.command) == f"""groupkeeper groups why {WHERE} 'g'"'"'s[0]'"""
+    (found,) = found_of([a_group("g[0]")])
+    assert shlex.join(found.command) == f"groupkeeper groups offsets --trend 10s {WHERE} 'g[[]0]'"  # it takes globs

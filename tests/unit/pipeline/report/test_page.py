@@ -40,7 +40,12 @@ def a_group(group_id: str = "g", **values: object) -> Group:
     usual = Group(
         "c", group_id, "consumer", "Stable", 2, 3, "lagging", "committing", BEGIN, 1_234_567, 3_605_000, 0, NOW, 4
     )
-    return usual._replace(**values)  # type: ignore[arg-type]
+    (need,) = impact.reported([usual._replace(**values)], [], [], [])  # type: ignore[arg-type]
+    return need.group
+
+
+def acting(groups: list[Group]) -> list[Finding]:
+    return impact.acting(impact.reported(groups, [], [], []), {}, {})
 
 
 def a_report(groups: list[Group], **values: object) -> Report:
@@ -82,7 +87,7 @@ def test_a_reason_is_shown_whole() -> None:
         "committed for 2 h 5 min; the group has no members; 46 rebalances in the last 10 min"
     )
     group = a_group(rule=rule, status="stopped")
-    text = page(a_report([group], findings=tuple(impact.waiting([group], []))))
+    text = page(a_report([group], findings=tuple(acting([group]))))
     assert text.count(rule) == 3  # in front, in the table, and in the group's section
     assert "…" not in Reader(text).row(rule)[2]
 
@@ -127,14 +132,14 @@ def test_nothing_runs_but_the_pages_own_script() -> None:
 
 def test_what_to_act_on_stands_first_and_the_rest_is_folded() -> None:
     groups = [a_group(f"bad-{number}", status="stopped", rule="nobody commits") for number in range(8)]
-    report = a_report([*groups, a_group("fine", status="ok")], findings=tuple(impact.waiting(groups, [])))
+    report = a_report([*groups, a_group("fine", status="ok")], findings=tuple(acting(groups)))
     text = page(report)
     head = text[: text.index("<nav>")]
     shown, folded = head.split("<details>")
     assert [f"bad-{number}<" in shown for number in range(8)] == 3 * [True] + 5 * [False]
     assert [f"bad-{number}<" in folded for number in range(8)] == 3 * [False] + 5 * [True]
-    assert shown.count("1 h stopped<") == shown.count("nobody commits · since 2026-03-01 11:00:00<") == 3
-    assert shown.count("<code>groupkeeper groups members --bootstrap-server HOST:PORT bad-") == 3
+    assert shown.count("1 h stopped<") == shown.count("nobody commits. · since 2026-03-01 11:00:00<") == 3
+    assert shown.count("<code>groupkeeper groups why --bootstrap-server HOST:PORT bad-") == 3
     assert "<summary>5 more</summary>" in folded
     assert "fine<" not in head
     assert 'class="act' not in page(a_report([a_group("fine", status="ok")]))
@@ -142,7 +147,9 @@ def test_what_to_act_on_stands_first_and_the_rest_is_folded() -> None:
 
 def test_what_is_left_is_not_said_to_have_begun() -> None:
     """Its time is that of its cluster's measurement, which differs from the others' by a moment."""
-    found = Finding("losing", "c", "g", "t-0", 3_600_000, "ms left", NOW - timedelta(milliseconds=32), "soon gone", ())
+    found = Finding(
+        "expiring", "c", "g", "t-0", 3_600_000, "ms left", NOW - timedelta(milliseconds=32), "soon gone", ()
+    )
     text = page(a_report([a_group("g", status="stopped")], findings=(found,)))
     assert "soon gone<" in text
 
@@ -204,7 +211,7 @@ def test_an_empty_fleet_and_one_without_commits() -> None:
     silent = a_group("silent", status="ok", rule="no committed offsets", partitions=0, lag=None, lag_ms=None,
                      last_commit_time=None)  # fmt: skip
     report = a_report([silent])
-    assert verdict(report) == ("good", "The one group is fine.")
+    assert verdict(report) == ("good", "No group of 1 is known to need attention.")
     assert Reader(page(report)).row("silent", "no committed offsets")[3:5] == ["—", "—"]
     unknown = a_report([a_group(status="unknown", lag=None, lag_ms=None, unknown=3)])
     assert verdict(unknown) == ("none", "The status of 1 group is unknown.")
