@@ -192,7 +192,7 @@ async def test_no_route_tells_of_what_the_viewer_may_not_see(
     )
     assert (answered > 40, len(told_alice) > 20) == (True, True)  # so that most routes had something to tell
     unwished = {name: paths for name, paths in read.items() if not paths & finds[name]}
-    assert unwished == {}, "routes read these parameters: add them to `wishes`, with a value that finds hidden-group"
+    assert unwished == {}, "routes read these parameters: add them to FILTERS, with a value that finds hidden-group"
     assert lost == set(), "links to another order of a list lose these parameters, so they show other rows"
     await show_hostile_values(alice, read)
 

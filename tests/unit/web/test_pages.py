@@ -30,6 +30,7 @@ from groupkeeper.web.pages.cluster import Wish, cluster_page, groups_csv
 from groupkeeper.web.pages.fleet import fleet_page
 from groupkeeper.web.pages.group import group_page
 from groupkeeper.web.pages.partitions import order_of, partitions_csv
+from groupkeeper.web.pages.search import search_page
 from groupkeeper.web.pages.topics import topic_page, topics_of, topics_page
 
 NOW_MS = 1_700_000_000_000
@@ -119,6 +120,15 @@ def test_the_fleet() -> None:
     assert (
         Page(fleet_page([snapshot(view("calm", [row("t", 0, 100)]))], NOW_MS)).text.count("No group of 1 is known") == 1
     )
+
+
+def test_a_search_has_what_is_old_apart() -> None:
+    last = snapshot(view("late", [row("t", 0, 40)]), cluster="dr")
+    down = snapshot(cluster="dr", at_ms=None)._replace(last=last)
+    text = Page(search_page([fleet(), down, not_polled("lab")], "late")).text
+    now, _, old = text.partition("1 cluster cannot be reached: dr; not polled yet: lab. Last known:")
+    assert "2 groups and 0 topics." in now
+    assert "1 group and 0 topics." in old
 
 
 def test_a_group_that_stands_still_tells_why_and_by_which_partition() -> None:
