@@ -114,6 +114,17 @@ def test_of_several_clusters_the_one_that_is_named(spark: Run) -> None:
     assert "it reads east and west" in told.err
 
 
+def test_a_context_is_a_name_of_its_cluster(
+    servers: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    assert main(["context", "add", "west", "--bootstrap-server", servers]) == 0
+    capsys.readouterr()
+    where = str(RECORDED / "groupkeeper-clusters")
+    assert main(["spark", "lag", where, "--context", "west", "--output", "json"]) == 0
+    assert [row["next_offset"] for row in json.loads(capsys.readouterr().out)["offsets"]] == [8, 4]
+
+
 def test_a_cluster_that_is_called_by_its_id(spark: Run, servers: str, tmp_path: Path) -> None:
     own = asyncio.run(id_of(servers))
     text = 'v1\n{}\n{"%s": {"orders": {"0": 9}}}\n{"orders":{"0":8,"1":2}}\n7'
@@ -132,10 +143,13 @@ def test_a_cluster_that_is_called_by_its_id(spark: Run, servers: str, tmp_path: 
 def test_follow_has_its_offsets_elsewhere(spark: Run, tmp_path: Path) -> None:
     at = tmp_path / "tables/_groupkeeper/checkpoint/5"
     shutil.copytree(RECORDED / "orders", at)
-    (at / "offsets/1").write_text('v1\n{}\n{"tick": 1796008770510000000}')
-    status, report = spark("lag", at)
-    assert (status, lags(report)) == (1, {})
-    assert "is in its tables, not here: see the table freshness" in report["problems"][0]["message"]
+    shutil.rmtree(at / "sources")
+    for number in (1, 0):
+        (at / f"offsets/{number}").write_text('v1\n{}\n{"tick": 1796008770510000000}')
+        status, report = spark("lag", at)
+        assert (status, lags(report)) == (1, {})
+        assert "is in its tables, not here: see the table freshness" in report["problems"][0]["message"]
+        (at / f"commits/{number}").unlink()
 
 
 def test_where_a_source_began_is_not_always_known(spark: Run, tmp_path: Path) -> None:

@@ -22,6 +22,7 @@ from groupkeeper.cli.main import main
 from groupkeeper.pipeline.checkpoints.folders import _hadoop_folders, find_folders
 from groupkeeper.pipeline.checkpoints.listener import CommitsToKafka
 from groupkeeper.pipeline.checkpoints.queries import read_query
+from groupkeeper.pipeline.errors import SourceError
 from groupkeeper.pipeline.jobs.following.job import follow
 from groupkeeper.pipeline.jobs.snapshot import snapshot
 from groupkeeper.pipeline.jobs.watch import Problem, Watch
@@ -248,3 +249,6 @@ def test_follow_shows_queries_beside_groups_as_they_come_on(spark: SparkSession,
     assert all("q: there is no such folder" in text for text in watch.problems)
     kept = [row["lag"] for row in rows_of(tables, "lag_history") if (row["group_id"], row["partition"]) == ("q", 0)]
     assert 3 in kept
+    (its_own,) = find_folders(f"{tables}/_groupkeeper/checkpoint/*")
+    with pytest.raises(SourceError, match="how far 'groupkeeper pipeline follow' has read is in its tables"):
+        read_query(its_own, "follow")

@@ -88,7 +88,7 @@ class _CheckpointReader:
         batch_id = max(done, default=None)
         following = [number for number in _numbered(planned) if batch_id is None or number > batch_id]
         offsets, others, done_ms = self._from_begin(planned) if batch_id is None else self._done(batch_id, done)
-        if others and not offsets and _OF_FOLLOW in self._folder.path:
+        if not offsets and _OF_FOLLOW in self._folder.path:
             raise SourceError(
                 f"{self._folder.path}: how far 'groupkeeper pipeline follow' has read is in its tables, not here: see "
                 "the table freshness, or 'groupkeeper pipeline quality'"
