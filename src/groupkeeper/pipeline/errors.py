@@ -17,6 +17,7 @@ _NOT_MADE = re.compile(r"^(\S.*)\nError: Could not create the Java Virtual Machi
 _LOGGED = re.compile(r"^[-\d]+ [:\d]+ (?:ERROR|FATAL) \S+: (\S.*)$", re.MULTILINE)
 
 _NO_MODULE = re.compile(r"Python worker.*^ModuleNotFoundError: No module named '([^']+)'", re.MULTILINE | re.DOTALL)
+_NOT_RUN = re.compile(r"""Cannot run program "([^"]*)".*?error[=:] ?\d+,? ?\(?([^\n)]*)""")
 _OTHER_PYTHON = re.compile(r"Python in worker has different version: (\S+) than that in driver: ([\d.]+)")
 
 
@@ -47,6 +48,9 @@ def first_line(error: Exception) -> str:
     (for example a full disk) follows.
     """
     trace = getattr(error, "_stackTrace", None) or str(error)
+    if not_run := _NOT_RUN.search(trace):
+        program, reason = not_run.groups()
+        return f"Spark's workers cannot run {program} ({reason}): set PYSPARK_PYTHON to a Python that is there"
     if found := _OTHER_PYTHON.search(trace):
         worker, driver = found.groups()
         return f"Spark's workers run Python {worker} and this is {driver}: set PYSPARK_PYTHON to a Python {driver}"

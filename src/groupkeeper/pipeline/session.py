@@ -21,6 +21,7 @@ from urllib.request import getproxies
 
 from groupkeeper.pipeline.errors import SourceError, first_line, killed_for, last_reason
 from groupkeeper.pipeline.runtime.java import find_java
+from groupkeeper.pipeline.runtime.python import check_python, worker_python
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -77,6 +78,8 @@ _APPENDED = ("spark.driver.extraJavaOptions", "spark.executor.extraJavaOptions")
 _OUR_COLLECTOR = "-XX:+UseSerialGC"
 _COLLECTOR = re.compile(r"-XX:\+Use\w+GC\b")
 
+_READ = re.compile(r"(PY)?SPARK_(?!HOME$)|(HADOOP|YARN)_CONF_DIR$|(JAVA_TOOL|_JAVA|JDK_JAVA)_OPTIONS$")
+"""Variables that Spark and Java read: what is wrong in one is told without its name."""
 _SUBMITTED = "PYSPARK_GATEWAY_PORT"
 """A variable of programs that spark-submit starts."""
 
@@ -147,7 +150,7 @@ def _connected(name: str, remote: str, settings: Mapping[str, str]) -> SparkSess
     from pyspark.errors import PySparkException
     from pyspark.sql import SparkSession
 
-    _look_for_server(remote)
+    look_before(settings, remote=remote)
     builder = SparkSession.builder.appName(name)
     for key, value in _of_session().items():
         builder = builder.config(key, value)
@@ -212,12 +215,13 @@ def _started(name: str, master: str, settings: Mapping[str, str], log: Path, is_
     from pyspark.errors import PySparkException
     from pyspark.sql import SparkSession
 
-    _look_for_master(master)
+    look_before(settings, master=master)
     chosen = merged_settings(_settings(master, is_short), settings)
     builder = SparkSession.builder.appName(name)
     for key, value in chosen.items():
         builder = builder.config(key, value)
-    _set_environment(master)
+    others = sorted(name for name in os.environ if _READ.match(name))
+    _set_environment(master, settings)
     before = log.stat().st_size if log.exists() else 0
     try:
         with _noise_to(log):
@@ -226,8 +230,10 @@ def _started(name: str, master: str, settings: Mapping[str, str], log: Path, is_
     except KeyboardInterrupt:
         _end_java()
         raise
-    except (PySparkException, Py4JError) as error:
+    except (PySparkException, Py4JError, ConnectionError) as error:
         reason = _reason(error, log.read_bytes()[before:].decode(errors="replace"))
+        if others:
+            reason = f"{reason.rstrip('.')}; Spark also reads {', '.join(others)} of the environment"
         raise SourceError(f"Spark does not start with the master {master}: {reason} (its log: {log})") from error
     if not _is_local(master):
         session.addArtifacts(str(package_archive(_scratch())), pyfile=True)
@@ -307,9 +313,19 @@ def _set_at_server(session: SparkSession, remote: str, settings: Mapping[str, st
         session.conf.set(key, value)
 
 
-def _look_for_master(master: str) -> None:
-    """Raises SourceError when no master listens at any address in the URL of a standalone cluster."""
-    if master.startswith("spark://"):
+def look_before(settings: Mapping[str, str], *, master: str | None = None, remote: str | None = None) -> None:
+    """Raises SourceError for what can be known before Spark starts: no Java is there; workers on this machine have no
+    Python of this version; no master listens at any address in the URL of a standalone cluster, or no server.
+    """
+    if _SUBMITTED in os.environ:
+        return
+    if remote is not None:
+        _look_for_server(remote)
+        return
+    find_java()
+    if master is None or _is_local(master):
+        check_python(settings)
+    elif master.startswith("spark://"):
         _look_for("Spark master", "--master", master.removeprefix("spark://").split(","))
 
 
@@ -348,7 +364,7 @@ def _reason(error: Exception, log: str) -> str:
         reason = first_line(error)  # calls Java
     except Py4JError as gone:
         error, reason = gone, "Java has ended"
-    has_ended = isinstance(error, Py4JNetworkError) or "JAVA_GATEWAY_EXITED" in reason
+    has_ended = isinstance(error, Py4JNetworkError | ConnectionError) or "JAVA_GATEWAY_EXITED" in reason
     return (last_reason(log) if has_ended else None) or reason
 
 
@@ -385,10 +401,10 @@ def _log_configuration() -> Path:
     return path
 
 
-def _set_environment(master: str) -> None:
+def _set_environment(master: str, settings: Mapping[str, str]) -> None:
     """Sets what Spark reads only from the environment; variables that the user has set stay."""
     os.environ["JAVA_HOME"] = str(find_java().home)
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ["PYSPARK_PYTHON"] = worker_python(settings)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     if _is_local(master):
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")

@@ -23,6 +23,16 @@ def test_a_worker_without_a_module() -> None:
     )
 
 
+def test_workers_without_that_python() -> None:
+    """As Java 17 and Java 21 have it."""
+    for told in ("error=2, No such file or directory", "Exec failed, error: 2 (No such file or directory) "):
+        error = Exception(f'Lost task 0.0: java.io.IOException: Cannot run program "/no/python": {told}\n\tat x')
+        assert first_line(error) == (
+            "Spark's workers cannot run /no/python (No such file or directory): set PYSPARK_PYTHON to a Python that is "
+            "there"
+        )
+
+
 def test_workers_of_another_python() -> None:
     error = Raised(
         "pyspark.errors.exceptions.base.PySparkRuntimeError: [PYTHON_VERSION_MISMATCH] Python in worker has different "

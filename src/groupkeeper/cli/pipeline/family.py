@@ -298,6 +298,7 @@ def do_job(
     with screen.shown():
         source = source_of(options)
         settings = settings_of(options)
+        import_part("session").look_before(settings, master=options.master, remote=options.remote)
         if name == _ENDLESS:
             settings = {"spark.ui.enabled": "true", "spark.port.maxRetries": "100", **settings}
         found = _survey({**source, **dict(more)}, screen, has_end=name != _ENDLESS)

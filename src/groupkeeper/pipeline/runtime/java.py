@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 import tempfile
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -67,6 +68,7 @@ def _candidates() -> list[tuple[str, Path]]:
     return found
 
 
+@cache
 def _inspect(java: Path) -> tuple[int, bool]:
     """Its version, 0 when it doesn't run, and whether it has the module that Spark requires."""
     release = java.parent.parent / "release"

@@ -2,6 +2,7 @@
 
 import fcntl
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from groupkeeper.pipeline.errors import SourceError
 from groupkeeper.pipeline.storage.files import LocalFiles
 from groupkeeper.pipeline.storage.ledger import SCHEMA, Ledger
 
+OF_TIME = ("--topic", "orders", "--time", "2026-01-31T00:00:00")
 NOBODY = ["--bootstrap-server", "127.0.0.1:1", "--timeout", "200ms"]
 
 
@@ -106,3 +108,31 @@ def test_other_files_in_the_directory_are_noted(capsys: pytest.CaptureFixture[st
     assert main(["pipeline", "snapshot", "--tables", str(tmp_path), *NOBODY]) == 1
     told = capsys.readouterr().err
     assert told.startswith(f"note: {tmp_path} is not empty: the tables are written beside its files\n")
+
+
+WRITERS = [["snapshot"], ["rebuild"], ["report"], ["scan-time", *OF_TIME], ["follow"]]
+NOT_THERE = {
+    ("--conf", "spark.pyspark.python=/nowhere"): "error: spark.pyspark.python=/nowhere is no Python ",
+    ("--master", "spark://127.0.0.1:1"): "error: no Spark master is there (127.0.0.1:1: Connection refused)",
+    ("--remote", "sc://127.0.0.1:1"): "error: no Spark Connect server is there (127.0.0.1:1: Connection refused)",
+}
+
+
+@pytest.mark.parametrize("more", NOT_THERE)
+@pytest.mark.parametrize("number", range(len(WRITERS)))
+def test_where_spark_cannot_run(
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    number: int,
+    more: tuple[str, str],
+) -> None:
+    for name in [name for name in os.environ if name.lower().endswith("_proxy")]:
+        monkeypatch.delenv(name)
+    words, said = WRITERS[number], NOT_THERE[more]
+    if words == ["follow"] and more[0] == "--remote":  # which it does not take
+        return
+    assert main(["pipeline", *words, "--tables", str(tmp_path / "tables"), *more, *NOBODY]) == 1
+    told = capsys.readouterr().err
+    assert told.startswith(said)
+    assert told.count("\n") == 1
