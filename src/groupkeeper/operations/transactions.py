@@ -19,6 +19,7 @@ from groupkeeper.operations.topics import describe_topics, listed, offsets_of, u
 from groupkeeper.protocol.errors import KafkaError
 from groupkeeper.rules.transactions import LONGEST_MS, Standing, standing_of_known, standing_of_unknown
 from groupkeeper.rules.words import duration
+from groupkeeper.shell import option
 
 OPEN_STATES = (
     TransactionState.ONGOING,
@@ -79,6 +80,17 @@ class OpenTransaction(NamedTuple):
         standing = self.standing(now_ms)
         is_unclear = standing is Standing.UNCLAIMED and None in (self.open_ms(now_ms), self.longest_ms)
         return None if is_unclear or standing is Standing.UNKNOWN else standing is Standing.HANGING
+
+
+def next_step(
+    standing: Standing, transactional_id: str | None, topic: str, partition: int
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The command that ends a transaction where nothing else does, or shows it: its words, and names."""
+    if standing is Standing.HANGING:
+        return ("transactions", "abort", *option("--partition", f"{topic}:{partition}")), ()
+    if transactional_id is None:
+        return ("transactions", "describe", *option("--topic", topic)), ()
+    return ("transactions", "abort" if standing is Standing.LATE else "describe"), (transactional_id,)
 
 
 class Open(NamedTuple):

@@ -6,7 +6,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from groupkeeper.rules.progress import Trend, trend
-from groupkeeper.rules.words import counted
+from groupkeeper.rules.words import waiting
 
 
 class Cause(StrEnum):
@@ -69,9 +69,9 @@ def cause_of_group(
     return None if members or moves or is_simple else Cause.NO_MEMBERS
 
 
-def no_members(waiting: int) -> str:
+def no_members(records: int) -> str:
     """That cause, as a sentence without its end."""
-    return f"the group has no members, and {counted(waiting, 'record')} wait: start its consumers, and watch them join"
+    return f"the group has no members, and {waiting(records, 'record')}: start its consumers, and watch them join"
 
 
 def cause_of_place(place: Place, *, has_members: bool) -> Cause | None:

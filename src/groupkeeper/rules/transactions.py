@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from enum import StrEnum
 
+from groupkeeper.rules.words import duration
+
 LONGEST_MS = 15 * 60 * 1000
 """Kafka's default for ``transaction.max.timeout.ms``: no coordinator leaves a transaction open for longer."""
 SLACK_MS = 60 * 1000
@@ -25,6 +27,17 @@ class Standing(StrEnum):
     HANGING = "hanging"
     UNKNOWN = "unknown"
     ENDED = "ended"
+
+
+def told(name: str, standing: Standing, open_ms: int | None, timeout_ms: int | None) -> str:
+    """An open transaction, and what will become of it, as a phrase. ``timeout_ms``: None: no coordinator has it."""
+    after = "" if timeout_ms is None else f" after {duration(timeout_ms)}"
+    ends = {
+        Standing.OPEN: f"; its coordinator aborts it{after}",
+        Standing.LATE: f"; its coordinator should have aborted it{after}",
+        Standing.HANGING: "; no coordinator has it: nothing will end it",
+    }
+    return f"{name}, open for {duration(open_ms)} ({standing}){ends.get(standing, '')}"
 
 
 def standing_of_known(state: str, open_ms: int | None, timeout_ms: int) -> Standing:

@@ -17,6 +17,11 @@ def counted(value: int, noun: str) -> str:
     return f"{value:,} {noun}{'s' * (value != 1)}"
 
 
+def waiting(value: int, noun: str) -> str:
+    """1 record waits, 2 records wait"""
+    return f"{counted(value, noun)} wait{'s' * (value == 1)}"
+
+
 def amount(value: int | None) -> str:
     """In short: 950, 12.3 k, 4.56 M."""
     if value is None:

@@ -111,6 +111,6 @@ def test_an_open_transaction_is_named() -> None:
     wait = Wait(99 * MINUTE_MS, held_at=41, holder=holder)
     group = view("g", [row("t", 0, 40)], [wait], described("g", member("m", place)), progress_ms=NOW_MS)
     shown = snapshot(group, at_ms=NOW_MS)
-    said = "offset 41: tx-&lt;b&gt;, open for 33 min (open), of producer 7; its coordinator aborts it after 1 h"
+    said = "offset 41: tx-&lt;b&gt; of producer 7, open for 33 min (open); its coordinator aborts it after 1 h"
     for page in (group_page(shown, group, [], [], NOW_MS), fleet_page([shown], NOW_MS)):
         assert said in page

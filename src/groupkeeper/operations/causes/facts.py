@@ -17,7 +17,7 @@ from groupkeeper.operations.errors import named
 from groupkeeper.operations.groups import AnyGroup, unread_topics
 from groupkeeper.operations.lag import LagStatus, PartitionLag, lag_at_an_instant
 from groupkeeper.operations.problems import Attempt, Problem, problem_of
-from groupkeeper.operations.transactions import OpenTransaction, open_in
+from groupkeeper.operations.transactions import OpenTransaction, next_step, open_in
 from groupkeeper.protocol.errors import GroupIdNotFound, KafkaError
 from groupkeeper.rules.causes import (
     REBALANCING,
@@ -29,8 +29,8 @@ from groupkeeper.rules.causes import (
     is_slow,
     no_members,
 )
-from groupkeeper.rules.transactions import Standing
-from groupkeeper.rules.words import counted, duration, rate
+from groupkeeper.rules.transactions import Standing, told
+from groupkeeper.rules.words import counted, rate, waiting
 
 _RANKS = {cause: rank for rank, cause in enumerate(Cause)}
 _MOST_PLACES = 5
@@ -41,11 +41,11 @@ _PROOF_MS = 5 * 60 * 1000
 _TEXTS = {
     Cause.NO_LEADER: "no broker leads the partition: its brokers are down, or were removed",
     Cause.NO_RIGHTS: "you may not describe the topic; brokers do not tell whether the group's user may read it",
-    Cause.UNASSIGNED: "{waiting} wait, and no member is assigned the partition",
+    Cause.UNASSIGNED: "{waits}, and no member is assigned the partition",
     Cause.OUT_OF_RANGE: "offset {offset} is not in the log, {start} to {end}: auto.offset.reset decides what is next",
     Cause.NEVER_COMMITTED: "nothing is committed, and the log has {waiting}",
-    Cause.STUCK: "offset {offset} does not move, and {waiting} wait",
-    Cause.UNREAD: "{waiting} wait, and no member reads the topic any more",
+    Cause.STUCK: "offset {offset} does not move, and {waits}",
+    Cause.UNREAD: "{waits}, and no member reads the topic any more",
 }
 _WORDS = {
     Cause.UNASSIGNED: ("groups", "members"),
@@ -315,11 +315,13 @@ def _of_place(group_id: str, cause: Cause, row: PartitionLag, known: KnownCauses
     offset = None if row.committed is None else row.committed.offset
     if cause is Cause.TRANSACTION:
         return _of_transaction(row, known.held[place], known)._replace(offset=offset)
+    records = (row.in_log if row.committed is None else known.waiting(row)) or 0
     text = _TEXTS[cause].format(
         offset=offset,
         start=row.log_start_offset,
         end=row.log_end_offset,
-        waiting=counted((row.in_log if row.committed is None else known.waiting(row)) or 0, "record"),
+        waiting=counted(records, "record"),
+        waits=waiting(records, "record"),
     )
     text += "" if row.member is None else f"; its member is {named([row.member])}"
     words = _WORDS.get(cause, ("groups", "offsets", "--status", row.status.value))
@@ -336,20 +338,14 @@ def _of_place(group_id: str, cause: Cause, row: PartitionLag, known: KnownCauses
 def _of_transaction(row: PartitionLag, one: OpenTransaction | None, known: KnownCauses) -> Fact:
     place = TopicPartition(row.topic, row.partition)
     text = f"an open transaction keeps consumers of committed records at offset {row.last_stable_offset}"
-    describe = ("transactions", "describe", "--topic", row.topic)
     if one is None:
-        return Fact(Cause.TRANSACTION, place, text, describe)
-    standing = one.standing(known.at_ms)
-    text += f": {one.name}, open for {duration(one.open_ms(known.at_ms))} ({standing})"
-    if one.transactional_id is not None:
-        text += f", of producer {one.producer.producer_id}"
-        if one.description is not None and standing is Standing.OPEN:
-            text += f"; its coordinator aborts it after {duration(one.description.timeout_ms)}"
-        words = ("transactions", "abort" if standing is Standing.LATE else "describe")
-        return Fact(Cause.TRANSACTION, place, text, words, (one.transactional_id,), transaction=one)
-    if standing is Standing.HANGING:
-        describe = ("transactions", "abort", "--partition", f"{row.topic}:{row.partition}")
-    return Fact(Cause.TRANSACTION, place, text, describe, transaction=one)
+        return Fact(Cause.TRANSACTION, place, text, *next_step(Standing.UNKNOWN, None, *place))
+    standing, open_ms = one.standing(known.at_ms), one.open_ms(known.at_ms)
+    name = one.name if one.transactional_id is None else f"{one.name} of producer {one.producer.producer_id}"
+    text += f": {told(name, standing, open_ms, one.description and one.description.timeout_ms)}"
+    return Fact(
+        Cause.TRANSACTION, place, text, *next_step(standing, one.transactional_id, *place), transaction=one
+    )  # fmt: skip
 
 
 async def _with_records(

@@ -15,12 +15,15 @@ import numpy as np
 import numpy.typing as npt
 
 from groupkeeper.operations.selection import command_about
+from groupkeeper.operations.transactions import next_step as transaction_step
 from groupkeeper.pipeline.report import words
 from groupkeeper.pipeline.report.model import Finding, Group, Stale
 from groupkeeper.rules.causes import no_members
 from groupkeeper.rules.progress import Trend, overtaken_ms
 from groupkeeper.rules.status import REBALANCES, REBALANCES_MS, Status
+from groupkeeper.rules.transactions import Standing, standing_of_known, told
 from groupkeeper.rules.urgency import SOON_MS, TO_START, Urgency, UrgencyFacts, because, next_step, order, urgency
+from groupkeeper.rules.words import waiting
 from groupkeeper.shell import NO_WAYS, Ways, command, option, tool, way_to
 
 _STANDING = (Status.STOPPED, Status.STALLED)
@@ -201,23 +204,16 @@ def held(transactions: Sequence[Row], ways: Ways = NO_WAYS) -> list[Finding]:
     for row in transactions:
         if not row["is_hanging"] and not row["groups"]:
             continue
-        place = f"{row['topic']}-{row['partition']}"
-        name = row["transactional_id"] or f"producer {row['producer_id']}"
-        note = f"{name}, open for {words.duration(row['open_ms'])}; {words.counted(row['groups'] or 0, 'group')} "
-        note += "waits" if row["groups"] == 1 else "wait"
-        known, verb = row["transactional_id"], ["transactions", "describe", *option("--topic", row["topic"])]
-        if row["is_hanging"]:
-            note += "; no coordinator has it: nothing will end it"
-            verb = ["transactions", "abort", *option("--partition", f"{row['topic']}:{row['partition']}")]
-        elif known is None:
-            note += "; no coordinator shows it"
-        else:
-            ends = "" if row["timeout_ms"] is None else f" after {words.duration(row['timeout_ms'])}"
-            note += f"; its coordinator aborts it{ends}"
-        names = [] if known is None else [known]
+        known, open_ms, timeout_ms = row["transactional_id"], row["open_ms"], row["timeout_ms"]
+        standing = Standing.HANGING if row["is_hanging"] else Standing.UNCLAIMED
+        if timeout_ms is not None:
+            standing = standing_of_known("Ongoing", open_ms, timeout_ms)
+        note = told(known or f"producer {row['producer_id']}", standing, open_ms, timeout_ms)
+        note += f"; {waiting(row['groups'] or 0, 'group')}"
+        step = command(way_to(row["cluster"], ways), *transaction_step(standing, known, row["topic"], row["partition"]))
         found.append(
-            Finding("held", row["cluster"], "", place, row["held_offsets"], "offsets held", row["started_time"], note,
-                    command(way_to(row["cluster"], ways), verb, names))
+            Finding("held", row["cluster"], "", _place(row), row["held_offsets"], "offsets held", row["started_time"],
+                    note, step)
         )  # fmt: skip
     return sorted(found, key=lambda each: -(each.value or 0))
 

@@ -164,12 +164,22 @@ def test_transactions_are_told_when_they_hold_up_groups_or_hang() -> None:
     usual = {"cluster": "c", "topic": "orders", "partition": 1, "producer_id": 5, "transactional_id": "tx",
              "first_offset": 40, "held_offsets": 60, "started_time": NOW, "open_ms": HOUR_MS, "timeout_ms": 900_000,
              "is_hanging": False, "groups": 0}  # fmt: skip
-    rows = [usual, {**usual, "groups": 2}, {**usual, "is_hanging": True, "transactional_id": None, "held_offsets": 70}]
+    rows = [
+        usual,
+        {**usual, "groups": 2},
+        {**usual, "is_hanging": True, "transactional_id": None, "timeout_ms": None, "held_offsets": 70},
+    ]
     hanging, holding = impact.held(rows)
     assert shlex.join(hanging.command) == f"groupkeeper transactions abort --partition orders:1 {WHERE}"
-    assert shlex.join(holding.command) == f"groupkeeper transactions describe --topic orders {WHERE} tx"
+    assert shlex.join(holding.command) == f"groupkeeper transactions abort {WHERE} tx"
     assert (front.figure(hanging), hanging.place) == ("70 offsets held", "orders-1")
-    assert "2 groups wait; its coordinator aborts it after 15 min" in holding.note
+    assert (
+        hanging.note == "producer 5, open for 1 h (hanging); no coordinator has it: nothing will end it; 0 groups wait"
+    )
+    assert holding.note == "tx, open for 1 h (late); its coordinator should have aborted it after 15 min; 2 groups wait"
+    (young,) = impact.held([{**rows[1], "open_ms": 60_000, "groups": 1}])
+    assert young.note == "tx, open for 1 min (open); its coordinator aborts it after 15 min; 1 group waits"
+    assert shlex.join(young.command) == f"groupkeeper transactions describe {WHERE} tx"
 
 
 def test_a_stalled_group_gets_the_plan_that_skips_its_record() -> None:
