@@ -95,6 +95,8 @@ def measure_by_turns(commits: int, works: dict[str, Callable[[], object]]) -> No
 
 
 def run(servers: str, commits: int) -> None:
+    from tests.spark.commits import commits_in
+
     from groupkeeper.pipeline.jobs.scan_time import scan
     from groupkeeper.pipeline.kafka.options import parse_options
     from groupkeeper.pipeline.kafka.planning import plan_or_raise
@@ -102,7 +104,6 @@ def run(servers: str, commits: int) -> None:
     from groupkeeper.pipeline.session import start_session
     from groupkeeper.pipeline.tables import CURRENT_OFFSETS
     from groupkeeper.pipeline.transforms.decoded import decode_archive, decode_key_value
-    from groupkeeper.pipeline.transforms.history import commits_in
     from groupkeeper.pipeline.transforms.latest import latest as latest_of
 
     given = {"kafka.bootstrap.servers": servers, "cluster": "bench", "rows": "decoded"}

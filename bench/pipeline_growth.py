@@ -56,9 +56,10 @@ def growing() -> Iterator[tuple[Callable[[int], Filled], dict[str, str]]]:
 
 def read(work: str, servers: str, commits: int) -> None:
     """In this process."""
+    from tests.spark.commits import commits_in
+
     from groupkeeper.pipeline.session import start_session
     from groupkeeper.pipeline.tables import CURRENT_OFFSETS
-    from groupkeeper.pipeline.transforms.history import commits_in
     from groupkeeper.pipeline.transforms.latest import latest
 
     spark = start_session("growth")

@@ -80,8 +80,8 @@ SHARED = frozenset(
 )
 """Names of classes that more than one module has."""
 
-UNNAMED = frozenset(["__dir__", "pytest_configure", "decode_request", "commits_in", "read_record_sets"])
-"""Functions that nothing in src/ names: Python and pytest call the first two, tests the others."""
+UNNAMED = frozenset(["__dir__", "pytest_configure"])
+"""Functions that nothing in src/ names: Python and pytest call them."""
 
 
 def code_of(name: str) -> Code:

@@ -26,6 +26,8 @@ from typing import NamedTuple
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "src")]  # so that it runs without being installed
 
+from tests.unit.protocol.frames import decode_request  # noqa: E402
+
 from groupkeeper.protocol import consumer_protocol, framing, offsets_topic, record_batch  # noqa: E402
 from groupkeeper.protocol.codec import MalformedMessage, UnsupportedMessageVersion, decode, encode  # noqa: E402
 from groupkeeper.protocol.primitives import RootMessage  # noqa: E402
@@ -80,7 +82,7 @@ def frame_targets(name: str, version: int, body: bytes) -> Iterator[Target]:
     message = decode(framing.message_class(name), body, version)
     if name.endswith("Request"):
         frame = framing.encode_request(7, "fuzz", message, version)[4:]
-        yield Target(f"request frame {name} {version}", frame, framing.decode_request)
+        yield Target(f"request frame {name} {version}", frame, decode_request)
     elif name.endswith("Response"):
         cls: type[RootMessage] = type(message)
         frame = framing.encode_response(7, message, version)[4:]

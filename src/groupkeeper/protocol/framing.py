@@ -95,12 +95,6 @@ def decode_request_header(frame: bytes) -> tuple[RequestHeader, int]:
     return RequestHeader(api_key, version, correlation_id, client_id), end
 
 
-def decode_request(frame: bytes) -> tuple[RequestHeader, RootMessage]:
-    """Header and body of a request frame (without its size)."""
-    header, pos = decode_request_header(frame)
-    return header, decode(request_class(header.request_api_key), frame, header.request_api_version, pos)
-
-
 def encode_response(correlation_id: int, message: RootMessage, version: int) -> bytes:
     """A whole response frame, its size included."""
     # The header is written here: the correlation id, and no tagged fields in its version 1.

@@ -10,12 +10,12 @@ from typing import Any, NamedTuple
 
 import pytest
 from tests.conformance.pipeline.offsets_topic_traffic import classic_groups, newer_groups
+from tests.unit.pipeline.decode.record_sets import read_record_sets
 from tools.apache_kafka import ApacheKafka, run_tool
 
 from groupkeeper.pipeline.decode.arrow import Origin, decode, places_of
 from groupkeeper.pipeline.decode.batches import RecordSet
 from groupkeeper.pipeline.decode.json_form import json_of
-from groupkeeper.pipeline.decode.records import read_record_sets
 from groupkeeper.protocol.consumer_protocol import decode_assignment, decode_subscription
 
 pytestmark = [pytest.mark.conformance, pytest.mark.usefixtures("apache_jars"), pytest.mark.timeout(600)]

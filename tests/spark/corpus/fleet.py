@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 from tests.spark.transforms import reference
 from tests.spark.transforms.histories import BEGIN, DAY, MINUTE, History, Logged, random_history
+from tests.unit.pipeline.decode.record_sets import read_record_sets
 
 from groupkeeper.pipeline.decode.arrow import Origin, decode, places_of
-from groupkeeper.pipeline.decode.records import read_record_sets
 from groupkeeper.pipeline.kafka.instants import ClusterIdentity, Instant
 from groupkeeper.pipeline.tables import DECODED, FRESHNESS, LOG_OFFSETS, SHARE_OFFSETS, TOPICS, TRANSACTIONS
 from groupkeeper.protocol import messages as m

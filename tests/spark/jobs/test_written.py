@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
+from tests.spark.commits import commits_in
 
 from groupkeeper.pipeline.errors import SourceError
 from groupkeeper.pipeline.jobs import history
@@ -21,7 +22,6 @@ from groupkeeper.pipeline.kafka.written import Counts, Written
 from groupkeeper.pipeline.storage.output import Output, open_output
 from groupkeeper.pipeline.tables import COMMITS, DECODED, GROUP_RECORDS
 from groupkeeper.pipeline.tables.schema import LAST_MS
-from groupkeeper.pipeline.transforms.history import commits_in
 
 RETENTIONS = {"east": Retention(1_000, 10_000), "west": Retention(2**31 * 60_000, 1)}
 

@@ -16,13 +16,13 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
+from tests.spark.commits import commits_in
 
 from groupkeeper.client.admin import Admin
 from groupkeeper.pipeline.decode.history import group_records
 from groupkeeper.pipeline.errors import cause_of
 from groupkeeper.pipeline.tables import COMMITS, CURRENT_OFFSETS, DECODED, GROUP_RECORDS
 from groupkeeper.pipeline.transforms.decoded import decode_archive, decode_key_value
-from groupkeeper.pipeline.transforms.history import commits_in
 from groupkeeper.pipeline.transforms.latest import latest
 from groupkeeper.testing.background import BackgroundBroker
 

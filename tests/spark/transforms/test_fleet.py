@@ -15,6 +15,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 from tests.patience import until
+from tests.spark.commits import commits_in
 from tests.spark.kafka.test_source import (
     PATIENCE_S,
     ask,
@@ -34,7 +35,6 @@ from groupkeeper.pipeline.jobs.restoring import OffsetThen, kip122_plans, of_top
 from groupkeeper.pipeline.jobs.scan_time import scan_time
 from groupkeeper.pipeline.jobs.snapshot import snapshot
 from groupkeeper.pipeline.tables import SCAN_TIME
-from groupkeeper.pipeline.transforms.history import commits_in
 from groupkeeper.pipeline.transforms.offsets_as_of import offsets_as_of
 from groupkeeper.protocol.uuids import uuid_text
 

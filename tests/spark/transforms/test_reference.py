@@ -16,10 +16,10 @@ from tests.spark.transforms import reference
 from tests.spark.transforms.causes import with_causes
 from tests.spark.transforms.histories import BEGIN, DAY, TOPICS, History, Logged, random_history
 from tests.spark.transforms.traces import by_sql, current_offsets, events_of, listed, table_of
+from tests.unit.pipeline.decode.record_sets import read_record_sets
 
 from groupkeeper.pipeline.decode.arrow import Origin, decode, places_of
 from groupkeeper.pipeline.decode.history import commits, group_records
-from groupkeeper.pipeline.decode.records import read_record_sets
 from groupkeeper.pipeline.present.lag import lag
 from groupkeeper.pipeline.present.quality import all_read, offsets_read
 from groupkeeper.pipeline.storage.lake import OPEN

@@ -8,10 +8,12 @@ from contextlib import asynccontextmanager
 from types import TracebackType
 from typing import NamedTuple, Self
 
+from tests.unit.protocol.frames import decode_request
+
 from groupkeeper.client.admin import Admin
 from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.codec import encode
-from groupkeeper.protocol.framing import api_name, decode_request, encode_response, response_class
+from groupkeeper.protocol.framing import api_name, encode_response, response_class
 from groupkeeper.protocol.index import APIS
 from groupkeeper.protocol.primitives import RootMessage
 

@@ -1,13 +1,13 @@
 """Requests and responses as frames, and errors as exceptions."""
 
 import pytest
+from tests.unit.protocol.frames import decode_request
 
 from groupkeeper.protocol import errors
 from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.codec import MalformedMessage, UnsupportedMessageVersion
 from groupkeeper.protocol.framing import (
     api_name,
-    decode_request,
     decode_request_header,
     decode_response,
     encode_request,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from groupkeeper.pipeline.decode.batches import Batches, CorruptBatch, RecordSet, read_batches, seen_by_reader
+from groupkeeper.pipeline.decode.batches import Batches, CorruptBatch, RecordSet, seen_by_reader
 from groupkeeper.pipeline.decode.views import Bools, Bytes, Ints, View, choose, read_varints
 from groupkeeper.protocol.compression import MAX_DECOMPRESSED, decompress
 from groupkeeper.protocol.record_batch import HEADER_SIZE, CorruptRecord, read_records
@@ -53,15 +53,6 @@ class Records:
 
     def _bytes(self, at: np.int64, size: np.int64) -> bytes | None:
         return None if size < 0 else self.data[int(at) : int(at + size)]
-
-
-def read_record_sets(sets: Sequence[RecordSet], *, verify: bool = True) -> tuple[Records, list[int | None]]:
-    """The records of `records_seen`, and for each set the offset after its last whole batch; None: none is whole.
-
-    Raises CorruptBatch.
-    """
-    batches = read_batches(sets, verify=verify)
-    return records_seen(batches, sets), batches.next_offsets
 
 
 def records_seen(batches: Batches, sets: Sequence[RecordSet]) -> Records:

@@ -1,4 +1,4 @@
-"""The history, from decoded records: what Spark's DataFrames need of decode.history; and which rows a refresh takes."""
+"""Which rows of the history a refresh takes."""
 
 from __future__ import annotations
 
@@ -6,21 +6,13 @@ from collections.abc import Mapping
 
 import numpy as np
 import pyarrow as pa
-from pyspark.sql import DataFrame
 
-from groupkeeper.pipeline.decode.history import commits
 from groupkeeper.pipeline.relations import Array, keys, matches, numbers
-from groupkeeper.pipeline.tables import COMMITS
 
 _Offsets = Mapping[str, Mapping[int, int]]
 """By cluster and partition of the offsets topic."""
 
 _NEVER = 2**63 - 1
-
-
-def commits_in(decoded: DataFrame) -> DataFrame:
-    """tables.COMMITS of rows of tables.DECODED."""
-    return decoded.mapInArrow(lambda batches: map(commits, batches), COMMITS.ddl)
 
 
 def between(rows: pa.Table, made_to: _Offsets, read_to: _Offsets) -> pa.Table:

@@ -8,10 +8,10 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from tests.unit.pipeline.decode.record_sets import read_record_sets
 
 from groupkeeper.pipeline.decode.arrow import Origin, decode, latest_of_keys, places_of
 from groupkeeper.pipeline.decode.batches import RecordSet
-from groupkeeper.pipeline.decode.records import read_record_sets
 from groupkeeper.pipeline.tables import DECODED
 from groupkeeper.pipeline.tables.log import GROUP_RECORD, REJECTED
 from groupkeeper.protocol import messages as m

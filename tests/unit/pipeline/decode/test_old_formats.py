@@ -6,9 +6,9 @@ import zlib
 import pytest
 from kafka.record import MemoryRecords
 from kafka.record.legacy_records import LegacyRecordBatchBuilder
+from tests.unit.pipeline.decode.record_sets import read_record_sets
 
 from groupkeeper.pipeline.decode.batches import RecordSet
-from groupkeeper.pipeline.decode.records import read_record_sets
 
 CODECS = {"none": 0, "gzip": 1, "snappy": 2, "lz4": 3}
 Row = tuple[int, int, int, bytes | None, bytes | None]

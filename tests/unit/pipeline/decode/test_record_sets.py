@@ -4,9 +4,10 @@ import random
 
 import pyarrow as pa
 import pytest
+from tests.unit.pipeline.decode.record_sets import read_record_sets
 
 from groupkeeper.pipeline.decode.batches import AbortedRange, CorruptBatch, RecordSet
-from groupkeeper.pipeline.decode.records import Records, read_record_sets
+from groupkeeper.pipeline.decode.records import Records
 from groupkeeper.pipeline.relations import time_of
 from groupkeeper.pipeline.tables.schema import LAST_MS
 from groupkeeper.protocol.compression import CODECS
