@@ -64,7 +64,7 @@ def _judge(resting: Resting, finding: Row, content: Row, verdict: Verdict) -> It
                 yield f"truth {bounds} records were lost"
         case _ if finding["unit"] == "ms left":
             yield from _overtaken(resting, finding, verdict)
-        case "standing" | "behind" | "rest":
+        case "standing" | "behind" | "rest" if finding["value"] is not None:
             yield from _waiting(resting, finding, content, verdict)
         case _ if finding["unit"] == "records/s more":
             if finding["value"] <= 0:
@@ -109,8 +109,8 @@ def _overtaken(resting: Resting, finding: Row, verdict: Verdict) -> Iterator[str
         return  # one of them is not known to the millisecond
     if left[0] - 1 > finding["value"]:
         yield f"truth {left[0]} ms are left at least"
-    elif finding["value"] > left[-1] + 1 and "more records are written than read" not in finding["note"]:
-        yield f"truth {left[-1]} ms are left"
+    elif finding["value"] > left[-1] + 1:
+        verdict.leave(f"{NAME}: a finding of time that is left of a group that may read until then")
 
 
 def _waiting(resting: Resting, finding: Row, content: Row, verdict: Verdict) -> Iterator[str]:
