@@ -273,7 +273,7 @@ ANSWERS: dict[str, list[Row]] = {
         (None, None, 80 * MIB),
     ],
     "Which groups and topics have no owner?": [("group", "audit"), ("topic", "legacy")],
-    "Which groups need attention, and why?": [
+    "Which groups are not well, and why?": [
         ("audit", None, "stopped", ago(days=3), 9500, "nothing was committed"),
         ("billing", "team-billing", "lagging", ago(hours=2), 1010, "the oldest record is old"),
         ("mail", "team-mail", "unknown", None, None, "the log could not be asked"),
