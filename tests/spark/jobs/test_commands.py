@@ -197,12 +197,26 @@ def test_follow_is_one_streaming_query_and_its_jobs_have_names(servers: str, tmp
     assert len(queries) == 1
 
 
-def test_why_spark_does_not_start_is_told_in_one_line(servers: str, tmp_path: Path) -> None:
-    words = ["snapshot", "--bootstrap-server", f"c={servers}", "--tables", str(tmp_path)]
-    for more, reason in (
-        (["--master", "foo"], "the master foo: Master must either be yarn or start with spark, k8s, or local"),
-        (["--conf", "spark.driver.memory=999999g"], "the master local[*]: Could not reserve enough space for"),
-    ):
-        done = run(*words, *more)
-        assert (done.returncode, done.stdout) == (1, "")
-        assert f"error: Spark does not start with {reason}" in done.stderr.splitlines()[-1]
+TROUBLES = {
+    "--master local[0]": "error: Spark does not start with the master local[0]: Asked to run locally with 0 threads",
+    "--master yarn": "error: Spark does not start with the master yarn: When running with master 'yarn' either ",
+    "--conf spark.driver.memory=999999g": "error: Spark does not start with the master local[*]: Could not reserve eno",
+    "--tables s4://b/x": "error: s4://b/x is out of reach: Hadoop knows no s4://",
+    "--tables hdfs://nosuch.invalid/x": "error: hdfs://nosuch.invalid/x is out of reach: java.net.UnknownHostException",
+}
+
+
+@pytest.mark.parametrize("words", TROUBLES)
+def test_what_only_spark_finds_out_is_told_before_clusters_are_asked(tmp_path: Path, words: str) -> None:
+    where = [] if words.startswith("--tables") else ["--tables", str(tmp_path)]
+    done = run("snapshot", "--bootstrap-server", "c=127.0.0.1:1", *where, *words.split())
+    started, told = done.stderr.splitlines()
+    assert (done.returncode, done.stdout, started) == (1, "", "starting Spark")
+    assert told.startswith(TROUBLES[words])
+
+
+def test_variables_that_spark_reads_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SPARK_REMOTE", "sc://127.0.0.1:1")
+    done = run("snapshot", "--bootstrap-server", "c=127.0.0.1:1", "--tables", str(tmp_path), "--master", "local[1]")
+    told = done.stderr.splitlines()[-1].partition("; Spark also reads ")[2].partition(" of the environment (its log: ")
+    assert "SPARK_REMOTE" in told[0].split(", ")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import pyarrow.parquet as pq
 import pytest
@@ -25,6 +25,7 @@ from groupkeeper.pipeline.jobs.snapshot import snapshot
 from groupkeeper.pipeline.kafka.options import parse_options
 from groupkeeper.pipeline.owners import parse_owners
 from groupkeeper.pipeline.storage.files import LocalFiles
+from groupkeeper.pipeline.storage.ledger import Ledger
 from groupkeeper.pipeline.tables import TABLES
 from groupkeeper.pipeline.tables.state import CARRIED
 from groupkeeper.testing.background import BackgroundBroker
@@ -192,3 +193,18 @@ def test_wrong_arguments_are_refused(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert "argument --owner: the file of owners has no o" in capsys.readouterr().err
     assert main(["pipeline", "forget", "g", "--tables", str(tmp_path)]) == 1
     assert f"{tmp_path} has no tables" in capsys.readouterr().err
+
+
+@pytest.mark.long
+def test_without_the_spark_that_a_format_needs_nothing_is_removed(tables: Path) -> None:
+    """Its log would go on to name files that are gone."""
+    lake = {"format": "delta", "catalog": None, "namespace": "groupkeeper", "version_hours": 1.0}
+    Ledger(LocalFiles(tables), str(tables)).note(lake=lake)
+    before = found_in(tables, GROUPS)
+
+    def session() -> NoReturn:
+        raise SourceError("no Spark master is there")
+
+    with pytest.raises(SourceError, match="no Spark master is there"):
+        forget(str(tables), ForgetRequest(Names(("zq-b",))), execute=True, session=session)
+    assert found_in(tables, GROUPS) == before

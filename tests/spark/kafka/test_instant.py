@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -56,7 +57,7 @@ def test_lag_is_that_of_the_instant_whatever_happens_until_it_is_computed(
     found = asked(servers)
     write(servers, topic, 700)  # while Spark starts
     commit(servers, "instant", {(topic, 0): 735})
-    snapshot(spark, options_of(servers), str(tmp_path), found=found)
+    snapshot(spark, options_of(servers), str(tmp_path), ask=lambda: found)
     (lag,) = rows(tmp_path, "lag", "instant", topic)
     assert (lag["committed_offset"], lag["log_end_offset"], lag["lag"]) == (30, 40, 10)
     assert lag["measured_time"].timestamp() * 1000 == found.instants["c"].measured_ms
@@ -114,7 +115,7 @@ def test_a_group_whose_latest_commits_cannot_be_read_is_unknown_and_not_stopped(
     servers, topic = hanging
     commit(servers, "reads on", {(topic, 0): 95})
     for minutes, wanted in ((0, ("ok", 80)), (30, ("unknown", None))):
-        snapshot(spark, options_of(servers), str(tmp_path), found=asked(servers, minutes * MINUTE_MS))
+        snapshot(spark, options_of(servers), str(tmp_path), ask=partial(asked, servers, minutes * MINUTE_MS))
         (lag,) = rows(tmp_path, "lag", "reads on", topic)
         (status,) = rows(tmp_path, "status", "reads on", topic)
         assert (status["status"], lag["lag"]) == wanted

@@ -13,7 +13,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from groupkeeper.pipeline.errors import SourceError
-from groupkeeper.pipeline.storage.files import HadoopFiles, LocalFiles, files_of
+from groupkeeper.pipeline.storage.files import HadoopFiles, LocalFiles, explained, files_of
 from groupkeeper.pipeline.storage.ledger import Ledger
 
 
@@ -112,7 +112,21 @@ class Connected:
 
 
 def test_a_place_out_of_reach_is_named(spark: SparkSession) -> None:
-    with pytest.raises(SourceError, match="nowhere://host/tables is out of reach: No FileSystem for scheme"):
+    with pytest.raises(SourceError, match="nowhere://host/tables is out of reach: Hadoop knows no nowhere://"):
         files_of(spark, "nowhere://host/tables")
     with pytest.raises(SourceError, match="with --remote, the directory must also be accessible from this machine"):
         files_of(cast(Any, Connected()), "hdfs://host/tables")
+
+
+def test_a_way_that_hadoop_does_not_have_is_told_with_the_way_out() -> None:
+    no_way = "Spark has no org.apache.hadoop.fs.{}: give its package, --conf spark.jars.packages=".format
+    no_class = "java.lang.ClassNotFoundException: Class org.apache.hadoop.fs.{} not found".format
+    assert [explained(reason, "3.5.0") for reason in (
+        'No FileSystem for scheme "s3"', "f=null: No AbstractFileSystem configured for scheme: http",
+        no_class("s3a.S3AFileSystem"), no_class("gs.GoogleHadoopFileSystem"), "denied",
+    )] == [
+        "Hadoop knows no s3://; S3 is s3a://", "Hadoop knows no http://",
+        f"{no_way('s3a.S3AFileSystem')}org.apache.hadoop:hadoop-aws:3.5.0",
+        f"{no_way('gs.GoogleHadoopFileSystem')}GROUP:NAME:VERSION",
+        "denied",
+    ]  # fmt: skip

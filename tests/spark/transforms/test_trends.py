@@ -210,7 +210,7 @@ def test_what_was_measured_stays_when_tables_are_rebuilt(spark: SparkSession, se
     def measure(minutes: int, committed: int, *, from_start: bool = False) -> Measured:
         commit(servers, "measured", {(topic, 0): committed})
         found = asked(servers, until_the_hour_ms + minutes * MINUTE_MS)
-        summary = snapshot(spark, options_of(servers), str(tmp_path), found=found, from_start=from_start)
+        summary = snapshot(spark, options_of(servers), str(tmp_path), ask=lambda: found, from_start=from_start)
         assert not summary.problems
         (lag,) = rows(tmp_path, "lag", "measured", topic)
         return lag

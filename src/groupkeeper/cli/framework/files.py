@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -51,6 +52,17 @@ def check_writable(path: str) -> None:
         beside = _beside(target.resolve())
         beside.open("x").close()
         beside.unlink()
+    except OSError as problem:
+        raise Unsaved(f"cannot write {path}: {problem.strerror}") from None
+
+
+def check_directory_writable(path: str | Path) -> None:
+    """Raise Unsaved where a directory can't be made, or nothing in it; nothing remains."""
+    part = Path(path)
+    try:
+        while not part.exists():
+            part = part.parent
+        os.rmdir(tempfile.mkdtemp(prefix=".groupkeeper-", dir=part))
     except OSError as problem:
         raise Unsaved(f"cannot write {path}: {problem.strerror}") from None
 

@@ -3,20 +3,29 @@
 from __future__ import annotations
 
 import os
+import re
 from argparse import ArgumentTypeError, Namespace
 from typing import Any
 
+from groupkeeper.cli.framework.files import Unsaved, check_directory_writable
 from groupkeeper.cli.framework.output import complain
 from groupkeeper.cli.pipeline.parts import import_part
 from groupkeeper.cli.pipeline.privacy import privacy_of
+from groupkeeper.pipeline.checkpoints.folders import local_path
 from groupkeeper.pipeline.errors import SourceError
+
+_URL = re.compile(r"([a-z][a-z0-9+.-]+:)/(?!/)")
+"""Java's form, in which they look like paths."""
 
 
 def directory(text: str) -> str:
     """The value of --tables."""
     if not text.strip():
         raise ArgumentTypeError("expected a directory, or a URL that Spark writes to")
-    part = text
+    if (url := _URL.match(text)) is not None:
+        raise ArgumentTypeError(f"{text!r}: a URL begins with {url[1]}// ({url[1]}///PATH on this machine)")
+    local = local_path(text)
+    part = text if local is None else str(local)
     while part and not os.path.isdir(part):
         if os.path.isfile(part):
             raise ArgumentTypeError(f"{part!r} is a file, not a directory")
@@ -42,7 +51,7 @@ def check_directory(options: Namespace) -> None:
 
 def _check_here(options: Namespace, given: Any) -> None:
     files = import_part("storage.files")
-    root = import_part("checkpoints.folders").local_path(options.tables)
+    root = local_path(options.tables)
     if root is None:
         return
     is_there = root.is_dir()
@@ -55,6 +64,10 @@ def _check_here(options: Namespace, given: Any) -> None:
             option = "privacy" if getattr(options, "privacy", None) else "privacy-key"
             options.refuse(f"argument --{option}: {str(error).removeprefix('privacy: ')}")
     ledger = import_part("storage.ledger")
+    try:
+        check_directory_writable(root)
+    except Unsaved as problem:
+        raise SourceError(str(problem)) from None
     if (root / ledger.ROOT).is_dir():
         with files.LocalFiles(root).lock():
             pass

@@ -9,6 +9,7 @@ import signal
 import threading
 from argparse import ArgumentTypeError, Namespace
 from collections.abc import Callable, Sequence
+from functools import cache, partial
 from pathlib import Path
 
 from groupkeeper.cli.framework import values
@@ -21,6 +22,7 @@ from groupkeeper.cli.pipeline.parts import import_part
 from groupkeeper.cli.pipeline.privacy import add_privacy, privacy_of
 from groupkeeper.cli.pipeline.watch import FollowScreen, Screen, Stage
 from groupkeeper.java_properties import name_in
+from groupkeeper.pipeline.checkpoints.folders import local_path
 from groupkeeper.pipeline.errors import SourceError
 from groupkeeper.rules.words import counted
 
@@ -35,8 +37,8 @@ if TYPE_CHECKING:
     from groupkeeper.pipeline.kafka.options import ClusterOptions, ReadOptions
     from groupkeeper.pipeline.kafka.planning import ReadPlan
 
-    Work = Callable[[Screen, dict[str, str], ReadPlan, Any], Summary]
-    """What a job does, with the options of the source and what there is to read."""
+    Work = Callable[[Screen, dict[str, str], Callable[[], ReadPlan], Any], Summary]
+    """What a job does, with the options of the source, and what asks the clusters once for what there is to read."""
 
 _FAILED = 1
 _FOLLOWING_TIMEOUT_MS = 10_000
@@ -46,6 +48,10 @@ of Python read and make the rows.
 """
 _OF_PLANS = ("as-of",)
 _ENDLESS = "follow"
+_MASTER = re.compile(
+    r"local(\[(\d+|\*)(, *\d+)?\])?|local-cluster\[\d+, *\d+, *\d+\]|spark://[^\s,/]+:\d+(,[^\s,/]+:\d+)*|yarn|k8s://\S+"
+)
+_REMOTE = re.compile(r"sc://[^\s/:;]+(:\d+)?(/.*)?|sc://\[\S+")
 _SETTING = re.compile(r"spark\.[^\s=]+")
 _OF_OPTIONS = {"spark.master": "--master", "spark.remote": "--remote"}
 
@@ -152,12 +158,26 @@ def add_spark(parser: ArgumentParser) -> None:
     """Adds the options that select where Spark runs."""
     how = parser.add_argument_group("Spark")
     where = how.add_mutually_exclusive_group()
-    where.add_argument("--master", metavar="URL", help="Spark's master; default: all cores of this machine")
-    where.add_argument("--remote", metavar="URL", help="a Spark Connect server, sc://HOST:PORT")
+    where.add_argument(
+        "--master", type=_master, metavar="URL", help="Spark's master; default: all cores of this machine"
+    )
+    where.add_argument("--remote", type=_remote, metavar="URL", help="a Spark Connect server, sc://HOST:PORT")
     how.add_argument(
         "--conf", action="append", metavar="KEY=VALUE", dest="settings", default=[], type=_setting,
         help="a Spark setting, for example spark.driver.memory=4g; repeat for several",
     )  # fmt: skip
+
+
+def _master(text: str) -> str:
+    if not _MASTER.fullmatch(text):
+        raise ArgumentTypeError(f"{text!r}: expected local[*], spark://HOST:PORT, yarn or k8s://https://HOST:PORT")
+    return text
+
+
+def _remote(text: str) -> str:
+    if not _REMOTE.fullmatch(text):
+        raise ArgumentTypeError(f"{text!r}: expected sc://HOST:PORT")
+    return text
 
 
 def _setting(text: str) -> tuple[str, str]:
@@ -215,11 +235,11 @@ def _rebuild(options: Namespace) -> int:
 def snapshot_work(options: Namespace, *, from_start: bool = False) -> Work:
     """What `snapshot` does, or `rebuild`, for run_job."""
 
-    def work(screen: Screen, source: dict[str, str], found: ReadPlan, spark: Any) -> Summary:
+    def work(screen: Screen, source: dict[str, str], ask: Callable[[], ReadPlan], spark: Any) -> Summary:
         snapshot = import_part("jobs.snapshot").snapshot
         summary: Summary = snapshot(
             spark, source, options.tables, screen,
-            found=found, from_start=from_start, **keeping(options),
+            ask=ask, from_start=from_start, **keeping(options),
             checkpoints=options.checkpoints, owners=options.owners, journals=options.journals,
         )  # fmt: skip
         return summary
@@ -249,7 +269,7 @@ def _follow(options: Namespace) -> int:
     check_lake(options)
     stop = threading.Event()
 
-    def work(screen: Screen, source: dict[str, str], found: ReadPlan, spark: Any) -> Summary:
+    def work(screen: Screen, source: dict[str, str], ask: Callable[[], ReadPlan], spark: Any) -> Summary:
         def end(number: int, frame: object) -> None:
             if stop.is_set():  # what is under way does not end
                 raise import_part("jobs.running").InterruptedAtWork(number)
@@ -301,18 +321,28 @@ def do_job(
         import_part("session").look_before(settings, master=options.master, remote=options.remote)
         if name == _ENDLESS:
             settings = {"spark.ui.enabled": "true", "spark.port.maxRetries": "100", **settings}
-        found = _survey({**source, **dict(more)}, screen, has_end=name != _ENDLESS)
+        parsed = import_part("kafka.options").parse_options({**source, **dict(more)})
+        ask = cache(partial(_survey, parsed, screen, has_end=name != _ENDLESS))
+        is_tried = _is_tried(options)
+        is_few = not is_tried and sum(each.size for each in ask().ranges) < _FEW
         screen.doing("starting Spark")
-        is_short = name != _ENDLESS and (name not in _OF_PLANS or sum(each.size for each in found.ranges) < _FEW)
+        is_short = name != _ENDLESS and (name not in _OF_PLANS or is_few)
         session = import_part("jobs.running").session
         with session(name, master=options.master, remote=options.remote, settings=settings, is_short=is_short) as spark:
             screen.stage = lambda: stage_of(spark)
             try:
-                summary = work(screen, source, found, spark)
+                summary = work(screen, source, ask, spark)
             finally:
                 screen.stage = lambda: None
             screen.doing("")
     return summary
+
+
+def _is_tried(options: Namespace) -> bool:
+    """Whether only Spark finds out what is wrong with its options, or with a directory elsewhere: clusters are asked
+    after that. On this machine they are asked first, as Spark takes its time.
+    """
+    return bool(options.master or options.remote or options.settings) or local_path(options.tables) is None
 
 
 def _json_text(options: Namespace, name: str, summary: Summary | None, error: str | None = None) -> str:
@@ -372,14 +402,12 @@ def of_contexts(options: Namespace) -> list[tuple[str, str, dict[str, str]]]:
     return found
 
 
-def _survey(source: dict[str, str], screen: Screen, *, has_end: bool) -> ReadPlan:
-    """What there is to read, before Spark takes its time; nothing for a job without an end, which asks the clusters
+def _survey(parsed: ReadOptions, screen: Screen, *, has_end: bool) -> ReadPlan:
+    """What there is to read; nothing for a job without an end, which asks the clusters
     itself. Raises SourceError when no cluster can be read.
     """
-    from groupkeeper.pipeline.kafka.options import parse_options
     from groupkeeper.pipeline.kafka.planning import ReadPlan
 
-    parsed = parse_options(source)
     if not has_end:
         return ReadPlan([], {}, {})
     screen.doing("asking the clusters")

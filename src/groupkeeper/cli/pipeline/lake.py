@@ -92,7 +92,10 @@ def _lake_choice(options: Namespace) -> Any:
 
 def _known_format(options: Namespace) -> str | None:
     """Of the tables in a directory of this machine."""
-    found = import_part("storage.ledger").stored_lake(options.tables)
+    try:
+        found = import_part("storage.ledger").stored_lake(options.tables)
+    except OSError:  # the run looks at the directory, and says why it cannot be used
+        return None
     return None if found is None else str(found["format"])
 
 

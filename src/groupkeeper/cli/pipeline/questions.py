@@ -18,7 +18,7 @@ from groupkeeper.cli.framework import values
 from groupkeeper.cli.framework.clusters import is_pattern
 from groupkeeper.cli.framework.commands import Command
 from groupkeeper.cli.framework.execution import words_to_apply
-from groupkeeper.cli.framework.files import Unsaved, check_writable, save
+from groupkeeper.cli.framework.files import Unsaved, check_directory_writable, check_writable, save
 from groupkeeper.cli.framework.typed import as_typed
 from groupkeeper.cli.pipeline.family import add_clusters, add_output, add_spark, run_job
 from groupkeeper.cli.pipeline.parts import import_part
@@ -30,6 +30,8 @@ from groupkeeper.pipeline.jobs.watch import Problem
 from groupkeeper.rules.words import counted
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from groupkeeper.cli.framework.commands import ArgumentParser
     from groupkeeper.client.admin import Admin
     from groupkeeper.operations.plans.model import GroupPlan
@@ -77,21 +79,23 @@ def _as_of(options: Namespace) -> int:
         options.refuse("argument --time: it is in the future")
     if is_planned and len(options.servers) + len(options.contexts) > 1:
         options.refuse("a plan is for one cluster: give one --bootstrap-server or --context")
-    if options.save:
+    for name in ("save", "save_kip122", "save_starting_offsets"):
+        check = check_writable if name == "save" else check_directory_writable
         try:
-            check_writable(options.save)
+            if path := getattr(options, name):
+                check(path)
         except Unsaved as problem:
-            options.refuse(f"argument --save: {problem}")
+            options.refuse(f"argument --{name.replace('_', '-')}: {problem}")
 
-    def work(screen: Screen, source: dict[str, str], found: ReadPlan, spark: Any) -> Summary:
+    def work(screen: Screen, source: dict[str, str], ask: Callable[[], ReadPlan], spark: Any) -> Summary:
         past = import_part("jobs.as_of").as_of(
             spark, source, options.tables, options.time, screen,
             wants=Names(options.groups).matches if is_planned else None,
-            found=found,
+            ask=ask,
         )  # fmt: skip
         run: Run = past.run
         if is_planned:
-            (name,) = {each.name for each in found.ranges}  # the directory may have other clusters, too
+            (name,) = {each.name for each in ask().ranges}  # the directory may have other clusters, too
             offsets = past.offsets.get(name, [])
             known = {each.group_id for each in offsets}
             wanted = Names(options.groups).among(known)
@@ -231,8 +235,7 @@ def _add_scan_time_arguments(parser: ArgumentParser) -> None:
 def _scan_time(options: Namespace) -> int:
     chosen = _chosen(options)
 
-    def work(screen: Screen, source: dict[str, str], found: ReadPlan, spark: Any) -> Summary:
-        screen.reading(sum(each.size for each in found.ranges))
+    def work(screen: Screen, source: dict[str, str], ask: Callable[[], ReadPlan], spark: Any) -> Summary:
         summary: Summary = import_part("jobs.scan_time").write_scan_time(
             spark, {**source, **dict(chosen)}, options.tables, options.time, screen,
         )  # fmt: skip

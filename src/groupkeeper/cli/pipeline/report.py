@@ -6,7 +6,7 @@ import json
 import os
 import sys
 from argparse import ArgumentTypeError, Namespace
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -105,9 +105,10 @@ def _run(options: Namespace) -> int:
         if options.servers or options.contexts:
             work = snapshot_work(options)
 
-            def named(screen: Screen, source: dict[str, str], found: ReadPlan, spark: Any) -> Summary:
-                names.update({each.cluster: each.name for each in found.ranges})
-                return work(screen, source, found, spark)
+            def named(screen: Screen, source: dict[str, str], ask: Callable[[], ReadPlan], spark: Any) -> Summary:
+                summary = work(screen, source, ask, spark)
+                names.update({each.cluster: each.name for each in ask().ranges})
+                return summary
 
             problems = do_job(options, "report", named, Screen()).problems
         report: Report = reading.read_report(

@@ -99,11 +99,12 @@ def forget(
             if ledger.lake is not None and execute and session is None:
                 raise SourceError(f"{directory}: its tables are of {ledger.lake['format']}: give a session of Spark")
             files.clean(_STAGING, _STAGING)  # what killed runs have written aside may have the groups, too
-            found = _Forgetting(root, files, ledger, wanted).run(execute=execute)
+            forgetting = _Forgetting(root, files, ledger, wanted)
             if ledger.lake is None or not execute or session is None:
-                return found
+                return forgetting.run(execute=execute)
             doing("starting Spark")
             with session() as spark:
+                found = forgetting.run(execute=True)
                 from groupkeeper.pipeline.storage.output import Output
 
                 output = Output(spark, directory, files)

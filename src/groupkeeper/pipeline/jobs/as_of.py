@@ -40,7 +40,7 @@ def as_of(
     watch: Watch | None = None,
     *,
     wants: Callable[[str], bool] | None = None,
-    found: ReadPlan | None = None,
+    ask: Callable[[], ReadPlan] | None = None,
 ) -> Found:
     """Bring the history in `directory` up to date, and write tables.OFFSETS_AS_OF for all groups. The result has the
     groups whose names `wants` accepts; None: no groups. Other arguments as for `snapshot`.
@@ -52,7 +52,7 @@ def as_of(
                 f"{directory}: rows from before {utc_text(kept_from_ms)} are gone (--keep-rows): choose a time from "
                 "then on"
             )
-        update_history(output, options, run, found)
+        update_history(output, options, run, ask)
         at_that_time = offsets_as_of(output.read(COMMITS), output.read(GROUP_RECORDS), time_ms)
         run.write(OFFSETS_AS_OF.name, output.replace(at_that_time, OFFSETS_AS_OF))
         update_lake(output, run)

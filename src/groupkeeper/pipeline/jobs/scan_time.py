@@ -38,17 +38,19 @@ def write_scan_time(
     """Replace the table in `directory` by `scan_time`. Raises SourceError."""
     run = Run(watch)
     with open_output(spark, directory) as output:
-        run.write(SCAN_TIME.name, output.replace(scan_time(spark, options, time_ms), SCAN_TIME))
+        run.write(SCAN_TIME.name, output.replace(scan_time(spark, options, time_ms, run.watch), SCAN_TIME))
     return run.summary
 
 
-def scan_time(spark: SparkSession, options: Mapping[str, str], time_ms: int) -> pa.Table:
+def scan_time(spark: SparkSession, options: Mapping[str, str], time_ms: int, watch: Watch | None = None) -> pa.Table:
     """A row for each partition that the source's options select (`subscribe` …), read from `startingOffsets` on.
 
     Raises SourceError when a cluster cannot be queried; what cannot be read fails the job (errors.cause_of).
     """
     parsed = parse_options({**options, "rows": "records"})
     ranges = result_of(plan_or_raise(parsed))
+    if watch is not None:
+        watch.reading(sum(each.size for each in ranges))
     tasks = [task for packed in pack(ranges, parsed) for task in by_cluster(packed)]
     numbers = spark.range(0, len(tasks), 1, max(1, len(tasks)))
     ddl = ", ".join(f"{field.name} {ddl_of(field.type)}" for field in _HIT)

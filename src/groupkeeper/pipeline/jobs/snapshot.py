@@ -4,7 +4,7 @@ built from it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
@@ -35,7 +35,7 @@ def snapshot(
     directory: str,
     watch: Watch | None = None,
     *,
-    found: ReadPlan | None = None,
+    ask: Callable[[], ReadPlan] | None = None,
     from_start: bool = False,
     lake: LakeChoice | None = None,
     keep_days: int | None = None,
@@ -43,12 +43,13 @@ def snapshot(
     owners: Sequence[OwnerRule] = (),
     journals: Sequence[str | ChangeJournal] = (),
 ) -> Summary:
-    """Bring all tables in `directory` up to date. `options` are the source's options; `found` is the plan of the
-    clusters, None: the clusters are queried. A failure of one cluster does not affect the others. `from_start`: build
-    all tables except the history from the whole history, not only from new rows. `lake`: the lake to write to from now
-    on; None: the lake used before, if any. `keep_days`: how many days growing tables keep their rows from now on; 0:
-    for ever, None: as before. `checkpoints`: checkpoints of queries shown among the groups; `owners`: owners of groups
-    and topics; `journals`: those of groupkeeper, their files, and folders with such files.
+    """Bring all tables in `directory` up to date. `options` are the source's options; `ask` gives the plan of the
+    clusters, which is asked for once the directory is open; None: the clusters are queried. A failure of one cluster
+    does not affect the others. `from_start`: build all tables except the history from the whole history, not only from
+    new rows. `lake`: the lake to write to from now on; None: the lake used before, if any. `keep_days`: how many days
+    growing tables keep their rows from now on; 0: for ever, None: as before. `checkpoints`: checkpoints of queries
+    shown among the groups; `owners`: owners of groups and topics; `journals`: those of groupkeeper, their files, and
+    folders with such files.
 
     Raises SourceError when the directory can't be written.
     """
@@ -56,7 +57,7 @@ def snapshot(
     with open_output(spark, directory, lake=lake, keep_days=keep_days) as output:
         if output.ledger.loss is not None:
             run.note(output.ledger.loss)
-        given = update_history(output, options, run, found)
+        given = update_history(output, options, run, ask)
         queries = Queries()
         if checkpoints:
             queries, problems = find_queries(spark, checkpoints, given.clusters.options, given.clusters.instants)
@@ -67,13 +68,15 @@ def snapshot(
     return run.summary
 
 
-def update_history(output: Output, options: Mapping[str, str], run: Run, found: ReadPlan | None = None) -> Given:
-    """Append the records that the tables don't have yet; `found` as for `snapshot`. The result has the state of the
+def update_history(
+    output: Output, options: Mapping[str, str], run: Run, ask: Callable[[], ReadPlan] | None = None
+) -> Given:
+    """Append the records that the tables don't have yet; `ask` as for `snapshot`. The result has the state of the
     clusters.
     """
     parsed = parse_options({**options, "rows": "decoded"})
     parsed = with_privacy(parsed, output.ledger)
-    found = found or result_of(plan(parsed))
+    found = result_of(plan(parsed)) if ask is None else ask()
     parsed = named(parsed, found.ranges)
     left, strange = readings(found, output.ledger)
     unread = {name: why_unread(name, error, output.ledger) for name, error in found.failed.items()}

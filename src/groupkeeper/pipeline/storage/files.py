@@ -6,6 +6,7 @@ import contextlib
 import ctypes
 import errno
 import os
+import re
 import shutil
 import sys
 import time
@@ -232,6 +233,23 @@ def _exchanged(one: Path, other: Path) -> bool:
     raise OSError(code, os.strerror(code), str(other))
 
 
+_NO_SCHEME = re.compile(r'No (?:Abstract)?FileSystem (?:configured )?for scheme:? "?([^\s"]+)')
+_NO_CLASS = re.compile(r"ClassNotFoundException: Class (org\.apache\.hadoop\.fs\.(\w+)\.\S+) not found")
+_MODULES = {"s3a": "aws", "azurebfs": "azure"}
+"""Hadoop's modules, by the package of their file systems."""
+
+
+def explained(reason: str, hadoop: str) -> str:
+    """With the way out, where Hadoop has no way to the URL; `hadoop`: its version."""
+    if found := _NO_SCHEME.search(reason):
+        return f"Hadoop knows no {found[1]}://{'; S3 is s3a://' if found[1].startswith('s3') else ''}"
+    if found := _NO_CLASS.search(reason):
+        module = _MODULES.get(found[2])
+        package = f"org.apache.hadoop:hadoop-{module}:{hadoop}" if module else "GROUP:NAME:VERSION"
+        return f"Spark has no {found[1]}: give its package, --conf spark.jars.packages={package}"
+    return reason
+
+
 class HadoopFiles:
     """Files that only Spark can access. A directory is replaced by two renames. A lease keeps other runs out. Only one
     run can write an entry of the ledger, if the store creates a file for one writer only (S3), or does not rename onto
@@ -239,6 +257,8 @@ class HadoopFiles:
     """
 
     def __init__(self, spark: SparkSession, directory: str) -> None:
+        from pyspark.errors import PySparkException
+
         jvm = spark.sparkContext._jvm
         assert jvm is not None
         self._path_type = jvm.org.apache.hadoop.fs.Path
@@ -254,8 +274,10 @@ class HadoopFiles:
             gateway = spark.sparkContext._gateway
             assert gateway is not None
             self._no_options = gateway.new_array(getattr(hadoop, "Options$Rename"), 0)
-        except Py4JError as error:
-            raise SourceError(f"{directory} is out of reach: {first_line(error)}") from error
+            self._files.exists(self._path_type(directory))
+        except (Py4JError, PySparkException) as error:
+            version = jvm.org.apache.hadoop.util.VersionInfo.getVersion()
+            raise SourceError(f"{directory} is out of reach: {explained(first_line(error), version)}") from error
         self._lease = Lease(self, self._root)
 
     def lock(self) -> contextlib.AbstractContextManager[None]:

@@ -136,3 +136,21 @@ def test_where_spark_cannot_run(
     told = capsys.readouterr().err
     assert told.startswith(said)
     assert told.count("\n") == 1
+
+
+def test_a_directory_that_cannot_be_written(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """Whether it is there or not; nothing is left of the try."""
+    for words in WRITERS:
+        for tables, said in {
+            "/proc/none/tables": "error: cannot write /proc/none/tables: No such file or directory\n",
+            str(tmp_path / ("x" * 300)): " cannot be used: File name too long\n",
+        }.items():
+            assert main(["pipeline", *words, "--tables", tables, *NOBODY]) == 1
+            told = capsys.readouterr().err
+            assert told.endswith(said)
+            assert told.count("\n") == 1
+    (tmp_path / "file").touch()
+    assert f"'{tmp_path}/file' is a file, not a directory" in refused(capsys, "--tables", f"file://{tmp_path}/file/x")
+    assert main(["pipeline", "snapshot", "--tables", str(tmp_path / "new" / "tables"), *NOBODY]) == 1
+    assert "asking the clusters" in capsys.readouterr().err
+    assert [each.name for each in tmp_path.iterdir()] == ["file"]
