@@ -226,7 +226,8 @@ def test_who_looks_sees_the_worst_first_and_what_is_not_known(url: str, browser:
         assert first < 400
         shown = page.evaluate("[...document.querySelectorAll('.finding h2')].map((each) => each.textContent)")
         assert shown == [
-            "12 Records are not read, or nothing is committed", "1 Rebalance storms that are over", "1 Held up by transactions",
+            "12 Records are not read, or nothing is committed",
+            "1 Rebalance storms that are over", "1 Held up by transactions",
             "6 Unused: to clean up, or to keep from expiring",
         ]  # fmt: skip
         assert page.evaluate("document.querySelectorAll('.finding:not(:has(code))').length") == 0

@@ -11,6 +11,7 @@ from groupkeeper.client.admin.types import GroupState, TopicPartition
 from groupkeeper.live.model import GroupView, Stood, Wait
 from groupkeeper.operations.problems import Problem
 from groupkeeper.operations.transactions import OpenTransaction
+from groupkeeper.rules.urgency import TITLES, Urgency
 from groupkeeper.shell import way_of_servers
 from groupkeeper.web.pages.change import change_page
 from groupkeeper.web.pages.cluster import Wish, cluster_page
@@ -90,7 +91,7 @@ def test_what_can_still_be_saved_comes_first_and_the_dead_are_one_row() -> None:
         "mender prod It catches up in 30 s if it goes on like this. t-0: the next record has waited for 9 min. members",
         "Members come and go all the time 1 unstable indexer prod 73 rebalances in the last 10 min: members",
         f"groupkeeper groups watch {where} indexer",
-        "Records are not read, or nothing is committed 1 unknown report prod t-0: nothing is committed, and the log has 100 records",
+        f"{TITLES[Urgency.REST]} 1 unknown report prod t-0: nothing is committed, and the log has 100 records",
         f"groupkeeper groups members {where} report",
         "21 groups without members, behind: review and sweep export (10 records lost), 20 of kafka-console-consumer",
         f"prod 21 groupkeeper plan sweep --idle 1d {where} 'console-consumer-*' group",
