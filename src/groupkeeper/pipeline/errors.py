@@ -55,7 +55,8 @@ def first_line(error: Exception) -> str:
         worker, driver = found.groups()
         return f"Spark's workers run Python {worker} and this is {driver}: set PYSPARK_PYTHON to a Python {driver}"
     if missing := _NO_MODULE.search(trace):
-        return f"the Python of Spark's workers lacks the module {missing[1]}: install it there, or set PYSPARK_PYTHON"
+        way_out = "install it there, or let PYSPARK_PYTHON name another"
+        return f"the Python of Spark's workers lacks the module {missing[1]}: {way_out}"
     return _with_cause(_first_line(error), trace)
 
 

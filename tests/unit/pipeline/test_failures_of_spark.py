@@ -19,7 +19,7 @@ def test_what_a_worker_raised() -> None:
 
 def test_a_worker_without_a_module() -> None:
     assert first_line(Raised("ModuleNotFoundError: No module named 'pyarrow'")) == (
-        "the Python of Spark's workers lacks the module pyarrow: install it there, or set PYSPARK_PYTHON"
+        "the Python of Spark's workers lacks the module pyarrow: install it there, or let PYSPARK_PYTHON name another"
     )
 
 

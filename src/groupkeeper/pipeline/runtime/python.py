@@ -11,7 +11,10 @@ from groupkeeper.pipeline.errors import SourceError
 
 _VARIABLE = "PYSPARK_PYTHON"
 _SETTING = "spark.pyspark.python"
-_ASK = "import sys; print('%d.%d' % sys.version_info[:2])"
+_ENVIRONMENT = "spark.executorEnv."
+_NEEDED = ("groupkeeper", "numpy", "pandas", "pyarrow", "cramjam", "google_crc32c")
+_ASK = f"""import sys; print('%d.%d' % sys.version_info[:2])
+from importlib.util import find_spec; print(', '.join(name for name in {_NEEDED} if find_spec(name) is None))"""
 _PATIENCE_S = 60
 
 
@@ -21,10 +24,12 @@ def worker_python(settings: Mapping[str, str]) -> str:
 
 
 def check_python(settings: Mapping[str, str]) -> None:
-    """Raises SourceError where that is no Python of this version."""
+    """Raises SourceError where that is no Python of this version, or lacks modules that tasks import."""
     python, own = worker_python(settings), f"Python {sys.version_info[0]}.{sys.version_info[1]}"
     if python == sys.executable:
         return
+    given = {key.removeprefix(_ENVIRONMENT): each for key, each in settings.items() if key.startswith(_ENVIRONMENT)}
+    found, missing = "", ""
     try:
         ran = subprocess.run(
             [python, "-c", _ASK],
@@ -33,13 +38,14 @@ def check_python(settings: Mapping[str, str]) -> None:
             text=True,
             timeout=_PATIENCE_S,
             check=False,
+            env={**os.environ, **given},
         )
-        found = f"Python {ran.stdout.strip()}"
-        reason = f"it is {found}" if ran.stdout.strip().replace(".", "").isdecimal() else "it is something else"
+        version, missing = [*ran.stdout.splitlines(), "", ""][:2]
+        found = f"Python {version}"
+        reason = f"it is {found}" if version.replace(".", "").isdecimal() else "it is something else"
     except (OSError, ValueError, subprocess.TimeoutExpired) as error:
-        found, reason = "", getattr(error, "strerror", None) or "it does not answer"
-    if found != own:
+        reason = getattr(error, "strerror", None) or "it does not answer"
+    if found != own or missing:
         name = _SETTING if settings.get(_SETTING) else _VARIABLE
-        raise SourceError(
-            f"{name}={python} is no {own} ({reason}): leave it out, or name a {own} with all of '.[spark]'"
-        )
+        what = f"lacks {missing}" if found == own else f"is no {own} ({reason})"
+        raise SourceError(f"{name}={python} {what}: leave it out, or name a {own} with all of '.[spark]'")

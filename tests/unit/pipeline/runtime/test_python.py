@@ -43,7 +43,25 @@ def test_by_default_it_is_this_one(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.delenv("PYSPARK_PYTHON", raising=False)
     assert worker_python({}) == sys.executable
     check_python({})
-    (tmp_path / "same").symlink_to(sys.executable)
+    (tmp_path / "same").write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
+    (tmp_path / "same").chmod(0o700)
     monkeypatch.setenv("PYSPARK_PYTHON", str(tmp_path / "same"))
     assert worker_python({}) == str(tmp_path / "same")
     check_python({})
+
+
+def test_it_has_the_modules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Spark would find out after half a minute."""
+    bare = tmp_path / "bare"
+    bare.write_text(f'#!/bin/sh\nexec {sys.executable} -S "$@"\n')  # without installed packages
+    bare.chmod(0o700)
+    monkeypatch.setenv("PYSPARK_PYTHON", str(bare))
+    with pytest.raises(SourceError) as caught:
+        check_python({})
+    assert str(caught.value) == (
+        f"PYSPARK_PYTHON={bare} lacks groupkeeper, numpy, pandas, pyarrow, cramjam, google_crc32c: leave it out, or "
+        f"name a {OWN} with all of '.[spark]'"
+    )
+    for name in ("groupkeeper", "numpy", "pandas", "pyarrow", "cramjam", "google_crc32c"):
+        (tmp_path / f"{name}.py").touch()
+    check_python({"spark.executorEnv.PYTHONPATH": str(tmp_path)})
