@@ -55,18 +55,11 @@ def committed(servers: str, group_id: str) -> dict[TopicPartition, OffsetAndMeta
 def test_list_is_ordered_and_filtered(run: Run) -> None:
     status, report, _ = run("list")
     assert status == 0
-    assert report == {
+    told = [{name: value for name, value in row.items() if value is not None} for row in report["groups"]]
+    assert report | {"groups": told} == {
         "schema": "group_list/1",
         "groups": [
-            {
-                "group": group,
-                "type": "Classic",
-                "state": state,
-                "group_status": None,
-                "reason": None,
-                "not_judged": None,
-                "cluster": "default",
-            }
+            {"group": group, "type": "Classic", "state": state, "cluster": "default"}
             for group, state in (("app", "Stable"), ("billing", "Empty"), ("zeta", "Empty"))
         ],
         "notes": [],

@@ -11,9 +11,11 @@ from typing import Any
 import pytest
 from confluent_kafka import Producer
 from tests.cli.stages import ACTIVE, INACTIVE, Live, Stage, put_back
+from tests.unit.cli.framework.test_shapes import OF_OPTIONS
 from tests.unit.client.scripted_broker import ScriptedBroker
 from tests.unit.operations.test_lag import committed
 
+from groupkeeper.cli.groups.shapes import GROUP_SUMS, GROUPS, MEMBERS, OFFSETS, STATES, TOPIC_SUMS
 from groupkeeper.cli.main import main
 from groupkeeper.client.admin.types import OffsetAndMetadata
 from groupkeeper.operations.selection import Names
@@ -33,6 +35,7 @@ STAGE = Stage(
         **INACTIVE.commits,
         **ACTIVE.commits,
         "behind": {("orders", 1): OffsetAndMetadata(2, 0, "note")},
+        "caught-up": {("orders", 2): OffsetAndMetadata(0)},
         **{group_id: {("orders", 0): OffsetAndMetadata(1)} for group_id in ODD},
     },
     [
@@ -41,6 +44,16 @@ STAGE = Stage(
     ],
 )
 """One group commits below a log's start; another has a member who is assigned what there is not."""
+
+REPORTS = {
+    "list": GROUPS,
+    "describe": OFFSETS,
+    "describe --view state": STATES,
+    "members": MEMBERS,
+    "offsets --sum group": GROUP_SUMS,
+    "offsets --sum topic": TOPIC_SUMS,
+}
+HOW = "(CONTRIBUTING.md, 'To add a column of a command')"
 
 Run = Callable[..., tuple[int, Any]]
 
@@ -96,6 +109,37 @@ def test_the_status_of_groups_and_why(run: Run, words: str) -> None:
     stalled = "stalled: whether the group commits the same offset is not known"
     assert found["app"][2] == f"{stalled}; stopped: {unseen}"
     assert set(told().values()) == {(None, None, None)}
+
+
+@pytest.mark.parametrize("words", REPORTS)
+def test_rows_have_the_columns_of_their_shape(
+    run: Run, servers: str, capsys: pytest.CaptureFixture[str], words: str
+) -> None:
+    """In its order, as programs read them by place (CSV) and name; and what an option fills when it is asked."""
+    shape = REPORTS[words]
+    action, *more = words.split()
+    names = [column.name for column in shape.columns]
+
+    def rows(*options: str) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = run(action, "*", *more, *options)[1][shape.kind]
+        return found
+
+    def in_table(*options: str) -> set[str]:
+        main(["groups", action, "*", *more, *options, "--bootstrap-server", servers])
+        return set(capsys.readouterr().out.partition("\n")[0].lower().replace("-", "_").split())
+
+    unasked = rows()
+    assert list(unasked[0]) == names, (
+        f'group_rows.py gives a row its columns in the order of shapes.py, behind "cluster": None, too {HOW}'
+    )
+    for option, filled in OF_OPTIONS.items():
+        columns = [name for name in filled if name in names]
+        asked, plain, wide = (rows(option), in_table(), in_table(option)) if columns else ([], set(), set())
+        for name in columns:
+            assert all(row[name] is None for row in unasked), f"{name} is not None without {option} {HOW}"
+            assert any(row[name] is not None for row in asked), f"{option} fills {name} in no row {HOW}"
+            assert name not in plain, f"tables show {name} without {option}: in_table=False in shapes.py"
+            assert name in wide, f"tables lack {name} with {option}: with_columns of the command"
 
 
 def test_a_group_without_a_name_is_one_like_others(run: Run) -> None:

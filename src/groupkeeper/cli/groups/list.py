@@ -16,11 +16,11 @@ from groupkeeper.cli.framework.group_arguments import (
     said_about,
     with_suggestions,
 )
-from groupkeeper.cli.framework.reports import Page, Row
+from groupkeeper.cli.framework.reports import Page
 from groupkeeper.cli.framework.several_clusters import run_reports
 from groupkeeper.cli.groups.shapes import GROUPS
 from groupkeeper.cli.groups.statuses import COLUMNS, NO_STATUS, add_status, statuses_of
-from groupkeeper.client.admin.types import GroupListing
+from groupkeeper.operations.reporting.group_rows import listing_row
 from groupkeeper.operations.selection import list_selected
 from groupkeeper.protocol.errors import GroupIdNotFound
 
@@ -50,7 +50,7 @@ async def _pages(session: ClusterSession) -> AsyncIterator[Page]:
         session.admin, names, options.state, options.type, with_share=True, with_streams=True
     )
     statuses = await statuses_of(session)
-    yield Page(statuses.beside(map(_row, groups)))
+    yield Page(statuses.beside(listing_row(group, NO_STATUS) for group in groups))
     page = await said_about(session, selection)
     is_filtered = bool(options.state or options.type)
     if names.exact and not is_filtered and not selection.failed:
@@ -61,15 +61,6 @@ async def _pages(session: ClusterSession) -> AsyncIterator[Page]:
         text = f"no groups{' in these states or of these types' if is_filtered else ''}"
         page = page._replace(remarks=[text, *page.remarks])
     yield page
-
-
-def _row(group: GroupListing) -> Row:
-    return {
-        "group": group.group_id,
-        "type": None if group.group_type is None else str(group.group_type),
-        "state": None if group.group_state is None else str(group.group_state),
-        **NO_STATUS,
-    }
 
 
 LIST = Command(

@@ -6,13 +6,23 @@ from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 
 from groupkeeper.client.addresses import Address
-from groupkeeper.client.admin.types import MemberDescription, TopicPartition
+from groupkeeper.client.admin.types import GroupListing, MemberDescription, TopicPartition
 from groupkeeper.operations.groups import AnyGroup, AnyMember
 from groupkeeper.operations.lag import LagSum, PartitionLag
 from groupkeeper.operations.share_groups import DeadLetterQueue
 
 Value = str | int | bool | None | Sequence[Mapping[str, str | int]]
 Row = Mapping[str, Value]
+
+
+def listing_row(group: GroupListing, more: Row = MappingProxyType({})) -> Row:
+    """A group as a row of the shape `group_list`. ``more``: further columns."""
+    return {
+        "group": group.group_id,
+        "type": None if group.group_type is None else str(group.group_type),
+        "state": None if group.group_state is None else str(group.group_state),
+        **more,
+    }
 
 
 def lag_row(row: PartitionLag, more: Row = MappingProxyType({})) -> Row:
