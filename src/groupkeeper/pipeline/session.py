@@ -315,7 +315,8 @@ def _set_at_server(session: SparkSession, remote: str, settings: Mapping[str, st
 
 def look_before(settings: Mapping[str, str], *, master: str | None = None, remote: str | None = None) -> None:
     """Raises SourceError for what can be known before Spark starts: no Java is there; workers on this machine have no
-    Python of this version with the modules; no master listens at any address in the URL of a standalone cluster, or no server.
+    Python of this version with the modules; no master listens at any address in the URL of a standalone cluster, or no
+    server.
     """
     if _SUBMITTED in os.environ:
         return

@@ -12,7 +12,7 @@ from groupkeeper.pipeline.errors import SourceError
 _VARIABLE = "PYSPARK_PYTHON"
 _SETTING = "spark.pyspark.python"
 _ENVIRONMENT = "spark.executorEnv."
-_NEEDED = ("groupkeeper", "numpy", "pandas", "pyarrow", "cramjam", "google_crc32c")
+_NEEDED = ("groupkeeper", "numpy", "pyarrow", "cramjam", "google_crc32c")
 _ASK = f"""import sys; print('%d.%d' % sys.version_info[:2])
 from importlib.util import find_spec; print(', '.join(name for name in {_NEEDED} if find_spec(name) is None))"""
 _PATIENCE_S = 60

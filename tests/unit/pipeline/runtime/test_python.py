@@ -59,9 +59,9 @@ def test_it_has_the_modules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     with pytest.raises(SourceError) as caught:
         check_python({})
     assert str(caught.value) == (
-        f"PYSPARK_PYTHON={bare} lacks groupkeeper, numpy, pandas, pyarrow, cramjam, google_crc32c: leave it out, or "
+        f"PYSPARK_PYTHON={bare} lacks groupkeeper, numpy, pyarrow, cramjam, google_crc32c: leave it out, or "
         f"name a {OWN} with all of '.[spark]'"
     )
-    for name in ("groupkeeper", "numpy", "pandas", "pyarrow", "cramjam", "google_crc32c"):
+    for name in ("groupkeeper", "numpy", "pyarrow", "cramjam", "google_crc32c"):
         (tmp_path / f"{name}.py").touch()
     check_python({"spark.executorEnv.PYTHONPATH": str(tmp_path)})
