@@ -24,6 +24,9 @@ OF_BROKERS, ORDER_OF_BROKERS = 350, 4210938381
 """How many settings of brokers Apache Kafka 4.4.0 describes, and the CRC-32 of their names in its order."""
 OF_GROUPS = 21
 """How many settings of a group Apache Kafka 4.4.0 describes."""
+UNBOUNDED = {"initial.rebalance.delay.ms", "num.standby.replicas", "num.warmup.replicas", "task.offset.interval.ms"}
+UNBOUNDED |= {"acceptable.recovery.lag"}
+"""Numbers of streams groups to which Apache Kafka has no bounds, or only one (`_bounds` of group_overrides.py)."""
 DECLARED = 'group_share_made_up_ms: int = setting(7_000, "Made up by a test.", low=10, high=90_000, is_of_group=True)'
 ELSEWHERE = f"""
 import sys
@@ -184,6 +187,16 @@ def test_the_groups_own_value_is_read() -> None:
             f"{path.relative_to(ROOT)}: {found and found[0]} is the value of no group, but groups may have their own: "
             "read broker.group_configs.of(group_id).effective (CONTRIBUTING.md, 'To add a setting of the broker')"
         )
+
+
+def test_numbers_of_groups_have_bounds() -> None:
+    own = [(field.split("_", 2), one) for field, declaration, one in declarations() if declaration.is_of_group]
+    numbers = {(family, name.replace("_", ".")) for (_, family, name), one in own if isinstance(one.default, int)}
+    missing = numbers - {*BOUNDED} - {("streams", name) for name in UNBOUNDED}
+    assert not missing, f"BOUNDED and GroupSettings of broker/settings/group_settings.py lack bounds of {missing}"
+    names = [f"group.{family}.{bound}{name}" for family, name in BOUNDED for bound in ("", "min.", "max.")]
+    without = [name for name in names if getattr(Config.setting(name), "low", None) is None]
+    assert not without, f"declare these with low=, as their values begin there (below: refused): {', '.join(without)}"
 
 
 def test_groups_have_the_settings_between_bounds() -> None:
