@@ -45,7 +45,9 @@ def test_both_ends_know_the_same_mechanisms() -> None:
     *_, named = Config.sasl_enabled_mechanisms.doc.rpartition(": ")
     assert named == ", ".join(brokers.MECHANISMS) + ".", "sasl.enabled.mechanisms in broker/settings/config.py"
     others = [name for mechanism, name in CONVERSATIONS.items() if mechanism not in HASH_BY_MECHANISM]
-    assert len({*others, "Scram"}) == len(others) + 1, "a mechanism has the conversation of another"
+    assert len({*others, "Scram"}) == len(others) + 1, (
+        "a mechanism has a class of its own at both ends, also where the exchange is another's: class New(Plain)"
+    )
 
 
 @pytest.mark.parametrize("mechanism", clients.MECHANISMS)
@@ -91,10 +93,15 @@ def test_users_log_in_by_each_mechanism_of_passwords() -> None:
 async def test_users_of_a_mechanism_are_those_of_its_own_module(mechanism: str) -> None:
     name = f"listener.name.clients.{mechanism.lower()}.sasl.jaas.config"
     module = f"org.apache.kafka.common.security.{clients.MECHANISMS[mechanism]}"
-    with pytest.raises(InvalidSetting, match=f"{mechanism} has no users: set {re.escape(name)}"):
+    with pytest.raises(InvalidSetting, match=f"{mechanism} has no users: set {re.escape(name)}") as caught:
         of_broker(mechanism, users={})
-    broker = of_broker(mechanism, {name: f'{module} required user_alice="secret";'}, users={})
+    found = re.search(r' required (\w+)alice="', str(caught.value))
+    assert found, "the refusal says how an option names a user"
+    shown = any(re.search(rf"{re.escape(name)}=.* {found[1]}\w+=", page.read_text()) for page in PAGES)
+    assert shown, f"docs/broker-security.md shows {name}=… with options {found[1]}NAME, as the refusal does"
+    alice = f'{found[1]}alice="secret"'
+    broker = of_broker(mechanism, {name: f"{module} required {alice};"}, users={})
     answer = await broker.begin(mechanism).answer((await of_client(mechanism)._begin()).first())
     assert answer == b""
     with pytest.raises(InvalidSetting):
-        of_broker(mechanism, {name: 'an.other.LoginModule required user_alice="secret";'}, users={})
+        of_broker(mechanism, {name: f"an.other.LoginModule required {alice};"}, users={})

@@ -18,21 +18,21 @@ from groupkeeper.client.errors import (
 )
 from groupkeeper.client.security.choice import security_of
 from groupkeeper.client.security.mechanisms import MechanismFailed, OAuthBearer, Plain
+from groupkeeper.client.security.sasl import MECHANISMS
 from groupkeeper.protocol.errors import IllegalSaslState, SaslAuthenticationFailed, UnsupportedSaslMechanism
 
 PACKAGE = "org.apache.kafka.common.security"
 PASSWORD = "open sesame"
 MODULES = {
-    "PLAIN": f'{PACKAGE}.plain.PlainLoginModule required username="alice" password="{PASSWORD}";',
-    "SCRAM-SHA-256": f'{PACKAGE}.scram.ScramLoginModule required username="alice" password="{PASSWORD}";',
-    "SCRAM-SHA-512": f'{PACKAGE}.scram.ScramLoginModule required username="alice" password="{PASSWORD}";',
+    **{name: f'{PACKAGE}.{of} required username="alice" password="{PASSWORD}";' for name, of in MECHANISMS.items()},
     "OAUTHBEARER": f'{PACKAGE}.oauthbearer.OAuthBearerLoginModule required unsecuredLoginStringClaim_sub="alice";',
 }
+BY_PASSWORD = [name for name in MECHANISMS if name != "OAUTHBEARER"]
 
 
 def steps(password: str = PASSWORD) -> dict[str, Start]:
     return {
-        "PLAIN": plain("alice", password),
+        **{name: plain("alice", password) for name in BY_PASSWORD},
         "SCRAM-SHA-256": scram("sha256", "alice", password),
         "SCRAM-SHA-512": scram("sha512", "alice", password),
     }
@@ -63,7 +63,7 @@ async def fails(broker: SaslBroker, mechanism: str = "PLAIN") -> AuthenticationF
     return caught.value
 
 
-@pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"])
+@pytest.mark.parametrize("mechanism", BY_PASSWORD)
 @pytest.mark.parametrize("version", [0, 1, 2])
 async def test_passwords(mechanism: str, version: int) -> None:
     broker = SaslBroker(steps(), versions={"SaslAuthenticate": (0, version)})
@@ -82,7 +82,7 @@ async def test_bare_tokens_of_brokers_before_1_0(mechanism: str) -> None:
     assert "closed the connection, which is how old brokers refuse" in str(failure)
 
 
-@pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"])
+@pytest.mark.parametrize("mechanism", BY_PASSWORD)
 async def test_a_wrong_password_ends_the_call_at_once(mechanism: str) -> None:
     failure = await fails(SaslBroker(steps("other")), mechanism)
     assert f"SASL {mechanism} failed: Authentication failed" in str(failure)
