@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.docs.released import paths_in
 from tests.web.serving import Served, serving
 
 from groupkeeper.testing.background import BackgroundBroker
@@ -15,11 +16,9 @@ from groupkeeper.testing.background import BackgroundBroker
 TOKEN = "a-token-that-is-long-enough"
 EVIL = "evil.example"
 AGE = re.compile(r"[\w ]+ ago")
-PATHS = (
-    "/", "/cluster?cluster=prod", "/group?cluster=prod&group=search", "/topics?cluster=prod", "/login", "/journal",
-    "/topic?cluster=prod&topic=orders", "/groups.csv?cluster=prod", "/prometheus-rules.yaml", "/metrics", "/nowhere",
-    "/change?cluster=prod&group=search", "/readyz", "/style.css", "/search?q=s",
-)  # fmt: skip
+NAMED = [path for path in paths_in("serve.md") if not path.startswith("/api/")]
+"""All pages: test_routes.py sees to it."""
+PATHS = [f"{path}?cluster=prod&group=search&topic=orders&q=s" for path in (*NAMED, "/login", "/style.css", "/nowhere")]
 
 
 @pytest.fixture(scope="module")
