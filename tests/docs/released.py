@@ -16,12 +16,14 @@ from groupkeeper.broker.settings.group_overrides import GroupConfig
 from groupkeeper.broker.settings.topic import TopicConfig
 from groupkeeper.cli.framework.commands import parser
 from groupkeeper.cli.framework.reports import Shape
+from groupkeeper.pipeline.storage.ledger import SCHEMA
 from groupkeeper.pipeline.tables import TABLES
 from groupkeeper.protocol.index import APIS
 from groupkeeper.web import series
 from groupkeeper.web.exporter import PROGRAM_METRICS
 
 ROOT = Path(__file__).resolve().parents[2]
+_SCHEMA = "schema of the tables"
 RELEASED = Path(__file__).with_name("released.txt")
 
 
@@ -52,6 +54,7 @@ def names() -> dict[str, list[str]]:
         "setting of a broker": [each.name for each in of_broker()],
         "setting of a group": [each.name for each in GroupConfig.settings()],
         "setting of a topic": [each.name for each in TopicConfig.settings()],
+        _SCHEMA: [str(SCHEMA)],
         "table": [each.name for each in TABLES],
         "version": [f"{APIS[key][0]} v{each}" for key, api in TABLE.items() for each in range(api.highest + 1)],
         **{f"column of {each.name}": [*each.names] for each in TABLES},
@@ -62,6 +65,14 @@ def names() -> dict[str, list[str]]:
             for each in cli_reference.leaves(parser())
         },
     }
+
+
+def least_schema() -> int:
+    """The least SCHEMA of today's tables: it rises once with tables that come or go, and with columns that go."""
+    now, then = names(), released()
+    columns = [f"column of {name}" for name in then["table"]]
+    differ = {*now["table"]} != {*then["table"]} or any({*then[of]} - {*now[of]} for of in columns)
+    return int(then[_SCHEMA][0]) + differ
 
 
 def released() -> dict[str, list[str]]:
@@ -76,7 +87,7 @@ def untold() -> list[str]:
     section = (ROOT / "CHANGELOG.md").read_text().split("\n## ")[1]
     told = " ".join(re.findall(r"`([^`]+)`", section))
     now, then = names(), released()
-    changed = {(of, name) for of in now.keys() & then.keys() for name in {*now[of]} ^ {*then[of]}}
+    changed = {(of, name) for of in (now.keys() & then.keys()) - {_SCHEMA} for name in {*now[of]} ^ {*then[of]}}
     changed |= {(of, of.partition(" of ")[2]) for of in now.keys() ^ then.keys()}
     return sorted(
         f"{of}: {name}" for of, name in changed if not re.search(rf"(?<![\w.-]){re.escape(name)}(?![\w.-])", told)

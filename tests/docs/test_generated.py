@@ -8,6 +8,7 @@ from tools import broker_metrics, broker_settings, grafana_dashboard, serve_metr
 
 from groupkeeper.broker.settings.group_overrides import GroupConfig
 from groupkeeper.broker.settings.table import ACCEPTED
+from groupkeeper.pipeline.storage.ledger import SCHEMA
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -50,6 +51,12 @@ def test_the_calls_that_block_are_those_of_today() -> None:
 
 def test_names_that_have_come_or_gone_since_the_last_release_are_in_the_changelog() -> None:
     assert released.untold() == [], "CHANGELOG.md: tell of these in its newest section, with the name in code"
+
+
+def test_tables_are_made_again_where_their_schema_differs() -> None:
+    assert released.least_schema() <= SCHEMA, (
+        "tables, or their columns, have come or gone since the last release: raise SCHEMA of pipeline/storage/ledger.py"
+    )
 
 
 def test_columns_stay_where_they_are() -> None:

@@ -196,12 +196,15 @@ def test_rewinds(refreshed: Refreshed, fleet: Fleet) -> None:
 def test_refreshes_make_what_one_makes(refreshed: Refreshed, fleet: Fleet) -> None:
     once = Refreshed(fleet)
     once.refresh({}, {cluster: {0: 2**40} for cluster in fleet.records})
-    differ = []
+    differ, repeated = [], set()
     for step in MADE:
         found = [of.rows(step.table) if step.adds else listed(of.now(step.table)) for of in (refreshed, once)]
         many, one = (sorted(map(repr, rows)) for rows in found)
         if step.is_published and many != one:
             differ.append(step.table.name)
+        keys = [tuple(getattr(row, name) for name in step.table.key) for row in found[1]] if step.is_published else []
+        repeated |= {step.table.name} if len({*keys}) < len(keys) else set()
+    assert repeated == set(), "several rows have the same `key`"
     assert differ == [], "rows of groups of which a refresh has no records come from `of.then`, and rows once only"
 
 

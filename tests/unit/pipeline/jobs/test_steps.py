@@ -11,8 +11,9 @@ import pytest
 from tests.spark.corpus.recorded import FOLDER
 
 from groupkeeper.pipeline.jobs.log_offsets import Clusters
-from groupkeeper.pipeline.jobs.steps import INPUTS, STEPS, Given, Job, Step
+from groupkeeper.pipeline.jobs.steps import INPUTS, STEPS, Given, Job, Step, rows_of
 from groupkeeper.pipeline.kafka.options import parse_options
+from groupkeeper.pipeline.storage.lake import OPEN
 from groupkeeper.pipeline.tables import (
     COMMITS,
     DECODED,
@@ -26,6 +27,7 @@ from groupkeeper.pipeline.tables import (
 )
 from groupkeeper.pipeline.tables.state import CARRIED
 
+GUIDE = Path(__file__).resolve().parents[4] / "docs" / "pipeline.md"
 NO_STEPS = {COMMITS.name, GROUP_RECORDS.name, OFFSETS_AS_OF.name, SCAN_TIME.name}
 """What the reading of the log, and commands of their own, write."""
 QUESTIONS = Path(__file__).resolve().parents[4] / "docs" / "questions.md"
@@ -51,6 +53,17 @@ def test_a_table_that_goes_on_from_its_earlier_rows_is_carried() -> None:
     read = {table for each in INPUTS.values() for table in each.then}
     others = {table.name for table in read - {*CARRIED} - adds if not table.is_carried}
     assert others == {LAG.name, TOPICS.name}, "set is_carried=True, or a rebuild counts twice"
+
+
+def test_a_table_that_grows_has_days_and_is_in_the_guide() -> None:
+    grow = {step.table.name for step in STEPS if step.adds}
+    with_days = {table.name for table in TABLES if table.day_of in table.names}
+    assert with_days == grow | {COMMITS.name, GROUP_RECORDS.name}, (
+        "a table that grows has `adds=True` in STEPS and `day_of` in its schema, which --keep-rows needs"
+    )
+    told = re.search(r"^\*\*What a run leaves.*?^(.*?) get new rows", GUIDE.read_text(), re.DOTALL | re.MULTILINE)
+    assert told is not None
+    assert {*re.findall(r"`(\w+)`", told[1])} == grow, f"{GUIDE.name} names the tables that get new rows"
 
 
 def test_steps_of_a_job_stand_together() -> None:
@@ -86,13 +99,16 @@ class Empty:
 )
 def test_a_step_reads_only_what_its_job_is_given(step: Step) -> None:
     job, options = Empty(step.job), parse_options({"kafka.bootstrap.servers": "none:1", "rows": "decoded"})
-    step.make(job, Given(Clusters(options, {}, {}), {}))
+    made = rows_of(step.make(job, Given(Clusters(options, {}, {}), {})))
     assert job.missing == [], f"INPUTS of {step.job}, or a step that makes the table, is missing"
+    assert (OPEN in made.column_names) == step.adds, (
+        f"`adds=True`, and the column OPEN ({OPEN}), go together: true in rows that the next refresh replaces"
+    )
     is_whole = step.is_published and not step.adds
     reads_new = any(how == "new" for how, _ in job.read)
     own = {("then", step.table.name), ("before", step.table.name)}
     assert not (is_whole and reads_new) or job.read & own, (
-        "a table made of new rows reads its earlier rows (`of.then`), or only the last refresh's would be in it"
+        "a table made of new rows grows (`adds=True`), or reads its earlier rows (`of.then`)"
     )
 
 
@@ -100,7 +116,10 @@ def test_only_rows_of_one_group_are_made_by_shares_of_the_groups() -> None:
     others = [
         step.table.name for step in MADE if step.job in (Job.OFFSETS, Job.LAG) and "group_id" not in step.table.names
     ]
-    assert others == [], "make these in Job.CLUSTERS, of parts that a step here counts, with `is_published=False`"
+    assert others == [], (
+        "rows of one group have its name in `group_id`; others are made in Job.CLUSTERS, of parts that a step here "
+        "counts, with `is_published=False`"
+    )
 
 
 def test_docs_open_each_table_in_other_engines() -> None:
