@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from tests.scenarios.group_records import partitions_text, tasks_text, topic_name
+from tests.scenarios.unread import Reading
 
 from groupkeeper.coordinator.kernel.result import Work
 from groupkeeper.coordinator.share.work import DeleteShares, InitializeShares
@@ -51,18 +52,18 @@ def _told(
 
 
 def _group_lines(
-    group: consumer.DescribedGroup | share.DescribedGroup | streams.DescribedGroup, error_name: Any
+    described: consumer.DescribedGroup | share.DescribedGroup | streams.DescribedGroup, error_name: Any
 ) -> list[str]:
     """A described group and its members, by id."""
+    group = Reading(described)
     if group.error_code:
         return [f"group {group.group_id}: {error_name(group.error_code)} {group.error_message}"]
     head = f"group {group.group_id}: {group.group_state} epoch={group.group_epoch}"
-    head += f" assignment-epoch={group.assignment_epoch}"
-    if isinstance(group, streams.DescribedGroup):
-        lines = [head, *_subtopology_lines(group.topology)]
-    else:
-        lines = [f"{head} {group.assignor_name}"]
+    lines = [f"{head} assignment-epoch={group.assignment_epoch} {group.assignor_name}"]
+    if isinstance(described, streams.DescribedGroup):
+        lines += _subtopology_lines(group.topology)
     members: Sequence[consumer.Member | share.Member | streams.Member] = group.members
+    lines[0] += group.rest()
     return lines + [f"  {_member_text(one)}" for one in sorted(members, key=lambda one: one.member_id)]
 
 

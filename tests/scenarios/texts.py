@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tests.scenarios import group_answers, group_records
+from tests.scenarios.unread import Reading
 
 from groupkeeper.coordinator.kernel.result import Record
 from groupkeeper.coordinator.kernel.timers import (
@@ -322,7 +323,8 @@ def _fetched_text(topic: str, partition: m.OffsetFetchResponsePartitions) -> str
     return f"{name}={partition.committed_offset}{epoch}{metadata}"
 
 
-def _describe_lines(group: DescribedGroup) -> list[str]:
+def _describe_lines(described: DescribedGroup) -> list[str]:
+    group = Reading(described)
     head = f"describe {group.group_id}: {group.group_state or 'no state'}"
     if group.protocol_type or group.protocol_data:
         head += f" {protocol_text(group.protocol_type, group.protocol_data)}"
@@ -331,18 +333,19 @@ def _describe_lines(group: DescribedGroup) -> list[str]:
     members = [
         f"  {_member_name(member.member_id, member.group_instance_id)} client={member.client_id}"
         f" host={member.client_host} {metadata_text(member.member_metadata)}"
-        f" -> {assignment_text(member.member_assignment)}"
-        for member in group.members
+        f" -> {assignment_text(member.member_assignment)}{member.rest()}"
+        for member in map(Reading, group.members)
     ]
-    return [head, *members]
+    return [head + group.rest(), *members]
 
 
 def _list_lines(response: m.ListGroupsResponse) -> list[str]:
     if response.error_code:
         return [f"list: {error_text(response.error_code)}"]
-    groups = sorted(response.groups, key=lambda group: group.group_id)
+    groups = map(Reading, sorted(response.groups, key=lambda group: group.group_id))
     texts = [
         f"list: {group.group_id or repr('')} {group.group_state} {group.group_type} {_or_dash(group.protocol_type)}"
+        f"{group.rest()}"
         for group in groups
     ]
     return texts or ["list: nothing"]

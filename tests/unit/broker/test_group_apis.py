@@ -56,7 +56,9 @@ def test_ranges(key: int) -> None:  # GW-05
 def test_each_version_that_has_messages_is_offered(key: int) -> None:
     request = request_class(key)
     offered = TABLE[key].lowest, TABLE[key].highest + (key in UNSTABLE)
-    assert offered == (request.MIN_VERSION, request.MAX_VERSION), f"the line of {request.__name__} in api_table.py"
+    assert offered == (request.MIN_VERSION, request.MAX_VERSION), (
+        f"the line of {request.__name__} in api_table.py, or its messages: python -m tools.protocol.generate"
+    )
 
 
 class TestFindCoordinator:

@@ -7,7 +7,6 @@ import pytest
 import pytest_asyncio
 from tests.unit.broker.peer import Peer
 
-from groupkeeper.broker.api_table import TABLE
 from groupkeeper.broker.broker import Broker
 from groupkeeper.broker.network.closing import CloseConnection
 from groupkeeper.protocol.errors import CoordinatorNotAvailable, GroupSubscribedToTopic, UnknownTopicOrPartition
@@ -83,9 +82,9 @@ async def test_offset_fetch_0_is_gone(peer: Peer) -> None:
         await exchange(peer, 9, 0, text("g") + struct.pack(">i", 0))
 
 
-@pytest.mark.parametrize("version", range(TABLE[16].highest + 1))
+@pytest.mark.parametrize("version", range(6))
 async def test_list_groups(peer: Peer, version: int) -> None:
-    # K518-01, K518-02, K518-X1: filters and states from 4 on, types from 5 on
+    # K518-01, K518-02, K518-X1: filters and states from 4 on, types from 5 on. test_every_version.py asks newer ones
     await peer.commit({("t", 0): 5})
     is_flexible = version >= 3
     body = b"\x01" * (version >= 4) + b"\x01" * (version >= 5) + b"\x00" * is_flexible

@@ -255,6 +255,11 @@ def cluster_of(*brokers: ScriptedBroker) -> None:
         broker.coordinator_by_group = brokers[0].coordinator_by_group
 
 
+def newest(message: RootMessage) -> tuple[int, RootMessage]:
+    """The message as `ScriptedBroker.asked` has it when it came in the newest version."""
+    return message.MAX_VERSION, message
+
+
 def in_turn(*answers: RootMessage | type[BaseException] | Handler) -> Handler:
     """A handler that gives one answer after the other, and the last one for ever."""
     calls: dict[str, int] = defaultdict(int)

@@ -76,7 +76,6 @@ def _merge(
     protocol_types: frozenset[str] | None,
 ) -> None:
     coordinators = cluster.coordinators
-    new = tuple.__new__  # the constructors of named tuples take three times as long
     states: dict[str, GroupState | None] = {"": None}
     types: dict[str, GroupType | None] = {"": None}
     for group in answer.groups:
@@ -89,7 +88,7 @@ def _merge(
             types[group.group_type] = GroupType.parse(group.group_type)
         group_id = group.group_id
         state, kind = states[group.group_state], types[group.group_type]
-        groups[group_id] = new(GroupListing, (group_id, protocol_type, state, kind))
+        groups[group_id] = GroupListing(group_id, protocol_type, state, kind)
         # Only the coordinator lists a group: no need to look it up later.
         coordinators[group_id] = node.id
         if kind is GroupType.CLASSIC:

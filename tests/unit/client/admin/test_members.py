@@ -2,7 +2,7 @@
 
 import pytest
 from tests.unit.client.admin.test_describing import classic_group, described, described_classic
-from tests.unit.client.scripted_broker import Handler, in_turn, scripted
+from tests.unit.client.scripted_broker import Handler, in_turn, newest, scripted
 
 from groupkeeper.client.admin.types import ALL, MemberToRemove
 from groupkeeper.client.errors import MissingResult, UnsupportedVersion
@@ -40,7 +40,7 @@ async def test_given_members_leave_in_one_request() -> None:
         assert batch.failed == {DYNAMIC: UnknownMemberId()}
         reason = "member was removed by an admin: tidying up"
         members = [m.MemberIdentity("", "instance", reason), m.MemberIdentity("member", None, reason)]
-        assert broker.asked("LeaveGroup") == [(5, m.LeaveGroupRequest("g", "", members))]
+        assert broker.asked("LeaveGroup") == [newest(m.LeaveGroupRequest("g", "", members))]
 
 
 async def test_reasons_are_cut() -> None:

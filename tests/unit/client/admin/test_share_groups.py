@@ -1,7 +1,7 @@
 """Share groups: description, offsets, what is retried, and brokers that don't have them."""
 
 import pytest
-from tests.unit.client.scripted_broker import Handler, ScriptedBroker, cluster_of, fast_admin, in_turn, scripted
+from tests.unit.client.scripted_broker import Handler, ScriptedBroker, cluster_of, fast_admin, in_turn, newest, scripted
 
 from groupkeeper.cli.java import values as java
 from groupkeeper.client.admin.types import GroupState, ShareMemberDescription, SharePartitionOffset, TopicPartition
@@ -46,7 +46,7 @@ async def test_descriptions() -> None:
     group = described.DescribedGroup(0, None, "g", "Stable", 8, 7, "simple", members, 1 << 8 | 1 << 3)
     async with scripted({"ShareGroupDescribe": describing(group)}) as (broker, admin):
         batch = await admin.describe_share_groups(["g", "x", "g"], include_authorized_operations=True)
-        assert broker.asked("ShareGroupDescribe") == [(1, m.ShareGroupDescribeRequest(["g", "x"], True))]
+        assert broker.asked("ShareGroupDescribe") == [newest(m.ShareGroupDescribeRequest(["g", "x"], True))]
     description = batch.done["g"]
     assert (description.group_state, description.partition_assignor) == (GroupState.STABLE, "simple")
     assert (description.group_epoch, description.target_assignment_epoch) == (8, 7)
@@ -207,7 +207,7 @@ async def test_delete_groups() -> None:
     handlers = {"DeleteGroups": in_turn(m.DeleteGroupsResponse(results=results))}
     async with scripted(handlers) as (broker, admin):
         batch = await admin.delete_share_groups(["g", "h", "i"])
-        assert broker.asked("DeleteGroups") == [(3, m.DeleteGroupsRequest(["g", "h", "i"]))]
+        assert broker.asked("DeleteGroups") == [newest(m.DeleteGroupsRequest(["g", "h", "i"]))]
     assert (batch.done, batch.failed) == (
         {"g": None},
         {"h": errors.NonEmptyGroup(), "i": errors.GroupDeletionFailed("The plugin failed.")},

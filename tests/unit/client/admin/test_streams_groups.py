@@ -1,6 +1,6 @@
 """Streams groups: their description, and brokers that don't have them."""
 
-from tests.unit.client.scripted_broker import scripted
+from tests.unit.client.scripted_broker import newest, scripted
 
 from groupkeeper.client.admin.streams_types import (
     StreamsNode,
@@ -49,7 +49,7 @@ def answer(message: StreamsGroupDescribeRequest, version: int) -> RootMessage:
 async def test_descriptions() -> None:
     async with scripted({"StreamsGroupDescribe": answer}) as (broker, admin):
         batch = await admin.describe_streams_groups(["app", "x", "bare"], include_authorized_operations=True)
-        assert broker.asked("StreamsGroupDescribe") == [(1, StreamsGroupDescribeRequest(["app", "x", "bare"], True))]
+        assert broker.asked("StreamsGroupDescribe") == [newest(StreamsGroupDescribeRequest(["app", "x", "bare"], True))]
     app = batch.done["app"]
     assert (app.group_type, app.group_state) == (GroupType.STREAMS, GroupState.RECONCILING)
     assert (app.group_epoch, app.target_assignment_epoch, app.topology_epoch) == (8, 7, 3)
