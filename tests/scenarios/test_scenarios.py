@@ -3,13 +3,25 @@
 import difflib
 
 import pytest
+from tests.scenarios import texts
 from tests.scenarios.runner import Runner, Scenario, read_scenarios, run_step, scenario_files
+
+from groupkeeper.protocol.primitives import Message
 
 SCENARIOS = [
     pytest.param(scenario, id=f"{path.stem}: {scenario.title}")
     for path in scenario_files()
     for scenario in read_scenarios(path)[1]
 ]
+
+UNFILLED = {
+    *("throttle_time_ms", "authorized_operations", "topology_description", "topology_description_status"),  # by brokers
+    *("rack_id", "user_endpoint", "task_offsets", "task_end_offsets", "topology_epoch", "epoch", "replication_factor"),
+    *("is_classic", "acceptable_recovery_lag_legacy", "topology_description_required"),
+    *("ListGroupsResponse.error_code", "DeletableGroupResult.error_message", "TxnOffsetCommitResponseTopic.topic_id"),
+    *("OffsetFetchResponse.error_code", "OffsetFetchResponse.topics"),  # before version 8
+}
+"""Fields that have their defaults in the answers of all scenarios."""
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS)
@@ -20,3 +32,31 @@ def test_scenario(scenario: Scenario) -> None:
         if printed != step.expected:
             diff = difflib.unified_diff(step.expected, printed, "expected", "printed", lineterm="", n=20)
             pytest.fail("\n".join([*step.lead, *step.commands, *diff]), pytrace=False)
+
+
+def test_each_field_of_an_answer_is_filled_in_some_scenario(monkeypatch: pytest.MonkeyPatch) -> None:
+    fields: dict[str, bool] = {}
+    texts_of = texts.answer_lines
+
+    def answer_lines(who: str, response: Message) -> list[str]:
+        look_at(response)
+        return texts_of(who, response)
+
+    def look_at(value: object) -> None:
+        for one in value if isinstance(value, list) else [value]:
+            if isinstance(one, Message):
+                default = type(one)()
+                for name in one.__slots__:
+                    found = getattr(one, name)
+                    key = f"{type(one).__name__}.{name}"
+                    fields[key] = fields.get(key, False) or name in UNFILLED or found != getattr(default, name)
+                    look_at(found)
+
+    monkeypatch.setattr(texts, "answer_lines", answer_lines)
+    for path in scenario_files():
+        for scenario in read_scenarios(path)[1]:
+            runner = Runner()
+            for step in scenario.steps:
+                run_step(runner, step)
+    unfilled = {key for key, is_filled in fields.items() if not is_filled} - UNFILLED
+    assert not unfilled, f"no scenario has values of these: fill them where the answer is made, and show it: {unfilled}"
