@@ -7,18 +7,21 @@ numbers of a table, where −1 is none.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.dataset as pads
 
 from groupkeeper.pipeline.tables.schema import LAST_MS, TIME
+
+if TYPE_CHECKING:
+    import pyarrow.dataset as pads  # imports pandas: each Python process of Spark would take a second longer to start
 
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 
 
+@runtime_checkable
 class Loaded(Protocol):
     """Rows that are chosen when they are loaded."""
 
@@ -26,7 +29,7 @@ class Loaded(Protocol):
         """As `loaded`."""
 
 
-Rows: TypeAlias = pa.Table | pads.Dataset | Loaded
+Rows: TypeAlias = "pa.Table | pads.Dataset | Loaded"
 """Of a table: in memory, in files, or a choice of these."""
 
 _Taken = TypeVar("_Taken", pa.Table, pa.Array)
@@ -35,10 +38,10 @@ _LARGEST = 2**62
 
 def loaded(rows: Rows, names: Sequence[str] | None = None) -> pa.Table:
     """The rows in memory, with these columns only, each in one piece."""
-    if isinstance(rows, pads.Dataset):
-        rows = rows.to_table(columns=None if names is None else list(names))
-    elif not isinstance(rows, pa.Table):
+    if isinstance(rows, Loaded):
         rows = rows.load(names)
+    elif not isinstance(rows, pa.Table):
+        rows = rows.to_table(columns=None if names is None else list(names))
     return (rows if names is None else rows.select(list(names))).combine_chunks()
 
 

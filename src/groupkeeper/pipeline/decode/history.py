@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import io
 from typing import TypeVar
 
@@ -16,13 +17,17 @@ from groupkeeper.pipeline.tables.log import GROUP_RECORD, REJECTED
 
 _Decoded = TypeVar("_Decoded", pa.Table, pa.RecordBatch)
 
-_TYPES = pa.array(COMMIT_TYPES, pa.int16())
 _PACKED = pa.schema([(column.name, column.type) for column in (*GROUP_RECORD, *REJECTED)])
+
+
+@functools.cache
+def _types() -> pa.Array:
+    return pa.array(COMMIT_TYPES, pa.int16())  # imports pandas: see relations
 
 
 def is_commit(decoded: _Decoded) -> pa.Array:
     """Of decoded records: whether each is an offset commit or its deletion; never null."""
-    return pc.and_(pc.is_in(decoded["record_type"], _TYPES), pc.is_null(decoded["problem"]))
+    return pc.and_(pc.is_in(decoded["record_type"], _types()), pc.is_null(decoded["problem"]))
 
 
 def commits(decoded: _Decoded) -> _Decoded:

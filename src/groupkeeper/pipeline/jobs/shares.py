@@ -13,11 +13,10 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.dataset as pads
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
@@ -28,6 +27,9 @@ from groupkeeper.pipeline.storage.contents import CONTENTS, in_bytes, line_of, p
 from groupkeeper.pipeline.storage.lake import OPEN
 from groupkeeper.pipeline.storage.output import Input, Output, Staged, rows_in
 from groupkeeper.pipeline.tables import Table
+
+if TYPE_CHECKING:
+    import pyarrow.dataset as pads
 
 ROWS_PER_SHARE = 1_000_000
 """The most rows of history that tasks read as files: of more, each would read all, and use its share."""
@@ -193,7 +195,7 @@ def _files_here(
         name, table, file = files[number]
         try:
             rows = rows_in(folder, table, [file])
-            yield name, rows.to_batches(batch_readahead=1) if isinstance(rows, pads.Dataset) else rows.to_batches()
+            yield name, rows.to_batches() if isinstance(rows, pa.Table) else rows.to_batches(batch_readahead=1)
         except OSError as error:  # another machine may see the files
             raise SourceError(f"{folder}: {error.strerror or error}") from error
 

@@ -10,11 +10,10 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute
-import pyarrow.dataset as pads
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
@@ -28,6 +27,9 @@ from groupkeeper.pipeline.storage.lake import FileFacts, LakePlace
 from groupkeeper.pipeline.storage.ledger import ROOT, Ledger, NextOffsets, Tables, number_of
 from groupkeeper.pipeline.tables import COMMITS, GROUP_RECORDS, TABLES, Table
 from groupkeeper.pipeline.transforms.latest import what_stays
+
+if TYPE_CHECKING:
+    import pyarrow.dataset as pads
 
 THIN_DAYS = 7
 """How long measured tables keep all their rows."""
@@ -443,6 +445,8 @@ def rows_in(folder: Path, table: Table, files: Sequence[str]) -> pads.Dataset | 
     """The rows of files below a folder of this machine."""
     if not files:
         return table.arrow.empty_table()
+    import pyarrow.dataset as pads  # only here: see relations
+
     return pads.dataset([str(folder / file) for file in files], schema=table.arrow, format="parquet")
 
 

@@ -1,5 +1,6 @@
 """What is said of a Python for Spark's workers that is none."""
 
+import subprocess
 import sys
 from pathlib import Path
 
@@ -65,3 +66,9 @@ def test_it_has_the_modules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     for name in ("groupkeeper", "numpy", "pyarrow", "cramjam", "google_crc32c"):
         (tmp_path / f"{name}.py").touch()
     check_python({"spark.executorEnv.PYTHONPATH": str(tmp_path)})
+
+
+@pytest.mark.parametrize("module", ["jobs.following.source", "jobs.following.job", "jobs.task", "kafka.source"])
+def test_processes_of_spark_start_without_pandas(module: str) -> None:
+    code = f"import sys, groupkeeper.pipeline.{module}; sys.exit('pandas' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
