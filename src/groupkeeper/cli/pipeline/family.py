@@ -281,9 +281,8 @@ def _follow(options: Namespace) -> int:
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, end)
         ui = spark.sparkContext.uiWebUrl
-        screen.say(
-            f"following, the first refresh takes longest; Ctrl-C ends it{f'; Spark shows its jobs at {ui}' if ui else ''}"
-        )
+        jobs = f"; Spark shows its jobs at {ui}" if ui else ""
+        screen.say(f"following, the first refresh takes longest; Ctrl-C ends it{jobs}")
         summary: Summary = import_part("jobs.following.job").follow(
             spark, source, options.tables, stop, screen,
             interval_s=options.interval, refresh_s=options.refresh, **keeping(options),
