@@ -6,6 +6,7 @@ one's own leaves it when it fails.
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -108,6 +109,22 @@ def test_where_no_executor_comes_the_log_is_named(
     log = temporary / f"groupkeeper-spark-{child.pid}.log"
     assert (child.returncode, errors) == (128 + number, f"interrupted (Spark's log: {log})\n")
     assert "Initial job has not accepted any resources" in log.read_text()
+
+
+@pytest.mark.long
+def test_what_no_executor_reads_is_left_for_the_next_run(committed: str, tmp_path: Path) -> None:
+    temporary = tmp_path / "temporary"
+    words = ["pipeline", "follow", "--bootstrap-server", committed, "--tables", str(tmp_path / "tables")]
+    with started([*words, "--master", "local-cluster[0,1,1024]"], temporary) as child:
+        try:
+            wait_for(child, "note: no executor has taken a task")
+            child.send_signal(signal.SIGTERM)
+            _, errors = child.communicate(timeout=60)
+        finally:
+            child.kill()
+    said = [line.partition("Z ")[2] for line in errors.splitlines()]
+    assert (child.returncode, [*temporary.iterdir()]) == (0, []), errors
+    assert re.fullmatch(r"note: up to [\d,]+ new records are left for the next run", said[1]), errors
 
 
 @pytest.mark.long

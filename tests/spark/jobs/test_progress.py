@@ -20,9 +20,9 @@ from tests.spark.kafka.test_source import commit, new_topic
 from tests.unit.cli.pipeline.test_watch import at_terminal
 
 from groupkeeper.broker import Broker
-from groupkeeper.cli.pipeline.family import stage_of
-from groupkeeper.cli.pipeline.watch import Screen, Stage
+from groupkeeper.cli.pipeline.watch import Screen
 from groupkeeper.pipeline.jobs.snapshot import snapshot
+from groupkeeper.pipeline.runtime.executors import Stage, stage_of
 from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.offsets_topic import Entry, encode_record
 from groupkeeper.protocol.record_batch import Record, write_batch

@@ -20,7 +20,7 @@ from groupkeeper.cli.pipeline.directory import check_directory, directory
 from groupkeeper.cli.pipeline.lake import add_lake, check_lake, keeping, settings_of
 from groupkeeper.cli.pipeline.parts import import_part
 from groupkeeper.cli.pipeline.privacy import add_privacy, privacy_of
-from groupkeeper.cli.pipeline.watch import FollowScreen, Screen, Stage
+from groupkeeper.cli.pipeline.watch import FollowScreen, Screen
 from groupkeeper.java_properties import name_in
 from groupkeeper.pipeline.checkpoints.folders import local_path
 from groupkeeper.pipeline.errors import SourceError
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from groupkeeper.cli.framework.commands import ArgumentParser
-    from groupkeeper.cli.pipeline.watch import Screen, Stage
+    from groupkeeper.cli.pipeline.watch import Screen
     from groupkeeper.operations.plans.journal import ChangeJournal
     from groupkeeper.pipeline.jobs.watch import Summary
     from groupkeeper.pipeline.kafka.options import ClusterOptions, ReadOptions
@@ -330,7 +330,7 @@ def do_job(
         is_short = name != _ENDLESS and (name not in _OF_PLANS or is_few)
         session = import_part("jobs.running").session
         with session(name, master=options.master, remote=options.remote, settings=settings, is_short=is_short) as spark:
-            screen.stage = lambda: stage_of(spark)
+            screen.stage = partial(import_part("runtime.executors").stage_of, spark)
             try:
                 summary = work(screen, source, ask, spark)
             finally:
@@ -444,16 +444,6 @@ async def _tell_of_refusals(cluster: ClusterOptions, screen: Screen) -> None:
     if (refusals := await refusals_of(cluster.bootstrap_servers)) is not None:
         timeout_ms = Settings.of_properties(cluster.properties).default_api_timeout_ms
         screen.say(f"note: {refusals}; trying until {timeout_ms / 1000:g} s have passed")
-
-
-def stage_of(spark: Any) -> Stage | None:
-    """The earliest stage that runs."""
-    if getattr(spark, "_sc", None) is None:  # Spark Connect does not tell
-        return None
-    tracker = spark.sparkContext.statusTracker()
-    running = sorted(tracker.getActiveStageIds())
-    found = tracker.getStageInfo(running[0]) if running else None
-    return None if found is None else Stage(running[0], found.numCompletedTasks, found.numTasks, found.numActiveTasks)
 
 
 SNAPSHOT = Command(

@@ -10,12 +10,15 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from typing import NamedTuple, TextIO
+from typing import TYPE_CHECKING, TextIO
 
 from groupkeeper.cli.framework.output import complain
 from groupkeeper.cli.framework.terminal import is_terminal
 from groupkeeper.pipeline.jobs.watch import Problem, Watch
 from groupkeeper.rules.words import amount, counted, duration
+
+if TYPE_CHECKING:
+    from groupkeeper.pipeline.runtime.executors import Stage
 
 _INTERVAL_S = 0.5
 _LEAST_S = 0.1
@@ -27,15 +30,6 @@ _NO_EXECUTORS = (
     f"no executor has taken a task for {_PATIENCE_S:g} s: see in the cluster's UI whether it has free cores, and as "
     "much memory as spark.executor.memory asks for"
 )
-
-
-class Stage(NamedTuple):
-    """A part of a job of Spark's: how many of its tasks are done, and run."""
-
-    number: int
-    done: int
-    tasks: int
-    running: int
 
 
 class Screen(Watch):

@@ -1,14 +1,24 @@
-"""Names of jobs in Spark's UI and event log, and rows on their way between tasks."""
+"""What Spark is at, names of jobs in its UI and event log, and rows on their way between tasks."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import NamedTuple
 
 import pyarrow as pa
 from pyspark import SparkContext
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
+
+
+class Stage(NamedTuple):
+    """A part of a job of Spark's: how many of its tasks are done, and run."""
+
+    number: int
+    done: int
+    tasks: int
+    running: int
 
 
 def context_of(spark: SparkSession) -> SparkContext | None:
@@ -17,6 +27,16 @@ def context_of(spark: SparkSession) -> SparkContext | None:
         return spark.sparkContext
     except PySparkException:
         return None
+
+
+def stage_of(spark: SparkSession) -> Stage | None:
+    """The earliest stage that runs; Spark Connect does not tell."""
+    if (context := context_of(spark)) is None:
+        return None
+    tracker = context.statusTracker()
+    running = sorted(tracker.getActiveStageIds())
+    found = tracker.getStageInfo(running[0]) if running else None
+    return None if found is None else Stage(running[0], found.numCompletedTasks, found.numTasks, found.numActiveTasks)
 
 
 @contextmanager

@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 from tests.patience import until
 
-from groupkeeper.cli.pipeline.watch import FollowScreen, Screen, Stage
+from groupkeeper.cli.pipeline.watch import FollowScreen, Screen
 from groupkeeper.pipeline.jobs.watch import Problem
+from groupkeeper.pipeline.runtime.executors import Stage
 
 
 def test_lines_for_a_file(capsys: pytest.CaptureFixture[str]) -> None:

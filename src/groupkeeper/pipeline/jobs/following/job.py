@@ -27,8 +27,10 @@ from groupkeeper.pipeline.jobs.following.source import (
     FollowSource,
     Orders,
     Receipt,
+    forget_answer,
     planned_records,
     read_answer,
+    unread_records,
     write_orders,
 )
 from groupkeeper.pipeline.jobs.history import Aside, append
@@ -44,16 +46,20 @@ from groupkeeper.pipeline.kafka.planning import RECORDS_WORTH_A_TASK, named
 from groupkeeper.pipeline.kafka.retention import Retention
 from groupkeeper.pipeline.kafka.written import Written
 from groupkeeper.pipeline.owners import OwnerRule
-from groupkeeper.pipeline.runtime.executors import described
+from groupkeeper.pipeline.runtime.executors import described, stage_of
 from groupkeeper.pipeline.storage.ledger import ROOT
 from groupkeeper.pipeline.storage.output import LakeChoice, Output, open_output
 from groupkeeper.pipeline.tables import COMMITS, DECODED, GROUP_RECORDS
+from groupkeeper.rules.words import counted
 
 CHECKPOINT = f"{ROOT}/checkpoint"
 
 _LOOK_S = 0.2
 _LONGEST_S = 300.0
 """A group that stands still becomes worse by the time alone."""
+
+_IDLE_S = 3.0
+"""A batch of which no task has run for so long is not waited for at the end."""
 
 _TRIES = 3
 """So often may the query fail in a row without a batch: processes of Spark may be slow to start."""
@@ -92,6 +98,8 @@ def follow(
         refreshing = Refreshing(output, run, checkpoints, owners, journals)
         batches = Batches(output, parsed, run, refreshing, Path(own), stop, (interval_s, refresh_s))
         again(partial(_followed, output, batches, run, Path(own), interval_s), batches, run)
+        if left := unread_records(Path(own)):
+            run.note(f"up to {counted(left, 'new record')} are left for the next run")
         return run.summary
 
 
@@ -121,8 +129,7 @@ def _followed(output: Output, batches: Batches, run: Run, folder: Path, interval
         while query.isActive and batches.error is None and not batches.stop.wait(_LOOK_S):
             if (records := planned_records(folder) or 0) >= RECORDS_WORTH_A_TASK:
                 run.watch.reading(records)
-        batches.wait()
-        return batches.error or query.exception()
+        return (batches.error or query.exception()) if batches.wait() else None
     finally:
         query.stop()
 
@@ -179,6 +186,7 @@ class Batches:
         """The other partitions of such clusters."""
         self._state = threading.Condition()
         self._is_taking = False
+        self._is_reading = False
 
     def order(self) -> None:
         """Says what the next batch is to read."""
@@ -220,10 +228,21 @@ class Batches:
                 self._is_taking = False
                 self._state.notify_all()
 
-    def wait(self) -> None:
-        """Until a batch that is being taken has ended. After `stop` there is no further one."""
+    def wait(self) -> bool:
+        """Until a batch that is being taken has ended; False: no executor begins to read it, so it is left. After
+        `stop` there is no further one.
+        """
+        idle_at = time.monotonic()
+        while not self._has_ended():
+            if not (self._is_reading and _is_idle(self._output.spark)):
+                idle_at = time.monotonic()
+            elif time.monotonic() - idle_at > _IDLE_S:
+                return False
+        return True
+
+    def _has_ended(self) -> bool:
         with self._state:
-            self._state.wait_for(lambda: not self._is_taking)
+            return self._state.wait_for(lambda: not self._is_taking, _LOOK_S)
 
     def _take(self, batch: DataFrame) -> None:
         answer = read_answer(self._folder)
@@ -233,6 +252,7 @@ class Batches:
         self._note_clusters(answer)
         read = _read(answer, receipts)
         self._append(read, aside)
+        forget_answer(self._folder)
         self._note_outages(answer, read)
         if answer.is_measured and (self._read or not any(each.told is None for each in self._outages)):
             is_made = self._refreshing.refresh(
@@ -244,7 +264,11 @@ class Batches:
     def _read_batch(self, batch: DataFrame) -> tuple[Aside, list[Receipt]]:
         """Where the rows are, of which `_append` says how many count."""
         with described(self._output.spark, "reading the offsets topics"):
-            receipts = list(map(pickle.loads, self._output.made_aside(batch, self._aside)))
+            self._is_reading = True
+            try:
+                receipts = list(map(pickle.loads, self._output.made_aside(batch, self._aside)))
+            finally:
+                self._is_reading = False
             return Aside(self._aside, Written()), receipts
 
     def _note_clusters(self, answer: Answer) -> None:
@@ -311,6 +335,12 @@ class Batches:
         self.failed[name] = why.text
         if outage.is_news(why.text, is_away=why.is_away):
             self._run.watch.problem(Problem(name, f"{why.text}; trying again"))
+
+
+def _is_idle(spark: SparkSession) -> bool:
+    """Whether a stage waits, of which no task has run."""
+    stage = stage_of(spark)
+    return stage is not None and not stage.running and not stage.done
 
 
 class _Read(NamedTuple):

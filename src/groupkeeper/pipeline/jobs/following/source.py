@@ -145,6 +145,16 @@ def read_answer(folder: Path) -> Answer:
     return found
 
 
+def forget_answer(folder: Path) -> None:
+    """What it planned is in the tables, or was read in vain."""
+    (folder / _ANSWER).unlink()
+
+
+def unread_records(folder: Path) -> int:
+    """How many records at most a batch was planned to read that was not taken to its end."""
+    return sum(each.size for each in read_answer(folder).readings) if (folder / _ANSWER).exists() else 0
+
+
 def planned_records(folder: Path) -> int | None:
     """How many records the batch under way reads at most; None: it was told before."""
     try:

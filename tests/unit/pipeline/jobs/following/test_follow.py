@@ -13,7 +13,15 @@ from groupkeeper.pipeline.errors import SourceError
 from groupkeeper.pipeline.jobs.following import job
 from groupkeeper.pipeline.jobs.following.job import Batches, Refreshing, _read
 from groupkeeper.pipeline.jobs.following.outages import is_unanswered
-from groupkeeper.pipeline.jobs.following.source import Answer, Failed, Part, Receipt
+from groupkeeper.pipeline.jobs.following.source import (
+    Answer,
+    Failed,
+    Part,
+    Receipt,
+    forget_answer,
+    pickled,
+    unread_records,
+)
 from groupkeeper.pipeline.jobs.reading import Reading
 from groupkeeper.pipeline.jobs.watch import Problem, Run, Watch
 from groupkeeper.pipeline.kafka.instants import ClusterIdentity, Instant
@@ -216,3 +224,29 @@ def test_after_the_end_and_after_a_failure_nothing_is_taken(monkeypatch: pytest.
     found.wait()
     found.take(batch, 2)
     assert taken == ["rows"]
+
+
+def test_at_the_end_a_batch_is_left_that_no_executor_reads(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = Clusters()
+    found._is_taking = found._is_reading = True
+    monkeypatch.setattr(job, "_LOOK_S", 0.001)
+    monkeypatch.setattr(job, "_IDLE_S", 0.01)
+    monkeypatch.setattr(found, "_output", type("Output", (), {"spark": None}))
+    monkeypatch.setattr(job, "_is_idle", lambda spark: True)
+    assert not found.wait()
+    looks = iter(range(100))
+
+    def is_idle(spark: Any) -> bool:
+        found._is_taking = next(looks) < 99
+        return False
+
+    monkeypatch.setattr(job, "_is_idle", is_idle)
+    assert found.wait()
+
+
+def test_what_was_planned_and_is_not_in_the_tables_is_counted(tmp_path: Path) -> None:
+    assert unread_records(tmp_path) == 0
+    (tmp_path / "answer").write_bytes(pickled(answer_of([reading(0, 0, 100), reading(1, 40, 100)])))
+    assert unread_records(tmp_path) == 160
+    forget_answer(tmp_path)
+    assert unread_records(tmp_path) == 0
