@@ -277,3 +277,4 @@ def test_nothing_is_printed_that_is_not_whole(spark: Run) -> None:
         assert (status, told.out) == (1, "")
         assert said in told.err
         assert "error: " in told.err
+        assert "left out" not in told.err

@@ -96,7 +96,12 @@ async def _partitions(
     """Every partition of the topics that has a leader, and the reasons why the others cannot be queried."""
     described = await describe_topics(admin, sorted(topics))
     every = {place for topic in described.done.values() for place in topic.topic_partitions}
-    every |= set(offsets) | {TopicPartition(topic, 0) for topic in described.failed}
+    every |= set(offsets)
+    every |= {
+        TopicPartition(topic, 0)
+        for topic, why in described.failed.items()
+        if not isinstance(why, UnknownTopicOrPartition)
+    }
     failed = dict(unreachable(sorted(every), described))
     return [place for place in sorted(every) if place not in failed], failed
 
