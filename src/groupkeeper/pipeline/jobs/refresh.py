@@ -33,6 +33,7 @@ from groupkeeper.rules.words import counted
 
 _FAILURES = (PySparkException, Py4JError, pa.ArrowException, SourceError)
 
+_FULL = "No space left on device"
 _OFFSETS_PER_TASK = 250_000
 
 _ADDED = tuple(step.table for step in STEPS if step.adds)
@@ -158,11 +159,14 @@ def make_tables(output: Output, given: Given, run: Run, *, from_start: bool = Fa
     given = given._replace(made_to=frames.made_to, read_to=frames.read_to, note=run.note).with_changes()
     _build(output, given, frames)
     written: dict[str, Staged] = {}
+    reasons: dict[str, str] = {}
     for step in STEPS:
         try:
             written[step.table.name] = frames.written(step.table)
         except _FAILURES as error:
-            run.fail(Problem(None, f"table {step.table.name}: {_reason(error)}"))
+            reasons[step.table.name] = _reason(error)
+    for text in failures_told(reasons):
+        run.fail(Problem(None, text))
     output.keep_only(written.values())
     if QUALITY.name in written:
         _tell_quality(output.rows(QUALITY, written[QUALITY.name].files), run)
@@ -303,6 +307,17 @@ def _publish(output: Output, written: Mapping[str, Staged], read_to: NextOffsets
         ),
         read_to,
     )
+
+
+def failures_told(reasons: Mapping[str, str]) -> list[str]:
+    """Why tables are not written, by their names: once for each reason, however many files have no space."""
+    names: dict[str, list[str]] = {}
+    texts: dict[str, str] = {}
+    for name, text in reasons.items():
+        kind = _FULL if _FULL in text else text
+        names.setdefault(kind, []).append(name)
+        texts.setdefault(kind, text)
+    return [f"table{'s' * (len(own) > 1)} {', '.join(own)}: {texts[kind]}" for kind, own in names.items()]
 
 
 def _reason(error: Exception) -> str:
