@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from argparse import ArgumentTypeError, Namespace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from groupkeeper.cli.framework.files import Unsaved, check_directory_writable
 from groupkeeper.cli.framework.output import complain
@@ -13,6 +13,9 @@ from groupkeeper.cli.pipeline.parts import import_part
 from groupkeeper.cli.pipeline.privacy import privacy_of
 from groupkeeper.pipeline.checkpoints.folders import local_path
 from groupkeeper.pipeline.errors import SourceError
+
+if TYPE_CHECKING:
+    from groupkeeper.pipeline.storage.ledger import NextOffsets
 
 _URL = re.compile(r"([a-z][a-z0-9+.-]+:)/(?!/)")
 """Java's form, in which they look like paths."""
@@ -74,6 +77,15 @@ def _check_here(options: Namespace, given: Any) -> None:
     elif is_there and (names := [each.name for each in root.iterdir() if _counts(each.name)]):
         ledger.check_foreign(names, options.tables)
         complain(f"note: {options.tables} is not empty: the tables are written beside its files\n")
+
+
+def read_offsets(tables: str) -> NextOffsets:
+    """The next offsets to read, by cluster and partition; none where the tables are new, or elsewhere."""
+    root = local_path(tables)
+    if root is None or not root.is_dir():
+        return {}
+    offsets: NextOffsets = import_part("storage.stored").Stored(str(root)).next_offsets
+    return offsets
 
 
 def _counts(name: str) -> bool:

@@ -16,7 +16,7 @@ from groupkeeper.cli.framework import values
 from groupkeeper.cli.framework.clusters import TIMEOUT_MS, TIMEOUT_PROPERTY, add_property, add_timeout
 from groupkeeper.cli.framework.commands import Command, CommandName, Family
 from groupkeeper.cli.framework.output import complain, say
-from groupkeeper.cli.pipeline.directory import check_directory, directory
+from groupkeeper.cli.pipeline.directory import check_directory, directory, read_offsets
 from groupkeeper.cli.pipeline.lake import add_lake, check_lake, keeping, settings_of
 from groupkeeper.cli.pipeline.parts import import_part
 from groupkeeper.cli.pipeline.privacy import add_privacy, privacy_of
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from groupkeeper.pipeline.jobs.watch import Summary
     from groupkeeper.pipeline.kafka.options import ClusterOptions, ReadOptions
     from groupkeeper.pipeline.kafka.planning import ReadPlan
+    from groupkeeper.pipeline.storage.ledger import NextOffsets
 
     Work = Callable[[Screen, dict[str, str], Callable[[], ReadPlan], Any], Summary]
     """What a job does, with the options of the source, and what asks the clusters once for what there is to read."""
@@ -47,6 +48,8 @@ _FEW = 500_000
 of Python read and make the rows.
 """
 _OF_PLANS = ("as-of",)
+_OF_LOGS = ("as-of", "scan-time")
+"""They read the logs from their starts, whatever the tables have."""
 _ENDLESS = "follow"
 _MASTER = re.compile(
     r"local(\[(\d+|\*)(, *\d+)?\])?|local-cluster\[\d+, *\d+, *\d+\]|spark://[^\s,/]+:\d+(,[^\s,/]+:\d+)*|yarn|k8s://\S+"
@@ -323,7 +326,8 @@ def do_job(
         if name == _ENDLESS:
             settings = {"spark.ui.enabled": "true", "spark.port.maxRetries": "100", **settings}
         parsed = import_part("kafka.options").parse_options({**source, **dict(more)})
-        ask = cache(partial(_survey, parsed, screen, has_end=name != _ENDLESS))
+        known = {} if name in _OF_LOGS else read_offsets(options.tables)
+        ask = cache(partial(_survey, parsed, screen, known, has_end=name != _ENDLESS))
         is_tried = _is_tried(options)
         is_few = not is_tried and sum(each.size for each in ask().ranges) < _FEW
         screen.doing("starting Spark")
@@ -403,9 +407,9 @@ def of_contexts(options: Namespace) -> list[tuple[str, str, dict[str, str]]]:
     return found
 
 
-def _survey(parsed: ReadOptions, screen: Screen, *, has_end: bool) -> ReadPlan:
-    """What there is to read; nothing for a job without an end, which asks the clusters
-    itself. Raises SourceError when no cluster can be read.
+def _survey(parsed: ReadOptions, screen: Screen, known: NextOffsets, *, has_end: bool) -> ReadPlan:
+    """What there is to read; nothing for a job without an end, which asks the clusters itself. Says how much of it is
+    past the offsets that are `known`. Raises SourceError when no cluster can be read.
     """
     from groupkeeper.pipeline.kafka.planning import ReadPlan
 
@@ -414,11 +418,10 @@ def _survey(parsed: ReadOptions, screen: Screen, *, has_end: bool) -> ReadPlan:
     screen.doing("asking the clusters")
     found = asyncio.run(_planned(parsed, screen))
     for name in dict.fromkeys(each.name for each in found.ranges):
-        own = [each for each in found.ranges if each.name == name]
-        screen.say(
-            f"cluster {name}: {counted(len(own), 'partition')}, "
-            f"{counted(sum(each.size for each in own), 'record')} at most"
-        )
+        own, read = [each for each in found.ranges if each.name == name], known.get(name, {})
+        size = sum(max(0, each.end - max(each.start, read.get(each.partition, 0))) for each in own)
+        noun = "new record" if read else "record"
+        screen.say(f"cluster {name}: {counted(len(own), 'partition')}, {counted(size, noun)} at most")
     if not found.ranges:
         *others, last = found.failed.values()
         for error in others:
