@@ -128,6 +128,24 @@ def test_what_no_executor_reads_is_left_for_the_next_run(committed: str, tmp_pat
 
 
 @pytest.mark.long
+def test_a_second_interrupt_does_not_wait_for_a_refresh(committed: str, tmp_path: Path) -> None:
+    tables = tmp_path / "tables"
+    words = ["pipeline", "follow", "--bootstrap-server", committed, "--tables", str(tables)]
+    with started(words, tmp_path / "temporary") as child:
+        try:
+            while not [*tables.glob("commits/*")] and child.poll() is None:
+                time.sleep(0.05)
+            child.send_signal(signal.SIGINT)
+            wait_for(child, "ending; a refresh that is under way ends first")
+            child.send_signal(signal.SIGINT)
+            _, errors = child.communicate(timeout=60)
+        finally:
+            child.kill()
+    assert (child.returncode, errors[:11], errors.count("\n")) == (130, "interrupted", 1), errors
+    assert main(["pipeline", "snapshot", *words[2:]]) == 0
+
+
+@pytest.mark.long
 def test_a_kill_leaves_the_log(committed: str, tmp_path: Path) -> None:
     temporary = tmp_path / "temporary"
     words = ["pipeline", "snapshot", "--bootstrap-server", committed, "--tables", str(tmp_path / "tables")]

@@ -73,6 +73,8 @@ class Ledger:
         self._directory = directory
         self.is_settled = True
         """Whether every file of the last entry is in its place, so that staged files are no longer needed."""
+        self.is_left = False
+        """Another thread may be at work still: it publishes nothing any more, and what it has staged stays."""
         self._last: dict[str, Any] = {**_NOTHING, "id": uuid.uuid4().hex, "schema": SCHEMA}
         names = files.names(ENTRIES)
         self._number, found = newest_entry(names, files.read, directory)
@@ -144,7 +146,9 @@ class Ledger:
         return dict(self._last["privacy"]) if self._last["next_offsets"] else None
 
     def check_lock(self) -> None:
-        """Raises Busy when the lock was lost, so that another run may write."""
+        """Raises SourceError when the lock was lost, so that another run may write, or this one was left."""
+        if self.is_left:
+            raise SourceError(f"{self._directory}: this run was interrupted")
         self._files.check_lock()
 
     @property
@@ -361,7 +365,7 @@ class Ledger:
             "directories": directories,
             **changes,
         }
-        self._files.check_lock()
+        self.check_lock()
         self._files.sync([*(each.source for each in moves), *directories.values()])
         self.is_settled = False
         if not self._files.write_new(entry_path(number), json.dumps(entry)):

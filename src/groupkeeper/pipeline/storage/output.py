@@ -68,7 +68,8 @@ def open_output(
                     output.keep_for(keep_days)
                 yield output
             finally:
-                if output.ledger.is_settled:  # else the next run moves what is there into the tables
+                # Else the next run moves what is there into the tables, or removes it.
+                if output.ledger.is_settled and not output.ledger.is_left:
                     files.clean(_STAGING, output.staging)
     except OSError as error:
         raise SourceError(f"{directory} cannot be written: {error.strerror or error}") from error

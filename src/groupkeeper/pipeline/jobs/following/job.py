@@ -87,7 +87,10 @@ def follow(
     Raises SourceError when the directory can't be written; exceptions of Spark are not caught.
     """
     parsed = parse_options({**options, "rows": "decoded"})
-    with open_output(spark, directory, lake=lake, keep_days=keep_days) as output, tempfile.TemporaryDirectory() as own:
+    with (
+        open_output(spark, directory, lake=lake, keep_days=keep_days) as output,
+        tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as own,
+    ):
         run = Run(watch)
         if output.ledger.loss is not None:
             run.note(output.ledger.loss)
@@ -129,9 +132,17 @@ def _followed(output: Output, batches: Batches, run: Run, folder: Path, interval
         while query.isActive and batches.error is None and not batches.stop.wait(_LOOK_S):
             if (records := planned_records(folder) or 0) >= RECORDS_WORTH_A_TASK:
                 run.watch.reading(records)
-        return (batches.error or query.exception()) if batches.wait() else None
-    finally:
+        failure = (batches.error or query.exception()) if batches.wait() else None
+    except KeyboardInterrupt:
+        # To stop the query would be to wait for the batch. What it goes on with until Java has ended is as if killed.
+        output.ledger.is_left = True
+        run.watch = Watch()
+        raise
+    except BaseException:
         query.stop()
+        raise
+    query.stop()
+    return failure
 
 
 def _started(output: Output, batches: Batches, folder: Path, interval_s: float) -> StreamingQuery:
