@@ -137,7 +137,9 @@ def test_rows_have_the_columns_of_their_shape(
         asked, plain, wide = (rows(option), in_table(), in_table(option)) if columns else ([], set(), set())
         for name in columns:
             assert all(row[name] is None for row in unasked), f"{name} is not None without {option} {HOW}"
-            assert any(row[name] is not None for row in asked), f"{option} fills {name} in no row {HOW}"
+            assert any(row[name] is not None for row in asked), (
+                f"{option} fills {name} in no row {HOW}, or STAGE has nothing that it could tell"
+            )
             assert name not in plain, f"tables show {name} without {option}: in_table=False in shapes.py"
             assert name in wide, f"tables lack {name} with {option}: with_columns of the command"
 

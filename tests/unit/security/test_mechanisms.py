@@ -12,6 +12,7 @@ from groupkeeper.broker.security.conversation import LoginRefused
 from groupkeeper.broker.security.properties import ListenerProperties
 from groupkeeper.broker.settings.config import Config
 from groupkeeper.broker.settings.table import InvalidSetting
+from groupkeeper.client.admin.resources.access_types import ScramMechanism
 from groupkeeper.client.security import sasl as clients
 from groupkeeper.client.security.transport import Security
 from groupkeeper.security.scram import HASH_BY_MECHANISM
@@ -44,6 +45,9 @@ def test_both_ends_know_the_same_mechanisms() -> None:
     )
     *_, named = Config.sasl_enabled_mechanisms.doc.rpartition(": ")
     assert named == ", ".join(brokers.MECHANISMS) + ".", "sasl.enabled.mechanisms in broker/settings/config.py"
+    assert ["UNKNOWN", *HASH_BY_MECHANISM] == list(ScramMechanism), (
+        "ScramMechanism of client/admin/resources/access_types.py; the place in HASH_BY_MECHANISM is Kafka's code"
+    )
     others = [name for mechanism, name in CONVERSATIONS.items() if mechanism not in HASH_BY_MECHANISM]
     assert len({*others, "Scram"}) == len(others) + 1, (
         "a mechanism has a class of its own at both ends, also where the exchange is another's: class New(Plain)"
