@@ -6,6 +6,7 @@ import contextlib
 import logging
 import signal
 import threading
+import warnings
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -75,8 +76,9 @@ def session(
         is_wanted = (cause := cause_of(error)) is None
         raise SourceError(cause or f"{first_line(error)}{_place_of(log)}") from error
     finally:
-        # An interrupted call leaves its connection as it is; SIGTERM may have ended Java, too.
-        with contextlib.suppress(PySparkException, Py4JError, ConnectionError):
+        # An interrupted call leaves its connection as it is, and Java may have ended: PySpark would warn, too.
+        with contextlib.suppress(PySparkException, Py4JError, ConnectionError), warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)
             spark.stop()
         if not is_wanted:
             log.unlink(missing_ok=True)
