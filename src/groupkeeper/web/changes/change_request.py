@@ -23,7 +23,7 @@ from groupkeeper.operations.reset import (
     parse_topic_argument,
 )
 from groupkeeper.operations.selection import BadGroupPattern, Names
-from groupkeeper.operations.times import BadDatetime, BadDuration, NoUnit, parse_iso_datetime, parse_length
+from groupkeeper.operations.times import BadDatetime, BadDuration, Duration, NoUnit, parse_iso_datetime, parse_length
 from groupkeeper.shell import Ways, command, option, options_from, tool, way_to
 
 _LONGEST_NUMBER = 18
@@ -151,16 +151,19 @@ def swept_of(form: Form) -> Swept:
 def _age_ms(name: str, text: str) -> int | None:
     if not text:
         return None
-    try:
-        length = parse_length(text)
-    except NoUnit as problem:
-        raise BadForm(f"{name}: {text!r}: {problem}") from None
-    except BadDuration:
-        raise BadForm(f"{name}: {text!r} is not a duration; for example 30d or 12h") from None
-    age_ms = length.seconds * 1000 + length.nanos // 10**6
+    age_ms = _length(name, text, "30d or 12h", lambda length: length.seconds * 1000 + length.nanos // 10**6)
     if age_ms <= 0:
         raise BadForm(f"{name}: expected a duration longer than 0")
     return age_ms
+
+
+def _length(name: str, text: str, example: str, in_ms: Callable[[Duration], int]) -> int:
+    try:
+        return in_ms(parse_length(text))
+    except NoUnit as problem:
+        raise BadForm(f"{name}: {text!r}: {problem}") from None
+    except BadDuration:
+        raise BadForm(f"{name}: {text!r} is not a duration; for example {example}") from None
 
 
 def _one_of(known: type[Deed], name: str, text: str) -> Deed:
@@ -221,12 +224,8 @@ def _from_time(text: str) -> tuple[Scenario, list[str]]:
 
 
 def _from_duration(text: str) -> tuple[Scenario, list[str]]:
-    try:
-        then_ms = parse_length(text).before_ms(time.time_ns())
-    except NoUnit as problem:
-        raise BadForm(f"how long ago: {text!r}: {problem}") from None
-    except BadDuration:
-        raise BadForm(f"how long ago: {text!r} is not a duration; for example 7d, 12h or 1d2h30m") from None
+    now_ns = time.time_ns()
+    then_ms = _length("how long ago", text, "7d, 12h or 1d2h30m", lambda length: length.before_ms(now_ns))
     if then_ms < 0:
         raise BadForm(f"how long ago: {text!r} ago is before 1970: no record has such a timestamp")
     return ToTime(then_ms), ["--by-duration", text]
