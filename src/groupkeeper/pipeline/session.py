@@ -79,7 +79,7 @@ _OUR_COLLECTOR = "-XX:+UseSerialGC"
 _COLLECTOR = re.compile(r"-XX:\+Use\w+GC\b")
 
 _READ = re.compile(r"(PY)?SPARK_(?!HOME$)|(HADOOP|YARN)_CONF_DIR$|(JAVA_TOOL|_JAVA|JDK_JAVA)_OPTIONS$")
-"""Variables that Spark and Java read: what is wrong in one is told without its name."""
+"""Variables that Spark and Java read: where one has a wrong value, their errors do not name the variable."""
 _SUBMITTED = "PYSPARK_GATEWAY_PORT"
 """A variable of programs that spark-submit starts."""
 

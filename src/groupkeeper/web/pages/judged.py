@@ -12,7 +12,7 @@ from groupkeeper.rules.urgency import Urgency, UrgencyFacts, order, urgency
 
 _MOST_KEPT = 20
 GENERATED = re.compile(r"console-consumer-\d{1,5}")
-"""What Kafka's console consumer calls the group of one run: nobody is called for it, whatever rules match."""
+"""What Kafka's console consumer calls the group of one run: an alert of it does not make it one that needs someone."""
 
 
 class JudgedGroup(NamedTuple):
