@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from groupkeeper.rules.status import LAGGING_MS, RANKS, Status
-from groupkeeper.rules.words import amount, counted, duration, within
+from groupkeeper.rules.words import amount, capitalized, counted, duration, within
 
 SOON_MS = 3600 * 1000
 SLOW_MS = 3600 * 1000
@@ -20,7 +20,7 @@ class Urgency(StrEnum):
     """From first to last: by what can still be saved. ``expiring``: retention is about to remove records that the group
     has not read. ``standing``: it has members, and stands still or loses records. ``behind``: it is read, and falls
     behind. ``storm``: it rebalances all the time. ``rest``: what else is not well, or has members that commit nothing.
-    ``slipping``: it is well, and will not be at its present rates; nobody is needed yet. ``left``: it has no members,
+    ``slipping``: it is well, and will not be at its present rates; it needs nobody yet. ``left``: it has no members,
     and has not had any for as long as anything is known of it: one row tells how many there are. ``none``: nobody is
     needed.
     """
@@ -52,7 +52,8 @@ TO_START: Mapping[str, str] = {
 }
 """What to do for groups that have no members even while they are in use, by their kind."""
 
-_PLACES = {each: place for place, each in enumerate(Urgency)}
+PLACES = {each: place for place, each in enumerate(Urgency)}
+"""The first lowest."""
 
 
 class UrgencyFacts(NamedTuple):
@@ -94,8 +95,8 @@ class UrgencyFacts(NamedTuple):
 
 
 def urgency(of: UrgencyFacts) -> Urgency:
-    """How urgent a group is. Records that have been overdue for long lie in segments that are still needed: no reason
-    to wake someone for a group without members.
+    """How urgent a group is. Records that have been overdue for long lie in segments that are still needed: a group
+    without members does not need someone because of them.
     """
     found = _unwatched(of)
     return Urgency.REST if found is Urgency.LEFT and of.is_watched else found
@@ -133,7 +134,7 @@ def order(of: UrgencyFacts) -> tuple[int, int, float, int]:
         is_second, first = int(not of.grows), -(of.growth_per_s or 0) if of.grows else -(of.catch_up_ms or 0)
     elif found is Urgency.NONE:
         is_second = -RANKS[of.status]
-    return _PLACES[found], is_second, first, -RANKS[of.status]
+    return PLACES[found], is_second, first, -RANKS[of.status]
 
 
 def because(of: UrgencyFacts) -> str:
@@ -168,7 +169,7 @@ def _reasons(of: UrgencyFacts, found: Urgency) -> Iterator[str]:
         yield f"The committed offset has not moved for {duration(of.still_ms)}{reader}"
     yield removed if found is not Urgency.LEFT else ""
     if of.kind in TO_START:
-        yield start[:1].upper() + start[1:]
+        yield capitalized(start)
 
 
 def next_step(of: UrgencyFacts) -> tuple[str, ...]:
@@ -191,7 +192,7 @@ def verdict(total: int, found: Mapping[Urgency, int], unknown: int) -> tuple[str
     """
     if not total:
         return "none", "there are no consumer groups"
-    needed = sum(found.get(each, 0) for each in Urgency if _PLACES[each] < _PLACES[Urgency.SLIPPING])
+    needed = sum(found.get(each, 0) for each in Urgency if PLACES[each] < PLACES[Urgency.SLIPPING])
     left = found.get(Urgency.LEFT, 0)
     if unknown == total and not needed:
         return "none", f"the status of {counted(total, 'group')} is unknown"

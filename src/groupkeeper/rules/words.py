@@ -22,6 +22,11 @@ def waiting(value: int, noun: str) -> str:
     return f"{counted(value, noun)} wait{'s' * (value == 1)}"
 
 
+def capitalized(text: str) -> str:
+    """With a large first letter; the others stay as they are."""
+    return text[:1].upper() + text[1:]
+
+
 def amount(value: int | None) -> str:
     """In short: 950, 12.3 k, 4.56 M."""
     if value is None:

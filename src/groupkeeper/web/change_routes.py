@@ -11,6 +11,7 @@ from starlette.responses import RedirectResponse, Response
 
 from groupkeeper.operations.plans import document
 from groupkeeper.operations.plans.journal import JournalUnreadable
+from groupkeeper.rules.words import capitalized
 from groupkeeper.shell import Ways, way_to
 from groupkeeper.web.access.people import Access, Person
 from groupkeeper.web.answers import HEADERS, html_answer
@@ -166,7 +167,7 @@ class Changes:
         if record is None or not record.is_failing or viewer.person is None:
             return ""
         told = record.said_to(viewer.person)
-        return parts.note(f"{told[0].upper()}{told[1:]}. Changes since then are not shown.")
+        return parts.note(f"{capitalized(told)}. Changes since then are not shown.")
 
     async def made_table(self, viewer: Viewer, cluster: str, group_id: str) -> str:
         """What the journal has of a group, for its page, and why that may not be all; "" when that is nothing."""

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple, NoReturn
 
 from groupkeeper import __version__
 from groupkeeper.cli.framework.output import complain, say
+from groupkeeper.rules.words import capitalized
 
 
 class CommandName(NamedTuple):
@@ -313,7 +314,7 @@ def _add_commands(above: ArgumentParser, entries: Mapping[str, CommandName], wor
             commands.add_parser(name, help=entry.purpose)
             continue
         loaded = entry.load()
-        description = loaded.description or f"{entry.purpose[0].upper()}{entry.purpose[1:]}."
+        description = loaded.description or f"{capitalized(entry.purpose)}."
         nested = commands.add_parser(name, help=entry.purpose, description=description)
         nested.set_defaults(parser=nested, refuse=nested.error)
         if isinstance(loaded, Family):

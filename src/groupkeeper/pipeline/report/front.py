@@ -12,6 +12,7 @@ from groupkeeper.pipeline.report.model import Finding, Report
 from groupkeeper.rules import urgency
 from groupkeeper.rules.status import Status
 from groupkeeper.rules.urgency import Urgency
+from groupkeeper.rules.words import capitalized
 
 _SHOWN = 3
 _MOST = 50
@@ -33,7 +34,7 @@ def verdict(report: Report) -> tuple[str, str]:
     """The overall state: good, bad or none (unknown), and a sentence about it."""
     unknown = sum(each.status == Status.UNKNOWN for each in report.groups)
     tone, text = urgency.verdict(len(report.groups), Counter(each.urgency for each in report.groups), unknown)
-    return tone, f"{text[0].upper()}{text[1:]}."
+    return tone, f"{capitalized(text)}."
 
 
 def unmeasured(report: Report) -> list[str]:

@@ -23,7 +23,7 @@ from groupkeeper.rules.progress import Trend, overtaken_ms
 from groupkeeper.rules.status import REBALANCES, REBALANCES_MS, Status
 from groupkeeper.rules.transactions import Standing, standing_of_known, told
 from groupkeeper.rules.urgency import SOON_MS, TO_START, Urgency, UrgencyFacts, because, next_step, order, urgency
-from groupkeeper.rules.words import waiting
+from groupkeeper.rules.words import capitalized, waiting
 from groupkeeper.shell import NO_WAYS, Ways, command, option, tool, way_to
 
 _STANDING = (Status.STOPPED, Status.STALLED)
@@ -95,7 +95,7 @@ def _judged(group: Group, rows: Sequence[Row], judged: Sequence[Row], kept: Mapp
         left_ms, "" if lost is None else _place(lost),
         growth if any(row["trend"] == Trend.GROWING for row in rated) else None, late,
         partitions=group.partitions, kind=group.group_type, never_commits=bool(judged) and not own,
-        why=no_members(group.lag or 0).capitalize() if is_left else group.rule,
+        why=capitalized(no_members(group.lag or 0)) if is_left else group.rule,
     )  # fmt: skip
     kept_ms = 0 if lost is None else kept.get((group.cluster, lost["topic"]), 0)
     since = group.since if first is None else first["since_time"]

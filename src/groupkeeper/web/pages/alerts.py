@@ -10,7 +10,7 @@ from groupkeeper.live.alerts import FiringAlert
 from groupkeeper.live.rules import Silence
 from groupkeeper.operations.selection import Names
 from groupkeeper.pipeline.report import words
-from groupkeeper.rules.urgency import Urgency
+from groupkeeper.rules.urgency import PLACES, Urgency
 from groupkeeper.web.access.people import Person
 from groupkeeper.web.access.roles import Role
 from groupkeeper.web.pages import parts
@@ -18,7 +18,6 @@ from groupkeeper.web.pages.judged import Firing
 from groupkeeper.web.pages.parts import ANONYMOUS, PageColumn, Viewer
 
 _MOST = 500
-_RANKS = {each: rank for rank, each in enumerate(Urgency)}
 
 
 class AlertsNow(NamedTuple):
@@ -78,12 +77,12 @@ def alerts_page(
     note: str = "",
     urgencies: Mapping[tuple[str, str], Urgency] = MappingProxyType({}),
 ) -> str:
-    """``alerts``: those that the viewer may see. ``urgencies``: by cluster and group; those of groups that nobody is
-    called for are folded.
+    """``alerts``: those that the viewer may see. ``urgencies``: by cluster and group; alerts of groups
+    with ``left`` are folded.
     """
     left = [each for each in alerts.firing if urgencies.get(each.key[1:]) is Urgency.LEFT]
     others = [each for each in alerts.firing if urgencies.get(each.key[1:]) is not Urgency.LEFT]
-    others.sort(key=lambda each: _RANKS.get(urgencies.get(each.key[1:], Urgency.EXPIRING), 0))
+    others.sort(key=lambda each: PLACES.get(urgencies.get(each.key[1:], Urgency.EXPIRING), 0))
     body = note + (
         _table(others, now_ms, "firing alerts") if others else '<p class="soft">No alert fires.</p>' if not left else ""
     )

@@ -10,6 +10,7 @@ from groupkeeper.live.model import ClusterSnapshot
 from groupkeeper.pipeline.report import plots, words
 from groupkeeper.rules.status import Status
 from groupkeeper.rules.urgency import verdict
+from groupkeeper.rules.words import capitalized
 from groupkeeper.shell import NO_WAYS, Ways
 from groupkeeper.web.pages import parts, scope
 from groupkeeper.web.pages.judged import Firing, Judge, rows_of, sums_of, watched
@@ -53,7 +54,7 @@ def _verdict(snapshots: Sequence[ClusterSnapshot], needs: Sequence[Need], judge:
     text = "; ".join([*away, said])
     verb = "fires" if firing == 1 else "fire"
     alerts = f' <a href="/alerts">{words.counted(firing, "alert")} {verb}</a>.' if firing else ""
-    return f'<p class="verdict {tone}">{text[0].upper()}{text[1:]}.{alerts}</p>'
+    return f'<p class="verdict {tone}">{capitalized(text)}.{alerts}</p>'
 
 
 def _cluster(snapshot: ClusterSnapshot, now_ms: int, judge: Judge) -> str:

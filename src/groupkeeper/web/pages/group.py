@@ -17,6 +17,7 @@ from groupkeeper.operations.lag import LagSum
 from groupkeeper.operations.watch import What
 from groupkeeper.pipeline.report import plots, words
 from groupkeeper.pipeline.report.model import Activity, LagLine
+from groupkeeper.rules.words import capitalized
 from groupkeeper.shell import NO_WAYS, Ways, command, text, way_to
 from groupkeeper.web.pages import parts, scope, streams
 from groupkeeper.web.pages.order import Order
@@ -138,7 +139,7 @@ def _facts(group: GroupView, verdict: GroupVerdict, at_ms: int) -> str:
         pairs.append(("topology epoch", words.number(group.streams.topology_epoch)))
     why = reason_of(group, worst)
     because = f'<p class="because">{parts.sentence(why)}.</p>' if why else ""
-    missing = parts.sentence(f"{missing[0].upper()}{missing[1:]}") if missing else ""
+    missing = parts.sentence(capitalized(missing)) if missing else ""
     notes = "".join(f'<p class="note">{each}.</p>' for each in (parts.unread(group), missing) if each)
     return f'<div class="card">{because}{parts.numbers(pairs)}{notes}</div>'
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from groupkeeper.live.model import ClusterSnapshot
 from groupkeeper.pipeline.report import words
+from groupkeeper.rules.words import capitalized
 from groupkeeper.web.pages import parts
 from groupkeeper.web.pages.cluster import COLUMNS, UNTITLED
 from groupkeeper.web.pages.judged import Judge, JudgedGroup, rows_of
@@ -26,7 +27,7 @@ def search_page(
     body = _found(up, wanted, judge)
     if others:
         said = "; ".join(parts.away(others))
-        body += f'<p class="verdict none">{said[0].upper()}{said[1:]}.</p>'
+        body += f'<p class="verdict none">{capitalized(said)}.</p>'
     if last := [each.last for each in others if each.last is not None]:
         body += parts.old(others[0], _found(last, wanted, judge))
     return parts.page(

@@ -13,6 +13,7 @@ from groupkeeper.operations.lag import PartitionLag
 from groupkeeper.operations.transactions import OpenTransaction
 from groupkeeper.rules.causes import Cause, Pace
 from groupkeeper.rules.status import Status
+from groupkeeper.rules.words import capitalized
 from groupkeeper.web.pages.partitions import WELL
 
 
@@ -57,7 +58,7 @@ def causes_of(snapshot: ClusterSnapshot, group: GroupView, verdict: GroupVerdict
 def told(fact: Fact) -> str:
     """A cause as a sentence without its end: it begins with its partition, or with a capital."""
     if fact.place is None:
-        return fact.text[:1].upper() + fact.text[1:]
+        return capitalized(fact.text)
     return f"{fact.place.topic}-{fact.place.partition}: {fact.text}"
 
 
