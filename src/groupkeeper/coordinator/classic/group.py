@@ -187,13 +187,14 @@ class Soft:
         unsynced: members of the generation that haven't sent SyncGroup; a Stable group may have some too.
     """
 
-    roster: Roster | None = None
-    rebalance: Rebalance | None = None
-    pending: ValueMap[str, None] = field(default_factory=ValueMap)
-    unsynced: ValueMap[str, None] = field(default_factory=ValueMap)
+    # Without defaults: whoever adds a field decides at each place what becomes of it.
+    roster: Roster | None
+    rebalance: Rebalance | None
+    pending: ValueMap[str, None]
+    unsynced: ValueMap[str, None]
 
 
-NOTHING_SOFT = Soft()
+NOTHING_SOFT = Soft(roster=None, rebalance=None, pending=ValueMap(), unsynced=ValueMap())
 
 
 class _Classic:

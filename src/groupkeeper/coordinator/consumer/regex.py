@@ -5,10 +5,11 @@ its driver does the matching.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Final, NamedTuple
 
 from groupkeeper.coordinator.consumer import records as consumer_records
-from groupkeeper.coordinator.consumer.group import ConsumerGroup, ConsumerMember, ConsumerSoft, ResolvedRegex
+from groupkeeper.coordinator.consumer.group import ConsumerGroup, ConsumerMember, ResolvedRegex
 from groupkeeper.coordinator.consumer.step import Step
 from groupkeeper.coordinator.kernel.result import Call, RegexLookup, Result
 from groupkeeper.coordinator.kernel.settings import Settings
@@ -123,5 +124,5 @@ def lookup_failed(state: StateView, group_id: str) -> Result:
     group = state.find(group_id, ConsumerGroup)
     if group is None:
         return Result()
-    soft = ConsumerSoft(group.soft.checked_version)
+    soft = replace(group.soft, is_resolving=False)
     return Result(soft=(GroupChange(group.group_type, group.group_id, soft),))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import ClassVar
 
 from groupkeeper.coordinator.assignors import ASSIGNORS
@@ -47,11 +48,11 @@ class Step(EpochStep[ConsumerGroup]):
     def look_up(self, lookup: RegexLookup) -> None:
         """Requests a lookup of the topics that regular expressions match."""
         self.ask(lookup)
-        self.soft = ConsumerSoft(self.soft.checked_version, is_resolving=True)
+        self.soft = replace(self.soft, is_resolving=True)
 
     def end_lookup(self) -> Result:
         """The result of the step; marks the regex lookup as ended."""
-        self.soft = ConsumerSoft(self.soft.checked_version)
+        self.soft = replace(self.soft, is_resolving=False)
         return self.result(None)
 
     # --- epochs
@@ -61,7 +62,7 @@ class Step(EpochStep[ConsumerGroup]):
         group = self.group
         metadata_hash = self.topics.metadata_hash(group.subscribed_topics())
         self.write(consumer_records.epoch_record(group.group_id, group.group_epoch + 1, metadata_hash))
-        self.soft = ConsumerSoft(self.topics.version, self.soft.is_resolving)
+        self.soft = replace(self.soft, checked_version=self.topics.version)
 
     def is_outdated(self) -> bool:
         """Whether the subscribed topics differ from those at the last rise of the group epoch."""
@@ -78,7 +79,7 @@ class Step(EpochStep[ConsumerGroup]):
         if must_bump or self.is_outdated():
             self.bump()
             self.count_rebalance()
-        self.soft = ConsumerSoft(self.topics.version, self.soft.is_resolving)
+        self.soft = replace(self.soft, checked_version=self.topics.version)
         if group.has_partition_metadata:
             self.write(consumer_records.partition_metadata_tombstone(group.group_id))
 
