@@ -100,8 +100,6 @@ class StreamsMember:
         try:
             deadline = cluster.deadline("ask", PATIENCE_S * 1000)
             await cluster.connect(deadline)
-            return await cluster.ask_any(
-                type(request), answer_type, lambda version: request, deadline, max_version=max_version
-            )
+            return await cluster.ask_any(answer_type, request, deadline, max_version=max_version)
         finally:
             await cluster.close()

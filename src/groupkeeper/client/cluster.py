@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import TypeVar
 
 from groupkeeper.client.addresses import Address
@@ -18,7 +18,7 @@ from groupkeeper.client.errors import (
     UnexpectedAnswer,
     UnresolvableName,
 )
-from groupkeeper.client.peer import Peer
+from groupkeeper.client.peer import Peer, Request
 from groupkeeper.client.security.transport import Security
 from groupkeeper.client.settings import Settings
 from groupkeeper.client.topology import Node
@@ -27,7 +27,6 @@ from groupkeeper.protocol.messages import MetadataRequest, MetadataResponse
 from groupkeeper.protocol.primitives import RootMessage
 
 A = TypeVar("A", bound=RootMessage)
-R = TypeVar("R", bound=RootMessage)
 
 _HEAD_START_S = 0.5
 """How long one bootstrap server may take to answer before the next is tried beside it."""
@@ -136,13 +135,7 @@ class Cluster:
         return None if node is None else self.peer(node)
 
     async def ask_any(
-        self,
-        request_type: type[R],
-        answer_type: type[A],
-        build: Callable[[int], R],
-        deadline: Deadline,
-        *,
-        max_version: int = ANY_VERSION,
+        self, answer_type: type[A], request: Request, deadline: Deadline, *, max_version: int = ANY_VERSION
     ) -> A:
         """Send a request to any broker; to another one after a failure, until the deadline. Raises as ``Peer.ask``."""
         backoff = self.backoff()
@@ -150,7 +143,7 @@ class Cluster:
         while True:
             peer = self._best_peer()
             try:
-                return await peer.ask(request_type, answer_type, build, deadline, max_version=max_version)
+                return await peer.ask(answer_type, request, deadline, max_version=max_version)
             except (ConnectionFailed, CallTimedOut) as error:
                 if last is None or not deadline.has_passed:
                     last = error
@@ -184,7 +177,7 @@ class Cluster:
                 include_topic_authorized_operations=with_operations,
             )
 
-        answer = await self.ask_any(MetadataRequest, MetadataResponse, build, deadline)
+        answer = await self.ask_any(MetadataResponse, build, deadline)
         self._remember(answer)
         return answer
 

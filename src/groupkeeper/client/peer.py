@@ -29,7 +29,8 @@ from groupkeeper.protocol.messages.api_versions_request import ApiVersionsReques
 from groupkeeper.protocol.primitives import RootMessage
 
 A = TypeVar("A", bound=RootMessage)
-R = TypeVar("R", bound=RootMessage)
+Request = RootMessage | Callable[[int], RootMessage]
+"""A request, or what makes it for a version."""
 
 log = logging.getLogger("groupkeeper.client")
 log.addHandler(logging.NullHandler())  # errors have the same texts: printed only if the program adds a handler
@@ -87,18 +88,13 @@ class Peer:
         return type(failure)(f"{failure} (broker {self.node.id} advertises this address: see advertised.listeners)")
 
     async def ask(
-        self,
-        request_type: type[R],
-        answer_type: type[A],
-        build: Callable[[int], R],
-        deadline: Deadline,
-        *,
-        max_version: int = ANY_VERSION,
+        self, answer_type: type[A], request: Request, deadline: Deadline, *, max_version: int = ANY_VERSION
     ) -> A:
-        """Send what ``build`` makes for the highest version that both sides support, and wait for the answer.
+        """Send a request in the highest version that both sides support, and wait for the answer.
 
         The wait ends with request.timeout.ms or the deadline, whichever comes first. Raises ConnectionFailed,
-        CallTimedOut, UnexpectedAnswer, UnsupportedVersion; what ``build`` raises (UnsupportedVersion) passes through.
+        CallTimedOut, UnexpectedAnswer, UnsupportedVersion; what making the request raises (UnsupportedVersion) passes
+        through.
         """
         try:
             connection = await self._connection(deadline)
@@ -108,12 +104,12 @@ class Peer:
         except ConnectionFailed as error:
             self.failures += 1
             raise self._explained(error) from error.__cause__
-        version = version_of(request_type, connection.versions, max_version)
-        request = build(version)
+        version = version_of(answer_type, connection.versions, max_version)
+        message = request if isinstance(request, RootMessage) else request(version)
         timeout_s = self._settings.request_timeout_ms / 1000
         left_s = deadline.left_s()
         try:
-            answer = await connection.ask(request, version, answer_type, min(timeout_s, left_s))
+            answer = await connection.ask(message, version, answer_type, min(timeout_s, left_s))
         except CallTimedOut as error:
             self.failures += 1
             if timeout_s < left_s:

@@ -37,11 +37,11 @@ about."""
 
 
 def version_of(
-    request_type: type[RootMessage], versions: dict[int, tuple[int, int]], max_version: int = ANY_VERSION
+    message_type: type[RootMessage], versions: dict[int, tuple[int, int]], max_version: int = ANY_VERSION
 ) -> int:
-    """The highest version that both sides support, at most ``max_version``; raises UnsupportedVersion."""
-    key = request_type.API_KEY
-    ours = (request_type.MIN_VERSION, min(request_type.MAX_VERSION, max_version))
+    """The highest version of an API that both sides support, at most ``max_version``; raises UnsupportedVersion."""
+    key = message_type.API_KEY
+    ours = (message_type.MIN_VERSION, min(message_type.MAX_VERSION, max_version))
     theirs = versions.get(key)
     since = f". Kafka has it from {_RELEASES[key]} on." if key in _RELEASES else ""
     if theirs is None:

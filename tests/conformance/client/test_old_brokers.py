@@ -180,13 +180,7 @@ async def test_a_group_of_the_early_consumer_protocol(old: Old) -> None:
         request = m.ConsumerGroupHeartbeatRequest(
             group_id="early", rebalance_timeout_ms=60000, subscribed_topic_names=[TOPIC], topic_partitions=[]
         )
-        answer = await peer.ask(
-            m.ConsumerGroupHeartbeatRequest,
-            m.ConsumerGroupHeartbeatResponse,
-            lambda _: request,
-            Deadline("heartbeat", 10_000),
-            max_version=0,
-        )
+        answer = await peer.ask(m.ConsumerGroupHeartbeatResponse, request, Deadline("heartbeat", 10_000), max_version=0)
         assert answer.error_code == 0
         described = (await admin.describe_consumer_groups(["early"])).done["early"]
         assert described.group_type == GroupType.CONSUMER

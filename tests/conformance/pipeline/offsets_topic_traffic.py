@@ -3,7 +3,7 @@
 import asyncio
 import base64
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
@@ -124,10 +124,9 @@ async def _live(cluster: Cluster, request: Any, answer_type: type[H]) -> None:
 
     async def beat(epoch: int) -> H:
         request.member_epoch = epoch
-        build: Callable[[int], Any] = lambda version: request  # noqa: E731
         deadline = cluster.deadline("heartbeat", PATIENCE_S * 1000)
         for _ in range(100):
-            answer = await cluster.ask_any(type(request), answer_type, build, deadline)
+            answer = await cluster.ask_any(answer_type, request, deadline)
             if answer.error_code not in (14, 15, 16):  # the coordinator comes up
                 assert not answer.error_code, answer
                 return answer

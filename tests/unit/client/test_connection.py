@@ -173,7 +173,7 @@ def peer_of(broker: ScriptedBroker, **settings: int) -> Peer:
 
 async def ask_listing(peer: Peer, timeout_ms: int = 5000) -> m.ListGroupsResponse:
     deadline = Deadline("test", timeout_ms)
-    return await peer.ask(m.ListGroupsRequest, m.ListGroupsResponse, lambda version: m.ListGroupsRequest(), deadline)
+    return await peer.ask(m.ListGroupsResponse, m.ListGroupsRequest(), deadline)
 
 
 @pytest.mark.parametrize(

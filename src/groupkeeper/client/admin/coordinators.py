@@ -157,7 +157,7 @@ async def _ask_batch(
             )
         return FindCoordinatorRequest(key=group_ids[0], key_type=kind.code)
 
-    answer = await cluster.ask_any(FindCoordinatorRequest, FindCoordinatorResponse, build, deadline)
+    answer = await cluster.ask_any(FindCoordinatorResponse, build, deadline)
     if not answer.coordinators:
         return {
             group_id: _found(cluster, kind, group_id, answer.error_code, answer.node_id, answer.host, answer.port)

@@ -111,10 +111,7 @@ async def _describe_consumer(
     peer: Peer, keys: list[str], include_authorized_operations: bool, deadline: Deadline
 ) -> dict[str, ConsumerGroupDescription | Failure]:
     answer = await peer.ask(
-        m.ConsumerGroupDescribeRequest,
-        m.ConsumerGroupDescribeResponse,
-        lambda version: m.ConsumerGroupDescribeRequest(keys, include_authorized_operations),
-        deadline,
+        m.ConsumerGroupDescribeResponse, m.ConsumerGroupDescribeRequest(keys, include_authorized_operations), deadline
     )
     return by_group(answer.groups, lambda group: _consumer_group(group, coordinator_at(peer)))
 
@@ -167,7 +164,7 @@ async def _describe_classic(
         # Brokers before 2.3 cannot tell the authorized operations: the description then has none.
         return m.DescribeGroupsRequest(keys, include_authorized_operations and version >= 3)
 
-    answer = await peer.ask(m.DescribeGroupsRequest, m.DescribeGroupsResponse, build, deadline)
+    answer = await peer.ask(m.DescribeGroupsResponse, build, deadline)
     results: dict[str, D | Failure] = {}
     for group in answer.groups:
         if group.error_code:

@@ -25,7 +25,6 @@ async def list_groups(
     wanted = None if protocol_types is None else frozenset(protocol_types)
     answers = await ask_every_broker(
         cluster,
-        ListGroupsRequest,
         ListGroupsResponse,
         lambda version: _request(version, state_names, type_names),
         deadline,

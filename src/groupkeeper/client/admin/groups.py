@@ -30,9 +30,7 @@ async def delete_groups(
     deadline = cluster.deadline(call, timeout_ms)
 
     async def ask(peer: Peer, keys: list[str], deadline: Deadline) -> dict[str, Failure | None]:
-        answer = await peer.ask(
-            DeleteGroupsRequest, DeleteGroupsResponse, lambda version: DeleteGroupsRequest(keys), deadline
-        )
+        answer = await peer.ask(DeleteGroupsResponse, DeleteGroupsRequest(keys), deadline)
         return {
             each.group_id: error_for(each.error_code, each.error_message) if each.error_code else None
             for each in answer.results
@@ -72,10 +70,7 @@ async def _leave(
 ) -> Batch[MemberToRemove, None] | Failure:
     try:
         answer = await peer.ask(
-            LeaveGroupRequest,
-            LeaveGroupResponse,
-            lambda version: _batch_request(version, group_id, members, reason),
-            deadline,
+            LeaveGroupResponse, lambda version: _batch_request(version, group_id, members, reason), deadline
         )
     except _OneMemberPerRequest:
         return await _leave_one_by_one(peer, group_id, members, deadline)
@@ -110,9 +105,8 @@ async def _leave_one_by_one(
                 "by its instance id."
             )
         answer = await peer.ask(
-            LeaveGroupRequest,
             LeaveGroupResponse,
-            lambda version: LeaveGroupRequest(group_id=group_id, member_id=member.member_id),
+            LeaveGroupRequest(group_id=group_id, member_id=member.member_id),
             deadline,
             max_version=2,
         )

@@ -83,8 +83,8 @@ class LogFetch:
         """
         requested = self._with_room(offsets)
         answer = await self._peer.ask(
-            FetchRequest, FetchResponse, lambda version: self._request(requested, offsets), self._deadline,
-            max_version=_LAST_VERSION_WITH_NAMES,
+            FetchResponse, self._request(requested, offsets), self._deadline,
+            max_version=_LAST_VERSION_WITH_NAMES
         )  # fmt: skip
         if answer.error_code:
             return dict.fromkeys(requested, error_for(answer.error_code))

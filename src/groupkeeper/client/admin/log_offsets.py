@@ -133,7 +133,7 @@ async def _ask(
         )
 
     try:
-        answer = await peer.ask(m.ListOffsetsRequest, m.ListOffsetsResponse, build, deadline)
+        answer = await peer.ask(m.ListOffsetsResponse, build, deadline)
     except _NothingToAsk:
         return results
     for topic in answer.topics:

@@ -103,9 +103,7 @@ async def _fetch(
         asked_in = version
         return _fetch_request(version, wanted, require_stable)
 
-    answer = await peer.ask(
-        m.OffsetFetchRequest, m.OffsetFetchResponse, build, deadline, max_version=_LAST_VERSION_WITH_NAMES
-    )
+    answer = await peer.ask(m.OffsetFetchResponse, build, deadline, max_version=_LAST_VERSION_WITH_NAMES)
     results: dict[str, CommittedOffsets | Failure] = {}
     for group in answer.groups:
         if group.error_code:
@@ -240,13 +238,7 @@ async def commit_offsets(
         group_id=group_id,
         topics=[OffsetCommitRequestTopic(name=topic, partitions=parts) for topic, parts in topics.items()],
     )
-    answer = await peer.ask(
-        OffsetCommitRequest,
-        OffsetCommitResponse,
-        lambda version: request,
-        deadline,
-        max_version=_LAST_VERSION_WITH_NAMES,
-    )
+    answer = await peer.ask(OffsetCommitResponse, request, deadline, max_version=_LAST_VERSION_WITH_NAMES)
     codes = {
         (topic.name, partition.partition_index): partition.error_code
         for topic in answer.topics
@@ -294,7 +286,7 @@ async def delete_offsets(
             for topic, indexes in by_topic(partitions).items()
         ],
     )
-    answer = await peer.ask(OffsetDeleteRequest, OffsetDeleteResponse, lambda version: request, deadline)
+    answer = await peer.ask(OffsetDeleteResponse, request, deadline)
     if answer.error_code:
         return error_for(answer.error_code)
     answers = {

@@ -22,9 +22,8 @@ async def produce(cluster: Cluster, place: TopicPartition, batch: bytes, timeout
     async def ask(peer: Peer, keys: list[TopicPartition], deadline: Deadline) -> dict[TopicPartition, int | Failure]:
         data = [TopicProduceData(place.topic, partition_data=[PartitionProduceData(place.partition, batch)])]
         answer = await peer.ask(
-            ProduceRequest,
             ProduceResponse,
-            lambda version: ProduceRequest(None, _ALL_IN_SYNC, deadline.timeout_ms, data),
+            ProduceRequest(None, _ALL_IN_SYNC, deadline.timeout_ms, data),
             deadline,
             max_version=_LAST_VERSION_WITH_NAMES,
         )

@@ -39,10 +39,7 @@ async def describe_share_groups(
 
     async def ask(peer: Peer, keys: list[str], deadline: Deadline) -> dict[str, ShareGroupDescription | Failure]:
         answer = await peer.ask(
-            m.ShareGroupDescribeRequest,
-            m.ShareGroupDescribeResponse,
-            lambda version: m.ShareGroupDescribeRequest(keys, include_authorized_operations),
-            deadline,
+            m.ShareGroupDescribeResponse, m.ShareGroupDescribeRequest(keys, include_authorized_operations), deadline
         )
         return by_group(answer.groups, lambda group: _description(group, coordinator_at(peer)))
 
@@ -87,9 +84,7 @@ async def list_share_group_offsets(
 
     async def ask(peer: Peer, keys: list[str], deadline: Deadline) -> dict[str, ShareOffsets | Failure]:
         request = m.DescribeShareGroupOffsetsRequest([_wanted(group_id, wanted[group_id]) for group_id in keys])
-        answer = await peer.ask(
-            m.DescribeShareGroupOffsetsRequest, m.DescribeShareGroupOffsetsResponse, lambda version: request, deadline
-        )
+        answer = await peer.ask(m.DescribeShareGroupOffsetsResponse, request, deadline)
         return by_group(answer.groups, lambda group: _offsets(group, wanted.get(group.group_id)))
 
     return await routed(cluster, deadline, ask, chunk=_GROUPS_PER_REQUEST).run(list(wanted))
@@ -139,9 +134,7 @@ async def alter_share_group_offsets(
     )
 
     async def ask(peer: Peer, keys: list[str], deadline: Deadline) -> dict[str, Batch[TopicPartition, None] | Failure]:
-        answer = await peer.ask(
-            m.AlterShareGroupOffsetsRequest, m.AlterShareGroupOffsetsResponse, lambda version: request, deadline
-        )
+        answer = await peer.ask(m.AlterShareGroupOffsetsResponse, request, deadline)
         if answer.error_code:
             return {group_id: error_for(answer.error_code, answer.error_message)}
         failures = {
@@ -167,9 +160,7 @@ async def delete_share_group_offsets(
     )
 
     async def ask(peer: Peer, keys: list[str], deadline: Deadline) -> dict[str, Batch[str, None] | Failure]:
-        answer = await peer.ask(
-            m.DeleteShareGroupOffsetsRequest, m.DeleteShareGroupOffsetsResponse, lambda version: request, deadline
-        )
+        answer = await peer.ask(m.DeleteShareGroupOffsetsResponse, request, deadline)
         if answer.error_code:
             return {group_id: error_for(answer.error_code, answer.error_message)}
         failures = {topic.topic_name: failure_of(topic.error_code, topic.error_message) for topic in answer.responses}

@@ -53,7 +53,6 @@ async def describe_streams_groups(
 
     async def ask(peer: Peer, keys: list[str], deadline: Deadline) -> dict[str, StreamsGroupDescription | Failure]:
         answer = await peer.ask(
-            m.StreamsGroupDescribeRequest,
             m.StreamsGroupDescribeResponse,
             lambda version: _request(version, keys, include_authorized_operations, include_topology),
             deadline,

@@ -130,7 +130,6 @@ async def create_topics(
 
     answer = await ask_controller(
         cluster,
-        CreateTopicsRequest,
         CreateTopicsResponse,
         build,
         deadline,
@@ -165,7 +164,6 @@ async def delete_topics(cluster: Cluster, names: Iterable[str], timeout_ms: int 
 
     answer = await ask_controller(
         cluster,
-        DeleteTopicsRequest,
         DeleteTopicsResponse,
         build,
         deadline,
@@ -204,10 +202,7 @@ async def describe_cluster(
     deadline = cluster.deadline("describeCluster", timeout_ms)
     try:
         answer = await cluster.ask_any(
-            DescribeClusterRequest,
-            DescribeClusterResponse,
-            lambda version: DescribeClusterRequest(include_authorized_operations),
-            deadline,
+            DescribeClusterResponse, DescribeClusterRequest(include_authorized_operations), deadline
         )
     except UnsupportedVersion:
         await cluster.refresh(deadline)

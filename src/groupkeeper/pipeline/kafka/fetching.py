@@ -189,11 +189,7 @@ class _LogReader:
     async def _ask(self, peer: Peer, keys: list[TopicPartition], deadline: Deadline) -> _FetchAnswer:
         shift = self._turn % len(keys)
         keys = keys[shift:] + keys[:shift]  # so that full partitions don't starve those after them
-
-        def build(version: int) -> FetchRequest:
-            return self._request(keys)
-
-        answer = await peer.ask(FetchRequest, FetchResponse, build, deadline, max_version=_MAX_VERSION)
+        answer = await peer.ask(FetchResponse, self._request(keys), deadline, max_version=_MAX_VERSION)
         if answer.error_code:
             raise SourceError(f"cluster {self._name}: {_reason(error_for(answer.error_code))}")
         found: list[tuple[Range, RecordSet]] = []
@@ -259,9 +255,8 @@ class _LogReader:
         found = self._open[key]
         partition = ListOffsetsPartition(key.partition, timestamp=_EARLIEST)
         answer = await peer.ask(
-            ListOffsetsRequest,
             ListOffsetsResponse,
-            lambda version: ListOffsetsRequest(replica_id=-1, topics=[ListOffsetsTopic(key.topic, [partition])]),
+            ListOffsetsRequest(replica_id=-1, topics=[ListOffsetsTopic(key.topic, [partition])]),
             deadline,
         )
         first = answer.topics[0].partitions[0]

@@ -34,7 +34,7 @@ async def describe_acls(cluster: Cluster, wanted: AclFilter, timeout_ms: int | N
 
     request = DescribeAclsRequest(*_fields(wanted))
     deadline = cluster.deadline("describeAcls", timeout_ms)
-    answer = await cluster.ask_any(DescribeAclsRequest, DescribeAclsResponse, lambda version: request, deadline)
+    answer = await cluster.ask_any(DescribeAclsResponse, request, deadline)
     if answer.error_code:
         raise error_for(answer.error_code, answer.error_message)
     return [
@@ -62,7 +62,7 @@ async def create_acls(cluster: Cluster, acls: Iterable[Acl], timeout_ms: int | N
     batch: Batch[Acl, None] = Batch()
     if not wanted:
         return batch
-    answer = await cluster.ask_any(CreateAclsRequest, CreateAclsResponse, lambda version: request, deadline)
+    answer = await cluster.ask_any(CreateAclsResponse, request, deadline)
     if len(answer.results) != len(wanted):
         raise MissingResult(
             f"createAcls: {len(wanted)} ACLs were sent, and the reply has {len(answer.results)} results"
@@ -87,7 +87,7 @@ async def delete_acls(
     batch: Batch[AclFilter, Batch[Acl, None]] = Batch()
     if not wanted:
         return batch
-    answer = await cluster.ask_any(DeleteAclsRequest, DeleteAclsResponse, lambda version: request, deadline)
+    answer = await cluster.ask_any(DeleteAclsResponse, request, deadline)
     if len(answer.filter_results) != len(wanted):
         raise MissingResult(
             f"deleteAcls: {len(wanted)} filters were sent, and the reply has {len(answer.filter_results)} results"

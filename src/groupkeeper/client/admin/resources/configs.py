@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import islice
-from typing import Generic, TypeVar
+from typing import TypeVar
 
 from groupkeeper.client.admin.resources.controller import ask_broker
 from groupkeeper.client.admin.resources.types import (
@@ -22,12 +22,12 @@ from groupkeeper.client.batch import batch_of, failure_of
 from groupkeeper.client.cluster import Cluster
 from groupkeeper.client.deadlines import Deadline
 from groupkeeper.client.errors import ClientError, IllegalArgument, MissingResult
+from groupkeeper.client.peer import Request
 from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.errors import KafkaError, error_for
 from groupkeeper.protocol.primitives import RootMessage
 
 A = TypeVar("A", bound=RootMessage)
-R = TypeVar("R", bound=RootMessage)
 V = TypeVar("V")
 
 _RESOURCES_PER_REQUEST = 1000
@@ -73,8 +73,7 @@ async def describe_configs(
         }
 
     deadline = cluster.deadline("describeConfigs", timeout_ms)
-    parts = _Parts(cluster, deadline, m.DescribeConfigsRequest, m.DescribeConfigsResponse)
-    return await parts.run(resources, build, read)
+    return await _in_parts(cluster, deadline, m.DescribeConfigsResponse, resources, build, read)
 
 
 async def alter_configs(
@@ -91,7 +90,7 @@ async def alter_configs(
     )
     from groupkeeper.protocol.messages.incremental_alter_configs_response import IncrementalAlterConfigsResponse
 
-    def build(part: Sequence[ConfigResource]) -> Callable[[int], IncrementalAlterConfigsRequest]:
+    def build(part: Sequence[ConfigResource]) -> IncrementalAlterConfigsRequest:
         resources = [
             AlterConfigsResource(
                 _code(each),
@@ -100,7 +99,7 @@ async def alter_configs(
             )
             for each in part
         ]
-        return lambda version: IncrementalAlterConfigsRequest(resources, validate_only)
+        return IncrementalAlterConfigsRequest(resources, validate_only)
 
     def read(answer: IncrementalAlterConfigsResponse) -> dict[ConfigResource, Failure | None]:
         return {
@@ -109,8 +108,7 @@ async def alter_configs(
         }
 
     deadline = cluster.deadline("incrementalAlterConfigs", timeout_ms)
-    parts = _Parts(cluster, deadline, IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse)
-    return await parts.run(changes, build, read)
+    return await _in_parts(cluster, deadline, IncrementalAlterConfigsResponse, changes, build, read)
 
 
 def _operation(name: str, change: str | ListChange | None) -> tuple[int, str | None]:
@@ -123,46 +121,38 @@ def _operation(name: str, change: str | ListChange | None) -> tuple[int, str | N
     raise IllegalArgument(f"{name}: a config's value is a text, None or a ListChange, not {change!r}")
 
 
-class _Parts(Generic[R, A]):
-    """A call on resources: a broker's configs are requested from that broker, all others from any broker."""
+async def _in_parts(
+    cluster: Cluster,
+    deadline: Deadline,
+    answer_type: type[A],
+    resources: Iterable[ConfigResource],
+    build: Callable[[Sequence[ConfigResource]], Request],
+    read: Callable[[A], dict[ConfigResource, V | Failure]],
+) -> Batch[ConfigResource, V]:
+    """A call on resources: a broker's configs are requested from that broker, all others from any broker.
 
-    def __init__(self, cluster: Cluster, deadline: Deadline, request_type: type[R], answer_type: type[A]) -> None:
-        self._cluster = cluster
-        self._deadline = deadline
-        self._types = request_type, answer_type
+    The failure of a broker fails its own resources only.
+    """
+    wanted = list(dict.fromkeys(resources))
+    by_broker: dict[int | None, list[ConfigResource]] = {}
+    for each in wanted:
+        by_broker.setdefault(each.broker_id, []).append(each)
+    answers: dict[ConfigResource, V | Failure] = {}
 
-    async def run(
-        self,
-        resources: Iterable[ConfigResource],
-        build: Callable[[Sequence[ConfigResource]], Callable[[int], R]],
-        read: Callable[[A], dict[ConfigResource, V | Failure]],
-    ) -> Batch[ConfigResource, V]:
-        """Every resource's result or failure. The failure of a broker fails its own resources only."""
-        wanted = list(dict.fromkeys(resources))
-        by_broker: dict[int | None, list[ConfigResource]] = {}
-        for each in wanted:
-            by_broker.setdefault(each.broker_id, []).append(each)
-        answers: dict[ConfigResource, V | Failure] = {}
+    async def ask(broker_id: int, part: list[ConfigResource]) -> None:
+        try:
+            answers.update(read(await ask_broker(cluster, broker_id, answer_type, build(part), deadline)))
+        except (ClientError, KafkaError) as error:
+            answers.update(dict.fromkeys(part, error))
 
-        async def ask(broker_id: int, part: list[ConfigResource]) -> None:
-            try:
-                answers.update(read(await self._ask(broker_id, build(part))))
-            except (ClientError, KafkaError) as error:
-                answers.update(dict.fromkeys(part, error))
-
-        anywhere = iter(by_broker.pop(None, []))
-        async with asyncio.TaskGroup() as group:
-            for broker_id, part in by_broker.items():
-                if broker_id is not None:
-                    group.create_task(ask(broker_id, part))
-        while part := list(islice(anywhere, _RESOURCES_PER_REQUEST)):
-            answers.update(read(await self._ask(None, build(part))))
-        return batch_of(wanted, answers, f"{self._deadline.name}: the reply has no result for {{}}")
-
-    async def _ask(self, broker_id: int | None, build: Callable[[int], R]) -> A:
-        if broker_id is None:
-            return await self._cluster.ask_any(*self._types, build, self._deadline)
-        return await ask_broker(self._cluster, broker_id, *self._types, build, self._deadline)
+    anywhere = iter(by_broker.pop(None, []))
+    async with asyncio.TaskGroup() as group:
+        for broker_id, part in by_broker.items():
+            if broker_id is not None:
+                group.create_task(ask(broker_id, part))
+    while part := list(islice(anywhere, _RESOURCES_PER_REQUEST)):
+        answers.update(read(await cluster.ask_any(answer_type, build(part), deadline)))
+    return batch_of(wanted, answers, f"{deadline.name}: the reply has no result for {{}}")
 
 
 def _code(resource: ConfigResource) -> int:

@@ -10,13 +10,13 @@ from groupkeeper.client.batch import Failure
 from groupkeeper.client.cluster import Cluster
 from groupkeeper.client.deadlines import Deadline
 from groupkeeper.client.errors import BrokersNotFound, CallTimedOut, ClientError, ConnectionFailed, IllegalArgument
+from groupkeeper.client.peer import Request
 from groupkeeper.client.topology import Node
 from groupkeeper.protocol.errors import KafkaError, NotController, error_for
 from groupkeeper.protocol.framing import api_name
 from groupkeeper.protocol.primitives import RootMessage
 
 A = TypeVar("A", bound=RootMessage)
-R = TypeVar("R", bound=RootMessage)
 
 NOT_CONTROLLER = 41
 
@@ -25,12 +25,7 @@ _LOADING = (14, 15)
 
 
 async def ask_controller(
-    cluster: Cluster,
-    request_type: type[R],
-    answer_type: type[A],
-    build: Callable[[int], R],
-    deadline: Deadline,
-    is_refused: Callable[[A], bool],
+    cluster: Cluster, answer_type: type[A], request: Request, deadline: Deadline, is_refused: Callable[[A], bool]
 ) -> A:
     """Ask the controller (with KRaft any broker, which passes it on); look it up again when it has moved."""
     backoff = cluster.backoff()
@@ -41,9 +36,9 @@ async def ask_controller(
         try:
             if peer is None:
                 # Metadata 0 doesn't name the controller, and a cluster may be without one for a while.
-                answer = await cluster.ask_any(request_type, answer_type, build, deadline)
+                answer = await cluster.ask_any(answer_type, request, deadline)
             else:
-                answer = await peer.ask(request_type, answer_type, build, deadline)
+                answer = await peer.ask(answer_type, request, deadline)
             if not is_refused(answer):
                 return answer
             failure = NotController()
@@ -52,14 +47,7 @@ async def ask_controller(
         await backoff.pause(deadline, failure)
 
 
-async def ask_broker(
-    cluster: Cluster,
-    broker_id: int,
-    request_type: type[R],
-    answer_type: type[A],
-    build: Callable[[int], R],
-    deadline: Deadline,
-) -> A:
+async def ask_broker(cluster: Cluster, broker_id: int, answer_type: type[A], request: Request, deadline: Deadline) -> A:
     """Send a request to a broker by its id, with retries. Raises IllegalArgument when there is no such broker."""
     backoff = cluster.backoff()
     while True:
@@ -69,18 +57,13 @@ async def ask_broker(
             there = ", ".join(map(str, sorted(cluster.nodes))) or "none"
             raise IllegalArgument(f"the cluster has no broker {broker_id}; its brokers are {there}")
         try:
-            return await peer.ask(request_type, answer_type, build, deadline)
+            return await peer.ask(answer_type, request, deadline)
         except (ConnectionFailed, CallTimedOut) as error:
             await backoff.pause(deadline, error)
 
 
 async def ask_every_broker(
-    cluster: Cluster,
-    request_type: type[R],
-    answer_type: type[A],
-    build: Callable[[int], R],
-    deadline: Deadline,
-    error_code: Callable[[A], int],
+    cluster: Cluster, answer_type: type[A], request: Request, deadline: Deadline, error_code: Callable[[A], int]
 ) -> dict[Node, A | Failure]:
     """Send a request to each broker, all at the same time: its answer, or why there is none.
 
@@ -89,7 +72,7 @@ async def ask_every_broker(
     try:
         await cluster.refresh(deadline)
     except (ClientError, KafkaError) as error:
-        name = api_name(request_type.API_KEY)
+        name = api_name(answer_type.API_KEY)
         raise BrokersNotFound(f"Failed to find brokers to send {name}: {error}") from error
 
     async def ask(node: Node) -> A | Failure:
@@ -98,7 +81,7 @@ async def ask_every_broker(
         while True:
             try:
                 peer = cluster.peer(cluster.nodes.get(node.id, node))
-                answer = await peer.ask(request_type, answer_type, build, deadline)
+                answer = await peer.ask(answer_type, request, deadline)
                 if error_code(answer) == 0:
                     return answer
                 failure = error_for(error_code(answer))

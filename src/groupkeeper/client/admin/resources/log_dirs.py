@@ -28,19 +28,18 @@ async def describe_log_dirs(
         topics.setdefault(each.topic, []).append(each.partition)
     requested = None if partitions is None else [DescribableLogDirTopic(name, each) for name, each in topics.items()]
     answers: dict[int, dict[str, LogDir] | Failure] = {}
-
-    def build(version: int) -> DescribeLogDirsRequest:
-        return DescribeLogDirsRequest(requested)
-
-    types = DescribeLogDirsRequest, DescribeLogDirsResponse
+    request = DescribeLogDirsRequest(requested)
     if broker_ids is None:
-        everyone = await ask_every_broker(cluster, *types, build, deadline, lambda answer: answer.error_code)
+        everyone = await ask_every_broker(
+            cluster, DescribeLogDirsResponse, request, deadline, lambda answer: answer.error_code
+        )
         answers = {node.id: _log_dirs(answer) for node, answer in everyone.items()}
         return batch_of(answers, answers, "describeLogDirs: no reply from broker {}")
     wanted = list(dict.fromkeys(broker_ids))
     for broker_id in wanted:
         try:
-            answers[broker_id] = _log_dirs(await ask_broker(cluster, broker_id, *types, build, deadline))
+            answer = await ask_broker(cluster, broker_id, DescribeLogDirsResponse, request, deadline)
+            answers[broker_id] = _log_dirs(answer)
         except (ClientError, KafkaError) as error:
             answers[broker_id] = error
     return batch_of(wanted, answers, "describeLogDirs: no reply from broker {}")

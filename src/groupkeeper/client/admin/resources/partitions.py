@@ -42,7 +42,6 @@ async def create_partitions(
     topics = [topic_of(name, wanted) for name, wanted in totals.items()]
     answer = await ask_controller(
         cluster,
-        CreatePartitionsRequest,
         CreatePartitionsResponse,
         lambda version: CreatePartitionsRequest(topics, broker_timeout_ms(deadline), validate_only),
         deadline,
@@ -78,7 +77,6 @@ async def delete_records(
             topics.setdefault(key.topic, []).append(wanted)
         requested = [DeleteRecordsTopic(name, partitions) for name, partitions in topics.items()]
         answer = await peer.ask(
-            DeleteRecordsRequest,
             DeleteRecordsResponse,
             lambda version: DeleteRecordsRequest(requested, broker_timeout_ms(deadline)),
             deadline,

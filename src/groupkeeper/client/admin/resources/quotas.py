@@ -30,9 +30,7 @@ async def describe_client_quotas(
 
     request = DescribeClientQuotasRequest([component(kind, name) for kind, name in _parts(wanted)], is_strict)
     deadline = cluster.deadline("describeClientQuotas", timeout_ms)
-    answer = await cluster.ask_any(
-        DescribeClientQuotasRequest, DescribeClientQuotasResponse, lambda version: request, deadline
-    )
+    answer = await cluster.ask_any(DescribeClientQuotasResponse, request, deadline)
     if answer.error_code:
         raise error_for(answer.error_code, answer.error_message)
     return {
@@ -71,9 +69,7 @@ async def alter_client_quotas(
     deadline = cluster.deadline("alterClientQuotas", timeout_ms)
     if not changes:
         return Batch()
-    answer = await cluster.ask_any(
-        AlterClientQuotasRequest, AlterClientQuotasResponse, lambda version: request, deadline
-    )
+    answer = await cluster.ask_any(AlterClientQuotasResponse, request, deadline)
     results: dict[QuotaEntity, Failure | None] = {
         _entity((each.entity_type, each.entity_name) for each in entry.entity): failure_of(
             entry.error_code, entry.error_message

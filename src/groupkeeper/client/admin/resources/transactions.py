@@ -52,7 +52,7 @@ async def list_transactions(
 
     deadline = cluster.deadline("listTransactions", timeout_ms)
     answers = await ask_every_broker(
-        cluster, ListTransactionsRequest, ListTransactionsResponse, build, deadline, lambda answer: answer.error_code
+        cluster, ListTransactionsResponse, build, deadline, lambda answer: answer.error_code
     )
     listings = TransactionListings({}, {})
     for node, answer in answers.items():
@@ -77,12 +77,7 @@ async def describe_transactions(
     from groupkeeper.protocol.messages import DescribeTransactionsRequest, DescribeTransactionsResponse
 
     async def ask(peer: Peer, keys: list[str], deadline: Deadline) -> dict[str, TransactionDescription | Failure]:
-        answer = await peer.ask(
-            DescribeTransactionsRequest,
-            DescribeTransactionsResponse,
-            lambda version: DescribeTransactionsRequest(keys),
-            deadline,
-        )
+        answer = await peer.ask(DescribeTransactionsResponse, DescribeTransactionsRequest(keys), deadline)
         return {
             one.transactional_id: error_for(one.error_code)
             if one.error_code
@@ -114,10 +109,7 @@ async def fence_producers(
     async def ask(peer: Peer, keys: list[str], deadline: Deadline) -> dict[str, FencedProducer | Failure]:
         async def fence(transactional_id: str) -> FencedProducer | Failure:
             answer = await peer.ask(
-                InitProducerIdRequest,
-                InitProducerIdResponse,
-                lambda version: InitProducerIdRequest(transactional_id, deadline.timeout_ms),
-                deadline,
+                InitProducerIdResponse, InitProducerIdRequest(transactional_id, deadline.timeout_ms), deadline
             )
             if answer.error_code:
                 return error_for(answer.error_code)
@@ -143,7 +135,7 @@ async def describe_producers(
         for key in keys:
             topics.setdefault(key.topic, []).append(key.partition)
         request = DescribeProducersRequest([TopicRequest(name, indexes) for name, indexes in topics.items()])
-        answer = await peer.ask(DescribeProducersRequest, DescribeProducersResponse, lambda version: request, deadline)
+        answer = await peer.ask(DescribeProducersResponse, request, deadline)
         return {
             TopicPartition(topic.name, each.partition_index): (
                 error_for(each.error_code, each.error_message)
@@ -189,9 +181,7 @@ async def abort_transaction(
     )
 
     async def ask(peer: Peer, keys: list[TopicPartition], deadline: Deadline) -> dict[TopicPartition, Failure | None]:
-        answer = await peer.ask(
-            WriteTxnMarkersRequest, WriteTxnMarkersResponse, lambda version: WriteTxnMarkersRequest([marker]), deadline
-        )
+        answer = await peer.ask(WriteTxnMarkersResponse, WriteTxnMarkersRequest([marker]), deadline)
         return {
             TopicPartition(topic.name, each.partition_index): failure_of(each.error_code)
             for one in answer.markers

@@ -34,9 +34,7 @@ async def describe_scram_users(
     if wanted == []:
         return Batch()
     request = DescribeUserScramCredentialsRequest(None if wanted is None else [UserName(name) for name in wanted])
-    answer = await cluster.ask_any(
-        DescribeUserScramCredentialsRequest, DescribeUserScramCredentialsResponse, lambda version: request, deadline
-    )
+    answer = await cluster.ask_any(DescribeUserScramCredentialsResponse, request, deadline)
     if answer.error_code:
         raise error_for(answer.error_code, answer.error_message)
     users: dict[str, tuple[ScramCredential, ...] | Failure] = {
@@ -65,9 +63,8 @@ async def alter_scram_users(
         return Batch()
     answer = await ask_controller(
         cluster,
-        m.AlterUserScramCredentialsRequest,
         AlterUserScramCredentialsResponse,
-        lambda version: request,
+        request,
         deadline,
         lambda answer: any(user.error_code == NOT_CONTROLLER for user in answer.results),
     )
