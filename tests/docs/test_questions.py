@@ -8,7 +8,11 @@ import pytest
 from tests.docs.operators_fleet import ANSWERS, written
 from tests.docs.questions import GUIDE, Question, check_answer, preparation, questions
 
+from groupkeeper.pipeline.tables import TABLES
+
 QUESTIONS = questions()
+NOT_ASKED = {"group_records", "current_offsets", "log_offsets", "offsets_as_of", "scan_time"}
+"""Tables that others are made of, or that a command writes."""
 SAID_ONCE = {"cluster", "group_id", "topic", "partition", "owner"}
 
 
@@ -31,6 +35,11 @@ def test_answer(question: Question, database: duckdb.DuckDBPyConnection) -> None
 def test_each_question_says_when_to_ask_it_and_has_an_answer() -> None:
     assert sorted(question.title for question in QUESTIONS) == sorted(ANSWERS)
     assert [question.title for question in QUESTIONS if not re.fullmatch(r"Ask this [^.]*\.", question.when)] == []
+
+
+def test_each_table_is_asked() -> None:
+    asked = set(re.findall(r"\w+", " ".join(question.sql for question in QUESTIONS)))
+    assert {table.name for table in TABLES} - asked == NOT_ASKED, "docs/questions.md has no question for a table"
 
 
 def test_both_engines_have_the_same_tables() -> None:

@@ -1,14 +1,50 @@
 """The cases against the rules themselves, and the rules that have no verdict."""
 
+import importlib
+import inspect
+import pkgutil
+import re
+from pathlib import Path
+
 import pytest
 from tests.rules.cases import Case, cases
 
-from groupkeeper.rules import expiry, progress
+from groupkeeper import rules
+from groupkeeper.rules import expiry, progress, status
+from groupkeeper.rules.causes import no_members
 from groupkeeper.rules.limits import Measure, Verdict, verdict, verdict_of_status
 from groupkeeper.rules.status import RANKS, Facts, Status, group_status, not_judged, partition_status, reason
-from groupkeeper.rules.words import amount, counted, duration, length, moment, number, rate
+from groupkeeper.rules.words import (
+    amount,
+    capitalized,
+    counted,
+    duration,
+    length,
+    moment,
+    number,
+    rate,
+    waiting,
+    within,
+)
 
 MINUTE_MS = 60_000
+HOUR_MS = 60 * MINUTE_MS
+
+
+def test_each_rule_is_shown_here() -> None:
+    """Not by the callers' tests: a rule holds for all of them."""
+    tests = "".join(path.read_text() for path in Path(__file__).parent.glob("*.py"))
+    modules = [
+        importlib.import_module(f"{rules.__name__}.{each.name}") for each in pkgutil.iter_modules(rules.__path__)
+    ]
+    names = {
+        name
+        for module in modules
+        for name, value in inspect.getmembers(module, inspect.isfunction)
+        if value.__module__ == module.__name__ and not name.startswith("_")
+    }
+    silent = sorted(name for name in names if not re.search(rf"\b{name}\b", tests))
+    assert not silent, f"show in tests/rules what these say: {', '.join(silent)}"
 
 
 @pytest.mark.parametrize("case", cases(), ids=lambda case: case.name)
@@ -38,6 +74,40 @@ def test_the_rungs_that_could_not_be_judged_say_what_is_missing() -> None:
         Status.LOSING: "where the log begins is not known",
     }
     assert not_judged(Facts(10, 5, 0, waits_ms=0, still_ms=0, quiet_ms=0, is_read=True)) == {}
+
+
+def test_how_long_a_group_may_stand_still() -> None:
+    usual = {None: 10 * MINUTE_MS, 5 * MINUTE_MS: 15 * MINUTE_MS, 2 * HOUR_MS: 3 * HOUR_MS}
+    assert {gap: status.patience_ms(gap, 1) for gap in usual} == usual
+    assert status.patience_ms(2 * HOUR_MS, 0) == MINUTE_MS
+    assert status.patience_ms(2 * HOUR_MS, 0, is_simple=True) == 3 * HOUR_MS
+    assert [status.is_abandoned(0, idle_ms) for idle_ms in (None, 24 * HOUR_MS - 1, 24 * HOUR_MS)] == [
+        False, False, True
+    ]  # fmt: skip
+    assert not status.is_abandoned(None, 24 * HOUR_MS)
+
+
+def test_partitions_are_well_without_a_look_at_each() -> None:
+    assert status.are_well(MINUTE_MS - 1, MINUTE_MS, 1, None)
+    assert not status.are_well(MINUTE_MS, None, 1, None)  # a group without members would have stopped
+    assert not status.are_well(5, 4, 1, None)  # half of the time until retention has passed
+    assert not status.are_well(0, None, 0, 24 * HOUR_MS)
+
+
+def test_since_when_a_status_holds() -> None:
+    facts = Facts(10, 5, 0, waits_ms=33 * MINUTE_MS, still_ms=40 * MINUTE_MS, quiet_ms=5 * MINUTE_MS, members=1)
+    held = {each: status.stands_ms(facts, each) for each in (Status.STALLED, Status.STOPPED, Status.OK)}
+    assert held == {Status.STALLED: 33 * MINUTE_MS, Status.STOPPED: 5 * MINUTE_MS, Status.OK: None}
+    assert status.stands_ms(facts, Status.LAGGING) == 33 * MINUTE_MS - status.LAGGING_MS
+    assert status.stands_ms(facts._replace(members=0, idle_ms=25 * HOUR_MS), Status.ABANDONED) == 25 * HOUR_MS
+
+
+def test_topics_that_members_read() -> None:
+    member = status.Subscription(("a",), has_pattern=False, assigned=("b",))
+    assert status.topics_read([member]) == {"a", "b"}
+    assert status.topics_read([]) is None
+    assert status.topics_read([member, member._replace(has_pattern=True)]) is None
+    assert status.topics_read([member, member._replace(topics=None)]) is None
 
 
 @pytest.mark.parametrize(
@@ -121,3 +191,7 @@ def test_words() -> None:
         "—", "0 s", "under 1 s", "3 min 5 s", "2 h 10 min"
     ]  # fmt: skip
     assert [moment(each) for each in (None, 1_000)] == ["—", "1970-01-01 00:00:01"]
+    assert (capitalized("a Group"), capitalized("")) == ("A Group", "")
+    assert [waiting(each, "record") for each in (1, 2)] == ["1 record waits", "2 records wait"]
+    assert [within(each) for each in (-1, 0, 185_000)] == ["at any moment", "at any moment", "in 3 min 5 s"]
+    assert no_members(2).startswith("the group has no members, and 2 records wait: ")
