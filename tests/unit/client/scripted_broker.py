@@ -4,7 +4,7 @@ import asyncio
 import ssl
 from collections import defaultdict
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from types import TracebackType
 from typing import NamedTuple, Self
 
@@ -298,12 +298,20 @@ def fast_admin(bootstrap_servers: str, **settings: str) -> Admin:
 
 
 @asynccontextmanager
+async def admin_of(*brokers: ScriptedBroker, **settings: str) -> AsyncIterator[Admin]:
+    """An Admin of `fast_admin`, connected to the first of brokers that it starts, and that then know each other."""
+    async with AsyncExitStack() as running:
+        for broker in brokers:
+            await running.enter_async_context(broker)
+        cluster_of(*brokers)
+        yield await running.enter_async_context(fast_admin(brokers[0].bootstrap_servers, **settings))
+
+
+@asynccontextmanager
 async def scripted(
     handlers: Mapping[str, Handler] | None = None, *, ranges: Mapping[str, tuple[int, int] | None] | None = None
 ) -> AsyncIterator[tuple[ScriptedBroker, Admin]]:
     """A broker, and an Admin of `fast_admin` that is connected to it."""
-    async with (
-        ScriptedBroker(handlers=handlers, ranges=ranges) as broker,
-        fast_admin(broker.bootstrap_servers) as admin,
-    ):
+    broker = ScriptedBroker(handlers=handlers, ranges=ranges)
+    async with admin_of(broker) as admin:
         yield broker, admin

@@ -4,7 +4,7 @@ import asyncio
 import socket
 
 import pytest
-from tests.unit.client.scripted_broker import HangUp, ScriptedBroker, Silence, cluster_of, fast_admin, in_turn, scripted
+from tests.unit.client.scripted_broker import HangUp, ScriptedBroker, Silence, admin_of, fast_admin, in_turn, scripted
 
 from groupkeeper.client.admin import Admin
 from groupkeeper.client.errors import (
@@ -134,15 +134,14 @@ async def test_one_connection_is_enough_for_a_small_call() -> None:
 
 
 async def test_another_broker_is_asked_when_one_is_gone() -> None:
-    async with ScriptedBroker(1, handlers=LISTING) as first, ScriptedBroker(2, handlers=LISTING) as second:
-        cluster_of(first, second)
-        async with fast_admin(first.bootstrap_servers) as admin:
-            await admin.list_groups()
-            second.peers = [second]
-            await first.stop()
-            assert (await admin.describe_topics()).done == {}
-            assert list((await admin.list_groups()).groups) == ["g"]
-            assert second.count("ListGroups") == 2
+    first, second = ScriptedBroker(1, handlers=LISTING), ScriptedBroker(2, handlers=LISTING)
+    async with admin_of(first, second) as admin:
+        await admin.list_groups()
+        second.peers = [second]
+        await first.stop()
+        assert (await admin.describe_topics()).done == {}
+        assert list((await admin.list_groups()).groups) == ["g"]
+        assert second.count("ListGroups") == 2
 
 
 async def test_a_broker_that_moved_is_followed() -> None:
@@ -159,32 +158,28 @@ async def test_a_broker_that_moved_is_followed() -> None:
 
 async def test_calls_under_way_follow_a_broker_that_moves() -> None:
     deleted = m.DeleteGroupsResponse(results=[m.DeletableGroupResult("g")])
-    async with (
-        ScriptedBroker(1, handlers=LISTING) as bootstrap,
-        ScriptedBroker(2, handlers={"DeleteGroups": in_turn(Silence)}) as before,
-        ScriptedBroker(2, handlers={**LISTING, "DeleteGroups": in_turn(deleted)}) as after,
-    ):
-        cluster_of(bootstrap, before)
-        bootstrap.coordinator_by_group["g"] = 2
-        async with fast_admin(bootstrap.bootstrap_servers) as admin:
-            deleting = asyncio.create_task(admin.delete_consumer_groups(["g"]))
-            await before.until("DeleteGroups")
-            bootstrap.peers = before.peers = [bootstrap, after]
-            await admin.list_groups()
-            assert (await deleting).all() == {"g": None}
+    bootstrap = ScriptedBroker(1, handlers=LISTING)
+    before = ScriptedBroker(2, handlers={"DeleteGroups": in_turn(Silence)})
+    after = ScriptedBroker(2, handlers={**LISTING, "DeleteGroups": in_turn(deleted)})
+    bootstrap.coordinator_by_group["g"] = 2
+    async with after, admin_of(bootstrap, before) as admin:
+        deleting = asyncio.create_task(admin.delete_consumer_groups(["g"]))
+        await before.until("DeleteGroups")
+        bootstrap.peers = before.peers = [bootstrap, after]
+        await admin.list_groups()
+        assert (await deleting).all() == {"g": None}
 
 
 async def test_a_coordinator_that_metadata_left_out_is_found() -> None:
-    async with ScriptedBroker(1, handlers=LISTING) as first, ScriptedBroker(2, handlers=LISTING) as second:
-        cluster_of(first, second)
-        first.coordinator_by_group["g"] = 2
-        async with fast_admin(first.bootstrap_servers) as admin:
-            await admin.list_groups()
-            both = first.peers
-            first.peers = [first]
-            await admin.list_groups()
-            first.peers = both
-            assert (await admin.find_coordinators(["g"])).all()["g"].id == 2
+    first, second = ScriptedBroker(1, handlers=LISTING), ScriptedBroker(2, handlers=LISTING)
+    first.coordinator_by_group["g"] = 2
+    async with admin_of(first, second) as admin:
+        await admin.list_groups()
+        both = first.peers
+        first.peers = [first]
+        await admin.list_groups()
+        first.peers = both
+        assert (await admin.find_coordinators(["g"])).all()["g"].id == 2
 
 
 async def test_a_broker_may_answer_after_metadata_left_it_out() -> None:
@@ -195,35 +190,29 @@ async def test_a_broker_may_answer_after_metadata_left_it_out() -> None:
         return m.DescribeGroupsResponse(groups=[DescribedGroup(group_id="g", group_state="Empty")])
 
     only_classic = {"ConsumerGroupDescribe": None}
-    async with (
-        ScriptedBroker(1, handlers=LISTING) as first,
-        ScriptedBroker(2, handlers={**LISTING, "DescribeGroups": describe}, ranges=only_classic) as second,
-    ):
-        cluster_of(first, second)
-        first.coordinator_by_group["g"] = 2
-        async with fast_admin(first.bootstrap_servers) as admin:
-            describing = asyncio.create_task(admin.describe_consumer_groups(["g"]))
-            await second.until("DescribeGroups")
-            first.peers = second.peers = [first]
-            await admin.list_groups()
-            described.set()
-            assert (await describing).all()["g"].coordinator.id == 2
+    first = ScriptedBroker(1, handlers=LISTING)
+    second = ScriptedBroker(2, handlers={**LISTING, "DescribeGroups": describe}, ranges=only_classic)
+    first.coordinator_by_group["g"] = 2
+    async with admin_of(first, second) as admin:
+        describing = asyncio.create_task(admin.describe_consumer_groups(["g"]))
+        await second.until("DescribeGroups")
+        first.peers = second.peers = [first]
+        await admin.list_groups()
+        described.set()
+        assert (await describing).all()["g"].coordinator.id == 2
 
 
 async def test_old_connections_of_a_moved_broker_are_closed() -> None:
-    async with (
-        ScriptedBroker(1, handlers=LISTING) as first,
-        ScriptedBroker(2, handlers=LISTING) as old,
-        ScriptedBroker(2, handlers=LISTING) as new,
-    ):
-        cluster_of(first, old)
-        async with fast_admin(first.bootstrap_servers) as admin:
-            await admin.list_groups()
-            first.peers = [first, new]
-            await admin.list_groups()
-            await admin.list_groups()
-            assert (old.count("ListGroups"), new.count("ListGroups")) == (1, 2)
-            await old.until_no_connection()
+    first = ScriptedBroker(1, handlers=LISTING)
+    old = ScriptedBroker(2, handlers=LISTING)
+    new = ScriptedBroker(2, handlers=LISTING)
+    async with new, admin_of(first, old) as admin:
+        await admin.list_groups()
+        first.peers = [first, new]
+        await admin.list_groups()
+        await admin.list_groups()
+        assert (old.count("ListGroups"), new.count("ListGroups")) == (1, 2)
+        await old.until_no_connection()
 
 
 async def test_arguments_win_over_properties() -> None:

@@ -1,9 +1,11 @@
 """One connection, and the handshake on it."""
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 import pytest
-from tests.unit.client.scripted_broker import HangUp, ScriptedBroker, Silence, in_turn, raw_answer, raw_frame
+from tests.unit.client.scripted_broker import Handler, HangUp, ScriptedBroker, Silence, in_turn, raw_answer, raw_frame
 
 from groupkeeper.client.addresses import Address
 from groupkeeper.client.connection import Connection
@@ -31,14 +33,19 @@ def listing(*group_ids: str) -> m.ListGroupsResponse:
     return m.ListGroupsResponse(groups=[m.ListedGroup(group_id) for group_id in group_ids])
 
 
-async def connected(broker: ScriptedBroker, **settings: int) -> Connection:
+async def connection_to(broker: ScriptedBroker, **settings: int) -> Connection:
     address = Address(broker.host, broker.port)
     return await open_connection(address, Settings(**settings), Security(), 5)  # type: ignore[arg-type]
 
 
-async def closed(connection: Connection) -> None:
-    connection.abort()
-    await connection.wait_closed()
+@asynccontextmanager
+async def connected(handler: Handler, **settings: int) -> AsyncIterator[tuple[ScriptedBroker, Connection]]:
+    """A broker with this answer to ListGroups, and a connection to it."""
+    async with ScriptedBroker(handlers={"ListGroups": handler}) as broker:
+        connection = await connection_to(broker, **settings)
+        yield broker, connection
+        connection.abort()
+        await connection.wait_closed()
 
 
 async def test_pipelined_requests_get_their_own_answers() -> None:
@@ -48,24 +55,20 @@ async def test_pipelined_requests_get_their_own_answers() -> None:
         await gates[message.states_filter[0]].wait()
         return listing(message.states_filter[0])
 
-    async with ScriptedBroker(handlers={"ListGroups": handle}) as broker:
-        connection = await connected(broker)
+    async with connected(handle) as (_, connection):
         first = asyncio.create_task(connection.ask(m.ListGroupsRequest(["a"]), 4, m.ListGroupsResponse, 5))
         second = asyncio.create_task(connection.ask(m.ListGroupsRequest(["b"]), 4, m.ListGroupsResponse, 5))
         gates["b"].set()
         gates["a"].set()
         assert (await first).groups[0].group_id == "a"
         assert (await second).groups[0].group_id == "b"
-        await closed(connection)
 
 
 async def test_a_large_answer_in_many_pieces() -> None:
     group_ids = [f"group-{index:0200}" for index in range(5000)]
-    async with ScriptedBroker(handlers={"ListGroups": lambda *_: listing(*group_ids)}) as broker:
-        connection = await connected(broker)
+    async with connected(lambda *_: listing(*group_ids)) as (_, connection):
         answer = await connection.ask(m.ListGroupsRequest(), 5, m.ListGroupsResponse, 5)
         assert [group.group_id for group in answer.groups] == group_ids
-        await closed(connection)
 
 
 async def test_a_late_answer_is_dropped() -> None:
@@ -75,8 +78,7 @@ async def test_a_late_answer_is_dropped() -> None:
         await gate.wait()
         return listing("late")
 
-    async with ScriptedBroker(handlers={"ListGroups": in_turn(late, listing("next"))}) as broker:
-        connection = await connected(broker)
+    async with connected(in_turn(late, listing("next"))) as (_, connection):
         with pytest.raises(CallTimedOut):
             await connection.ask(m.ListGroupsRequest(), 5, m.ListGroupsResponse, 0.02)
         cancelled = asyncio.create_task(connection.ask(m.ListGroupsRequest(), 5, m.ListGroupsResponse, 5))
@@ -87,7 +89,6 @@ async def test_a_late_answer_is_dropped() -> None:
         gate.set()
         answer = await connection.ask(m.ListGroupsRequest(), 5, m.ListGroupsResponse, 5)
         assert answer.groups[0].group_id == "next"
-        await closed(connection)
 
 
 @pytest.mark.parametrize(
@@ -103,23 +104,20 @@ async def test_a_late_answer_is_dropped() -> None:
     ],
 )
 async def test_what_is_no_answer_ends_the_connection(answer: bytes, kind: type[ClientError], says: str) -> None:
-    async with ScriptedBroker(handlers={"ListGroups": lambda *_: answer}) as broker:
-        connection = await connected(broker, max_answer_bytes=1_000_000)
+    async with connected(lambda *_: answer, max_answer_bytes=1_000_000) as (_, connection):
         with pytest.raises(kind) as caught:
             await connection.ask(m.ListGroupsRequest(), 5, m.ListGroupsResponse, 5)
         assert says in str(caught.value)
         assert not connection.is_open
         with pytest.raises(ConnectionFailed):
             await connection.ask(m.ListGroupsRequest(), 5, m.ListGroupsResponse, 5)
-        await closed(connection)
 
 
 async def test_a_lost_connection_fails_all_that_wait() -> None:
     def second_hangs_up(message: m.ListGroupsRequest, version: int) -> RootMessage:
         raise HangUp if message.states_filter else Silence
 
-    async with ScriptedBroker(handlers={"ListGroups": second_hangs_up}) as broker:
-        connection = await connected(broker)
+    async with connected(second_hangs_up) as (_, connection):
         results = await asyncio.gather(
             connection.ask(m.ListGroupsRequest(), 4, m.ListGroupsResponse, 5),
             connection.ask(m.ListGroupsRequest(["x"]), 4, m.ListGroupsResponse, 5),
@@ -127,7 +125,6 @@ async def test_a_lost_connection_fails_all_that_wait() -> None:
         )
         assert [type(result) for result in results] == [ConnectionFailed, ConnectionFailed]
         assert "closed the connection" in str(results[0])
-        await closed(connection)
 
 
 async def test_refused_and_unresolvable() -> None:
@@ -135,15 +132,14 @@ async def test_refused_and_unresolvable() -> None:
     await broker.start()
     await broker.stop()
     with pytest.raises(ConnectionFailed, match=rf"127\.0\.0\.1:{broker.port}: connection refused"):
-        await connected(broker)
+        await connection_to(broker)
     with pytest.raises(UnresolvableName, match=r"no-such-host\.invalid:9092: the name .* cannot be resolved"):
         await open_connection(Address("no-such-host.invalid", 9092), Settings(), Security(), 5)
 
 
 # An exception collects a traceback and a context wherever it is raised: each that waits gets one of its own.
 async def test_each_that_waits_gets_a_failure_of_its_own() -> None:
-    async with ScriptedBroker(handlers={"ListGroups": in_turn(Silence, Silence, Silence)}) as broker:
-        connection = await connected(broker)
+    async with connected(in_turn(Silence, Silence, Silence)) as (broker, connection):
         asked = [asyncio.create_task(connection.exchange(m.ListGroupsRequest(), 0, 5)) for _ in range(3)]
         await broker.until("ListGroups", 3)
         connection.abort(AuthenticationFailed("no", ValueError("said so")))
@@ -171,34 +167,39 @@ def peer_of(broker: ScriptedBroker, **settings: int) -> Peer:
     return Peer(Address(broker.host, broker.port), Settings(**settings), Security())  # type: ignore[arg-type]
 
 
+@asynccontextmanager
+async def peered(broker: ScriptedBroker, **settings: int) -> AsyncIterator[Peer]:
+    """The peer for a broker, which it starts."""
+    async with broker:
+        peer = peer_of(broker, **settings)
+        yield peer
+        await peer.close()
+
+
 async def ask_listing(peer: Peer, timeout_ms: int = 5000) -> m.ListGroupsResponse:
     deadline = Deadline("test", timeout_ms)
     return await peer.ask(m.ListGroupsResponse, m.ListGroupsRequest(), deadline)
 
 
 @pytest.mark.parametrize(
-    ("highest", "style", "asked"),
-    [(5, "new", [5]), (4, "new", [5, 4]), (2, "new", [5, 2]), (0, "new", [5, 0]), (3, "old", [5, 0])],
+    ("highest", "style", "asked", "connections"),
+    [
+        (5, "new", [5], 1),
+        (4, "new", [5, 4], 1),
+        (2, "new", [5, 2], 1),
+        (0, "new", [5, 0], 1),
+        (3, "old", [5, 0], 1),
+        (0, "hangs up", [5, 0], 2),
+    ],
 )
-async def test_api_versions_falls_back(highest: int, style: str, asked: list[int]) -> None:
+async def test_api_versions_falls_back(highest: int, style: str, asked: list[int], connections: int) -> None:
     # GW-04, KIP-511: an unknown version is answered with error 35 in the form of version 0.
     handlers = {"ListGroups": lambda *_: listing("g")}
-    async with ScriptedBroker(ranges={"ApiVersions": (0, highest)}, handlers=handlers, api_versions=style) as broker:
-        peer = peer_of(broker)
+    broker = ScriptedBroker(ranges={"ApiVersions": (0, highest)}, handlers=handlers, api_versions=style)
+    async with peered(broker) as peer:
         assert len((await ask_listing(peer)).groups) == 1
         assert [version for version, _ in broker.asked("ApiVersions")] == asked
-        assert broker.connections == 1
-        await peer.close()
-
-
-async def test_api_versions_falls_back_after_a_hang_up() -> None:
-    handlers = {"ListGroups": lambda *_: listing("g")}
-    async with ScriptedBroker(ranges={"ApiVersions": (0, 0)}, handlers=handlers, api_versions="hangs up") as broker:
-        peer = peer_of(broker)
-        assert len((await ask_listing(peer)).groups) == 1
-        assert [version for version, _ in broker.asked("ApiVersions")] == [5, 0]
-        assert broker.connections == 2
-        await peer.close()
+        assert broker.connections == connections
 
 
 @pytest.mark.parametrize(
@@ -209,13 +210,13 @@ async def test_api_versions_falls_back_after_a_hang_up() -> None:
         (in_turn(lambda *_: b"HTTP/1.1 400 Bad Request\r\n"), UnexpectedAnswer, "HTTP server"),
     ],
 )
-async def test_what_is_no_plain_kafka_is_named(handler: object, kind: type[ClientError], says: str) -> None:
-    async with ScriptedBroker(handlers={"ApiVersions": handler}) as broker:  # type: ignore[dict-item]
-        peer = peer_of(broker, socket_connection_setup_timeout_ms=200)
+async def test_what_is_no_plain_kafka_is_named(handler: Handler, kind: type[ClientError], says: str) -> None:
+    async with peered(
+        ScriptedBroker(handlers={"ApiVersions": handler}), socket_connection_setup_timeout_ms=200
+    ) as peer:
         with pytest.raises(kind) as caught:
             await ask_listing(peer)
         assert says in str(caught.value)
-        await peer.close()
 
 
 @pytest.mark.parametrize(
@@ -226,46 +227,36 @@ async def test_what_is_no_plain_kafka_is_named(handler: object, kind: type[Clien
     ],
 )
 async def test_a_broken_handshake(answer: bytes, says: str) -> None:
-    async with ScriptedBroker(handlers={"ApiVersions": in_turn(lambda *_: answer)}) as broker:
-        peer = peer_of(broker)
+    async with peered(ScriptedBroker(handlers={"ApiVersions": in_turn(lambda *_: answer)})) as peer:
         with pytest.raises(UnexpectedAnswer) as caught:
             await ask_listing(peer)
         assert says in str(caught.value)
-        await peer.close()
 
 
 async def test_a_refusal_without_a_body() -> None:
     # Version 0 of an error 35 that isn't even followed by an empty array.
     refusal = in_turn(lambda *_: raw_frame(b"\x00\x00\x00\x00\x00\x23"))
-    async with ScriptedBroker(handlers={"ListGroups": lambda *_: listing("g")}) as broker:
-        answering = broker.handlers["ApiVersions"]
-        broker.handlers["ApiVersions"] = in_turn(refusal, answering)
-        peer = peer_of(broker)
+    broker = ScriptedBroker(handlers={"ListGroups": lambda *_: listing("g")})
+    broker.handlers["ApiVersions"] = in_turn(refusal, broker.handlers["ApiVersions"])
+    async with peered(broker) as peer:
         assert len((await ask_listing(peer)).groups) == 1
         assert [version for version, _ in broker.asked("ApiVersions")] == [5, 0]
-        await peer.close()
 
 
 async def test_a_connection_that_takes_too_long() -> None:
-    async with ScriptedBroker(handlers={"ApiVersions": in_turn(Silence)}) as broker:
-        peer = peer_of(broker)
+    async with peered(ScriptedBroker(handlers={"ApiVersions": in_turn(Silence)})) as peer:
         calls = await asyncio.gather(ask_listing(peer, 50), ask_listing(peer, 60), return_exceptions=True)
         assert [type(call) for call in calls] == [CallTimedOut, CallTimedOut]
-        await peer.close()
 
 
 async def test_unsupported_apis_are_named() -> None:
-    async with ScriptedBroker(ranges={"ListGroups": None}) as broker:
-        peer = peer_of(broker)
+    async with peered(ScriptedBroker(ranges={"ListGroups": None})) as peer:
         with pytest.raises(UnsupportedVersion, match="The node does not support LIST_GROUPS"):
             await ask_listing(peer)
-        await peer.close()
-    async with ScriptedBroker(ranges={"ListGroups": (7, 9)}) as broker:
-        peer = peer_of(broker)
+    async with peered(ScriptedBroker(ranges={"ListGroups": (7, 9)})) as peer:
         with pytest.raises(UnsupportedVersion) as caught:
             await ask_listing(peer)
         assert "LIST_GROUPS with version in range [0,5]. The supported range is [7,9]." in str(caught.value)
-        await peer.close()
 
 
 async def test_connections_are_shared_and_bounded() -> None:
@@ -275,8 +266,8 @@ async def test_connections_are_shared_and_bounded() -> None:
         await gate.wait()
         return listing()
 
-    async with ScriptedBroker(handlers={"ListGroups": held}) as broker:
-        peer = peer_of(broker, connections_per_broker=3)
+    broker = ScriptedBroker(handlers={"ListGroups": held})
+    async with peered(broker, connections_per_broker=3) as peer:
         asking = [asyncio.create_task(ask_listing(peer)) for _ in range(12)]
         await broker.until("ListGroups", 3)
         gate.set()
@@ -285,12 +276,11 @@ async def test_connections_are_shared_and_bounded() -> None:
         assert broker.count("ApiVersions") == 1  # the versions of a broker are asked once
         await ask_listing(peer)
         assert broker.connections == 3
-        await peer.close()
 
 
 async def test_reconnects_and_negotiates_again() -> None:
-    async with ScriptedBroker(handlers={"ListGroups": in_turn(listing("a"), HangUp, listing("b"))}) as broker:
-        peer = peer_of(broker)
+    broker = ScriptedBroker(handlers={"ListGroups": in_turn(listing("a"), HangUp, listing("b"))})
+    async with peered(broker) as peer:
         await ask_listing(peer)
         with pytest.raises(ConnectionFailed):
             await ask_listing(peer)
@@ -298,36 +288,25 @@ async def test_reconnects_and_negotiates_again() -> None:
         assert len((await ask_listing(peer)).groups) == 1
         assert peer.failures == 0
         assert broker.count("ApiVersions") == 2
-        await peer.close()
 
 
 async def test_a_hanging_request_ends_its_connection() -> None:
-    async with ScriptedBroker(handlers={"ListGroups": in_turn(Silence, listing("b"))}) as broker:
-        peer = peer_of(broker, request_timeout_ms=50)
+    broker = ScriptedBroker(handlers={"ListGroups": in_turn(Silence, listing("b"))})
+    async with peered(broker, request_timeout_ms=50) as peer:
         with pytest.raises(CallTimedOut):
             await ask_listing(peer)
         assert len((await ask_listing(peer)).groups) == 1
         assert broker.connections == 2
-        await peer.close()
 
 
-async def test_closing_fails_what_waits() -> None:
-    async with ScriptedBroker(handlers={"ListGroups": in_turn(Silence)}) as broker:
-        peer = peer_of(broker)
+@pytest.mark.parametrize("waits_for", ["ListGroups", "ApiVersions"], ids=["answer", "connection"])
+async def test_closing_fails_what_waits(waits_for: str) -> None:
+    broker = ScriptedBroker(handlers={waits_for: in_turn(Silence)})
+    async with peered(broker) as peer:
         asking = asyncio.create_task(ask_listing(peer))
-        await broker.until("ListGroups")
+        await broker.until(waits_for)
         await peer.close()
         with pytest.raises(ClientClosed):
             await asking
         with pytest.raises(ClientClosed):
             await ask_listing(peer)
-
-
-async def test_closing_while_connecting() -> None:
-    async with ScriptedBroker(handlers={"ApiVersions": in_turn(Silence)}) as broker:
-        peer = peer_of(broker)
-        asking = asyncio.create_task(ask_listing(peer))
-        await broker.until("ApiVersions")
-        await peer.close()
-        with pytest.raises(ClientClosed):
-            await asking

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Mapping
 
 import pytest
-from tests.unit.client.scripted_broker import Handler, HangUp, ScriptedBroker, cluster_of, fast_admin, in_turn
+from tests.unit.client.scripted_broker import Handler, HangUp, ScriptedBroker, admin_of, fast_admin, in_turn
 
 from groupkeeper.client.admin import log_offsets
 from groupkeeper.client.admin.types import ListedOffset, OffsetSpec, TopicPartition
@@ -52,25 +52,21 @@ def two_brokers() -> tuple[ScriptedBroker, ScriptedBroker]:
 
 async def test_each_leader_is_asked_once() -> None:
     first, second = two_brokers()
-    async with first, second:
-        cluster_of(first, second)
-        async with fast_admin(first.bootstrap_servers) as admin:
-            specs = {T0: OffsetSpec.earliest(), T1: OffsetSpec.latest(), U0: OffsetSpec.for_timestamp(1234)}
-            offsets = (await admin.list_offsets(specs)).all()
-            assert offsets == {T0: ListedOffset(10, -2, 3), T1: ListedOffset(20, -1, 3), U0: ListedOffset(20, 1234, 3)}
-            assert list(offsets) == [T0, T1, U0]
-            await admin.list_offsets(specs)
-            assert first.count("Metadata") == 1  # leaders are remembered
-            assert (first.count("ListOffsets"), second.count("ListOffsets")) == (2, 2)
+    async with admin_of(first, second) as admin:
+        specs = {T0: OffsetSpec.earliest(), T1: OffsetSpec.latest(), U0: OffsetSpec.for_timestamp(1234)}
+        offsets = (await admin.list_offsets(specs)).all()
+        assert offsets == {T0: ListedOffset(10, -2, 3), T1: ListedOffset(20, -1, 3), U0: ListedOffset(20, 1234, 3)}
+        assert list(offsets) == [T0, T1, U0]
+        await admin.list_offsets(specs)
+        assert first.count("Metadata") == 1  # leaders are remembered
+        assert (first.count("ListOffsets"), second.count("ListOffsets")) == (2, 2)
 
 
 async def test_isolation_and_timeout_are_sent() -> None:
     first, second = two_brokers()
-    async with first, second:
-        cluster_of(first, second)
-        async with fast_admin(first.bootstrap_servers) as admin:
-            await admin.list_offsets({T0: OffsetSpec.latest()}, read_committed=True, timeout_ms=1000)
-            await admin.list_offsets({T0: OffsetSpec.latest()})
+    async with admin_of(first, second) as admin:
+        await admin.list_offsets({T0: OffsetSpec.latest()}, read_committed=True, timeout_ms=1000)
+        await admin.list_offsets({T0: OffsetSpec.latest()})
     [(_, committed), (_, uncommitted)] = first.asked("ListOffsets")
     assert isinstance(committed, m.ListOffsetsRequest)
     assert isinstance(uncommitted, m.ListOffsetsRequest)
@@ -81,36 +77,30 @@ async def test_isolation_and_timeout_are_sent() -> None:
 @pytest.mark.parametrize("code", [3, 5, 6, 74])
 async def test_moved_leaders_are_followed(code: int) -> None:
     first, second = two_brokers()
-    async with first, second:
-        cluster_of(first, second)
-        async with fast_admin(first.bootstrap_servers) as admin:
-            await admin.list_offsets({T0: OffsetSpec.latest(), T1: OffsetSpec.latest()})
-            first.handlers["ListOffsets"] = listed(10, {T0: code})
-            first.topics["t"] = [2, 2]
-            offsets = (await admin.list_offsets({T0: OffsetSpec.latest(), T1: OffsetSpec.latest()})).all()
+    async with admin_of(first, second) as admin:
+        await admin.list_offsets({T0: OffsetSpec.latest(), T1: OffsetSpec.latest()})
+        first.handlers["ListOffsets"] = listed(10, {T0: code})
+        first.topics["t"] = [2, 2]
+        offsets = (await admin.list_offsets({T0: OffsetSpec.latest(), T1: OffsetSpec.latest()})).all()
     assert offsets[T0].offset == 20
 
 
 async def test_a_leader_that_is_not_ready_is_asked_again() -> None:
     first, second = two_brokers()
     first.handlers["ListOffsets"] = in_turn(listed(0, {T0: 78}), listed(11))
-    async with first, second:
-        cluster_of(first, second)
-        async with fast_admin(first.bootstrap_servers) as admin:
-            assert (await admin.list_offsets({T0: OffsetSpec.latest()})).all()[T0].offset == 11
-            assert first.count("Metadata") == 1
+    async with admin_of(first, second) as admin:
+        assert (await admin.list_offsets({T0: OffsetSpec.latest()})).all()[T0].offset == 11
+        assert first.count("Metadata") == 1
 
 
 async def test_a_lost_leader_is_looked_up_again() -> None:
     first, second = two_brokers()
     first.handlers["ListOffsets"] = in_turn(HangUp)
-    async with first, second:
-        cluster_of(first, second)
-        async with fast_admin(first.bootstrap_servers) as admin:
-            call = asyncio.create_task(admin.list_offsets({T0: OffsetSpec.latest()}))
-            await first.until("ListOffsets")
-            first.topics["t"] = [2, 2]
-            assert (await call).all()[T0].offset == 20
+    async with admin_of(first, second) as admin:
+        call = asyncio.create_task(admin.list_offsets({T0: OffsetSpec.latest()}))
+        await first.until("ListOffsets")
+        first.topics["t"] = [2, 2]
+        assert (await call).all()[T0].offset == 20
 
 
 async def test_one_bad_partition_does_not_break_the_rest(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -121,10 +111,8 @@ async def test_one_bad_partition_does_not_break_the_rest(monkeypatch: pytest.Mon
     first.topics["leaderless"] = [-1]
     first.handlers["ListOffsets"] = listed(10, {TopicPartition("t", 0): 29})
     keys = [T0, T1, TopicPartition("t", 9), TopicPartition("gone", 0), TopicPartition("leaderless", 0)]
-    async with first, second:
-        cluster_of(first, second)
-        async with fast_admin(first.bootstrap_servers) as admin:
-            batch = await admin.list_offsets(dict.fromkeys(keys, OffsetSpec.latest()))
+    async with admin_of(first, second) as admin:
+        batch = await admin.list_offsets(dict.fromkeys(keys, OffsetSpec.latest()))
     assert list(batch.done) == [T1]
     assert batch.failed == {
         T0: TopicAuthorizationFailed(),
@@ -150,17 +138,15 @@ async def test_topics_that_may_not_be_seen() -> None:
 async def test_a_leader_that_comes_late() -> None:
     first, second = two_brokers()
     first.topics["t"] = [-1, -1]
-    async with first, second:
-        cluster_of(first, second)
-        async with fast_admin(first.bootstrap_servers) as admin:
-            call = asyncio.create_task(admin.list_offsets({T0: OffsetSpec.latest()}))
-            await first.until("Metadata", 2)
-            first.topics["t"] = [1, 1]
-            assert (await call).all()[T0].offset == 10
-            first.topics["t"] = [-1, -1]
-            first.handlers["ListOffsets"] = listed(10, {T0: 6})
-            batch = await admin.list_offsets({T0: OffsetSpec.latest()}, timeout_ms=100)
-            assert isinstance(batch.failed[T0], CallTimedOut)
+    async with admin_of(first, second) as admin:
+        call = asyncio.create_task(admin.list_offsets({T0: OffsetSpec.latest()}))
+        await first.until("Metadata", 2)
+        first.topics["t"] = [1, 1]
+        assert (await call).all()[T0].offset == 10
+        first.topics["t"] = [-1, -1]
+        first.handlers["ListOffsets"] = listed(10, {T0: 6})
+        batch = await admin.list_offsets({T0: OffsetSpec.latest()}, timeout_ms=100)
+        assert isinstance(batch.failed[T0], CallTimedOut)
 
 
 SPECIAL = [
@@ -175,15 +161,13 @@ SPECIAL = [
 async def test_specs_that_the_broker_does_not_know(highest: int, spec: OffsetSpec, name: str) -> None:
     first, second = two_brokers()
     first.ranges["ListOffsets"] = (1, highest)
-    async with first, second:
-        cluster_of(first, second)
-        async with fast_admin(first.bootstrap_servers) as admin:
-            first.topics["t"] = [1, 1]
-            batch = await admin.list_offsets({T0: spec, T1: OffsetSpec.latest()})
-            assert batch.done[T1].offset == 10
-            assert isinstance(batch.failed[T0], UnsupportedVersion)
-            assert str(batch.failed[T0]) == f"Broker {first.bootstrap_servers} does not support {name} offset specs"
-            assert isinstance((await admin.list_offsets({T0: spec})).failed[T0], UnsupportedVersion)
+    async with admin_of(first, second) as admin:
+        first.topics["t"] = [1, 1]
+        batch = await admin.list_offsets({T0: spec, T1: OffsetSpec.latest()})
+        assert batch.done[T1].offset == 10
+        assert isinstance(batch.failed[T0], UnsupportedVersion)
+        assert str(batch.failed[T0]) == f"Broker {first.bootstrap_servers} does not support {name} offset specs"
+        assert isinstance((await admin.list_offsets({T0: spec})).failed[T0], UnsupportedVersion)
         first.ranges["ListOffsets"] = (1, highest + 1)
         async with fast_admin(first.bootstrap_servers) as admin:
             assert (await admin.list_offsets({T0: spec})).all()[T0].offset == 10
@@ -192,22 +176,18 @@ async def test_specs_that_the_broker_does_not_know(highest: int, spec: OffsetSpe
 async def test_the_oldest_version() -> None:
     first, second = two_brokers()
     first.ranges["ListOffsets"] = (1, 1)
-    async with first, second:
-        cluster_of(first, second)
-        async with fast_admin(first.bootstrap_servers) as admin:
-            assert (await admin.list_offsets({T0: OffsetSpec.latest()})).all() == {T0: ListedOffset(10, -1, None)}
-            batch = await admin.list_offsets({T0: OffsetSpec.latest()}, read_committed=True)
-            assert isinstance(batch.failed[T0], UnsupportedVersion)
+    async with admin_of(first, second) as admin:
+        assert (await admin.list_offsets({T0: OffsetSpec.latest()})).all() == {T0: ListedOffset(10, -1, None)}
+        batch = await admin.list_offsets({T0: OffsetSpec.latest()}, read_committed=True)
+        assert isinstance(batch.failed[T0], UnsupportedVersion)
 
 
 async def test_old_metadata_never_creates_a_topic(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(log_offsets, "_TOPIC_PATIENCE_S", 0.0)
     first, second = two_brokers()
     first.ranges["Metadata"] = (0, 3)
-    async with first, second:
-        cluster_of(first, second)
-        async with fast_admin(first.bootstrap_servers) as admin:
-            batch = await admin.list_offsets({T0: OffsetSpec.latest(), TopicPartition("new", 0): OffsetSpec.latest()})
+    async with admin_of(first, second) as admin:
+        batch = await admin.list_offsets({T0: OffsetSpec.latest(), TopicPartition("new", 0): OffsetSpec.latest()})
     assert list(batch.done) == [T0]
     assert all(message.topics is None for _, message in first.asked("Metadata"))  # type: ignore[attr-defined]
 

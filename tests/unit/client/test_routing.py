@@ -8,6 +8,7 @@ from tests.unit.client.scripted_broker import (
     HangUp,
     ScriptedBroker,
     Silence,
+    admin_of,
     cluster_of,
     fast_admin,
     in_turn,
@@ -33,12 +34,11 @@ def deletion(**code_by_group: int) -> Handler:
 
 async def test_groups_go_to_their_coordinators_in_batches() -> None:
     handlers = {"DeleteGroups": deletion()}
-    async with ScriptedBroker(1, handlers=handlers) as first, ScriptedBroker(2, handlers=handlers) as second:
-        cluster_of(first, second)
-        groups = [f"g{index}" for index in range(250)]
-        first.coordinator_by_group.update({group: 1 + index % 2 for index, group in enumerate(groups)})
-        async with fast_admin(first.bootstrap_servers) as admin:
-            batch = await admin.delete_consumer_groups(groups)
+    first, second = ScriptedBroker(1, handlers=handlers), ScriptedBroker(2, handlers=handlers)
+    groups = [f"g{index}" for index in range(250)]
+    first.coordinator_by_group.update({group: 1 + index % 2 for index, group in enumerate(groups)})
+    async with admin_of(first, second) as admin:
+        batch = await admin.delete_consumer_groups(groups)
     assert list(batch.all()) == groups
     assert first.count("FindCoordinator") + second.count("FindCoordinator") == 1  # KIP-699, K88-45
     assert [len(message.groups_names) for _, message in second.asked("DeleteGroups")] == [100, 25]  # type: ignore[attr-defined]
@@ -85,15 +85,12 @@ async def test_a_moved_coordinator_is_looked_up_again(code: int) -> None:
 
 
 async def test_a_remembered_coordinator_may_be_wrong() -> None:
-    async with (
-        ScriptedBroker(1, handlers={"DeleteGroups": in_turn(deletion(), deletion(a=16))}) as first,
-        ScriptedBroker(2, handlers={"DeleteGroups": deletion()}) as second,
-    ):
-        cluster_of(first, second)
-        async with fast_admin(first.bootstrap_servers) as admin:
-            await admin.delete_consumer_groups(["a"])
-            first.coordinator_by_group["a"] = 2
-            assert (await admin.delete_consumer_groups(["a"])).all() == {"a": None}
+    first = ScriptedBroker(1, handlers={"DeleteGroups": in_turn(deletion(), deletion(a=16))})
+    second = ScriptedBroker(2, handlers={"DeleteGroups": deletion()})
+    async with admin_of(first, second) as admin:
+        await admin.delete_consumer_groups(["a"])
+        first.coordinator_by_group["a"] = 2
+        assert (await admin.delete_consumer_groups(["a"])).all() == {"a": None}
     assert first.count("FindCoordinator") + second.count("FindCoordinator") == 2
 
 
@@ -114,12 +111,11 @@ async def test_a_lost_connection_is_made_again() -> None:
 
 async def test_a_dead_coordinator_fails_only_its_groups() -> None:
     handlers = {"DeleteGroups": deletion()}
-    async with ScriptedBroker(1, handlers=handlers) as first, ScriptedBroker(2) as second:
-        cluster_of(first, second)
-        first.coordinator_by_group.update(a=1, b=2)
+    first, second = ScriptedBroker(1, handlers=handlers), ScriptedBroker(2)
+    first.coordinator_by_group.update(a=1, b=2)
+    async with admin_of(first, second) as admin:
         await second.stop()
-        async with fast_admin(first.bootstrap_servers) as admin:
-            batch = await admin.delete_consumer_groups(["a", "b"], timeout_ms=300)
+        batch = await admin.delete_consumer_groups(["a", "b"], timeout_ms=300)
     assert batch.done == {"a": None}
     failure = batch.failed["b"]
     assert isinstance(failure, CallTimedOut)
@@ -127,30 +123,24 @@ async def test_a_dead_coordinator_fails_only_its_groups() -> None:
 
 
 async def test_a_hanging_coordinator_fails_only_its_groups() -> None:
-    async with (
-        ScriptedBroker(1, handlers={"DeleteGroups": deletion()}) as first,
-        ScriptedBroker(2, handlers={"DeleteGroups": in_turn(Silence)}) as second,
-    ):
-        cluster_of(first, second)
-        first.coordinator_by_group.update(a=1, b=2)
-        async with fast_admin(first.bootstrap_servers, request_timeout_ms="50") as admin:
-            batch = await admin.delete_consumer_groups(["a", "b"], timeout_ms=300)
+    first = ScriptedBroker(1, handlers={"DeleteGroups": deletion()})
+    second = ScriptedBroker(2, handlers={"DeleteGroups": in_turn(Silence)})
+    first.coordinator_by_group.update(a=1, b=2)
+    async with admin_of(first, second, request_timeout_ms="50") as admin:
+        batch = await admin.delete_consumer_groups(["a", "b"], timeout_ms=300)
     assert batch.done == {"a": None}
     assert isinstance(batch.failed["b"], CallTimedOut)
     assert second.count("DeleteGroups") >= 2
 
 
 async def test_a_hanging_coordinator_takes_no_place_from_others() -> None:
-    async with (
-        ScriptedBroker(1, handlers={"DeleteGroups": in_turn(Silence)}) as first,
-        ScriptedBroker(2, handlers={"DeleteGroups": deletion()}) as second,
-    ):
-        cluster_of(first, second)
-        hanging = [f"a{index}" for index in range(2000)]
-        answered = [f"b{index}" for index in range(2000)]
-        first.coordinator_by_group.update(dict.fromkeys(hanging, 1) | dict.fromkeys(answered, 2))
-        async with fast_admin(first.bootstrap_servers) as admin:
-            batch = await admin.delete_consumer_groups(hanging + answered, timeout_ms=4000)
+    first = ScriptedBroker(1, handlers={"DeleteGroups": in_turn(Silence)})
+    second = ScriptedBroker(2, handlers={"DeleteGroups": deletion()})
+    hanging = [f"a{index}" for index in range(2000)]
+    answered = [f"b{index}" for index in range(2000)]
+    first.coordinator_by_group.update(dict.fromkeys(hanging, 1) | dict.fromkeys(answered, 2))
+    async with admin_of(first, second) as admin:
+        batch = await admin.delete_consumer_groups(hanging + answered, timeout_ms=4000)
     assert list(batch.done) == answered
     assert list(batch.failed) == hanging
 

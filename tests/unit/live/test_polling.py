@@ -4,7 +4,7 @@ import asyncio
 import time
 
 import pytest
-from tests.unit.client.scripted_broker import Handler, ScriptedBroker, cluster_of, fast_admin, in_turn
+from tests.unit.client.scripted_broker import Handler, ScriptedBroker, admin_of, in_turn
 from tests.unit.client.test_log_offsets import listed
 from tests.unit.operations.test_lag import committed, described
 
@@ -43,15 +43,13 @@ async def look(admin: Admin, following: Following) -> Polled:
 
 async def test_groups_of_a_broker_that_lists_none_are_asked_for_by_name() -> None:
     first, second = broker(1, lists("a")), broker(2, lists("b"), REFUSES)
-    async with first, second:
-        cluster_of(first, second)
-        first.topics["t"] = [1]
-        first.coordinator_by_group.update(a=1, b=2)
-        async with fast_admin(first.bootstrap_servers, default_api_timeout_ms="600") as admin:
-            following = Following()
-            await look(admin, following)
-            first.coordinator_by_group["b"] = 1  # it has moved, and its new coordinator isn't asked what it has
-            found = await look(admin, following)
+    first.topics["t"] = [1]
+    first.coordinator_by_group.update(a=1, b=2)
+    async with admin_of(first, second, default_api_timeout_ms="600") as admin:
+        following = Following()
+        await look(admin, following)
+        first.coordinator_by_group["b"] = 1  # it has moved, and its new coordinator isn't asked what it has
+        found = await look(admin, following)
     assert list(found.snapshot.groups) == ["a", "b"]
     assert [group.lag.lag for group in found.snapshot.groups.values()] == [6, 6]
     assert found.snapshot.groups["b"].group_state is GroupState.EMPTY
@@ -59,12 +57,11 @@ async def test_groups_of_a_broker_that_lists_none_are_asked_for_by_name() -> Non
 
 
 async def test_an_offset_past_the_end_is_a_problem_and_not_nothing_to_read() -> None:
-    async with broker(1, lists("a")) as only:
-        cluster_of(only)
-        only.topics["t"] = [1]
-        only.handlers["ListOffsets"] = listed(3)
-        async with fast_admin(only.bootstrap_servers) as admin:
-            found = await look(admin, Following())
+    only = broker(1, lists("a"))
+    only.topics["t"] = [1]
+    only.handlers["ListOffsets"] = listed(3)
+    async with admin_of(only) as admin:
+        found = await look(admin, Following())
     group = found.snapshot.groups["a"]
     assert (group.lag.lag, group.lag.beyond, group.lag.is_least) == (0, 1, True)
     [problem] = group.problems
@@ -73,7 +70,7 @@ async def test_an_offset_past_the_end_is_a_problem_and_not_nothing_to_read() -> 
 
 
 async def test_a_cluster_of_which_no_broker_lists_its_groups_is_not_known() -> None:
-    async with broker(1, REFUSES) as only, fast_admin(only.bootstrap_servers, default_api_timeout_ms="300") as admin:
+    async with admin_of(broker(1, REFUSES), default_api_timeout_ms="300") as admin:
         with pytest.raises(Exception, match="listGroups") as refused:
             await look(admin, Following())
         assert isinstance(refused.value.__cause__, CoordinatorNotAvailable)
@@ -93,10 +90,9 @@ async def test_the_instant_is_when_the_ends_are_asked_for() -> None:
 
     only = broker(1, lists("a"))
     only.handlers["ListOffsets"] = slowly
-    async with only:
-        only.topics["t"] = [1]
-        async with fast_admin(only.bootstrap_servers) as admin:
-            measured_ms, lag = await lag_at_an_instant(admin, ["a"])
+    only.topics["t"] = [1]
+    async with admin_of(only) as admin:
+        measured_ms, lag = await lag_at_an_instant(admin, ["a"])
     earliest, latest = -2, -1
     assert lag.rows["a"][0].lag == 6
     assert asked_ms[earliest] + 49 <= measured_ms <= asked_ms[latest] + 1

@@ -1,7 +1,7 @@
 """Configs, as far as it takes several brokers, or old ones."""
 
 import pytest
-from tests.unit.client.scripted_broker import HangUp, ScriptedBroker, cluster_of, fast_admin, in_turn, scripted
+from tests.unit.client.scripted_broker import HangUp, ScriptedBroker, admin_of, in_turn, scripted
 
 from groupkeeper.client.admin.resources.types import Config, ConfigResource, ConfigSource, ConfigType
 from groupkeeper.client.errors import IllegalArgument
@@ -24,14 +24,11 @@ def told(message: m.DescribeConfigsRequest, version: int) -> RootMessage:
 
 
 async def test_each_broker_is_asked_for_its_own_configs() -> None:
-    async with (
-        ScriptedBroker(1, handlers={"DescribeConfigs": told}) as first,
-        ScriptedBroker(2, handlers={"DescribeConfigs": in_turn(HangUp, told)}) as second,
-    ):
-        cluster_of(first, second)
-        async with fast_admin(first.bootstrap_servers) as admin:
-            brokers = [ConfigResource.broker(2), ConfigResource.broker_logger(1), ConfigResource.broker(1)]
-            described = await admin.describe_configs([*brokers, ConfigResource.topic("t")])
+    first = ScriptedBroker(1, handlers={"DescribeConfigs": told})
+    second = ScriptedBroker(2, handlers={"DescribeConfigs": in_turn(HangUp, told)})
+    async with admin_of(first, second) as admin:
+        brokers = [ConfigResource.broker(2), ConfigResource.broker_logger(1), ConfigResource.broker(1)]
+        described = await admin.describe_configs([*brokers, ConfigResource.topic("t")])
     assert described.failed == {}
     assert list(described.done) == [*brokers, ConfigResource.topic("t")]
     assert described.done[brokers[0]]["a"] == Config("a", "2", ConfigSource.UNKNOWN, type=ConfigType.UNKNOWN)

@@ -3,16 +3,7 @@
 import asyncio
 
 import pytest
-from tests.unit.client.scripted_broker import (
-    HangUp,
-    ScriptedBroker,
-    Silence,
-    cluster_of,
-    fast_admin,
-    in_turn,
-    newest,
-    scripted,
-)
+from tests.unit.client.scripted_broker import HangUp, ScriptedBroker, Silence, admin_of, in_turn, newest, scripted
 
 from groupkeeper.client.admin.types import GroupListing, GroupState, GroupType
 from groupkeeper.client.errors import CallTimedOut, UnsupportedVersion
@@ -74,15 +65,12 @@ async def test_brokers_are_merged_and_failures_kept_apart() -> None:
     }
     three = {"ListGroups": in_turn(m.ListGroupsResponse(error_code=-1))}
     four = {"ListGroups": in_turn(HangUp)}
-    async with (
-        ScriptedBroker(1, handlers=one) as first,
-        ScriptedBroker(2, handlers=two) as second,
-        ScriptedBroker(3, handlers=three) as third,
-        ScriptedBroker(4, handlers=four) as fourth,
-    ):
-        cluster_of(first, second, third, fourth)
-        async with fast_admin(first.bootstrap_servers) as admin:
-            listings = await admin.list_groups(timeout_ms=300)
+    first = ScriptedBroker(1, handlers=one)
+    second = ScriptedBroker(2, handlers=two)
+    third = ScriptedBroker(3, handlers=three)
+    fourth = ScriptedBroker(4, handlers=four)
+    async with admin_of(first, second, third, fourth) as admin:
+        listings = await admin.list_groups(timeout_ms=300)
     assert list(listings.groups) == ["a", "b", "c"]
     failed = {node.id: failure for node, failure in listings.failed.items()}
     assert failed[3] == UnknownServerError()
@@ -100,29 +88,23 @@ async def test_loading_is_waited_for_until_the_timeout() -> None:
 
 
 async def test_a_hanging_broker_does_not_take_the_others_away() -> None:
-    async with (
-        ScriptedBroker(1, handlers={"ListGroups": answer}) as first,
-        ScriptedBroker(2, handlers={"ListGroups": in_turn(Silence)}) as second,
-    ):
-        cluster_of(first, second)
-        async with fast_admin(first.bootstrap_servers) as admin:
-            listings = await admin.list_groups(timeout_ms=200)
+    first = ScriptedBroker(1, handlers={"ListGroups": answer})
+    second = ScriptedBroker(2, handlers={"ListGroups": in_turn(Silence)})
+    async with admin_of(first, second) as admin:
+        listings = await admin.list_groups(timeout_ms=200)
     assert len(listings.groups) == len(GROUPS)
     assert [node.id for node in listings.failed] == [2]
 
 
 async def test_a_broker_that_moves_is_asked_at_its_new_address() -> None:
-    async with (
-        ScriptedBroker(1, handlers={"ListGroups": answer}) as stays,
-        ScriptedBroker(2, handlers={"ListGroups": in_turn(HangUp)}) as left,
-        ScriptedBroker(2, handlers={"ListGroups": answer}) as came,
-    ):
-        cluster_of(stays, left)
-        async with fast_admin(stays.bootstrap_servers) as admin:
-            listing = asyncio.create_task(admin.list_groups())
-            await left.until("ListGroups", 2)
-            stays.peers = left.peers = [stays, came]
-            assert (await listing).failed == {}
+    stays = ScriptedBroker(1, handlers={"ListGroups": answer})
+    left = ScriptedBroker(2, handlers={"ListGroups": in_turn(HangUp)})
+    came = ScriptedBroker(2, handlers={"ListGroups": answer})
+    async with came, admin_of(stays, left) as admin:
+        listing = asyncio.create_task(admin.list_groups())
+        await left.until("ListGroups", 2)
+        stays.peers = left.peers = [stays, came]
+        assert (await listing).failed == {}
     assert came.count("ListGroups") == 1
 
 

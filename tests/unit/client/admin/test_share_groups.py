@@ -1,7 +1,7 @@
 """Share groups: description, offsets, what is retried, and brokers that don't have them."""
 
 import pytest
-from tests.unit.client.scripted_broker import Handler, ScriptedBroker, cluster_of, fast_admin, in_turn, newest, scripted
+from tests.unit.client.scripted_broker import Handler, ScriptedBroker, admin_of, in_turn, newest, scripted
 
 from groupkeeper.cli.java import values as java
 from groupkeeper.client.admin.types import GroupState, ShareMemberDescription, SharePartitionOffset, TopicPartition
@@ -71,16 +71,13 @@ async def test_each_coordinator_is_asked_once_and_moves_are_followed() -> None:
         described.DescribedGroup(0, None, "moved", "Empty", 2, 2),
         described.DescribedGroup(0, None, "two", "Empty", 3, 3),
     )
-    async with (
-        ScriptedBroker(1, handlers={"ShareGroupDescribe": first}) as one,
-        ScriptedBroker(2, handlers={"ShareGroupDescribe": second}) as two,
-    ):
-        cluster_of(one, two)
-        one.coordinator_by_group["two"] = 2
-        async with fast_admin(one.bootstrap_servers) as admin:
-            (await admin.find_coordinators(["loading", "moved", "two"])).all()
-            one.coordinator_by_group["moved"] = 2
-            groups = (await admin.describe_share_groups(["loading", "moved", "two"])).all()
+    one = ScriptedBroker(1, handlers={"ShareGroupDescribe": first})
+    two = ScriptedBroker(2, handlers={"ShareGroupDescribe": second})
+    one.coordinator_by_group["two"] = 2
+    async with admin_of(one, two) as admin:
+        (await admin.find_coordinators(["loading", "moved", "two"])).all()
+        one.coordinator_by_group["moved"] = 2
+        groups = (await admin.describe_share_groups(["loading", "moved", "two"])).all()
         assert [group.coordinator.id for group in groups.values()] == [1, 2, 2]
         assert one.count("ShareGroupDescribe") == 2
 
