@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from tests.broker.conftest import Start, Wire
+from tests.broker.held import log_of, topic_of
 from tests.broker.nodes import PROPERTIES, TRANSACTION, Nodes, batch, code_of, produce
 
 from groupkeeper.broker import Broker
@@ -70,8 +71,7 @@ async def test_the_wrong_node_names_the_leader(nodes: Nodes) -> None:
     assert (named.node_id, named.port) == (2, nodes.broker.endpoint("PLAINTEXT", 2).port)
     assert code_of(await produce(await nodes(2), "t", b"a")) == 0
 
-    topic = nodes.broker.topics.get("t")
-    assert topic is not None
+    topic = topic_of(nodes.broker, "t")
     request = m.FetchRequest(topics=[FetchTopic(topic_id=topic.topic_id, partitions=[FetchPartition(0)])])
     fetched = await (await nodes(1)).call(request, 16)
     (read,) = fetched.responses[0].partitions
@@ -265,8 +265,7 @@ async def test_leaders_move_back_only_after_what_happens_to_a_node(
 ) -> None:
     broker = await start(brokers=3, properties=PROPERTIES | {"leader.imbalance.check.interval.seconds": "1"})
     await Nodes(broker).create("t", [1, 2])
-    log = broker.topics.partition("t", 0)
-    assert log is not None
+    log = log_of(broker, "t")
     goes_down, may_go = asyncio.Event(), asyncio.Event()
 
     async def go_down() -> None:

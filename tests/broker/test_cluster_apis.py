@@ -1,22 +1,17 @@
 """APIs of clusters and of security, as Apache Kafka 4.3.1 answers them where neither is set up."""
 
 import importlib
-from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
+from tests.broker.conftest import Connect, Start, Wire
 
 from groupkeeper.broker import Broker
 from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.framing import request_class
 from groupkeeper.protocol.primitives import Message
 
-if TYPE_CHECKING:
-    from tests.broker.conftest import Wire
-
-Start = Callable[..., Awaitable[Broker]]
-Connect = Callable[[Broker], Awaitable["Wire"]]
 ANY_ACL = {
     "resource_type_filter": 1,
     "pattern_type_filter": 1,
@@ -134,12 +129,12 @@ CASES: list[tuple[int, int, dict[str, Any], Any]] = [
 
 
 @pytest.mark.parametrize(("key", "version", "fields", "answer"), CASES)
-async def test_answers(wire: "Wire", key: int, version: int, fields: dict[str, Any], answer: Any) -> None:
+async def test_answers(wire: Wire, key: int, version: int, fields: dict[str, Any], answer: Any) -> None:
     await wire.create("t")
     assert plain(await wire.call(request_class(key)(**fields), version)) == answer
 
 
-async def test_the_quorum_is_this_node(broker: Broker, wire: "Wire") -> None:
+async def test_the_quorum_is_this_node(broker: Broker, wire: Wire) -> None:
     wanted = part(55, "TopicData", topic_name="__cluster_metadata", partitions=[part(55, "PartitionData")])
     told = plain(await wire.call(m.DescribeQuorumRequest(topics=[wanted]), 2))
     (metadata,) = told["topics"][0]["partitions"]
@@ -157,12 +152,12 @@ ALL_LEVELS = {
 }
 
 
-async def levels(wire: "Wire") -> dict[str, int]:
+async def levels(wire: Wire) -> dict[str, int]:
     answer = await wire.call(m.ApiVersionsRequest("test", "1"), 4)
     return {one.name: one.max_version_level for one in answer.finalized_features}
 
 
-async def update(wire: "Wire", name: str, level: int, upgrade_type: int = 1, **options: bool) -> tuple[int, str]:
+async def update(wire: Wire, name: str, level: int, upgrade_type: int = 1, **options: bool) -> tuple[int, str]:
     request = m.UpdateFeaturesRequest(
         feature_updates=[m.FeatureUpdateKey(name, level, upgrade_type=upgrade_type)], **options
     )
@@ -170,7 +165,7 @@ async def update(wire: "Wire", name: str, level: int, upgrade_type: int = 1, **o
     return answer.error_code, answer.error_message or ""
 
 
-async def test_features_are_checked(wire: "Wire") -> None:
+async def test_features_are_checked(wire: Wire) -> None:
     """The words are those of Apache Kafka 4.3.1."""
     assert await update(wire, "group.version", 1) == (0, "")
     assert await update(wire, "share.version", 0, 2, validate_only=True) == (0, "")
@@ -221,12 +216,12 @@ async def test_the_start_gives_features_their_levels(start: Start, connect: Conn
     assert await levels(wire) == ALL_LEVELS
 
 
-async def replication(wire: "Wire", name: str, factor: int) -> tuple[int, int]:
+async def replication(wire: Wire, name: str, factor: int) -> tuple[int, int]:
     (answer,) = (await wire.call(m.CreateTopicsRequest([m.CreatableTopic(name, 2, factor)]), 7)).topics
     return answer.error_code, answer.replication_factor
 
 
-async def test_replication_factors(start: Start, connect: Connect, wire: "Wire") -> None:
+async def test_replication_factors(start: Start, connect: Connect, wire: Wire) -> None:
     assert await replication(wire, "three", 3) == (38, -1)
     assert await replication(wire, "none", 0) == (38, -1)
     lenient = await connect(await start(properties={"groupkeeper.lenient.replication": "true"}))

@@ -2,6 +2,7 @@
 
 import pytest
 from tests.broker.conftest import Start, Wire
+from tests.broker.held import log_of, topic_of
 from tests.broker.log.test_records import batch
 from tests.broker.test_share_fetch import ACCEPT, REJECT, RELEASE, SHORT, Consumer, queue
 from tests.patience import becomes
@@ -31,8 +32,7 @@ async def member(broker: Broker, settings: dict[str, str], *batches: bytes) -> C
 async def letters(broker: Broker, count: int, topic: str = "dlq.g") -> list[Record]:
     """The records of the queue, once there are so many."""
     await becomes(lambda: (log := broker.topics.partition(topic, 0)) is not None and log.high_watermark >= count)
-    log = broker.topics.partition(topic, 0)
-    assert log is not None
+    log = log_of(broker, topic)
     block = log.read(0, 1 << 24)
     return [one for position, _ in iter_headers(block) for one in read_records(block, position)]
 
@@ -62,8 +62,7 @@ async def test_rejected_records_go_to_the_queue(start: Start) -> None:
         ("__dlq.errors.message", REJECTED),
     ]
     assert (found[0].key, found[0].value) == (None, None)
-    topic = broker.topics.get("dlq.g")
-    assert topic is not None
+    topic = topic_of(broker, "dlq.g")
     assert topic.configs == {"errors.deadletterqueue.group.enable": "true", "message.timestamp.type": "CreateTime"}
 
 
@@ -106,9 +105,7 @@ async def test_a_large_range_is_several_batches(start: Start) -> None:
     assert await alice.say([(0, 59, REJECT)]) == NONE
     found = await letters(broker, 60)
     assert [(told(one)[0], one.value) for one in found] == [(at, b"v%d" % (at % 30)) for at in range(60)]
-    log = broker.topics.partition("dlq.g", 0)
-    assert log is not None
-    batches = len(list(iter_headers(log.read(0, 1 << 20))))
+    batches = len(list(iter_headers(log_of(broker, "dlq.g").read(0, 1 << 20))))
     assert 2 < batches < 30
     assert counts(broker) == {"RecordCount": 60, "TotalProduceRequestsPerSec": batches}
 

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 from tests.broker.conftest import Start
+from tests.broker.held import log_of, topic_of
 from tests.broker.nodes import PROPERTIES, Nodes, batch, code_of, produce
 from tests.broker.nodes import placed as placed_at
 
@@ -106,8 +107,7 @@ async def test_what_a_replica_in_sync_lacks_is_not_committed(nodes: Nodes) -> No
     assert (await placed(nodes))[2] == [1, 2, 3]
     waiting = asyncio.ensure_future(produce(await nodes.connect(1), "t", b"d", timeout_ms=60_000))
     reading = asyncio.ensure_future((await nodes.connect(1)).fetch("t", 1, max_wait_ms=60_000))
-    log = nodes.broker.topics.partition("t", 0)
-    assert log is not None
+    log = log_of(nodes.broker, "t")
     while len(log._waiters) < 2:  # noqa: ASYNC110 no event tells of it
         await asyncio.sleep(0.001)
     assert not waiting.done()
@@ -298,8 +298,7 @@ async def test_share_coordinators_wait_for_replicas(start: Start) -> None:
     nodes = Nodes(await start(brokers=3, properties={"share.coordinator.write.timeout.ms": 50}))
     await nodes.create("t", [1])
     await nodes.create("__share_group_state", *[[1, 2]] * 50)
-    topic = nodes.broker.topics.get("t")
-    assert topic is not None
+    topic = topic_of(nodes.broker, "t")
     wire = await nodes(1)
 
     async def initialize(start_offset: int) -> int:
@@ -320,8 +319,7 @@ async def test_share_coordinators_are_asked_across_no_cut(nodes: Nodes, node: in
         await nodes.create(topic, [1])
     await nodes.create("dlq.s", [2], errors_deadletterqueue_group_enable="true")
     await nodes.create("__share_group_state", *[[2]] * 50)
-    t = nodes.broker.topics.get("t")
-    assert t is not None
+    t = topic_of(nodes.broker, "t")
     nodes.broker.share_states.initialize(SharePartitionKey("s", t.topic_id, 0), 1, 0)
     nodes.broker.group_configs.configure("s", {"errors.deadletterqueue.topic.name": "dlq.s"})
     topics = [share_fetch.FetchTopic(t.topic_id, [share_fetch.FetchPartition(0)])]
@@ -472,8 +470,7 @@ async def test_the_marker_of_a_transaction_waits_for_enough_replicas(nodes: Node
     assert (await wire.call(m.AddPartitionsToTxnRequest([], "x", *owner, [added]), 3)).error_code == 0
     await nodes.broker.stop_node(2)
     assert (await wire.call(m.EndTxnRequest("x", *owner, committed=True), 3)).error_code == 0
-    log = nodes.broker.topics.partition("t", 0)
-    assert log is not None
+    log = log_of(nodes.broker, "t")
     assert log.log_end_offset == 0
     await nodes.broker.start_node(2)
     async with asyncio.timeout(20):
@@ -495,8 +492,7 @@ async def test_a_batch_that_waits_is_committed_without_the_replica_that_is_taken
     await nodes.create("t", [1, 2, 3])
     await nodes.broker.pause_node(3)
     waiting = asyncio.ensure_future(produce(await nodes(1), "t", b"a", timeout_ms=60_000))
-    log = nodes.broker.topics.partition("t", 0)
-    assert log is not None
+    log = log_of(nodes.broker, "t")
     while not log._waiters:  # noqa: ASYNC110 no event tells of it
         await asyncio.sleep(0.001)
     await nodes.broker.reassign({log: [1, 2]})

@@ -6,13 +6,12 @@ import os
 import socket
 import urllib.error
 import urllib.request
-from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from prometheus_client.parser import text_string_to_metric_families
+from tests.broker.conftest import Start, Wire
 
 from groupkeeper.broker import Broker
 from groupkeeper.broker.meters import DeadLetters
@@ -20,10 +19,6 @@ from groupkeeper.broker.observing.metrics_table import METRICS
 from groupkeeper.protocol import messages as m
 from groupkeeper.testing.background import BackgroundBroker
 
-if TYPE_CHECKING:
-    from tests.broker.conftest import Wire
-
-Start = Callable[..., Awaitable[Broker]]
 SETTINGS = {"group.initial.rebalance.delay.ms": "0", "offsets.topic.num.partitions": "4"}
 LATER = {"last-pruned-offset", *(one.value for one in DeadLetters)}
 COORDINATOR = "kafka_server_group_coordinator_metrics_"
@@ -37,7 +32,7 @@ async def broker(start: Start) -> Broker:
     return broker
 
 
-async def commit(wire: "Wire", group_id: str, *offsets: int, metadata: str = "") -> None:
+async def commit(wire: Wire, group_id: str, *offsets: int, metadata: str = "") -> None:
     parts = [m.OffsetCommitRequestPartition(index, offset, -1, metadata) for index, offset in enumerate(offsets)]
     topics = [m.OffsetCommitRequestTopic("t", partitions=parts)]
     await wire.call(m.OffsetCommitRequest(group_id, topics=topics), 9)
@@ -59,7 +54,7 @@ async def test_all_are_there_from_the_start(start: Start) -> None:  # GT-01
     assert broker.metrics.value("thread-idle-ratio-avg") == 1
 
 
-async def test_the_meters_of_kip_496(broker: Broker, wire: "Wire") -> None:
+async def test_the_meters_of_kip_496(broker: Broker, wire: Wire) -> None:
     # K496-60 K496-61
     value = broker.metrics.value
     await commit(wire, "g", 1, 2, 3)
@@ -79,7 +74,7 @@ async def test_the_meters_of_kip_496(broker: Broker, wire: "Wire") -> None:
     assert 0 <= value("thread-idle-ratio-avg") < 1
 
 
-async def test_groups_by_state(broker: Broker, wire: "Wire") -> None:
+async def test_groups_by_state(broker: Broker, wire: Wire) -> None:
     value = broker.metrics.value
     await commit(wire, "simple", 1)
     protocols = [m.JoinGroupRequestProtocol("range", b"")]
@@ -91,7 +86,7 @@ async def test_groups_by_state(broker: Broker, wire: "Wire") -> None:
     assert (value("group-count", protocol="classic"), value("group-count", protocol="consumer")) == (2, 0)
 
 
-async def test_a_partition_that_moves_takes_its_counts_with_it(broker: Broker, wire: "Wire") -> None:  # GT-03
+async def test_a_partition_that_moves_takes_its_counts_with_it(broker: Broker, wire: Wire) -> None:  # GT-03
     value = broker.metrics.value
     await commit(wire, "g", 1, 2)
     assert value("num-partitions", state="active") == 4
@@ -103,7 +98,7 @@ async def test_a_partition_that_moves_takes_its_counts_with_it(broker: Broker, w
     assert value("partition-load-time-max") >= value("partition-load-time-avg") > 0
 
 
-async def test_prometheus(broker: Broker, wire: "Wire") -> None:
+async def test_prometheus(broker: Broker, wire: Wire) -> None:
     await commit(wire, "g", 1, 2)
     endpoint = await broker.metrics.serve()
     try:

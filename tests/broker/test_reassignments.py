@@ -5,6 +5,7 @@ import resource
 from pathlib import Path
 
 import pytest
+from tests.broker.held import log_of
 from tests.broker.nodes import PROPERTIES, Nodes, produce
 
 from groupkeeper.broker import Broker
@@ -62,9 +63,7 @@ async def test_partitions_get_other_replicas(nodes: Nodes) -> None:
 async def test_a_replica_that_is_added_and_leads_has_all_records(nodes: Nodes) -> None:
     await nodes.create("t", [1])
     await produce(await nodes(1), "t", b"a", b"b")
-    log = nodes.broker.topics.partition("t", 0)
-    assert log is not None
-    await nodes.broker.reassign({log: [3, 2]})
+    await nodes.broker.reassign({log_of(nodes.broker, "t"): [3, 2]})
     part = await nodes.partition("t")
     assert (part.leader_id, list(part.replica_nodes), list(part.isr_nodes)) == (3, [3, 2], [2, 3])
     assert (await (await nodes(3)).list_offset("t", -1)).offset == 2
@@ -73,8 +72,7 @@ async def test_a_replica_that_is_added_and_leads_has_all_records(nodes: Nodes) -
 async def test_another_target_takes_no_replica_away_before_it_is_reached(nodes: Nodes) -> None:
     await nodes.create("t", [1, 2])
     await nodes.broker.kill_node(3)
-    log = nodes.broker.topics.partition("t", 0)
-    assert log is not None
+    log = log_of(nodes.broker, "t")
     at = log.placement
     for target, replicas, removing in [
         ([3, 2], [3, 2, 1], [1]),
@@ -120,9 +118,7 @@ async def test_a_leader_that_returns_uncleanly_has_only_its_records_during_a_rea
     await produce(await nodes(1), "t", b"a")
     await nodes.broker.stop_node(2)
     await produce(await nodes(1), "t", b"b")
-    log = nodes.broker.topics.partition("t", 0)
-    assert log is not None
-    await nodes.broker.reassign({log: [2]})
+    await nodes.broker.reassign({log_of(nodes.broker, "t"): [2]})
     for node in (3, 1):
         await nodes.broker.stop_node(node)
     await nodes.broker.start_node(2)
@@ -161,8 +157,7 @@ async def test_a_throttled_reassignment_that_cannot_be_written_down_is_tried_aga
     await nodes.create("t", [1], follower_replication_throttled_replicas="0:2")
     await produce(await nodes(1), "t", b"a")
     await throttle(nodes, "1000")
-    log = nodes.broker.topics.partition("t", 0)
-    assert log is not None
+    log = log_of(nodes.broker, "t")
     await nodes.broker.reassign({log: [2]})
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     journal = Path(nodes.broker.storage_path, "placements.journal")
@@ -185,9 +180,7 @@ async def test_a_reassignment_ends_at_a_restart(tmp_path: Path) -> None:
         nodes = Nodes(broker)
         await nodes.create("t", [1, 2])
         await broker.stop_node(3)
-        log = broker.topics.partition("t", 0)
-        assert log is not None
-        await broker.reassign({log: [3, 2]})
+        await broker.reassign({log_of(broker, "t"): [3, 2]})
         assert (await nodes.partition("t")).leader_id == 1
     async with Broker(directory=tmp_path, properties=PROPERTIES, brokers=3) as broker:
         part = await Nodes(broker).partition("t")

@@ -1,10 +1,9 @@
 """Topics, their partitions and settings, as clients and the official tools ask for them."""
 
-from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
+from tests.broker.conftest import Connect, Start, Wire
 
 from groupkeeper.broker import Broker
 from groupkeeper.client.admin import Admin
@@ -18,16 +17,11 @@ from groupkeeper.protocol.messages.describe_topic_partitions_request import Curs
 from groupkeeper.protocol.messages.incremental_alter_configs_request import AlterableConfig, AlterConfigsResource
 from groupkeeper.protocol.record_batch import Record, write_batch
 
-if TYPE_CHECKING:
-    from tests.broker.conftest import Wire
-
-Start = Callable[..., Awaitable[Broker]]
-Connect = Callable[[Broker], Awaitable["Wire"]]
 TOPIC, BROKER, GROUP = 2, 4, 32
 
 
 async def metadata(
-    wire: "Wire", *names: str, version: int = 12, may_create: bool = True
+    wire: Wire, *names: str, version: int = 12, may_create: bool = True
 ) -> list[m.MetadataResponseTopic]:
     topics = [m.MetadataRequestTopic(name=name) for name in names]
     return list((await wire.call(m.MetadataRequest(topics, may_create), version)).topics)
@@ -35,7 +29,7 @@ async def metadata(
 
 class TestMetadata:
     @pytest.mark.parametrize("version", range(14))
-    async def test_every_version(self, wire: "Wire", broker: Broker, version: int) -> None:
+    async def test_every_version(self, wire: Wire, broker: Broker, version: int) -> None:
         topic_id = await wire.create("t", 3)
         request = m.MetadataRequest([m.MetadataRequestTopic(name="t")])
         answer = await wire.call(request, version)
@@ -49,14 +43,14 @@ class TestMetadata:
         if version >= 10:
             assert topic.topic_id == topic_id
 
-    async def test_all_topics_or_none(self, wire: "Wire") -> None:
+    async def test_all_topics_or_none(self, wire: Wire) -> None:
         await wire.create("b")
         await wire.create("a")
         for version, wanted, found in ((0, (), ["a", "b"]), (1, None, ["a", "b"]), (1, (), []), (12, None, ["a", "b"])):
             answer = await wire.call(m.MetadataRequest(wanted), version)
             assert [topic.name for topic in answer.topics] == found
 
-    async def test_by_id(self, wire: "Wire") -> None:
+    async def test_by_id(self, wire: Wire) -> None:
         topic_id = await wire.create("t")
         wanted = [m.MetadataRequestTopic(topic_id, None), m.MetadataRequestTopic(b"\x01" * 16, None)]
         answer = await wire.call(m.MetadataRequest(wanted, False), 12)
@@ -76,7 +70,7 @@ class TestMetadata:
         assert (topic.error_code, len(topic.partitions)) == (0, 4)
         assert (await metadata(wire, "a b"))[0].error_code == errors.InvalidTopicException.code
 
-    async def test_names_that_collide(self, broker: Broker, wire: "Wire", caplog: pytest.LogCaptureFixture) -> None:
+    async def test_names_that_collide(self, broker: Broker, wire: Wire, caplog: pytest.LogCaptureFixture) -> None:
         for _ in range(2):
             answer = {topic.name: topic.error_code for topic in await metadata(wire, "a.b", "a_b")}
             assert answer["a_b"] == errors.UnknownTopicOrPartition.code
@@ -103,7 +97,7 @@ class TestMetadata:
         while (await metadata(wire, "t"))[0].error_code:
             pass
 
-    async def test_authorized_operations(self, wire: "Wire") -> None:
+    async def test_authorized_operations(self, wire: Wire) -> None:
         await wire.create("t")
         wanted = [m.MetadataRequestTopic(name="t")]
         answer = await wire.call(m.MetadataRequest(wanted, False, True, True), 10)
@@ -111,14 +105,14 @@ class TestMetadata:
         answer = await wire.call(m.MetadataRequest(wanted, False), 10)
         assert answer.topics[0].topic_authorized_operations == -(2**31)
 
-    async def test_internal_topics_are_marked(self, wire: "Wire") -> None:
+    async def test_internal_topics_are_marked(self, wire: Wire) -> None:
         await wire.create("__consumer_offsets")
         assert (await metadata(wire, "__consumer_offsets"))[0].is_internal
 
 
 class TestCreateTopics:
     @pytest.mark.parametrize("version", range(2, 8))
-    async def test_every_version(self, wire: "Wire", version: int) -> None:
+    async def test_every_version(self, wire: Wire, version: int) -> None:
         answer = await wire.call(m.CreateTopicsRequest([m.CreatableTopic("t", 2, 1)]), version)
         (topic,) = answer.topics
         assert (topic.name, topic.error_code, topic.error_message) == ("t", 0, None)
@@ -193,7 +187,7 @@ class TestCreateTopics:
             (m.CreatableTopic("t", -1, 1, [m.CreatableReplicaAssignment(0, [1])]), 42, "factor was not set to -1"),
         ],
     )
-    async def test_refusals(self, wire: "Wire", topic: m.CreatableTopic, code: int, message: str) -> None:
+    async def test_refusals(self, wire: Wire, topic: m.CreatableTopic, code: int, message: str) -> None:
         await wire.create("there")
         answer = await wire.call(m.CreateTopicsRequest([topic, m.CreatableTopic("other", 1, 1)]), 7)
         assert answer.topics[0].error_code == code
@@ -209,12 +203,12 @@ class TestCreateTopics:
         answer = await wire.call(m.CreateTopicsRequest(topics), 7)
         assert [topic.num_partitions for topic in answer.topics] == [3, 2]
 
-    async def test_only_validating_makes_nothing(self, wire: "Wire") -> None:
+    async def test_only_validating_makes_nothing(self, wire: Wire) -> None:
         request = m.CreateTopicsRequest([m.CreatableTopic("t", 2, 1)], 1000, True)
         assert (await wire.call(request, 7)).topics[0].error_code == 0
         assert (await metadata(wire, "t", may_create=False))[0].error_code == errors.UnknownTopicOrPartition.code
 
-    async def test_a_name_twice(self, wire: "Wire") -> None:
+    async def test_a_name_twice(self, wire: Wire) -> None:
         topics = [m.CreatableTopic("t", 1, 1), m.CreatableTopic("t", 1, 1), m.CreatableTopic("u", 1, 1)]
         answer = await wire.call(m.CreateTopicsRequest(topics), 7)
         assert [(topic.name, topic.error_code) for topic in answer.topics] == [("u", 0), ("t", 42)]
@@ -222,7 +216,7 @@ class TestCreateTopics:
 
 class TestDeleteTopics:
     @pytest.mark.parametrize("version", range(1, 7))
-    async def test_every_version(self, wire: "Wire", version: int) -> None:
+    async def test_every_version(self, wire: Wire, version: int) -> None:
         await wire.create("t")
         names = ["t", "nope"]
         request = m.DeleteTopicsRequest(
@@ -232,7 +226,7 @@ class TestDeleteTopics:
         assert [(topic.name, topic.error_code) for topic in answer.responses] == [("t", 0), ("nope", 3)]
         assert (await metadata(wire, "t", may_create=False))[0].error_code == errors.UnknownTopicOrPartition.code
 
-    async def test_by_id_and_refusals(self, wire: "Wire") -> None:
+    async def test_by_id_and_refusals(self, wire: Wire) -> None:
         topic_id = await wire.create("t")
         states = [
             m.DeleteTopicState(None, topic_id),
@@ -244,7 +238,7 @@ class TestDeleteTopics:
         codes = [topic.error_code for topic in answer.responses]
         assert codes == [0, errors.UnknownTopicId.code, errors.InvalidRequest.code, errors.InvalidRequest.code]
 
-    async def test_a_name_twice(self, wire: "Wire") -> None:
+    async def test_a_name_twice(self, wire: Wire) -> None:
         await wire.create("t")
         answer = await wire.call(m.DeleteTopicsRequest(topic_names=["t", "t"]), 5)
         assert [(one.name, one.error_code, one.error_message) for one in answer.responses] == [
@@ -276,13 +270,13 @@ class TestTooManyPartitions:
             ((9_999,), None),
         ],
     )
-    async def test_of_topics(self, wire: "Wire", counts: tuple[int, ...], message: str | None) -> None:
+    async def test_of_topics(self, wire: Wire, counts: tuple[int, ...], message: str | None) -> None:
         topics = [m.CreatableTopic(f"t{number}", count, 1) for number, count in enumerate(counts)]
         answer = await wire.call(m.CreateTopicsRequest(topics, 30_000, validate_only=True), 7)
         code = 0 if message is None else errors.PolicyViolation.code
         assert [(one.error_code, one.error_message) for one in answer.topics] == [(code, message)] * len(counts)
 
-    async def test_of_topics_that_grow(self, wire: "Wire") -> None:
+    async def test_of_topics_that_grow(self, wire: Wire) -> None:
         for name in ("t", "u"):
             await wire.create(name)
         topics = [m.CreatePartitionsTopic(name, count, None) for name, count in (("t", 6_000), ("u", 6_000))]
@@ -293,12 +287,12 @@ class TestTooManyPartitions:
 
 class TestDescribeTopicPartitions:
     async def ask(
-        self, wire: "Wire", *names: str, limit: int = 2000, cursor: Cursor | None = None
+        self, wire: Wire, *names: str, limit: int = 2000, cursor: Cursor | None = None
     ) -> m.DescribeTopicPartitionsResponse:
         request = m.DescribeTopicPartitionsRequest([TopicRequest(name) for name in names], limit, cursor)
         return await wire.call(request, 0)
 
-    async def test_known_unknown_and_impossible_topics(self, wire: "Wire") -> None:
+    async def test_known_unknown_and_impossible_topics(self, wire: Wire) -> None:
         await wire.create("t", 2)
         answer = await self.ask(wire, "t", "nope", "a b", "t")
         assert [(topic.name, topic.error_code) for topic in answer.topics] == [("a b", 17), ("nope", 3), ("t", 0)]
@@ -310,7 +304,7 @@ class TestDescribeTopicPartitions:
         assert answer.next_cursor is None
 
     @pytest.mark.parametrize("limit", [1, 2, 3, 5, 100])
-    async def test_pages(self, wire: "Wire", limit: int) -> None:
+    async def test_pages(self, wire: Wire, limit: int) -> None:
         for name, count in (("a", 3), ("b", 1), ("c", 4)):
             await wire.create(name, count)
         seen: list[tuple[str | None, int]] = []
@@ -327,15 +321,13 @@ class TestDescribeTopicPartitions:
 
 
 class TestPartitionsAndRecords:
-    async def grow(
-        self, wire: "Wire", count: int, assignments: list[list[int]] | None = None
-    ) -> tuple[int, str | None]:
+    async def grow(self, wire: Wire, count: int, assignments: list[list[int]] | None = None) -> tuple[int, str | None]:
         given = None if assignments is None else [m.CreatePartitionsAssignment(ids) for ids in assignments]
         request = m.CreatePartitionsRequest([m.CreatePartitionsTopic("t", count, given)], 1000)
         (result,) = (await wire.call(request, 3)).results
         return result.error_code, result.error_message
 
-    async def test_more_partitions(self, wire: "Wire") -> None:
+    async def test_more_partitions(self, wire: Wire) -> None:
         assert (await self.grow(wire, 1))[0] == errors.UnknownTopicOrPartition.code
         await wire.create("t", 2)
         assert await self.grow(wire, 2) == (37, "Topic already has 2 partition(s).")
@@ -346,7 +338,7 @@ class TestPartitionsAndRecords:
         assert await self.grow(wire, 5) == (0, None)
         assert len((await metadata(wire, "t"))[0].partitions) == 5
 
-    async def test_records_are_deleted_from_the_front(self, wire: "Wire") -> None:
+    async def test_records_are_deleted_from_the_front(self, wire: Wire) -> None:
         await wire.create("t")
         await wire.produce("t", write_batch([Record(None, b"v", timestamp=stamp) for stamp in range(10)]))
 
@@ -365,13 +357,13 @@ class TestPartitionsAndRecords:
         assert (await wire.fetch("t", 2)).error_code == errors.OffsetOutOfRange.code
         assert await delete(-1) == (0, 10)
 
-    async def test_a_compacted_topic_keeps_its_records(self, wire: "Wire") -> None:
+    async def test_a_compacted_topic_keeps_its_records(self, wire: Wire) -> None:
         await wire.create("t", cleanup_policy="compact")
         request = m.DeleteRecordsRequest([m.DeleteRecordsTopic("t", [m.DeleteRecordsPartition(0, 0)])], 1000)
         (part,) = (await wire.call(request, 2)).topics[0].partitions
         assert part.error_code == errors.PolicyViolation.code
 
-    async def test_leader_epochs(self, wire: "Wire") -> None:
+    async def test_leader_epochs(self, wire: Wire) -> None:
         await wire.create("t")
         await wire.produce("t", write_batch([Record(None, b"v", timestamp=1)]))
         parts = [
@@ -385,19 +377,19 @@ class TestPartitionsAndRecords:
             found = [(one.error_code, one.leader_epoch, one.end_offset) for one in answer.topics[0].partitions]
             assert found == [(0, 0, 1), (errors.UnknownLeaderEpoch.code, -1, -1), (3, -1, -1)]
 
-    async def test_nothing_is_ever_reassigned(self, wire: "Wire") -> None:
+    async def test_nothing_is_ever_reassigned(self, wire: Wire) -> None:
         answer = await wire.call(m.ListPartitionReassignmentsRequest(), 0)
         assert (answer.error_code, list(answer.topics)) == (0, [])
 
 
 class TestSettings:
     async def describe(
-        self, wire: "Wire", kind: int, name: str, *keys: str, synonyms: bool = True
+        self, wire: Wire, kind: int, name: str, *keys: str, synonyms: bool = True
     ) -> m.DescribeConfigsResult:
         resource = m.DescribeConfigsResource(kind, name, list(keys) or None)
         return (await wire.call(m.DescribeConfigsRequest([resource], synonyms), 4)).results[0]
 
-    async def alter(self, wire: "Wire", *configs: AlterableConfig, name: str = "t") -> tuple[int, str | None]:
+    async def alter(self, wire: Wire, *configs: AlterableConfig, name: str = "t") -> tuple[int, str | None]:
         request = m.IncrementalAlterConfigsRequest([AlterConfigsResource(TOPIC, name, configs)])
         (response,) = (await wire.call(request, 1)).responses
         return response.error_code, response.error_message
@@ -424,7 +416,7 @@ class TestSettings:
             "segment.bytes": ("1073741824", 5, [("log.segment.bytes", "1073741824", 5)]),
         }
 
-    async def test_the_brokers_settings(self, wire: "Wire") -> None:
+    async def test_the_brokers_settings(self, wire: Wire) -> None:
         result = await self.describe(wire, BROKER, "1", "group.max.size", "num.partitions")
         assert [(config.name, config.read_only) for config in result.configs] == [
             ("num.partitions", True),
@@ -432,7 +424,7 @@ class TestSettings:
         ]
         assert len((await self.describe(wire, BROKER, "1")).configs) > 100
 
-    async def test_a_groups_settings(self, wire: "Wire") -> None:
+    async def test_a_groups_settings(self, wire: Wire) -> None:
         result = await self.describe(wire, GROUP, "g", "consumer.session.timeout.ms")
         assert [(config.value, config.config_source) for config in result.configs] == [("45000", 5)]
 
@@ -440,10 +432,10 @@ class TestSettings:
         ("kind", "name", "code"),
         [(TOPIC, "nope", 3), (TOPIC, "a b", 17), (BROKER, "7", 42), (BROKER, "x", 42), (77, "x", 42)],
     )
-    async def test_refusals(self, wire: "Wire", kind: int, name: str, code: int) -> None:
+    async def test_refusals(self, wire: Wire, kind: int, name: str, code: int) -> None:
         assert (await self.describe(wire, kind, name)).error_code == code
 
-    async def test_changing_a_topic(self, wire: "Wire") -> None:
+    async def test_changing_a_topic(self, wire: Wire) -> None:
         await wire.create("t")
         assert (await self.alter(wire, AlterableConfig("retention.ms", 0, "7")))[0] == 0
         assert (await self.alter(wire, AlterableConfig("cleanup.policy", 2, "compact")))[0] == 0
@@ -461,7 +453,7 @@ class TestSettings:
         }
 
     @pytest.mark.parametrize("version", range(3))
-    async def test_replacing_all_settings_of_a_topic(self, wire: "Wire", version: int) -> None:
+    async def test_replacing_all_settings_of_a_topic(self, wire: Wire, version: int) -> None:
         await wire.create("t", retention_ms="5", segment_ms="6")
 
         async def replace(name: str, value: str | None, kind: int = TOPIC, topic: str = "t") -> int:
@@ -490,7 +482,7 @@ class TestSettings:
             (AlterableConfig("retention.ms", 0, None), 42),
         ],
     )
-    async def test_bad_changes(self, wire: "Wire", config: AlterableConfig, code: int) -> None:
+    async def test_bad_changes(self, wire: Wire, config: AlterableConfig, code: int) -> None:
         await wire.create("t")
         assert (await self.alter(wire, config))[0] == code
         assert (await self.alter(wire, config, name="nope"))[0] == errors.UnknownTopicOrPartition.code
@@ -498,7 +490,7 @@ class TestSettings:
 
 class TestLogs:
     @pytest.mark.parametrize("version", range(1, 6))
-    async def test_sizes(self, wire: "Wire", broker: Broker, version: int) -> None:
+    async def test_sizes(self, wire: Wire, broker: Broker, version: int) -> None:
         await wire.create("t", 2)
         records = write_batch([Record(None, b"v", timestamp=1)])
         await wire.produce("t", records, partition=1)
@@ -524,7 +516,7 @@ class TestLogs:
             (topic,) = (await wire.call(m.AlterReplicaLogDirsRequest([wanted]), 2)).results
             assert [one.error_code for one in topic.partitions] == [code]
 
-    async def test_producers(self, wire: "Wire") -> None:
+    async def test_producers(self, wire: Wire) -> None:
         await wire.create("t")
         stamp = 1_600_000_000_000
         records = [Record(None, b"v", timestamp=stamp)] * 3
@@ -540,7 +532,7 @@ class TestLogs:
 
 class TestDescribeCluster:
     @pytest.mark.parametrize("version", range(3))
-    async def test_every_version(self, wire: "Wire", broker: Broker, version: int) -> None:
+    async def test_every_version(self, wire: Wire, broker: Broker, version: int) -> None:
         answer = await wire.call(m.DescribeClusterRequest(True), version)
         assert answer.cluster_id == broker.cluster_id
         assert [f"{node.host}:{node.port}" for node in answer.brokers] == [broker.bootstrap_servers]
@@ -549,7 +541,7 @@ class TestDescribeCluster:
     @pytest.mark.parametrize(
         ("kind", "code"), [(2, errors.MismatchedEndpointType.code), (9, errors.UnsupportedEndpointType.code)]
     )
-    async def test_other_endpoints(self, wire: "Wire", kind: int, code: int) -> None:
+    async def test_other_endpoints(self, wire: Wire, kind: int, code: int) -> None:
         answer = await wire.call(m.DescribeClusterRequest(False, kind), 1)
         assert answer.error_code == code
 

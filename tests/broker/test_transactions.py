@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 from tests.broker.conftest import Connect, Start, Wire
+from tests.broker.held import topic_of
 
 from groupkeeper.broker import Broker
 from groupkeeper.protocol import errors
@@ -325,8 +326,7 @@ class TestCoordinator:
     async def test_markers_that_cannot_be_written_are_written_later(
         self, broker: Broker, wire: Wire, producer: Producer
     ) -> None:
-        topic = broker.topics.get("t")
-        assert topic is not None
+        topic = topic_of(broker, "t")
         await producer.add("t", 0, 1)
         await producer.produce("t", "a")
         topic.partitions[1].failure = "the disk is away"

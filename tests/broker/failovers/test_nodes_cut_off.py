@@ -7,6 +7,7 @@ from pathlib import Path
 from shutil import copytree
 
 import pytest
+from tests.broker.held import log_of, topic_of
 from tests.broker.nodes import PROPERTIES, Nodes, batch, placed
 
 from groupkeeper.broker import Broker
@@ -84,8 +85,7 @@ async def test_a_stale_leader_checks_the_sequences_of_producers(nodes: Nodes) ->
         assert (await take(nodes, node=node, producer=(7, 0, 3))).base_offset == 3
     assert (await take(nodes, producer=(7, 1, 1))).error_code == errors.OutOfOrderSequenceNumber.code
     assert (await take(nodes, producer=(7, 1, 0))).base_offset == 4
-    log = nodes.broker.topics.partition("t", 0)
-    assert log is not None
+    log = log_of(nodes.broker, "t")
     assert log.log_end_offset == 4
     assert not log.producers.has_open_transaction(7, 1)
     assert (await take(nodes, node=2, producer=(7, 0, 4))).base_offset == 4
@@ -141,9 +141,7 @@ async def part(nodes: Nodes) -> PartitionLog:
     assert (await take(nodes)).error_code == 0
     await nodes.broker.move_leader("t", 0, 2)
     await nodes.broker.set_in_sync("t", 0, [2, 3])
-    log = nodes.broker.topics.partition("t", 0)
-    assert log is not None
-    return log
+    return log_of(nodes.broker, "t")
 
 
 async def test_a_stale_leader_serves_what_it_knows_to_be_committed(nodes: Nodes) -> None:
@@ -196,9 +194,7 @@ async def test_a_start_after_a_kill_does_not_miss_what_a_failover_lost(nodes: No
     await nodes.broker.move_leader("t", 0, 2)
     killed = copytree(nodes.broker.storage_path, tmp_path / "killed")
     async with Broker(directory=killed, properties=PROPERTIES, brokers=3) as started:
-        log = started.topics.partition("t", 0)
-        assert log is not None
-        assert log.log_end_offset == 1
+        assert log_of(started, "t").log_end_offset == 1
 
 
 async def test_what_a_failover_cannot_cut_off_keeps_no_other_partition_from_moving(
@@ -261,9 +257,7 @@ async def test_a_stale_follower_knows_the_epoch_that_it_knew(nodes: Nodes) -> No
 
 async def test_errors_of_a_node_name_the_leader_that_it_knew(nodes: Nodes) -> None:
     await nodes.create("t", [2, 3])
-    topic = nodes.broker.topics.get("t")
-    assert topic is not None
-    topic_id = topic.topic_id
+    topic_id = topic_of(nodes.broker, "t").topic_id
     await nodes.broker.cut_off_node(1)
     await nodes.broker.move_leader("t", 0, 3)
 

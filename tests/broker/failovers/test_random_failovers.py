@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.broker.held import log_of
 from tests.broker.nodes import PROPERTIES, Nodes
 
 from groupkeeper.broker import Broker
@@ -149,9 +150,7 @@ class Client:
         return host.shard_of(self.name).log.placement.leader if host.shards else 1
 
     def _log(self, partition: int) -> PartitionLog:
-        log = self._nodes.broker.topics.partition("t", partition)
-        assert log is not None
-        return log
+        return log_of(self._nodes.broker, "t", partition)
 
 
 async def disturb(broker: Broker, dice: random.Random) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.broker.held import topic_of
 from tests.broker.nodes import PROPERTIES, Nodes
 from tests.broker.test_transactions import Producer
 from tests.patience import becomes
@@ -153,8 +154,7 @@ async def test_it_ends_when_it_leads_again_and_when_its_topic_goes(nodes: Nodes)
 
 async def test_who_is_on_the_other_side_is_not_asked_for_it(nodes: Nodes) -> None:
     await nodes.create("__share_group_state", *[[1, 2, 3]] * 50)
-    t = nodes.broker.topics.get("t")
-    assert t is not None
+    t = topic_of(nodes.broker, "t")
     assert await nodes.commit(1, 5) == 0
     await part(nodes)
     producer = Producer(await nodes.connect(2), "x")

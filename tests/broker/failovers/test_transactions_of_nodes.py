@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from tests.broker.conftest import Start
+from tests.broker.held import log_of, topic_of
 from tests.broker.nodes import PROPERTIES, Nodes
 from tests.broker.test_transactions import ADDING_PRODUCE, ID, Producer
 
@@ -22,9 +23,7 @@ async def begin(nodes: Nodes, topic: str = "t", *replicas: int, **configs: Any) 
     await nodes.create("__transaction_state", *[[1, 3]] * 6)
     producer = Producer(await nodes(1))
     assert await producer.init() == 0
-    log = nodes.broker.topics.partition(topic, 0)
-    assert log is not None
-    return producer, log
+    return producer, log_of(nodes.broker, topic)
 
 
 async def until(condition: Callable[[], object]) -> None:
@@ -41,8 +40,6 @@ async def write(nodes: Nodes, producer: Producer, what: str) -> int:
     """Writes to node 2 in the transaction, which adds the partition; returns the error code."""
     producer.wire = await nodes.connect(2)
     if what == "produce":
-        topic = nodes.broker.topics.get("t")
-        assert topic is not None
         answer = await producer.produce("t", "a", version=ADDING_PRODUCE)
         return answer.error_code
     return await producer.commit_offset("g", "t", 1, version=TXN_OFFSET_COMMIT)
@@ -72,8 +69,7 @@ async def test_all_partitions_of_a_request_are_waited_for_together(nodes: Nodes)
     writing = asyncio.ensure_future(producer.produce_to("u", 0, 1, 2, 3, values=["a"], version=ADDING_PRODUCE))
     transaction = nodes.broker.transactions.shard_of(ID).coordinator.transactions
     await until(lambda: transaction[ID].partitions == {("u", 0), ("u", 1), ("u", 3)})
-    topic = nodes.broker.topics.get("u")
-    assert topic is not None
+    topic = topic_of(nodes.broker, "u")
     assert [log.log_end_offset for log in topic.partitions] == [0, 0, 0, 0]
     await nodes.broker.resume_node(3)
     not_led = errors.NotLeaderOrFollower.code

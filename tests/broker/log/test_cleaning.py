@@ -2,21 +2,18 @@
 
 import asyncio
 import os
-from collections.abc import Awaitable, Callable
 from pathlib import Path
 from time import perf_counter, sleep, thread_time
 from typing import Any
 
 import pytest
-from tests.broker.conftest import Start, Wire
+from tests.broker.conftest import Connect, Start, Wire
+from tests.broker.held import log_of, topic_of
 from tests.patience import becomes
 
-from groupkeeper.broker import Broker
 from groupkeeper.broker.log.partition_log import PartitionLog
 from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.record_batch import Record, iter_headers, read_records, write_batch
-
-Connect = Callable[[Broker], Awaitable[Wire]]
 
 QUICK = {
     "offsets.topic.num.partitions": "2",
@@ -93,8 +90,7 @@ async def test_commits_go_on_while_the_cleaner_works(start: Start, connect: Conn
     await wire.create("t", 4)
     for offset in range(1500):
         await commit(wire, "g", "t", offset % 4, offset)
-    topic = broker.topics.get("__consumer_offsets")
-    assert topic is not None
+    topic = topic_of(broker, "__consumer_offsets")
     assert (topic.configs["cleanup.policy"], topic.configs["segment.bytes"]) == ("compact", "1048576")
     log = broker.groups.shard_of("g").log
     await becomes(lambda: log.size < 10_000)
@@ -154,8 +150,7 @@ async def test_retention(start: Start, connect: Connect, tmp_path: Path) -> None
     wire.writer.close()
     await broker.stop()
     again = await start(directory=tmp_path / "logs", properties=QUICK)
-    log = again.topics.partition("t", 0)
-    assert log is not None
+    log = log_of(again, "t")
     assert (log.log_start_offset, log.log_end_offset) == (4, 4)
 
 
@@ -166,8 +161,7 @@ async def test_a_compacted_topic_of_a_user(start: Start, connect: Connect, tmp_p
     for number in range(50):
         records = [Record(b"k%d" % (number % 5), b"%d" % number, timestamp=number * 50)]
         assert (await wire.produce("t", write_batch(records))).error_code == 0
-    log = broker.topics.partition("t", 0)
-    assert log is not None
+    log = log_of(broker, "t")
     await becomes(lambda: sum(1 for _ in log.records()) < 10)
     seen: list[Record] = []
     while not seen or seen[-1].offset < 49:  # an answer has the records of one segment
@@ -187,8 +181,7 @@ async def test_a_topic_made_again_is_not_taken_for_compacted(start: Start, conne
         for number in range(20):
             record = Record(b"same", b"%d" % number, timestamp=number * 200)
             assert (await wire.produce("t", write_batch([record]))).error_code == 0
-        log = broker.topics.partition("t", 0)
-        assert log is not None
+        log = log_of(broker, "t")
         await becomes(lambda log=log: sum(1 for _ in log.records()) == 2)  # type: ignore[misc]
         broker.topics.delete("t")
 

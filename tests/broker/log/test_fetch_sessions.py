@@ -1,10 +1,9 @@
 """Fetch sessions on the wire (KIP-227), as Apache Kafka 4.3.1 serves them."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING
 
 import pytest
+from tests.broker.conftest import Connect, Start, Wire
 
 from groupkeeper.broker import Broker
 from groupkeeper.broker.network.fetch_sessions import FetchSessions
@@ -13,11 +12,6 @@ from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.messages.fetch_request import FetchPartition, FetchTopic, ForgottenTopic
 from groupkeeper.protocol.record_batch import Record, write_batch
 
-if TYPE_CHECKING:
-    from tests.broker.conftest import Wire
-
-Start = Callable[..., Awaitable[Broker]]
-Connect = Callable[[Broker], Awaitable["Wire"]]
 BATCH = write_batch([Record(b"k", b"v", timestamp=1)])
 OLD_MS = 120_001
 
@@ -32,7 +26,7 @@ def wanted(**offsets: int) -> list[FetchTopic]:
 
 
 async def ask(
-    wire: "Wire",
+    wire: Wire,
     session_id: int,
     epoch: int,
     topics: list[FetchTopic],
@@ -61,7 +55,7 @@ def told(answer: m.FetchResponse) -> dict[int, tuple[int, int, int]]:
     }
 
 
-async def opened(wire: "Wire", **offsets: int) -> int:
+async def opened(wire: Wire, **offsets: int) -> int:
     answer = await ask(wire, 0, 0, wanted(**offsets))
     assert answer.error_code == 0
     assert answer.session_id > 0
@@ -69,7 +63,7 @@ async def opened(wire: "Wire", **offsets: int) -> int:
     return answer.session_id
 
 
-async def test_only_news_are_told(wire: "Wire") -> None:
+async def test_only_news_are_told(wire: Wire) -> None:
     await wire.create("t", 3)
     session = await opened(wire, p0=0, p1=0, p2=0)
     assert told(await ask(wire, session, 1, [])) == {}
@@ -81,7 +75,7 @@ async def test_only_news_are_told(wire: "Wire") -> None:
     assert told(await ask(wire, session, 5, [])) == {}
 
 
-async def test_partitions_come_and_go(wire: "Wire") -> None:
+async def test_partitions_come_and_go(wire: Wire) -> None:
     await wire.create("t", 3)
     session = await opened(wire, p0=0)
     assert told(await ask(wire, session, 1, wanted(p2=0))) == {2: (0, 0, 0)}
@@ -94,7 +88,7 @@ async def test_partitions_come_and_go(wire: "Wire") -> None:
     assert (await ask(wire, session, 4, [])).error_code == errors.FetchSessionIdNotFound.code
 
 
-async def test_errors_are_repeated(wire: "Wire") -> None:
+async def test_errors_are_repeated(wire: Wire) -> None:
     await wire.create("t")
     session = await opened(wire, p0=5, p7=0)
     for epoch in (1, 2):
@@ -102,7 +96,7 @@ async def test_errors_are_repeated(wire: "Wire") -> None:
     assert told(await ask(wire, session, 3, wanted(p0=0), forgotten=(7,))) == {0: (0, 0, 0)}
 
 
-async def test_those_that_had_records_come_last(wire: "Wire") -> None:
+async def test_those_that_had_records_come_last(wire: Wire) -> None:
     await wire.create("t", 3)
     session = await opened(wire, p0=0, p1=0, p2=0)
     for partition in (0, 2):
@@ -112,7 +106,7 @@ async def test_those_that_had_records_come_last(wire: "Wire") -> None:
     assert list(told(await ask(wire, session, 2, []))) == [1, 0, 2]
 
 
-async def test_wrong_epochs_and_ids(wire: "Wire") -> None:
+async def test_wrong_epochs_and_ids(wire: Wire) -> None:
     await wire.create("t")
     session = await opened(wire, p0=0)
     answer = await ask(wire, session + 1, 1, [])
@@ -184,7 +178,7 @@ def test_eviction() -> None:
     assert len(sessions) == 2
 
 
-async def test_the_first_answer_tells_the_order_of_the_next(wire: "Wire") -> None:
+async def test_the_first_answer_tells_the_order_of_the_next(wire: Wire) -> None:
     await wire.create("t", 3)
     await wire.produce("t", BATCH)
     session = await opened(wire, p7=0, p0=0, p1=0)

@@ -3,8 +3,10 @@
 import asyncio
 import os
 import time
-from collections.abc import Awaitable, Callable, Iterable
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from tests.broker.conftest import Connect, Wire
 
 from groupkeeper.broker import Broker
 from groupkeeper.protocol import errors
@@ -12,10 +14,6 @@ from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.messages.fetch_request import FetchPartition, FetchTopic
 from groupkeeper.protocol.record_batch import Record, write_batch
 
-if TYPE_CHECKING:
-    from tests.broker.conftest import Wire
-
-Connect = Callable[[Broker], Awaitable["Wire"]]
 LONG_MS = 20_000
 SOON_S = 10.0
 
@@ -57,11 +55,11 @@ def told(answer: m.FetchResponse) -> list[tuple[str, int, int, int]]:
     ]
 
 
-async def ask(wire: "Wire", asked: m.FetchRequest) -> list[tuple[str, int, int, int]]:
+async def ask(wire: Wire, asked: m.FetchRequest) -> list[tuple[str, int, int, int]]:
     return told(await wire.call(asked, 12))
 
 
-async def test_a_large_batch_only_for_the_first_partition_that_has_records(wire: "Wire") -> None:
+async def test_a_large_batch_only_for_the_first_partition_that_has_records(wire: Wire) -> None:
     await wire.create("t", 4)
     size = len(batch(1000))
     for partition in (1, 2, 3):
@@ -75,7 +73,7 @@ async def test_a_large_batch_only_for_the_first_partition_that_has_records(wire:
     assert found == [("t", 0, 0, 0), ("t", 1, 0, size), ("t", 2, 0, size), ("t", 3, 0, 0)]
 
 
-async def test_records_of_one_segment_only(wire: "Wire") -> None:
+async def test_records_of_one_segment_only(wire: Wire) -> None:
     await wire.create("t", segment_bytes=str(1 << 20))
     for _ in range(4):
         await wire.produce("t", batch(400_000))
@@ -88,7 +86,7 @@ async def test_records_of_one_segment_only(wire: "Wire") -> None:
     assert await ask(wire, request([Wanted("t", 0, 2, whole)])) == [("t", 0, 0, 2 * size)]
 
 
-async def test_partitions_that_are_unknown_come_last(wire: "Wire") -> None:
+async def test_partitions_that_are_unknown_come_last(wire: Wire) -> None:
     await wire.create("t", 2)
     some = [Wanted("nope", 0), Wanted("t", 1), Wanted("t", 7), Wanted("t", 0, 99)]
     unknown, out = errors.UnknownTopicOrPartition.code, errors.OffsetOutOfRange.code
@@ -100,14 +98,14 @@ async def test_partitions_that_are_unknown_come_last(wire: "Wire") -> None:
     ]
 
 
-async def test_a_partition_that_is_named_twice_is_read_once(wire: "Wire") -> None:
+async def test_a_partition_that_is_named_twice_is_read_once(wire: Wire) -> None:
     await wire.create("t", 2)
     await wire.produce("t", batch(100))
     some = [Wanted("t", 0), Wanted("t", 1), Wanted("t", 0, 1)]
     assert await ask(wire, request(some)) == [("t", 0, 0, 0), ("t", 1, 0, 0)]
 
 
-async def test_an_unknown_partition_does_not_hurry_the_others(wire: "Wire", broker: Broker, connect: Connect) -> None:
+async def test_an_unknown_partition_does_not_hurry_the_others(wire: Wire, broker: Broker, connect: Connect) -> None:
     await wire.create("t")
     other = await connect(broker)
     asking = asyncio.create_task(ask(other, request([Wanted("nope", 0), Wanted("t", 0)], max_wait_ms=LONG_MS)))
@@ -116,7 +114,7 @@ async def test_an_unknown_partition_does_not_hurry_the_others(wire: "Wire", brok
     assert await asking == [("t", 0, 0, size), ("nope", 0, errors.UnknownTopicOrPartition.code, 0)]
 
 
-async def test_it_waits_for_no_more_than_the_answer_may_hold(wire: "Wire") -> None:
+async def test_it_waits_for_no_more_than_the_answer_may_hold(wire: Wire) -> None:
     await wire.create("t")
     await wire.produce("t", batch(1000))
     began = time.monotonic()
@@ -124,7 +122,7 @@ async def test_it_waits_for_no_more_than_the_answer_may_hold(wire: "Wire") -> No
     assert time.monotonic() - began < SOON_S
 
 
-async def test_of_a_partition_no_more_than_its_limit_counts(wire: "Wire") -> None:
+async def test_of_a_partition_no_more_than_its_limit_counts(wire: Wire) -> None:
     await wire.create("t")
     await wire.produce("t", batch(1000))
     began = time.monotonic()
@@ -133,7 +131,7 @@ async def test_of_a_partition_no_more_than_its_limit_counts(wire: "Wire") -> Non
     assert time.monotonic() - began >= 0.29
 
 
-async def test_the_last_fetched_epoch_tells_a_log_that_was_cut_off(wire: "Wire") -> None:
+async def test_the_last_fetched_epoch_tells_a_log_that_was_cut_off(wire: Wire) -> None:
     await wire.create("t")
     await wire.produce("t", batch(100))
     answer = await wire.call(request([Wanted("t", 0, 5, last_fetched_epoch=0)]), 12)
@@ -144,7 +142,7 @@ async def test_the_last_fetched_epoch_tells_a_log_that_was_cut_off(wire: "Wire")
     assert answer.responses[0].partitions[0].error_code == errors.OffsetOutOfRange.code
 
 
-async def test_aborted_transactions_are_null_where_there_was_no_room(wire: "Wire") -> None:
+async def test_aborted_transactions_are_null_where_there_was_no_room(wire: Wire) -> None:
     await wire.create("t", 2)
     for partition in (0, 1):
         await wire.produce("t", batch(1000), partition=partition)

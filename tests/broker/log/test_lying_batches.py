@@ -4,11 +4,11 @@ import asyncio
 import logging
 import struct
 import time
-from collections.abc import Awaitable, Callable
 
 import pytest
 from google_crc32c import value as crc32c
-from tests.broker.conftest import Start, Wire
+from tests.broker.conftest import Connect, Start
+from tests.broker.held import log_of
 from tests.broker.log.test_cleaning import QUICK
 from tests.patience import becomes
 
@@ -17,7 +17,6 @@ from groupkeeper.protocol import errors
 from groupkeeper.protocol.compression import CODECS, compress
 from groupkeeper.protocol.record_batch import HEADER_SIZE, Record, read_header, read_records, write_batch
 
-Connect = Callable[[Broker], Awaitable[Wire]]
 NOW = int(time.time() * 1000)
 LONG_AGO = NOW - 30 * 86_400_000
 
@@ -30,9 +29,7 @@ def lying(batch: bytes, *, max_timestamp: int) -> bytes:
 
 
 def starts_at(broker: Broker, topic: str) -> int:
-    log = broker.topics.partition(topic, 0)
-    assert log is not None
-    return log.log_start_offset
+    return log_of(broker, topic).log_start_offset
 
 
 def old_and_new(codec: str = "none") -> bytes:

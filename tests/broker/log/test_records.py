@@ -2,10 +2,10 @@
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING
 
 import pytest
+from tests.broker.conftest import Connect, Wire
+from tests.broker.held import log_of
 
 from groupkeeper.broker import Broker
 from groupkeeper.protocol import errors
@@ -13,10 +13,6 @@ from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.messages.fetch_request import FetchPartition, FetchTopic
 from groupkeeper.protocol.record_batch import Record, iter_headers, read_records, write_batch
 
-if TYPE_CHECKING:
-    from tests.broker.conftest import Wire
-
-Connect = Callable[[Broker], Awaitable["Wire"]]
 NOW = int(time.time() * 1000)
 
 
@@ -33,11 +29,11 @@ def damaged() -> bytes:
 
 class TestProduce:
     @pytest.mark.parametrize("version", range(3, 13))
-    async def test_every_version_by_name(self, wire: "Wire", version: int) -> None:
+    async def test_every_version_by_name(self, wire: Wire, version: int) -> None:
         await wire.create("t")
         assert [(await wire.produce("t", batch(2), version=version)).base_offset for _ in range(2)] == [0, 2]
 
-    async def test_by_topic_id(self, wire: "Wire") -> None:
+    async def test_by_topic_id(self, wire: Wire) -> None:
         topic_id = await wire.create("t")
         for wanted, code in ((topic_id, 0), (b"\x01" * 16, errors.UnknownTopicId.code)):
             topics = [m.TopicProduceData(topic_id=wanted, partition_data=[m.PartitionProduceData(0, batch())])]
@@ -65,30 +61,30 @@ class TestProduce:
             pytest.param(damaged(), errors.CorruptMessage.code, id="checksum"),
         ],
     )
-    async def test_bad_batches(self, wire: "Wire", records: bytes | None, code: int) -> None:
+    async def test_bad_batches(self, wire: Wire, records: bytes | None, code: int) -> None:
         await wire.create("t")
         answer = await wire.produce("t", records)
         assert (answer.error_code, answer.base_offset, answer.error_message) == (code, -1, None)
         assert (await wire.list_offset("t", -1)).offset == 0
 
-    async def test_zstd_needs_version_7(self, wire: "Wire") -> None:
+    async def test_zstd_needs_version_7(self, wire: Wire) -> None:
         await wire.create("t")
         packed = batch(compression="zstd")
         code = errors.UnsupportedCompressionType.code
         assert (await wire.produce("t", packed, version=6)).error_code == code
         assert (await wire.produce("t", packed, version=7)).error_code == 0
 
-    async def test_unknown_partitions(self, wire: "Wire") -> None:
+    async def test_unknown_partitions(self, wire: Wire) -> None:
         await wire.create("t")
         for topic, partition in (("nope", 0), ("t", 1), ("t", -1)):
             answer = await wire.produce(topic, batch(), partition=partition)
             assert answer.error_code == errors.UnknownTopicOrPartition.code
 
-    async def test_a_batch_larger_than_the_topic_allows(self, wire: "Wire") -> None:
+    async def test_a_batch_larger_than_the_topic_allows(self, wire: Wire) -> None:
         await wire.create("t", max_message_bytes="100")
         assert (await wire.produce("t", batch(20))).error_code == errors.MessageTooLarge.code
 
-    async def test_timestamps_from_the_future_are_refused_one_by_one(self, wire: "Wire") -> None:
+    async def test_timestamps_from_the_future_are_refused_one_by_one(self, wire: Wire) -> None:
         await wire.create("t")
         now = int(time.time() * 1000)
         records = [Record(b"k", b"v", timestamp=stamp) for stamp in (now, now + 4_000_000, now + 5_000_000)]
@@ -97,19 +93,19 @@ class TestProduce:
         assert [one.batch_index for one in answer.record_errors] == [1, 2]
         assert answer.error_message == "One or more records have been rejected due to invalid timestamp"
 
-    async def test_timestamps_from_the_past_are_a_setting(self, wire: "Wire") -> None:
+    async def test_timestamps_from_the_past_are_a_setting(self, wire: Wire) -> None:
         await wire.create("t", message_timestamp_before_max_ms="1000")
         assert (await wire.produce("t", batch(timestamp=1))).error_code == errors.InvalidTimestamp.code
         assert (await wire.produce("t", batch(timestamp=-1))).error_code == 0
 
-    async def test_log_append_time(self, wire: "Wire") -> None:
+    async def test_log_append_time(self, wire: Wire) -> None:
         await wire.create("t", message_timestamp_type="LogAppendTime")
         answer = await wire.produce("t", batch(timestamp=1))
         assert abs(answer.log_append_time_ms - time.time() * 1000) < 60_000
         fetched = await wire.fetch("t", 0)
         assert read_records(fetched.records or b"")[0].timestamp == answer.log_append_time_ms
 
-    async def test_a_compacted_topic_wants_keys(self, wire: "Wire") -> None:
+    async def test_a_compacted_topic_wants_keys(self, wire: Wire) -> None:
         await wire.create("t", cleanup_policy="compact")
         assert (await wire.produce("t", batch(3))).error_code == 0
         answer = await wire.produce("t", batch(2, key=None))
@@ -117,25 +113,25 @@ class TestProduce:
         assert [one.batch_index for one in answer.record_errors] == [0, 1]
         assert "without key in topic partition t-0" in str(answer.record_errors[0].batch_index_error_message)
 
-    async def test_internal_topics_are_not_for_everybody(self, wire: "Wire") -> None:
+    async def test_internal_topics_are_not_for_everybody(self, wire: Wire) -> None:
         await wire.create("__consumer_offsets", cleanup_policy="compact")
         answer = await wire.produce("__consumer_offsets", batch())
         assert answer.error_code == errors.InvalidTopicException.code
 
-    async def test_without_acknowledgement_there_is_no_answer(self, wire: "Wire") -> None:
+    async def test_without_acknowledgement_there_is_no_answer(self, wire: Wire) -> None:
         await wire.create("t")
         data = [m.TopicProduceData("t", partition_data=[m.PartitionProduceData(0, batch())])]
         for _ in range(3):
             wire.send(m.ProduceRequest(None, 0, 1000, data), 9)
         assert (await wire.list_offset("t", -1)).offset == 3
 
-    async def test_other_acknowledgements_are_refused(self, wire: "Wire") -> None:
+    async def test_other_acknowledgements_are_refused(self, wire: Wire) -> None:
         await wire.create("t")
         data = [m.TopicProduceData("t", partition_data=[m.PartitionProduceData(0, batch())])]
         answer = await wire.call(m.ProduceRequest(None, 2, 1000, data), 9)
         assert answer.responses[0].partition_responses[0].error_code == errors.InvalidRequiredAcks.code
 
-    async def test_one_bad_partition_does_not_spoil_the_others(self, wire: "Wire") -> None:
+    async def test_one_bad_partition_does_not_spoil_the_others(self, wire: Wire) -> None:
         await wire.create("t", 2)
         parts = [
             m.PartitionProduceData(0, b"x"),
@@ -149,7 +145,7 @@ class TestProduce:
 
 
 class TestIdempotentProducers:
-    async def test_ids_differ(self, wire: "Wire") -> None:
+    async def test_ids_differ(self, wire: Wire) -> None:
         answers = [await wire.call(m.InitProducerIdRequest(None), 4) for _ in range(3)]
         assert len({answer.producer_id for answer in answers}) == 3
         assert {(answer.error_code, answer.producer_epoch) for answer in answers} == {(0, 0)}
@@ -161,10 +157,10 @@ class TestIdempotentProducers:
             (m.InitProducerIdRequest(None, 1000, 5, -1), errors.InvalidRequest.code),
         ],
     )
-    async def test_refusals(self, wire: "Wire", request_: m.InitProducerIdRequest, code: int) -> None:
+    async def test_refusals(self, wire: Wire, request_: m.InitProducerIdRequest, code: int) -> None:
         assert (await wire.call(request_, 4)).error_code == code
 
-    async def test_sequences(self, wire: "Wire") -> None:
+    async def test_sequences(self, wire: Wire) -> None:
         await wire.create("t")
 
         async def send(sequence: int, epoch: int = 0) -> tuple[int, int]:
@@ -182,7 +178,7 @@ class TestIdempotentProducers:
 
 class TestFetch:
     @pytest.mark.parametrize("version", range(4, 13))
-    async def test_every_version_by_name(self, wire: "Wire", version: int) -> None:
+    async def test_every_version_by_name(self, wire: Wire, version: int) -> None:
         await wire.create("t")
         await wire.produce("t", batch(3))
         answer = await wire.fetch("t", 1, version=version)
@@ -190,7 +186,7 @@ class TestFetch:
         assert [record.offset for record in read_records(answer.records or b"")] == [0, 1, 2]
 
     @pytest.mark.parametrize("version", range(13, 19))
-    async def test_by_topic_id(self, wire: "Wire", version: int) -> None:
+    async def test_by_topic_id(self, wire: Wire, version: int) -> None:
         topic_id = await wire.create("t")
         await wire.produce("t", batch())
         part = [FetchPartition(0, fetch_offset=0, partition_max_bytes=1000)]
@@ -210,7 +206,7 @@ class TestFetch:
             ({"offset": 0, "leader_epoch": 5}, errors.UnknownLeaderEpoch.code),
         ],
     )
-    async def test_errors_do_not_wait(self, wire: "Wire", arguments: dict[str, int], code: int) -> None:
+    async def test_errors_do_not_wait(self, wire: Wire, arguments: dict[str, int], code: int) -> None:
         await wire.create("t")
         await wire.produce("t", batch())
         answer = await asyncio.wait_for(wire.fetch(**{"topic": "t", **arguments}, max_wait_ms=60_000), 5)  # type: ignore[arg-type]
@@ -236,7 +232,7 @@ class TestFetch:
         answer = await asyncio.wait_for(waiting, 5)
         assert len(answer.records or b"") == 3 * size
 
-    async def test_gives_what_there_is_when_the_time_is_over(self, wire: "Wire") -> None:
+    async def test_gives_what_there_is_when_the_time_is_over(self, wire: Wire) -> None:
         await wire.create("t")
         await wire.produce("t", batch())
         begun = time.monotonic()
@@ -260,15 +256,14 @@ class TestFetch:
         await other.create("t")
         part = FetchPartition(0, fetch_offset=0, partition_max_bytes=100)
         reader.send(m.FetchRequest(max_wait_ms=60_000, min_bytes=1, topics=[FetchTopic("t", partitions=[part])]), 12)
-        log = broker.topics.partition("t", 0)
-        assert log is not None
+        log = log_of(broker, "t")
         while not log._waiters:
             await other.list_offset("t", -1)
         reader.writer.transport.abort()
         while log._waiters:
             await other.list_offset("t", -1)
 
-    async def test_the_limits_of_an_answer(self, wire: "Wire") -> None:
+    async def test_the_limits_of_an_answer(self, wire: Wire) -> None:
         await wire.create("t", 3)
         for partition in range(3):
             for _ in range(10):
@@ -280,7 +275,7 @@ class TestFetch:
         counts = [len(list(iter_headers(part.records or b""))) for part in answer.responses[0].partitions]
         assert counts == [4, 2, 0]
 
-    async def test_progress_past_any_limit(self, wire: "Wire") -> None:
+    async def test_progress_past_any_limit(self, wire: Wire) -> None:
         await wire.create("t", 2)
         for partition in range(2):
             await wire.produce("t", batch(100), partition=partition)
@@ -293,7 +288,7 @@ class TestFetch:
 
 class TestListOffsets:
     @pytest.mark.parametrize("version", range(1, 12))
-    async def test_every_version(self, wire: "Wire", version: int) -> None:
+    async def test_every_version(self, wire: Wire, version: int) -> None:
         await wire.create("t")
         await wire.produce("t", batch(3, timestamp=1000))
         epoch = 0 if version >= 4 else -1
@@ -311,7 +306,7 @@ class TestListOffsets:
         [(-3, 7, (1002, 2)), (-4, 8, (-1, 0)), (-5, 9, (-1, -1)), (-6, 11, (-1, -1)), (-7, 99, None)],
     )
     async def test_special_timestamps(
-        self, wire: "Wire", timestamp: int, since: int, found: tuple[int, int] | None
+        self, wire: Wire, timestamp: int, since: int, found: tuple[int, int] | None
     ) -> None:
         await wire.create("t")
         await wire.produce("t", batch(3, timestamp=1000))
@@ -324,18 +319,18 @@ class TestListOffsets:
             else:
                 assert (answer.timestamp, answer.offset) == found
 
-    async def test_an_empty_partition(self, wire: "Wire") -> None:
+    async def test_an_empty_partition(self, wire: Wire) -> None:
         await wire.create("t")
         for wanted, found in ((-1, 0), (-2, 0), (-3, -1), (0, -1)):
             assert (await wire.list_offset("t", wanted)).offset == found
 
-    async def test_errors(self, wire: "Wire") -> None:
+    async def test_errors(self, wire: Wire) -> None:
         await wire.create("t")
         assert (await wire.list_offset("nope", -1)).error_code == errors.UnknownTopicOrPartition.code
         assert (await wire.list_offset("t", -1, partition=1)).error_code == errors.UnknownTopicOrPartition.code
         assert (await wire.list_offset("t", -1, leader_epoch=1)).error_code == errors.UnknownLeaderEpoch.code
 
-    async def test_a_partition_named_twice(self, wire: "Wire") -> None:
+    async def test_a_partition_named_twice(self, wire: Wire) -> None:
         await wire.create("t", 2)
         parts = [m.ListOffsetsPartition(index, -1, -1) for index in (0, 1, 0)]
         answer = await wire.call(m.ListOffsetsRequest(-1, 0, [m.ListOffsetsTopic("t", parts)]), 7)

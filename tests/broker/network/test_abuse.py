@@ -6,12 +6,12 @@ import random
 import re
 import struct
 import sys
-from collections.abc import Awaitable, Callable
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
+from tests.broker.conftest import Connect, Start
 
 from groupkeeper.broker import Broker
 from groupkeeper.broker.api_table import TABLE
@@ -21,11 +21,6 @@ from groupkeeper.protocol.messages.metadata_request import MetadataRequest
 from groupkeeper.protocol.primitives import Message, RootMessage
 from groupkeeper.protocol.record_batch import Record, write_batch
 
-if TYPE_CHECKING:
-    from tests.broker.conftest import Wire
-
-Start = Callable[..., Awaitable[Broker]]
-Connect = Callable[[Broker], Awaitable["Wire"]]
 BATCH = write_batch([Record(b"k", b"v", timestamp=1)])
 INTERESTING = [0, 1, -1, 2, 5, 127, 128, 2**31 - 1, -(2**31), 2**15 - 1]
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import struct
-from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
+from tests.broker.conftest import Connect, Start
 
 from groupkeeper.broker import Broker
 from groupkeeper.broker.api_table import TABLE
@@ -18,12 +18,6 @@ from groupkeeper.broker.settings.table import InvalidSetting
 from groupkeeper.protocol.messages.metadata_request import MetadataRequest
 from groupkeeper.protocol.record_batch import Record, write_batch
 
-if TYPE_CHECKING:
-    from tests.broker.conftest import Wire
-
-
-Start = Callable[..., Awaitable[Broker]]
-Connect = Callable[[Broker], Awaitable["Wire"]]
 MEGABYTE = 1 << 20
 
 

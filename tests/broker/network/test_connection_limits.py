@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
+from tests.broker.conftest import Connect, Start, Wire
 from tests.broker.test_cluster_apis import part
 
 from groupkeeper.broker import Broker
@@ -15,12 +15,6 @@ from groupkeeper.broker.network.connection_limits import ConnectionLimits
 from groupkeeper.broker.settings.table import InvalidSetting
 from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.messages.list_groups_request import ListGroupsRequest
-
-if TYPE_CHECKING:
-    from tests.broker.conftest import Wire
-
-Start = Callable[..., Awaitable[Broker]]
-Connect = Callable[[Broker], Awaitable["Wire"]]
 
 
 async def is_served(wire: Wire, seconds: float = 20) -> bool:

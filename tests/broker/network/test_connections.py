@@ -12,9 +12,11 @@ from collections.abc import Awaitable, Callable
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
+from tests.broker.conftest import Connect, Start, Wire
+from tests.broker.held import log_of
 
 from groupkeeper.broker import Broker, apis
 from groupkeeper.broker.api_table import TABLE, Api
@@ -27,16 +29,11 @@ from groupkeeper.protocol.index import APIS
 from groupkeeper.protocol.messages.fetch_request import FetchPartition, FetchTopic
 from groupkeeper.protocol.record_batch import Record, write_batch
 
-if TYPE_CHECKING:
-    from tests.broker.conftest import Wire
-
-Connect = Callable[[Broker], Awaitable["Wire"]]
-Start = Callable[..., Awaitable[Broker]]
 API_VERSIONS = m.ApiVersionsRequest("test", "1.0")
 
 
 class TestApiVersions:
-    async def test_every_version_lists_what_is_served(self, wire: "Wire") -> None:
+    async def test_every_version_lists_what_is_served(self, wire: Wire) -> None:
         for version in range(6):
             request = API_VERSIONS if version >= 3 else m.ApiVersionsRequest()
             answer = await wire.call(request, version)
@@ -45,7 +42,7 @@ class TestApiVersions:
             assert ranges == {key: (api.lowest if key else 0, api.highest) for key, api in TABLE.items()}
 
     # GW-04
-    async def test_an_unknown_version_is_answered_in_version_0(self, wire: "Wire") -> None:
+    async def test_an_unknown_version_is_answered_in_version_0(self, wire: Wire) -> None:
         frame = struct.pack(">hhih", 18, 99, 7, -1) + b"\x00"
         wire.writer.write(struct.pack(">i", len(frame)) + frame)
         correlation_id, answer = await wire.receive(m.ApiVersionsResponse, 0)
@@ -53,7 +50,7 @@ class TestApiVersions:
         assert [(api.api_key, api.min_version, api.max_version) for api in answer.api_keys] == [(18, 0, 5)]
         assert (await wire.call(API_VERSIONS, 3)).error_code == 0
 
-    async def test_a_client_of_another_broker_is_to_begin_again(self, wire: "Wire") -> None:
+    async def test_a_client_of_another_broker_is_to_begin_again(self, wire: Wire) -> None:
         cluster_id = (await wire.call(m.DescribeClusterRequest(), 2)).cluster_id
         for cluster, node, error_code in (
             (None, 7, 0),
@@ -64,12 +61,12 @@ class TestApiVersions:
             request = m.ApiVersionsRequest("test", "1", cluster, node)
             assert (await wire.call(request, 5)).error_code == error_code
 
-    async def test_a_nameless_client_is_refused(self, wire: "Wire") -> None:
+    async def test_a_nameless_client_is_refused(self, wire: Wire) -> None:
         for name in ("", "a b", "-a"):
             answer = await wire.call(m.ApiVersionsRequest(name, "1"), 3)
             assert answer.error_code == InvalidRequest.code
 
-    async def test_features(self, wire: "Wire") -> None:
+    async def test_features(self, wire: Wire) -> None:
         answer = await wire.call(API_VERSIONS, 4)
         finalized = {one.name: one.max_version_level for one in answer.finalized_features}
         # As Kafka 4.4.0 has them.
@@ -123,7 +120,7 @@ async def test_an_api_in_the_table_is_offered_everywhere(
         assert (await wire.call(request, 0)).error_code == UnsupportedVersion.code
 
 
-async def test_pipelined_requests_are_answered_in_order(wire: "Wire") -> None:
+async def test_pipelined_requests_are_answered_in_order(wire: Wire) -> None:
     sent = [wire.send(m.MetadataRequest([]), version=12) for _ in range(500)]
     received = [(await wire.receive(m.MetadataResponse, 12))[0] for _ in range(500)]
     assert received == sent
@@ -183,7 +180,7 @@ async def test_a_waiting_request_holds_up_its_own_connection_only(broker: Broker
     assert (await one.receive(m.MetadataResponse, 12))[0] == 2
 
 
-async def test_a_request_may_arrive_byte_by_byte(wire: "Wire") -> None:
+async def test_a_request_may_arrive_byte_by_byte(wire: Wire) -> None:
     class Captured:
         sent = b""
 
@@ -239,7 +236,7 @@ async def test_nonsense_closes_the_connection_with_one_line(
     await other.call(m.MetadataRequest([]), 12)
 
 
-async def test_bytes_behind_a_request_are_ignored(wire: "Wire") -> None:
+async def test_bytes_behind_a_request_are_ignored(wire: Wire) -> None:
     # As Kafka does: librdkafka leaves three bytes behind its Metadata requests for all topics.
     frame = struct.pack(">hhih", 3, 1, 7, -1) + struct.pack(">i", 0) + b"abc"
     wire.writer.write(struct.pack(">i", len(frame)) + frame)
@@ -247,7 +244,7 @@ async def test_bytes_behind_a_request_are_ignored(wire: "Wire") -> None:
 
 
 @pytest.mark.parametrize("size", [-1, 104857601, 2**31 - 1, 0x47455420])
-async def test_a_size_out_of_bounds_closes_the_connection(wire: "Wire", size: int) -> None:
+async def test_a_size_out_of_bounds_closes_the_connection(wire: Wire, size: int) -> None:
     wire.writer.write(struct.pack(">i", size))
     assert await wire.is_closed()
 
@@ -282,9 +279,7 @@ async def test_what_was_sent_before_the_end_is_served(broker: Broker, connect: C
     wire.writer.write_eof()
     assert (await wire.receive(m.MetadataResponse, 12))[0] == 21
     assert await wire.is_closed()
-    log = broker.topics.partition("t", 0)
-    assert log is not None
-    assert log.log_end_offset == 20
+    assert log_of(broker, "t").log_end_offset == 20
 
 
 async def test_a_peer_that_does_not_read_is_not_served_without_end(broker: Broker, connect: Connect) -> None:

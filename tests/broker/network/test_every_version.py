@@ -6,9 +6,10 @@ import sys
 import typing
 from collections.abc import Iterator, Sequence
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
+from tests.broker.conftest import Wire
 from tests.broker.network.test_abuse import annotations
 
 from groupkeeper.broker.api_table import TABLE
@@ -16,9 +17,6 @@ from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.errors import UnknownServerError
 from groupkeeper.protocol.framing import encode_request, request_class
 from groupkeeper.protocol.primitives import Message, RootMessage, UnsupportedField
-
-if TYPE_CHECKING:
-    from tests.broker.conftest import Wire
 
 NAME = "t"
 """Of the topic, the group, the member, the transactional id: whatever an API wants the name of."""
@@ -96,7 +94,7 @@ def errors_of(value: object) -> Iterator[int]:
             yield from errors_of(one)
 
 
-async def topic_id_of(wire: "Wire") -> bytes:
+async def topic_id_of(wire: Wire) -> bytes:
     """The topic, made by asking for it."""
     answer: Any = await wire.call(m.MetadataRequest([m.MetadataRequestTopic(name=NAME)], True), 12)
     topic_id: bytes = answer.topics[0].topic_id
@@ -104,7 +102,7 @@ async def topic_id_of(wire: "Wire") -> bytes:
 
 
 @pytest.mark.timeout(120)
-async def test_every_api_answers_in_every_version_it_offers(wire: "Wire") -> None:
+async def test_every_api_answers_in_every_version_it_offers(wire: Wire) -> None:
     failed = []
     for _ in range(2):  # the second time there are the groups, offsets and transactions that the first one made
         for api in TABLE.values():

@@ -2,10 +2,10 @@
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import pytest
+from tests.broker.conftest import Connect, Start, Wire
 
 from groupkeeper.broker import Broker
 from groupkeeper.broker.api_table import TABLE
@@ -14,11 +14,6 @@ from groupkeeper.protocol.errors import GroupIdNotFound, NotCoordinator, Request
 from groupkeeper.protocol.framing import request_class
 from groupkeeper.protocol.record_batch import Record, write_batch
 
-if TYPE_CHECKING:
-    from tests.broker.conftest import Wire
-
-Start = Callable[..., Awaitable[Broker]]
-Connect = Callable[[Broker], Awaitable["Wire"]]
 BATCH = write_batch([Record(b"k", b"v", timestamp=1)])
 SETTINGS = {"group.initial.rebalance.delay.ms": "0", "offsets.topic.num.partitions": "2"}
 
@@ -28,39 +23,39 @@ async def broker(start: Start) -> Broker:
     return await start(properties=SETTINGS)
 
 
-async def end_offset(wire: "Wire", topic: str) -> int:
+async def end_offset(wire: Wire, topic: str) -> int:
     return (await wire.list_offset(topic, -1)).offset
 
 
-async def commit(wire: "Wire", group_id: str, offset: int) -> int:
+async def commit(wire: Wire, group_id: str, offset: int) -> int:
     topics = [m.OffsetCommitRequestTopic("t", partitions=[m.OffsetCommitRequestPartition(0, offset)])]
     answer = await wire.call(m.OffsetCommitRequest(group_id, topics=topics), 9)
     return answer.topics[0].partitions[0].error_code
 
 
-async def committed(wire: "Wire", group_id: str) -> tuple[int, dict[str, int]]:
+async def committed(wire: Wire, group_id: str) -> tuple[int, dict[str, int]]:
     groups = [m.OffsetFetchRequestGroup(group_id, topics=None)]
     (answer,) = (await wire.call(m.OffsetFetchRequest(groups=groups), 9)).groups
     return answer.error_code, {topic.name: topic.partitions[0].committed_offset for topic in answer.topics}
 
 
-async def find(wire: "Wire", key: str, key_type: int = 0) -> int:
+async def find(wire: Wire, key: str, key_type: int = 0) -> int:
     request = m.FindCoordinatorRequest(key_type=key_type, coordinator_keys=[key])
     return (await wire.call(request, 6)).coordinators[0].error_code
 
 
-async def found(wire: "Wire", key: str, key_type: int = 0) -> None:
+async def found(wire: Wire, key: str, key_type: int = 0) -> None:
     while await find(wire, key, key_type) != 0:
         pass
 
 
-async def join(wire: "Wire", group_id: str, instance_id: str | None, version: int = 9) -> m.JoinGroupResponse:
+async def join(wire: Wire, group_id: str, instance_id: str | None, version: int = 9) -> m.JoinGroupResponse:
     protocols = [m.JoinGroupRequestProtocol("range", b"")]
     request = m.JoinGroupRequest(group_id, 10_000, 60_000, "", instance_id, "consumer", protocols)
     return await wire.call(request, version)
 
 
-async def join_alone(wire: "Wire", group_id: str, instance_id: str) -> str:
+async def join_alone(wire: Wire, group_id: str, instance_id: str) -> str:
     member_id = (await join(wire, group_id, instance_id)).member_id
     given = [m.SyncGroupRequestAssignment(member_id, b"a")]
     sync = m.SyncGroupRequest(group_id, 1, member_id, None, "consumer", "range", given)
@@ -68,7 +63,7 @@ async def join_alone(wire: "Wire", group_id: str, instance_id: str) -> str:
     return member_id
 
 
-async def test_errors_hit_the_chosen_request_and_are_counted(broker: Broker, wire: "Wire") -> None:
+async def test_errors_hit_the_chosen_request_and_are_counted(broker: Broker, wire: Wire) -> None:
     await wire.create("t")
     with broker.faults.error("Produce", "NOT_LEADER_OR_FOLLOWER", nth=2) as fault:
         codes = [(await wire.produce("t", BATCH)).error_code for _ in range(3)]
@@ -78,14 +73,14 @@ async def test_errors_hit_the_chosen_request_and_are_counted(broker: Broker, wir
     assert broker.active_faults is None
 
 
-async def test_an_error_after_the_request_was_carried_out(broker: Broker, wire: "Wire") -> None:
+async def test_an_error_after_the_request_was_carried_out(broker: Broker, wire: Wire) -> None:
     await wire.create("t")
     with broker.faults.error(0, RequestTimedOut, executes=True, times=1):
         assert [(await wire.produce("t", BATCH)).error_code for _ in range(2)] == [7, 0]
     assert await end_offset(wire, "t") == 2
 
 
-async def test_which_requests_are_hit(broker: Broker, wire: "Wire") -> None:
+async def test_which_requests_are_hit(broker: Broker, wire: Wire) -> None:
     await wire.create("t")
 
     async def codes(count: int) -> list[int]:
@@ -121,7 +116,7 @@ async def test_every_api_can_answer_an_error(broker: Broker, connect: Connect) -
         assert answer.error_code == 7
 
 
-async def test_a_produce_that_wants_no_answer_is_refused_by_closing(broker: Broker, wire: "Wire") -> None:
+async def test_a_produce_that_wants_no_answer_is_refused_by_closing(broker: Broker, wire: Wire) -> None:
     await wire.create("t")
     with broker.faults.error("Produce", "NOT_LEADER_OR_FOLLOWER"):
         parts = [m.PartitionProduceData(0, BATCH)]
@@ -130,7 +125,7 @@ async def test_a_produce_that_wants_no_answer_is_refused_by_closing(broker: Brok
 
 
 @pytest.mark.parametrize("executes", [False, True])
-async def test_delays(broker: Broker, wire: "Wire", connect: Connect, executes: bool) -> None:
+async def test_delays(broker: Broker, wire: Wire, connect: Connect, executes: bool) -> None:
     await wire.create("t")
     other = await connect(broker)
     with broker.faults.delay("Produce", 300, executes=executes):
@@ -147,7 +142,7 @@ async def test_delays(broker: Broker, wire: "Wire", connect: Connect, executes: 
 
 @pytest.mark.parametrize("executes", [False, True])
 async def test_disconnecting(
-    broker: Broker, wire: "Wire", connect: Connect, caplog: pytest.LogCaptureFixture, executes: bool
+    broker: Broker, wire: Wire, connect: Connect, caplog: pytest.LogCaptureFixture, executes: bool
 ) -> None:
     await wire.create("t")
     other = await connect(broker)
@@ -157,7 +152,7 @@ async def test_disconnecting(
     assert "a fault was wanted for Produce" in caplog.text
 
 
-async def test_a_dropped_request_leaves_its_connection_silent(broker: Broker, wire: "Wire", connect: Connect) -> None:
+async def test_a_dropped_request_leaves_its_connection_silent(broker: Broker, wire: Wire, connect: Connect) -> None:
     await wire.create("t")
     other = await connect(broker)
     with broker.faults.drop("Produce", executes=True, times=1) as fault:
@@ -173,7 +168,7 @@ async def test_a_dropped_request_leaves_its_connection_silent(broker: Broker, wi
         await other.call(m.MetadataRequest([]), 13)
 
 
-async def test_throttling_tells_and_mutes(broker: Broker, wire: "Wire") -> None:
+async def test_throttling_tells_and_mutes(broker: Broker, wire: Wire) -> None:
     await wire.create("t")
     with broker.faults.throttle("Metadata", 400, nth=1):
         began = time.monotonic()
@@ -186,7 +181,7 @@ async def test_throttling_tells_and_mutes(broker: Broker, wire: "Wire") -> None:
         assert (await wire.call(m.MetadataRequest([]), 13)).throttle_time_ms == 0
 
 
-async def test_several_faults_at_once(broker: Broker, wire: "Wire") -> None:
+async def test_several_faults_at_once(broker: Broker, wire: Wire) -> None:
     await wire.create("t")
     with broker.faults.delay("Produce", 100), broker.faults.error("Produce", 7) as late:
         began = time.monotonic()
@@ -231,7 +226,7 @@ async def test_what_cannot_be_a_fault(broker: Broker) -> None:
         Broker().faults.move_coordinator("g")
 
 
-async def test_a_coordinator_that_moves(broker: Broker, wire: "Wire", connect: Connect) -> None:
+async def test_a_coordinator_that_moves(broker: Broker, wire: Wire, connect: Connect) -> None:
     # GP-02 GP-03 GP-05
     await wire.create("t")
     await found(wire, "g")
@@ -254,7 +249,7 @@ async def test_a_coordinator_that_moves(broker: Broker, wire: "Wire", connect: C
     assert code == 0
 
 
-async def test_offsets_survive_a_move(broker: Broker, wire: "Wire") -> None:
+async def test_offsets_survive_a_move(broker: Broker, wire: Wire) -> None:
     await wire.create("t")
     await found(wire, "g")
     assert await commit(wire, "g", 5) == 0
@@ -269,7 +264,7 @@ async def test_offsets_survive_a_move(broker: Broker, wire: "Wire") -> None:
     assert await committed(wire, "g") == (0, {"t": 6})
 
 
-async def test_a_transaction_coordinator_that_moves(broker: Broker, wire: "Wire") -> None:
+async def test_a_transaction_coordinator_that_moves(broker: Broker, wire: Wire) -> None:
     await found(wire, "x", 1)
     first = await wire.call(m.InitProducerIdRequest("x", 60_000), 4)
     with broker.faults.move_transaction_coordinator("x", away_ms=None) as move:
@@ -282,7 +277,7 @@ async def test_a_transaction_coordinator_that_moves(broker: Broker, wire: "Wire"
     assert (again.producer_id, again.producer_epoch) == (first.producer_id, first.producer_epoch + 1)
 
 
-async def test_a_session_that_ends(broker: Broker, wire: "Wire") -> None:
+async def test_a_session_that_ends(broker: Broker, wire: Wire) -> None:
     await found(wire, "g")
     member_id = await join_alone(wire, "g", "i")
     for unknown, error in (("g", UnknownMemberId), ("nope", GroupIdNotFound)):
@@ -294,7 +289,7 @@ async def test_a_session_that_ends(broker: Broker, wire: "Wire") -> None:
     assert broker.faults.expire_session("other") == [again]
 
 
-async def test_a_session_of_the_new_protocol_that_ends(broker: Broker, wire: "Wire") -> None:
+async def test_a_session_of_the_new_protocol_that_ends(broker: Broker, wire: Wire) -> None:
     await wire.create("t")
     await found(wire, "g")
     request = m.ConsumerGroupHeartbeatRequest(

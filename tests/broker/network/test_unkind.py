@@ -1,19 +1,14 @@
 """Answers that are legal but seldom, as they look on the wire."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING
+
+from tests.broker.conftest import Connect, Start
 
 from groupkeeper.broker import Broker
 from groupkeeper.protocol import errors
 from groupkeeper.protocol.messages.metadata_request import MetadataRequest
 from groupkeeper.protocol.record_batch import Record, iter_headers, write_batch
 
-if TYPE_CHECKING:
-    from tests.broker.conftest import Wire
-
-Start = Callable[..., Awaitable[Broker]]
-Connect = Callable[[Broker], Awaitable["Wire"]]
 ASKED = 300
 
 

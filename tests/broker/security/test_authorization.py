@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
+from tests.broker.conftest import Connect, Start
+from tests.broker.held import log_of
 from tests.broker.test_cluster_apis import part, plain
 
-from groupkeeper.broker import Broker
 from groupkeeper.broker.authorizer import Operation, ResourceType, Rule, RuleAuthorizer
 from groupkeeper.broker.call import Call
 from groupkeeper.protocol import messages as m
@@ -17,12 +18,6 @@ from groupkeeper.protocol.framing import request_class
 from groupkeeper.protocol.messages.metadata_request import MetadataRequest
 from groupkeeper.protocol.record_batch import Record, write_batch
 from groupkeeper.testing.background import BackgroundBroker
-
-if TYPE_CHECKING:
-    from tests.broker.conftest import Wire
-
-Start = Callable[..., Awaitable[Broker]]
-Connect = Callable[[Broker], Awaitable["Wire"]]
 
 TOPIC, GROUP, CLUSTER, TXN, *_ = ResourceType
 READ, WRITE, CREATE, DELETE, ALTER, DESCRIBE = (Operation(code) for code in range(3, 9))
@@ -289,9 +284,7 @@ async def test_one_transactional_batch_needs_the_transactional_id_for_all(start:
     for transactional_id in ("x", None):
         answer = plain(await wire.call(m.ProduceRequest(transactional_id, -1, 1000, data), 9))
         assert [one["partition_responses"][0]["error_code"] for one in answer["responses"]] == [TXN_FAILED] * 2
-    log = broker.topics.partition("plain", 0)
-    assert log is not None
-    assert log.log_end_offset == 0
+    assert log_of(broker, "plain").log_end_offset == 0
 
 
 async def test_only_brokers_fetch_as_replicas(start: Start, connect: Connect) -> None:

@@ -5,15 +5,14 @@ from __future__ import annotations
 import asyncio
 import math
 import time
-from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from confluent_kafka import Producer
+from tests.broker.conftest import Connect, Start, Wire
 from tests.broker.test_cluster_apis import part
 
-from groupkeeper.broker import Broker
 from groupkeeper.broker.quotas.entities import (
     CLIENT_ID,
     CONNECTED,
@@ -31,11 +30,6 @@ from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.errors import UnknownTopicOrPartition
 from groupkeeper.protocol.record_batch import Record, write_batch
 
-if TYPE_CHECKING:
-    from tests.broker.conftest import Wire
-
-Start = Callable[..., Awaitable[Broker]]
-Connect = Callable[[Broker], Awaitable["Wire"]]
 ANONYMOUS: Entity = frozenset({(USER, "ANONYMOUS")})
 
 

@@ -1,18 +1,16 @@
 """SCRAM credentials over the wire, and logins by them."""
 
 import hashlib
-from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.broker.conftest import Wire
+from tests.broker.conftest import Connect, Wire
 from tests.broker.security.logins import log_in, log_in_by_scram
 
 from groupkeeper.broker import Broker
 from groupkeeper.protocol import messages as m
 
-Connect = Callable[[Broker], Awaitable[Wire]]
 SHA_256, SHA_512 = 1, 2
 USERS = {"admin": "admin-secret"}
 TOO_FEW = "Too few iterations"

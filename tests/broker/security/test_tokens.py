@@ -1,11 +1,10 @@
 """Delegation tokens: who gets one, logins by it, and its end."""
 
 import base64
-from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
-from tests.broker.conftest import Wire
+from tests.broker.conftest import Connect, Wire
 from tests.broker.security.logins import handshake, log_in, token
 
 from groupkeeper.broker import Broker
@@ -13,7 +12,6 @@ from groupkeeper.client.security.scram import Scram
 from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.errors import UnsupportedVersion
 
-Connect = Callable[[Broker], Awaitable[Wire]]
 USERS = {"admin": "admin-secret", "alice": "alice-secret", "bob": "bob-secret"}
 SETTINGS = {
     "delegation.token.secret.key": "a long secret of the cluster",

@@ -1,41 +1,37 @@
 """Settings of the broker that clients change while it runs (KIP-226)."""
 
-from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from groupkeeper.broker import Broker
+from tests.broker.conftest import Connect, Start, Wire
+from tests.broker.held import topic_of
+
 from groupkeeper.broker.settings.dynamic import JOURNAL
 from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.errors import InvalidConfig, InvalidRequest, UnknownServerError
 from groupkeeper.protocol.messages.incremental_alter_configs_request import AlterableConfig, AlterConfigsResource
 
-if TYPE_CHECKING:
-    from tests.broker.conftest import Wire
-
-Start = Callable[..., Awaitable[Broker]]
-Connect = Callable[[Broker], Awaitable["Wire"]]
 TOPIC, BROKER, METRICS, GROUP = 2, 4, 16, 32
 SET, DELETE, APPEND = 0, 1, 2
 ALL = ""
 
 
 async def alter(
-    wire: "Wire", name: str, setting: str, value: str | None, operation: int = SET, kind: int = BROKER
+    wire: Wire, name: str, setting: str, value: str | None, operation: int = SET, kind: int = BROKER
 ) -> tuple[int, str | None]:
     resource = AlterConfigsResource(kind, name, [AlterableConfig(setting, operation, value)])
     answer = await wire.call(m.IncrementalAlterConfigsRequest([resource]), 1)
     return answer.responses[0].error_code, answer.responses[0].error_message
 
 
-async def describe(wire: "Wire", kind: int, name: str, *settings: str) -> list[m.DescribeConfigsResourceResult]:
+async def describe(wire: Wire, kind: int, name: str, *settings: str) -> list[m.DescribeConfigsResourceResult]:
     request = m.DescribeConfigsRequest([m.DescribeConfigsResource(kind, name, list(settings) or None)], True)
     answer = await wire.call(request, 4)
     assert answer.results[0].error_code == 0
     return list(answer.results[0].configs)
 
 
-async def sources(wire: "Wire", kind: int, name: str, setting: str) -> list[tuple[str, str | None, int]]:
+async def sources(wire: Wire, kind: int, name: str, setting: str) -> list[tuple[str, str | None, int]]:
     (config,) = await describe(wire, kind, name, setting)
     assert (config.value, config.config_source) == (config.synonyms[0].value, config.synonyms[0].source)
     return [(one.name, one.value, one.source) for one in config.synonyms]
@@ -55,8 +51,7 @@ async def test_a_brokers_own_setting_wins_over_that_of_all(start: Start, connect
     own = ("log.retention.ms", "100000", 2)
     assert await sources(wire, BROKER, node, "log.retention.ms") == [own, for_all, static, default]
     assert await sources(wire, TOPIC, "t", "retention.ms") == [own, for_all, static, default]
-    topic = broker.topics.get("t")
-    assert topic is not None
+    topic = topic_of(broker, "t")
     assert topic.partitions[0].config.retention_ms == 100000
     assert [(one.name, one.value) for one in await describe(wire, BROKER, ALL)] == [
         ("log.retention.ms", "200000"), ("min.insync.replicas", "1"),
@@ -204,9 +199,7 @@ async def test_small_segments_by_the_internal_setting(start: Start, connect: Con
     assert await describe(wire, TOPIC, "u", "internal.segment.bytes") == []
     broker.groups.ensure_topic()
     for name, size in (("t", 100), ("u", 1073741824), ("__consumer_offsets", 1000)):
-        topic = broker.topics.get(name)
-        assert topic is not None
-        assert topic.config.roll_bytes == size
+        assert topic_of(broker, name).config.roll_bytes == size
 
 
 async def test_settings_of_the_file(start: Start, connect: Connect) -> None:

@@ -1,10 +1,10 @@
 """Settings of single groups, as clients change and see them, and as members feel them (GF-02)."""
 
-from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
+from tests.broker.conftest import Connect, Start, Wire
 
 from groupkeeper.broker import Broker
 from groupkeeper.broker.settings.group_overrides import JOURNAL, GroupConfig
@@ -15,11 +15,6 @@ from groupkeeper.protocol.messages.alter_configs_request import AlterableConfig 
 from groupkeeper.protocol.messages.alter_configs_request import AlterConfigsResource as PlainResource
 from groupkeeper.protocol.messages.incremental_alter_configs_request import AlterableConfig, AlterConfigsResource
 
-if TYPE_CHECKING:
-    from tests.broker.conftest import Wire
-
-Start = Callable[..., Awaitable[Broker]]
-Connect = Callable[[Broker], Awaitable["Wire"]]
 TOPIC, BROKER, LOGGER, CLIENT_METRICS, GROUP = 2, 4, 8, 16, 32
 SET, DELETE, APPEND = 0, 1, 2
 HEARTBEAT = "consumer.heartbeat.interval.ms"
@@ -27,7 +22,7 @@ SESSION = "consumer.session.timeout.ms"
 
 
 async def alter(
-    wire: "Wire", group_id: str, *changes: tuple[str, int, str | None], validate_only: bool = False
+    wire: Wire, group_id: str, *changes: tuple[str, int, str | None], validate_only: bool = False
 ) -> tuple[int, str | None]:
     resource = AlterConfigsResource(GROUP, group_id, [AlterableConfig(*change) for change in changes])
     request = m.IncrementalAlterConfigsRequest([resource], validate_only)
@@ -36,14 +31,14 @@ async def alter(
     return answer.responses[0].error_code, answer.responses[0].error_message
 
 
-async def describe(wire: "Wire", group_id: str) -> dict[str, m.DescribeConfigsResourceResult]:
+async def describe(wire: Wire, group_id: str) -> dict[str, m.DescribeConfigsResourceResult]:
     request = m.DescribeConfigsRequest([m.DescribeConfigsResource(GROUP, group_id, None)], True)
     answer = await wire.call(request, 4)
     assert answer.results[0].error_code == 0
     return {config.name: config for config in answer.results[0].configs}
 
 
-async def listed(wire: "Wire", *types: int, version: int = 1) -> list[tuple[int, str]]:
+async def listed(wire: Wire, *types: int, version: int = 1) -> list[tuple[int, str]]:
     answer = await wire.call(m.ListConfigResourcesRequest(list(types)), version)
     assert answer.error_code == 0
     return [(one.resource_type, one.resource_name) for one in answer.config_resources]
@@ -54,7 +49,7 @@ def config_of(broker: Broker, group_id: str) -> Any:
     return broker.group_configs.of(group_id)
 
 
-async def heartbeat(wire: "Wire", epoch: int) -> m.ConsumerGroupHeartbeatResponse:
+async def heartbeat(wire: Wire, epoch: int) -> m.ConsumerGroupHeartbeatResponse:
     request = m.ConsumerGroupHeartbeatRequest("g", "m", epoch, rebalance_timeout_ms=1000)
     if epoch == 0:
         request.subscribed_topic_names, request.topic_partitions = [], []

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from tests.broker.conftest import Start, Wire
+from tests.broker.held import log_of
 from tests.broker.nodes import Nodes
 from tests.broker.settings.test_dynamic_configs import alter
 
@@ -29,8 +30,7 @@ async def test_a_setting_of_one_node_holds_for_what_it_leads(start: Start) -> No
     broker = await start(brokers=3, properties={RETENTION: 7, f"2:{RETENTION}": 9, "2:fetch.max.bytes": 2000})
     nodes = Nodes(broker)
     await nodes.create("t", [1, 2])
-    log = broker.topics.partition("t", 0)
-    assert log is not None
+    log = log_of(broker, "t")
     for node, text, source in ((1, "7", 4), (2, "9", 4), (3, "7", 4)):
         wire = await nodes(node)
         assert await described(wire, BROKER, str(node), RETENTION) == (text, source)
@@ -40,9 +40,7 @@ async def test_a_setting_of_one_node_holds_for_what_it_leads(start: Start) -> No
     await broker.move_leader("t", 0, 2)
     assert log.config.retention_ms == 9
     await nodes.create("u", [2], retention_ms="5")
-    created = broker.topics.partition("u", 0)
-    assert created is not None
-    assert created.config.retention_ms == 5
+    assert log_of(broker, "u").config.retention_ms == 5
 
 
 async def test_a_change_of_one_node_changes_no_other(start: Start, tmp_path: Path) -> None:

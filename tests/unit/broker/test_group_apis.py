@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 import pytest_asyncio
+from tests.broker.held import topic_of
 from tests.unit.broker.peer import UNKNOWN_ID, Denies, Peer
 
 from groupkeeper.broker.api_table import TABLE
@@ -78,8 +79,7 @@ class TestFindCoordinator:
             peer = Peer(broker)
             assert (await self.find(peer, "g"))[:2] == (errors.CoordinatorNotAvailable.code, -1)
             assert (await self.find(peer, "g"))[:2] == (NONE, NODE)
-            topic = broker.topics.get("__consumer_offsets")
-            assert topic is not None
+            topic = topic_of(broker, "__consumer_offsets")
             assert len(topic.partitions) == 3
             assert topic.configs["cleanup.policy"] == "compact"
             assert topic.configs["compression.type"] == "producer"
@@ -191,8 +191,7 @@ class TestOffsetFetch:
         assert await peer.fetch() == {U0: (6, NONE)}
 
     async def test_topic_ids(self, peer: Peer) -> None:  # GO-32
-        topic = peer.broker.topics.get("t")
-        assert topic is not None
+        topic = topic_of(peer.broker, "t")
         await peer.commit({T0: 5}, version=10, topic_id=topic.topic_id)
         topics = [
             m.OffsetFetchRequestTopics(topic_id=one, partition_indexes=[0]) for one in (UNKNOWN_ID, topic.topic_id)

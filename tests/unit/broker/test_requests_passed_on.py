@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Iterator
 from typing import Any
 
 import pytest
+from tests.broker.held import topic_of
 from tests.unit.broker.peer import Denies, Peer
 
 from groupkeeper.broker.api_table import TABLE
@@ -229,9 +230,7 @@ async def test_a_coordinator_that_is_asked_for_one_group_answers_the_same(monkey
 
 
 def id_of(broker: Broker, name: str) -> bytes:
-    topic = broker.topics.get(name)
-    assert topic is not None
-    return topic.topic_id
+    return topic_of(broker, name).topic_id
 
 
 def places(broker: Broker, *, is_by_id: bool) -> list[tuple[str, bytes]]:

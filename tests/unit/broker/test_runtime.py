@@ -4,6 +4,7 @@ import asyncio
 from functools import partial
 from pathlib import Path
 
+from tests.broker.held import log_of, topic_of
 from tests.patience import becomes
 from tests.unit.broker.peer import Peer
 
@@ -126,9 +127,7 @@ async def test_partition_that_cannot_be_loaded(tmp_path: Path) -> None:  # GR-08
         await Peer(broker).commit({T0: 5})
         await Peer(broker).commit({T0: 7}, group_id="b")
         key, _ = encode_record(Entry(m.OffsetCommitKey("g", "t", 0), m.OffsetCommitValue()))
-        log = broker.topics.partition(OFFSETS_TOPIC, 3)
-        assert log is not None
-        log.append(write_batch([Record(key, b"\0\x63", (), 0)]), 0)
+        log_of(broker, OFFSETS_TOPIC, 3).append(write_batch([Record(key, b"\0\x63", (), 0)]), 0)
     async with new_broker(tmp_path) as broker:
         peer = Peer(broker)
         await wait_until_loaded_or_failed(broker)
@@ -147,9 +146,7 @@ async def test_unknown_record_types_are_skipped(tmp_path: Path) -> None:  # GR-0
         broker.topics.create("t", 2, {})
         broker.groups.ensure_topic()
         await Peer(broker).commit({T0: 5})
-        log = broker.topics.partition(OFFSETS_TOPIC, 3)
-        assert log is not None
-        log.append(write_batch([Record(b"\0\x63\0\1g", b"\0\0", (), 0)]), 0)
+        log_of(broker, OFFSETS_TOPIC, 3).append(write_batch([Record(b"\0\x63\0\1g", b"\0\0", (), 0)]), 0)
     async with new_broker(tmp_path) as broker:
         await wait_until_loaded(broker)
         assert await Peer(broker).fetch() == {T0: (5, NONE)}
@@ -158,8 +155,7 @@ async def test_unknown_record_types_are_skipped(tmp_path: Path) -> None:  # GR-0
 async def test_transactions_in_the_log(tmp_path: Path) -> None:  # GR-07, GO-23
     async with new_broker(tmp_path) as broker:
         broker.groups.ensure_topic()
-        log = broker.topics.partition(OFFSETS_TOPIC, 3)
-        assert log is not None
+        log = log_of(broker, OFFSETS_TOPIC, 3)
         for producer_id, (offset, is_commit) in enumerate([(5, True), (6, False)]):
             key, value = encode_record(Entry(m.OffsetCommitKey("g", "t", 0), m.OffsetCommitValue(offset)))
             write = partial(write_batch, producer_id=producer_id, producer_epoch=0, is_transactional=True)
@@ -173,8 +169,7 @@ async def test_transactions_in_the_log(tmp_path: Path) -> None:  # GR-07, GO-23
 
 async def test_failed_append_changes_nothing(peer: Peer) -> None:  # GR-09, GW-08
     await peer.commit({T0: 5})
-    log = peer.broker.topics.partition(OFFSETS_TOPIC, 3)
-    assert log is not None
+    log = log_of(peer.broker, OFFSETS_TOPIC, 3)
     log.failure = "disk on fire"
     assert await peer.commit({T0: 6}) == {T0: errors.NotCoordinator.code}
     log.failure = None
@@ -225,9 +220,7 @@ async def test_deleted_offsets_topic_ends_its_coordinators(peer: Peer) -> None: 
 
 async def test_more_partitions_are_loaded_anew(peer: Peer) -> None:  # GP-01
     await peer.commit({T0: 5})
-    topic = peer.broker.topics.get(OFFSETS_TOPIC)
-    assert topic is not None
-    peer.broker.topics.grow(topic, 8)
+    peer.broker.topics.grow(topic_of(peer.broker, OFFSETS_TOPIC), 8)
     await wait_until_loaded(peer.broker)
     assert len(peer.broker.groups.shards) == 8
 
@@ -239,9 +232,7 @@ async def test_long_logs_load_in_turns(tmp_path: Path) -> None:  # GP-03
         peer = Peer(broker)
         for offset in range(300):
             await peer.commit({T0: offset})
-        log = broker.topics.partition(OFFSETS_TOPIC, 3)
-        assert log is not None
-        shard = Shard(log, broker.groups.settings, broker.now_ms, GroupMeters())
+        shard = Shard(log_of(broker, OFFSETS_TOPIC, 3), broker.groups.settings, broker.now_ms, GroupMeters())
         loading = asyncio.create_task(shard.load())
         await asyncio.sleep(0)
         assert shard.is_loading

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import pytest_asyncio
+from tests.broker.held import log_of, topic_of
 from tests.patience import becomes
 from tests.unit.broker.peer import FailingLog, Peer, fail
 
@@ -17,7 +18,6 @@ from groupkeeper.broker.coordination.group_shard import _first_pass
 from groupkeeper.broker.coordination.runtime import OFFSETS_TOPIC
 from groupkeeper.broker.coordination.shard_host import HostedShard, pause_s
 from groupkeeper.broker.coordination.transactions import TRANSACTIONS_TOPIC
-from groupkeeper.broker.log.partition_log import PartitionLog
 from groupkeeper.broker.shares.leader import LedPartition
 from groupkeeper.broker.shares.state import SHARE_STATE_TOPIC
 from groupkeeper.coordinator.share_partition.acquire import Acquired, Span
@@ -76,12 +76,6 @@ async def broker(tmp_path: Path) -> AsyncIterator[Broker]:
 
 def is_active(shard: HostedShard[Any]) -> bool:
     return shard.failure is None and not shard.is_loading
-
-
-def log_of(broker: Broker, topic: str, index: int = 0) -> PartitionLog:
-    log = broker.topics.partition(topic, index)
-    assert log is not None
-    return log
 
 
 async def init(broker: Broker, transactional_id: str = "x") -> m.InitProducerIdResponse:
@@ -145,9 +139,7 @@ async def test_a_failure_after_the_append_of_a_transactions_end(broker: Broker) 
 
 
 async def test_a_failure_after_the_append_of_share_state(broker: Broker) -> None:
-    topic = broker.topics.get("t")
-    assert topic is not None
-    key = SharePartitionKey("g", topic.topic_id, 0)
+    key = SharePartitionKey("g", topic_of(broker, "t").topic_id, 0)
     await broker.share_states.ready(key)
     (failed,) = broker.share_states.shards
     fail(failed.log, "append_made", ValueError("a mistake"))
@@ -300,9 +292,7 @@ async def test_offsets_of_a_topic_deleted_while_its_coordinator_had_failed(broke
 
 
 async def test_share_state_of_a_deleted_topic_goes_once_the_disk_works(broker: Broker) -> None:  # GS-20
-    topic = broker.topics.get("t")
-    assert topic is not None
-    key = SharePartitionKey("g", topic.topic_id, 0)
+    key = SharePartitionKey("g", topic_of(broker, "t").topic_id, 0)
     await broker.share_states.ready(key)
     broker.share_states.initialize(key, 1, 42)
     (shard,) = broker.share_states.shards

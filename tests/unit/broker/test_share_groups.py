@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
+from tests.broker.held import log_of, topic_of
 from tests.patience import becomes
 from tests.unit.broker.peer import Denies, Peer
 
@@ -100,9 +101,7 @@ async def describe(
 
 
 def produce(peer: Peer, partition: int, count: int) -> None:
-    log = peer.broker.topics.partition("t", partition)
-    assert log is not None
-    log.append(write_batch([Record(None, b"v", (), 0)] * count), 0)
+    log_of(peer.broker, "t", partition).append(write_batch([Record(None, b"v", (), 0)] * count), 0)
 
 
 # --- membership and what follows from it
@@ -145,8 +144,7 @@ async def test_lag(peer: Peer) -> None:  # GS-15, GS-16
     produce(peer, 0, 10)
     produce(peer, 1, 3)
     assert [one.error_code for one in (await alter(peer, {0: 4})).responses[0].partitions] == [0]
-    topic = peer.broker.topics.get("t")
-    assert topic is not None
+    topic = topic_of(peer.broker, "t")
     assert await describe(peer) == {("t", 0): (4, 6, 0)}
     states = peer.broker.share_states
     state = await states.read_state(SharePartitionKey("g", topic.topic_id, 0), 1, 1)
@@ -181,8 +179,7 @@ async def test_the_life_of_a_group(peer: Peer) -> None:  # E2E-08
 
 async def test_topics_that_are_deleted(peer: Peer) -> None:  # GS-20
     await settled_member(peer)
-    topic = peer.broker.topics.get("t")
-    assert topic is not None
+    topic = topic_of(peer.broker, "t")
     peer.broker.topics.delete("t")
     assert share_group(peer).has.initialized == {}
     assert all(not shard.coordinator.states for shard in peer.broker.share_states.shards)
@@ -234,8 +231,7 @@ async def test_redundant_records_are_dropped(tmp_path: Path) -> None:  # GS-14
         broker.share_states.initialize(key, 1, 0)
         for leader_epoch in range(1, 20):
             broker.share_states.read(key, leader_epoch)
-        states = broker.topics.get(SHARE_STATE_TOPIC)
-        assert states is not None
+        states = topic_of(broker, SHARE_STATE_TOPIC)
         (log,) = [log for log in states.partitions if log.log_end_offset]
         await becomes(lambda: log.log_start_offset >= 18)
         log.placement.limit = end = log.log_end_offset
@@ -370,8 +366,7 @@ def held_work(peer: Peer) -> list[asyncio.Event]:
 
 
 async def test_share_coordinators_are_found(peer: Peer) -> None:  # GW-06
-    topic = peer.broker.topics.get("t")
-    assert topic is not None
+    topic = topic_of(peer.broker, "t")
     keys = [coordinator_key(SharePartitionKey(group_id, topic.topic_id, 1)) for group_id in ("g", "with:colon")]
 
     async def find(*asked: str) -> list[int]:
