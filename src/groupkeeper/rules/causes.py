@@ -1,4 +1,4 @@
-"""Why a group does not move: one ladder of causes. The first rung that fits is the reason; the others are told too."""
+"""Why a group does not move: an ordered list of causes. The first one that applies is the main reason."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from groupkeeper.rules.words import waiting
 
 
 class Cause(StrEnum):
-    """In the order in which they are looked for: what is above explains what is below."""
+    """Causes in the order in which they are checked: an earlier one explains a later one."""
 
     NO_MEMBERS = "no_members"
     REBALANCING = "rebalancing"
@@ -26,7 +26,7 @@ class Cause(StrEnum):
 
 
 class Pace(NamedTuple):
-    """Records a second between two looks. ``has_waited``: whether there was something to read at the first one."""
+    """Records per second between two measurements. ``has_waited``: whether a record waited at the first one."""
 
     produced: float
     consumed: float
@@ -34,10 +34,10 @@ class Pace(NamedTuple):
 
 
 class Place(NamedTuple):
-    """What is known of a partition of a group. ``is_held``: an open transaction begins where the group reads on.
-    ``is_assigned``: to a member. ``is_read``: whether a member reads the topic, as far as that is known; topics that
-    none reads do not count in the group's status. ``has_open_start``: nothing is committed, and there are records.
-    ``rate`` None: there was only one look.
+    """Facts about a partition of a group. ``is_held``: an open transaction begins at the group's position.
+    ``is_assigned``: to a member. ``is_read``: whether a member reads the topic, True if not known; a topic that no
+    member reads does not count in the group's status. ``has_open_start``: no offset is committed, and the log has
+    records. ``rate`` None: it was measured only once.
     """
 
     waiting: int | None = None
@@ -52,7 +52,7 @@ class Place(NamedTuple):
 
 
 _FEW_S = 10
-"""Two usual times between commits."""
+"""Twice the usual time between commits."""
 
 REBALANCING = ("PreparingRebalance", "CompletingRebalance", "Assigning", "Reconciling")
 """States of a group of any type while partitions change hands."""
@@ -61,8 +61,8 @@ REBALANCING = ("PreparingRebalance", "CompletingRebalance", "Assigning", "Reconc
 def cause_of_group(
     state: str, members: int, *, moves: bool, is_simple: bool = False, has_rebalanced: bool = False
 ) -> Cause | None:
-    """What holds the whole group. ``has_rebalanced``, ``moves`` (it has committed, as a program may without a member):
-    between the looks. ``is_simple``: it never has members, its program only commits.
+    """The cause that stops the whole group, if any. ``has_rebalanced``, ``moves`` (it committed, even without members):
+    between the measurements. ``is_simple``: the group never has members, a program only commits for it.
     """
     if state in REBALANCING or (has_rebalanced and members):
         return Cause.REBALANCING
@@ -70,13 +70,13 @@ def cause_of_group(
 
 
 def no_members(records: int) -> str:
-    """That cause, as a sentence without its end."""
+    """The text for ``Cause.NO_MEMBERS``, without a full stop. ``records``: how many wait."""
     return f"the group has no members, and {waiting(records, 'record')}: start its consumers, and watch them join"
 
 
 def cause_of_place(place: Place, *, has_members: bool) -> Cause | None:
-    """What holds a group in one partition; None: nothing that is known. Without members only what would hold them. The
-    program of a simple group counts as one.
+    """The cause that stops a group in one partition; None: no known one. Without members, only causes that would stop
+    future members. The program of a simple group counts as a member.
     """
     if place.is_leaderless:
         return Cause.NO_LEADER
@@ -99,6 +99,6 @@ def cause_of_place(place: Place, *, has_members: bool) -> Cause | None:
 
 
 def is_slow(rate: Pace, waiting: int) -> bool:
-    """Whether a group that moves does not catch up. What it reads in a few seconds may always wait."""
+    """Whether a moving group falls behind. A lag of a few seconds' reading is ignored."""
     is_much = waiting > _FEW_S * rate.consumed > 0
     return is_much and trend(rate.produced, rate.consumed, waiting) is Trend.GROWING

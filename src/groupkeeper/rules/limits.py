@@ -6,10 +6,10 @@ from enum import StrEnum
 
 
 class Measure(StrEnum):
-    """What of a group is limited. Times are in ms.
+    """A measure of a group that a limit can apply to. Times are in ms.
 
-    ``idle``: for how long a group has committed nothing in a partition where a record waits. ``rebalances``: within a
-    span that the rule names. ``dead_letters``: records in the dead-letter queue of a share group. ``state``: as Kafka
+    ``idle``: for how long a group has committed nothing in a partition where a record waits. ``rebalances``: in the
+    period that the rule names. ``dead_letters``: records in the dead-letter queue of a share group. ``state``: as Kafka
     has it; ``status``: as groupkeeper.rules.status has it.
     """
 
@@ -32,7 +32,7 @@ LOWEST = frozenset({Measure.MARGIN, Measure.MEMBERS})
 
 
 class Verdict(StrEnum):
-    """What is found of a group. ``unknown``: something isn't known that the answer depends on."""
+    """The result of comparing a group with a limit. ``unknown``: a value that decides the result is not known."""
 
     OK = "ok"
     BROKEN = "broken"
@@ -40,8 +40,8 @@ class Verdict(StrEnum):
 
 
 def verdict(measure: Measure, value: int | None, limit: int, *, is_whole: bool) -> Verdict:
-    """A value beside its limit. ``is_whole``: all parts of the value are known. If a part of a sum isn't, the limit is
-    broken when the known parts break it, and the verdict is unknown otherwise: what is unknown never keeps a limit.
+    """Compares a value with its limit. ``is_whole``: all parts of the value are known. If a part of a sum is unknown,
+    the verdict is broken when the known parts break the limit, else unknown, never ok.
     """
     if value is not None and (value < limit if measure in LOWEST else value > limit):
         return Verdict.BROKEN
@@ -49,7 +49,7 @@ def verdict(measure: Measure, value: int | None, limit: int, *, is_whole: bool) 
 
 
 def verdict_of_status(status: str, bad: frozenset[str]) -> Verdict:
-    """Whether a group has one of the statuses that are to be told."""
+    """``BROKEN`` if the status is among ``bad``, ``UNKNOWN`` if it is unknown, else ``OK``."""
     if status in bad:
         return Verdict.BROKEN
     return Verdict.UNKNOWN if status == "unknown" else Verdict.OK

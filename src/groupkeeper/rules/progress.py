@@ -10,7 +10,7 @@ _STEADY = 0.05
 """A trend is steady while the two rates differ by at most this fraction of the larger one."""
 
 _FEWEST_GAPS = 3
-"""Fewer may be outages."""
+"""With fewer long gaps than this, each may be an outage."""
 
 
 def lag(committed_offset: int, end_offset: int | None) -> int | None:
@@ -34,7 +34,7 @@ def time_lag_ms(written_ms: int, now_ms: int) -> int:
 
 
 def retention_margin_ms(record_ms: int, retention_ms: int | None, now_ms: int) -> int | None:
-    """In how long the topic's ``retention.ms`` lets the record be removed; 0 or less: it may be removed now.
+    """Time until the topic's ``retention.ms`` allows the record's removal; 0 or less: it may be removed now.
 
     ``retention_ms`` None or negative: records are not removed by age, and the answer is None.
     """
@@ -42,7 +42,7 @@ def retention_margin_ms(record_ms: int, retention_ms: int | None, now_ms: int) -
 
 
 class Trend(StrEnum):
-    """Where a lag goes."""
+    """How a lag changes over time."""
 
     GROWING = "growing"
     STEADY = "steady"
@@ -50,7 +50,7 @@ class Trend(StrEnum):
 
 
 def trend(produced_per_s: float, consumed_per_s: float, lag_now: int) -> Trend:
-    """The trend of a lag by the rates at which records come and are committed; steady where nothing is left to read."""
+    """The trend of a lag, from the rates at which records are produced and committed; steady if the lag is 0."""
     largest = max(abs(produced_per_s), abs(consumed_per_s))
     if lag_now == 0 or abs(produced_per_s - consumed_per_s) <= _STEADY * largest:
         return Trend.STEADY
@@ -58,7 +58,7 @@ def trend(produced_per_s: float, consumed_per_s: float, lag_now: int) -> Trend:
 
 
 def catch_up_ms(lag_now: int, produced_per_s: float, consumed_per_s: float) -> int | None:
-    """In how long the lag is 0 at these rates; None: never."""
+    """Time until the lag is 0 at these rates; None: never."""
     if lag_now == 0:
         return 0
     gain = consumed_per_s - produced_per_s
@@ -66,8 +66,8 @@ def catch_up_ms(lag_now: int, produced_per_s: float, consumed_per_s: float) -> i
 
 
 def overtaken_ms(margin_ms: int, lag_now: int, produced_per_s: float, consumed_per_s: float) -> int | None:
-    """In how long retention removes records before a group that reads at these rates gets to them; 0 or less: it may
-    now; None: never. ``margin_ms``: of the next record; all others may be as old.
+    """Time until retention overtakes a group with these rates and may remove unread records; 0 or less: now; None:
+    never. ``margin_ms``: the retention margin of the next record; all others are assumed to be as old.
     """
     until_read_ms = catch_up_ms(lag_now, 0, consumed_per_s)
     if margin_ms <= 0 or until_read_ms is None or margin_ms < until_read_ms:
@@ -77,10 +77,10 @@ def overtaken_ms(margin_ms: int, lag_now: int, produced_per_s: float, consumed_p
 
 
 def usual_gap_ms(gaps_ms: list[int], shorter_ms: int = 0) -> int | None:
-    """The usual time between a group's commits: the gap in which half of the time passes. Of twenty commits within five
-    minutes of each hour it is 55 minutes, of commits each second with an outage now and then a second. None: too few
-    gaps of at least this length are known. ``shorter_ms``: the sum of further gaps, each shorter than these; None also
-    where the usual gap is one of them.
+    """The usual time between a group's commits: gaps of at least this length make up half of the total time. Twenty
+    commits within five minutes of each hour give 55 minutes; a commit each second with rare outages gives a second.
+    None: too few gaps of at least this length are known. ``shorter_ms``: the sum of all other gaps, each shorter than
+    ``gaps_ms``; None also if the usual gap is among those.
     """
     passed, half = 0, (sum(gaps_ms) + shorter_ms) / 2
     for count, gap_ms in enumerate(sorted(gaps_ms, reverse=True), 1):

@@ -1,4 +1,4 @@
-"""How a group does: one ladder of statuses, for each partition and for the group.
+"""The status of a group and of each of its partitions: one of ``Status``.
 
 A status depends on how long a record has waited while its group stood still. It does not depend on how often a group
 commits, on how many records a topic gets, or on the lag. Times are in ms, and compared without correction: a clock that
@@ -18,10 +18,10 @@ PATIENCE_MS = 10 * 60 * 1000
 MOST_PATIENCE_MS = 3 * 3600 * 1000
 EMPTY_PATIENCE_MS = 60 * 1000
 GAPS = 3
-"""A group may take this many of its usual gaps."""
+"""A group's patience in usual gaps between its commits."""
 ABANDONED_MS = 24 * 3600 * 1000
 LOOK_BACK_MS = 24 * 3600 * 1000
-"""For so long a move back counts."""
+"""A move back of the committed offset counts for this long."""
 REBALANCES = 10
 REBALANCES_MS = 10 * 60 * 1000
 
@@ -32,9 +32,9 @@ class Status(StrEnum):
     ``losing``: records were removed before the group read them. ``stopped``: a record waits, and nothing was committed
     for as long as the group's patience lasts. ``stalled``: the group commits, but the same offset. ``rewound``: behind
     an earlier offset, and on its way back to it. ``lagging``: the next record has waited for five minutes, or for more
-    than half of its retention. ``unstable``: only of whole groups, which rebalance all the time. ``abandoned``: records
-    wait, but nobody reads them: the group has had neither members nor commits for a day, or it has members, and none
-    of them reads the topic.
+    than half of its retention. ``unstable``: for whole groups only: the group rebalances all the time. ``abandoned``:
+    records wait, but nobody reads them: the group has had neither members nor commits for a day, or it has members, and
+    none of them reads the topic.
     """
 
     OK = "ok"
@@ -52,18 +52,18 @@ RANKS: Mapping[Status, int] = {status: rank for rank, status in enumerate(Status
 
 
 class Facts(NamedTuple):
-    """What is known of a partition of a group. None: not known.
+    """Facts about a partition of a group. None: not known.
 
-    ``committed_offset``: None: nothing is committed. ``lag``: offsets to the end of the log. ``lost``: those of them
-    that were removed unread. ``in_log``: offsets that the log has. ``is_beyond``: the committed offset is past the end
-    of the log. ``is_waiting``: whether a record waits; aborted records and markers of transactions don't.
-    ``waits_ms``: for how long the next one has waited. ``margin_ms``: in how long retention may remove it, None also
-    where it removes nothing by age. ``still_ms``: for how long the committed offset has not moved. ``quiet_ms``: for
-    how long nothing was committed, not even the same offset; None where only offsets are seen. ``had_been``: the
-    offset before the last move back of the last day; None also: there was none. ``members``: of the group.
-    ``is_simple``: the group never has members, its program only commits. ``is_read``: whether a member reads the
-    topic. ``idle_ms``: for how long the group has committed nothing at all. ``usual_gap_ms``: its usual time between
-    commits; ``usual_move_ms``: between commits of other offsets.
+    ``committed_offset``: None: nothing is committed. ``lag``: offsets to the end of the log. ``lost``: offsets of the
+    lag that were removed unread. ``in_log``: number of offsets in the log. ``is_beyond``: the committed offset is past
+    the end of the log. ``is_waiting``: whether a record waits; aborted records and markers of transactions don't.
+    ``waits_ms``: how long the next record has waited. ``margin_ms``: time until retention may remove it, None also
+    without retention by age. ``still_ms``: for how long the committed offset has not moved. ``quiet_ms``: for how long
+    nothing was committed, not even the same offset; None where only offsets are seen. ``had_been``: the offset before
+    the last move back of the last day; None also: no move back. ``members``: number of the group's members.
+    ``is_simple``: the group never has members, a program only commits for it. ``is_read``: whether a member reads the
+    topic. ``idle_ms``: for how long the group has committed nothing at all. ``usual_gap_ms``: the usual time between
+    commits; ``usual_move_ms``: between commits that change the offset.
     """
 
     committed_offset: int | None = None
@@ -100,16 +100,15 @@ def is_abandoned(members: int | None, idle_ms: int | None) -> bool:
 
 
 def are_well(longest_ms: int, margin_ms: int | None, members: int | None, idle_ms: int | None) -> bool:
-    """Whether partitions of which all is known are surely ok, where nothing was lost and members read each topic.
-
-    ``longest_ms``: for how long a record of any of them has waited; ``margin_ms``: the shortest of theirs.
+    """Whether all partitions are ok for certain, given that no record was lost and members read each topic.
+    ``longest_ms``: the longest wait of a record; ``margin_ms``: the shortest retention margin.
     """
     is_late = longest_ms >= EMPTY_PATIENCE_MS or (margin_ms is not None and margin_ms < longest_ms)
     return not is_late and not is_abandoned(members, idle_ms)
 
 
 def partition_status(facts: Facts) -> Status:
-    """The first rung that fits, from what makes all others meaningless to the worst, and down again."""
+    """The status of a partition. Statuses that make all others meaningless are checked first."""
     if facts.committed_offset is None and facts.lag is None:
         if facts.in_log == 0:
             return Status.OK
@@ -144,7 +143,7 @@ def _status_of_waiting(facts: Facts, waits_ms: int) -> Status:
 
 
 def group_status(worst: Status, members: int | None, lately: int | None) -> Status:
-    """The status of a group: that of its worst partition. Where it has members, topics that none reads don't count.
+    """A group's status: its worst partition's, or unstable. If it has members, topics that no member reads don't count.
 
     ``lately``: rebalances in the last 10 minutes; None: not known.
     """
@@ -155,8 +154,8 @@ def group_status(worst: Status, members: int | None, lately: int | None) -> Stat
 
 
 def stands_ms(facts: Facts, status: Status) -> int | None:
-    """For how long a partition has been as its status says; None: not known, or the status begins at no time. Stopped,
-    stalled and abandoned begin when the group stood still, not when its patience ended.
+    """For how long a partition has had its status; None: not known, or the status has no start time. Stopped, stalled
+    and abandoned begin when the group came to a stop, not when its patience ended.
     """
     waits_ms = facts.waits_ms or 0
     if status is Status.ABANDONED:
@@ -172,8 +171,8 @@ def stands_ms(facts: Facts, status: Status) -> int | None:
 
 
 class Subscription(NamedTuple):
-    """What a member reads. ``topics``: those that it names, None: not known. ``has_pattern``: it may read more.
-    ``assigned``: the topics of its partitions.
+    """The topics of a member. ``topics``: those that it subscribed to by name, None: not known. ``has_pattern``: it
+    also subscribed by a regular expression. ``assigned``: the topics of its assigned partitions.
     """
 
     topics: Collection[str] | None
@@ -182,7 +181,7 @@ class Subscription(NamedTuple):
 
 
 def topics_read(members: Iterable[Subscription]) -> frozenset[str] | None:
-    """The topics that the members of a stable group read; None: not known of each of them, or there are no members."""
+    """The topics that members of a stable group read; None: not known for every member, or the group has none."""
     found: set[str] = set()
     known = list(members)
     for member in known:
@@ -210,7 +209,7 @@ def reason(facts: Facts, status: Status) -> str:
 
 
 def rebalanced(lately: int, *, is_least: bool = False) -> str:
-    """Why a group is unstable, as a phrase. ``is_least``: no more were counted."""
+    """Why a group is unstable, as a phrase. ``is_least``: ``lately`` is a lower bound."""
     return f"{counted(lately, 'rebalance')}{' or more' * is_least} in the last {duration(REBALANCES_MS)}"
 
 
@@ -240,7 +239,7 @@ def _and(facts: Facts, status: Status) -> str:
 
 
 def not_judged(facts: Facts) -> dict[Status, str]:
-    """The rungs that could not be judged of a partition where records wait, with what is missing."""
+    """The statuses that could not be checked for a partition where records wait, each with the missing fact."""
     missing = {
         Status.ABANDONED: "whether a member reads the topic" if facts.is_read is None else "",
         Status.STALLED: "whether the group commits the same offset" if facts.quiet_ms is None else "",

@@ -1,5 +1,5 @@
-"""Which groups need someone: how urgent each is, in which order they are shown, why, and what helps. Pages, the report,
-alerts and commands ask here, and own the facts.
+"""Which groups need attention: how urgent each is, in which order to show them, why, and what helps. Pages, the report,
+alerts and commands pass in the facts.
 """
 
 from __future__ import annotations
@@ -17,12 +17,11 @@ STEADY_PER_S = 0.05
 
 
 class Urgency(StrEnum):
-    """From first to last: by what can still be saved. ``expiring``: retention is about to remove records that the group
-    has not read. ``standing``: it has members, and stands still or loses records. ``behind``: it is read, and falls
-    behind. ``storm``: it rebalances all the time. ``rest``: what else is not well, or has members that commit nothing.
-    ``slipping``: it is well, and will not be at its present rates; it needs nobody yet. ``left``: it has no members,
-    and has not had any for as long as anything is known of it: one row tells how many there are. ``none``: nobody is
-    needed.
+    """Most urgent first. ``expiring``: retention is about to remove records that the group has not read. ``standing``:
+    the group has members, and stands still or loses records. ``behind``: its members read too slowly. ``storm``: it
+    rebalances all the time. ``rest``: any other group that is not ok, or whose members commit nothing. ``slipping``: ok
+    now, but not for long at its present rates; needs no attention yet. ``left``: abandoned, or without members for as
+    long as its history is known; such groups are only counted, in one row. ``none``: needs no attention.
     """
 
     EXPIRING = "expiring"
@@ -44,28 +43,28 @@ TITLES: Mapping[Urgency, str] = {
     Urgency.SLIPPING: "Well now, but not at the present rates",
     Urgency.LEFT: "Without members, behind: review and sweep",
 }
-"""What the groups of each have in common, in order."""
+"""A title for the groups of each urgency, in order."""
 
 TO_START: Mapping[str, str] = {
     "spark": "it is a Spark query: check in Spark whether it runs",
     "simple": "no member ever joins it: check the program that commits for it",
 }
-"""What to do for groups that have no members even while they are in use, by their kind."""
+"""Advice for groups that have no members even while they are in use, by their kind."""
 
 PLACES = {each: place for place, each in enumerate(Urgency)}
-"""The first lowest."""
+"""The rank of each urgency: 0 is the most urgent."""
 
 
 class UrgencyFacts(NamedTuple):
-    """What is known of a group that may need someone. Times are in ms, rates in records a second; None: not known.
+    """Facts about a group that may need attention. Times are in ms, rates in records per second; None: not known.
 
-    ``wait_ms``: for how long the next record has waited of the partition that the group has its status from;
-    ``still_ms``: for how long its committed offset has not moved; ``reader``: its member. ``left_ms``: in how long
-    retention may remove records that the group will not have read by then; None also: it reads them in time.
-    ``left_in``: their partition, "": not known. ``growth_per_s``: of the lag; ``catch_up_ms``: until it is 0, None
-    also: never. ``kind``: one of ``TO_START``; any other text: members join it. ``is_old``: no commit of the group was
-    ever seen to happen. ``never_commits``: nothing is committed in partitions with records. ``is_watched``: an alert of
-    it fires. ``why``: the reason of its status, as a sentence without its end.
+    Of the partition with the group's status: ``wait_ms``: how long its next record has waited; ``still_ms``: how long
+    its committed offset has not moved; ``reader``: the member that reads it. ``left_ms``: time until retention may
+    remove records before the group reads them; None also: it reads them in time. ``left_in``: the partition of these
+    records, "": not known. ``growth_per_s``: of the lag; ``catch_up_ms``: time until the lag is 0, None also: never.
+    ``kind``: one of ``TO_START``; any other text: members join the group. ``is_old``: no commit of the group was ever
+    observed. ``never_commits``: partitions with records have no committed offset. ``is_watched``: an alert on the group
+    fires. ``why``: the reason for its status, without a full stop.
     """
 
     status: Status
@@ -90,13 +89,13 @@ class UrgencyFacts(NamedTuple):
 
     @property
     def stands(self) -> bool:
-        """Whether it stands where it is, though its patience has not ended."""
+        """Whether the committed offset has not moved for a while, even if the group's patience has not ended."""
         return (self.still_ms or 0) >= LAGGING_MS
 
 
 def urgency(of: UrgencyFacts) -> Urgency:
-    """How urgent a group is. Records that have been overdue for long lie in segments that are still needed: a group
-    without members does not need someone because of them.
+    """How urgent a group is. Records that have been overdue for long lie in segments that retention keeps: they don't
+    make a group without members urgent.
     """
     found = _unwatched(of)
     return Urgency.REST if found is Urgency.LEFT and of.is_watched else found
@@ -123,8 +122,8 @@ def _unwatched(of: UrgencyFacts) -> Urgency:
 
 
 def order(of: UrgencyFacts) -> tuple[int, int, float, int]:
-    """The place of a group among others, the first lowest: of those that retention is about to reach, those with
-    members, and the shortest time; of those that are well what grows most; else the longest wait.
+    """A sort key, most urgent group first. Within ``expiring``: groups with members, then the shortest time left;
+    within ``slipping``: growing lags, then the fastest or the slowest to catch up; else the longest wait.
     """
     found = urgency(of)
     is_second, first = 0, float(-(of.wait_ms or 0))
@@ -138,7 +137,7 @@ def order(of: UrgencyFacts) -> tuple[int, int, float, int]:
 
 
 def because(of: UrgencyFacts) -> str:
-    """Why a group needs someone, in sentences."""
+    """Why a group needs attention, in sentences."""
     return " ".join(f"{each}." for each in _reasons(of, urgency(of)) if each)
 
 
@@ -173,7 +172,7 @@ def _reasons(of: UrgencyFacts, found: Urgency) -> Iterator[str]:
 
 
 def next_step(of: UrgencyFacts) -> tuple[str, ...]:
-    """The command that helps, or shows more: words of ``groupkeeper``, which the name of the group follows."""
+    """The ``groupkeeper`` command that helps or shows more, as its words before the group's name."""
     found = urgency(of)
     if found is Urgency.LEFT:
         return "plan", "sweep", "--idle", "1d"
@@ -187,8 +186,8 @@ def next_step(of: UrgencyFacts) -> tuple[str, ...]:
 
 
 def verdict(total: int, found: Mapping[Urgency, int], unknown: int) -> tuple[str, str]:
-    """The state of groups together: good, bad or none (not known), and a sentence without its end. ``found``: how many
-    have each urgency; ``unknown``: how many statuses are unknown.
+    """The overall state of all groups, "good", "bad" or "none" (not known), and a sentence without a full stop.
+    ``found``: number of groups by urgency; ``unknown``: number of groups with an unknown status.
     """
     if not total:
         return "none", "there are no consumer groups"

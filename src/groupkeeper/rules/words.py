@@ -8,7 +8,7 @@ _UNITS = ((86_400, "d", 3600, "h"), (3600, "h", 60, "min"), (60, "min", 1, "s"))
 
 
 def number(value: int | None) -> str:
-    """In full: 1,234,567."""
+    """A number in full: 1,234,567."""
     return "—" if value is None else f"{value:,}"
 
 
@@ -23,12 +23,12 @@ def waiting(value: int, noun: str) -> str:
 
 
 def capitalized(text: str) -> str:
-    """With a large first letter; the others stay as they are."""
+    """The text with a capital first letter; other letters are unchanged."""
     return text[:1].upper() + text[1:]
 
 
 def amount(value: int | None) -> str:
-    """In short: 950, 12.3 k, 4.56 M."""
+    """A number in short: 950, 12.3 k, 4.56 M."""
     if value is None:
         return "—"
     if abs(value) < 10_000:
@@ -41,12 +41,12 @@ def amount(value: int | None) -> str:
 
 
 def rate(value: float) -> str:
-    """Per second: 0.4/s, 12.3 k/s."""
+    """A rate per second: 0.4/s, 12.3 k/s."""
     return f"{amount(round(value)) if abs(value) >= 10 or value == round(value) else f'{value:.1f}'}/s"
 
 
 def duration(ms: int | None) -> str:
-    """The two largest units: 0 s, 12 s, 3 min 5 s, 2 h 10 min, 4 d 1 h."""
+    """A duration in its two largest units: 0 s, 12 s, 3 min 5 s, 2 h 10 min, 4 d 1 h."""
     if ms is None:
         return "—"
     if 0 < ms < 1000:
@@ -60,17 +60,17 @@ def duration(ms: int | None) -> str:
 
 
 def margin(ms: int | None) -> str:
-    """A retention margin: from 0 down records may be removed at any moment."""
+    """A retention margin as text: "overdue" if it is 0 or less, else a duration."""
     return "overdue" if ms is not None and ms <= 0 else duration(ms)
 
 
 def within(ms: int) -> str:
-    """When records may be removed, by their margin."""
+    """When records with this retention margin may be removed, as text."""
     return "at any moment" if ms <= 0 else f"in {duration(ms)}"
 
 
 def length(ms: int) -> str:
-    """A duration as options and rules take it, in two units at most, and in seconds at the least: 0s, 90s is 1m30s."""
+    """A duration as options and rules accept it, in whole seconds and at most two units: 0s, 1m30s."""
     sign = "-" if ms < 0 else ""
     return sign + duration(abs(ms) // 1000 * 1000).replace("min", "m").replace(",", "").replace(" ", "")
 

@@ -1,4 +1,4 @@
-"""What is wrong with settings of security, for both ends: the client raises its own errors for them, the broker its."""
+"""Errors in security settings. The client and the broker each convert them to their own exceptions."""
 
 from __future__ import annotations
 
@@ -10,4 +10,4 @@ class BadCredentials(GroupkeeperError, ValueError):
 
 
 class UnsupportedCredentials(BadCredentials):
-    """What is asked for is not available here, or not without a library that the text names."""
+    """The configured security is not available here, or needs a library that the text names."""

@@ -14,7 +14,7 @@ _OPTIONS = frozenset({
     "username", "password", "tokenauth", "clientId", "clientSecret", "scope", "serviceName", "keyTab", "principal",
     "useKeyTab", "storeKey", "useTicketCache", "unsecuredLoginStringClaim_sub",
 })  # fmt: skip
-"""Options that errors may name. Any other word may be a part of a password that was not put in quotes."""
+"""Options that error texts may name. Any other word may be part of an unquoted password."""
 
 _FLAGS = ("required", "requisite", "sufficient", "optional")
 _TOKEN = re.compile(
@@ -31,21 +31,21 @@ _CONTROL = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v
 
 
 class LoginModule(NamedTuple):
-    """``class_name`` without its package. Errors show it as ``title``: it may be a password in the wrong place."""
+    """``class_name`` has no package. Error texts show ``title`` instead, as it may be a misplaced password."""
 
     class_name: str
     options: Mapping[str, str]
 
     @property
     def title(self) -> str:
-        """Its class name, if that is the name of a login module."""
+        """The class name, if it looks like one of a login module; else a substitute."""
         return _shown(self.class_name)
 
     def __repr__(self) -> str:
         return f"LoginModule({self.title}, options: {len(self.options)})"  # names and values may be secrets
 
     def needed(self, name: str) -> str:
-        """An option that must be there and not be empty; raises BadCredentials."""
+        """The value of a required option; raises BadCredentials if it is missing or empty."""
         value = self.options.get(name)
         if not value:
             raise BadCredentials(f'{NAME}: {self.title} has no {name}: add {name}="…" before the semicolon')
@@ -58,7 +58,7 @@ class _Token(NamedTuple):
 
 
 def parse_jaas(text: str) -> LoginModule:
-    """The login module of a configuration; raises BadCredentials saying what is wrong, without its values."""
+    """The only login module in a configuration. Raises BadCredentials, whose text has no values."""
     tokens = list(_tokens(text))
     modules = []
     position = 0

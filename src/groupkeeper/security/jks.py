@@ -1,7 +1,5 @@
-"""Java's own format of key stores (JKS), read from bytes.
-
-A reader of our own, as there is no library for it that is kept: the format is small, frozen since 1998, and needs
-SHA-1 only. What it protects keys with is weak; it is read here, never written.
+"""Reads Java's own key store format (JKS) from bytes. No maintained library does; the format is small, frozen since
+1998, and needs SHA-1 only. Its encryption of keys is weak, so stores are never written.
 """
 
 from __future__ import annotations
@@ -19,15 +17,15 @@ _DIGEST_BYTES = 20
 
 
 class BadStore(ValueError):
-    """The bytes are no such store, or damaged."""
+    """The bytes are not a JKS store, or the store is damaged."""
 
 
 class WrongPassword(ValueError):
-    """The password doesn't fit the store, or the key in it."""
+    """The password is not that of the store, or of the key in it."""
 
 
 class KeyEntry(NamedTuple):
-    """``protected_key`` is still encrypted; ``chain`` is DER, the key's own certificate first."""
+    """A private key. ``protected_key`` is encrypted; ``chain`` has DER certificates, the key's own first."""
 
     alias: str
     protected_key: bytes
@@ -35,14 +33,14 @@ class KeyEntry(NamedTuple):
 
 
 class JksStore(NamedTuple):
-    """``certificates``: the trusted ones, DER."""
+    """The content of a store. ``certificates``: the trusted ones, DER."""
 
     keys: tuple[KeyEntry, ...]
     certificates: tuple[bytes, ...]
 
 
 def read_jks(content: bytes, password: str | None) -> JksStore:
-    """The entries of a store. Without a password its integrity isn't checked. Raises BadStore, WrongPassword."""
+    """The entries of a store. Without a password its checksum isn't verified. Raises BadStore, WrongPassword."""
     if content[:4] != MAGIC:
         raise BadStore("not a JKS store")
     if password is not None:
@@ -102,7 +100,7 @@ def _utf16(password: str) -> bytes:
 
 
 class _StoreReader:
-    """Reads within bounds; whatever is too long ends in BadStore."""
+    """Reads values from the bytes of a store. Raises BadStore when a value exceeds them."""
 
     def __init__(self, content: bytes, position: int) -> None:
         self._content = content

@@ -1,4 +1,4 @@
-"""SCRAM (RFC 5802, RFC 7677): what client and broker both compute. As in Kafka, passwords are taken as they are."""
+"""SCRAM computations (RFC 5802, RFC 7677) of client and broker. As in Kafka, passwords are used without SASLprep."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from typing import NamedTuple
 
 HASH_BY_MECHANISM = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
 MIN_ITERATIONS = 4096
-"""Kafka's clients and brokers accept no less."""
+"""The fewest iterations that Kafka's clients and brokers accept."""
 
 
 class Keys(NamedTuple):
-    """The keys of a salted password. The broker stores only the last two."""
+    """The keys derived from a salted password. The broker stores only the last two."""
 
     client_key: bytes
     stored_key: bytes
@@ -30,19 +30,19 @@ def salted_password(mechanism: str, password: str, salt: bytes, iterations: int)
 
 
 def keys_of(mechanism: str, salted: bytes) -> Keys:
-    """The keys that follow from a salted password."""
+    """Derives the keys from a salted password."""
     kind = HASH_BY_MECHANISM[mechanism]
     client_key = hmac.digest(salted, b"Client Key", kind)
     return Keys(client_key, hashlib.new(kind, client_key).digest(), hmac.digest(salted, b"Server Key", kind))
 
 
 def signature(mechanism: str, key: bytes, signed: bytes) -> bytes:
-    """The signature that a key gives to the messages of a login."""
+    """The HMAC of a login's messages with a key."""
     return hmac.digest(key, signed, HASH_BY_MECHANISM[mechanism])
 
 
 def xored(one: bytes, other: bytes) -> bytes:
-    """Two byte strings of the same length, XORed: a proof from a key and a signature, and the key from its proof."""
+    """The XOR of two byte strings of the same length: key and signature give the proof, proof and signature the key."""
     return bytes(a ^ b for a, b in zip(one, other, strict=True))
 
 

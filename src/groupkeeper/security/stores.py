@@ -17,7 +17,7 @@ STORE_TYPES = ("JKS", "PKCS12", "PEM")
 
 
 class StoreIdentity(NamedTuple):
-    """A private key with its certificates (its own one first), as PEM; ``password`` of the key, None for none."""
+    """A private key and its certificates (its own first), as PEM. ``password`` None: the key is not encrypted."""
 
     key: str
     chain: str
@@ -28,7 +28,7 @@ class StoreIdentity(NamedTuple):
 
 
 class _Source(NamedTuple):
-    """Properties by their names, with the prefix (ssl.truststore, ssl.keystore) that errors are to show."""
+    """The properties of one store. ``prefix``: "ssl.truststore" or "ssl.keystore", for error texts."""
 
     prefix: str
     properties: Mapping[str, str]
@@ -123,7 +123,7 @@ def _pem_identity(place: str, text: str, password: str | None) -> StoreIdentity:
 
 
 def _unfolded(text: str) -> str:
-    """PEM in one line of a properties file: bodies may have blanks where the line breaks were."""
+    """Restores the line breaks of a PEM that a properties file has on one line, with blanks instead."""
 
     def fold(match: re.Match[str]) -> str:
         return f"{match[1]}\n" + "\n".join(match[2].split()) + f"\n{match[3]}"
@@ -146,7 +146,7 @@ def _no_store_password(source: _Source) -> None:
 
 
 def _store(source: _Source, key_password: str | None = None) -> tuple[StoreIdentity | None, list[bytes]]:
-    """The first key and the trusted certificates. As in Java, the content tells JKS from PKCS12, not the type."""
+    """The first key and the trusted certificates. As in Java, the content decides whether it is JKS or PKCS12."""
     content = source.content()
     password = source.value("password")
     if content.startswith(jks.MAGIC):
@@ -209,7 +209,7 @@ def _from_pkcs12(source: _Source, content: bytes, password: str | None) -> tuple
     own = store.cert.certificate
     by_subject = {each.certificate.subject: each.certificate for each in store.additional_certs}
     chain = [own]
-    # Only what signed the certificate before it: the store may hold trusted certificates beside the chain.
+    # Add only the issuer of the last certificate: the store may also hold unrelated trusted certificates.
     while (issuer := by_subject.get(chain[-1].issuer)) is not None and issuer not in chain:
         chain.append(issuer)
     return StoreIdentity(key, "".join(each.public_bytes(Encoding.PEM).decode() for each in chain), None), others

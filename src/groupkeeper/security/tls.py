@@ -1,4 +1,4 @@
-"""TLS as Kafka's ssl.* properties ask for it, on either end of a connection: versions, suites, trust, a key."""
+"""Applies Kafka's ssl.* properties to a TLS context of a client or broker: versions, cipher suites, trust, key."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def client_context(properties: Mapping[str, str]) -> ssl.SSLContext:
 
 
 def trust(context: ssl.SSLContext, trusted: str) -> None:
-    """Trusts these PEM certificates. Raises BadCredentials."""
+    """Makes the context trust these PEM certificates. Raises BadCredentials."""
     try:
         context.load_verify_locations(cadata=trusted)
     except ssl.SSLError as error:
@@ -48,7 +48,7 @@ def trust(context: ssl.SSLContext, trusted: str) -> None:
 
 
 def choose_versions(context: ssl.SSLContext, properties: Mapping[str, str]) -> None:
-    """By ssl.protocol and ssl.enabled.protocols. Raises BadCredentials."""
+    """Sets the context's TLS versions from ssl.protocol and ssl.enabled.protocols. Raises BadCredentials."""
     protocol = properties.get("ssl.protocol", "TLS").strip()
     if protocol not in ("TLS", *_VERSIONS):
         raise BadCredentials(f"ssl.protocol={protocol} is not known: TLS, TLSv1.3 or TLSv1.2")
@@ -66,7 +66,7 @@ def choose_versions(context: ssl.SSLContext, properties: Mapping[str, str]) -> N
 
 
 def choose_suites(context: ssl.SSLContext, properties: Mapping[str, str]) -> None:
-    """By ssl.cipher.suites. Raises BadCredentials, UnsupportedCredentials."""
+    """Sets the context's cipher suites from ssl.cipher.suites. Raises BadCredentials, UnsupportedCredentials."""
     names = [name for name in re.split(r"[,\s]+", properties.get("ssl.cipher.suites", "")) if name]
     if not names:
         return
@@ -77,7 +77,7 @@ def choose_suites(context: ssl.SSLContext, properties: Mapping[str, str]) -> Non
             context.set_ciphers(":".join(others))
         except ssl.SSLError:
             raise BadCredentials(f"ssl.cipher.suites={','.join(names)}: OpenSSL has none of the suites") from None
-    # Python cannot choose OpenSSL's suites of TLS 1.3; whether it is used at all can.
+    # Python cannot select single suites of TLS 1.3, only turn TLS 1.3 on or off.
     if modern and 0 < len(modern) < len(_TLS13_SUITES):
         missing = ",".join(name for name in _TLS13_SUITES if name not in modern)
         raise UnsupportedCredentials(f"ssl.cipher.suites: TLS 1.3 takes all of its suites or none here: add {missing}")
@@ -88,7 +88,7 @@ def choose_suites(context: ssl.SSLContext, properties: Mapping[str, str]) -> Non
 
 
 def openssl_suite(name: str) -> str:
-    """OpenSSL's name of a suite from Java's: TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256 is ECDHE-RSA-AES128-GCM-SHA256."""
+    """OpenSSL's name for Java's: ECDHE-RSA-AES128-GCM-SHA256 for TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256."""
     exchange, found, cipher = name.removeprefix("TLS_").removeprefix("SSL_").partition("_WITH_")
     if not found:
         return name
@@ -103,11 +103,11 @@ _TOO_WEAK = {
     "EE_KEY_TOO_SMALL": "the certificate's key is too short (EE_KEY_TOO_SMALL)",
     "CA_KEY_TOO_SMALL": "the key of a CA in the chain is too short (CA_KEY_TOO_SMALL)",
 }
-"""What OpenSSL's security level refuses although the store is whole, by its reason."""
+"""Explanations, by OpenSSL's reason, for valid certificates and keys that its security level refuses."""
 
 
 def load_identity(context: ssl.SSLContext, identity: StoreIdentity) -> None:
-    """Shows this certificate to peers. Raises BadCredentials."""
+    """Makes the context present this certificate to peers. Raises BadCredentials."""
     # Given a password, even an empty one, OpenSSL doesn't ask for one on the terminal.
     password = identity.password or ""
     with _file_of(identity.key + identity.chain) as path:
@@ -125,7 +125,7 @@ def load_identity(context: ssl.SSLContext, identity: StoreIdentity) -> None:
 
 @contextmanager
 def _file_of(text: str) -> Iterator[str]:
-    """A file for the moment, as OpenSSL reads keys from files only: in memory where the system can, else private."""
+    """A temporary file with the text, as OpenSSL reads keys from files only: in memory if possible, else private."""
     if hasattr(os, "memfd_create") and os.path.isdir("/proc/self/fd"):
         descriptor = os.memfd_create("key")
         path = f"/proc/self/fd/{descriptor}"

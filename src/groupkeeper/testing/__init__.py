@@ -1,4 +1,1 @@
-"""What users' tests need: an embedded broker, as a context manager and as a pytest fixture.
-
-Nothing of it is needed at run time.
-"""
+"""An embedded broker for users' tests, as a context manager and as a pytest fixture. No other folder imports it."""

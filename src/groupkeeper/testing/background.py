@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 class BackgroundBroker:
     """A broker in a thread, for code that blocks: `with BackgroundBroker() as broker: use(broker.bootstrap_servers)`.
 
-    Without a directory its logs lie in a temporary one, which is removed when it stops. With a directory, a second
-    BackgroundBroker on it continues where the first one ended.
+    Without a directory, the broker keeps its logs in a temporary one, and removes it when it stops. A second
+    BackgroundBroker on the same directory continues where the first one ended.
 
     Attributes:
         bootstrap_servers: `host:port`, of each node, known once it is started.
@@ -47,8 +47,8 @@ class BackgroundBroker:
         brokers: int = 1,
         racks: Iterable[str] = (),
     ) -> None:
-        """As `Broker`: by default any free port of 127.0.0.1, without users and TLS. Raises `InvalidSetting`;
-        warns of settings that neither this broker nor Kafka has.
+        """Takes the arguments of `Broker`: by default any free port of 127.0.0.1, without users and TLS. Raises
+        `InvalidSetting`; warns of settings that neither this broker nor Kafka has.
         """
         self._broker = Broker(
             port=port,
@@ -80,7 +80,7 @@ class BackgroundBroker:
 
     @property
     def authorizer(self) -> Authorizer:
-        """Who may do what; another one may take its place while the broker runs."""
+        """The broker's authorizer; can be replaced while the broker runs."""
         return self._broker.authorizer
 
     @authorizer.setter
@@ -88,24 +88,24 @@ class BackgroundBroker:
         self._broker.authorizer = authorizer
 
     def client_properties(self, user: str = "") -> dict[str, str]:
-        """What clients need beside `bootstrap_servers`, by the names of Java's clients; with a user, its login, too."""
+        """Client properties (Java names) beside `bootstrap_servers`: TLS, and the login of `user` if given."""
         return self._broker.client_properties(user)
 
     def librdkafka_properties(self, user: str = "") -> dict[str, str]:
-        """The same with `bootstrap.servers`, by the names of librdkafka, which confluent-kafka takes."""
+        """Client properties by the names of librdkafka (confluent-kafka), with `bootstrap.servers`."""
         return self._broker.librdkafka_properties(user)
 
     @property
     def faults(self) -> Faults:
-        """Faults on purpose, to be used from the test's own thread: docs/testing.md."""
+        """Injects faults; to be used from the test's own thread. See docs/testing.md."""
         return self._broker.faults
 
     def metric(self, name: str, **labels: str) -> float:
-        """A metric as it is now, by Kafka's name of it (docs/metrics.md). Raises KeyError."""
+        """The current value of a metric, by Kafka's name (docs/metrics.md). Raises KeyError."""
         return self.faults.in_loop(lambda: self._broker.metrics.value(name, **labels))
 
     def stop_node(self, node: int) -> None:
-        """As all that follows: see `Broker`. When it returns, it has happened."""
+        """See `Broker`, also for the methods below. Each returns when the change has taken effect."""
         self._carry_out(self._broker.stop_node(node))
 
     def kill_node(self, node: int) -> None:
@@ -146,7 +146,7 @@ class BackgroundBroker:
         asyncio.run_coroutine_threadsafe(work, self._loop).result()
 
     def start(self) -> None:
-        """Returns when clients can connect. Raises what the broker's start raised."""
+        """Starts the broker; returns when clients can connect. Raises what the broker's start raised."""
         self._running = self._thread.submit(asyncio.run, self._serve())
         self._running.add_done_callback(lambda _: self._ready.set())
         self._ready.wait()

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="session")
 def groupkeeper_settings() -> Mapping[str, str]:
-    """Settings of the brokers below, by Kafka's names; override it in a conftest.py.
+    """Settings of the brokers below, by Kafka's names; override this fixture in a conftest.py.
 
     The default differs from Kafka's in one point: the first rebalance of a group doesn't wait three seconds.
     """
@@ -34,7 +34,7 @@ def pytest_configure(config: pytest.Config) -> None:
 def groupkeeper_broker(
     request: pytest.FixtureRequest, groupkeeper_settings: Mapping[str, str]
 ) -> Iterator[BackgroundBroker]:
-    """A broker of this test alone: starts empty, removed afterwards; see `bootstrap_servers`. The marker `groupkeeper`
+    """A new, empty broker for this test only, removed afterwards; see `bootstrap_servers`. The marker `groupkeeper`
     gives it nodes, users, ACLs, TLS and more settings, as `BackgroundBroker` takes them.
     """
     from groupkeeper.testing.background import BackgroundBroker
@@ -48,7 +48,7 @@ def groupkeeper_broker(
 
 @pytest.fixture(scope="session")
 def groupkeeper_session_broker(groupkeeper_settings: Mapping[str, str]) -> Iterator[BackgroundBroker]:
-    """One broker for all tests of the session; they keep apart by the names of their topics and groups."""
+    """One broker for all tests of the session, which must use topics and groups with different names."""
     from groupkeeper.testing.background import BackgroundBroker
 
     with BackgroundBroker(properties=groupkeeper_settings) as broker:
