@@ -179,7 +179,9 @@ class Routed(Generic[K, V]):
                     elsewhere[key] = self._causes[key] = answer
                 else:
                     failed[key] = answer
-            elif isinstance(answer, ConnectionFailed | CallTimedOut):
+            elif isinstance(answer, ConnectionFailed):
+                elsewhere[key] = self._causes[key] = answer
+            elif isinstance(answer, CallTimedOut):
                 elsewhere[key] = answer
             elif isinstance(answer, ClientError):
                 failed[key] = answer

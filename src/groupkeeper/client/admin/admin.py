@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from groupkeeper.client.addresses import parse_bootstrap_servers
-from groupkeeper.client.admin.arguments import group, keyed, mapped, of_kind, several, several_each
+from groupkeeper.client.admin.arguments import mapped, several
+from groupkeeper.client.admin.groups import GroupCalls
+from groupkeeper.client.admin.log_offsets import LogOffsetCalls
+from groupkeeper.client.admin.offsets import OffsetCalls
 from groupkeeper.client.admin.resources.access_calls import AccessCalls
 from groupkeeper.client.admin.resources.calls import ResourceCalls
-from groupkeeper.client.admin.types import All, NewTopic, OffsetAndMetadata, OffsetSpec, TopicPartition
+from groupkeeper.client.admin.share_groups import ShareGroupCalls
+from groupkeeper.client.admin.topics import TopicCalls
+from groupkeeper.client.admin.types import TopicPartition
 from groupkeeper.client.batch import Batch
 from groupkeeper.client.cluster import Cluster
 from groupkeeper.client.security.choice import security_of
@@ -19,29 +24,11 @@ from groupkeeper.client.settings import Settings
 if TYPE_CHECKING:
     from groupkeeper.client.admin.log_reader import Take
     from groupkeeper.client.admin.streams_types import StreamsGroupDescription
-    from groupkeeper.client.admin.types import (
-        ClassicGroupDescription,
-        ClusterDescription,
-        CommittedOffsets,
-        ConsumerGroupDescription,
-        CreatedTopic,
-        FirstRecord,
-        GroupListings,
-        GroupState,
-        GroupType,
-        ListedOffset,
-        MemberToRemove,
-        Node,
-        Position,
-        ShareGroupDescription,
-        SharePartitionOffset,
-        TopicDescription,
-        TopicListing,
-    )
+    from groupkeeper.client.admin.types import FirstRecord, Position
     from groupkeeper.client.security.tokens import TokenProvider
 
 
-class Admin(ResourceCalls, AccessCalls):
+class Admin(GroupCalls, OffsetCalls, ShareGroupCalls, TopicCalls, LogOffsetCalls, ResourceCalls, AccessCalls):
     """An asynchronous admin client. Use it as ``async with Admin("host:9092") as admin: …``.
 
     ``bootstrap_servers`` is "host:port,host:port" ("[::1]:9092" for IPv6). ``properties`` are Kafka's client
@@ -126,158 +113,6 @@ class Admin(ResourceCalls, AccessCalls):
         """Close every connection. Calls that are under way fail with ClientClosed. Closing twice is harmless."""
         await self._cluster.close()
 
-    async def list_groups(
-        self,
-        *,
-        states: Iterable[GroupState | str] = (),
-        types: Iterable[GroupType | str] = (),
-        protocol_types: Iterable[str] | None = None,
-        timeout_ms: int | None = None,
-    ) -> GroupListings:
-        """The groups of all brokers (KIP-518). Empty ``states`` or ``types``, None ``protocol_types``: all of them.
-
-        Consumer groups are types Classic and Consumer with protocol types "" and "consumer", share groups
-        are type Share. A broker that fails is in ``failed`` of the result: UnsupportedVersion when it is too old for a
-        filter. A state that is a plain text is sent as it is: brokers know NotReady as ``not_ready`` only.
-        """
-        from groupkeeper.client.admin import group_list
-
-        several(states, "states"), several(types, "types")
-        if protocol_types is not None:
-            several(protocol_types, "protocol_types")
-        return await group_list.list_groups(self._cluster, states, types, protocol_types, timeout_ms)
-
-    async def describe_classic_groups(
-        self, group_ids: Iterable[str], *, include_authorized_operations: bool = False, timeout_ms: int | None = None
-    ) -> Batch[str, ClassicGroupDescription]:
-        """Describe groups of the classic protocol, of any protocol type.
-
-        A group that doesn't exist fails with GroupIdNotFound, or is described as Dead by a broker before 4.0.
-        """
-        from groupkeeper.client.admin import group_descriptions
-
-        return await group_descriptions.describe_classic_groups(
-            self._cluster, several(group_ids, "group_ids"), include_authorized_operations, timeout_ms
-        )
-
-    async def describe_consumer_groups(
-        self, group_ids: Iterable[str], *, include_authorized_operations: bool = False, timeout_ms: int | None = None
-    ) -> Batch[str, ConsumerGroupDescription]:
-        """Describe groups of consumers, of type Consumer or (by falling back to DescribeGroups) Classic.
-
-        Fails per group: GroupIdNotFound (the first answer's message), IllegalArgument for a classic group of another
-        protocol type, GroupAuthorizationFailed, TopicAuthorizationFailed.
-        """
-        from groupkeeper.client.admin import group_descriptions
-
-        return await group_descriptions.describe_consumer_groups(
-            self._cluster, several(group_ids, "group_ids"), include_authorized_operations, timeout_ms
-        )
-
-    async def list_consumer_group_offsets(
-        self,
-        groups: Mapping[str, Iterable[TopicPartition] | None],
-        *,
-        require_stable: bool = False,
-        timeout_ms: int | None = None,
-    ) -> Batch[str, Batch[TopicPartition, OffsetAndMetadata | None]]:
-        """Committed offsets of many groups at once (KIP-88, KIP-709).
-
-        None as a group's partitions: all that have a committed offset; an empty collection: none at all. A partition
-        that was asked for and has no offset is ``None`` in the inner ``done``; one that the broker refused is
-        in the inner ``failed``. A group that doesn't exist has no offsets, which is not an error.
-        ``require_stable``: a partition with a pending transactional offset fails with UnstableOffsetCommit (KIP-447);
-        brokers before 2.5 ignore it.
-        """
-        from groupkeeper.client.admin import offsets
-
-        return await offsets.list_consumer_group_offsets(
-            self._cluster, several_each(groups, "partitions"), require_stable, timeout_ms
-        )
-
-    async def list_committed_offsets(
-        self, group_ids: Iterable[str], *, timeout_ms: int | None = None
-    ) -> Batch[str, CommittedOffsets]:
-        """All committed offsets of groups by column: for very many groups, where single offsets are rarely accessed."""
-        from groupkeeper.client.admin import offsets
-
-        return await offsets.list_committed_offsets(
-            self._cluster, dict.fromkeys(several(group_ids, "group_ids")), require_stable=False, timeout_ms=timeout_ms
-        )
-
-    async def list_offsets(
-        self, specs: Mapping[TopicPartition, OffsetSpec], *, read_committed: bool = False, timeout_ms: int | None = None
-    ) -> Batch[TopicPartition, ListedOffset]:
-        """Offsets of partitions by spec (earliest, latest, timestamp …), from each partition's leader.
-
-        A timestamp later than every record's gives offset −1. Moved leaders are followed; a partition that stays
-        without a leader fails with LeaderNotAvailable after 5 s, an unknown one with UnknownTopicOrPartition after
-        1 s. ``read_committed``: latest is the last stable offset. UnsupportedVersion for specs that the broker doesn't
-        support.
-        """
-        from groupkeeper.client.admin import log_offsets
-
-        return await log_offsets.list_offsets(
-            self._cluster, keyed(specs, TopicPartition, "specs", OffsetSpec), read_committed, timeout_ms
-        )
-
-    async def alter_consumer_group_offsets(
-        self, group_id: str, offsets: Mapping[TopicPartition, OffsetAndMetadata], *, timeout_ms: int | None = None
-    ) -> Batch[TopicPartition, None]:
-        """Commit offsets for a group without members. If it has some, each partition fails with UnknownMemberId."""
-        from groupkeeper.client.admin import offsets as offsets_
-
-        return await offsets_.alter_consumer_group_offsets(
-            self._cluster, group(group_id), keyed(offsets, TopicPartition, "offsets", OffsetAndMetadata), timeout_ms
-        )
-
-    async def delete_consumer_group_offsets(
-        self, group_id: str, partitions: Iterable[TopicPartition], *, timeout_ms: int | None = None
-    ) -> Batch[TopicPartition, None]:
-        """Delete committed offsets (KIP-496): GroupSubscribedToTopic per partition of a topic that is in use.
-
-        Raises the KafkaError of the whole group: GroupIdNotFound, NonEmptyGroup, InvalidGroupId,
-        GroupAuthorizationFailed. UnsupportedVersion when the broker is older than 2.4.
-        """
-        from groupkeeper.client.admin import offsets
-
-        return await offsets.delete_consumer_group_offsets(
-            self._cluster, group(group_id), of_kind(partitions, TopicPartition, "partitions"), timeout_ms
-        )
-
-    async def alter_offsets_of_groups(
-        self,
-        offsets: Mapping[str, Mapping[TopicPartition, OffsetAndMetadata]],
-        *,
-        tell: Callable[[], None] | None = None,
-        timeout_ms: int | None = None,
-    ) -> Batch[str, Batch[TopicPartition, None]]:
-        """``alter_consumer_group_offsets`` of many groups: one request for each, many under way at a time.
-
-        ``tell`` is called whenever a group has its answer.
-        """
-        from groupkeeper.client.admin import many_groups
-
-        for group_id, own in mapped(offsets, "offsets").items():
-            keyed(own, TopicPartition, f"offsets[{group_id!r}]", OffsetAndMetadata)
-        return await many_groups.alter_offsets_of_groups(self._cluster, offsets, tell, timeout_ms)
-
-    async def delete_offsets_of_groups(
-        self,
-        partitions: Mapping[str, Iterable[TopicPartition]],
-        *,
-        tell: Callable[[], None] | None = None,
-        timeout_ms: int | None = None,
-    ) -> Batch[str, Batch[TopicPartition, None]]:
-        """``delete_consumer_group_offsets`` of many groups: one request for each, many under way at a time.
-
-        What that raises for the whole group is in the outer ``failed``.
-        """
-        from groupkeeper.client.admin import many_groups
-
-        several_each(partitions, "partitions")
-        return await many_groups.delete_offsets_of_groups(self._cluster, partitions, tell, timeout_ms)
-
     async def first_records(
         self, positions: Iterable[Position], *, read_committed: bool = False, timeout_ms: int | None = None
     ) -> Batch[Position, FirstRecord | None]:
@@ -325,35 +160,6 @@ class Admin(ResourceCalls, AccessCalls):
 
         return await log_reader.read_logs(self._cluster, mapped(ranges, "ranges"), take, max_bytes, timeout_ms)
 
-    async def delete_consumer_groups(
-        self, group_ids: Iterable[str], *, timeout_ms: int | None = None
-    ) -> Batch[str, None]:
-        """Delete groups with their offsets: NonEmptyGroup, GroupIdNotFound … per group."""
-        from groupkeeper.client.admin import groups
-
-        return await groups.delete_groups(
-            self._cluster, "deleteConsumerGroups", several(group_ids, "group_ids"), timeout_ms
-        )
-
-    async def remove_members(
-        self,
-        group_id: str,
-        members: Iterable[MemberToRemove] | All,
-        *,
-        reason: str | None = None,
-        timeout_ms: int | None = None,
-    ) -> Batch[MemberToRemove, None]:
-        """Remove members from their group: the named ones, or all of them with ``ALL``.
-
-        ``reason`` is sent to brokers from 3.2 on, cut to 255 characters. Removing a static member by its instance id
-        needs a broker from 2.4 on.
-        """
-        from groupkeeper.client.admin import groups
-
-        if not isinstance(members, All):
-            several(members, "members")
-        return await groups.remove_members(self._cluster, group(group_id), members, reason, timeout_ms)
-
     async def describe_streams_groups(
         self,
         group_ids: Iterable[str],
@@ -375,139 +181,3 @@ class Admin(ResourceCalls, AccessCalls):
         return await streams_groups.describe_streams_groups(
             self._cluster, several(group_ids, "group_ids"), include_authorized_operations, include_topology, timeout_ms
         )
-
-    async def describe_share_groups(
-        self, group_ids: Iterable[str], *, include_authorized_operations: bool = False, timeout_ms: int | None = None
-    ) -> Batch[str, ShareGroupDescription]:
-        """Describe share groups (KIP-932).
-
-        Fails per group: GroupIdNotFound, also for a group of another type, GroupAuthorizationFailed,
-        TopicAuthorizationFailed; UnsupportedVersion when the broker is older than 4.1.
-        """
-        from groupkeeper.client.admin import share_groups
-
-        return await share_groups.describe_share_groups(
-            self._cluster, several(group_ids, "group_ids"), include_authorized_operations, timeout_ms
-        )
-
-    async def list_share_group_offsets(
-        self, groups: Mapping[str, Iterable[TopicPartition] | None], *, timeout_ms: int | None = None
-    ) -> Batch[str, Batch[TopicPartition, SharePartitionOffset | None]]:
-        """How far share groups are in their partitions, many groups at once.
-
-        None as a group's partitions: all that the group has ever subscribed to. ``None`` in the inner ``done``: the
-        group has no start offset there, because no member has fetched the partition yet or it isn't the group's. A
-        partition that the broker refused is in the inner ``failed``. A group that doesn't exist has no offsets.
-        """
-        from groupkeeper.client.admin import share_groups
-
-        return await share_groups.list_share_group_offsets(
-            self._cluster, several_each(groups, "partitions"), timeout_ms
-        )
-
-    async def alter_share_group_offsets(
-        self, group_id: str, offsets: Mapping[TopicPartition, int], *, timeout_ms: int | None = None
-    ) -> Batch[TopicPartition, None]:
-        """Set the start offsets of a share group without members; the group is made when there is none.
-
-        UnknownTopicOrPartition, TopicAuthorizationFailed per partition. Raises the KafkaError of the whole group:
-        NonEmptyGroup, GroupIdNotFound for a group of another type, InvalidGroupId, GroupAuthorizationFailed.
-        """
-        from groupkeeper.client.admin import share_groups
-
-        return await share_groups.alter_share_group_offsets(
-            self._cluster, group(group_id), keyed(offsets, TopicPartition, "offsets", int), timeout_ms
-        )
-
-    async def delete_share_group_offsets(
-        self, group_id: str, topics: Iterable[str], *, timeout_ms: int | None = None
-    ) -> Batch[str, None]:
-        """Delete a share group's offsets of whole topics; the group must have no members.
-
-        UnknownTopicOrPartition per topic, also for a topic of which the group has no offsets. Raises the KafkaError of
-        the whole group: GroupIdNotFound, NonEmptyGroup, InvalidGroupId, GroupAuthorizationFailed.
-        """
-        from groupkeeper.client.admin import share_groups
-
-        return await share_groups.delete_share_group_offsets(
-            self._cluster, group(group_id), several(topics, "topics"), timeout_ms
-        )
-
-    async def delete_share_groups(self, group_ids: Iterable[str], *, timeout_ms: int | None = None) -> Batch[str, None]:
-        """Delete share groups with their offsets: NonEmptyGroup, GroupIdNotFound … per group.
-
-        The brokers delete groups of other types by the same request, so name share groups only.
-        """
-        from groupkeeper.client.admin import groups
-
-        return await groups.delete_groups(
-            self._cluster, "deleteShareGroups", several(group_ids, "group_ids"), timeout_ms
-        )
-
-    async def find_coordinators(self, group_ids: Iterable[str], *, timeout_ms: int | None = None) -> Batch[str, Node]:
-        """The coordinator of each group, always from a new lookup."""
-        from groupkeeper.client.admin import coordinators
-
-        return await coordinators.find_coordinators(self._cluster, several(group_ids, "group_ids"), timeout_ms)
-
-    async def describe_topics(
-        self,
-        names: Iterable[str] | None = None,
-        *,
-        include_authorized_operations: bool = False,
-        timeout_ms: int | None = None,
-    ) -> Batch[str, TopicDescription]:
-        """Describe topics by name, or all that the caller may see (None), internal ones included.
-
-        Never creates a topic. Fails per topic: UnknownTopicOrPartition, TopicAuthorizationFailed, InvalidTopic.
-        """
-        from groupkeeper.client.admin import topics
-
-        if names is not None:
-            several(names, "names")
-        return await topics.describe_topics(self._cluster, names, include_authorized_operations, timeout_ms)
-
-    async def list_topics(self, *, include_internal: bool = False, timeout_ms: int | None = None) -> list[TopicListing]:
-        """The topics that the caller may see, sorted by name."""
-        from groupkeeper.client.admin import topics
-
-        return await topics.list_topics(self._cluster, include_internal, timeout_ms)
-
-    async def create_topics(
-        self,
-        topics: Iterable[NewTopic],
-        *,
-        if_missing: bool = False,
-        validate_only: bool = False,
-        timeout_ms: int | None = None,
-    ) -> Batch[str, CreatedTopic]:
-        """Create topics: TopicAlreadyExists, InvalidPartitions … per topic, with the broker's message.
-
-        ``if_missing``: an existing topic is left unchanged, and is in ``done``, with ``is_new`` False.
-        """
-        from groupkeeper.client.admin import topics as topics_
-
-        created = await topics_.create_topics(
-            self._cluster, of_kind(topics, NewTopic, "topics"), validate_only, timeout_ms
-        )
-        return topics_.with_those_there(created) if if_missing else created
-
-    async def delete_topics(
-        self, names: Iterable[str], *, if_there: bool = False, timeout_ms: int | None = None
-    ) -> Batch[str, None]:
-        """Delete topics with their records: UnknownTopicOrPartition, TopicDeletionDisabled … per topic.
-
-        ``if_there``: a missing topic is in ``done``, too.
-        """
-        from groupkeeper.client.admin import topics
-
-        deleted = await topics.delete_topics(self._cluster, several(names, "names"), timeout_ms)
-        return topics.with_those_gone(deleted) if if_there else deleted
-
-    async def describe_cluster(
-        self, *, include_authorized_operations: bool = False, timeout_ms: int | None = None
-    ) -> ClusterDescription:
-        """The cluster's id, controller and brokers."""
-        from groupkeeper.client.admin import topics
-
-        return await topics.describe_cluster(self._cluster, include_authorized_operations, timeout_ms)

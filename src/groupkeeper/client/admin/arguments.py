@@ -12,7 +12,7 @@ M = TypeVar("M", bound=Mapping[Any, Any])
 MM = TypeVar("MM", bound=Mapping[Any, Mapping[Any, Any]])
 
 
-def several(values: Iterable[T], name: str) -> Iterable[T]:
+def several(values: Iterable[T], name: str) -> list[T]:
     """The values of an argument. Raises IllegalArgument for one alone, and for None.
 
     To Python a text is a collection of its letters, so that "billing" would be the groups b, i, l …, and a partition
@@ -21,15 +21,15 @@ def several(values: Iterable[T], name: str) -> Iterable[T]:
     if values is None or isinstance(values, str | bytes) or hasattr(values, "_fields"):
         example = "" if values is None else f": [{values!r}] for one alone"
         raise IllegalArgument(f"{name} must be a collection{example}")
-    return values
+    return list(values)
 
 
-def several_each(groups: Mapping[str, Iterable[T] | None], name: str) -> Mapping[str, Iterable[T] | None]:
-    """The same for the values of a mapping by group; None stands for something else there."""
-    for values in mapped(groups, "groups").values():
-        if values is not None:
-            several(values, name)
-    return groups
+def several_each(groups: Mapping[str, Iterable[T] | None], name: str) -> dict[str, list[T] | None]:
+    """The same for the values of a mapping by group, each once; None stands for something else there."""
+    return {
+        group_id: None if values is None else list(dict.fromkeys(several(values, name)))
+        for group_id, values in mapped(groups, "groups").items()
+    }
 
 
 def mapped(values: M, name: str) -> M:
@@ -48,7 +48,7 @@ def mapped_each(values: MM, name: str) -> MM:
 
 def of_kind(values: Iterable[T], kind: type[T], name: str) -> list[T]:
     """The values of an argument, each of that class. Raises IllegalArgument for others, and for one alone."""
-    found = list(several(values, name))
+    found = several(values, name)
     for value in found:
         one_of(value, kind, name)
     return found
@@ -71,6 +71,6 @@ def keyed(values: M, kind: type, name: str, values_kind: type | tuple[type, ...]
     return values
 
 
-def group(group_id: str) -> str:
+def one_group(group_id: str) -> str:
     """The id of one group. Raises IllegalArgument for anything else."""
     return one_of(group_id, str, "group_id")

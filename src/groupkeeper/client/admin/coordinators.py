@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import NamedTuple, Protocol, TypeVar
 
-from groupkeeper.client.admin.types import Batch, Failure, Node
+from groupkeeper.client.admin.types import Failure, Node
 from groupkeeper.client.cluster import Cluster
 from groupkeeper.client.deadlines import Deadline
 from groupkeeper.client.errors import UnsupportedBatching
 from groupkeeper.client.peer import Peer
 from groupkeeper.client.router import COORDINATOR_RETRIES, Ask, Locate, Located, Retries, Routed, V, one_by_one
 from groupkeeper.protocol import errors
-from groupkeeper.protocol.messages import FindCoordinatorRequest, FindCoordinatorResponse
+from groupkeeper.protocol import messages as m
 
 D = TypeVar("D")
 G = TypeVar("G", bound="_Answered")
 
-_KEYS_PER_REQUEST = 2000
+KEYS_PER_REQUEST = 2000
 _RETRIABLE = (14, 15)
 
 
@@ -59,10 +59,18 @@ def routed(
 
 
 async def of_one_group(
-    cluster: Cluster, deadline: Deadline, group_id: str, ask: Ask[str, V], retries: Retries = COORDINATOR_RETRIES
+    cluster: Cluster,
+    deadline: Deadline,
+    group_id: str,
+    ask: Callable[[Peer], Awaitable[V | Failure]],
+    retries: Retries = COORDINATOR_RETRIES,
 ) -> V:
     """A call on one group: its coordinator's reply. Raises the group's failure."""
-    return (await routed(cluster, deadline, ask, retries=retries).run([group_id])).result(group_id)
+
+    async def ask_for_it(peer: Peer, keys: list[str], deadline: Deadline) -> dict[str, V | Failure]:
+        return {group_id: await ask(peer)}
+
+    return (await routed(cluster, deadline, ask_for_it, retries=retries).run([group_id])).result(group_id)
 
 
 def locating(cluster: Cluster, kind: CoordinatorKind = GROUPS) -> Locate[str]:
@@ -82,8 +90,8 @@ def locating(cluster: Cluster, kind: CoordinatorKind = GROUPS) -> Locate[str]:
                 unknown += owned
             else:
                 located.by_peer[peer] = owned
-        for start in range(0, len(unknown), _KEYS_PER_REQUEST):
-            await _look_up(cluster, kind, unknown[start : start + _KEYS_PER_REQUEST], deadline, located)
+        for start in range(0, len(unknown), KEYS_PER_REQUEST):
+            await _look_up(cluster, kind, unknown[start : start + KEYS_PER_REQUEST], deadline, located)
         return located
 
     return locate
@@ -101,19 +109,6 @@ def by_group(groups: Iterable[G], convert: Callable[[G], D]) -> dict[str, D | Fa
         group.group_id: errors.error_for(group.error_code, group.error_message) if group.error_code else convert(group)
         for group in groups
     }
-
-
-async def find_coordinators(cluster: Cluster, group_ids: Iterable[str], timeout_ms: int | None) -> Batch[str, Node]:
-    """Admin.find_coordinators."""
-    deadline = cluster.deadline("findCoordinators", timeout_ms)
-
-    async def answer_from_lookup(peer: Peer, keys: list[str], deadline: Deadline) -> dict[str, Node | Failure]:
-        return dict.fromkeys(keys, coordinator_at(peer))
-
-    wanted = list(group_ids)
-    for group_id in wanted:
-        cluster.coordinators.pop(group_id, None)
-    return await routed(cluster, deadline, answer_from_lookup, chunk=_KEYS_PER_REQUEST).run(wanted)
 
 
 async def _look_up(
@@ -147,17 +142,17 @@ async def _ask(
 async def _ask_batch(
     cluster: Cluster, kind: CoordinatorKind, group_ids: Sequence[str], deadline: Deadline
 ) -> dict[str, Node | Failure]:
-    def build(version: int) -> FindCoordinatorRequest:
+    def build(version: int) -> m.FindCoordinatorRequest:
         if version >= 4:
-            return FindCoordinatorRequest(key_type=kind.code, coordinator_keys=group_ids)
+            return m.FindCoordinatorRequest(key_type=kind.code, coordinator_keys=group_ids)
         if len(group_ids) > 1:
             raise UnsupportedBatching(
                 f"Cannot create a v{version} FindCoordinator request because we require features supported only in "
                 "4 or later."
             )
-        return FindCoordinatorRequest(key=group_ids[0], key_type=kind.code)
+        return m.FindCoordinatorRequest(key=group_ids[0], key_type=kind.code)
 
-    answer = await cluster.ask_any(FindCoordinatorResponse, build, deadline)
+    answer = await cluster.ask_any(m.FindCoordinatorResponse, build, deadline)
     if not answer.coordinators:
         return {
             group_id: _found(cluster, kind, group_id, answer.error_code, answer.node_id, answer.host, answer.port)

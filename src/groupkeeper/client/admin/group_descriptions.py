@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
+from groupkeeper.client.admin.arguments import several
 from groupkeeper.client.admin.coordinators import by_group, coordinator_at, routed
 from groupkeeper.client.admin.types import (
     Batch,
@@ -26,9 +27,12 @@ from groupkeeper.protocol import consumer_protocol
 from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.codec import MalformedMessage
 from groupkeeper.protocol.errors import GroupIdNotFound, error_for
-from groupkeeper.protocol.messages.consumer_group_describe_response import Assignment, Member
-from groupkeeper.protocol.messages.consumer_group_describe_response import DescribedGroup as DescribedConsumerGroup
-from groupkeeper.protocol.messages.describe_groups_response import DescribedGroup
+
+if TYPE_CHECKING:
+    from groupkeeper.protocol.messages.consumer_group_describe_response import Assignment, Member
+    from groupkeeper.protocol.messages.consumer_group_describe_response import DescribedGroup as DescribedConsumerGroup
+    from groupkeeper.protocol.messages.describe_groups_response import DescribedGroup
+    from groupkeeper.protocol.messages.share_group_describe_response import Assignment as ShareAssignment
 
 D = TypeVar("D")
 
@@ -44,55 +48,68 @@ _UPGRADED = {0: False, 1: True}
 _PROTOCOL_TYPES = (consumer_protocol.PROTOCOL_TYPE, "")
 
 
-async def describe_consumer_groups(
-    cluster: Cluster, group_ids: Iterable[str], include_authorized_operations: bool, timeout_ms: int | None
-) -> Batch[str, ConsumerGroupDescription]:
-    """Admin.describe_consumer_groups."""
-    deadline = cluster.deadline("describeConsumerGroups", timeout_ms)
+class DescriptionCalls:
+    """Calls of Admin that describe groups of consumers, and others of the classic protocol."""
 
-    async def ask(peer: Peer, keys: list[str], deadline: Deadline) -> dict[str, ConsumerGroupDescription | Failure]:
-        known = await ask_classic(peer, [key for key in keys if key in cluster.classic_groups], deadline)
-        # A group may have changed its type since it was listed: what is no description is asked for in full.
-        answers = {key: answer for key, answer in known.items() if _is_there(answer)}
-        unknown = [key for key in keys if key not in answers]
-        if unknown:
-            answers |= await ask_both(peer, unknown, deadline)
-        return answers
+    _cluster: Cluster
 
-    async def ask_classic(
-        peer: Peer, keys: list[str], deadline: Deadline
-    ) -> dict[str, ConsumerGroupDescription | Failure]:
-        if not keys:
-            return {}
-        return await _describe_classic(peer, keys, include_authorized_operations, deadline, _as_consumer_group)
+    async def describe_consumer_groups(
+        self, group_ids: Iterable[str], *, include_authorized_operations: bool = False, timeout_ms: int | None = None
+    ) -> Batch[str, ConsumerGroupDescription]:
+        """Describe groups of consumers, of type Consumer or (by falling back to DescribeGroups) Classic.
 
-    async def ask_both(
-        peer: Peer, keys: list[str], deadline: Deadline
-    ) -> dict[str, ConsumerGroupDescription | Failure]:
-        answers: dict[str, ConsumerGroupDescription | Failure]
-        try:
-            answers = await _describe_consumer(peer, keys, include_authorized_operations, deadline)
-        except UnsupportedVersion as error:
-            answers = dict.fromkeys(keys, error)
-        firsts = {key: failure for key in keys if (failure := _may_be_classic(answers.get(key))) is not None}
-        for key, answer in (await ask_classic(peer, list(firsts), deadline)).items():
-            is_unknown_to_both = isinstance(answer, GroupIdNotFound) and isinstance(firsts[key], GroupIdNotFound)
-            answers[key] = firsts[key] if is_unknown_to_both else answer
-        return answers
+        Fails per group: GroupIdNotFound (the first answer's message), IllegalArgument for a classic group of another
+        protocol type, GroupAuthorizationFailed, TopicAuthorizationFailed.
+        """
+        deadline = self._cluster.deadline("describeConsumerGroups", timeout_ms)
 
-    return await routed(cluster, deadline, ask, chunk=_GROUPS_PER_REQUEST).run(list(group_ids))
+        async def ask(peer: Peer, keys: list[str], deadline: Deadline) -> dict[str, ConsumerGroupDescription | Failure]:
+            known = await ask_classic(peer, [key for key in keys if key in self._cluster.classic_groups], deadline)
+            # A group may have changed its type since it was listed: what is no description is asked for in full.
+            answers = {key: answer for key, answer in known.items() if _is_there(answer)}
+            unknown = [key for key in keys if key not in answers]
+            if unknown:
+                answers |= await ask_both(peer, unknown, deadline)
+            return answers
 
+        async def ask_classic(
+            peer: Peer, keys: list[str], deadline: Deadline
+        ) -> dict[str, ConsumerGroupDescription | Failure]:
+            if not keys:
+                return {}
+            return await _describe_classic(peer, keys, include_authorized_operations, deadline, _as_consumer_group)
 
-async def describe_classic_groups(
-    cluster: Cluster, group_ids: Iterable[str], include_authorized_operations: bool, timeout_ms: int | None
-) -> Batch[str, ClassicGroupDescription]:
-    """Admin.describe_classic_groups."""
-    deadline = cluster.deadline("describeClassicGroups", timeout_ms)
+        async def ask_both(
+            peer: Peer, keys: list[str], deadline: Deadline
+        ) -> dict[str, ConsumerGroupDescription | Failure]:
+            answers: dict[str, ConsumerGroupDescription | Failure]
+            try:
+                answers = await _describe_consumer(peer, keys, include_authorized_operations, deadline)
+            except UnsupportedVersion as error:
+                answers = dict.fromkeys(keys, error)
+            firsts = {key: failure for key in keys if (failure := _may_be_classic(answers.get(key))) is not None}
+            for key, answer in (await ask_classic(peer, list(firsts), deadline)).items():
+                is_unknown_to_both = isinstance(answer, GroupIdNotFound) and isinstance(firsts[key], GroupIdNotFound)
+                answers[key] = firsts[key] if is_unknown_to_both else answer
+            return answers
 
-    async def ask(peer: Peer, keys: list[str], deadline: Deadline) -> dict[str, ClassicGroupDescription | Failure]:
-        return await _describe_classic(peer, keys, include_authorized_operations, deadline, _as_classic_group)
+        wanted = several(group_ids, "group_ids")
+        return await routed(self._cluster, deadline, ask, chunk=_GROUPS_PER_REQUEST).run(wanted)
 
-    return await routed(cluster, deadline, ask, chunk=_GROUPS_PER_REQUEST).run(list(group_ids))
+    async def describe_classic_groups(
+        self, group_ids: Iterable[str], *, include_authorized_operations: bool = False, timeout_ms: int | None = None
+    ) -> Batch[str, ClassicGroupDescription]:
+        """Describe groups of the classic protocol, of any protocol type.
+
+        A group that doesn't exist fails with GroupIdNotFound, or is described as Dead by a broker before 4.0.
+        """
+        deadline = self._cluster.deadline("describeClassicGroups", timeout_ms)
+
+        async def ask(peer: Peer, keys: list[str], deadline: Deadline) -> dict[str, ClassicGroupDescription | Failure]:
+            return await _describe_classic(peer, keys, include_authorized_operations, deadline, _as_classic_group)
+
+        wanted = several(group_ids, "group_ids")
+        return await routed(self._cluster, deadline, ask, chunk=_GROUPS_PER_REQUEST).run(wanted)
 
 
 def _is_there(answer: ConsumerGroupDescription | Failure) -> bool:
@@ -137,8 +154,8 @@ def _consumer_member(member: Member) -> MemberDescription:
         instance_id=member.instance_id,
         client_id=member.client_id,
         host=member.client_host,
-        assignment=_partitions(member.assignment),
-        target_assignment=_partitions(member.target_assignment),
+        assignment=partitions_of(member.assignment),
+        target_assignment=partitions_of(member.target_assignment),
         member_epoch=member.member_epoch,
         upgraded=_UPGRADED.get(member.member_type),
         rack_id=member.rack_id,
@@ -147,7 +164,7 @@ def _consumer_member(member: Member) -> MemberDescription:
     )
 
 
-def _partitions(assignment: Assignment) -> tuple[TopicPartition, ...]:
+def partitions_of(assignment: Assignment | ShareAssignment) -> tuple[TopicPartition, ...]:
     return tuple(
         TopicPartition(topic.topic_name, index) for topic in assignment.topic_partitions for index in topic.partitions
     )

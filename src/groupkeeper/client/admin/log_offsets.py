@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from groupkeeper.client.admin.arguments import keyed
 from groupkeeper.client.admin.types import Batch, Failure, ListedOffset, OffsetSpec, TopicPartition
 from groupkeeper.client.cluster import Cluster
 from groupkeeper.client.deadlines import Deadline
@@ -40,18 +41,30 @@ _NEEDS = {
 """Lowest version of ListOffsets by special timestamp."""
 
 
-async def list_offsets(
-    cluster: Cluster, specs: Mapping[TopicPartition, OffsetSpec], read_committed: bool, timeout_ms: int | None
-) -> Batch[TopicPartition, ListedOffset]:
-    """Admin.list_offsets."""
-    deadline = cluster.deadline("listOffsets", timeout_ms)
+class LogOffsetCalls:
+    """The call of Admin about offsets of logs."""
 
-    async def ask(
-        peer: Peer, keys: list[TopicPartition], deadline: Deadline
-    ) -> dict[TopicPartition, ListedOffset | Failure]:
-        return await _ask(peer, {key: specs[key] for key in keys}, read_committed, deadline)
+    _cluster: Cluster
 
-    return await of_leaders(cluster, deadline, ask, chunk=_PARTITIONS_PER_REQUEST).run(list(specs))
+    async def list_offsets(
+        self, specs: Mapping[TopicPartition, OffsetSpec], *, read_committed: bool = False, timeout_ms: int | None = None
+    ) -> Batch[TopicPartition, ListedOffset]:
+        """Offsets of partitions by spec (earliest, latest, timestamp …), from each partition's leader.
+
+        A timestamp later than every record's gives offset −1. Moved leaders are followed; a partition that stays
+        without a leader fails with LeaderNotAvailable after 5 s, an unknown one with UnknownTopicOrPartition after
+        1 s. ``read_committed``: latest is the last stable offset. UnsupportedVersion for specs that the broker doesn't
+        support.
+        """
+        keyed(specs, TopicPartition, "specs", OffsetSpec)
+        deadline = self._cluster.deadline("listOffsets", timeout_ms)
+
+        async def ask(
+            peer: Peer, keys: list[TopicPartition], deadline: Deadline
+        ) -> dict[TopicPartition, ListedOffset | Failure]:
+            return await _ask(peer, {key: specs[key] for key in keys}, read_committed, deadline)
+
+        return await of_leaders(self._cluster, deadline, ask, chunk=_PARTITIONS_PER_REQUEST).run(list(specs))
 
 
 def of_leaders(

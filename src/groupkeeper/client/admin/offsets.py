@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from itertools import compress
 
-from groupkeeper.client.admin.coordinators import of_one_group, routed
+from groupkeeper.client.admin.arguments import keyed, mapped, of_kind, one_group, several, several_each
+from groupkeeper.client.admin.coordinators import routed
 from groupkeeper.client.admin.types import Batch, CommittedOffsets, Failure, OffsetAndMetadata, TopicPartition
 from groupkeeper.client.batch import batch_of, failure_of
 from groupkeeper.client.cluster import Cluster
 from groupkeeper.client.deadlines import Deadline
 from groupkeeper.client.errors import MissingResult, UnsupportedBatching, UnsupportedVersion
 from groupkeeper.client.peer import Peer
-from groupkeeper.client.router import COORDINATOR_RETRIES, one_by_one
+from groupkeeper.client.router import COORDINATOR_RETRIES, Retries, one_by_one
 from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.errors import error_for
 from groupkeeper.protocol.primitives import columns_of
 
 GROUPS_PER_FETCH = 400
 """Groups of one OffsetFetch request: hundreds, so that the answer stays well below a megabyte or so."""
+
+_GROUPS_PER_CHUNK = 200
+"""Groups whose commits share their retries: few tasks, and still several chunks under way at each broker."""
 
 _LAST_VERSION_WITH_NAMES = 9
 """Of OffsetFetch and OffsetCommit: from version 10 on topics go by id."""
@@ -37,21 +41,147 @@ Interned = dict[tuple[tuple[str, tuple[int, ...]], ...], tuple[TopicPartition, .
 
 Wanted = Mapping[str, list[TopicPartition] | None]
 GroupOffsets = Batch[TopicPartition, OffsetAndMetadata | None]
+Outcome = Batch[TopicPartition, None]
+OfGroup = Callable[[Peer, str, Deadline], Awaitable[Outcome | Failure]]
 
 
-async def list_consumer_group_offsets(
-    cluster: Cluster,
-    groups: Mapping[str, Iterable[TopicPartition] | None],
-    require_stable: bool,
-    timeout_ms: int | None,
-) -> Batch[str, GroupOffsets]:
-    """Admin.list_consumer_group_offsets."""
-    wanted = {group_id: None if tps is None else list(dict.fromkeys(tps)) for group_id, tps in groups.items()}
-    fetched = await list_committed_offsets(cluster, wanted, require_stable, timeout_ms)
-    return Batch(
-        {group_id: _by_partition(columns, wanted[group_id]) for group_id, columns in fetched.done.items()},
-        fetched.failed,
-    )
+class OffsetCalls:
+    """Calls of Admin about committed offsets."""
+
+    _cluster: Cluster
+
+    async def list_consumer_group_offsets(
+        self,
+        groups: Mapping[str, Iterable[TopicPartition] | None],
+        *,
+        require_stable: bool = False,
+        timeout_ms: int | None = None,
+    ) -> Batch[str, Batch[TopicPartition, OffsetAndMetadata | None]]:
+        """Committed offsets of many groups at once (KIP-88, KIP-709).
+
+        None as a group's partitions: all that have a committed offset; an empty collection: none at all. A partition
+        that was asked for and has no offset is ``None`` in the inner ``done``; one that the broker refused is
+        in the inner ``failed``. A group that doesn't exist has no offsets, which is not an error.
+        ``require_stable``: a partition with a pending transactional offset fails with UnstableOffsetCommit (KIP-447);
+        brokers before 2.5 ignore it.
+        """
+        wanted = several_each(groups, "partitions")
+        fetched = await self._list_offsets(wanted, require_stable, timeout_ms)
+        return Batch(
+            {group_id: _by_partition(columns, wanted[group_id]) for group_id, columns in fetched.done.items()},
+            fetched.failed,
+        )
+
+    async def list_committed_offsets(
+        self, group_ids: Iterable[str], *, timeout_ms: int | None = None
+    ) -> Batch[str, CommittedOffsets]:
+        """All committed offsets of groups by column: for very many groups, where single offsets are rarely accessed."""
+        return await self._list_offsets(dict.fromkeys(several(group_ids, "group_ids")), False, timeout_ms)
+
+    async def _list_offsets(
+        self, wanted: Wanted, require_stable: bool, timeout_ms: int | None
+    ) -> Batch[str, CommittedOffsets]:
+        """Of some or all (None) partitions of groups."""
+        deadline = self._cluster.deadline("listConsumerGroupOffsets", timeout_ms)
+        interned: Interned = {}
+
+        async def fetch(peer: Peer, group_ids: list[str]) -> dict[str, CommittedOffsets | Failure]:
+            some = {group_id: wanted[group_id] for group_id in group_ids}
+            return await _fetch(peer, some, require_stable, deadline, interned)
+
+        async def ask(peer: Peer, group_ids: list[str], deadline: Deadline) -> dict[str, CommittedOffsets | Failure]:
+            try:
+                return await fetch(peer, group_ids)
+            except UnsupportedBatching:
+
+                async def ask_one(group_id: str) -> CommittedOffsets | Failure:
+                    return (await fetch(peer, [group_id]))[group_id]
+
+                return dict(await one_by_one(group_ids, ask_one))
+
+        return await routed(self._cluster, deadline, ask, chunk=GROUPS_PER_FETCH).run(list(wanted))
+
+    async def alter_consumer_group_offsets(
+        self, group_id: str, offsets: Mapping[TopicPartition, OffsetAndMetadata], *, timeout_ms: int | None = None
+    ) -> Batch[TopicPartition, None]:
+        """Commit offsets for a group without members. If it has some, each partition fails with UnknownMemberId."""
+        keyed(offsets, TopicPartition, "offsets", OffsetAndMetadata)
+        many = await self.alter_offsets_of_groups({one_group(group_id): offsets}, timeout_ms=timeout_ms)
+        return many.result(group_id)
+
+    async def delete_consumer_group_offsets(
+        self, group_id: str, partitions: Iterable[TopicPartition], *, timeout_ms: int | None = None
+    ) -> Batch[TopicPartition, None]:
+        """Delete committed offsets (KIP-496): GroupSubscribedToTopic per partition of a topic that is in use.
+
+        Raises the KafkaError of the whole group: GroupIdNotFound, NonEmptyGroup, InvalidGroupId,
+        GroupAuthorizationFailed. UnsupportedVersion when the broker is older than 2.4.
+        """
+        wanted = of_kind(partitions, TopicPartition, "partitions")
+        many = await self.delete_offsets_of_groups({one_group(group_id): wanted}, timeout_ms=timeout_ms)
+        return many.result(group_id)
+
+    async def alter_offsets_of_groups(
+        self,
+        offsets: Mapping[str, Mapping[TopicPartition, OffsetAndMetadata]],
+        *,
+        tell: Callable[[], None] | None = None,
+        timeout_ms: int | None = None,
+    ) -> Batch[str, Batch[TopicPartition, None]]:
+        """``alter_consumer_group_offsets`` of many groups: one request for each, many under way at a time.
+
+        ``tell`` is called whenever a group has its answer.
+        """
+        for group_id, own in mapped(offsets, "offsets").items():
+            keyed(own, TopicPartition, f"offsets[{group_id!r}]", OffsetAndMetadata)
+
+        async def ask(peer: Peer, group_id: str, deadline: Deadline) -> Outcome | Failure:
+            return await _commit(peer, group_id, offsets[group_id], deadline)
+
+        return await self._each("alterConsumerGroupOffsets", offsets, ask, COMMIT_RETRIES, tell, timeout_ms)
+
+    async def delete_offsets_of_groups(
+        self,
+        partitions: Mapping[str, Iterable[TopicPartition]],
+        *,
+        tell: Callable[[], None] | None = None,
+        timeout_ms: int | None = None,
+    ) -> Batch[str, Batch[TopicPartition, None]]:
+        """``delete_consumer_group_offsets`` of many groups: one request for each, many under way at a time.
+
+        What that raises for the whole group is in the outer ``failed``.
+        """
+        wanted = several_each(partitions, "partitions")
+
+        async def ask(peer: Peer, group_id: str, deadline: Deadline) -> Outcome | Failure:
+            return await _delete(peer, group_id, wanted[group_id] or [], deadline)
+
+        return await self._each("deleteConsumerGroupOffsets", wanted, ask, COORDINATOR_RETRIES, tell, timeout_ms)
+
+    async def _each(
+        self,
+        name: str,
+        group_ids: Iterable[str],
+        of_group: OfGroup,
+        retries: Retries,
+        tell: Callable[[], None] | None,
+        timeout_ms: int | None,
+    ) -> Batch[str, Outcome]:
+        """A request is about one group: they are pipelined to each coordinator."""
+
+        async def ask(peer: Peer, keys: list[str], deadline: Deadline) -> dict[str, Outcome | Failure]:
+            async def ask_one(group_id: str) -> Outcome:
+                answer = await of_group(peer, group_id, deadline)
+                if isinstance(answer, Exception):
+                    raise answer
+                if tell is not None:
+                    tell()
+                return answer
+
+            return dict(await one_by_one(keys, ask_one))
+
+        deadline = self._cluster.deadline(name, timeout_ms)
+        return await routed(self._cluster, deadline, ask, chunk=_GROUPS_PER_CHUNK, retries=retries).run(list(group_ids))
 
 
 def _by_partition(columns: CommittedOffsets, wanted: list[TopicPartition] | None) -> GroupOffsets:
@@ -67,30 +197,6 @@ def _by_partition(columns: CommittedOffsets, wanted: list[TopicPartition] | None
         if topic_partition not in offsets and topic_partition not in failed:
             failed[topic_partition] = MissingResult(f"the reply has no offset of {topic_partition}")
     return Batch(offsets, failed)
-
-
-async def list_committed_offsets(
-    cluster: Cluster, wanted: Wanted, require_stable: bool, timeout_ms: int | None
-) -> Batch[str, CommittedOffsets]:
-    """Admin.list_committed_offsets, of some or all (None) partitions of groups."""
-    deadline = cluster.deadline("listConsumerGroupOffsets", timeout_ms)
-    interned: Interned = {}
-
-    async def fetch(peer: Peer, group_ids: list[str]) -> dict[str, CommittedOffsets | Failure]:
-        some = {group_id: wanted[group_id] for group_id in group_ids}
-        return await _fetch(peer, some, require_stable, deadline, interned)
-
-    async def ask(peer: Peer, group_ids: list[str], deadline: Deadline) -> dict[str, CommittedOffsets | Failure]:
-        try:
-            return await fetch(peer, group_ids)
-        except UnsupportedBatching:
-
-            async def ask_one(group_id: str) -> CommittedOffsets | Failure:
-                return (await fetch(peer, [group_id]))[group_id]
-
-            return dict(await one_by_one(group_ids, ask_one))
-
-    return await routed(cluster, deadline, ask, chunk=GROUPS_PER_FETCH).run(list(wanted))
 
 
 async def _fetch(
@@ -197,23 +303,9 @@ def _without_failed(
     )
 
 
-async def alter_consumer_group_offsets(
-    cluster: Cluster, group_id: str, offsets: Mapping[TopicPartition, OffsetAndMetadata], timeout_ms: int | None
-) -> Batch[TopicPartition, None]:
-    """Admin.alter_consumer_group_offsets."""
-    deadline = cluster.deadline("alterConsumerGroupOffsets", timeout_ms)
-
-    async def ask(
-        peer: Peer, group_ids: list[str], deadline: Deadline
-    ) -> dict[str, Batch[TopicPartition, None] | Failure]:
-        return {group_id: await commit_offsets(peer, group_id, offsets, deadline)}
-
-    return await of_one_group(cluster, deadline, group_id, ask, COMMIT_RETRIES)
-
-
-async def commit_offsets(
+async def _commit(
     peer: Peer, group_id: str, offsets: Mapping[TopicPartition, OffsetAndMetadata], deadline: Deadline
-) -> Batch[TopicPartition, None] | Failure:
+) -> Outcome | Failure:
     """One OffsetCommit request; a retriable code fails the whole group."""
     from groupkeeper.protocol.messages.offset_commit_request import (
         OffsetCommitRequest,
@@ -253,24 +345,7 @@ async def commit_offsets(
     return batch_of(offsets, answers, 'Offset commit result for partition "{}" was not in the response')
 
 
-async def delete_consumer_group_offsets(
-    cluster: Cluster, group_id: str, partitions: Iterable[TopicPartition], timeout_ms: int | None
-) -> Batch[TopicPartition, None]:
-    """Admin.delete_consumer_group_offsets."""
-    deadline = cluster.deadline("deleteConsumerGroupOffsets", timeout_ms)
-    wanted = list(dict.fromkeys(partitions))
-
-    async def ask(
-        peer: Peer, group_ids: list[str], deadline: Deadline
-    ) -> dict[str, Batch[TopicPartition, None] | Failure]:
-        return {group_id: await delete_offsets(peer, group_id, wanted, deadline)}
-
-    return await of_one_group(cluster, deadline, group_id, ask)
-
-
-async def delete_offsets(
-    peer: Peer, group_id: str, partitions: list[TopicPartition], deadline: Deadline
-) -> Batch[TopicPartition, None] | Failure:
+async def _delete(peer: Peer, group_id: str, partitions: list[TopicPartition], deadline: Deadline) -> Outcome | Failure:
     """One OffsetDelete request."""
     from groupkeeper.protocol.messages.offset_delete_request import (
         OffsetDeleteRequest,

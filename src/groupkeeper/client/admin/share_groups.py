@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
 
+from groupkeeper.client.admin.arguments import keyed, one_group, several, several_each
 from groupkeeper.client.admin.coordinators import by_group, coordinator_at, of_one_group, routed
+from groupkeeper.client.admin.group_descriptions import partitions_of
 from groupkeeper.client.admin.offsets import COMMIT_RETRIES, by_topic
 from groupkeeper.client.admin.types import (
     Batch,
@@ -24,26 +27,114 @@ from groupkeeper.client.errors import MissingResult
 from groupkeeper.client.peer import Peer
 from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.errors import error_for
-from groupkeeper.protocol.messages.share_group_describe_response import DescribedGroup, Member
+
+if TYPE_CHECKING:
+    from groupkeeper.protocol.messages.share_group_describe_response import DescribedGroup, Member
 
 _GROUPS_PER_REQUEST = 100
 
 ShareOffsets = Batch[TopicPartition, SharePartitionOffset | None]
 
 
-async def describe_share_groups(
-    cluster: Cluster, group_ids: Iterable[str], include_authorized_operations: bool, timeout_ms: int | None
-) -> Batch[str, ShareGroupDescription]:
-    """Admin.describe_share_groups."""
-    deadline = cluster.deadline("describeShareGroups", timeout_ms)
+class ShareGroupCalls:
+    """Calls of Admin about share groups."""
 
-    async def ask(peer: Peer, keys: list[str], deadline: Deadline) -> dict[str, ShareGroupDescription | Failure]:
-        answer = await peer.ask(
-            m.ShareGroupDescribeResponse, m.ShareGroupDescribeRequest(keys, include_authorized_operations), deadline
+    _cluster: Cluster
+
+    async def describe_share_groups(
+        self, group_ids: Iterable[str], *, include_authorized_operations: bool = False, timeout_ms: int | None = None
+    ) -> Batch[str, ShareGroupDescription]:
+        """Describe share groups (KIP-932).
+
+        Fails per group: GroupIdNotFound, also for a group of another type, GroupAuthorizationFailed,
+        TopicAuthorizationFailed; UnsupportedVersion when the broker is older than 4.1.
+        """
+        deadline = self._cluster.deadline("describeShareGroups", timeout_ms)
+
+        async def ask(peer: Peer, keys: list[str], deadline: Deadline) -> dict[str, ShareGroupDescription | Failure]:
+            answer = await peer.ask(
+                m.ShareGroupDescribeResponse, m.ShareGroupDescribeRequest(keys, include_authorized_operations), deadline
+            )
+            return by_group(answer.groups, lambda group: _description(group, coordinator_at(peer)))
+
+        wanted = several(group_ids, "group_ids")
+        return await routed(self._cluster, deadline, ask, chunk=_GROUPS_PER_REQUEST).run(wanted)
+
+    async def list_share_group_offsets(
+        self, groups: Mapping[str, Iterable[TopicPartition] | None], *, timeout_ms: int | None = None
+    ) -> Batch[str, Batch[TopicPartition, SharePartitionOffset | None]]:
+        """How far share groups are in their partitions, many groups at once.
+
+        None as a group's partitions: all that the group has ever subscribed to. ``None`` in the inner ``done``: the
+        group has no start offset there, because no member has fetched the partition yet or it isn't the group's. A
+        partition that the broker refused is in the inner ``failed``. A group that doesn't exist has no offsets.
+        """
+        deadline = self._cluster.deadline("listShareGroupOffsets", timeout_ms)
+        wanted = several_each(groups, "partitions")
+
+        async def ask(peer: Peer, keys: list[str], deadline: Deadline) -> dict[str, ShareOffsets | Failure]:
+            request = m.DescribeShareGroupOffsetsRequest([_wanted(group_id, wanted[group_id]) for group_id in keys])
+            answer = await peer.ask(m.DescribeShareGroupOffsetsResponse, request, deadline)
+            return by_group(answer.groups, lambda group: _offsets(group, wanted.get(group.group_id)))
+
+        return await routed(self._cluster, deadline, ask, chunk=_GROUPS_PER_REQUEST).run(list(wanted))
+
+    async def alter_share_group_offsets(
+        self, group_id: str, offsets: Mapping[TopicPartition, int], *, timeout_ms: int | None = None
+    ) -> Batch[TopicPartition, None]:
+        """Set the start offsets of a share group without members; the group is made when there is none.
+
+        UnknownTopicOrPartition, TopicAuthorizationFailed per partition. Raises the KafkaError of the whole group:
+        NonEmptyGroup, GroupIdNotFound for a group of another type, InvalidGroupId, GroupAuthorizationFailed.
+        """
+        deadline = self._cluster.deadline("alterShareGroupOffsets", timeout_ms)
+        keyed(offsets, TopicPartition, "offsets", int)
+        topics: dict[str, list[m.AlterShareGroupOffsetsRequestPartition]] = {}
+        for topic_partition, offset in offsets.items():
+            topics.setdefault(topic_partition.topic, []).append(
+                m.AlterShareGroupOffsetsRequestPartition(topic_partition.partition, offset)
+            )
+        request = m.AlterShareGroupOffsetsRequest(
+            group_id, [m.AlterShareGroupOffsetsRequestTopic(topic, partitions) for topic, partitions in topics.items()]
         )
-        return by_group(answer.groups, lambda group: _description(group, coordinator_at(peer)))
 
-    return await routed(cluster, deadline, ask, chunk=_GROUPS_PER_REQUEST).run(list(group_ids))
+        async def ask(peer: Peer) -> Batch[TopicPartition, None] | Failure:
+            answer = await peer.ask(m.AlterShareGroupOffsetsResponse, request, deadline)
+            if answer.error_code:
+                return error_for(answer.error_code, answer.error_message)
+            failures = {
+                TopicPartition(topic.topic_name, partition.partition_index): failure_of(
+                    partition.error_code, partition.error_message
+                )
+                for topic in answer.responses
+                for partition in topic.partitions
+            }
+            return batch_of(offsets, failures, "the reply has no result for partition {}")
+
+        return await of_one_group(self._cluster, deadline, one_group(group_id), ask, COMMIT_RETRIES)
+
+    async def delete_share_group_offsets(
+        self, group_id: str, topics: Iterable[str], *, timeout_ms: int | None = None
+    ) -> Batch[str, None]:
+        """Delete a share group's offsets of whole topics; the group must have no members.
+
+        UnknownTopicOrPartition per topic, also for a topic of which the group has no offsets. Raises the KafkaError of
+        the whole group: GroupIdNotFound, NonEmptyGroup, InvalidGroupId, GroupAuthorizationFailed.
+        """
+        deadline = self._cluster.deadline("deleteShareGroupOffsets", timeout_ms)
+        wanted = list(dict.fromkeys(several(topics, "topics")))
+        request = m.DeleteShareGroupOffsetsRequest(
+            group_id, [m.DeleteShareGroupOffsetsRequestTopic(name) for name in wanted]
+        )
+
+        async def ask(peer: Peer) -> Batch[str, None] | Failure:
+            answer = await peer.ask(m.DeleteShareGroupOffsetsResponse, request, deadline)
+            if answer.error_code:
+                return error_for(answer.error_code, answer.error_message)
+            failures = {one.topic_name: failure_of(one.error_code, one.error_message) for one in answer.responses}
+            return batch_of(wanted, failures, "the reply has no result for topic {}")
+
+        return await of_one_group(self._cluster, deadline, one_group(group_id), ask, COMMIT_RETRIES)
 
 
 def _description(group: DescribedGroup, coordinator: Node) -> ShareGroupDescription:
@@ -65,29 +156,10 @@ def _member(member: Member) -> ShareMemberDescription:
         client_id=member.client_id,
         host=member.client_host,
         member_epoch=member.member_epoch,
-        assignment=tuple(
-            TopicPartition(topic.topic_name, index)
-            for topic in member.assignment.topic_partitions
-            for index in topic.partitions
-        ),
+        assignment=partitions_of(member.assignment),
         rack_id=member.rack_id,
         subscribed_topics=tuple(member.subscribed_topic_names),
     )
-
-
-async def list_share_group_offsets(
-    cluster: Cluster, groups: Mapping[str, Iterable[TopicPartition] | None], timeout_ms: int | None
-) -> Batch[str, ShareOffsets]:
-    """Admin.list_share_group_offsets."""
-    deadline = cluster.deadline("listShareGroupOffsets", timeout_ms)
-    wanted = {group_id: None if tps is None else list(dict.fromkeys(tps)) for group_id, tps in groups.items()}
-
-    async def ask(peer: Peer, keys: list[str], deadline: Deadline) -> dict[str, ShareOffsets | Failure]:
-        request = m.DescribeShareGroupOffsetsRequest([_wanted(group_id, wanted[group_id]) for group_id in keys])
-        answer = await peer.ask(m.DescribeShareGroupOffsetsResponse, request, deadline)
-        return by_group(answer.groups, lambda group: _offsets(group, wanted.get(group.group_id)))
-
-    return await routed(cluster, deadline, ask, chunk=_GROUPS_PER_REQUEST).run(list(wanted))
 
 
 def _wanted(group_id: str, partitions: list[TopicPartition] | None) -> m.DescribeShareGroupOffsetsRequestGroup:
@@ -117,53 +189,3 @@ def _offsets(group: m.DescribeShareGroupOffsetsResponseGroup, wanted: list[Topic
         if topic_partition not in offsets.done and topic_partition not in offsets.failed:
             offsets.failed[topic_partition] = MissingResult(f"the reply has no offset of {topic_partition}")
     return offsets
-
-
-async def alter_share_group_offsets(
-    cluster: Cluster, group_id: str, offsets: Mapping[TopicPartition, int], timeout_ms: int | None
-) -> Batch[TopicPartition, None]:
-    """Admin.alter_share_group_offsets."""
-    deadline = cluster.deadline("alterShareGroupOffsets", timeout_ms)
-    topics: dict[str, list[m.AlterShareGroupOffsetsRequestPartition]] = {}
-    for topic_partition, offset in offsets.items():
-        topics.setdefault(topic_partition.topic, []).append(
-            m.AlterShareGroupOffsetsRequestPartition(topic_partition.partition, offset)
-        )
-    request = m.AlterShareGroupOffsetsRequest(
-        group_id, [m.AlterShareGroupOffsetsRequestTopic(topic, partitions) for topic, partitions in topics.items()]
-    )
-
-    async def ask(peer: Peer, keys: list[str], deadline: Deadline) -> dict[str, Batch[TopicPartition, None] | Failure]:
-        answer = await peer.ask(m.AlterShareGroupOffsetsResponse, request, deadline)
-        if answer.error_code:
-            return {group_id: error_for(answer.error_code, answer.error_message)}
-        failures = {
-            TopicPartition(topic.topic_name, partition.partition_index): failure_of(
-                partition.error_code, partition.error_message
-            )
-            for topic in answer.responses
-            for partition in topic.partitions
-        }
-        return {group_id: batch_of(offsets, failures, "the reply has no result for partition {}")}
-
-    return await of_one_group(cluster, deadline, group_id, ask, COMMIT_RETRIES)
-
-
-async def delete_share_group_offsets(
-    cluster: Cluster, group_id: str, topics: Iterable[str], timeout_ms: int | None
-) -> Batch[str, None]:
-    """Admin.delete_share_group_offsets."""
-    deadline = cluster.deadline("deleteShareGroupOffsets", timeout_ms)
-    wanted = list(dict.fromkeys(topics))
-    request = m.DeleteShareGroupOffsetsRequest(
-        group_id, [m.DeleteShareGroupOffsetsRequestTopic(name) for name in wanted]
-    )
-
-    async def ask(peer: Peer, keys: list[str], deadline: Deadline) -> dict[str, Batch[str, None] | Failure]:
-        answer = await peer.ask(m.DeleteShareGroupOffsetsResponse, request, deadline)
-        if answer.error_code:
-            return {group_id: error_for(answer.error_code, answer.error_message)}
-        failures = {topic.topic_name: failure_of(topic.error_code, topic.error_message) for topic in answer.responses}
-        return {group_id: batch_of(wanted, failures, "the reply has no result for topic {}")}
-
-    return await of_one_group(cluster, deadline, group_id, ask, COMMIT_RETRIES)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from groupkeeper.client.admin.arguments import of_kind, several
 from groupkeeper.client.admin.resources.controller import NOT_CONTROLLER, ask_controller, broker_timeout_ms
 from groupkeeper.client.admin.types import (
     Batch,
@@ -28,37 +29,167 @@ from groupkeeper.protocol.primitives import ZERO_UUID
 _MISSING = "the reply has no result for topic {}"
 
 
-async def describe_topics(
-    cluster: Cluster, names: Iterable[str] | None, include_authorized_operations: bool, timeout_ms: int | None
-) -> Batch[str, TopicDescription]:
-    """Admin.describe_topics."""
-    deadline = cluster.deadline("describeTopics", timeout_ms)
-    wanted = None if names is None else list(dict.fromkeys(names))
-    if wanted == []:
-        return Batch()
-    answer = await _metadata(cluster, wanted, deadline, include_authorized_operations)
-    topic_by_name = {topic.name: topic for topic in answer.topics if topic.name is not None}
-    batch: Batch[str, TopicDescription] = Batch()
-    for name in topic_by_name if wanted is None else wanted:
-        topic = topic_by_name.get(name)
-        if topic is None:
-            # A response about all topics (Metadata < 4) lacks unknown ones.
-            batch.failed[name] = UnknownTopicOrPartition()
-        elif topic.error_code:
-            batch.failed[name] = error_for(topic.error_code)
-        else:
-            batch.done[name] = _description(cluster, name, topic)
-    return batch
+class TopicCalls:
+    """Calls of Admin about topics and the cluster itself."""
 
+    _cluster: Cluster
 
-async def list_topics(cluster: Cluster, include_internal: bool, timeout_ms: int | None) -> list[TopicListing]:
-    """Admin.list_topics."""
-    answer = await _metadata(cluster, None, cluster.deadline("listTopics", timeout_ms), False)
-    return sorted(
-        TopicListing(topic.name, _topic_id(topic.topic_id), topic.is_internal)
-        for topic in answer.topics
-        if topic.name is not None and (include_internal or not topic.is_internal)
-    )
+    async def describe_topics(
+        self,
+        names: Iterable[str] | None = None,
+        *,
+        include_authorized_operations: bool = False,
+        timeout_ms: int | None = None,
+    ) -> Batch[str, TopicDescription]:
+        """Describe topics by name, or all that the caller may see (None), internal ones included.
+
+        Never creates a topic. Fails per topic: UnknownTopicOrPartition, TopicAuthorizationFailed, InvalidTopic.
+        """
+        deadline = self._cluster.deadline("describeTopics", timeout_ms)
+        wanted = None if names is None else list(dict.fromkeys(several(names, "names")))
+        if wanted == []:
+            return Batch()
+        answer = await _metadata(self._cluster, wanted, deadline, include_authorized_operations)
+        topic_by_name = {topic.name: topic for topic in answer.topics if topic.name is not None}
+        batch: Batch[str, TopicDescription] = Batch()
+        for name in topic_by_name if wanted is None else wanted:
+            topic = topic_by_name.get(name)
+            if topic is None:
+                # A response about all topics (Metadata < 4) lacks unknown ones.
+                batch.failed[name] = UnknownTopicOrPartition()
+            elif topic.error_code:
+                batch.failed[name] = error_for(topic.error_code)
+            else:
+                batch.done[name] = _description(self._cluster, name, topic)
+        return batch
+
+    async def list_topics(self, *, include_internal: bool = False, timeout_ms: int | None = None) -> list[TopicListing]:
+        """The topics that the caller may see, sorted by name."""
+        answer = await _metadata(self._cluster, None, self._cluster.deadline("listTopics", timeout_ms), False)
+        return sorted(
+            TopicListing(topic.name, _topic_id(topic.topic_id), topic.is_internal)
+            for topic in answer.topics
+            if topic.name is not None and (include_internal or not topic.is_internal)
+        )
+
+    async def create_topics(
+        self,
+        topics: Iterable[NewTopic],
+        *,
+        if_missing: bool = False,
+        validate_only: bool = False,
+        timeout_ms: int | None = None,
+    ) -> Batch[str, CreatedTopic]:
+        """Create topics: TopicAlreadyExists, InvalidPartitions … per topic, with the broker's message.
+
+        ``if_missing``: an existing topic is left unchanged, and is in ``done``, with ``is_new`` False.
+        """
+        from groupkeeper.protocol.messages.create_topics_request import (
+            CreatableReplicaAssignment,
+            CreatableTopic,
+            CreatableTopicConfig,
+            CreateTopicsRequest,
+        )
+        from groupkeeper.protocol.messages.create_topics_response import CreatableTopicResult, CreateTopicsResponse
+
+        deadline = self._cluster.deadline("createTopics", timeout_ms)
+        creatable = [
+            CreatableTopic(
+                name=topic.name,
+                num_partitions=-1 if topic.assignments else topic.num_partitions,
+                replication_factor=-1 if topic.assignments else topic.replication_factor,
+                assignments=[
+                    CreatableReplicaAssignment(index, list(replicas))
+                    for index, replicas in (topic.assignments or {}).items()
+                ],
+                configs=[CreatableTopicConfig(name, value) for name, value in topic.configs.items()],
+            )
+            for topic in of_kind(topics, NewTopic, "topics")
+        ]
+
+        def build(version: int) -> CreateTopicsRequest:
+            return CreateTopicsRequest(creatable, broker_timeout_ms(deadline), validate_only)
+
+        answer = await ask_controller(
+            self._cluster,
+            CreateTopicsResponse,
+            build,
+            deadline,
+            lambda answer: any(topic.error_code == NOT_CONTROLLER for topic in answer.topics),
+        )
+
+        def created(topic: CreatableTopicResult) -> CreatedTopic:
+            configs = {each.name: each.value for each in topic.configs or ()} or None
+            return CreatedTopic(
+                topic.name, _topic_id(topic.topic_id), topic.num_partitions, topic.replication_factor, configs
+            )
+
+        results: dict[str, CreatedTopic | Failure] = {
+            topic.name: error_for(topic.error_code, topic.error_message) if topic.error_code else created(topic)
+            for topic in answer.topics
+        }
+        batch = batch_of([topic.name for topic in creatable], results, _MISSING)
+        return _with_those_there(batch) if if_missing else batch
+
+    async def delete_topics(
+        self, names: Iterable[str], *, if_there: bool = False, timeout_ms: int | None = None
+    ) -> Batch[str, None]:
+        """Delete topics with their records: UnknownTopicOrPartition, TopicDeletionDisabled … per topic.
+
+        ``if_there``: a missing topic is in ``done``, too.
+        """
+        from groupkeeper.protocol.messages import DeleteTopicsRequest, DeleteTopicsResponse, DeleteTopicState
+
+        deadline = self._cluster.deadline("deleteTopics", timeout_ms)
+        wanted = list(dict.fromkeys(several(names, "names")))
+
+        def build(version: int) -> DeleteTopicsRequest:
+            timeout_ms = broker_timeout_ms(deadline)
+            if version >= 6:
+                return DeleteTopicsRequest(topics=[DeleteTopicState(name) for name in wanted], timeout_ms=timeout_ms)
+            return DeleteTopicsRequest(topic_names=wanted, timeout_ms=timeout_ms)
+
+        answer = await ask_controller(
+            self._cluster,
+            DeleteTopicsResponse,
+            build,
+            deadline,
+            lambda answer: any(topic.error_code == NOT_CONTROLLER for topic in answer.responses),
+        )
+        results: dict[str, Failure | None] = {
+            topic.name or "": error_for(topic.error_code, topic.error_message) if topic.error_code else None
+            for topic in answer.responses
+        }
+        for name in wanted:
+            for key in [key for key in self._cluster.leaders if key[0] == name]:
+                del self._cluster.leaders[key]
+        batch = batch_of(wanted, results, _MISSING)
+        return _with_those_gone(batch) if if_there else batch
+
+    async def describe_cluster(
+        self, *, include_authorized_operations: bool = False, timeout_ms: int | None = None
+    ) -> ClusterDescription:
+        """The cluster's id, controller and brokers."""
+        from groupkeeper.protocol.messages import DescribeClusterRequest, DescribeClusterResponse
+
+        deadline = self._cluster.deadline("describeCluster", timeout_ms)
+        try:
+            answer = await self._cluster.ask_any(
+                DescribeClusterResponse, DescribeClusterRequest(include_authorized_operations), deadline
+            )
+        except UnsupportedVersion:
+            await self._cluster.refresh(deadline)
+            controller = self._cluster.nodes.get(self._cluster.controller_id)
+            return ClusterDescription(self._cluster.cluster_id, controller, tuple(self._cluster.nodes.values()))
+        if answer.error_code:
+            raise error_for(answer.error_code, answer.error_message)
+        nodes = {each.broker_id: Node(each.broker_id, each.host, each.port, each.rack) for each in answer.brokers}
+        return ClusterDescription(
+            cluster_id=answer.cluster_id,
+            controller=nodes.get(answer.controller_id),
+            nodes=tuple(nodes.values()),
+            authorized_operations=operation_names(answer.cluster_authorized_operations),
+        )
 
 
 async def _metadata(
@@ -98,122 +229,15 @@ def _topic_id(topic_id: bytes) -> bytes | None:
     return None if topic_id == ZERO_UUID else topic_id
 
 
-async def create_topics(
-    cluster: Cluster, topics: Iterable[NewTopic], validate_only: bool, timeout_ms: int | None
-) -> Batch[str, CreatedTopic]:
-    """Admin.create_topics."""
-    from groupkeeper.protocol.messages.create_topics_request import (
-        CreatableReplicaAssignment,
-        CreatableTopic,
-        CreatableTopicConfig,
-        CreateTopicsRequest,
-    )
-    from groupkeeper.protocol.messages.create_topics_response import CreatableTopicResult, CreateTopicsResponse
-
-    deadline = cluster.deadline("createTopics", timeout_ms)
-    creatable = [
-        CreatableTopic(
-            name=topic.name,
-            num_partitions=-1 if topic.assignments else topic.num_partitions,
-            replication_factor=-1 if topic.assignments else topic.replication_factor,
-            assignments=[
-                CreatableReplicaAssignment(index, list(replicas))
-                for index, replicas in (topic.assignments or {}).items()
-            ],
-            configs=[CreatableTopicConfig(name, value) for name, value in topic.configs.items()],
-        )
-        for topic in topics
-    ]
-
-    def build(version: int) -> CreateTopicsRequest:
-        return CreateTopicsRequest(creatable, broker_timeout_ms(deadline), validate_only)
-
-    answer = await ask_controller(
-        cluster,
-        CreateTopicsResponse,
-        build,
-        deadline,
-        lambda answer: any(topic.error_code == NOT_CONTROLLER for topic in answer.topics),
-    )
-
-    def created(topic: CreatableTopicResult) -> CreatedTopic:
-        configs = {each.name: each.value for each in topic.configs or ()} or None
-        return CreatedTopic(
-            topic.name, _topic_id(topic.topic_id), topic.num_partitions, topic.replication_factor, configs
-        )
-
-    results: dict[str, CreatedTopic | Failure] = {
-        topic.name: error_for(topic.error_code, topic.error_message) if topic.error_code else created(topic)
-        for topic in answer.topics
-    }
-    return batch_of([topic.name for topic in creatable], results, _MISSING)
-
-
-async def delete_topics(cluster: Cluster, names: Iterable[str], timeout_ms: int | None) -> Batch[str, None]:
-    """Admin.delete_topics."""
-    from groupkeeper.protocol.messages import DeleteTopicsRequest, DeleteTopicsResponse, DeleteTopicState
-
-    deadline = cluster.deadline("deleteTopics", timeout_ms)
-    wanted = list(dict.fromkeys(names))
-
-    def build(version: int) -> DeleteTopicsRequest:
-        timeout_ms = broker_timeout_ms(deadline)
-        if version >= 6:
-            return DeleteTopicsRequest(topics=[DeleteTopicState(name) for name in wanted], timeout_ms=timeout_ms)
-        return DeleteTopicsRequest(topic_names=wanted, timeout_ms=timeout_ms)
-
-    answer = await ask_controller(
-        cluster,
-        DeleteTopicsResponse,
-        build,
-        deadline,
-        lambda answer: any(topic.error_code == NOT_CONTROLLER for topic in answer.responses),
-    )
-    results: dict[str, Failure | None] = {
-        topic.name or "": error_for(topic.error_code, topic.error_message) if topic.error_code else None
-        for topic in answer.responses
-    }
-    for name in wanted:
-        for key in [key for key in cluster.leaders if key[0] == name]:
-            del cluster.leaders[key]
-    return batch_of(wanted, results, _MISSING)
-
-
-def with_those_there(batch: Batch[str, CreatedTopic]) -> Batch[str, CreatedTopic]:
+def _with_those_there(batch: Batch[str, CreatedTopic]) -> Batch[str, CreatedTopic]:
     """The same, with topics that exist as done."""
     there = [name for name, failure in batch.failed.items() if isinstance(failure, TopicAlreadyExists)]
     done = batch.done | {name: CreatedTopic(name, is_new=False) for name in there}
     return Batch(done, {name: failure for name, failure in batch.failed.items() if name not in there})
 
 
-def with_those_gone(batch: Batch[str, None]) -> Batch[str, None]:
+def _with_those_gone(batch: Batch[str, None]) -> Batch[str, None]:
     """The same, with topics that don't exist as done."""
     gone = [name for name, failure in batch.failed.items() if isinstance(failure, UnknownTopicOrPartition)]
     done = batch.done | dict.fromkeys(gone)
     return Batch(done, {name: failure for name, failure in batch.failed.items() if name not in gone})
-
-
-async def describe_cluster(
-    cluster: Cluster, include_authorized_operations: bool, timeout_ms: int | None
-) -> ClusterDescription:
-    """Admin.describe_cluster."""
-    from groupkeeper.protocol.messages import DescribeClusterRequest, DescribeClusterResponse
-
-    deadline = cluster.deadline("describeCluster", timeout_ms)
-    try:
-        answer = await cluster.ask_any(
-            DescribeClusterResponse, DescribeClusterRequest(include_authorized_operations), deadline
-        )
-    except UnsupportedVersion:
-        await cluster.refresh(deadline)
-        controller = cluster.nodes.get(cluster.controller_id)
-        return ClusterDescription(cluster.cluster_id, controller, tuple(cluster.nodes.values()))
-    if answer.error_code:
-        raise error_for(answer.error_code, answer.error_message)
-    nodes = {each.broker_id: Node(each.broker_id, each.host, each.port, each.rack) for each in answer.brokers}
-    return ClusterDescription(
-        cluster_id=answer.cluster_id,
-        controller=nodes.get(answer.controller_id),
-        nodes=tuple(nodes.values()),
-        authorized_operations=operation_names(answer.cluster_authorized_operations),
-    )

@@ -19,6 +19,7 @@ LEFT_OUT = {
     "StreamsGroupDescribeResponse": {"error_code", "error_message"},  # of a group: read with those of other types
     "CreateTopicsResponse": {"read_only", "config_source", "is_sensitive", "topic_config_error_code"},
     "DescribeClusterResponse": {"is_fenced", "endpoint_type"},
+    "ShareGroupDescribeResponse": {"topic_partitions"},  # group_descriptions.py reads it
     "MetadataResponse": {"node_id"},  # of brokers: cluster.py reads it
 }
 """Fields that the module of a call doesn't name. Records are all that is read of Fetch and Produce."""
