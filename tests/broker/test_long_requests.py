@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
 from contextlib import nullcontext, suppress
 from copy import copy
-from functools import partial
 from importlib import import_module
 from typing import Any
 
@@ -14,7 +13,7 @@ from tools.protocol.generate import SCHEMAS as SCHEMA_FILE
 from tools.protocol.schema import Message, Struct, load
 
 from groupkeeper.broker.api_table import TABLE
-from groupkeeper.broker.apis import describe_log_dirs, list_groups, offset_fetch
+from groupkeeper.broker.apis import list_groups, logs, offset_fetch
 from groupkeeper.broker.broker import Broker
 from groupkeeper.broker.call import Call
 from groupkeeper.broker.long_requests import _ARRAYS, in_parts
@@ -78,11 +77,11 @@ async def test_the_parts_of_a_request_have_the_answer_of_the_whole(
 
     async def carry_out(part: Call) -> RootMessage | None:
         parts.append(part)
-        return await api.handle(peer.broker, part)
+        return await api.handle(peer.broker, part, part.message)
 
     in_turns = await in_parts(call, carry_out)
     assert len(parts) > 1
-    assert in_turns == await api.handle(peer.broker, call)
+    assert in_turns == await api.handle(peer.broker, call, call.message)
 
 
 @pytest.mark.parametrize("key", _ARRAYS)
@@ -98,6 +97,9 @@ def test_the_arrays_exist_in_requests_and_answers(key: int) -> None:
 
 
 async def test_every_such_request_is_answered_in_parts(peer: Peer) -> None:
+    async def carry_out(part: Call) -> RootMessage | None:
+        return await TABLE[part.api_key].handle(peer.broker, part, part.message)
+
     for key, pairs in _ARRAYS.items():
         api = TABLE[key]
         api.load()
@@ -107,7 +109,7 @@ async def test_every_such_request_is_answered_in_parts(peer: Peer) -> None:
             call = Call(api.key, api.highest, 1, "c", message)
             # ACLs and settings without a type are refused as a whole.
             with suppress(CloseConnection, InvalidRequest) if key in (30, 31, 32) else nullcontext():
-                assert await in_parts(call, partial(api.handle, peer.broker)) is not None
+                assert await in_parts(call, carry_out) is not None
 
 
 def of_defaults(schema: Message, struct: Struct, path: list[str]) -> Any:
@@ -155,13 +157,13 @@ async def test_all_topics_are_described_in_turns(peer: Peer) -> None:
     ("asked", "handle"),
     [
         (m.ListGroupsRequest(), list_groups.handle),
-        (m.DescribeLogDirsRequest(None), describe_log_dirs.handle),
-        (m.DescribeLogDirsRequest([m.DescribableLogDirTopic("most", list(range(3000)))]), describe_log_dirs.handle),
+        (m.DescribeLogDirsRequest(None), logs.handle_dirs),
+        (m.DescribeLogDirsRequest([m.DescribableLogDirTopic("most", list(range(3000)))]), logs.handle_dirs),
     ],
     ids=["groups", "topics", "one topic"],
 )
 async def test_what_lists_much_does_it_in_turns(
-    asked: RootMessage, handle: Callable[[Broker, Call], Coroutine[Any, Any, RootMessage]]
+    asked: RootMessage, handle: Callable[[Broker, Call, Any], Coroutine[Any, Any, RootMessage]]
 ) -> None:
     async with Broker(properties={"offsets.topic.num.partitions": "3"}) as broker:
         for name, partitions in (("many", 1100), ("more", 1100), ("most", 3000)):
@@ -169,7 +171,7 @@ async def test_what_lists_much_does_it_in_turns(
         broker.groups.ensure_topic()
         for number in range(400):
             await Peer(broker).commit({("many", 0): 1}, group_id=f"g-{number}")
-        assert await turns_of(handle(broker, Call(asked.API_KEY, 4, 1, "c", asked))) > 2
+        assert await turns_of(handle(broker, Call(asked.API_KEY, 4, 1, "c", asked), asked)) > 2
 
 
 def wide_fetch() -> tuple[RootMessage, int]:
@@ -218,7 +220,7 @@ IN_TURNS = [
 async def test_what_cannot_be_done_in_parts_is_done_in_turns(peer: Peer, asked: RootMessage, version: int) -> None:
     api = TABLE[asked.API_KEY]
     api.load()
-    assert await turns_of(api.handle(peer.broker, Call(api.key, version, 1, "c", asked))) > 2
+    assert await turns_of(api.handle(peer.broker, Call(api.key, version, 1, "c", asked), asked)) > 2
 
 
 async def test_a_share_session_of_many_partitions_ends_in_turns(peer: Peer) -> None:
@@ -270,7 +272,7 @@ async def test_what_fits_into_a_part_is_passed_on_as_it_came(peer: Peer) -> None
     async def carry_out(part: Call) -> RootMessage | None:
         assert isinstance(part.message, m.OffsetFetchRequest)
         parts.extend(topic for group in part.message.groups for topic in group.topics or ())
-        answer = offset_fetch.reply(peer.broker, part)
+        answer = offset_fetch.reply(peer.broker, part, part.message)
         assert isinstance(answer, RootMessage)
         return answer
 
@@ -309,7 +311,7 @@ async def test_all_offsets_of_a_group_are_read_in_turns(
         answers.append(await peer.exchange(encode_request(7, "c", asked, version)[4:]))
 
     assert await turns_of(ask()) > 4
-    whole = offset_fetch.reply(peer.broker, Call(9, version, 1, "c", asked))
+    whole = offset_fetch.reply(peer.broker, Call(9, version, 1, "c", asked), asked)
     assert isinstance(whole, RootMessage)
     assert answers == [encode_response(7, whole, version)]
 

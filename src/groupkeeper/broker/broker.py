@@ -229,7 +229,7 @@ class Broker(Outages):
 
     def _carry_out(self, api: Api, call: Call, connection: Connection) -> Awaitable[RootMessage | None]:
         faults = self.active_faults
-        return api.handle(self, call) if faults is None else faults.handle(api, call, connection)
+        return api.handle(self, call, call.message) if faults is None else faults.handle(api, call, connection)
 
     def _is_being_read(self, log: PartitionLog) -> bool:
         here = slice(log.index, log.index + 1)

@@ -300,7 +300,7 @@ class Faults:
         for effect in effects:
             if not effect.executes:
                 await _befall(effect, call)
-        response = await api.handle(self._broker, call)
+        response = await api.handle(self._broker, call, call.message)
         for effect in effects:
             if effect.executes:
                 await _befall(effect, call)

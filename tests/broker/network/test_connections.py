@@ -107,7 +107,7 @@ async def test_an_api_in_the_table_is_offered_everywhere(
     key = m.GetTelemetrySubscriptionsRequest.API_KEY
     assert key not in TABLE
     module = ModuleType(f"{apis.__name__}.made_up")
-    module.reply = lambda broker, call: m.GetTelemetrySubscriptionsResponse(subscription_id=7)  # type: ignore[attr-defined]
+    module.reply = lambda broker, call, request: m.GetTelemetrySubscriptionsResponse(subscription_id=7)  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, module.__name__, module)
     monkeypatch.setitem(TABLE, key, Api(key, "made_up", 0, 0))
     broker = await start()

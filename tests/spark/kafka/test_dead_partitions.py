@@ -16,7 +16,7 @@ from tests.apache_kafka import require as require_apache_kafka
 from tests.spark.kafka.test_source import PATIENCE_S, ask, commit, new_topic
 from tools.apache_kafka import ApacheKafka
 
-from groupkeeper.broker.apis import list_offsets
+from groupkeeper.broker.apis import logs
 from groupkeeper.broker.broker import Broker
 from groupkeeper.broker.call import Call
 from groupkeeper.broker.coordination.offsets_partition import partition_of_group
@@ -75,7 +75,7 @@ def embedded(servers: str, monkeypatch: pytest.MonkeyPatch) -> Stage:
     """Its partitions always have a leader: here the broker refuses requests for some."""
     dead = frozenset({1, 3})
     is_dead = threading.Event()
-    find = list_offsets._find
+    find = logs._find
 
     async def found(broker: Broker, call: Call, log: Any, part: ListOffsetsPartition, committed: bool) -> Any:
         number = part.partition_index
@@ -83,7 +83,7 @@ def embedded(servers: str, monkeypatch: pytest.MonkeyPatch) -> Stage:
             raise UnknownServerError
         return await find(broker, call, log, part, committed)
 
-    monkeypatch.setattr(list_offsets, "_find", found)
+    monkeypatch.setattr(logs, "_find", found)
     return Stage(servers, new_topic(servers, 1), dead, is_dead.set, is_dead.clear)
 
 

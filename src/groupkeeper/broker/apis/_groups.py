@@ -43,6 +43,13 @@ async def ask(broker: Broker, call: Call, operation: Operation, group_id: str, r
     return await broker.groups.ask(group_id, request, call)
 
 
+async def ask_unless(broker: Broker, call: Call, request: Any, trouble: KafkaError | None) -> Message:
+    """The coordinator's answer, or its refusal where there is trouble."""
+    if trouble is not None:
+        return refuse(request, trouble)
+    return await broker.groups.ask(request.group_id, request, call)
+
+
 async def ask_each(
     broker: Broker,
     call: Call,

@@ -12,37 +12,12 @@ from groupkeeper.broker.security.acls import ANY, Acl, AclFilter, PatternType
 from groupkeeper.coordinator.kernel.failures import own_message
 from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.errors import KafkaError, SecurityDisabled, UnknownServerError
-from groupkeeper.protocol.primitives import RootMessage
 
 _UNKNOWN = 0
 _OF_FILTERS = (ANY, PatternType.MATCH)
 
 
-async def handle(broker: Broker, call: Call) -> RootMessage:
-    match call.message:
-        case m.DescribeAclsRequest() as request:
-            return _describe(broker, call, request)
-        case m.CreateAclsRequest() as request:
-            return _create(broker, call, request)
-        case m.DeleteAclsRequest() as request:
-            return _delete(broker, call, request)
-    raise AssertionError(call.message)
-
-
-def refuse(call: Call, error: KafkaError) -> RootMessage:
-    match call.message:
-        case m.CreateAclsRequest(creations=creations):
-            return m.CreateAclsResponse(
-                results=[m.AclCreationResult(error.code, own_message(error)) for _ in creations]
-            )
-        case m.DeleteAclsRequest(filters=filters):
-            return m.DeleteAclsResponse(
-                filter_results=[m.DeleteAclsFilterResult(error.code, error.message) for _ in filters]
-            )
-    return m.DescribeAclsResponse(error_code=error.code, error_message=error.message)
-
-
-def _describe(broker: Broker, call: Call, request: m.DescribeAclsRequest) -> RootMessage:
+async def handle_describe(broker: Broker, call: Call, request: m.DescribeAclsRequest) -> m.DescribeAclsResponse:
     wanted = _filter(request)
     require_cluster(broker, call, Operation.DESCRIBE)
     resources: dict[tuple[int, str, int], list[m.AclDescription]] = {}
@@ -54,7 +29,11 @@ def _describe(broker: Broker, call: Call, request: m.DescribeAclsRequest) -> Roo
     )
 
 
-def _create(broker: Broker, call: Call, request: m.CreateAclsRequest) -> RootMessage:
+def refuse_describe(call: Call, request: m.DescribeAclsRequest, error: KafkaError) -> m.DescribeAclsResponse:
+    return m.DescribeAclsResponse(error_code=error.code, error_message=error.message)
+
+
+async def handle_create(broker: Broker, call: Call, request: m.CreateAclsRequest) -> m.CreateAclsResponse:
     acls = [
         Acl(
             one.resource_type,
@@ -86,7 +65,13 @@ def _create(broker: Broker, call: Call, request: m.CreateAclsRequest) -> RootMes
     return m.CreateAclsResponse(results=results)
 
 
-def _delete(broker: Broker, call: Call, request: m.DeleteAclsRequest) -> RootMessage:
+def refuse_create(call: Call, request: m.CreateAclsRequest, error: KafkaError) -> m.CreateAclsResponse:
+    return m.CreateAclsResponse(
+        results=[m.AclCreationResult(error.code, own_message(error)) for _ in request.creations]
+    )
+
+
+async def handle_delete(broker: Broker, call: Call, request: m.DeleteAclsRequest) -> m.DeleteAclsResponse:
     filters = [_filter(one) for one in request.filters]
     require_cluster(broker, call, Operation.ALTER)
     authorizer = _authorizer(broker)
@@ -99,13 +84,15 @@ def _delete(broker: Broker, call: Call, request: m.DeleteAclsRequest) -> RootMes
         except KafkaError as error:
             results.append(m.DeleteAclsFilterResult(error.code, error.message))
         else:
-            deleted = [_deleted(acl) for acl in known if wanted.fits(acl)]
+            deleted = [m.DeleteAclsMatchingAcl(0, None, *acl) for acl in known if wanted.fits(acl)]
             results.append(m.DeleteAclsFilterResult(error_message=None, matching_acls=deleted))
     return m.DeleteAclsResponse(filter_results=results)
 
 
-def _deleted(acl: Acl) -> m.DeleteAclsMatchingAcl:
-    return m.DeleteAclsMatchingAcl(0, None, *acl)
+def refuse_delete(call: Call, request: m.DeleteAclsRequest, error: KafkaError) -> m.DeleteAclsResponse:
+    return m.DeleteAclsResponse(
+        filter_results=[m.DeleteAclsFilterResult(error.code, error.message) for _ in request.filters]
+    )
 
 
 def _authorizer(broker: Broker, where: str = ".") -> AclAuthorizer:

@@ -8,16 +8,13 @@ from groupkeeper.broker.call import Call
 from groupkeeper.broker.features import finalized_features, supported_features
 from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.errors import InvalidRequest, RebootstrapRequired
-from groupkeeper.protocol.primitives import RootMessage
 
 _PRODUCE = 0
 _CLIENT_NAME_SINCE = 3
 _NAME_CHARACTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-.")
 
 
-async def handle(broker: Broker, call: Call) -> RootMessage:
-    request = call.message
-    assert isinstance(request, m.ApiVersionsRequest)
+async def handle(broker: Broker, call: Call, request: m.ApiVersionsRequest) -> m.ApiVersionsResponse:
     if call.api_version >= _CLIENT_NAME_SINCE and not (
         _is_valid(request.client_software_name) and _is_valid(request.client_software_version)
     ):

@@ -10,35 +10,36 @@ from groupkeeper.broker.broker import Broker
 from groupkeeper.broker.call import Call
 from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.errors import InconsistentGroupProtocol
-from groupkeeper.protocol.primitives import Message, RootMessage
+from groupkeeper.protocol.primitives import Message
 
 _SEVERAL_MEMBERS_SINCE = 3
 _PROTOCOL_REQUIRED_SINCE = 5
 _NULLABLE_PROTOCOL_NAME_SINCE = 7
 
 
-async def handle(broker: Broker, call: Call) -> RootMessage:
-    request, version = call.message, call.api_version
-    assert isinstance(request, (m.JoinGroupRequest, m.LeaveGroupRequest, m.SyncGroupRequest))
-    if isinstance(request, m.LeaveGroupRequest) and version < _SEVERAL_MEMBERS_SINCE:
+async def handle_join(broker: Broker, call: Call, request: m.JoinGroupRequest) -> Message:
+    response = await ask(broker, call, Operation.READ, request.group_id, request)
+    assert isinstance(response, m.JoinGroupResponse)
+    if response.protocol_name is None and call.api_version < _NULLABLE_PROTOCOL_NAME_SINCE:
+        response = copy(response)  # several callers may have been given this one
+        response.protocol_name = ""
+    return response
+
+
+async def handle_leave(broker: Broker, call: Call, request: m.LeaveGroupRequest) -> Message:
+    names_one = call.api_version < _SEVERAL_MEMBERS_SINCE
+    if names_one:
         request = m.LeaveGroupRequest(request.group_id, members=[m.MemberIdentity(request.member_id)])
-    if isinstance(request, m.SyncGroupRequest) and _lacks_protocol(request, version):  # this comes before authorization
-        return m.SyncGroupResponse(error_code=InconsistentGroupProtocol.code)
-    return _as_of(version, await ask(broker, call, Operation.READ, request.group_id, request))
-
-
-def _lacks_protocol(request: m.SyncGroupRequest, version: int) -> bool:
-    return version >= _PROTOCOL_REQUIRED_SINCE and None in (request.protocol_type, request.protocol_name)
-
-
-def _as_of(version: int, response: Message) -> RootMessage:
-    """The coordinator's answer as a version has it."""
-    if isinstance(response, m.JoinGroupResponse):
-        if response.protocol_name is None and version < _NULLABLE_PROTOCOL_NAME_SINCE:
-            response = copy(response)  # several callers may have been given this one
-            response.protocol_name = ""
-    elif isinstance(response, m.LeaveGroupResponse) and version < _SEVERAL_MEMBERS_SINCE:
+    response = await ask(broker, call, Operation.READ, request.group_id, request)
+    assert isinstance(response, m.LeaveGroupResponse)
+    if names_one:
         error_code = response.error_code or next((member.error_code for member in response.members), 0)
         return m.LeaveGroupResponse(error_code=error_code)
-    assert isinstance(response, RootMessage)
     return response
+
+
+async def handle_sync(broker: Broker, call: Call, request: m.SyncGroupRequest) -> Message:
+    lacks_protocol = None in (request.protocol_type, request.protocol_name)
+    if lacks_protocol and call.api_version >= _PROTOCOL_REQUIRED_SINCE:  # this comes before authorization
+        return m.SyncGroupResponse(error_code=InconsistentGroupProtocol.code)
+    return await ask(broker, call, Operation.READ, request.group_id, request)

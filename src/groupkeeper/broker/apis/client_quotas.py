@@ -7,7 +7,6 @@ from groupkeeper.broker.authorizer import Operation
 from groupkeeper.broker.broker import Broker
 from groupkeeper.broker.call import Call
 from groupkeeper.broker.long_requests import in_turns
-from groupkeeper.broker.quotas.client_quotas import ClientQuotas
 from groupkeeper.broker.quotas.entities import CLIENT_ID, IP, USER, Component, Entity
 from groupkeeper.coordinator.kernel.failures import own_message
 from groupkeeper.protocol.errors import InvalidRequest, KafkaError
@@ -21,28 +20,8 @@ _ORDER = {CLIENT_ID: 0, USER: 1, IP: 2}
 """The order of Java's HashMap, in which Kafka's answers name the parts of an entity."""
 
 
-async def handle(broker: Broker, call: Call) -> RootMessage:
-    match call.message:
-        case DescribeClientQuotasRequest() as request:
-            require_cluster(broker, call, Operation.DESCRIBE_CONFIGS)
-            return _describe(broker.quotas, request)
-        case AlterClientQuotasRequest() as change:
-            require_cluster(broker, call, Operation.ALTER_CONFIGS)
-            return await _alter(broker.quotas, change)
-    raise AssertionError(call.message)
-
-
-def refuse(call: Call, error: KafkaError) -> RootMessage:
-    if isinstance(call.message, AlterClientQuotasRequest):
-        return altered.AlterClientQuotasResponse(
-            entries=[_result(_parts(entry), error) for entry in call.message.entries]
-        )
-    return described.DescribeClientQuotasResponse(
-        error_code=error.code, error_message=own_message(error) or error.text, entries=None
-    )
-
-
-def _describe(quotas: ClientQuotas, request: DescribeClientQuotasRequest) -> RootMessage:
+async def handle_describe(broker: Broker, call: Call, request: DescribeClientQuotasRequest) -> RootMessage:
+    require_cluster(broker, call, Operation.DESCRIBE_CONFIGS)
     components = [Component(one.entity_type, one.match_type, one.match) for one in request.components]
     return described.DescribeClientQuotasResponse(
         entries=[
@@ -50,12 +29,19 @@ def _describe(quotas: ClientQuotas, request: DescribeClientQuotasRequest) -> Roo
                 [described.EntityData(kind, name) for kind, name in sorted(entity, key=str)],
                 [described.ValueData(key, value) for key, value in values.items()],
             )
-            for entity, values in quotas.table.matching(components, is_strict=request.strict)
+            for entity, values in broker.quotas.table.matching(components, is_strict=request.strict)
         ]
     )
 
 
-async def _alter(quotas: ClientQuotas, request: AlterClientQuotasRequest) -> RootMessage:
+def refuse_describe(call: Call, request: DescribeClientQuotasRequest, error: KafkaError) -> RootMessage:
+    return described.DescribeClientQuotasResponse(
+        error_code=error.code, error_message=own_message(error) or error.text, entries=None
+    )
+
+
+async def handle_alter(broker: Broker, call: Call, request: AlterClientQuotasRequest) -> RootMessage:
+    require_cluster(broker, call, Operation.ALTER_CONFIGS)
     results: dict[Entity, altered.EntryData] = {}
     async for entry in in_turns(request.entries):
         parts = _parts(entry)
@@ -66,11 +52,15 @@ async def _alter(quotas: ClientQuotas, request: AlterClientQuotasRequest) -> Roo
             error = InvalidRequest(f"Ignoring duplicate entity {_text(entity)}")
         else:
             try:
-                quotas.alter(entity, changes, validate_only=request.validate_only)
+                broker.quotas.alter(entity, changes, validate_only=request.validate_only)
             except KafkaError as refusal:
                 error = refusal
         results[entity] = _result(parts, error)
     return altered.AlterClientQuotasResponse(entries=list(results.values()))
+
+
+def refuse_alter(call: Call, request: AlterClientQuotasRequest, error: KafkaError) -> RootMessage:
+    return altered.AlterClientQuotasResponse(entries=[_result(_parts(entry), error) for entry in request.entries])
 
 
 def _parts(entry: EntryData) -> dict[str, str | None]:

@@ -1,29 +1,22 @@
-"""APIs that move partitions, leaders and nodes of a cluster. What is possible is done at once: there is one log."""
+"""APIs that describe a cluster, and that move its partitions, leaders and nodes. What is possible is done at once, as
+there is one log.
+"""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Sequence
 
-from groupkeeper.broker.apis._access import require_cluster
-from groupkeeper.broker.apis.create_topics import check_assignment
+from groupkeeper.broker.apis._access import cluster_operations, require_cluster
+from groupkeeper.broker.apis.topics import check_assignment
 from groupkeeper.broker.authorizer import Operation
 from groupkeeper.broker.broker import Broker
 from groupkeeper.broker.call import Call
 from groupkeeper.broker.log.partition_log import PartitionLog
 from groupkeeper.broker.log.topics import METADATA_TOPIC
+from groupkeeper.protocol import errors
 from groupkeeper.protocol import messages as m
-from groupkeeper.protocol.errors import (
-    BrokerIdNotRegistered,
-    ElectionNotNeeded,
-    InvalidReplicaAssignment,
-    InvalidReplicationFactor,
-    KafkaError,
-    LogDirNotFound,
-    NoReassignmentInProgress,
-    UnknownTopicOrPartition,
-    code_of,
-)
+from groupkeeper.protocol.errors import KafkaError, code_of
 from groupkeeper.protocol.messages.describe_quorum_response import Listener, PartitionData, ReplicaState, TopicData
 from groupkeeper.protocol.messages.elect_leaders_response import PartitionResult
 from groupkeeper.protocol.primitives import RootMessage
@@ -33,66 +26,16 @@ _NODES_SINCE = 2
 """The first version of DescribeQuorum that can tell where the nodes are."""
 
 
-async def handle(broker: Broker, call: Call) -> RootMessage:
-    reads = isinstance(call.message, m.DescribeQuorumRequest)
-    require_cluster(broker, call, Operation.DESCRIBE if reads else Operation.ALTER)
-    match call.message:
-        case m.ElectLeadersRequest() as request:
-            return await _elect(broker, request)
-        case m.AlterPartitionReassignmentsRequest() as reassignments:
-            return await _reassign(broker, reassignments)
-        case m.AlterReplicaLogDirsRequest() as moves:
-            return _move(broker, moves)
-        case m.DescribeQuorumRequest() as quorum:
-            return _describe_quorum(broker, call, quorum)
-        case m.UnregisterBrokerRequest(broker_id=broker_id):
-            # Kafka unregisters a broker that runs, and that registers again at once.
-            if broker_id in broker.topics.placements.running:
-                raise UnknownTopicOrPartition
-            raise BrokerIdNotRegistered(f"Broker ID {broker_id} is not currently registered")
-    raise AssertionError(f"no request of this module: {call.api_key}")
+async def handle_unregister(broker: Broker, call: Call, request: m.UnregisterBrokerRequest) -> RootMessage:
+    require_cluster(broker, call, Operation.ALTER)
+    # Kafka unregisters a broker that runs, and that registers again at once.
+    if request.broker_id in broker.topics.placements.running:
+        raise errors.UnknownTopicOrPartition
+    raise errors.BrokerIdNotRegistered(f"Broker ID {request.broker_id} is not currently registered")
 
 
-def refuse(call: Call, error: KafkaError) -> RootMessage:
-    from groupkeeper.broker.apis import not_offered
-
-    match call.message:
-        case m.AlterReplicaLogDirsRequest(dirs=dirs):
-            results = [
-                m.AlterReplicaLogDirTopicResult(
-                    topic.name, [m.AlterReplicaLogDirPartitionResult(index, error.code) for index in topic.partitions]
-                )
-                for one in dirs
-                for topic in one.topics
-            ]
-            return m.AlterReplicaLogDirsResponse(results=results)
-        case m.ElectLeadersRequest(topic_partitions=wanted):
-            elections = [
-                m.ReplicaElectionResult(
-                    topic.topic, [PartitionResult(index, error.code, error.message) for index in topic.partitions]
-                )
-                for topic in wanted or ()
-            ]
-            code = error.code if call.api_version else 0
-            return m.ElectLeadersResponse(error_code=code, replica_election_results=elections)
-        case m.AlterPartitionReassignmentsRequest(topics=topics):
-            responses = [
-                m.ReassignableTopicResponse(
-                    topic.name,
-                    [
-                        m.ReassignablePartitionResponse(one.partition_index, error.code, error.message)
-                        for one in topic.partitions
-                    ],
-                )
-                for topic in topics
-            ]
-            return m.AlterPartitionReassignmentsResponse(
-                error_code=error.code, error_message=error.message, responses=responses
-            )
-    return not_offered.refuse(call, error)
-
-
-async def _elect(broker: Broker, request: m.ElectLeadersRequest) -> m.ElectLeadersResponse:
+async def handle_elect(broker: Broker, call: Call, request: m.ElectLeadersRequest) -> m.ElectLeadersResponse:
+    require_cluster(broker, call, Operation.ALTER)
     wanted: list[tuple[str, Sequence[int]]] = [
         (topic.topic, topic.partitions) for topic in request.topic_partitions or ()
     ]
@@ -102,7 +45,7 @@ async def _elect(broker: Broker, request: m.ElectLeadersRequest) -> m.ElectLeade
     places = [(name, index) for name, indexes in wanted for index in indexes]
     found = [broker.topics.partition(*place) for place in places]
     logs = [one for one in found if one is not None]
-    errors = await broker.elect_leaders(logs, is_unclean=request.election_type == _UNCLEAN)
+    outcomes = await broker.elect_leaders(logs, is_unclean=request.election_type == _UNCLEAN)
     results = []
     for name, indexes in wanted:
         parts = []
@@ -110,21 +53,32 @@ async def _elect(broker: Broker, request: m.ElectLeadersRequest) -> m.ElectLeade
             log = broker.topics.partition(name, index)
             error: KafkaError | None = None
             if log is not None:
-                error = errors[log]
+                error = outcomes[log]
             elif broker.topics.get(name) is None:
-                error = UnknownTopicOrPartition(f"No such topic as {name}")
+                error = errors.UnknownTopicOrPartition(f"No such topic as {name}")
             else:
-                error = UnknownTopicOrPartition(f"No such partition as {name}-{index}")
+                error = errors.UnknownTopicOrPartition(f"No such partition as {name}-{index}")
             # Without names, those that need no election are left out.
-            if request.topic_partitions is not None or not isinstance(error, ElectionNotNeeded):
+            if request.topic_partitions is not None or not isinstance(error, errors.ElectionNotNeeded):
                 parts.append(PartitionResult(index, code_of(error), None if error is None else error.message))
         results.append(m.ReplicaElectionResult(name, parts))
     return m.ElectLeadersResponse(replica_election_results=results)
 
 
-async def _reassign(
-    broker: Broker, request: m.AlterPartitionReassignmentsRequest
+def refuse_elect(call: Call, request: m.ElectLeadersRequest, error: KafkaError) -> m.ElectLeadersResponse:
+    elections = [
+        m.ReplicaElectionResult(
+            topic.topic, [PartitionResult(index, error.code, error.message) for index in topic.partitions]
+        )
+        for topic in request.topic_partitions or ()
+    ]
+    return m.ElectLeadersResponse(0, error.code if call.api_version else 0, elections)
+
+
+async def handle_reassign(
+    broker: Broker, call: Call, request: m.AlterPartitionReassignmentsRequest
 ) -> m.AlterPartitionReassignmentsResponse:
+    require_cluster(broker, call, Operation.ALTER)
     responses = []
     targets = {}
     may_resize = request.allow_replication_factor_change
@@ -146,20 +100,34 @@ async def _reassign(
     )
 
 
+def refuse_reassign(
+    call: Call, request: m.AlterPartitionReassignmentsRequest, error: KafkaError
+) -> m.AlterPartitionReassignmentsResponse:
+    responses = []
+    for topic in request.topics:
+        parts = [
+            m.ReassignablePartitionResponse(one.partition_index, error.code, error.message) for one in topic.partitions
+        ]
+        responses.append(m.ReassignableTopicResponse(topic.name, parts))
+    return m.AlterPartitionReassignmentsResponse(
+        error_code=error.code, error_message=error.message, responses=responses
+    )
+
+
 def _log_to_move(broker: Broker, name: str, part: m.ReassignablePartition, *, may_resize: bool) -> PartitionLog:
     """The log of a partition that may have these replicas. Raises `KafkaError`."""
     topic = broker.topics.get(name)
     if topic is None:
-        raise UnknownTopicOrPartition(f"Unable to find a topic named {name}.")
+        raise errors.UnknownTopicOrPartition(f"Unable to find a topic named {name}.")
     log = topic.partition(part.partition_index)
     if log is None:
-        raise UnknownTopicOrPartition(f"Unable to find partition {name}:{part.partition_index}.")
+        raise errors.UnknownTopicOrPartition(f"Unable to find partition {name}:{part.partition_index}.")
     if part.replicas is None:
         at = log.placement
         if not at.is_moving:
-            raise NoReassignmentInProgress
+            raise errors.NoReassignmentInProgress
         if set(at.isr).isdisjoint(at.original) and not log.config.unclean_leader_election_enable:
-            raise InvalidReplicaAssignment(
+            raise errors.InvalidReplicaAssignment(
                 f"Unable to revert partition assignment for {name}:{log.index} because it would require an unclean "
                 "leader election."
             )
@@ -167,11 +135,14 @@ def _log_to_move(broker: Broker, name: str, part: m.ReassignablePartition, *, ma
     check_assignment(broker.topics.placements, part.replicas)
     before, wanted = len(log.placement.original), len(part.replicas)
     if before != wanted and not may_resize:
-        raise InvalidReplicationFactor(f"The replication factor is changed from {before} to {wanted}")
+        raise errors.InvalidReplicationFactor(f"The replication factor is changed from {before} to {wanted}")
     return log
 
 
-def _move(broker: Broker, request: m.AlterReplicaLogDirsRequest) -> m.AlterReplicaLogDirsResponse:
+async def handle_move(
+    broker: Broker, call: Call, request: m.AlterReplicaLogDirsRequest
+) -> m.AlterReplicaLogDirsResponse:
+    require_cluster(broker, call, Operation.ALTER)
     results = []
     path = os.path.abspath(broker.storage_path)  # as DescribeLogDirs tells it
     for directory in request.dirs:
@@ -181,18 +152,30 @@ def _move(broker: Broker, request: m.AlterReplicaLogDirsRequest) -> m.AlterRepli
             for index in wanted.partitions:
                 error: KafkaError | None = None
                 if directory.path != path:
-                    error = LogDirNotFound()
+                    error = errors.LogDirNotFound()
                 elif topic is None or topic.partition(index) is None:
-                    error = UnknownTopicOrPartition()
+                    error = errors.UnknownTopicOrPartition()
                 parts.append(m.AlterReplicaLogDirPartitionResult(index, code_of(error)))
             results.append(m.AlterReplicaLogDirTopicResult(wanted.name, parts))
     return m.AlterReplicaLogDirsResponse(results=results)
 
 
-def _describe_quorum(broker: Broker, call: Call, request: m.DescribeQuorumRequest) -> m.DescribeQuorumResponse:
+def refuse_move(call: Call, request: m.AlterReplicaLogDirsRequest, error: KafkaError) -> m.AlterReplicaLogDirsResponse:
+    results = [
+        m.AlterReplicaLogDirTopicResult(
+            topic.name, [m.AlterReplicaLogDirPartitionResult(index, error.code) for index in topic.partitions]
+        )
+        for one in request.dirs
+        for topic in one.topics
+    ]
+    return m.AlterReplicaLogDirsResponse(results=results)
+
+
+async def handle_quorum(broker: Broker, call: Call, request: m.DescribeQuorumRequest) -> m.DescribeQuorumResponse:
+    require_cluster(broker, call, Operation.DESCRIBE)
     requested = [(topic.topic_name, [part.partition_index for part in topic.partitions]) for topic in request.topics]
     if requested != [(METADATA_TOPIC, [0])]:
-        error = UnknownTopicOrPartition
+        error = errors.UnknownTopicOrPartition
         topics = [
             TopicData(name, [PartitionData(index, error.code, error.text) for index in indexes])
             for name, indexes in requested
@@ -206,3 +189,40 @@ def _describe_quorum(broker: Broker, call: Call, request: m.DescribeQuorumReques
     return m.DescribeQuorumResponse(
         topics=[TopicData(METADATA_TOPIC, [part])], nodes=nodes if call.api_version >= _NODES_SINCE else ()
     )
+
+
+_BROKERS = 1
+_CONTROLLERS = 2
+
+
+async def handle_describe(broker: Broker, call: Call, request: m.DescribeClusterRequest) -> m.DescribeClusterResponse:
+    if request.endpoint_type == _CONTROLLERS:
+        raise errors.MismatchedEndpointType(
+            "The request was sent to an endpoint of type BROKER, but we wanted an endpoint of type CONTROLLER"
+        )
+    if request.endpoint_type != _BROKERS:
+        raise errors.UnsupportedEndpointType(f"Unsupported endpoint type {request.endpoint_type}")
+    return m.DescribeClusterResponse(
+        cluster_id=broker.cluster_id,
+        controller_id=broker.controller_known_to(call.node),
+        brokers=[m.DescribeClusterBroker(*one) for one in broker.endpoints(call)],
+        cluster_authorized_operations=cluster_operations(
+            broker, call, wanted=request.include_cluster_authorized_operations
+        ),
+    )
+
+
+async def handle_reassignments(
+    broker: Broker, call: Call, request: m.ListPartitionReassignmentsRequest
+) -> m.ListPartitionReassignmentsResponse:
+    """Those that are in progress, because replicas that are added do not run."""
+    require_cluster(broker, call, Operation.DESCRIBE)
+    wanted = None if request.topics is None else {one.name: set(one.partition_indexes) for one in request.topics}
+    found: dict[str, list[m.OngoingPartitionReassignment]] = {}
+    for log in broker.topics.logs():
+        at = log.placement
+        if at.is_moving and (wanted is None or log.index in wanted.get(log.topic, ())):
+            row = m.OngoingPartitionReassignment(log.index, at.replicas, at.adding, at.removing)
+            found.setdefault(log.topic, []).append(row)
+    topics = [m.OngoingTopicReassignment(name, rows) for name, rows in found.items()]
+    return m.ListPartitionReassignmentsResponse(error_message=None, topics=topics)

@@ -18,35 +18,16 @@ _NO_TIME = -1
 _WITH_REQUESTER = 3
 
 
-async def handle(broker: Broker, call: Call) -> RootMessage:
-    if not _may_ask(call):
+def _require_proved(call: Call) -> None:
+    """Only a client that proved who it is, and not by a token. Raises `DelegationTokenRequestNotAllowed`."""
+    is_unproved = call.security_protocol == "SSL" and call.principal == ANONYMOUS
+    if is_unproved or call.identity.is_by_token or call.security_protocol == "PLAINTEXT":
         raise errors.DelegationTokenRequestNotAllowed
-    tokens = broker.security.tokens
-    match call.message:
-        case m.CreateDelegationTokenRequest() as request:
-            return _create(broker, call, request)
-        case m.RenewDelegationTokenRequest(hmac=secret, renew_period_ms=period_ms):
-            return m.RenewDelegationTokenResponse(0, tokens.renew(secret, call.principal, period_ms))
-        case m.ExpireDelegationTokenRequest(hmac=secret, expiry_time_period_ms=period_ms):
-            return m.ExpireDelegationTokenResponse(0, tokens.expire(secret, call.principal, period_ms))
-        case m.DescribeDelegationTokenRequest() as request:
-            return _describe(broker, call, request)
-    raise AssertionError(call.message)
 
 
-def refuse(call: Call, error: errors.KafkaError) -> RootMessage:
-    # Kafka's broker, which refuses before its controller does, has no time then; its controller has 0.
-    when = _NO_TIME if isinstance(error, _OF_THE_BROKER) else 0
-    match call.message:
-        case m.CreateDelegationTokenRequest() as request:
-            return m.CreateDelegationTokenResponse(
-                error.code, *_parts(_owner(call, request)), *_requester(call, call.principal), when, when, when
-            )
-        case m.RenewDelegationTokenRequest():
-            return m.RenewDelegationTokenResponse(error.code, when)
-        case m.ExpireDelegationTokenRequest():
-            return m.ExpireDelegationTokenResponse(error.code, when)
-    return m.DescribeDelegationTokenResponse(error.code)
+def _time_of(error: errors.KafkaError) -> int:
+    """Kafka's broker, which refuses before its controller does, has no time then; its controller has 0."""
+    return _NO_TIME if isinstance(error, _OF_THE_BROKER) else 0
 
 
 _OF_THE_BROKER = (
@@ -56,11 +37,24 @@ _OF_THE_BROKER = (
 )
 
 
-def _may_ask(call: Call) -> bool:
-    """Only a client that proved who it is, and not by a token."""
-    if call.identity.is_by_token or call.security_protocol == "PLAINTEXT":
-        return False
-    return call.security_protocol != "SSL" or call.principal != ANONYMOUS
+async def handle_renew(broker: Broker, call: Call, request: m.RenewDelegationTokenRequest) -> RootMessage:
+    _require_proved(call)
+    expires_ms = broker.security.tokens.renew(request.hmac, call.principal, request.renew_period_ms)
+    return m.RenewDelegationTokenResponse(0, expires_ms)
+
+
+def refuse_renew(call: Call, request: m.RenewDelegationTokenRequest, error: errors.KafkaError) -> RootMessage:
+    return m.RenewDelegationTokenResponse(error.code, _time_of(error))
+
+
+async def handle_expire(broker: Broker, call: Call, request: m.ExpireDelegationTokenRequest) -> RootMessage:
+    _require_proved(call)
+    expires_ms = broker.security.tokens.expire(request.hmac, call.principal, request.expiry_time_period_ms)
+    return m.ExpireDelegationTokenResponse(0, expires_ms)
+
+
+def refuse_expire(call: Call, request: m.ExpireDelegationTokenRequest, error: errors.KafkaError) -> RootMessage:
+    return m.ExpireDelegationTokenResponse(error.code, _time_of(error))
 
 
 def _owner(call: Call, request: m.CreateDelegationTokenRequest) -> str:
@@ -68,7 +62,8 @@ def _owner(call: Call, request: m.CreateDelegationTokenRequest) -> str:
     return f"{request.owner_principal_type}:{name}" if name else call.principal
 
 
-def _create(broker: Broker, call: Call, request: m.CreateDelegationTokenRequest) -> m.CreateDelegationTokenResponse:
+async def handle_create(broker: Broker, call: Call, request: m.CreateDelegationTokenRequest) -> RootMessage:
+    _require_proved(call)
     owner = _owner(call, request)
     may = owner == call.principal or broker.authorizer.allows(call, Operation.CREATE_TOKENS, ResourceType.USER, owner)
     if not may:
@@ -90,9 +85,15 @@ def _create(broker: Broker, call: Call, request: m.CreateDelegationTokenRequest)
     )
 
 
-def _describe(
-    broker: Broker, call: Call, request: m.DescribeDelegationTokenRequest
-) -> m.DescribeDelegationTokenResponse:
+def refuse_create(call: Call, request: m.CreateDelegationTokenRequest, error: errors.KafkaError) -> RootMessage:
+    when = _time_of(error)
+    return m.CreateDelegationTokenResponse(
+        error.code, *_parts(_owner(call, request)), *_requester(call, call.principal), when, when, when
+    )
+
+
+async def handle_describe(broker: Broker, call: Call, request: m.DescribeDelegationTokenRequest) -> RootMessage:
+    _require_proved(call)
     tokens = broker.security.tokens
     known = tokens.all()
     owners = request.owners

@@ -17,12 +17,12 @@ from groupkeeper.broker.placement.placement import NO_LEADER
 from groupkeeper.protocol import errors
 from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.messages.describe_topic_partitions_response import Cursor
-from groupkeeper.protocol.primitives import ZERO_UUID, RootMessage
+from groupkeeper.protocol.primitives import ZERO_UUID
 
 
-async def handle(broker: Broker, call: Call) -> RootMessage:
-    request = call.message
-    assert isinstance(request, m.DescribeTopicPartitionsRequest)
+async def handle(
+    broker: Broker, call: Call, request: m.DescribeTopicPartitionsRequest
+) -> m.DescribeTopicPartitionsResponse:
     names, first = _start(broker, call, request)
     room = min(request.response_partition_limit, broker.config.max_request_partition_size_limit)
     room = max(room, 1)
@@ -46,9 +46,9 @@ async def handle(broker: Broker, call: Call) -> RootMessage:
     return m.DescribeTopicPartitionsResponse(topics=topics)
 
 
-def refuse(call: Call, error: errors.KafkaError) -> RootMessage:
-    request = call.message
-    assert isinstance(request, m.DescribeTopicPartitionsRequest)
+def refuse(
+    call: Call, request: m.DescribeTopicPartitionsRequest, error: errors.KafkaError
+) -> m.DescribeTopicPartitionsResponse:
     return m.DescribeTopicPartitionsResponse(
         topics=[m.DescribeTopicPartitionsResponseTopic(error.code, topic.name) for topic in request.topics]
     )

@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     from groupkeeper.broker.call import Call
     from groupkeeper.broker.log.partition_log import PartitionLog
     from groupkeeper.broker.network.fetch_sessions import Answers, FetchContext, PartitionKey
-    from groupkeeper.protocol.primitives import RootMessage
 
 _TOPIC_IDS_SINCE = 13
 _SESSIONS_SINCE = 7
@@ -52,9 +51,7 @@ _TURN = 500
 """Partitions that are read before other clients have their turn."""
 
 
-async def handle(broker: Broker, call: Call) -> RootMessage:
-    request = call.message
-    assert isinstance(request, FetchRequest)
+async def handle(broker: Broker, call: Call, request: FetchRequest) -> FetchResponse:
     context = broker.fetch_sessions.context(request, call.received_ms, by_id=call.api_version >= _TOPIC_IDS_SINCE)
     for key in context.wanted if call.api_version >= _TOPIC_IDS_SINCE else ():
         if key.topic_id not in context.names and (topic := broker.topics.by_id(key.topic_id)) is not None:
@@ -94,9 +91,7 @@ def _by_topic(answers: Answers) -> list[FetchableTopicResponse]:
     return topics
 
 
-def refuse(call: Call, error: KafkaError) -> RootMessage:
-    request = call.message
-    assert isinstance(request, FetchRequest)
+def refuse(call: Call, request: FetchRequest, error: KafkaError) -> FetchResponse:
     if call.api_version >= _SESSIONS_SINCE:
         return FetchResponse(error_code=error.code)
     topics = [

@@ -15,7 +15,6 @@ from groupkeeper.broker.shares.state import ShareStateRuntime
 from groupkeeper.protocol import errors
 from groupkeeper.protocol.errors import KafkaError
 from groupkeeper.protocol.messages import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
-from groupkeeper.protocol.primitives import RootMessage
 
 _SEVERAL_KEYS_SINCE = 4
 _SHARE_SINCE = 6
@@ -23,9 +22,7 @@ UUID_LENGTH = 16
 _GROUP, _TRANSACTION, _SHARE = 0, 1, 2
 
 
-async def handle(broker: Broker, call: Call) -> RootMessage:
-    request = call.message
-    assert isinstance(request, FindCoordinatorRequest)
+async def handle(broker: Broker, call: Call, request: FindCoordinatorRequest) -> FindCoordinatorResponse:
     if call.api_version >= _SEVERAL_KEYS_SINCE:
         return FindCoordinatorResponse(
             coordinators=[_find(broker, call, request.key_type, key) for key in request.coordinator_keys]
@@ -41,9 +38,7 @@ async def handle(broker: Broker, call: Call) -> RootMessage:
     )
 
 
-def refuse(call: Call, error: KafkaError) -> RootMessage:
-    request = call.message
-    assert isinstance(request, FindCoordinatorRequest)
+def refuse(call: Call, request: FindCoordinatorRequest, error: KafkaError) -> FindCoordinatorResponse:
     if call.api_version < _SEVERAL_KEYS_SINCE:
         return FindCoordinatorResponse(error_code=error.code, error_message=error.message, node_id=-1, port=-1)
     return FindCoordinatorResponse(coordinators=[_failure(key, error) for key in request.coordinator_keys])

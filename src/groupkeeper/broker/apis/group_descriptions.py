@@ -1,5 +1,5 @@
-"""ConsumerGroupDescribe (69), ShareGroupDescribe (77) and StreamsGroupDescribe (89): groups with their epochs and
-members (KIP-848, KIP-932, KIP-1071, KIP-1099).
+"""DescribeGroups (15), ConsumerGroupDescribe (69), ShareGroupDescribe (77) and StreamsGroupDescribe (89): groups with
+their members (KIP-848, KIP-932, KIP-1071, KIP-1099).
 """
 
 from __future__ import annotations
@@ -18,13 +18,31 @@ from groupkeeper.broker.apis._groups import (
 from groupkeeper.broker.authorizer import Operation
 from groupkeeper.broker.broker import Broker
 from groupkeeper.broker.call import Call
-from groupkeeper.coordinator.kernel.failures import failure_of
+from groupkeeper.coordinator.kernel.failures import describe_failure, failure_of
+from groupkeeper.protocol import errors
 from groupkeeper.protocol import messages as m
-from groupkeeper.protocol.errors import KafkaError, TopicAuthorizationFailed
+from groupkeeper.protocol.errors import KafkaError
 from groupkeeper.protocol.messages import consumer_group_describe_response as consumer
 from groupkeeper.protocol.messages import share_group_describe_response as share
 from groupkeeper.protocol.messages import streams_group_describe_response as streams
 from groupkeeper.protocol.primitives import RootMessage
+
+_MESSAGES_SINCE = 6
+
+
+async def handle_classic(broker: Broker, call: Call, request: m.DescribeGroupsRequest) -> m.DescribeGroupsResponse:
+    groups = await ask_each(broker, call, Operation.DESCRIBE, request, "groups", describe_failure)
+    for group in groups:
+        if request.include_authorized_operations and not group.error_code:
+            group.authorized_operations = broker.authorizer.allowed_group_operations(call, group.group_id)
+        if call.api_version < _MESSAGES_SINCE:
+            group.error_message = None
+    return m.DescribeGroupsResponse(groups=groups)
+
+
+def refuse_classic(call: Call, request: m.DescribeGroupsRequest, error: KafkaError) -> m.DescribeGroupsResponse:
+    return m.DescribeGroupsResponse(groups=[describe_failure(group_id, error) for group_id in request.groups])
+
 
 _HIDDEN_TOPICS = "The group has described topic(s) that the client is not authorized to describe."
 
@@ -40,27 +58,25 @@ class DescribeApi(NamedTuple):
     topics: Callable[[Any], Iterable[str]]
 
 
-async def handle(broker: Broker, call: Call) -> RootMessage:
+async def handle_epochs(broker: Broker, call: Call, request: Any) -> RootMessage:
     """The requested groups, in the call's order, as its caller may see them."""
-    request: Any = call.message
     api = _APIS[type(request)]
     trouble = api.trouble(broker)
     if trouble is not None:
-        return refuse(call, trouble)
+        return refuse_epochs(call, request, trouble)
     refused = partial(failure_of, api.group)
     groups = await ask_each(broker, call, Operation.DESCRIBE, request, "group_ids", refused)
     for at, group in enumerate(groups):
         if group.error_code:
             continue
         if not all(may_topic(broker, call, Operation.DESCRIBE, topic) for topic in api.topics(group)):
-            groups[at] = refused(group.group_id, TopicAuthorizationFailed(_HIDDEN_TOPICS))
+            groups[at] = refused(group.group_id, errors.TopicAuthorizationFailed(_HIDDEN_TOPICS))
         elif request.include_authorized_operations:
             group.authorized_operations = broker.authorizer.allowed_group_operations(call, group.group_id)
     return api.response(groups=groups)
 
 
-def refuse(call: Call, error: KafkaError) -> RootMessage:
-    request: Any = call.message
+def refuse_epochs(call: Call, request: Any, error: KafkaError) -> RootMessage:
     api = _APIS[type(request)]
     return api.response(groups=[failure_of(api.group, group_id, error) for group_id in request.group_ids])
 

@@ -13,9 +13,7 @@ from groupkeeper.protocol.messages import HeartbeatRequest, HeartbeatResponse
 from groupkeeper.protocol.primitives import RootMessage
 
 
-def reply(broker: Broker, call: Call) -> RootMessage | Awaitable[RootMessage]:
-    request = call.message
-    assert isinstance(request, HeartbeatRequest)
+def reply(broker: Broker, call: Call, request: HeartbeatRequest) -> RootMessage | Awaitable[RootMessage]:
     if broker.has_faults:
         return _replicated(broker, call, request)
     response = reply_of(broker, call, Operation.READ, request.group_id, request)

@@ -13,7 +13,6 @@ from groupkeeper.coordinator.kernel.group_state import GroupType
 from groupkeeper.coordinator.views import LOOKED_FOR
 from groupkeeper.protocol.errors import CoordinatorLoadInProgress
 from groupkeeper.protocol.messages import ListedGroup, ListGroupsRequest, ListGroupsResponse
-from groupkeeper.protocol.primitives import RootMessage
 
 _STATES = frozenset(LOOKED_FOR.values())
 _TYPES = frozenset(each.value for each in GroupType)
@@ -21,9 +20,7 @@ _TURN = 100
 """Where a coordinator has more groups, other clients have their turn before the next one is asked."""
 
 
-async def handle(broker: Broker, call: Call) -> RootMessage:
-    request = call.message
-    assert isinstance(request, ListGroupsRequest)
+async def handle(broker: Broker, call: Call, request: ListGroupsRequest) -> ListGroupsResponse:
     groups: list[ListedGroup] = []
     known = await _known_filters(request)
     for shard in broker.groups.shards_on(call.node):

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from groupkeeper.broker.apis._access import cluster_operations, may_cluster, require_topic, topic_operations
 from groupkeeper.broker.apis._groups import may_topic
-from groupkeeper.broker.apis.create_topics import MAX_PARTITIONS
+from groupkeeper.broker.apis.topics import MAX_PARTITIONS
 from groupkeeper.broker.authorizer import Operation
 from groupkeeper.broker.broker import Broker
 from groupkeeper.broker.call import Call
@@ -31,14 +31,12 @@ from groupkeeper.protocol.messages.metadata_response import (
     MetadataResponsePartition,
     MetadataResponseTopic,
 )
-from groupkeeper.protocol.primitives import ZERO_UUID, RootMessage
+from groupkeeper.protocol.primitives import ZERO_UUID
 
 _TOPIC_IDS_SINCE = 12
 
 
-async def handle(broker: Broker, call: Call) -> RootMessage:
-    request = call.message
-    assert isinstance(request, MetadataRequest)
+async def handle(broker: Broker, call: Call, request: MetadataRequest) -> MetadataResponse:
     _check(request, call.api_version)
     return MetadataResponse(
         brokers=[MetadataResponseBroker(*one) for one in broker.endpoints(call)],
@@ -51,9 +49,7 @@ async def handle(broker: Broker, call: Call) -> RootMessage:
     )
 
 
-def refuse(call: Call, error: KafkaError) -> RootMessage:
-    request = call.message
-    assert isinstance(request, MetadataRequest)
+def refuse(call: Call, request: MetadataRequest, error: KafkaError) -> MetadataResponse:
     topics = [MetadataResponseTopic(error.code, topic.name or "", topic.topic_id) for topic in request.topics or ()]
     return MetadataResponse(topics=topics, error_code=error.code)
 

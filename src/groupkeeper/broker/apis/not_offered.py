@@ -12,7 +12,6 @@ from groupkeeper.broker.broker import Broker
 from groupkeeper.broker.call import Call
 from groupkeeper.broker.features import METADATA_VERSION, finalized_features
 from groupkeeper.protocol import errors
-from groupkeeper.protocol.framing import message_class
 from groupkeeper.protocol.messages import AddRaftVoterRequest, RemoveRaftVoterRequest, UnregisterControllerRequest
 from groupkeeper.protocol.primitives import RootMessage
 
@@ -25,8 +24,8 @@ _REFUSALS: dict[int, errors.KafkaError] = {
 }
 
 
-async def handle(broker: Broker, call: Call) -> RootMessage:
-    match call.message:
+async def handle(broker: Broker, call: Call, request: RootMessage) -> RootMessage:
+    match request:
         case AddRaftVoterRequest() | RemoveRaftVoterRequest() as change:
             require_cluster(broker, call, Operation.ALTER)
             if change.cluster_id != broker.cluster_id:
@@ -37,7 +36,7 @@ async def handle(broker: Broker, call: Call) -> RootMessage:
         case UnregisterControllerRequest(controller_id=controller_id):
             require_cluster(broker, call, Operation.ALTER)
             _refuse_controller(broker, controller_id)
-    return refuse(call, _REFUSALS[call.api_key])
+    raise _REFUSALS[call.api_key]
 
 
 def _refuse_controller(broker: Broker, controller_id: int) -> None:
@@ -47,11 +46,3 @@ def _refuse_controller(broker: Broker, controller_id: int) -> None:
     if finalized_features(broker.config).get(METADATA_VERSION, 0) < _UNREGISTERS_SINCE:
         raise errors.UnsupportedVersion("The current MetadataVersion is too old to support controller unregistration.")
     raise errors.ControllerIdNotRegistered(f"Controller ID {controller_id} is not currently registered.")
-
-
-def refuse(call: Call, error: errors.KafkaError) -> RootMessage:
-    response = message_class(type(call.message).__name__.replace("Request", "Response"))()
-    response.error_code = error.code  # type: ignore[attr-defined]
-    if "error_message" in response.__slots__ and error.message != error.text:
-        response.error_message = error.message  # type: ignore[attr-defined]
-    return response

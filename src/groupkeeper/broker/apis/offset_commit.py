@@ -25,9 +25,7 @@ _READ: Final = Operation.READ
 _GROUP: Final = ResourceType.GROUP
 
 
-def reply(broker: Broker, call: Call) -> RootMessage | Awaitable[RootMessage]:
-    request = call.message
-    assert isinstance(request, OffsetCommitRequest)
+def reply(broker: Broker, call: Call, request: OffsetCommitRequest) -> RootMessage | Awaitable[RootMessage]:
     if not broker.authorizer.allows(call, _READ, _GROUP, request.group_id):
         return refuse_commit(request, GroupAuthorizationFailed())
     refused = Refused(OffsetCommitResponseTopic, OffsetCommitResponsePartition)
@@ -56,6 +54,5 @@ async def _replicated(broker: Broker, call: Call, request: OffsetCommitRequest, 
     return OffsetCommitResponse(topics=refused.topics(response.topics)) if refused.partitions else response
 
 
-def refuse(call: Call, error: KafkaError) -> RootMessage:
-    assert isinstance(call.message, OffsetCommitRequest)
-    return refuse_commit(call.message, error)
+def refuse(call: Call, request: OffsetCommitRequest, error: KafkaError) -> OffsetCommitResponse:
+    return refuse_commit(request, error)

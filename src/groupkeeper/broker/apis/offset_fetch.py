@@ -35,14 +35,12 @@ _LONG = 20_000
 """Offsets that are read at once, and so are of one instant, in 30 ms. Of more of them a commit may come in between."""
 
 
-def reply(broker: Broker, call: Call) -> RootMessage | Awaitable[RootMessage]:
-    answering = _answer(broker, call)
+def reply(broker: Broker, call: Call, request: OffsetFetchRequest) -> RootMessage | Awaitable[RootMessage]:
+    answering = _answer(broker, call, request)
     return answering if broker.has_faults else at_once(answering)
 
 
-async def _answer(broker: Broker, call: Call) -> RootMessage:
-    request = call.message
-    assert isinstance(request, OffsetFetchRequest)
+async def _answer(broker: Broker, call: Call, request: OffsetFetchRequest) -> RootMessage:
     groups = request.groups = _groups(request, call.api_version)
     hidden: dict[int, list[OffsetFetchResponseTopics]] = {}
 
@@ -64,10 +62,8 @@ async def _answer(broker: Broker, call: Call) -> RootMessage:
     return _response(request, call.api_version, answers)
 
 
-def name_all(broker: Broker, call: Call) -> RootMessage | None:
+def name_all(broker: Broker, call: Call, request: OffsetFetchRequest) -> RootMessage | None:
     """Where a group has so many offsets that they are read in turns: the same request with names of all partitions."""
-    request = call.message
-    assert isinstance(request, OffsetFetchRequest)
     if request.topics is not None and all(one.topics is not None for one in request.groups):
         return None
     groups = _groups(request, call.api_version)
@@ -92,9 +88,7 @@ def _named(broker: Broker, call: Call, group: OffsetFetchRequestGroup) -> Offset
     return named
 
 
-def refuse(call: Call, error: KafkaError) -> RootMessage:
-    request = call.message
-    assert isinstance(request, OffsetFetchRequest)
+def refuse(call: Call, request: OffsetFetchRequest, error: KafkaError) -> OffsetFetchResponse:
     groups = _groups(request, call.api_version)
     return _response(request, call.api_version, [_refused(group.group_id, error) for group in groups])
 

@@ -63,9 +63,7 @@ class _NotInTransaction(InvalidTxnState):
     """The partition is not part of the producer's transaction."""
 
 
-async def handle(broker: Broker, call: Call) -> RootMessage | None:
-    request = call.message
-    assert isinstance(request, ProduceRequest)
+async def handle(broker: Broker, call: Call, request: ProduceRequest) -> RootMessage | None:
     _require_allowed(broker, call, request)
     room: int | None = None
     turn_end = perf_counter() + _TURN_S
@@ -141,9 +139,7 @@ def _room_for(request: ProduceRequest) -> int:
     return MAX_DECOMPRESSED + _USUAL_RATIO * size
 
 
-def refuse(call: Call, error: KafkaError) -> RootMessage:
-    request = call.message
-    assert isinstance(request, ProduceRequest)
+def refuse(call: Call, request: ProduceRequest, error: KafkaError) -> ProduceResponse:
     if request.acks == 0:
         # The producer waits for no answer; it learns of the error by the closed connection.
         raise CloseConnection(f"a Produce request without acknowledgement failed: {error.name}")

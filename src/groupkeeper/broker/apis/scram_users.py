@@ -27,34 +27,16 @@ if TYPE_CHECKING:
     from groupkeeper.broker.broker import Broker
     from groupkeeper.broker.call import Call
     from groupkeeper.broker.security.credentials import ScramCredentials
-    from groupkeeper.protocol.primitives import RootMessage
 
 _CODES = {mechanism: code for code, mechanism in enumerate(HASH_BY_MECHANISM, 1)}
 _MECHANISMS = {code: mechanism for mechanism, code in _CODES.items()}
 
 
-async def handle(broker: Broker, call: Call) -> RootMessage:
-    match call.message:
-        case m.DescribeUserScramCredentialsRequest() as request:
-            require_cluster(broker, call, Operation.DESCRIBE)
-            return await _describe(broker.security.credentials, request)
-        case m.AlterUserScramCredentialsRequest() as change:
-            require_cluster(broker, call, Operation.ALTER)
-            is_supported = feature_level(broker.config, METADATA_VERSION) >= SCRAM_SINCE
-            return await _alter(broker.security.credentials, change, is_supported=is_supported)
-    raise AssertionError(call.message)
-
-
-def refuse(call: Call, error: KafkaError) -> RootMessage:
-    if isinstance(call.message, m.AlterUserScramCredentialsRequest):
-        names = dict.fromkeys(one.name for one in _changes(call.message))
-        return m.AlterUserScramCredentialsResponse(results=[_failed(name, error) for name in names])
-    assert isinstance(call.message, m.DescribeUserScramCredentialsRequest)
-    results = [m.DescribeUserScramCredentialsResult("", error.code, error.message) for _ in call.message.users or ()]
-    return m.DescribeUserScramCredentialsResponse(error_code=error.code, error_message=error.message, results=results)
-
-
-async def _describe(credentials: ScramCredentials, request: m.DescribeUserScramCredentialsRequest) -> RootMessage:
+async def handle_describe(
+    broker: Broker, call: Call, request: m.DescribeUserScramCredentialsRequest
+) -> m.DescribeUserScramCredentialsResponse:
+    require_cluster(broker, call, Operation.DESCRIBE)
+    credentials = broker.security.credentials
     requested = Counter(one.name for one in request.users or ()) or Counter(credentials.users())
     results = []
     async for user, times in in_turns(requested.items()):
@@ -73,9 +55,19 @@ async def _describe(credentials: ScramCredentials, request: m.DescribeUserScramC
     return m.DescribeUserScramCredentialsResponse(results=results)
 
 
-async def _alter(
-    credentials: ScramCredentials, request: m.AlterUserScramCredentialsRequest, *, is_supported: bool
-) -> RootMessage:
+def refuse_describe(
+    call: Call, request: m.DescribeUserScramCredentialsRequest, error: KafkaError
+) -> m.DescribeUserScramCredentialsResponse:
+    results = [m.DescribeUserScramCredentialsResult("", error.code, error.message) for _ in request.users or ()]
+    return m.DescribeUserScramCredentialsResponse(error_code=error.code, error_message=error.message, results=results)
+
+
+async def handle_alter(
+    broker: Broker, call: Call, request: m.AlterUserScramCredentialsRequest
+) -> m.AlterUserScramCredentialsResponse:
+    require_cluster(broker, call, Operation.ALTER)
+    is_supported = feature_level(broker.config, METADATA_VERSION) >= SCRAM_SINCE
+    credentials = broker.security.credentials
     changes: dict[str, tuple[tuple[str, str], Credential | None]] = {}
     errors: dict[str, KafkaError] = {}
     async for one in in_turns(_changes(request)):
@@ -94,6 +86,13 @@ async def _alter(
         credentials.change(dict(changes.values()))
     done = [m.AlterUserScramCredentialsResult(name, error_message=None) for name in changes]
     return m.AlterUserScramCredentialsResponse(results=done + [_failed(name, error) for name, error in errors.items()])
+
+
+def refuse_alter(
+    call: Call, request: m.AlterUserScramCredentialsRequest, error: KafkaError
+) -> m.AlterUserScramCredentialsResponse:
+    names = dict.fromkeys(one.name for one in _changes(request))
+    return m.AlterUserScramCredentialsResponse(results=[_failed(name, error) for name in names])
 
 
 def _changes(

@@ -1,5 +1,5 @@
-"""ShareFetch (78): acquires records for a member of a share group, and takes its acknowledgements of earlier ones
-(KIP-932).
+"""ShareFetch (78): acquires records for a member of a share group, and takes its acknowledgements of earlier ones;
+ShareAcknowledge (79) only does the latter (KIP-932).
 """
 
 from __future__ import annotations
@@ -7,30 +7,144 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 
-from groupkeeper.broker.apis._groups import may_topic
-from groupkeeper.broker.apis._shares import acknowledge, by_topic, check_member, tell_leaders
+from groupkeeper.broker.apis._groups import may, may_topic
 from groupkeeper.broker.authorizer import Operation
 from groupkeeper.broker.broker import Broker
 from groupkeeper.broker.call import Call
-from groupkeeper.broker.long_requests import in_turns
+from groupkeeper.broker.features import feature_level
+from groupkeeper.broker.long_requests import each_in_turns, in_turns
 from groupkeeper.broker.shares.fetch import WantedRecords, fetch
 from groupkeeper.broker.shares.sessions import FINAL_EPOCH, FIRST_EPOCH, ShareSession
+from groupkeeper.coordinator.share_partition.batch import AcknowledgeType
+from groupkeeper.coordinator.share_partition.partition import Acknowledgement
+from groupkeeper.protocol import errors
 from groupkeeper.protocol import messages as m
-from groupkeeper.protocol.errors import InvalidRequest, KafkaError, ShareSessionLimitReached, TopicAuthorizationFailed
+from groupkeeper.protocol.errors import KafkaError
+from groupkeeper.protocol.messages import share_acknowledge_response as acknowledge_response
 from groupkeeper.protocol.messages.share_fetch_request import FetchPartition, FetchTopic
 from groupkeeper.protocol.messages.share_fetch_response import LeaderIdAndEpoch, NodeEndpoint, PartitionData
-from groupkeeper.protocol.primitives import RootMessage
 
-Place = tuple[bytes, int]
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from typing import Any, TypeVar
+
+    from groupkeeper.protocol.messages.share_acknowledge_request import AcknowledgementBatch
+    from groupkeeper.protocol.messages.share_fetch_request import AcknowledgementBatch as FetchAcknowledgementBatch
+
+    N = TypeVar("N")
+    Place = tuple[bytes, int]
+    Batches = Sequence[AcknowledgementBatch] | Sequence[FetchAcknowledgementBatch]
+
+
+_RENEW_SINCE = 2
+_LONGEST_MEMBER_ID = 36
+
+
+def _check_member(
+    broker: Broker, call: Call, request: m.ShareFetchRequest | m.ShareAcknowledgeRequest
+) -> tuple[str, str]:
+    """The group and the member of the request.
+
+    Raises `UnsupportedVersion` when share groups are off, `InvalidRequest`, `GroupAuthorizationFailed`.
+    """
+    if feature_level(broker.config, "share.version") == 0:
+        raise errors.UnsupportedVersion
+    if request.group_id is None:
+        raise errors.InvalidRequest("Invalid group id in the request.")
+    if not may(broker, call, Operation.READ, request.group_id):
+        raise errors.GroupAuthorizationFailed
+    if not request.member_id or len(request.member_id) > _LONGEST_MEMBER_ID:
+        raise errors.InvalidRequest("Invalid member id in the request.")
+    return request.group_id, request.member_id
+
+
+async def _acknowledge_each(
+    broker: Broker,
+    call: Call,
+    request: m.ShareFetchRequest | m.ShareAcknowledgeRequest,
+    acknowledged: Mapping[Place, Batches],
+) -> dict[Place, errors.KafkaError | None]:
+    """The outcome of the acknowledgements of each partition: the error, or None when they are stored."""
+
+    async def outcome(one: tuple[Place, Batches]) -> errors.KafkaError | None:
+        try:
+            await _acknowledge(broker, call, request, *one)
+        except errors.KafkaError as error:
+            return error
+        return None
+
+    return dict(zip(acknowledged, await each_in_turns(broker, acknowledged.items(), outcome), strict=True))
+
+
+async def _acknowledge(
+    broker: Broker, call: Call, request: m.ShareFetchRequest | m.ShareAcknowledgeRequest, place: Place, batches: Batches
+) -> None:
+    topic_id, index = place
+    topic = broker.topics.by_id(topic_id)
+    if topic is None:
+        raise errors.UnknownTopicId
+    acknowledgements = _checked(batches, may_renew=call.api_version >= _RENEW_SINCE, wants_renewal=request.is_renew_ack)
+    if not may_topic(broker, call, Operation.READ, topic.name):
+        raise errors.TopicAuthorizationFailed
+    assert request.group_id is not None
+    assert request.member_id is not None
+    log = topic.partition(index)
+    if log is not None:
+        log.placement.require_leader(call.node)
+    led = broker.share_sessions.partitions.get(request.group_id, topic_id, index)
+    if log is None or led is None:
+        raise errors.UnknownTopicOrPartition
+    await led.acknowledge(request.member_id, acknowledgements)
+
+
+def _tell_leaders(
+    broker: Broker, call: Call, answers: Mapping[Place, Any], leader: Callable[[int, int], Any], node: Callable[..., N]
+) -> list[N]:
+    """Names the leaders of partitions that this node does not lead, as far as it knows them; returns where they are."""
+    leaders = set()
+    for (topic_id, index), answer in answers.items():
+        if answer.error_code != errors.NotLeaderOrFollower.code:
+            continue
+        topic = broker.topics.by_id(topic_id)
+        log = None if topic is None else topic.partition(index)
+        if log is not None:
+            known = log.placement.known_to(call.node)
+            answer.current_leader = leader(known.leader, known.epoch)
+            leaders.add(known.leader)
+    return [node(*one) for one in broker.endpoints(call, leaders)] if leaders else []
+
+
+def _checked(batches: Batches, *, may_renew: bool, wants_renewal: bool) -> list[Acknowledgement]:
+    highest = AcknowledgeType.RENEW if may_renew else AcknowledgeType.REJECT
+    behind = -1
+    acknowledgements = []
+    for batch in batches:
+        first, last, types = batch.first_offset, batch.last_offset, batch.acknowledge_types
+        is_whole = len(types) == 1 or len(types) == last - first + 1
+        if not behind < first <= last or not is_whole or not all(0 <= kind <= highest for kind in types):
+            raise errors.InvalidRequest
+        if AcknowledgeType.RENEW in types and not wants_renewal:
+            raise errors.InvalidRequest
+        behind = last
+        acknowledgements.append(Acknowledgement(first, last, types))
+    return acknowledgements
+
+
+async def _by_topic(answers: Mapping[Place, N]) -> dict[bytes, list[N]]:
+    """The answers to partitions, grouped by their topic, in the order of the first one."""
+    grouped: dict[bytes, list[N]] = {}
+    async for (topic_id, _), answer in in_turns(answers.items()):
+        grouped.setdefault(topic_id, []).append(answer)
+    return grouped
+
 
 _RECORD_LIMIT = 1
 """The acquire mode in which a member gets no more records than it requests."""
 
 
-async def handle(broker: Broker, call: Call) -> RootMessage:
-    request = call.message
-    assert isinstance(request, m.ShareFetchRequest)
-    check_member(broker, call, request)
+async def handle_fetch(broker: Broker, call: Call, request: m.ShareFetchRequest) -> m.ShareFetchResponse:
+    _check_member(broker, call, request)
     if request.is_renew_ack:
         _check_renewal(request)
     acknowledged = {
@@ -40,9 +154,9 @@ async def handle(broker: Broker, call: Call) -> RootMessage:
     if not any(acknowledged.values()):
         acknowledged = {}
     if acknowledged and request.share_session_epoch == FIRST_EPOCH:
-        raise InvalidRequest
+        raise errors.InvalidRequest
     session = await _session(broker, call, request)
-    results = await acknowledge(broker, call, request, acknowledged)
+    results = await _acknowledge_each(broker, call, request, acknowledged)
     answers: dict[Place, PartitionData] = {}
     if not request.is_renew_ack and request.share_session_epoch != FINAL_EPOCH:
         answers = await _fetch(broker, call, request, session)
@@ -50,12 +164,12 @@ async def handle(broker: Broker, call: Call) -> RootMessage:
         _add_result(answers.setdefault(place, PartitionData(place[1])), error)
     if request.share_session_epoch == FINAL_EPOCH:
         await broker.share_sessions.end(session)
-    endpoints = tell_leaders(broker, call, answers, LeaderIdAndEpoch, NodeEndpoint)
+    endpoints = _tell_leaders(broker, call, answers, LeaderIdAndEpoch, NodeEndpoint)
     return m.ShareFetchResponse(
         acquisition_lock_timeout_ms=broker.group_configs.of(
             session.group_id
         ).effective.group_share_record_lock_duration_ms,
-        responses=[m.ShareFetchableTopicResponse(*topic) for topic in (await by_topic(answers)).items()],
+        responses=[m.ShareFetchableTopicResponse(*topic) for topic in (await _by_topic(answers)).items()],
         node_endpoints=endpoints,
     )
 
@@ -74,7 +188,7 @@ def _check_renewal(request: m.ShareFetchRequest) -> None:
     }
     given = [name for name, value in wanted.items() if value != 0]
     if given:
-        raise InvalidRequest(f"{', '.join(given)} must be 0 in a request that renews acquisition locks.")
+        raise errors.InvalidRequest(f"{', '.join(given)} must be 0 in a request that renews acquisition locks.")
 
 
 async def _session(broker: Broker, call: Call, request: m.ShareFetchRequest) -> ShareSession:
@@ -85,7 +199,7 @@ async def _session(broker: Broker, call: Call, request: m.ShareFetchRequest) -> 
     if epoch == FIRST_EPOCH:
         try:
             session = sessions.begin(request.group_id, request.member_id, call.node)
-        except ShareSessionLimitReached:
+        except errors.ShareSessionLimitReached:
             # A refused member retries at once: this slows it down, and there may be room after the delay.
             await asyncio.sleep(max(request.max_wait_ms, 0) / 1000)
             session = sessions.begin(request.group_id, request.member_id, call.node)
@@ -115,7 +229,7 @@ async def _fetch(
         if name is None or may_topic(broker, call, Operation.READ, name):
             topics[place] = name
         else:
-            error = TopicAuthorizationFailed()
+            error = errors.TopicAuthorizationFailed()
             answers[place] = PartitionData(place[1], error.code, error.message)
     max_bytes = min(request.max_bytes, max(broker.front(call.node).server.fetch_room, 1))
     wanted = WantedRecords(
@@ -152,3 +266,39 @@ def _add_result(answer: PartitionData, error: KafkaError | None) -> None:
     if error is not None:
         answer.acknowledge_error_code = error.code
         answer.acknowledge_error_message = error.message
+
+
+async def handle_acknowledge(
+    broker: Broker, call: Call, request: m.ShareAcknowledgeRequest
+) -> m.ShareAcknowledgeResponse:
+    group_id, member_id = _check_member(broker, call, request)
+    if request.share_session_epoch == FIRST_EPOCH:
+        raise errors.InvalidShareSessionEpoch
+    session = broker.share_sessions.require(group_id, member_id, call.node, request.share_session_epoch)
+    if request.share_session_epoch != FINAL_EPOCH:
+        session.advance()
+    acknowledged = {
+        (topic.topic_id, part.partition_index): part.acknowledgement_batches
+        for topic in request.topics
+        for part in topic.partitions
+    }
+    results = await _acknowledge_each(broker, call, request, acknowledged)
+    if request.share_session_epoch == FINAL_EPOCH:
+        await broker.share_sessions.end(session)
+    answers = {place: _acknowledged(place[1], error) for place, error in results.items()}
+    endpoints = _tell_leaders(
+        broker, call, answers, acknowledge_response.LeaderIdAndEpoch, acknowledge_response.NodeEndpoint
+    )
+    return m.ShareAcknowledgeResponse(
+        acquisition_lock_timeout_ms=broker.group_configs.of(group_id).effective.group_share_record_lock_duration_ms,
+        responses=[m.ShareAcknowledgeTopicResponse(*topic) for topic in (await _by_topic(answers)).items()],
+        node_endpoints=endpoints,
+    )
+
+
+def _acknowledged(index: int, error: KafkaError | None) -> acknowledge_response.PartitionData:
+    return (
+        acknowledge_response.PartitionData(index)
+        if error is None
+        else acknowledge_response.PartitionData(index, error.code, error.message)
+    )

@@ -35,13 +35,12 @@ class StateApi(NamedTuple):
     operate: Callable[[ShareStateRuntime, SharePartitionKey, Any], dict[str, Any]]
 
 
-async def handle(broker: Broker, call: Call) -> RootMessage:
-    request: Any = call.message
+async def handle(broker: Broker, call: Call, request: Any) -> RootMessage:
     trouble = without_share_groups(broker)
     if not broker.authorizer.allows(call, Operation.CLUSTER_ACTION, ResourceType.CLUSTER, CLUSTER_NAME):
         trouble = errors.ClusterAuthorizationFailed()
     if trouble is not None:
-        return refuse(call, trouble)
+        return refuse(call, request, trouble)
     api, states = _APIS[type(request)], broker.share_states
     topics = request.topics if request.group_id else ()
     asked = [(topic.topic_id, one) for topic in topics for one in topic.partitions]
@@ -69,8 +68,7 @@ def _refusal(states: ShareStateRuntime, key: SharePartitionKey, node: int) -> er
     return None
 
 
-def refuse(call: Call, error: errors.KafkaError) -> RootMessage:
-    request: Any = call.message
+def refuse(call: Call, request: Any, error: errors.KafkaError) -> RootMessage:
     api = _APIS[type(request)]
     return api.response(
         [

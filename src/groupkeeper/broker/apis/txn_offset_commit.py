@@ -15,25 +15,24 @@ from groupkeeper.coordinator.offsets.commit import FIRST_TRANSACTIONAL_COMMIT_VE
 from groupkeeper.coordinator.refusals import refuse_transactional_commit
 from groupkeeper.protocol import errors
 from groupkeeper.protocol import messages as m
-from groupkeeper.protocol.primitives import RootMessage
 
 _LOADING_SINCE = 2
 _ABORTABLE_SINCE = 4
 _ADDS_SINCE = 5
 
 
-def reply(broker: Broker, call: Call) -> RootMessage | Awaitable[RootMessage]:
-    answering = _answer(broker, call)
+def reply(
+    broker: Broker, call: Call, request: m.TxnOffsetCommitRequest
+) -> m.TxnOffsetCommitResponse | Awaitable[m.TxnOffsetCommitResponse]:
+    answering = _answer(broker, call, request)
     return answering if broker.has_faults else at_once(answering)
 
 
-async def _answer(broker: Broker, call: Call) -> RootMessage:
-    request = call.message
-    assert isinstance(request, m.TxnOffsetCommitRequest)
+async def _answer(broker: Broker, call: Call, request: m.TxnOffsetCommitRequest) -> m.TxnOffsetCommitResponse:
     if not may_use(broker, call, request.transactional_id):
-        return refuse(call, errors.TransactionalIdAuthorizationFailed())
+        return refuse(call, request, errors.TransactionalIdAuthorizationFailed())
     if not may(broker, call, Operation.READ, request.group_id):
-        return refuse(call, errors.GroupAuthorizationFailed())
+        return refuse(call, request, errors.GroupAuthorizationFailed())
     refused = Refused(m.TxnOffsetCommitResponseTopic, m.TxnOffsetCommitResponsePartition)
     accepted = []
     is_by_id = call.api_version >= FIRST_TRANSACTIONAL_COMMIT_VERSION_WITH_TOPIC_IDS
@@ -48,12 +47,7 @@ async def _answer(broker: Broker, call: Call) -> RootMessage:
     return m.TxnOffsetCommitResponse(topics=refused.topics(others))
 
 
-def refuse(call: Call, error: errors.KafkaError) -> m.TxnOffsetCommitResponse:
-    assert isinstance(call.message, m.TxnOffsetCommitRequest)
-    return _refused(call, call.message, error)
-
-
-def _refused(call: Call, request: m.TxnOffsetCommitRequest, error: errors.KafkaError) -> m.TxnOffsetCommitResponse:
+def refuse(call: Call, request: m.TxnOffsetCommitRequest, error: errors.KafkaError) -> m.TxnOffsetCommitResponse:
     if isinstance(error, errors.CoordinatorLoadInProgress) and call.api_version < _LOADING_SINCE:
         # Old producers fail on the other error code.
         error = errors.CoordinatorNotAvailable()
@@ -67,7 +61,7 @@ async def _commit(broker: Broker, call: Call, request: m.TxnOffsetCommitRequest)
         while not _admit(broker, call, request):
             await broker.transactions.until_added(request.transactional_id)
     except errors.KafkaError as error:
-        return _refused(call, request, error)
+        return refuse(call, request, error)
     response = await broker.groups.ask(request.group_id, request, call)
     assert isinstance(response, m.TxnOffsetCommitResponse)
     return response

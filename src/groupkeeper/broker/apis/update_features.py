@@ -10,7 +10,6 @@ from groupkeeper.broker.features import METADATA_VERSION, finalized_features, su
 from groupkeeper.protocol.errors import InvalidUpdateVersion, KafkaError
 from groupkeeper.protocol.messages.update_features_request import FeatureUpdateKey, UpdateFeaturesRequest
 from groupkeeper.protocol.messages.update_features_response import UpdatableFeatureResult, UpdateFeaturesResponse
-from groupkeeper.protocol.primitives import RootMessage
 
 _UPGRADE_TYPES_SINCE = 1
 _NO_RESULTS_SINCE = 2
@@ -21,9 +20,7 @@ _LOSSY_LEVELS = (7, 8, 11, 13, 14, 15, 17, 23, 30, 32, 33)
 """Levels of metadata.version from which there is no way back: they write what earlier ones cannot read."""
 
 
-async def handle(broker: Broker, call: Call) -> RootMessage:
-    request = call.message
-    assert isinstance(request, UpdateFeaturesRequest)
+async def handle(broker: Broker, call: Call, request: UpdateFeaturesRequest) -> UpdateFeaturesResponse:
     require_cluster(broker, call, Operation.ALTER)
     changed = {}
     for update in request.feature_updates:
@@ -38,7 +35,7 @@ async def handle(broker: Broker, call: Call) -> RootMessage:
     return UpdateFeaturesResponse(error_message=None, results=results if call.api_version < _NO_RESULTS_SINCE else [])
 
 
-def refuse(call: Call, error: KafkaError) -> RootMessage:
+def refuse(call: Call, request: UpdateFeaturesRequest, error: KafkaError) -> UpdateFeaturesResponse:
     return UpdateFeaturesResponse(error_code=error.code, error_message=error.message)
 
 

@@ -224,7 +224,7 @@ class Server:
             if api.key != _PRODUCE:  # the elements of Produce are few beside its records
                 return partial(self._serve_long, api, header, frame, position, connection, size)
         call = self._call(connection, header, _read(api, header, frame, position))
-        if api.name_all is not None and (named := api.name_all(self._broker, call)) is not None:
+        if api.name_all is not None and (named := api.name_all(self._broker, call, call.message)) is not None:
             call.message = named
             return partial(self._respond, api, call, connection, size, is_long=True)
         if api.reply is None or self._broker.has_faults:
@@ -270,7 +270,7 @@ class Server:
         is_timed = size is not None and self._broker.quotas.is_used
         began = perf_counter() if is_timed else 0.0
         try:
-            response = reply(self._broker, call)
+            response = reply(self._broker, call, call.message)
             answer = encode_response(call.correlation_id, response, call.api_version)
         except Exception as error:
             response, answer = self._failure(api, call, error)
@@ -380,7 +380,7 @@ def _timed(work: Awaitable[RootMessage | None]) -> Timed[RootMessage | None]:
 
 def _refusal(api: Api, call: Call, error: KafkaError) -> RootMessage:
     if api.refuse is not None:
-        return api.refuse(call, error)
+        return api.refuse(call, call.message, error)
     response = response_class(api.key)()
     if "error_code" not in response.__slots__:
         raise CloseConnection(f"{api_name(api.key)} version {call.api_version} failed: {error.name}")

@@ -1,4 +1,4 @@
-"""CreateTopics (19)."""
+"""CreateTopics (19), DeleteTopics (20) and CreatePartitions (37)."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ from groupkeeper.broker.settings.topic import TopicConfig
 from groupkeeper.broker.storage.directory import random_uuid
 from groupkeeper.protocol import errors
 from groupkeeper.protocol import messages as m
-from groupkeeper.protocol.primitives import RootMessage
+from groupkeeper.protocol.messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
+from groupkeeper.protocol.messages.delete_topics_response import DeletableTopicResult, DeleteTopicsResponse
+from groupkeeper.protocol.primitives import ZERO_UUID
 
-_STRICT_SINCE = 6
+_CREATE_STRICT_SINCE = 6
 MAX_PARTITIONS = 10_000
 """That a request may create."""
 TOO_LARGE = "Unable to perform excessively large batch operation."
 
 
-async def handle(broker: Broker, call: Call) -> RootMessage:
-    request = call.message
-    assert isinstance(request, m.CreateTopicsRequest)
+async def handle_create(broker: Broker, call: Call, request: m.CreateTopicsRequest) -> m.CreateTopicsResponse:
     occurrences = Counter(topic.name for topic in request.topics)
     _require_moderate([topic for topic in request.topics if occurrences[topic.name] == 1], broker.config.num_partitions)
-    mutations = broker.quotas.mutations(call, strict_since=_STRICT_SINCE)
+    mutations = broker.quotas.mutations(call, strict_since=_CREATE_STRICT_SINCE)
     results = []
     async for topic in in_turns(request.topics):
         if occurrences[topic.name] == 1:
@@ -44,9 +44,9 @@ async def handle(broker: Broker, call: Call) -> RootMessage:
                 results.append(create_topic(broker, call, topic, mutations, request.validate_only))
                 await asyncio.sleep(0)
             except errors.KafkaError as error:
-                results.append(_refused(topic.name, error))
+                results.append(_not_created(topic.name, error))
     twice = [name for name, count in occurrences.items() if count > 1]
-    results += [_refused(name, errors.InvalidRequest("Duplicate topic name.")) for name in twice]
+    results += [_not_created(name, errors.InvalidRequest("Duplicate topic name.")) for name in twice]
     return m.CreateTopicsResponse(mutations.throttle_ms, results)
 
 
@@ -63,13 +63,11 @@ def _require_moderate(topics: Sequence[m.CreatableTopic], default_count: int) ->
         raise errors.PolicyViolation(TOO_LARGE)
 
 
-def refuse(call: Call, error: errors.KafkaError) -> RootMessage:
-    request = call.message
-    assert isinstance(request, m.CreateTopicsRequest)
-    return m.CreateTopicsResponse(topics=[_refused(topic.name, error) for topic in request.topics])
+def refuse_create(call: Call, request: m.CreateTopicsRequest, error: errors.KafkaError) -> m.CreateTopicsResponse:
+    return m.CreateTopicsResponse(topics=[_not_created(topic.name, error) for topic in request.topics])
 
 
-def _refused(name: str, error: errors.KafkaError) -> m.CreatableTopicResult:
+def _not_created(name: str, error: errors.KafkaError) -> m.CreatableTopicResult:
     message = None if isinstance(error, errors.ThrottlingQuotaExceeded) else error.message
     return m.CreatableTopicResult(name, error_code=error.code, error_message=message)
 
@@ -206,3 +204,133 @@ def _configs(config: TopicConfig, broker: Broker) -> list[m.CreatableTopicConfig
         for setting in TopicConfig.settings()
         if getattr(config, setting.attribute) is not None
     ]
+
+
+_GROW_STRICT_SINCE = 3
+
+
+async def handle_grow(broker: Broker, call: Call, request: m.CreatePartitionsRequest) -> m.CreatePartitionsResponse:
+    occurrences = Counter(topic.name for topic in request.topics)
+    twice = [name for name, count in occurrences.items() if count > 1]
+    results = [_not_grown(name, errors.InvalidRequest("Duplicate topic name.")) for name in twice]
+    mutations = broker.quotas.mutations(call, strict_since=_GROW_STRICT_SINCE)
+    room = MAX_PARTITIONS
+    async for topic in in_turns(request.topics):
+        if occurrences[topic.name] == 1:
+            try:
+                require_topic(broker, call, Operation.ALTER, topic.name)
+                room -= _grow(broker, topic, mutations, room, validate_only=request.validate_only)
+                results.append(m.CreatePartitionsTopicResult(topic.name))
+                await asyncio.sleep(0)
+            except errors.KafkaError as error:
+                results.append(_not_grown(topic.name, error))
+    return m.CreatePartitionsResponse(mutations.throttle_ms, results)
+
+
+def refuse_grow(call: Call, request: m.CreatePartitionsRequest, error: errors.KafkaError) -> m.CreatePartitionsResponse:
+    return m.CreatePartitionsResponse(results=[_not_grown(topic.name, error) for topic in request.topics])
+
+
+def _not_grown(name: str, error: errors.KafkaError) -> m.CreatePartitionsTopicResult:
+    return m.CreatePartitionsTopicResult(name, error.code, None if error.message == error.text else error.message)
+
+
+def _grow(
+    broker: Broker, wanted: m.CreatePartitionsTopic, mutations: Mutations, room: int, *, validate_only: bool
+) -> int:
+    """How many partitions are new; at most `room`."""
+    topic = broker.topics.get(wanted.name)
+    if topic is None:
+        raise errors.UnknownTopicOrPartition
+    count = len(topic.partitions)
+    if wanted.count == count:
+        raise errors.InvalidPartitions(f"Topic already has {count} partition(s).")
+    if wanted.count < count:
+        raise errors.InvalidPartitions(
+            f"The topic {wanted.name} currently has {count} partition(s); {wanted.count} would not be an increase."
+        )
+    if wanted.assignments is not None:
+        added = wanted.count - count
+        if len(wanted.assignments) != added:
+            raise errors.InvalidReplicaAssignment(
+                f"Attempted to add {added} additional partition(s), but only {len(wanted.assignments)} assignment(s) "
+                "were specified."
+            )
+        replicas = [one.broker_ids for one in wanted.assignments]
+        factor = len(topic.partitions[0].placement.replicas)
+        check_assignments(broker.topics.placements, replicas, count, factor)
+    if wanted.count - count > room:
+        raise errors.PolicyViolation(TOO_LARGE)  # Apache Kafka says UNKNOWN_SERVER_ERROR
+    mutations.count(wanted.count - count)
+    if not validate_only:
+        assigned = None if wanted.assignments is None else [one.broker_ids for one in wanted.assignments]
+        broker.topics.grow(topic, wanted.count, assigned)
+    return wanted.count - count
+
+
+_DELETE_STRICT_SINCE = 5
+_WITH_STATES = 6
+
+
+async def handle_delete(broker: Broker, call: Call, request: DeleteTopicsRequest) -> DeleteTopicsResponse:
+    if not broker.config.delete_topic_enable:
+        raise errors.TopicDeletionDisabled if call.api_version >= 3 else errors.InvalidRequest
+    wanted_topics = _wanted(request, call.api_version)
+    names = Counter(wanted.name for wanted in wanted_topics)
+    twice = [name for name, count in names.items() if count > 1 and name is not None]
+    results = [_not_deleted(DeleteTopicState(name), errors.InvalidRequest("Duplicate topic name.")) for name in twice]
+    mutations = broker.quotas.mutations(call, strict_since=_DELETE_STRICT_SINCE)
+    async for wanted in in_turns(wanted_topics):
+        if wanted.name is not None and names[wanted.name] > 1:
+            continue
+        try:
+            results.append(_delete(broker, call, wanted, mutations))
+            await asyncio.sleep(0)
+        except errors.KafkaError as error:
+            results.append(_not_deleted(wanted, error))
+    return DeleteTopicsResponse(mutations.throttle_ms, results)
+
+
+def refuse_delete(call: Call, request: DeleteTopicsRequest, error: errors.KafkaError) -> DeleteTopicsResponse:
+    return DeleteTopicsResponse(responses=[_not_deleted(topic, error) for topic in _wanted(request, call.api_version)])
+
+
+def _not_deleted(topic: DeleteTopicState, error: errors.KafkaError) -> DeletableTopicResult:
+    return DeletableTopicResult(topic.name, topic.topic_id, error.code, error.message)
+
+
+def _wanted(request: DeleteTopicsRequest, version: int) -> list[DeleteTopicState]:
+    if version >= _WITH_STATES:
+        return list(request.topics)
+    return [DeleteTopicState(name) for name in request.topic_names]
+
+
+def _delete(broker: Broker, call: Call, wanted: DeleteTopicState, mutations: Mutations) -> DeletableTopicResult:
+    if wanted.name is not None and wanted.topic_id != ZERO_UUID:
+        raise errors.InvalidRequest("You may not specify both topic name and topic id.")
+    if wanted.name is None and wanted.topic_id == ZERO_UUID:
+        raise errors.InvalidRequest("Neither topic name nor id were specified.")
+    if wanted.name is None:
+        topic = broker.topics.by_id(wanted.topic_id)
+        if topic is None:
+            raise errors.UnknownTopicId
+        may_all = may_cluster(broker, call, Operation.DELETE)
+        if not may_all:
+            require_topic(broker, call, Operation.DESCRIBE, topic.name)
+        if not may_all and not may_topic(broker, call, Operation.DELETE, topic.name):
+            return _not_deleted(DeleteTopicState(topic.name, topic.topic_id), errors.TopicAuthorizationFailed())
+    else:
+        may_all = may_cluster(broker, call, Operation.DELETE)
+        if not may_all:
+            require_topic(broker, call, Operation.DESCRIBE, wanted.name)
+        topic = broker.topics.get(wanted.name)
+        if topic is None:
+            raise errors.UnknownTopicOrPartition
+        if not may_all:
+            require_topic(broker, call, Operation.DELETE, wanted.name)
+    try:
+        mutations.count(len(topic.partitions))
+    except errors.ThrottlingQuotaExceeded as error:
+        return DeletableTopicResult(topic.name, topic.topic_id, error.code, None)
+    broker.topics.delete(topic.name)
+    return DeletableTopicResult(topic.name, topic.topic_id)

@@ -1,20 +1,35 @@
-"""OffsetDelete (47), KIP-496."""
+"""DeleteGroups (42), and OffsetDelete (47, KIP-496)."""
 
 from __future__ import annotations
 
-from groupkeeper.broker.apis._groups import ask, may, may_topic
+from copy import copy
+
+from groupkeeper.broker.apis._groups import ask, ask_each, may, may_topic
 from groupkeeper.broker.authorizer import Operation
 from groupkeeper.broker.broker import Broker
 from groupkeeper.broker.call import Call
 from groupkeeper.protocol import errors
 from groupkeeper.protocol import messages as m
-from groupkeeper.protocol.errors import NONE
-from groupkeeper.protocol.primitives import RootMessage
+from groupkeeper.protocol.errors import NONE, KafkaError
+from groupkeeper.protocol.messages import DeletableGroupResult, DeleteGroupsRequest, DeleteGroupsResponse
 
 
-async def handle(broker: Broker, call: Call) -> RootMessage:
-    request = call.message
-    assert isinstance(request, m.OffsetDeleteRequest)
+async def handle_groups(broker: Broker, call: Call, request: DeleteGroupsRequest) -> DeleteGroupsResponse:
+    once = copy(request)
+    once.groups_names = list(dict.fromkeys(request.groups_names))
+    results = await ask_each(broker, call, Operation.DELETE, once, "groups_names", _refused, parks=True)
+    return DeleteGroupsResponse(results=results)
+
+
+def refuse_groups(call: Call, request: DeleteGroupsRequest, error: KafkaError) -> DeleteGroupsResponse:
+    return DeleteGroupsResponse(results=[_refused(group_id, error) for group_id in request.groups_names])
+
+
+def _refused(group_id: str, error: KafkaError) -> DeletableGroupResult:
+    return DeletableGroupResult(group_id, error.code)
+
+
+async def handle_offsets(broker: Broker, call: Call, request: m.OffsetDeleteRequest) -> m.OffsetDeleteResponse:
     if not may(broker, call, Operation.DELETE, request.group_id):
         return m.OffsetDeleteResponse(error_code=errors.GroupAuthorizationFailed.code)
     answers: dict[str, list[m.OffsetDeleteResponsePartition]] = {}

@@ -1,0 +1,340 @@
+"""InitProducerId (22), AddPartitionsToTxn (24), AddOffsetsToTxn (25), EndTxn (26), WriteTxnMarkers (27),
+DescribeTransactions (65) and ListTransactions (66).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from copy import copy
+
+from groupkeeper.broker.apis._access import may_cluster, require_cluster
+from groupkeeper.broker.apis._groups import all_of, may, may_topic
+from groupkeeper.broker.apis._transactions import may_use, told_before
+from groupkeeper.broker.authorizer import CLUSTER_NAME, Operation, ResourceType
+from groupkeeper.broker.broker import Broker
+from groupkeeper.broker.call import Call
+from groupkeeper.broker.coordination.runtime import OFFSETS_TOPIC
+from groupkeeper.broker.coordination.topics_view import regex_trouble
+from groupkeeper.broker.coordination.transaction_marker import Marker
+from groupkeeper.broker.coordination.unsettled import Unsettled
+from groupkeeper.broker.long_requests import in_turns
+from groupkeeper.coordinator.transactions.views import STATE_NAMES
+from groupkeeper.protocol import errors
+from groupkeeper.protocol import messages as m
+from groupkeeper.protocol.errors import NONE, KafkaError
+from groupkeeper.protocol.messages import describe_transactions_response, list_transactions_response
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from groupkeeper.coordinator.transactions.transaction import TopicPartition
+
+    Codes = dict[TopicPartition, int]
+
+
+_FENCED_SINCE = 2
+_INIT_FENCED_SINCE = 4
+
+
+async def handle_init(broker: Broker, call: Call, request: m.InitProducerIdRequest) -> m.InitProducerIdResponse:
+    """An id for idempotent producers, and the next epoch for transactional ones. Version 6, with two-phase commit
+    (KIP-939), is unstable in Kafka 4.4 and served only if asked for in the configuration.
+    """
+    if request.transactional_id is not None and not may_use(broker, call, request.transactional_id):
+        return _refused(errors.TransactionalIdAuthorizationFailed.code)
+    if request.enable2_pc:
+        # Two-phase commit is off, as it is by default in Apache Kafka.
+        return _refused(errors.TransactionalIdAuthorizationFailed.code)
+    if request.keep_prepared_txn:
+        return _refused(errors.UnsupportedVersion.code)
+    if (request.producer_id < 0) != (request.producer_epoch < 0) or request.transactional_id == "":
+        return _refused(errors.InvalidRequest.code)
+    if request.transactional_id is None:
+        if not _may_write_at_all(broker, call):
+            return _refused(errors.ClusterAuthorizationFailed.code)
+        return m.InitProducerIdResponse(producer_id=broker.new_producer_id(), producer_epoch=0)
+    answer = await broker.transactions.ask(request.transactional_id, request, call)
+    assert isinstance(answer, m.InitProducerIdResponse)
+    if answer.error_code:
+        return _refused(told_before(_INIT_FENCED_SINCE, call.api_version, answer.error_code))
+    return answer
+
+
+def _may_write_at_all(broker: Broker, call: Call) -> bool:
+    return may_cluster(broker, call, Operation.IDEMPOTENT_WRITE) or broker.authorizer.allows_any(
+        call, Operation.WRITE, ResourceType.TOPIC
+    )
+
+
+def _refused(code: int) -> m.InitProducerIdResponse:
+    return m.InitProducerIdResponse(error_code=code, producer_id=-1, producer_epoch=-1)
+
+
+_BATCHES_SINCE = 4
+
+
+async def handle_add_partitions(
+    broker: Broker, call: Call, request: m.AddPartitionsToTxnRequest
+) -> m.AddPartitionsToTxnResponse:
+    """Clients add partitions to a transaction up to version 3, brokers add or verify from 4 on."""
+    if call.api_version < _BATCHES_SINCE:
+        codes = await _add(broker, call, _only_transaction(request), is_client=True)
+        return m.AddPartitionsToTxnResponse(results_by_topic_v3_and_below=await _topics(codes))
+    if not broker.authorizer.allows(call, Operation.CLUSTER_ACTION, ResourceType.CLUSTER, CLUSTER_NAME):
+        return m.AddPartitionsToTxnResponse(error_code=errors.ClusterAuthorizationFailed.code)
+    added = await all_of(broker, (_add(broker, call, one, is_client=False) for one in request.transactions))
+    return m.AddPartitionsToTxnResponse(
+        results_by_transaction=[
+            m.AddPartitionsToTxnResult(one.transactional_id, await _topics(codes))
+            for one, codes in zip(request.transactions, added, strict=True)
+        ]
+    )
+
+
+def refuse_add_partitions(
+    call: Call, request: m.AddPartitionsToTxnRequest, error: errors.KafkaError
+) -> m.AddPartitionsToTxnResponse:
+    if call.api_version >= _BATCHES_SINCE:
+        return m.AddPartitionsToTxnResponse(error_code=error.code)
+    topics = [
+        m.AddPartitionsToTxnTopicResult(
+            topic.name, [m.AddPartitionsToTxnPartitionResult(index, error.code) for index in topic.partitions]
+        )
+        for topic in request.v3_and_below_topics
+    ]
+    return m.AddPartitionsToTxnResponse(results_by_topic_v3_and_below=topics)
+
+
+def _only_transaction(request: m.AddPartitionsToTxnRequest) -> m.AddPartitionsToTxnTransaction:
+    return m.AddPartitionsToTxnTransaction(
+        request.v3_and_below_transactional_id,
+        request.v3_and_below_producer_id,
+        request.v3_and_below_producer_epoch,
+        topics=request.v3_and_below_topics,
+    )
+
+
+def _places(one: m.AddPartitionsToTxnTransaction) -> list[TopicPartition]:
+    return [(topic.name, index) for topic in one.topics for index in topic.partitions]
+
+
+async def _add(broker: Broker, call: Call, one: m.AddPartitionsToTxnTransaction, *, is_client: bool) -> Codes:
+    """The outcome by partition; all are added, or none."""
+    places = _places(one)
+    if is_client and not may_use(broker, call, one.transactional_id):
+        return dict.fromkeys(places, errors.TransactionalIdAuthorizationFailed.code)
+    codes = {}
+    async for place in in_turns(places):
+        codes[place] = _check(broker, call, place, is_client=is_client)
+    if any(codes.values()):
+        return {place: code or errors.OperationNotAttempted.code for place, code in codes.items()}
+    if one.verify_only:
+        return {place: _verify(broker, call, one, place) for place in places}
+    try:
+        await broker.transactions.add_partitions(
+            one.transactional_id, one.producer_id, one.producer_epoch, places, call
+        )
+    except errors.KafkaError as error:
+        return dict.fromkeys(places, told_before(_FENCED_SINCE, call.api_version, error.code))
+    return dict.fromkeys(places, NONE)
+
+
+def _check(broker: Broker, call: Call, place: TopicPartition, *, is_client: bool) -> int:
+    topic, index = place
+    if is_client and (broker.is_internal(topic) or not may_topic(broker, call, Operation.WRITE, topic)):
+        return errors.TopicAuthorizationFailed.code
+    return NONE if broker.topics.partition(topic, index) is not None else errors.UnknownTopicOrPartition.code
+
+
+def _verify(broker: Broker, call: Call, one: m.AddPartitionsToTxnTransaction, place: TopicPartition) -> int:
+    try:
+        shard = broker.transactions.shard_for_request(one.transactional_id, call.node)
+        shard.verify_partition(one.transactional_id, one.producer_id, one.producer_epoch, place)
+    except errors.KafkaError as error:
+        return error.code
+    return NONE
+
+
+async def _topics(codes: Codes) -> list[m.AddPartitionsToTxnTopicResult]:
+    topics: list[m.AddPartitionsToTxnTopicResult] = []
+    by_name: dict[str, list[m.AddPartitionsToTxnPartitionResult]] = {}
+    async for (name, index), code in in_turns(codes.items()):
+        if name not in by_name:
+            by_name[name] = []
+            topics.append(m.AddPartitionsToTxnTopicResult(name, by_name[name]))
+        by_name[name].append(m.AddPartitionsToTxnPartitionResult(index, code))
+    return topics
+
+
+async def handle_add_offsets(
+    broker: Broker, call: Call, request: m.AddOffsetsToTxnRequest
+) -> m.AddOffsetsToTxnResponse:
+    """Makes a group's partition of the offsets topic part of a transaction."""
+    try:
+        if not may_use(broker, call, request.transactional_id):
+            raise errors.TransactionalIdAuthorizationFailed
+        if not may(broker, call, Operation.READ, request.group_id):
+            raise errors.GroupAuthorizationFailed
+        if not broker.groups.ensure_topic():
+            raise errors.CoordinatorNotAvailable
+        partition = (OFFSETS_TOPIC, broker.groups.partition_of(request.group_id))
+        await broker.transactions.add_partitions(
+            request.transactional_id, request.producer_id, request.producer_epoch, (partition,), call
+        )
+    except errors.KafkaError as error:
+        return m.AddOffsetsToTxnResponse(error_code=told_before(_FENCED_SINCE, call.api_version, error.code))
+    return m.AddOffsetsToTxnResponse()
+
+
+async def handle_end(broker: Broker, call: Call, request: m.EndTxnRequest) -> m.EndTxnResponse:
+    """Commits or aborts; from version 5 on it names the epoch of the next transaction (KIP-890)."""
+    if not may_use(broker, call, request.transactional_id):
+        return m.EndTxnResponse(error_code=errors.TransactionalIdAuthorizationFailed.code)
+    answer = await broker.transactions.ask(request.transactional_id, request, call)
+    assert isinstance(answer, m.EndTxnResponse)
+    if answer.error_code:
+        return m.EndTxnResponse(error_code=told_before(_FENCED_SINCE, call.api_version, answer.error_code))
+    return answer
+
+
+_Lagging = list[tuple[m.WritableTxnMarkerPartitionResult, Unsettled]]
+"""Markers that replicas in sync lack, with what is to be answered."""
+
+
+async def handle_markers(broker: Broker, call: Call, request: m.WriteTxnMarkersRequest) -> m.WriteTxnMarkersResponse:
+    """Ends transactions in partitions; for operators that abort a hanging one."""
+    if not may_cluster(broker, call, Operation.ALTER):
+        require_cluster(broker, call, Operation.CLUSTER_ACTION)
+    lagging: _Lagging = []
+    answer = m.WriteTxnMarkersResponse([_write(broker, marker, call.node, lagging) for marker in request.markers])
+    deadline_s = asyncio.get_running_loop().time() + broker.config.request_timeout_ms / 1000
+    for result, written in lagging:
+        if not await written.decided(deadline_s):
+            result.error_code = errors.RequestTimedOut.code
+        elif written.has_moved:
+            result.error_code = errors.NotLeaderOrFollower.code
+    return answer
+
+
+def refuse_markers(call: Call, request: m.WriteTxnMarkersRequest, error: KafkaError) -> m.WriteTxnMarkersResponse:
+    return m.WriteTxnMarkersResponse(
+        [
+            m.WritableTxnMarkerResult(
+                marker.producer_id,
+                [
+                    m.WritableTxnMarkerTopicResult(
+                        topic.name,
+                        [m.WritableTxnMarkerPartitionResult(index, error.code) for index in topic.partition_indexes],
+                    )
+                    for topic in marker.topics
+                ],
+            )
+            for marker in request.markers
+        ]
+    )
+
+
+def _write(broker: Broker, wanted: m.WritableTxnMarker, node: int, lagging: _Lagging) -> m.WritableTxnMarkerResult:
+    marker = Marker(
+        wanted.producer_id,
+        wanted.producer_epoch,
+        wanted.transaction_result,
+        wanted.coordinator_epoch,
+        wanted.transaction_version,
+    )
+    return m.WritableTxnMarkerResult(
+        wanted.producer_id,
+        [
+            m.WritableTxnMarkerTopicResult(
+                topic.name,
+                [_write_one(broker, topic.name, index, marker, node, lagging) for index in topic.partition_indexes],
+            )
+            for topic in wanted.topics
+        ],
+    )
+
+
+def _write_one(
+    broker: Broker, topic: str, index: int, marker: Marker, node: int, lagging: _Lagging
+) -> m.WritableTxnMarkerPartitionResult:
+    log = broker.topics.partition(topic, index)
+    result = m.WritableTxnMarkerPartitionResult(index, NONE)
+    try:
+        if log is None or (topic == OFFSETS_TOPIC and not broker.groups.shards):
+            raise errors.UnknownTopicOrPartition
+        log.placement.require_leader(node)
+        written = broker.transactions.write_marker((topic, index), marker)
+        if written is not None:
+            lagging.append((result, written))
+    except KafkaError as error:
+        result.error_code = error.code
+    return result
+
+
+async def handle_describe(
+    broker: Broker, call: Call, request: m.DescribeTransactionsRequest
+) -> m.DescribeTransactionsResponse:
+    described: dict[str, describe_transactions_response.TransactionState] = {}
+    for transactional_id in request.transactional_ids:
+        if not transactional_id:
+            described[transactional_id] = _failure(transactional_id, errors.InvalidRequest())
+        elif not may_use(broker, call, transactional_id, Operation.DESCRIBE):
+            described[transactional_id] = _failure(transactional_id, errors.TransactionalIdAuthorizationFailed())
+    known = [one for one in dict.fromkeys(request.transactional_ids) if one not in described]
+    for ids in broker.transactions.split_by_shard(known):
+        answer = await broker.transactions.ask(ids[0], m.DescribeTransactionsRequest(ids), call)
+        assert isinstance(answer, m.DescribeTransactionsResponse)
+        for found in answer.transaction_states:
+            if found.topics:
+                topics = (one for one in found.topics if may_topic(broker, call, Operation.DESCRIBE, one.topic))
+                found.topics = list(topics)
+            described[found.transactional_id] = found
+    return m.DescribeTransactionsResponse(transaction_states=[described[one] for one in request.transactional_ids])
+
+
+def refuse_describe(
+    call: Call, request: m.DescribeTransactionsRequest, error: KafkaError
+) -> m.DescribeTransactionsResponse:
+    return m.DescribeTransactionsResponse(
+        transaction_states=[_failure(transactional_id, error) for transactional_id in request.transactional_ids]
+    )
+
+
+def _failure(transactional_id: str, error: KafkaError) -> describe_transactions_response.TransactionState:
+    return describe_transactions_response.TransactionState(error_code=error.code, transactional_id=transactional_id)
+
+
+async def handle_list(broker: Broker, call: Call, request: m.ListTransactionsRequest) -> m.ListTransactionsResponse:
+    matches = _matcher(request.transactional_id_pattern)
+    found: list[list_transactions_response.TransactionState] = []
+    unknown = [name async for name in in_turns(request.state_filters) if name not in STATE_NAMES]
+    # Coordinators do not read unknown names; an empty one stays where no other does.
+    known = copy(request)
+    known.state_filters = sorted(STATE_NAMES.intersection(request.state_filters)) or [""] * bool(unknown)
+    for shard in broker.transactions.shards_on(call.node):
+        answer = shard.ask(known, call.api_version)
+        assert isinstance(answer, m.ListTransactionsResponse)
+        if answer.error_code:
+            return answer
+        found += answer.transaction_states
+    return m.ListTransactionsResponse(
+        unknown_state_filters=unknown,
+        transaction_states=[
+            one
+            for one in found
+            if matches(one.transactional_id) and may_use(broker, call, one.transactional_id, Operation.DESCRIBE)
+        ],
+    )
+
+
+def _matcher(pattern: str | None) -> Callable[[str], object]:
+    """Whether a whole id matches; everything does without a pattern. Raises `InvalidRegularExpression`."""
+    if not pattern:
+        return lambda _: True
+    trouble = regex_trouble(pattern)
+    if trouble is not None:
+        raise errors.InvalidRegularExpression(trouble)
+    import re2
+
+    compiled = re2.compile(pattern)
+    return lambda transactional_id: compiled.fullmatch(transactional_id) is not None
