@@ -320,12 +320,13 @@ async def test_pages_say_how_well_they_know_what_they_show(tmp_path: Path) -> No
                 or path in OF_SOME_GROUPS
                 or "1 other group of the cluster is left out" in page.text,
                 "a cluster that is down is named: parts.when": is_up or "cannot be reached" in page.text,
-                "nothing is told of a cluster of which nothing is known": state != "down"
+                "nothing is told of a cluster of which nothing is known (OF_ALL_CLUSTERS: but of others)": state
+                != "down"
                 or path in OF_ALL_CLUSTERS
                 or not (page.tables or re.search(r"\b(0|No) ", page.text)),
                 "what was known last is shown: snapshot.known": state != "old" or len(page.tables) == lists[path],
                 "old numbers are in parts.old": is_up or all("old" in each for each in page.tables),
-                "what the history lacks is said: is_partial": state != "from the history"
+                "what the history lacks is said: is_partial (OF_HISTORY: it lacks nothing)": state != "from the history"
                 or path in OF_HISTORY
                 or answer.status != 200
                 or "not in the history" in page.text,

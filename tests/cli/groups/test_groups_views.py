@@ -53,6 +53,12 @@ REPORTS = {
     "offsets --sum group": GROUP_SUMS,
     "offsets --sum topic": TOPIC_SUMS,
 }
+UNTOLD = {
+    "describe": {"done_ahead", "last_stable_offset"},
+    "describe --view state": {"group_epoch", "target_epoch", "dead_letter_queue", "dead_letters"},
+    "members": {"instance_id", "epoch", "target_assignment", "rack_id", "upgraded"},
+}
+"""What the classic groups of STAGE do not have: tests/unit/operations/test_group_rows.py shows it."""
 HOW = "(CONTRIBUTING.md, 'To add a column of a command')"
 
 Run = Callable[..., tuple[int, Any]]
@@ -132,8 +138,9 @@ def test_rows_have_the_columns_of_their_shape(
     assert list(unasked[0]) == names, (
         f'group_rows.py gives a row its columns in the order of shapes.py, behind "cluster": None, too {HOW}'
     )
+    told = {name for row in unasked for name, value in row.items() if value is not None}
     for option, filled in OF_OPTIONS.items():
-        columns = [name for name in filled if name in names]
+        columns = [each.name for each in shape.columns if each.name in filled and not each.in_table]
         asked, plain, wide = (rows(option), in_table(), in_table(option)) if columns else ([], set(), set())
         for name in columns:
             assert all(row[name] is None for row in unasked), f"{name} is not None without {option} {HOW}"
@@ -142,6 +149,10 @@ def test_rows_have_the_columns_of_their_shape(
             )
             assert name not in plain, f"tables show {name} without {option}: in_table=False in shapes.py"
             assert name in wide, f"tables lack {name} with {option}: with_columns of the command"
+        told.update(columns)
+    assert set(names) - told == UNTOLD.get(words, set()), (
+        f"no row has a value of a column {HOW}, or STAGE has nothing to show in it"
+    )
 
 
 def test_a_group_without_a_name_is_one_like_others(run: Run) -> None:

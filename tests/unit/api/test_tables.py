@@ -48,6 +48,7 @@ from groupkeeper.client.admin.types import (
     TopicDescription,
 )
 from groupkeeper.errors import GroupIdNotFound, NotLeaderOrFollower, UnknownTopicOrPartition
+from groupkeeper.operations.lag import PartitionLag
 
 NODE = Node(1, "a", 9092)
 P0, P1 = TopicPartition("t", 0), TopicPartition("t", 1)
@@ -134,6 +135,7 @@ def test_what_is_empty_has_its_columns_where_they_are_known() -> None:
     assert to_arrow(GroupListings({}, {})).schema.names == [*GroupListing._fields, "error"]
     assert to_arrow(TransactionListings({}, {})).schema.names == ["transactional_id", "producer_id", "state", "error"]
     assert to_arrow(GroupLags()).schema.names == [*LagRow._fields, "error"]
+    assert {*PartitionLag._fields} - {*LagRow._fields} == {"committed", "member", "failure", "has_records"}
     assert to_arrow([]).schema.names == ["error"]
     assert to_arrow([], Acl).schema.names == [*Acl._fields, "error"]
     only_failures: Batch[str, Any] = Batch({}, {"t": UnknownTopicOrPartition("gone")})

@@ -72,16 +72,17 @@ def test_steps_of_a_job_stand_together() -> None:
 
 
 class Empty:
-    """The tables of a job, without rows. ``missing``: what it is not given."""
+    """The tables that a step can read, without rows. ``missing``: what it is not given."""
 
     failed = ()
 
-    def __init__(self, job: Job) -> None:
+    def __init__(self, step: Step) -> None:
         self.missing: list[str] = []
         self.read: set[tuple[str, str]] = set()
-        own = [step.table for step in STEPS if step.job is job]
-        made = [step.table for step in STEPS]
-        given = INPUTS[job]
+        earlier = STEPS[: STEPS.index(step)]
+        own = [each.table for each in earlier if each.job is step.job]
+        made = [each.table for each in earlier]
+        given = INPUTS[step.job]
         self.new = partial(self._of, "new", given.new)
         self.then = partial(self._of, "then", given.then)
         self.before = partial(self._of, "before", given.before)
@@ -98,9 +99,9 @@ class Empty:
     "step", [step for step in STEPS if step.job is not Job.ASKED], ids=lambda step: step.table.name
 )
 def test_a_step_reads_only_what_its_job_is_given(step: Step) -> None:
-    job, options = Empty(step.job), parse_options({"kafka.bootstrap.servers": "none:1", "rows": "decoded"})
+    job, options = Empty(step), parse_options({"kafka.bootstrap.servers": "none:1", "rows": "decoded"})
     made = rows_of(step.make(job, Given(Clusters(options, {}, {}), {})))
-    assert job.missing == [], f"INPUTS of {step.job}, or a step that makes the table, is missing"
+    assert job.missing == [], f"INPUTS of {step.job}, or a step that makes the table before this one, is missing"
     assert (OPEN in made.column_names) == step.adds, (
         f"`adds=True`, and the column OPEN ({OPEN}), go together: true in rows that the next refresh replaces"
     )
