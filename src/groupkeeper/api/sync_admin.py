@@ -102,9 +102,8 @@ class SyncAdmin(Blocking):
         properties: Mapping[str, str] = {},
         token_provider: TokenProvider | None = None,
     ) -> Self:
-        """A client that is connected: for the prompt, notebooks and objects that keep it. ``close`` ends it.
-
-        The arguments are those of the class.
+        """Returns a connected client, for the prompt, notebooks and long-lived objects; ``close`` ends it. The
+        arguments are those of the class.
         """
         return cls(
             bootstrap_servers,
@@ -134,11 +133,11 @@ class SyncAdmin(Blocking):
         validate_only: bool = False,
         timeout_ms: int | None = None,
     ) -> Batch[QuotaEntity, None]:
-        """Set quotas by name, None takes one away; quotas that aren't named are unchanged.
+        """Set quotas by name, None deletes one; quotas that aren't named are unchanged.
 
         ``{QuotaEntity(user="alice"): {"producer_byte_rate": 1e6, "consumer_byte_rate": None}}``. Fails per entity:
-        InvalidRequest (an unknown name, or a value that can't be), ClusterAuthorizationFailed (this needs ALTER_CONFIGS
-        on the cluster). Raises UnsupportedVersion when the brokers are older than 2.6.
+        InvalidRequest (an unknown name, or an invalid value), ClusterAuthorizationFailed (this needs ALTER_CONFIGS on
+        the cluster). Raises UnsupportedVersion when the brokers are older than 2.6.
         """
         return self._run(self._admin.alter_client_quotas(changes, validate_only=validate_only, timeout_ms=timeout_ms))
 
@@ -151,18 +150,20 @@ class SyncAdmin(Blocking):
     ) -> Batch[ConfigResource, None]:
         """Change configs by name (KIP-339); configs that aren't named are unchanged.
 
-        A text sets the value, None takes back what was set, so that the default holds again, and a ``ListChange`` adds
-        items to a list or takes some out. All changes of a resource are made, or none; brokers follow within moments.
-        ``validate_only``: the broker only validates the changes and makes none. Fails per resource: InvalidConfig,
-        UnknownTopicOrPartition, TopicAuthorizationFailed, ClusterAuthorizationFailed (this needs ALTER_CONFIGS) …
-        Raises UnsupportedVersion when the brokers are older than 2.3.
+        A text sets the value, None restores the default, and a ``ListChange`` adds items to a list or removes some. A
+        resource gets all of its changes or none; brokers apply them within moments. ``validate_only``: the broker only
+        validates the changes and makes none. Fails per resource: InvalidConfig, UnknownTopicOrPartition,
+        TopicAuthorizationFailed, ClusterAuthorizationFailed (this needs ALTER_CONFIGS) … Raises UnsupportedVersion when
+        the brokers are older than 2.3.
         """
         return self._run(self._admin.alter_configs(changes, validate_only=validate_only, timeout_ms=timeout_ms))
 
     def alter_consumer_group_offsets(
         self, group_id: str, offsets: Mapping[TopicPartition, OffsetAndMetadata], *, timeout_ms: int | None = None
     ) -> Batch[TopicPartition, None]:
-        """Commit offsets for a group without members. If it has some, each partition fails with UnknownMemberId."""
+        """Commit offsets for a group without members. In a group with members each partition fails with
+        UnknownMemberId.
+        """
         return self._run(self._admin.alter_consumer_group_offsets(group_id, offsets, timeout_ms=timeout_ms))
 
     def alter_offsets_of_groups(
@@ -181,10 +182,10 @@ class SyncAdmin(Blocking):
     def alter_scram_users(
         self, changes: Mapping[str, ScramPassword | ScramRemoval], *, timeout_ms: int | None = None
     ) -> Batch[str, None]:
-        """Set or take away passwords, one of each user at a time.
+        """Set or delete passwords, one per user and call.
 
         ``{"alice": ScramPassword("secret"), "bob": ScramRemoval(ScramMechanism.SCRAM_SHA_256)}``. Fails per user:
-        ResourceNotFound for a password that isn't there, UnacceptableCredential (an empty name, too few or too many
+        ResourceNotFound for a password that doesn't exist, UnacceptableCredential (an empty name, too few or too many
         iterations), ClusterAuthorizationFailed (this needs ALTER on the cluster). Raises UnsupportedVersion when the
         brokers are older than 2.7.
         """
@@ -193,7 +194,7 @@ class SyncAdmin(Blocking):
     def alter_share_group_offsets(
         self, group_id: str, offsets: Mapping[TopicPartition, int], *, timeout_ms: int | None = None
     ) -> Batch[TopicPartition, None]:
-        """Set the start offsets of a share group without members; the group is made when there is none.
+        """Set the start offsets of a share group without members; creates the group if it doesn't exist.
 
         UnknownTopicOrPartition, TopicAuthorizationFailed per partition. Raises the KafkaError of the whole group:
         NonEmptyGroup, GroupIdNotFound for a group of another type, InvalidGroupId, GroupAuthorizationFailed.
@@ -203,26 +204,26 @@ class SyncAdmin(Blocking):
     def broker_settings(self, names: Iterable[str], *, timeout_ms: int | None = None) -> dict[str, str]:
         """Values of configs of one broker by name; configs that are not in its response are left out.
 
-        For more of them, or of all brokers, see ``describe_configs``. Raises ClusterAuthorizationFailed without
+        For details, or for every broker, see ``describe_configs``. Raises ClusterAuthorizationFailed without
         DESCRIBE_CONFIGS on the cluster.
         """
         return self._run(self._admin.broker_settings(names, timeout_ms=timeout_ms))
 
     def create_acls(self, acls: Iterable[Acl], *, timeout_ms: int | None = None) -> Batch[Acl, None]:
-        """Add ACLs; an existing one is in ``done``, too. Brokers follow within moments.
-
-        Fails per ACL: InvalidRequest (a name that can't be, a principal without "User:"), ClusterAuthorizationFailed
-        (this needs ALTER on the cluster), SecurityDisabled when the brokers have no authorizer.
+        """Add ACLs; an existing one is in ``done``, too. Brokers apply them within moments. Fails per ACL:
+        InvalidRequest (an invalid name, a principal without "User:"), ClusterAuthorizationFailed (this needs ALTER on
+        the cluster), SecurityDisabled when the brokers have no authorizer.
         """
         return self._run(self._admin.create_acls(acls, timeout_ms=timeout_ms))
 
     def create_partitions(
         self, totals: Mapping[str, int | NewPartitions], *, validate_only: bool = False, timeout_ms: int | None = None
     ) -> Batch[str, None]:
-        """Give topics more partitions: ``{"orders": 12}`` is how many it has then, not how many are added.
+        """Give topics more partitions: ``{"orders": 12}`` is the new total.
 
-        Records with keys go to other partitions from then on. Fails per topic: InvalidPartitions when it has as many
-        already, UnknownTopicOrPartition, TopicAuthorizationFailed (this needs ALTER on it), InvalidReplicaAssignment.
+        Records with keys go to other partitions from then on. Fails per topic: InvalidPartitions when the topic has as
+        many already, UnknownTopicOrPartition, TopicAuthorizationFailed (this needs ALTER on it),
+        InvalidReplicaAssignment.
         """
         return self._run(self._admin.create_partitions(totals, validate_only=validate_only, timeout_ms=timeout_ms))
 
@@ -245,10 +246,9 @@ class SyncAdmin(Blocking):
     def delete_acls(
         self, filters: Iterable[AclFilter], *, timeout_ms: int | None = None
     ) -> Batch[AclFilter, Batch[Acl, None]]:
-        """Delete all ACLs that a filter fits, for each filter; the inner ``done`` are those deleted.
-
-        None deleted is no failure. Fails per filter: ClusterAuthorizationFailed (this needs ALTER on the cluster),
-        SecurityDisabled when the brokers have no authorizer.
+        """Delete all ACLs that match a filter, for each filter; the inner ``done`` has the deleted ones. No match is no
+        failure. Fails per filter: ClusterAuthorizationFailed (this needs ALTER on the cluster), SecurityDisabled when
+        the brokers have no authorizer.
         """
         return self._run(self._admin.delete_acls(filters, timeout_ms=timeout_ms))
 
@@ -275,17 +275,16 @@ class SyncAdmin(Blocking):
     ) -> Batch[str, Batch[TopicPartition, None]]:
         """``delete_consumer_group_offsets`` of many groups: one request for each, many under way at a time.
 
-        What that raises for the whole group is in the outer ``failed``.
+        An error of a whole group is in the outer ``failed``.
         """
         return self._run(self._admin.delete_offsets_of_groups(partitions, tell=tell, timeout_ms=timeout_ms))
 
     def delete_records(
         self, before: Mapping[TopicPartition, int | None], *, timeout_ms: int | None = None
     ) -> Batch[TopicPartition, int]:
-        """Delete the records before an offset of each partition, for good; None: all that are in it now.
-
-        The result is the log start offset after that. Fails per partition: OffsetOutOfRange beyond the high watermark,
-        PolicyViolation for a compacted topic, UnknownTopicOrPartition, TopicAuthorizationFailed (this needs DELETE).
+        """Delete the records before an offset of each partition, for good; None: all present records. The result is the
+        new log start offset. Fails per partition: OffsetOutOfRange beyond the high watermark, PolicyViolation for a
+        compacted topic, UnknownTopicOrPartition, TopicAuthorizationFailed (this needs DELETE).
         """
         return self._run(self._admin.delete_records(before, timeout_ms=timeout_ms))
 
@@ -316,7 +315,7 @@ class SyncAdmin(Blocking):
         return self._run(self._admin.delete_topics(names, if_there=if_there, timeout_ms=timeout_ms))
 
     def describe_acls(self, wanted: AclFilter | None = None, *, timeout_ms: int | None = None) -> list[Acl]:
-        """The ACLs that a filter fits; None: all of them. There may be none.
+        """The ACLs that match a filter; None: all ACLs. The result may be empty.
 
         Raises ClusterAuthorizationFailed without DESCRIBE on the cluster, SecurityDisabled when the brokers have no
         authorizer.
@@ -339,11 +338,10 @@ class SyncAdmin(Blocking):
     def describe_client_quotas(
         self, wanted: QuotaEntity | None = None, *, strict: bool = False, timeout_ms: int | None = None
     ) -> dict[QuotaEntity, dict[str, float]]:
-        """The quotas by whom they are for, then by name (producer_byte_rate: bytes per second and broker …).
-
-        ``wanted`` None: all of them. What it names must fit; ``strict``: quotas that are by something else besides
-        (by user and client id where only a user is wanted) are left out. Raises ClusterAuthorizationFailed without
-        DESCRIBE_CONFIGS on the cluster, InvalidRequest, UnsupportedVersion when the brokers are older than 2.6.
+        """The quotas by entity, then by name (producer_byte_rate: bytes per second and broker …). ``wanted`` None: all
+        quotas; else those that match its fields. ``strict``: without entities that have further fields (user and client
+        id when only a user is wanted). Raises ClusterAuthorizationFailed without DESCRIBE_CONFIGS on the cluster,
+        InvalidRequest, UnsupportedVersion when the brokers are older than 2.6.
         """
         return self._run(self._admin.describe_client_quotas(wanted, strict=strict, timeout_ms=timeout_ms))
 
@@ -368,7 +366,7 @@ class SyncAdmin(Blocking):
     ) -> Batch[ConfigResource, dict[str, Config]]:
         """Configs by name of topics, brokers, groups …, defaults included.
 
-        ``names`` None: all of them; a name that the broker doesn't have is left out. Of sensitive ones the value is
+        ``names`` None: all configs; a name that the broker doesn't have is left out. Sensitive configs have the value
         None. A broker's configs are requested from that broker. Fails per resource: UnknownTopicOrPartition,
         TopicAuthorizationFailed, GroupAuthorizationFailed, ClusterAuthorizationFailed (this needs DESCRIBE_CONFIGS),
         InvalidRequest for a type that the broker doesn't support, IllegalArgument for a broker that doesn't exist.
@@ -386,9 +384,8 @@ class SyncAdmin(Blocking):
     def describe_consumer_groups(
         self, group_ids: Iterable[str], *, include_authorized_operations: bool = False, timeout_ms: int | None = None
     ) -> Batch[str, ConsumerGroupDescription]:
-        """Describe groups of consumers, of type Consumer or (by falling back to DescribeGroups) Classic.
-
-        Fails per group: GroupIdNotFound (the first answer's message), IllegalArgument for a classic group of another
+        """Describe groups of consumers, of type Consumer or (by falling back to DescribeGroups) Classic. Fails per
+        group: GroupIdNotFound (with ConsumerGroupDescribe's message), IllegalArgument for a classic group of another
         protocol type, GroupAuthorizationFailed, TopicAuthorizationFailed.
         """
         return self._run(
@@ -404,10 +401,9 @@ class SyncAdmin(Blocking):
         partitions: Iterable[TopicPartition] | None = None,
         timeout_ms: int | None = None,
     ) -> Batch[int, dict[str, LogDir]]:
-        """The log directories of brokers by path, with their replicas and sizes; None: of all brokers.
-
-        ``partitions``: only those are looked for, None: all. Fails per broker: ClusterAuthorizationFailed (this needs
-        DESCRIBE on the cluster; brokers before 3.2 tell nothing instead), IllegalArgument for one that isn't there.
+        """The log directories of brokers by path, with their replicas and sizes; None: all brokers. ``partitions``:
+        only replicas of these; None: all. Fails per broker: ClusterAuthorizationFailed (this needs DESCRIBE on the
+        cluster; without it, brokers before 3.2 return nothing), IllegalArgument for a broker that doesn't exist.
         """
         return self._run(self._admin.describe_log_dirs(broker_ids, partitions=partitions, timeout_ms=timeout_ms))
 
@@ -424,10 +420,9 @@ class SyncAdmin(Blocking):
     def describe_scram_users(
         self, names: Iterable[str] | None = None, *, timeout_ms: int | None = None
     ) -> Batch[str, tuple[ScramCredential, ...]]:
-        """The mechanisms that users have passwords for (KIP-554); None: of all users that have one.
-
-        Fails per user: ResourceNotFound for one without any. Raises ClusterAuthorizationFailed without DESCRIBE on the
-        cluster, UnsupportedVersion when the brokers are older than 2.7.
+        """The mechanisms for which users have passwords (KIP-554); None: all users with a password. Fails per user:
+        ResourceNotFound for a user without one. Raises ClusterAuthorizationFailed without DESCRIBE on the cluster,
+        UnsupportedVersion when the brokers are older than 2.7.
         """
         return self._run(self._admin.describe_scram_users(names, timeout_ms=timeout_ms))
 
@@ -455,7 +450,7 @@ class SyncAdmin(Blocking):
     ) -> Batch[str, StreamsGroupDescription]:
         """Describe groups of Kafka Streams instances with their topics and tasks (KIP-1071).
 
-        ``include_topology``: with the nodes of the application too, as far as the brokers keep them (Kafka 4.4).
+        ``include_topology``: also the nodes of the application, if the brokers store them (Kafka 4.4).
 
         Fails per group: GroupIdNotFound, also for a group of another type, GroupAuthorizationFailed,
         TopicAuthorizationFailed; UnsupportedVersion when the broker is older than 4.1, or than 4.4 and
@@ -490,7 +485,7 @@ class SyncAdmin(Blocking):
     def describe_transactions(
         self, transactional_ids: Iterable[str], *, timeout_ms: int | None = None
     ) -> Batch[str, TransactionDescription]:
-        """The state of transactional ids, from their coordinators, with the partitions written to.
+        """The state of transactional ids, from their coordinators, with the partitions of open transactions.
 
         Fails per id: TransactionalIdNotFound, TransactionalIdAuthorizationFailed, UnsupportedVersion before 3.0.
         """
@@ -515,10 +510,10 @@ class SyncAdmin(Blocking):
         """The first records at or after offsets, read from the partitions' leaders (Fetch).
 
         None: the log was read to its end, and there is no such record, though there may be markers of transactions.
-        Records of open and of aborted transactions count, as they do in a lookup by time (ListOffsets);
-        ``read_committed``: they don't, and the log is read up to its last stable offset. Fails per
-        position: OffsetOutOfRange, TopicAuthorizationFailed (this needs READ on the topic), UnknownTopicOrPartition,
-        LeaderNotAvailable … ``timeout_ms`` is for each request: many positions in large batches take many.
+        Records of open and aborted transactions count, as in a lookup by time (ListOffsets); with ``read_committed``
+        they don't, and the log is read up to its last stable offset. Fails per position: OffsetOutOfRange,
+        TopicAuthorizationFailed (this needs READ on the topic), UnknownTopicOrPartition, LeaderNotAvailable …
+        ``timeout_ms`` is for each request: many positions in large batches take many.
         """
         return self._run(self._admin.first_records(positions, read_committed=read_committed, timeout_ms=timeout_ms))
 
@@ -544,7 +539,7 @@ class SyncAdmin(Blocking):
     def list_committed_offsets(
         self, group_ids: Iterable[str], *, timeout_ms: int | None = None
     ) -> Batch[str, CommittedOffsets]:
-        """All committed offsets of groups by column: for very many groups, where single offsets are rarely accessed."""
+        """All committed offsets of groups by column: for very many groups, of which few offsets are accessed singly."""
         return self._run(self._admin.list_committed_offsets(group_ids, timeout_ms=timeout_ms))
 
     def list_consumer_group_offsets(
@@ -599,11 +594,10 @@ class SyncAdmin(Blocking):
     def list_share_group_offsets(
         self, groups: Mapping[str, Iterable[TopicPartition] | None], *, timeout_ms: int | None = None
     ) -> Batch[str, Batch[TopicPartition, SharePartitionOffset | None]]:
-        """How far share groups are in their partitions, many groups at once.
-
-        None as a group's partitions: all that the group has ever subscribed to. ``None`` in the inner ``done``: the
-        group has no start offset there, because no member has fetched the partition yet or it isn't the group's. A
-        partition that the broker refused is in the inner ``failed``. A group that doesn't exist has no offsets.
+        """The start offsets and lags of share groups in their partitions. None as a group's partitions: all that the
+        group has ever subscribed to. ``None`` in the inner ``done``: the group has no start offset in the partition,
+        because no member has fetched it yet or the group does not read it. A partition that the broker refused is in
+        the inner ``failed``. A group that doesn't exist has no offsets.
         """
         return self._run(self._admin.list_share_group_offsets(groups, timeout_ms=timeout_ms))
 
@@ -620,11 +614,11 @@ class SyncAdmin(Blocking):
         transactional_id_pattern: str | None = None,
         timeout_ms: int | None = None,
     ) -> TransactionListings:
-        """The transactional ids of all brokers (KIP-664). Empty ``states`` or ``producer_ids``: of any.
-
-        ``min_duration_ms``: open for longer than that (Kafka 3.8). ``transactional_id_pattern``: a regular expression
-        that the whole id matches (Kafka 4.1). Ids that the caller may not see (DESCRIBE) are left out. A broker
-        that fails is in ``failed`` of the result: UnsupportedVersion when it is older than 3.0, or than a filter.
+        """The transactional ids of all brokers (KIP-664). Empty ``states`` or ``producer_ids``: any.
+        ``min_duration_ms``: only transactions open for longer (Kafka 3.8). ``transactional_id_pattern``: a regular
+        expression that the whole id matches (Kafka 4.1). Ids that the caller may not see (DESCRIBE) are left out. A
+        broker that fails is in ``failed`` of the result: UnsupportedVersion when it is older than 3.0, or too old for a
+        filter.
         """
         return self._run(
             self._admin.list_transactions(
@@ -644,12 +638,10 @@ class SyncAdmin(Blocking):
         max_bytes: int | None = None,
         timeout_ms: int | None = None,
     ) -> Batch[TopicPartition, None]:
-        """Read partitions from the first offset of a range up to the second, which isn't read any more (Fetch).
-
-        ``take`` is called with each piece: whole batches, the last one perhaps cut off, and batches beyond the range
-        or before it. Aborted transactions and markers are among them. It tells the offset after the last whole batch.
-        ``max_bytes``: of a piece, where no batch is larger; default: 1 MiB. Fails per partition, as
-        ``record_timestamps``. ``timeout_ms`` is for each piece.
+        """Read partitions from a range's first offset up to its second, exclusive (Fetch). ``take`` is called with each
+        piece: batches, the last one possibly incomplete, also some outside the range, also aborted transactions and
+        markers. It returns the offset after the last whole batch. ``max_bytes``: size of a piece, unless a batch is
+        larger; default: 1 MiB. Fails per partition, as ``record_timestamps``. ``timeout_ms`` is for each piece.
         """
         return self._run(self._admin.read_logs(ranges, take, max_bytes=max_bytes, timeout_ms=timeout_ms))
 
@@ -670,7 +662,7 @@ class SyncAdmin(Blocking):
         reason: str | None = None,
         timeout_ms: int | None = None,
     ) -> Batch[MemberToRemove, None]:
-        """Remove members from their group: the named ones, or all of them with ``ALL``.
+        """Remove members from their group: the given ones, or with ``ALL`` all members.
 
         ``reason`` is sent to brokers from 3.2 on, cut to 255 characters. Removing a static member by its instance id
         needs a broker from 2.4 on.

@@ -1,4 +1,4 @@
 """Asyncio client of any Kafka: connections, cluster routing, admin.
 
-What an operator does with it is in `groupkeeper.operations`.
+Operators' tasks, which take several calls, are in `groupkeeper.operations`.
 """

@@ -51,7 +51,7 @@ class Batch(Generic[K, V]):
 
 
 async def or_failed(call: Awaitable[Batch[K, V]], keys: Iterable[K]) -> Batch[K, V]:
-    """What a call about several keys brings; when no broker replies, that failure for each of them."""
+    """The result of a call on several keys; if the call itself fails, each key has that failure."""
     try:
         return await call
     except (KafkaError, ClientError) as failure:
@@ -59,7 +59,7 @@ async def or_failed(call: Awaitable[Batch[K, V]], keys: Iterable[K]) -> Batch[K,
 
 
 def batch_of(wanted: Iterable[K], answers: Mapping[K, V | Failure], missing: str) -> Batch[K, V]:
-    """The results of the requested keys. A key without a result fails: ``missing`` has ``{}`` for its name."""
+    """The results of the requested keys. A key without one fails with ``missing``, a text with ``{}`` for the key."""
     batch: Batch[K, V] = Batch()
     for key in wanted:
         if key not in answers:

@@ -1,4 +1,4 @@
-"""The brokers of a cluster: finding them, and asking any of them, one of them, or the controller."""
+"""The brokers of a cluster: finds them, and gives access to any broker, a certain one, or the controller."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ _HEAD_START_S = 0.5
 class Cluster:
     """Cached metadata of a cluster, and the connections to its brokers.
 
-    ``leaders`` maps (topic, partition) to the leader's node id, ``coordinators`` group ids to the coordinator's,
-    ``transaction_coordinators`` transactional ids, and ``classic_groups`` are those that were listed as such. All are
-    caches and may be stale; the broker then replies with an error, and the entry is looked up again.
+    ``leaders`` maps (topic, partition) to the leader's node id, ``coordinators`` group ids and
+    ``transaction_coordinators`` transactional ids to the coordinator's; ``classic_groups`` has the groups listed as
+    classic. All are caches and may be stale; the broker then replies with an error, and the entry is looked up again.
     """
 
     def __init__(self, bootstrap: list[Address], settings: Settings, security: Security) -> None:
@@ -77,7 +77,7 @@ class Cluster:
     async def connect(self, deadline: Deadline) -> None:
         """Connect to the first bootstrap server that answers; try all of them again until the deadline.
 
-        Raises at once what waiting cannot change: no name resolves, none is a Kafka broker, or the client is refused.
+        Raises at once if no name resolves, no server is a Kafka broker, or authentication failed.
         """
         backoff = self.backoff()
         last: ClientError | None = None
@@ -98,7 +98,7 @@ class Cluster:
                 raise last from None
 
     def _is_at_home(self) -> bool:
-        """Whether this is the loop of its connections, which no other loop can use."""
+        """Whether the running event loop is that of the connections: no other loop can use them."""
         return self._loop is asyncio.get_running_loop()
 
     async def close(self) -> None:
@@ -111,7 +111,7 @@ class Cluster:
         await asyncio.gather(*self._retired, return_exceptions=True)
 
     def peer(self, node: Node) -> Peer:
-        """The peer of a node; the old connections go when the node has moved to another address."""
+        """The peer of a node; closes the old connections when the node has moved to another address."""
         address = Address(node.host, node.port)
         self.nodes[node.id] = node
         known = self._peers.get(node.id)
@@ -198,7 +198,9 @@ class Cluster:
         return min((*known, *self._bootstrap), key=lambda peer: (peer.failures, not peer.is_open))
 
     async def _race(self, deadline: Deadline) -> list[ClientError]:
-        """Open a bootstrap server, the next one after a head start each. The failures when all failed, else none."""
+        """Connect to a bootstrap server, also to the next after each head start. Returns the failures if all failed,
+        else [].
+        """
         failures: list[ClientError] = []
         running: set[asyncio.Task[None]] = set()
         waiting = list(self._bootstrap)

@@ -27,11 +27,11 @@ _MAX_INT32 = 2**31 - 1
 _BUFFER_BYTES = 128 * 1024
 
 Explain = Callable[[Address, OSError], ClientError | None]
-"""The explanation of a failure by the security in use, None when it has none."""
+"""Explains a failed connection by the security in use; None: security is not the cause."""
 
 
 class Connection(asyncio.BufferedProtocol):
-    """A connection that is open or was. Requests may be sent without waiting for the answers of earlier ones."""
+    """A connection, open or closed. Requests may be sent without waiting for the answers of earlier ones."""
 
     __slots__ = (
         "_buffer",
@@ -55,9 +55,9 @@ class Connection(asyncio.BufferedProtocol):
 
     def __init__(self, address: Address, client_id: str, max_answer_bytes: int, explain: Explain) -> None:
         self.address = address
-        self.renew_at_s: float | None = None  # when to authenticate again (KIP-368), None: never; the loop's time
+        self.renew_at_s: float | None = None  # when to reauthenticate (KIP-368), in the loop's time; None: never
         self.pending: dict[int, asyncio.Future[bytes]] = {}
-        self.versions: dict[int, tuple[int, int]] = {}  # what the broker takes, by API key; set after ApiVersions
+        self.versions: dict[int, tuple[int, int]] = {}  # lowest and highest version by API key; set after ApiVersions
         self._client_id = client_id
         self._max_answer_bytes = max_answer_bytes
         self._explain = explain
@@ -76,18 +76,18 @@ class Connection(asyncio.BufferedProtocol):
     def is_open(self) -> bool:
         return self._transport is not None and self._failure is None
 
-    # What the event loop calls.
+    # Called by the event loop.
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast("asyncio.Transport", transport)  # uvloop's is no subclass
+        self._transport = cast("asyncio.Transport", transport)  # uvloop's class is no subclass
 
     def get_buffer(self, sizehint: int) -> bytearray:
         return self._buffer
 
     def buffer_updated(self, nbytes: int) -> None:
         received = bytes(memoryview(self._buffer)[:nbytes])
-        # Chunks of one large answer are joined once, when all are there: memory follows what arrived, not what
-        # the size field promises.
+        # Join the chunks of a large answer once, when all have arrived: memory grows with received bytes, not with the
+        # size field.
         if self._chunks:
             self._chunks.append(received)
             self._received_bytes += nbytes
@@ -123,7 +123,7 @@ class Connection(asyncio.BufferedProtocol):
         if not self._closed.done():
             self._closed.set_result(None)
 
-    # What the owner calls.
+    # Called by the owner.
 
     async def ask(self, request: RootMessage, version: int, answer_type: type[A], timeout_s: float) -> A:
         """Send a request and wait for its answer.
@@ -142,7 +142,7 @@ class Connection(asyncio.BufferedProtocol):
     async def exchange(self, request: RootMessage, version: int, timeout_s: float) -> bytes:
         """As ``ask``, but returns the undecoded frame: response header and body."""
         answer = self._send(request, version)
-        # asyncio.timeout would do, and take as long as writing the request.
+        # Not asyncio.timeout, which costs as much as writing the request.
         expiry = asyncio.get_running_loop().call_later(timeout_s, self._expire, answer, timeout_s)
         try:
             return await answer
@@ -154,7 +154,7 @@ class Connection(asyncio.BufferedProtocol):
             answer.set_exception(CallTimedOut(f"{self.address}: no reply within {timeout_s * 1000:.0f} ms"))
 
     async def exchange_token(self, token: bytes, timeout_s: float) -> bytes:
-        """Send a frame without header and wait for one: SASL before Kafka 1.0. Nothing else may be under way."""
+        """Send a frame without header and wait for another: SASL before Kafka 1.0. No request may be in flight."""
         if self._failure is not None:
             raise ConnectionFailed(f"{self.address}: the connection is closed") from self._failure
         assert self._transport is not None

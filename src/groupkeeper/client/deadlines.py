@@ -8,7 +8,7 @@ from groupkeeper.client.errors import CallTimedOut
 
 
 class Deadline:
-    """When a call must be over. ``name`` is the call's, for the text of the timeout."""
+    """The time by which a call must end. ``name``: the call's, for the text of the timeout."""
 
     __slots__ = ("_loop", "at", "name", "started", "timeout_ms")
 
@@ -20,7 +20,7 @@ class Deadline:
         self.at = self.started + timeout_ms / 1000
 
     def left_s(self) -> float:
-        """Seconds that are left, 0 when none are."""
+        """Seconds left, 0 when the deadline has passed."""
         return max(0.0, self.at - self._loop.time())
 
     def elapsed_s(self) -> float:
@@ -32,7 +32,7 @@ class Deadline:
         return self._loop.time() >= self.at
 
     def timed_out(self, last: BaseException | None) -> CallTimedOut:
-        """The error for a call that ran out of time; ``last`` is why it had to be retried, None if it wasn't."""
+        """The error for a call that ran out of time; ``last``: the failure that was retried last, None if none was."""
         while isinstance(last, CallTimedOut) and last.__cause__ is not None:
             last = last.__cause__
         reason = "no reply" if last is None else f"last: {last or type(last).__name__}"
@@ -42,7 +42,7 @@ class Deadline:
 
 
 class Backoff:
-    """Pauses between attempts: doubling, with a random fifth more or less, so that clients don't knock in step."""
+    """Pauses between attempts: doubling, ±20 % at random, so that clients don't retry in step."""
 
     __slots__ = ("_max_ms", "_next_ms")
 
@@ -51,7 +51,7 @@ class Backoff:
         self._max_ms = max_ms
 
     def copy(self) -> Backoff:
-        """One that goes on from here by itself."""
+        """An independent copy, whose next pause is the same."""
         return Backoff(self._next_ms, self._max_ms)
 
     async def pause(self, deadline: Deadline, last: BaseException | None = None) -> None:
@@ -62,5 +62,5 @@ class Backoff:
         self._next_ms = min(self._max_ms, self._next_ms * 2)
         left_s = deadline.left_s()
         await asyncio.sleep(min(left_s, wait_s))
-        if left_s <= wait_s or deadline.has_passed:  # where the loop was busy: another attempt would only hide `last`
+        if left_s <= wait_s or deadline.has_passed:  # the loop was busy: another attempt would only hide `last`
             raise deadline.timed_out(last)

@@ -11,7 +11,7 @@ E = TypeVar("E", bound=Exception)
 
 
 class ClientError(GroupkeeperError):
-    """The request could not be sent, or the response not be read. The text has the remedy if one is known."""
+    """The request could not be sent, or its response not read. The text has the remedy if it is known."""
 
 
 class IllegalArgument(ClientError):
@@ -40,7 +40,7 @@ class BrokersNotFound(ClientError):
 
 
 class CallTimedOut(ClientError):
-    """No answer, or none but retriable errors, within the call's timeout. ``__cause__`` is the last failure."""
+    """Within the call's timeout came no answer, or only retriable errors. ``__cause__`` is the last failure."""
 
 
 class ClientClosed(ClientError):
@@ -64,11 +64,11 @@ class UnsupportedVersion(ClientError):
 
 
 class NotABroker(UnsupportedVersion):
-    """A node of Kafka that has no metadata for clients: a KRaft controller."""
+    """A node of Kafka that does not serve metadata to clients: a KRaft controller."""
 
 
 class UnsupportedBatching(UnsupportedVersion):
-    """The broker takes only one key per request (OffsetFetch < 8, FindCoordinator < 4); the Admin falls back."""
+    """The broker accepts one key per request (OffsetFetch < 8, FindCoordinator < 4); Admin then sends one per key."""
 
 
 class UnsupportedSecurity(ClientError):
@@ -76,7 +76,7 @@ class UnsupportedSecurity(ClientError):
 
 
 class AuthenticationFailed(ClientError):
-    """The broker did not authenticate the client, or the client the broker. Never retried: waiting changes nothing.
+    """The broker or the client rejected the other's identity. Never retried.
 
     ``refusal`` is the broker's error (a ``KafkaError``), None when authentication failed before the broker replied.
     """
@@ -91,12 +91,12 @@ class SaslMissing(AuthenticationFailed):
 
 
 class TlsFailed(AuthenticationFailed):
-    """No TLS connection: certificates that are not accepted, nothing in common, or no TLS on the other side."""
+    """The TLS handshake failed: a rejected certificate, no version or suite in common, or a peer without TLS."""
 
 
 def copy_of(failure: E) -> E:
-    """The same failure for another waiter. An exception keeps the traceback and the context of each place it is raised
-    at, so one that many calls raise would mix up theirs.
+    """A copy of a failure for another waiter: an exception raised by several calls would mix up their tracebacks and
+    contexts.
     """
     again = copy(failure)
     again.__cause__ = failure.__cause__

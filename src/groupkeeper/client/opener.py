@@ -1,4 +1,4 @@
-"""How connections are opened: names looked up, addresses tried one after the other, TLS begun, failures explained."""
+"""Opens connections: looks up names, tries the addresses one after the other, starts TLS, explains failures."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from groupkeeper.client.security.transport import Security
 from groupkeeper.client.settings import Settings
 
 DIAGNOSIS_S = 2.0
-"""How long it may take to find out why a broker closed the connection."""
+"""Time limit for finding out why a broker closed the connection."""
 
 
 async def open_connection(address: Address, settings: Settings, security: Security, timeout_s: float) -> Connection:
     """Connect to the first of the host's addresses that accepts, within ``timeout_s`` altogether.
 
-    Raises UnresolvableName, ConnectionFailed, TlsFailed. Nothing has been sent yet: ApiVersions comes next, then
-    authentication.
+    Raises UnresolvableName, ConnectionFailed, TlsFailed. Sends no request: the caller sends ApiVersions, then
+    authenticates.
     """
     loop = asyncio.get_running_loop()
     deadline = loop.time() + timeout_s
@@ -69,7 +69,7 @@ async def _look_up(address: Address, timeout_s: float) -> list[str]:
             socket.inet_pton(family, address.host)
         except OSError:
             continue
-        return [address.host]  # without the thread that a look-up needs
+        return [address.host]  # a lookup would need a thread
     try:
         async with asyncio.timeout(timeout_s):
             loop = asyncio.get_running_loop()

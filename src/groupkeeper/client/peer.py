@@ -30,18 +30,18 @@ from groupkeeper.protocol.primitives import RootMessage
 
 A = TypeVar("A", bound=RootMessage)
 Request = RootMessage | Callable[[int], RootMessage]
-"""A request, or what makes it for a version."""
+"""A request, or a function that makes it for a version."""
 
 log = logging.getLogger("groupkeeper.client")
-log.addHandler(logging.NullHandler())  # errors have the same texts: printed only if the program adds a handler
+log.addHandler(logging.NullHandler())  # no output by default: errors have the same texts
 
 
 class Peer:
     """One broker. Connections are opened when they are needed and shared by concurrent requests.
 
-    ``failures`` counts the failed attempts since the last answer. ``node`` is what the cluster calls it; None for a
-    bootstrap server that no broker is known to be. ``is_advertised``: the address comes from the cluster, not from the
-    user.
+    ``failures`` counts the failed attempts since the last answer. ``node`` is the broker's node in the cluster; None
+    for a bootstrap server whose broker is not known yet. ``is_advertised``: the address comes from the cluster, not
+    from the user.
     """
 
     __slots__ = (
@@ -93,8 +93,7 @@ class Peer:
         """Send a request in the highest version that both sides support, and wait for the answer.
 
         The wait ends with request.timeout.ms or the deadline, whichever comes first. Raises ConnectionFailed,
-        CallTimedOut, UnexpectedAnswer, UnsupportedVersion; what making the request raises (UnsupportedVersion) passes
-        through.
+        CallTimedOut, UnexpectedAnswer, UnsupportedVersion, and errors of ``request(version)``.
         """
         try:
             connection = await self._connection(deadline)
@@ -113,7 +112,7 @@ class Peer:
         except CallTimedOut as error:
             self.failures += 1
             if timeout_s < left_s:
-                # The broker doesn't reply on this connection: what is queued behind would time out too.
+                # The broker doesn't reply on this connection: requests queued behind would time out too.
                 connection.abort(ConnectionFailed(str(error)))
             raise
         except (ConnectionFailed, UnexpectedAnswer) as error:
@@ -140,7 +139,7 @@ class Peer:
             await connection.wait_closed()
 
     async def _connection(self, deadline: Deadline) -> Connection:
-        """An idle connection; when all are busy a further one, and the least busy one when there are enough."""
+        """An idle connection; if all are busy, a new one, or the least busy one at the limit of connections."""
         while True:
             if self._closed_because is not None:
                 raise copy_of(self._closed_because)
@@ -151,11 +150,11 @@ class Peer:
                 return best
             if best is not None or not self._opening:
                 return await self._wait_for(self._start_opening(), deadline)
-            # The first connection finds out the versions; other callers wait for it, then choose again.
+            # The first connection asks for the versions; other callers wait for it, then choose again.
             await self._wait_for(next(iter(self._opening)), deadline)
 
     def _renew_sessions(self) -> None:
-        """Take connections out of use whose session expires soon, to reauthenticate them (KIP-368)."""
+        """Take connections whose session expires soon out of use, and reauthenticate them (KIP-368)."""
         if all(connection.renew_at_s is None for connection in self._connections):
             return
         now_s = asyncio.get_running_loop().time()
@@ -173,7 +172,7 @@ class Peer:
     def _opened(self, opening: asyncio.Task[Connection]) -> None:
         self._opening.pop(opening, None)
         if not opening.cancelled():
-            failure = opening.exception()  # the caller may have gone: then nothing else looks at it
+            failure = opening.exception()  # retrieved here, as the caller may be gone
             if isinstance(failure, AuthenticationFailed):
                 log.warning("%s", failure)
 
@@ -196,7 +195,7 @@ class Peer:
             raise
 
     async def _leave(self, opening: asyncio.Task[Connection]) -> None:
-        """The last waiter that leaves cancels the opening, so that a cancelled call leaves no task behind."""
+        """A waiter leaves. The last one cancels the opening, so that a cancelled call leaves no task behind."""
         if opening in self._opening:
             self._opening[opening] -= 1
             if not self._opening[opening]:
@@ -207,10 +206,8 @@ class Peer:
         return len(self._connections) + len(self._opening) >= self._settings.connections_per_broker
 
     async def _authenticated(self, connection: Connection) -> Connection:
-        """Authenticate, and take the connection into use.
-
-        Again, when its session ends: the broker replies to earlier requests first, so there is no need to wait for
-        them.
+        """Authenticate, and take the connection into use. Also for reauthentication: the broker replies to earlier
+        requests first, so there is no need to wait for their answers.
         """
         try:
             await self._security.authenticate(connection, self._settings.socket_connection_setup_timeout_ms / 1000)
@@ -221,8 +218,8 @@ class Peer:
         return connection
 
     async def _complain_of_missing_sasl(self, error: ConnectionFailed) -> None:
-        """A listener with SASL closes the connection on every other request; to an offer of SASL it answers. Raises
-        SaslMissing.
+        """Raises SaslMissing if the listener requires SASL: it closes the connection on any request but a SASL
+        handshake.
         """
         if self._security.is_sasl:
             return

@@ -33,11 +33,11 @@ COORDINATOR_NOT_AVAILABLE = 15
 NOT_COORDINATOR = 16
 
 _CHUNKS_IN_FLIGHT = 8
-"""Requests of one call that one broker has at a time: enough to keep it busy, memory bounded, and a broker that hangs
-takes no place from the others."""
+"""Requests of one call in flight at one broker: keeps it busy, bounds memory, and a hanging broker doesn't slow others.
+"""
 
 _UNBATCHED_IN_FLIGHT = 16
-"""Requests of one chunk that are under way at a time, on brokers that take one key per request."""
+"""Requests of one chunk in flight, for brokers that accept one key per request."""
 
 
 class Located(Generic[K]):
@@ -52,7 +52,7 @@ class Located(Generic[K]):
 
 
 class Retries(NamedTuple):
-    """Retriable error codes: from the same broker (here), or after a new lookup (elsewhere)."""
+    """Retriable error codes: retried at the same broker (``here``), or after a new lookup (``elsewhere``)."""
 
     here: frozenset[int] = frozenset({COORDINATOR_LOAD_IN_PROGRESS})
     elsewhere: frozenset[int] = frozenset({COORDINATOR_NOT_AVAILABLE, NOT_COORDINATOR})
@@ -61,14 +61,14 @@ class Retries(NamedTuple):
 COORDINATOR_RETRIES = Retries()
 
 Locate = Callable[[list[K], bool, Deadline], Awaitable[Located[K]]]
-"""Finds the owners of keys; the flag is true when the cached ones were wrong."""
+"""Finds the brokers of keys; the flag is true when cached brokers were wrong."""
 
 Ask = Callable[[Peer, list[K], Deadline], Awaitable[dict[K, V | Failure]]]
-"""One request for some keys to one broker: the result of each."""
+"""Sends one request for some keys to one broker, and returns the result of each key."""
 
 
 class Routed(Generic[K, V]):
-    """One call on many keys under way."""
+    """A call on many keys."""
 
     def __init__(
         self,
@@ -81,7 +81,7 @@ class Routed(Generic[K, V]):
         retries: Retries = COORDINATOR_RETRIES,
         gives_up: Callable[[Failure, float], bool] | None = None,
     ) -> None:
-        """``gives_up`` tells, by the seconds since the start, whether a retriable failure is final already."""
+        """``gives_up(failure, seconds since the start)``: whether to stop retrying a retriable failure."""
         self._cluster = cluster
         self._deadline = deadline
         self._locate = locate
@@ -90,7 +90,7 @@ class Routed(Generic[K, V]):
         self._retries = retries
         self._gives_up = gives_up
         self._batch: Batch[K, V] = Batch()
-        self._causes: dict[K, Failure] = {}  # why keys were asked again: says more than a last answer that is late
+        self._causes: dict[K, Failure] = {}  # why keys were retried: for the error after a timeout
         self._slots: dict[Peer, asyncio.Semaphore] = {}
         self._group = asyncio.TaskGroup()
 
@@ -171,7 +171,7 @@ class Routed(Generic[K, V]):
                 failed[key] = MissingResult(f"{self._deadline.name}: the reply has no result for {key}")
                 continue
             if not isinstance(answer, Exception):
-                done[key] = answer  # mostly so, and this runs for every group
+                done[key] = answer  # the usual case; this runs for every group
             elif isinstance(answer, KafkaError):
                 if answer.code in retries.here:
                     here[key] = self._causes[key] = answer
@@ -190,7 +190,7 @@ class Routed(Generic[K, V]):
         return here, elsewhere
 
     def _halves(self, keys: list[K], error: ClientError) -> tuple[list[K], ...]:
-        """Two parts to try by themselves, so that one key doesn't break the rest; none when it is this key."""
+        """The keys in two parts, so that one bad key doesn't fail the rest; () for a single key, which fails."""
         if len(keys) == 1:
             self._fail({keys[0]: error})
             return ()
@@ -201,7 +201,7 @@ class Routed(Generic[K, V]):
         self._batch.failed.update(failures)
 
     def _keep(self, causes: dict[K, Failure]) -> list[K]:
-        """Those keys that are worth asking again."""
+        """The keys to retry; the others fail, as ``gives_up`` decides."""
         if self._gives_up is None:
             return list(causes)
         elapsed_s = self._deadline.elapsed_s()
@@ -226,7 +226,7 @@ class Routed(Generic[K, V]):
 
 
 async def one_by_one(keys: Sequence[K], ask: Callable[[K], Awaitable[V]]) -> dict[K, V | Failure]:
-    """One request per key, several at a time: the fallback on brokers that take one key per request."""
+    """Sends one request per key, several at a time, to brokers that accept one key per request."""
     answers: dict[K, V | Failure] = {}
     queue = iter(keys)
 

@@ -32,8 +32,7 @@ _RELEASES = {
     65: "3.0",
     66: "3.0",
 }
-"""The release that brought an API in a version that the client uses, for APIs that no text of an official tool is
-about."""
+"""The first Kafka release with an API version that the client supports, for APIs without an official tool's text."""
 
 
 def version_of(
@@ -57,7 +56,7 @@ def version_of(
 
 
 def _constant(key: int) -> str:
-    """The API as Apache's texts name it: OFFSET_DELETE."""
+    """The name of an API in Apache's texts: OFFSET_DELETE."""
     return "".join(f"_{sign}" if sign.isupper() else sign.upper() for sign in api_name(key)).lstrip("_")
 
 
@@ -80,5 +79,5 @@ async def ask_versions(connection: Connection, highest: int, timeout_s: float) -
             return versions
         if not is_refused or version == 0:
             raise UnexpectedAnswer(f"{connection.address}: the reply to ApiVersions has error {error_code}")
-        # Since 2.4 the refusal names the highest version that the broker takes; before, version 0 always works.
+        # Since 2.4 the error response has the highest version that the broker supports; before, version 0 always works.
         version = min(version - 1, versions.get(ApiVersionsRequest.API_KEY, (0, 0))[1])

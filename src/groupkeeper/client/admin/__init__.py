@@ -1,7 +1,7 @@
 """The Admin client: `from groupkeeper.client.admin import Admin`, with results and arguments in `types`.
 
-Calls on groups and what they need are here, others in `resources`. Connections, routing and retries are in
-`groupkeeper.client`; what takes several calls is in `groupkeeper.operations`.
+Calls on groups, topics and offsets are here, others in `resources`. Connections, routing and retries are in
+`groupkeeper.client`; tasks that take several calls are in `groupkeeper.operations`.
 """
 
 from groupkeeper.client.admin.admin import Admin as Admin

@@ -75,9 +75,8 @@ class Admin(GroupCalls, OffsetCalls, ShareGroupCalls, TopicCalls, LogOffsetCalls
         properties: Mapping[str, str] = {},
         token_provider: TokenProvider | None = None,
     ) -> Self:
-        """A client that is connected: for the prompt, notebooks and objects that keep it. ``close`` ends it.
-
-        The arguments are those of the class.
+        """Returns a connected client, for the prompt, notebooks and long-lived objects; ``close`` ends it. The
+        arguments are those of the class.
         """
         admin = cls(
             bootstrap_servers,
@@ -119,10 +118,10 @@ class Admin(GroupCalls, OffsetCalls, ShareGroupCalls, TopicCalls, LogOffsetCalls
         """The first records at or after offsets, read from the partitions' leaders (Fetch).
 
         None: the log was read to its end, and there is no such record, though there may be markers of transactions.
-        Records of open and of aborted transactions count, as they do in a lookup by time (ListOffsets);
-        ``read_committed``: they don't, and the log is read up to its last stable offset. Fails per
-        position: OffsetOutOfRange, TopicAuthorizationFailed (this needs READ on the topic), UnknownTopicOrPartition,
-        LeaderNotAvailable … ``timeout_ms`` is for each request: many positions in large batches take many.
+        Records of open and aborted transactions count, as in a lookup by time (ListOffsets); with ``read_committed``
+        they don't, and the log is read up to its last stable offset. Fails per position: OffsetOutOfRange,
+        TopicAuthorizationFailed (this needs READ on the topic), UnknownTopicOrPartition, LeaderNotAvailable …
+        ``timeout_ms`` is for each request: many positions in large batches take many.
         """
         from groupkeeper.client.admin import record_times
         from groupkeeper.client.admin.log_fetch import Isolation
@@ -149,12 +148,10 @@ class Admin(GroupCalls, OffsetCalls, ShareGroupCalls, TopicCalls, LogOffsetCalls
         max_bytes: int | None = None,
         timeout_ms: int | None = None,
     ) -> Batch[TopicPartition, None]:
-        """Read partitions from the first offset of a range up to the second, which isn't read any more (Fetch).
-
-        ``take`` is called with each piece: whole batches, the last one perhaps cut off, and batches beyond the range
-        or before it. Aborted transactions and markers are among them. It tells the offset after the last whole batch.
-        ``max_bytes``: of a piece, where no batch is larger; default: 1 MiB. Fails per partition, as
-        ``record_timestamps``. ``timeout_ms`` is for each piece.
+        """Read partitions from a range's first offset up to its second, exclusive (Fetch). ``take`` is called with each
+        piece: batches, the last one possibly incomplete, also some outside the range, also aborted transactions and
+        markers. It returns the offset after the last whole batch. ``max_bytes``: size of a piece, unless a batch is
+        larger; default: 1 MiB. Fails per partition, as ``record_timestamps``. ``timeout_ms`` is for each piece.
         """
         from groupkeeper.client.admin import log_reader
 
@@ -170,7 +167,7 @@ class Admin(GroupCalls, OffsetCalls, ShareGroupCalls, TopicCalls, LogOffsetCalls
     ) -> Batch[str, StreamsGroupDescription]:
         """Describe groups of Kafka Streams instances with their topics and tasks (KIP-1071).
 
-        ``include_topology``: with the nodes of the application too, as far as the brokers keep them (Kafka 4.4).
+        ``include_topology``: also the nodes of the application, if the brokers store them (Kafka 4.4).
 
         Fails per group: GroupIdNotFound, also for a group of another type, GroupAuthorizationFailed,
         TopicAuthorizationFailed; UnsupportedVersion when the broker is older than 4.1, or than 4.4 and

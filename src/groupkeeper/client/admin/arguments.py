@@ -1,4 +1,4 @@
-"""Arguments that Python would misread silently: one thing where a collection of them is meant."""
+"""Checks arguments that Python would misread silently, such as one value instead of a collection."""
 
 from __future__ import annotations
 
@@ -13,10 +13,8 @@ MM = TypeVar("MM", bound=Mapping[Any, Mapping[Any, Any]])
 
 
 def several(values: Iterable[T], name: str) -> list[T]:
-    """The values of an argument. Raises IllegalArgument for one alone, and for None.
-
-    To Python a text is a collection of its letters, so that "billing" would be the groups b, i, l …, and a partition
-    one of its fields.
+    """Returns a collection argument. Raises IllegalArgument for a single value, and for None. Python would iterate over
+    a text's letters ("billing" as the groups b, i, l …) and over a partition's fields.
     """
     if values is None or isinstance(values, str | bytes) or hasattr(values, "_fields"):
         example = "" if values is None else f": [{values!r}] for one alone"
@@ -33,21 +31,21 @@ def several_each(groups: Mapping[str, Iterable[T] | None], name: str) -> dict[st
 
 
 def mapped(values: M, name: str) -> M:
-    """A mapping that an argument has to be. Raises IllegalArgument for anything else."""
+    """Returns a mapping argument. Raises IllegalArgument if it is not a mapping."""
     if not isinstance(values, Mapping):
         raise IllegalArgument(f"{name} must be a mapping, {{key: value}}, not {values!r}")
     return values
 
 
 def mapped_each(values: MM, name: str) -> MM:
-    """The same for an argument that is a mapping of mappings."""
+    """Returns an argument that is a mapping of mappings. Raises IllegalArgument if it is not."""
     for key, inner in mapped(values, name).items():
         mapped(inner, f"{name}[{key!r}]")
     return values
 
 
 def of_kind(values: Iterable[T], kind: type[T], name: str) -> list[T]:
-    """The values of an argument, each of that class. Raises IllegalArgument for others, and for one alone."""
+    """A collection argument as a list. Raises IllegalArgument for a value of another class, and for a single value."""
     found = several(values, name)
     for value in found:
         one_of(value, kind, name)
@@ -55,7 +53,7 @@ def of_kind(values: Iterable[T], kind: type[T], name: str) -> list[T]:
 
 
 def one_of(value: T, kind: type | tuple[type, ...], name: str, *, secret: bool = False) -> T:
-    """A value of that class, or of one of them. Raises IllegalArgument for any other, which names it if it may."""
+    """Returns a value of one of the classes. Raises IllegalArgument for any other, showing it unless ``secret``."""
     if not isinstance(value, kind) or isinstance(value, bool):
         kinds = kind if isinstance(kind, tuple) else (kind,)
         given = "a value" if secret else repr(value)
@@ -64,7 +62,7 @@ def one_of(value: T, kind: type | tuple[type, ...], name: str, *, secret: bool =
 
 
 def keyed(values: M, kind: type, name: str, values_kind: type | tuple[type, ...] = object) -> M:
-    """A mapping with keys of that class, and values of the other. Raises IllegalArgument for any other."""
+    """Returns a mapping argument. Raises IllegalArgument if a key or a value is of another class."""
     for key, value in mapped(values, name).items():
         one_of(key, kind, name)
         one_of(value, values_kind, f"{name}[{key!r}]")
@@ -72,5 +70,5 @@ def keyed(values: M, kind: type, name: str, values_kind: type | tuple[type, ...]
 
 
 def one_group(group_id: str) -> str:
-    """The id of one group. Raises IllegalArgument for anything else."""
+    """Returns a group id. Raises IllegalArgument if it is not a text."""
     return one_of(group_id, str, "group_id")

@@ -22,7 +22,7 @@ _RETRIABLE = (14, 15)
 
 
 class _Answered(Protocol):
-    """A group in a reply."""
+    """A group in a response that describes groups."""
 
     group_id: str
     error_code: int
@@ -54,7 +54,7 @@ def routed(
     kind: CoordinatorKind = GROUPS,
     retries: Retries = COORDINATOR_RETRIES,
 ) -> Routed[str, V]:
-    """A call on groups (or transactional ids), each sent to its coordinator."""
+    """Makes a call on groups (or transactional ids), each sent to its coordinator."""
     return Routed(cluster, deadline, locating(cluster, kind), ask, chunk=chunk, retries=retries)
 
 
@@ -65,7 +65,7 @@ async def of_one_group(
     ask: Callable[[Peer], Awaitable[V | Failure]],
     retries: Retries = COORDINATOR_RETRIES,
 ) -> V:
-    """A call on one group: its coordinator's reply. Raises the group's failure."""
+    """Sends a call on one group to its coordinator. Raises the group's failure."""
 
     async def ask_for_it(peer: Peer, keys: list[str], deadline: Deadline) -> dict[str, V | Failure]:
         return {group_id: await ask(peer)}
@@ -98,13 +98,13 @@ def locating(cluster: Cluster, kind: CoordinatorKind = GROUPS) -> Locate[str]:
 
 
 def coordinator_at(peer: Peer) -> Node:
-    """The coordinator that replied; the cache may have changed since the request was sent."""
+    """The node of the coordinator that replied: ``cluster.coordinators`` may have changed since."""
     assert peer.node is not None, "requests for groups are sent to brokers that were looked up"
     return peer.node
 
 
 def by_group(groups: Iterable[G], convert: Callable[[G], D]) -> dict[str, D | Failure]:
-    """What a reply says of each group, or its error."""
+    """Each group of a response: converted, or its error."""
     return {
         group.group_id: errors.error_for(group.error_code, group.error_message) if group.error_code else convert(group)
         for group in groups

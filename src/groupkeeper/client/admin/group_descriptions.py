@@ -37,11 +37,12 @@ if TYPE_CHECKING:
 D = TypeVar("D")
 
 _GROUPS_PER_REQUEST = 400
-"""Hundreds: a request takes as long as describing ten groups without members. Of groups with 50 members an answer has
-about 10 MB."""
+"""A request costs as much as describing ten empty groups; 400 groups with 50 members make an answer of about 10 MB."""
 
 _NOT_OF_CONSUMER_TYPE = (69, 35, 24)
-"""GROUP_ID_NOT_FOUND, UNSUPPORTED_VERSION, INVALID_GROUP_ID (the group ''): the group may be classic."""
+"""Error codes Error codes GROUP_ID_NOT_FOUND, UNSUPPORTED_VERSION, INVALID_GROUP_ID (the group ''): the group may be
+classic.
+"""
 
 _UPGRADED = {0: False, 1: True}
 
@@ -56,16 +57,15 @@ class DescriptionCalls:
     async def describe_consumer_groups(
         self, group_ids: Iterable[str], *, include_authorized_operations: bool = False, timeout_ms: int | None = None
     ) -> Batch[str, ConsumerGroupDescription]:
-        """Describe groups of consumers, of type Consumer or (by falling back to DescribeGroups) Classic.
-
-        Fails per group: GroupIdNotFound (the first answer's message), IllegalArgument for a classic group of another
+        """Describe groups of consumers, of type Consumer or (by falling back to DescribeGroups) Classic. Fails per
+        group: GroupIdNotFound (with ConsumerGroupDescribe's message), IllegalArgument for a classic group of another
         protocol type, GroupAuthorizationFailed, TopicAuthorizationFailed.
         """
         deadline = self._cluster.deadline("describeConsumerGroups", timeout_ms)
 
         async def ask(peer: Peer, keys: list[str], deadline: Deadline) -> dict[str, ConsumerGroupDescription | Failure]:
             known = await ask_classic(peer, [key for key in keys if key in self._cluster.classic_groups], deadline)
-            # A group may have changed its type since it was listed: what is no description is asked for in full.
+            # A group may have changed its type since it was listed: describe groups without a result in both ways.
             answers = {key: answer for key, answer in known.items() if _is_there(answer)}
             unknown = [key for key in keys if key not in answers]
             if unknown:
@@ -178,7 +178,7 @@ async def _describe_classic(
     convert: Callable[[DescribedGroup, Node], D],
 ) -> dict[str, D | Failure]:
     def build(version: int) -> m.DescribeGroupsRequest:
-        # Brokers before 2.3 cannot tell the authorized operations: the description then has none.
+        # Brokers before 2.3 don't return the authorized operations: the description then has None.
         return m.DescribeGroupsRequest(keys, include_authorized_operations and version >= 3)
 
     answer = await peer.ask(m.DescribeGroupsResponse, build, deadline)
@@ -249,7 +249,7 @@ def _classic_member(member: m.DescribedGroupMember, is_consumer: bool) -> Member
 
 
 def _assignment(blob: bytes) -> tuple[TopicPartition, ...] | None:
-    """What an assignment blob says; None when it can't be read: one member's blob must not hide its group."""
+    """The partitions of an assignment blob; None if it is malformed, as one member's blob must not hide its group."""
     try:
         topics = consumer_protocol.decode_assignment(blob).assigned_partitions if blob else ()
     except MalformedMessage:
@@ -258,7 +258,7 @@ def _assignment(blob: bytes) -> tuple[TopicPartition, ...] | None:
 
 
 def _subscribed_topics(blob: bytes) -> tuple[str, ...] | None:
-    """The topics of a subscription blob; None when there is none, or it can't be read."""
+    """The topics of a subscription blob; None when it is empty or malformed."""
     try:
         return tuple(consumer_protocol.decode_subscribed_topics(blob)) if blob else None
     except MalformedMessage:
@@ -266,5 +266,5 @@ def _subscribed_topics(blob: bytes) -> tuple[str, ...] | None:
 
 
 def member_identities(members: Sequence[MemberDescription]) -> list[tuple[str | None, str]]:
-    """How to name members to LeaveGroup: (instance id, ""), or (None, member id) of a dynamic one."""
+    """The members' ids for LeaveGroup: (instance id, ""), or (None, member id) for a dynamic member."""
     return [(None, member.member_id) if member.instance_id is None else (member.instance_id, "") for member in members]

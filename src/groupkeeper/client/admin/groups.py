@@ -71,7 +71,7 @@ class GroupCalls(DescriptionCalls):
             else:
                 listings.failed[node] = answer
         if not state_names and not type_names and not listings.failed:
-            # Deleted groups are dropped: a client that runs for weeks lists very many.
+            # Forget deleted groups, which would accumulate in a client that runs for weeks.
             for gone in self._cluster.coordinators.keys() - listings.groups.keys():
                 del self._cluster.coordinators[gone]
             self._cluster.classic_groups &= listings.groups.keys()
@@ -107,7 +107,7 @@ class GroupCalls(DescriptionCalls):
         reason: str | None = None,
         timeout_ms: int | None = None,
     ) -> Batch[MemberToRemove, None]:
-        """Remove members from their group: the named ones, or all of them with ``ALL``.
+        """Remove members from their group: the given ones, or with ``ALL`` all members.
 
         ``reason`` is sent to brokers from 3.2 on, cut to 255 characters. Removing a static member by its instance id
         needs a broker from 2.4 on.
@@ -184,7 +184,7 @@ def _merge(
         group_id = group.group_id
         state, kind = states[group.group_state], types[group.group_type]
         groups[group_id] = GroupListing(group_id, protocol_type, state, kind)
-        # Only the coordinator lists a group: no need to look it up later.
+        # Only the coordinator lists a group, so no lookup is needed later.
         coordinators[group_id] = node.id
         if kind is GroupType.CLASSIC:
             cluster.classic_groups.add(group_id)
@@ -208,7 +208,7 @@ async def _leave(
 
 
 class _OneMemberPerRequest(UnsupportedVersion):
-    """LeaveGroup < 3."""
+    """The broker supports only The broker supports only LeaveGroup < 3."""
 
 
 def _batch_request(version: int, group_id: str, members: list[MemberToRemove], reason: str) -> m.LeaveGroupRequest:

@@ -1,5 +1,4 @@
-"""Read partitions of one broker from given offsets (Fetch), in responses that have room for some of the partitions
-only.
+"""Read partitions of one broker from given offsets (Fetch), in responses that may have room for only some partitions.
 
 A broker returns no records for a partition whose next batch exceeds the rest of the limits; only the first partition
 with records gets one whole batch whatever its size. An empty response therefore doesn't mean that the log has no
@@ -24,12 +23,12 @@ from groupkeeper.protocol.record_batch import has_whole_batch
 _LAST_VERSION_WITH_NAMES = 12
 _CONSUMER_REPLICA_ID = -1
 _BYTES_PER_REQUEST = 8 * 1024 * 1024
-"""What the partitions of a request may fill; a larger batch still comes, alone."""
+"""Total limit of the partitions of one request; a broker returns a larger batch, too, but alone."""
 
 _GROWTH = 4
 EMPTY_ANSWERS = 8
-"""After this number of responses without records there are none from the offset on, although the log's end is further:
-all were removed by compaction. One answer is no proof.
+"""After so many responses without records, the log is taken to have none from the offset to its end: compaction removed
+them. One empty response does not prove that.
 """
 
 _FIRST_PAUSE_MS = 20
@@ -37,15 +36,15 @@ _LONGEST_PAUSE_MS = 200
 
 
 class Isolation(IntEnum):
-    """What is read of transactions: of all of them, or up to the first open one, with a list of the aborted ones."""
+    """Whether to read records of all transactions, or only up to the first open one, with a list of aborted ones."""
 
     UNCOMMITTED = 0
     COMMITTED = 1
 
 
 class FetchedBatches(NamedTuple):
-    """Whole batches, the last one perhaps cut off. ``aborted`` has the producer ids of transactions that were aborted,
-    by their first offsets; none unless they were read with COMMITTED.
+    """Record batches, the last one possibly incomplete. ``aborted`` has the producer ids of transactions that were
+    aborted, by their first offsets; none unless they were read with COMMITTED.
     """
 
     data: bytes
@@ -53,11 +52,11 @@ class FetchedBatches(NamedTuple):
 
 
 Read = FetchedBatches | int | Failure
-"""The end of what may be read, where there is no record up to there; or why not."""
+"""Batches; or an offset up to which the log has no more records to read; or the failure."""
 
 
 class LogFetch:
-    """Fetches from one broker that belong together: what a partition needs room for is remembered."""
+    """Consecutive fetches from one broker. Remembers for each partition how large a limit its batches need."""
 
     def __init__(
         self,
@@ -66,7 +65,7 @@ class LogFetch:
         bytes_per_partition: int,
         isolation: Isolation = Isolation.UNCOMMITTED,
     ) -> None:
-        """``new_deadline`` starts the time that the next result may take."""
+        """``new_deadline`` makes the deadline for the next result; called again after each."""
         self._peer = peer
         self._isolation = isolation
         self._new_deadline = new_deadline
@@ -79,7 +78,7 @@ class LogFetch:
     async def round(self, offsets: Mapping[TopicPartition, int]) -> dict[TopicPartition, Read]:
         """The result of one request, for as many partitions as it has room for, in the given order.
 
-        Partitions missing in the result must be requested again. Raises what makes the whole request fail.
+        Partitions missing in the result must be requested again. Raises the errors of ``Peer.ask``.
         """
         requested = self._with_room(offsets)
         answer = await self._peer.ask(
@@ -107,7 +106,7 @@ class LogFetch:
         return found
 
     def _with_room(self, offsets: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
-        """The first partitions, as many as fit into the limit of a request, with the limit of each."""
+        """The limit in bytes of each partition, for the first partitions that fit into a request."""
         requested: dict[TopicPartition, int] = {}
         left = _BYTES_PER_REQUEST
         for place in offsets:
@@ -119,7 +118,7 @@ class LogFetch:
         return requested
 
     def _read(self, place: TopicPartition, offset: int, answer: PartitionData, has_records: bool) -> Read | None:
-        """The result for a partition, None: not certain yet."""
+        """The result for a partition; None: fetch it again."""
         if answer.error_code:
             return error_for(answer.error_code)
         if answer.records and has_whole_batch(answer.records):

@@ -70,7 +70,7 @@ class LogOffsetCalls:
 def of_leaders(
     cluster: Cluster, deadline: Deadline, ask: Ask[TopicPartition, V], *, chunk: int
 ) -> Routed[TopicPartition, V]:
-    """A call on partitions, each sent to its leader."""
+    """Makes a call on partitions, each sent to its leader."""
 
     async def locate(keys: list[TopicPartition], is_again: bool, deadline: Deadline) -> Located[TopicPartition]:
         return await locate_leaders(cluster, keys, is_again, deadline)
@@ -79,7 +79,7 @@ def of_leaders(
 
 
 def gives_up(failure: Failure, elapsed_s: float) -> bool:
-    """Whether a partition that cannot be located has had its time."""
+    """Whether to stop retrying: the topic was unknown, or the partition had no leader, for too long."""
     if isinstance(failure, UnknownTopicOrPartition):
         return elapsed_s >= _TOPIC_PATIENCE_S
     return isinstance(failure, LeaderNotAvailable) and elapsed_s >= _LEADER_PATIENCE_S
@@ -88,7 +88,7 @@ def gives_up(failure: Failure, elapsed_s: float) -> bool:
 async def locate_leaders(
     cluster: Cluster, keys: list[TopicPartition], is_again: bool, deadline: Deadline
 ) -> Located[TopicPartition]:
-    """The leaders of partitions: remembered ones, or looked up (all of them, when ``is_again``)."""
+    """Finds the leaders of partitions: cached ones, others by Metadata (all by Metadata if ``is_again``)."""
     leaders = cluster.leaders
     topics = {key.topic for key in keys if is_again or leaders.get(key, -1) < 0}
     failure_by_topic: dict[str, Failure] = {}
@@ -161,4 +161,4 @@ async def _ask(
 
 
 class _NothingToAsk(Exception):
-    """Every key of the request is beyond the broker's version."""
+    """The broker's version supports no spec of the request."""

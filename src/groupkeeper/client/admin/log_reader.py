@@ -17,7 +17,7 @@ _BYTES_PER_PARTITION = 1024 * 1024
 _PARTITIONS_PER_CHUNK = 50
 
 Take = Callable[[TopicPartition, bytes], int | None]
-"""Gets what was read, at least one whole batch, and returns the offset after it; None: it has read no batch."""
+"""Takes batches, at least one whole, and returns the offset after the last whole one; None: it found no batch."""
 
 
 async def read_logs(
@@ -48,7 +48,7 @@ async def read_logs(
                 if failure is not None or at[place] >= ranges[place][1]:
                     answers[place] = failure
             left = [place for place in left if place not in answers]
-            left.sort(key=lambda place: place in read)  # the others come first in the next request
+            left.sort(key=lambda place: place in read)  # partitions without a result come first in the next request
         return answers
 
     while at:
@@ -59,7 +59,7 @@ async def read_logs(
             del at[place]
             result.done[place] = None
         for place, failure in read.failed.items():
-            # The timeout is for each piece: what has come further meanwhile has time again.
+            # The timeout is for each piece: a partition that made progress is tried again.
             if not isinstance(failure, CallTimedOut) or at[place] == before[place]:
                 del at[place]
                 result.failed[place] = failure
@@ -67,7 +67,7 @@ async def read_logs(
 
 
 def _advance(place: TopicPartition, offset: int, read: Read, take: Take) -> tuple[int, Failure | None]:
-    """Where to read on, and why that is not possible."""
+    """The next offset to read, and a failure if reading cannot go on."""
     if isinstance(read, FetchedBatches):
         reached = take(place, read.data)
         if reached is None or reached <= offset:

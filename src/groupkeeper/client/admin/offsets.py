@@ -19,16 +19,16 @@ from groupkeeper.protocol.errors import error_for
 from groupkeeper.protocol.primitives import columns_of
 
 GROUPS_PER_FETCH = 400
-"""Groups of one OffsetFetch request: hundreds, so that the answer stays well below a megabyte or so."""
+"""Groups per OffsetFetch request: hundreds, so that the answer stays below about a megabyte."""
 
 _GROUPS_PER_CHUNK = 200
 """Groups whose commits share their retries: few tasks, and still several chunks under way at each broker."""
 
 _LAST_VERSION_WITH_NAMES = 9
-"""Of OffsetFetch and OffsetCommit: from version 10 on topics go by id."""
+"""Last version of OffsetFetch and OffsetCommit with topic names: newer ones have topic ids."""
 
 COMMIT_RETRIES = COORDINATOR_RETRIES._replace(here=COORDINATOR_RETRIES.here | {27})
-"""A commit waits for a rebalance to end, too."""
+"""Also retries REBALANCE_IN_PROGRESS (27): a commit waits for the end of a rebalance."""
 
 _COLUMNS = 5
 """Index, offset, epoch, metadata and error code of a partition in an answer."""
@@ -37,7 +37,7 @@ _PARTITION_CODES_OF_V1 = (0, 3, 29)
 """In OffsetFetch version 1 any other code on a partition is an error of the whole group."""
 
 Interned = dict[tuple[tuple[str, tuple[int, ...]], ...], tuple[TopicPartition, ...]]
-"""Groups mostly have the same partitions: the same objects by topics and indexes are faster and half the memory."""
+"""Tuples of partitions by topics and indexes. Most groups have the same ones: sharing is fast and halves the memory."""
 
 Wanted = Mapping[str, list[TopicPartition] | None]
 GroupOffsets = Batch[TopicPartition, OffsetAndMetadata | None]
@@ -75,7 +75,7 @@ class OffsetCalls:
     async def list_committed_offsets(
         self, group_ids: Iterable[str], *, timeout_ms: int | None = None
     ) -> Batch[str, CommittedOffsets]:
-        """All committed offsets of groups by column: for very many groups, where single offsets are rarely accessed."""
+        """All committed offsets of groups by column: for very many groups, of which few offsets are accessed singly."""
         return await self._list_offsets(dict.fromkeys(several(group_ids, "group_ids")), False, timeout_ms)
 
     async def _list_offsets(
@@ -104,7 +104,9 @@ class OffsetCalls:
     async def alter_consumer_group_offsets(
         self, group_id: str, offsets: Mapping[TopicPartition, OffsetAndMetadata], *, timeout_ms: int | None = None
     ) -> Batch[TopicPartition, None]:
-        """Commit offsets for a group without members. If it has some, each partition fails with UnknownMemberId."""
+        """Commit offsets for a group without members. In a group with members each partition fails with
+        UnknownMemberId.
+        """
         keyed(offsets, TopicPartition, "offsets", OffsetAndMetadata)
         many = await self.alter_offsets_of_groups({one_group(group_id): offsets}, timeout_ms=timeout_ms)
         return many.result(group_id)
@@ -149,7 +151,7 @@ class OffsetCalls:
     ) -> Batch[str, Batch[TopicPartition, None]]:
         """``delete_consumer_group_offsets`` of many groups: one request for each, many under way at a time.
 
-        What that raises for the whole group is in the outer ``failed``.
+        An error of a whole group is in the outer ``failed``.
         """
         wanted = several_each(partitions, "partitions")
 
@@ -167,7 +169,7 @@ class OffsetCalls:
         tell: Callable[[], None] | None,
         timeout_ms: int | None,
     ) -> Batch[str, Outcome]:
-        """A request is about one group: they are pipelined to each coordinator."""
+        """A request carries one group; requests are pipelined to each coordinator."""
 
         async def ask(peer: Peer, keys: list[str], deadline: Deadline) -> dict[str, Outcome | Failure]:
             async def ask_one(group_id: str) -> Outcome:
@@ -306,7 +308,7 @@ def _without_failed(
 async def _commit(
     peer: Peer, group_id: str, offsets: Mapping[TopicPartition, OffsetAndMetadata], deadline: Deadline
 ) -> Outcome | Failure:
-    """One OffsetCommit request; a retriable code fails the whole group."""
+    """Sends one OffsetCommit request. A retriable code of a partition fails the whole group."""
     from groupkeeper.protocol.messages.offset_commit_request import (
         OffsetCommitRequest,
         OffsetCommitRequestPartition,
@@ -325,7 +327,7 @@ async def _commit(
                 committed_metadata=committed.metadata,
             )
         )
-    # Generation −1 and no ids, the defaults, are a commit from outside of the group.
+    # The defaults, generation −1 and no ids, make a commit from outside the group.
     request = OffsetCommitRequest(
         group_id=group_id,
         topics=[OffsetCommitRequestTopic(name=topic, partitions=parts) for topic, parts in topics.items()],
@@ -336,7 +338,7 @@ async def _commit(
         for topic in answer.topics
         for partition in topic.partitions
     }
-    if not any(codes.values()) and codes.keys() == offsets.keys():  # mostly so, and this runs for every group
+    if not any(codes.values()) and codes.keys() == offsets.keys():  # the usual case; this runs for every group
         return Batch(dict.fromkeys(offsets))
     answers = {TopicPartition(*place): failure_of(code) for place, code in codes.items()}
     for failure in answers.values():

@@ -15,7 +15,7 @@ _LAST_VERSION_WITH_NAMES = 12
 
 
 async def produce(cluster: Cluster, place: TopicPartition, batch: bytes, timeout_ms: int | None = None) -> int:
-    """Append a batch, which may be there twice where an answer was lost. Returns its first offset. Raises KafkaError,
+    """Append a batch; returns its first offset. After a lost answer the log may have it twice. Raises KafkaError,
     ClientError.
     """
 

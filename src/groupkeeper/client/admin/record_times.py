@@ -1,4 +1,4 @@
-"""The first records at given offsets: batches from there on are read from the partition's leader."""
+"""The first records at or after given offsets, read from the partitions' leaders."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from groupkeeper.protocol.errors import OffsetOutOfRange
 from groupkeeper.protocol.record_batch import CorruptRecord, iter_headers, read_records
 
 _BYTES_PER_PARTITION = 16 * 1024
-"""Holds a batch of most producers; a partition with larger batches is fetched again with a higher limit."""
+"""Enough for one batch of most producers; a partition with larger batches is fetched again with a higher limit."""
 
 _POSITIONS_PER_CHUNK = 500
 
@@ -57,7 +57,7 @@ async def first_records(
         )  # fmt: skip
         read = await call.run(left)
         found.done.update(read.done)
-        # The timeout is for each request: the lookup of a leader that moved late in a long call has its own, too.
+        # The timeout is for each request, also for the lookup of a leader that moved late in a long call.
         left = [key for key, why in read.failed.items() if read.done and isinstance(why, CallTimedOut)]
         again = set(left)
         found.failed.update((key, why) for key, why in read.failed.items() if key not in again)
@@ -68,7 +68,7 @@ async def first_records(
 
 
 class _Search:
-    """The positions of one request's chunk that have no answer yet, by partition, and how far each was read."""
+    """The unanswered positions of one chunk by partition, and the offset up to which each partition was read."""
 
     def __init__(self, keys: Iterable[Position]) -> None:
         self._left: dict[TopicPartition, deque[Position]] = {}
@@ -94,7 +94,7 @@ class _Search:
         return self._answers
 
     def _next(self, place: TopicPartition) -> int:
-        """Where to read on: what lies before it has no record for any of the positions."""
+        """The next offset to read: no record before it answers one of the unanswered positions."""
         offset = self._left[place][0].offset
         return max(offset, self._read_to.get(place, offset))
 

@@ -1,4 +1,4 @@
-"""Share groups (KIP-932): their description, and the offsets from which they share out records."""
+"""Share groups (KIP-932): descriptions and start offsets."""
 
 from __future__ import annotations
 
@@ -63,11 +63,10 @@ class ShareGroupCalls:
     async def list_share_group_offsets(
         self, groups: Mapping[str, Iterable[TopicPartition] | None], *, timeout_ms: int | None = None
     ) -> Batch[str, Batch[TopicPartition, SharePartitionOffset | None]]:
-        """How far share groups are in their partitions, many groups at once.
-
-        None as a group's partitions: all that the group has ever subscribed to. ``None`` in the inner ``done``: the
-        group has no start offset there, because no member has fetched the partition yet or it isn't the group's. A
-        partition that the broker refused is in the inner ``failed``. A group that doesn't exist has no offsets.
+        """The start offsets and lags of share groups in their partitions. None as a group's partitions: all that the
+        group has ever subscribed to. ``None`` in the inner ``done``: the group has no start offset in the partition,
+        because no member has fetched it yet or the group does not read it. A partition that the broker refused is in
+        the inner ``failed``. A group that doesn't exist has no offsets.
         """
         deadline = self._cluster.deadline("listShareGroupOffsets", timeout_ms)
         wanted = several_each(groups, "partitions")
@@ -82,7 +81,7 @@ class ShareGroupCalls:
     async def alter_share_group_offsets(
         self, group_id: str, offsets: Mapping[TopicPartition, int], *, timeout_ms: int | None = None
     ) -> Batch[TopicPartition, None]:
-        """Set the start offsets of a share group without members; the group is made when there is none.
+        """Set the start offsets of a share group without members; creates the group if it doesn't exist.
 
         UnknownTopicOrPartition, TopicAuthorizationFailed per partition. Raises the KafkaError of the whole group:
         NonEmptyGroup, GroupIdNotFound for a group of another type, InvalidGroupId, GroupAuthorizationFailed.

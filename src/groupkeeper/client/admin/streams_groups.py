@@ -1,4 +1,4 @@
-"""Streams groups (KIP-1071): their description."""
+"""Descriptions of streams groups (KIP-1071)."""
 
 from __future__ import annotations
 

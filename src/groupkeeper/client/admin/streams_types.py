@@ -1,4 +1,4 @@
-"""What is told of streams groups: kept apart, since few programs ask for it."""
+"""Types that describe streams groups, in a module of their own because few programs need them."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from groupkeeper.client.topology import Node
 
 
 class StreamsTask(NamedTuple):
-    """A task of a Kafka Streams application: a partition's number in a part of its topology."""
+    """A task of a Kafka Streams application: a subtopology and a partition number."""
 
     subtopology_id: str
     partition: int
 
 
 class StreamsTasks(NamedTuple):
-    """The tasks of a member of a streams group, by what it does with them."""
+    """The tasks of a member of a streams group, by role: active, standby or warm-up."""
 
     active: tuple[StreamsTask, ...] = ()
     standby: tuple[StreamsTask, ...] = ()
@@ -25,7 +25,7 @@ class StreamsTasks(NamedTuple):
 
 
 class StreamsTopic(NamedTuple):
-    """An internal topic of a streams group. ``partitions`` is 0 when it follows from other topics."""
+    """An internal topic of a streams group. ``partitions`` is 0 when other topics determine their number."""
 
     name: str
     partitions: int = 0
@@ -34,7 +34,7 @@ class StreamsTopic(NamedTuple):
 
 
 class StreamsSubtopology(NamedTuple):
-    """A part of a topology: its tasks read the source topics, and those of repartitioning among the internal topics."""
+    """A subtopology. Its tasks read the source topics and the internal repartition topics."""
 
     subtopology_id: str
     source_topics: tuple[str, ...] = ()
@@ -45,7 +45,7 @@ class StreamsSubtopology(NamedTuple):
 
 class StreamsNode(NamedTuple):
     """A node of a topology: a ``source`` with the topics that it reads, a ``processor``, or a ``sink`` with the topic
-    that it writes, none where the application computes it.
+    that it writes, none if the application computes the topic.
     """
 
     name: str
@@ -56,8 +56,8 @@ class StreamsNode(NamedTuple):
 
 
 class StreamsTopology(NamedTuple):
-    """What the application says of its topology (KIP-1331): the nodes of each part by the part's id, and those that
-    fill each global store.
+    """An application's description of its topology (KIP-1331): the nodes by subtopology id, and those of each global
+    store.
     """
 
     subtopologies: tuple[tuple[str, tuple[StreamsNode, ...]], ...] = ()
@@ -76,8 +76,8 @@ class TopologyStatus(Enum):
 class StreamsMemberDescription(NamedTuple):
     """A member of a streams group (KIP-1071).
 
-    ``process_id`` is that of the process whose state stores it uses, ``endpoint`` where that process answers
-    interactive queries, as (host, port). ``assignment`` has the member's tasks, ``target_assignment`` its target.
+    ``process_id`` is the member's process, which holds its state stores, ``endpoint`` the (host, port) where that
+    process answers interactive queries. ``assignment`` has the member's tasks, ``target_assignment`` its target.
     ``task_offsets`` and ``task_end_offsets``: the cumulative changelog offsets and changelog end offsets of its tasks.
     """
 
@@ -102,7 +102,7 @@ class StreamsGroupDescription(NamedTuple):
     """A group of Kafka Streams instances (KIP-1071): NotReady while topics are missing, else as a consumer group.
 
     ``topology_epoch`` and ``subtopologies`` are None and () before a member has sent the group's topology.
-    ``authorized_operations`` is None unless asked for. ``assignor`` is None, and no topology is asked for, when the
+    ``authorized_operations`` is None unless asked for. ``assignor`` is None, and no topology is requested, when the
     broker is older than 4.4. ``topology`` is None unless ``topology_status`` is THERE.
     """
 
@@ -121,5 +121,5 @@ class StreamsGroupDescription(NamedTuple):
 
     @property
     def group_type(self) -> GroupType:
-        """Streams, as a description of any group has its type."""
+        """Always Streams; descriptions of all types of groups have this property."""
         return GroupType.STREAMS

@@ -230,14 +230,14 @@ def _topic_id(topic_id: bytes) -> bytes | None:
 
 
 def _with_those_there(batch: Batch[str, CreatedTopic]) -> Batch[str, CreatedTopic]:
-    """The same, with topics that exist as done."""
+    """The batch with TopicAlreadyExists failures moved to ``done``."""
     there = [name for name, failure in batch.failed.items() if isinstance(failure, TopicAlreadyExists)]
     done = batch.done | {name: CreatedTopic(name, is_new=False) for name in there}
     return Batch(done, {name: failure for name, failure in batch.failed.items() if name not in there})
 
 
 def _with_those_gone(batch: Batch[str, None]) -> Batch[str, None]:
-    """The same, with topics that don't exist as done."""
+    """The batch with UnknownTopicOrPartition failures moved to ``done``."""
     gone = [name for name, failure in batch.failed.items() if isinstance(failure, UnknownTopicOrPartition)]
     done = batch.done | dict.fromkeys(gone)
     return Batch(done, {name: failure for name, failure in batch.failed.items() if name not in gone})

@@ -61,7 +61,7 @@ class OffsetAndMetadata(NamedTuple):
 
 
 class CommittedOffsets(NamedTuple):
-    """What a group has committed, by column. ``failed``: partitions that are in no column, and why.
+    """The committed offsets of a group, by column. ``failed``: failures of partitions, which are in no column.
 
     ``offsets`` are −1 where nothing is committed, ``leader_epochs`` −1 where none is known. Groups with offsets in the
     same partitions mostly have the same object as ``partitions``.
@@ -91,7 +91,7 @@ class GroupListing(NamedTuple):
 class GroupListings(NamedTuple):
     """The groups of all brokers merged by group id, and the brokers that could not be listed.
 
-    ``groups`` may be used when some brokers failed: it then lacks the groups that those coordinate.
+    ``groups`` may be used when some brokers failed: it then lacks the groups that the failed brokers coordinate.
     """
 
     groups: dict[str, GroupListing]
@@ -107,13 +107,12 @@ class GroupListings(NamedTuple):
 class MemberDescription(NamedTuple):
     """A member of a classic or consumer group (KIP-1099).
 
-    ``instance_id`` is None for a dynamic member. ``assignment`` is what the member owns now, in the order sent.
-    Of consumer groups only: ``target_assignment``, ``member_epoch``, ``rack_id``, ``subscribed_topic_regex``, and
+    ``instance_id`` is None for a dynamic member. ``assignment`` is what the member owns now, in the order sent. Of
+    consumer groups only: ``target_assignment``, ``member_epoch``, ``rack_id``, ``subscribed_topic_regex``, and
     ``upgraded`` (True: uses the consumer protocol, False: still the classic one, None: the broker did not report it).
     ``subscribed_topics`` is None when not known: a classic group that isn't Stable, or whose metadata isn't a
     consumer's. ``metadata`` and ``assignment_blob`` are a classic member's raw bytes, b"" otherwise.
-    ``is_assignment_readable`` False: the client wrote ``assignment_blob`` in a form that cannot be read, and
-    ``assignment`` is empty for that reason.
+    ``is_assignment_readable`` False: ``assignment_blob`` has an unknown form, so ``assignment`` is empty.
     """
 
     member_id: str
@@ -174,7 +173,7 @@ class ClassicGroupDescription(NamedTuple):
 class ShareMemberDescription(NamedTuple):
     """A member of a share group. A partition may be assigned to several members.
 
-    ``rack_id`` is None when the member named none. ``assignment`` is what the member fetches from, in the order sent.
+    ``rack_id`` is None when the member named none. ``assignment``: partitions that it fetches from, in the order sent.
     """
 
     member_id: str
@@ -190,8 +189,8 @@ class ShareGroupDescription(NamedTuple):
     """A share group (KIP-932): its states are Stable, Empty and Dead.
 
     A share group has no classic form, so the epochs are always known: ``group_epoch`` grows with every change of the
-    members or their subscriptions, ``target_assignment_epoch`` is the group epoch that the target assignment was made
-    for, and lags behind while it is being made. ``authorized_operations`` is None unless asked for.
+    members or their subscriptions, ``target_assignment_epoch`` is the group epoch of the target assignment, and is
+    lower while a new one is computed. ``authorized_operations`` is None unless asked for.
     """
 
     group_id: str
@@ -205,15 +204,14 @@ class ShareGroupDescription(NamedTuple):
 
     @property
     def group_type(self) -> GroupType:
-        """Share, as a description of any group has its type."""
+        """Always Share; descriptions of all types of groups have this property."""
         return GroupType.SHARE
 
 
 class SharePartitionOffset(NamedTuple):
-    """How far a share group is in a partition. All records below ``start_offset`` are done with.
-
-    ``lag``: records from there to the end that are not done with yet, those in flight included; None: not
-    known, as no member has read the partition yet or the broker is older than 4.2. ``leader_epoch`` None: not known.
+    """A share group's progress in a partition. All records below ``start_offset`` are done: acknowledged or archived.
+    ``lag``: records from there to the end that are not done, including those in flight; None: not known, as no member
+    has read the partition yet or the broker is older than 4.2. ``leader_epoch`` None: not known.
     """
 
     start_offset: int
@@ -287,8 +285,8 @@ class Position(NamedTuple):
 
 class FirstRecord(NamedTuple):
     """The first record at or after an offset. ``timestamp`` in ms, −1: it has none. ``is_append_time``: it is the
-    broker's, of when the record was appended (LogAppendTime), and not the producer's. ``is_transactional``: it belongs
-    to a transaction, which may be open or aborted.
+    broker's append time (LogAppendTime), not the producer's time. ``is_transactional``: it belongs to a transaction,
+    which may be open or aborted.
     """
 
     offset: int
@@ -305,7 +303,7 @@ class MemberToRemove(NamedTuple):
 
 
 class All(Enum):
-    """Selects all items, where an omitted argument must not mean that."""
+    """Selects all items, for calls where an omitted argument must not mean all."""
 
     ALL = "ALL"
 
@@ -314,7 +312,7 @@ ALL = All.ALL
 
 
 class PartitionDescription(NamedTuple):
-    """``leader`` is None when the partition has no leader. ``replicas``, ``isr``, ``offline`` are broker ids.
+    """``leader`` None: the partition has no leader. ``replicas``, ``isr``, ``offline`` are broker ids.
 
     ``error`` is the broker's error for this partition, mostly LeaderNotAvailable, None when there is none.
     """
@@ -329,7 +327,7 @@ class PartitionDescription(NamedTuple):
 
 
 class TopicDescription(NamedTuple):
-    """``topic_id`` is None when the broker is too old to have ids. Partitions are in order of their index."""
+    """``topic_id`` None: the broker is too old to have ids. ``partitions`` are in order of their index."""
 
     name: str
     topic_id: bytes | None
@@ -361,7 +359,7 @@ class NewTopic(NamedTuple):
 
 
 class CreatedTopic(NamedTuple):
-    """What create_topics made. None or −1: the broker is too old to tell, or the caller may not see the config.
+    """A topic from create_topics. None or −1: the broker is too old to return the value, or the caller may not see it.
 
     ``is_new`` False: the topic existed, and was left unchanged (``if_missing``); the other fields are then unknown.
     """

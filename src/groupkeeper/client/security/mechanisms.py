@@ -10,9 +10,8 @@ from groupkeeper.base_error import GroupkeeperError
 
 
 class MechanismFailed(GroupkeeperError):
-    """The exchange failed: the peer is not what it should be, or a credential has no form on the wire.
-
-    The text holds no secret.
+    """The exchange failed: the peer's proof or message is wrong, or a credential cannot be encoded. The text holds no
+    secret.
     """
 
 
@@ -27,7 +26,7 @@ class Conversation(Protocol):
 
 
 class Plain:
-    """User name and password as they are: only for connections that are encrypted, or trusted."""
+    """Sends user name and password in plain text: only for encrypted or trusted connections."""
 
     __slots__ = ("_password", "_username")
 
@@ -46,7 +45,7 @@ class Plain:
 
 
 class OAuthBearer:
-    """A token; ``extensions`` (KIP-342) go with it."""
+    """Sends a token with ``extensions`` (KIP-342)."""
 
     __slots__ = ("_extensions", "_refusal", "_token")
 
@@ -66,7 +65,7 @@ class OAuthBearer:
             raise MechanismFailed(self._refusal)
         if not challenge:
             return None
-        # RFC 7628, 3.2.3: a refusal is a challenge that the client must answer before the server says so in its way.
+        # RFC 7628, 3.2.3: a server refuses by a challenge, and reports the failure after the client's answer.
         self._refusal = f"the broker refuses the token: {_status(challenge)}"
         return b"\x01"
 

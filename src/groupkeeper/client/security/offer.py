@@ -20,7 +20,7 @@ async def offered_mechanisms(address: Address, settings: Settings, security: Sec
     except ClientError:
         return ()
     try:
-        # A mechanism without a name is none: the broker refuses it and lists the enabled ones.
+        # A broker refuses the empty mechanism name, and lists the enabled mechanisms.
         answer = await connection.ask(SaslHandshakeRequest(""), 0, SaslHandshakeResponse, DIAGNOSIS_S)
     except ClientError:
         return ()

@@ -1,4 +1,4 @@
-"""Authenticating a connection by SASL, as Kafka frames it: KIP-43, KIP-152, and again in time (KIP-368)."""
+"""SASL authentication of a connection in Kafka's frames (KIP-43, KIP-152), and reauthentication (KIP-368)."""
 
 from __future__ import annotations
 
@@ -41,10 +41,10 @@ MECHANISMS = {
     "SCRAM-SHA-512": "scram.ScramLoginModule",
     "OAUTHBEARER": "oauthbearer.OAuthBearerLoginModule",
 }
-"""With the login module of each, in Kafka's package of security."""
+"""The login module of each mechanism, relative to Kafka's security package."""
 
 _RENEW_AFTER = (0.85, 0.95)
-"""Within which part of a session's life the client authenticates again: as Kafka's clients do."""
+"""The client reauthenticates at a random point within this fraction of a session's lifetime, as Kafka's clients do."""
 
 _MAX_STEPS = 8
 
@@ -75,7 +75,7 @@ class SaslSecurity(Security):
         return await self._inner.diagnose(address, host, timeout_s)
 
     async def authenticate(self, connection: Connection, timeout_s: float) -> None:
-        """Authenticate the client. Sets when the connection has to be authenticated again."""
+        """Authenticate the client. Sets ``connection.renew_at_s``."""
         async with asyncio.timeout(timeout_s) as clock:
             try:
                 await self._inner.authenticate(connection, timeout_s)
@@ -113,7 +113,7 @@ class SaslSecurity(Security):
             connection.renew_at_s = None
 
     async def _framed(self, connection: Connection, token: bytes, timeout_s: float) -> tuple[bytes, int]:
-        """Since 1.0: tokens are requests, and a refusal has a reason."""
+        """One step of the exchange since Kafka 1.0: a request with the token. A refusal has a reason."""
         version = version_of(m.SaslAuthenticateRequest, connection.versions)
         request = m.SaslAuthenticateRequest(token)
         answer = await connection.ask(request, version, m.SaslAuthenticateResponse, timeout_s)
@@ -125,7 +125,7 @@ class SaslSecurity(Security):
         return answer.auth_bytes, answer.session_lifetime_ms
 
     async def _bare(self, connection: Connection, token: bytes, timeout_s: float) -> tuple[bytes, int]:
-        """Before 1.0: tokens are frames without headers, and a refusal is that the broker hangs up."""
+        """One step before Kafka 1.0: a frame without header. To refuse, the broker closes the connection."""
         try:
             return await connection.exchange_token(token, timeout_s), 0
         except ConnectionFailed as error:
@@ -175,7 +175,7 @@ def sasl_security(
 
         return SaslSecurity(inner, mechanism, begin, source.forget)
     module = _login_module(properties, mechanism)
-    is_token = module.options.get("tokenauth", "").lower() == "true"  # its owner is the principal
+    is_token = module.options.get("tokenauth", "").lower() == "true"  # the token's owner is the principal
     username = "" if is_token else module.options.get("username", "")
     return SaslSecurity(inner, mechanism, _by_password(mechanism, module), None, username)
 
@@ -227,7 +227,7 @@ def _tokens_of(
         )
     has_credentials = bool(url) and bool(properties.get(token_endpoint.CLIENT_ID, "").strip())
     if has_credentials and not properties.get(NAME, "").strip():
-        module = LoginModule("OAuthBearerLoginModule", {})  # since 4.1 the properties say all
+        module = LoginModule("OAuthBearerLoginModule", {})  # since 4.1 the properties suffice
     else:
         module = _login_module(properties, "OAUTHBEARER")
     extensions = tokens.extensions_of(module)
@@ -240,7 +240,7 @@ def _tokens_of(
         raise IllegalArgument(
             f"{token_endpoint.URL}={token_endpoint.shown(url)}: a URL with https:, http: or file: is needed"
         )
-    tokens.unsecured_token(module, time.time())  # complains now rather than when connecting
+    tokens.unsecured_token(module, time.time())  # raises now rather than when connecting
 
     async def make() -> tokens.Token:
         return tokens.unsecured_token(module, time.time())

@@ -1,6 +1,6 @@
 """SCRAM (RFC 5802, RFC 7677) as a conversation of bytes, without I/O.
 
-As in Kafka, names and passwords are taken as they are, without SASLprep, and channel binding is not used.
+As in Kafka, names and passwords are used without SASLprep, and there is no channel binding.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from groupkeeper.security.tls import client_context
 
 @contextmanager
 def reads_credentials() -> Iterator[None]:
-    """Raises IllegalArgument or UnsupportedSecurity for what is wrong with credentials; decorates functions too."""
+    """Converts credential errors to IllegalArgument or UnsupportedSecurity; also usable as a decorator."""
     try:
         yield
     except UnsupportedCredentials as error:

@@ -1,4 +1,4 @@
-"""What a failed TLS connection means, and the way out, in one line."""
+"""Explains a failed TLS connection, with a remedy, in one line."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _EXPIRED, _NOT_YET_VALID, _REVOKED = 10, 9, 23
 _UNTRUSTED = (2, 18, 19, 20, 21, 24, 27, 28)
 _OTHER_NAME = (62, 64)
 
-# Reasons as OpenSSL's releases name them.
+# OpenSSL's names of reasons, which vary between releases.
 _NOT_TLS = {"WRONG_VERSION_NUMBER", "UNKNOWN_PROTOCOL", "HTTP_REQUEST", "PACKET_LENGTH_TOO_LONG"}
 _NO_COMMON_VERSION = {"TLSV1_ALERT_PROTOCOL_VERSION", "UNSUPPORTED_PROTOCOL", "NO_PROTOCOLS_AVAILABLE"}
 _NO_COMMON_SUITE = {"NO_CIPHERS_AVAILABLE", "TLSV1_ALERT_INSUFFICIENT_SECURITY", "NO_SHARED_CIPHER"}
@@ -35,7 +35,7 @@ _CUT_OFF = {"UNEXPECTED_EOF_WHILE_READING"}
 
 
 def explained(address: Address, error: OSError, properties: Mapping[str, str]) -> ClientError:
-    """The failure of a TLS connection: TlsFailed, or ConnectionFailed where trying again may help."""
+    """The error for a failed TLS connection: TlsFailed, or ConnectionFailed if a retry may help."""
     if isinstance(error, ssl.SSLCertVerificationError):
         return TlsFailed(f"{address}: {_distrust(error, properties)}")
     reason = _reason(error)
@@ -55,7 +55,7 @@ def explained(address: Address, error: OSError, properties: Mapping[str, str]) -
 
 
 def not_tls(address: Address, properties: Mapping[str, str]) -> TlsFailed:
-    """The peer doesn't use TLS."""
+    """The error for a peer that doesn't use TLS."""
     protocol = properties.get("security.protocol", "SSL").strip().upper()
     other = "SASL_PLAINTEXT" if protocol.startswith("SASL") else "PLAINTEXT"
     way_out = f"use security.protocol={other}, or the port of a TLS listener"
@@ -63,7 +63,7 @@ def not_tls(address: Address, properties: Mapping[str, str]) -> TlsFailed:
 
 
 def _reason(error: OSError) -> str:
-    """OpenSSL's name of what went wrong, empty when there is none."""
+    """OpenSSL's name of the error, empty if there is none."""
     return (getattr(error, "reason", None) or "").upper().replace(" ", "_")
 
 
@@ -106,13 +106,13 @@ def _refused(reason: str, properties: Mapping[str, str]) -> str:
 
 
 def only_tls(address: Address) -> UnexpectedAnswer:
-    """The peer uses TLS, which the properties don't ask for."""
+    """The error for a peer that uses TLS when the properties don't."""
     way_out = "use security.protocol=SSL (SASL_SSL with a login), or the port of a listener without TLS"
     return UnexpectedAnswer(f"{address}: it answers with TLS, but security.protocol has none: {way_out}")
 
 
 async def answers_with_tls(host: str, port: int, timeout_s: float) -> bool:
-    """Whether there is TLS. Nothing is sent in it."""
+    """Whether the server completes a TLS handshake. No request is sent."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE
@@ -128,7 +128,7 @@ async def answers_with_tls(host: str, port: int, timeout_s: float) -> bool:
 
 
 async def answers_without_tls(host: str, port: int, timeout_s: float) -> bool:
-    """Whether a Kafka broker answers there without TLS. Nothing is sent but the question for its versions."""
+    """Whether a Kafka broker answers ApiVersions without TLS. Sends no other request."""
     question = bytes.fromhex("0000000a 0012 0000 00000000 ffff")
     writer = None
     try:

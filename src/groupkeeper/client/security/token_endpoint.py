@@ -30,7 +30,7 @@ _FIRST_PAUSE_S = 0.1
 
 
 def shown(url: str) -> str:
-    """The URL for people: without user and password."""
+    """The URL without user and password, for texts."""
     return re.sub(r"(?<=//)[^/?#]*@", "…@", url)
 
 
@@ -39,7 +39,7 @@ class _Retriable(Exception):
 
 
 class TokenEndpoint(NamedTuple):
-    """``properties`` are those of the client, ``tls`` the ssl.* options of the login module (KIP-768)."""
+    """A token server. ``properties``: the client's; ``tls``: the ssl.* options of the login module (KIP-768)."""
 
     url: str
     client_id: str
@@ -117,7 +117,7 @@ class TokenEndpoint(NamedTuple):
 
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):
-    """The credentials are for this address only."""
+    """Follows no redirect: the credentials are for this address only."""
 
     def redirect_request(
         self, req: urllib.request.Request, fp: IO[bytes], code: int, msg: str, headers: HTTPMessage, newurl: str
@@ -126,7 +126,7 @@ class _NoRedirect(urllib.request.HTTPRedirectHandler):
 
 
 def _explanation(body: bytes) -> str:
-    """What RFC 6749, 5.2 calls error and error_description, in one line."""
+    """``error`` and ``error_description`` (RFC 6749, 5.2) of a reply in one line, "" without them."""
     try:
         answer = json.loads(body)
     except ValueError:

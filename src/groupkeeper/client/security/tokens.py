@@ -1,4 +1,4 @@
-"""Where OAUTHBEARER tokens come from, and how long one is used."""
+"""Sources of OAUTHBEARER tokens, and how long to use a token."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ TokenProvider = Callable[[], Awaitable[str]]
 """A callback of the program that gives a token; called again when the last one has used up most of its life."""
 
 REFRESH_WINDOW = 0.8
-"""Which part of its life a token is used for: sasl.login.refresh.window.factor of Kafka's clients."""
+"""The fraction of a token's lifetime for which it is used: sasl.login.refresh.window.factor of Kafka's clients."""
 
 _UNSECURED = "unsecuredLogin"
 _EXTENSION = "extension_"
 
 
 class Token(NamedTuple):
-    """``expires_s``: seconds since the epoch, None when the token has none."""
+    """A token. ``expires_s``: its expiry in seconds since the epoch, None when it has none."""
 
     value: str
     expires_s: float | None
@@ -33,7 +33,7 @@ class Token(NamedTuple):
 
 
 class TokenSource:
-    """Gives the current token, and asks ``fetch`` for a new one in time."""
+    """Returns the current token, and calls ``fetch`` for a new one before it expires."""
 
     __slots__ = ("_fetch", "_refresh_s", "_token")
 
@@ -52,12 +52,12 @@ class TokenSource:
         return self._token.value
 
     def forget(self) -> None:
-        """The broker has refused it."""
+        """Drops the current token, after the broker refused it."""
         self._token = None
 
 
 def from_callback(provider: TokenProvider) -> TokenSource:
-    """A source that calls back."""
+    """A source that calls the program's provider."""
 
     async def fetch() -> Token:
         value = await provider()
@@ -67,7 +67,7 @@ def from_callback(provider: TokenProvider) -> TokenSource:
 
 
 def expiry_of(token: str) -> float | None:
-    """When a JSON web token expires, in seconds since the epoch; None when it has none, or isn't a JSON web token."""
+    """The expiry of a JSON web token in seconds since the epoch; None when it has none, or is another kind of token."""
     parts = token.split(".")
     try:
         claims = json.loads(base64.urlsafe_b64decode(parts[1] + "=" * (-len(parts[1]) % 4)))
@@ -91,7 +91,7 @@ def unsecured_token(module: LoginModule, now_s: float) -> Token:
         option = f"{_UNSECURED}StringClaim_{principal_name}"
         raise IllegalArgument(f"{NAME}: {module.title} has no {option}, nor is sasl.oauthbearer.token.endpoint.url set")
     expires_s = now_s + _number(f"{_UNSECURED}LifetimeSeconds", lifetime)
-    claims.setdefault("iat", int(now_s * 1000) / 1000)  # whole ms, as brokers' clocks: it must not be in their future
+    claims.setdefault("iat", int(now_s * 1000) / 1000)  # whole ms, as in brokers' clocks: must not be in their future
     claims.setdefault("exp", expires_s)
     if scope_name in claims and not isinstance(claims[scope_name], str | list):
         raise IllegalArgument(f"{NAME}: the claim {scope_name} must be a string or a list")
@@ -108,7 +108,7 @@ def _add_claim(claims: dict[str, object], option: str, value: str) -> None:
     elif kind == "Number":
         claims[name] = _number(f"{_UNSECURED}{option}", value)
     elif kind == "List" and value:
-        # Its first character separates the elements.
+        # The value's first character separates the elements.
         claims[name] = value[1:].split(value[0])
     else:
         raise IllegalArgument(f"{NAME}: the option {_UNSECURED}{option} is not known, or empty")

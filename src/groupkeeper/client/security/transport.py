@@ -1,4 +1,4 @@
-"""What every connection has: no encryption, or TLS. SASL is added to either in `sasl`."""
+"""Security of the transport: no encryption, or TLS. `sasl` adds SASL to either."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Security:
-    """PLAINTEXT: no encryption, no authentication. Others override what differs."""
+    """PLAINTEXT: no encryption, no authentication. Base of the other protocols."""
 
     is_sasl = False
     """Whether the client authenticates itself by SASL."""
@@ -31,7 +31,7 @@ class Security:
         return None
 
     def explain(self, address: Address, error: OSError) -> ClientError | None:
-        """What it means that a connection was not made or is lost; None when it has nothing to do with security."""
+        """The error for a connection that failed or was lost; None when security is not the cause."""
         return None
 
     async def diagnose(self, address: Address, host: str, timeout_s: float) -> ClientError | None:

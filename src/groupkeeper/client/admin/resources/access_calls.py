@@ -27,7 +27,7 @@ class AccessCalls:
     _cluster: Cluster
 
     async def describe_acls(self, wanted: AclFilter | None = None, *, timeout_ms: int | None = None) -> list[Acl]:
-        """The ACLs that a filter fits; None: all of them. There may be none.
+        """The ACLs that match a filter; None: all ACLs. The result may be empty.
 
         Raises ClusterAuthorizationFailed without DESCRIBE on the cluster, SecurityDisabled when the brokers have no
         authorizer.
@@ -39,10 +39,9 @@ class AccessCalls:
         return await acls.describe_acls(self._cluster, meant, timeout_ms)
 
     async def create_acls(self, acls: Iterable[Acl], *, timeout_ms: int | None = None) -> Batch[Acl, None]:
-        """Add ACLs; an existing one is in ``done``, too. Brokers follow within moments.
-
-        Fails per ACL: InvalidRequest (a name that can't be, a principal without "User:"), ClusterAuthorizationFailed
-        (this needs ALTER on the cluster), SecurityDisabled when the brokers have no authorizer.
+        """Add ACLs; an existing one is in ``done``, too. Brokers apply them within moments. Fails per ACL:
+        InvalidRequest (an invalid name, a principal without "User:"), ClusterAuthorizationFailed (this needs ALTER on
+        the cluster), SecurityDisabled when the brokers have no authorizer.
         """
         from groupkeeper.client.admin.resources import acls as acls_
         from groupkeeper.client.admin.resources.access_types import Acl
@@ -52,10 +51,9 @@ class AccessCalls:
     async def delete_acls(
         self, filters: Iterable[AclFilter], *, timeout_ms: int | None = None
     ) -> Batch[AclFilter, Batch[Acl, None]]:
-        """Delete all ACLs that a filter fits, for each filter; the inner ``done`` are those deleted.
-
-        None deleted is no failure. Fails per filter: ClusterAuthorizationFailed (this needs ALTER on the cluster),
-        SecurityDisabled when the brokers have no authorizer.
+        """Delete all ACLs that match a filter, for each filter; the inner ``done`` has the deleted ones. No match is no
+        failure. Fails per filter: ClusterAuthorizationFailed (this needs ALTER on the cluster), SecurityDisabled when
+        the brokers have no authorizer.
         """
         from groupkeeper.client.admin.resources import acls
         from groupkeeper.client.admin.resources.access_types import AclFilter
@@ -65,10 +63,9 @@ class AccessCalls:
     async def describe_scram_users(
         self, names: Iterable[str] | None = None, *, timeout_ms: int | None = None
     ) -> Batch[str, tuple[ScramCredential, ...]]:
-        """The mechanisms that users have passwords for (KIP-554); None: of all users that have one.
-
-        Fails per user: ResourceNotFound for one without any. Raises ClusterAuthorizationFailed without DESCRIBE on the
-        cluster, UnsupportedVersion when the brokers are older than 2.7.
+        """The mechanisms for which users have passwords (KIP-554); None: all users with a password. Fails per user:
+        ResourceNotFound for a user without one. Raises ClusterAuthorizationFailed without DESCRIBE on the cluster,
+        UnsupportedVersion when the brokers are older than 2.7.
         """
         from groupkeeper.client.admin.resources import users
 
@@ -79,10 +76,10 @@ class AccessCalls:
     async def alter_scram_users(
         self, changes: Mapping[str, ScramPassword | ScramRemoval], *, timeout_ms: int | None = None
     ) -> Batch[str, None]:
-        """Set or take away passwords, one of each user at a time.
+        """Set or delete passwords, one per user and call.
 
         ``{"alice": ScramPassword("secret"), "bob": ScramRemoval(ScramMechanism.SCRAM_SHA_256)}``. Fails per user:
-        ResourceNotFound for a password that isn't there, UnacceptableCredential (an empty name, too few or too many
+        ResourceNotFound for a password that doesn't exist, UnacceptableCredential (an empty name, too few or too many
         iterations), ClusterAuthorizationFailed (this needs ALTER on the cluster). Raises UnsupportedVersion when the
         brokers are older than 2.7.
         """
@@ -96,11 +93,10 @@ class AccessCalls:
     async def describe_client_quotas(
         self, wanted: QuotaEntity | None = None, *, strict: bool = False, timeout_ms: int | None = None
     ) -> dict[QuotaEntity, dict[str, float]]:
-        """The quotas by whom they are for, then by name (producer_byte_rate: bytes per second and broker …).
-
-        ``wanted`` None: all of them. What it names must fit; ``strict``: quotas that are by something else besides
-        (by user and client id where only a user is wanted) are left out. Raises ClusterAuthorizationFailed without
-        DESCRIBE_CONFIGS on the cluster, InvalidRequest, UnsupportedVersion when the brokers are older than 2.6.
+        """The quotas by entity, then by name (producer_byte_rate: bytes per second and broker …). ``wanted`` None: all
+        quotas; else those that match its fields. ``strict``: without entities that have further fields (user and client
+        id when only a user is wanted). Raises ClusterAuthorizationFailed without DESCRIBE_CONFIGS on the cluster,
+        InvalidRequest, UnsupportedVersion when the brokers are older than 2.6.
         """
         from groupkeeper.client.admin.resources import quotas
         from groupkeeper.client.admin.resources.access_types import QuotaEntity
@@ -115,11 +111,11 @@ class AccessCalls:
         validate_only: bool = False,
         timeout_ms: int | None = None,
     ) -> Batch[QuotaEntity, None]:
-        """Set quotas by name, None takes one away; quotas that aren't named are unchanged.
+        """Set quotas by name, None deletes one; quotas that aren't named are unchanged.
 
         ``{QuotaEntity(user="alice"): {"producer_byte_rate": 1e6, "consumer_byte_rate": None}}``. Fails per entity:
-        InvalidRequest (an unknown name, or a value that can't be), ClusterAuthorizationFailed (this needs ALTER_CONFIGS
-        on the cluster). Raises UnsupportedVersion when the brokers are older than 2.6.
+        InvalidRequest (an unknown name, or an invalid value), ClusterAuthorizationFailed (this needs ALTER_CONFIGS on
+        the cluster). Raises UnsupportedVersion when the brokers are older than 2.6.
         """
         from groupkeeper.client.admin.resources import quotas
         from groupkeeper.client.admin.resources.access_types import QuotaEntity

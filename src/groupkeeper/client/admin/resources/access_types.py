@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 
 class AclResourceType(StrEnum):
-    """What rights are about. A type that a newer broker invents reads as UNKNOWN."""
+    """The type of resource that an ACL is for. A type that a newer broker invents reads as UNKNOWN."""
 
     UNKNOWN = "UNKNOWN"
     TOPIC = "TOPIC"
@@ -19,7 +19,7 @@ class AclResourceType(StrEnum):
 
 
 class AclPatternType(StrEnum):
-    """How a resource's name is read. MATCH is for filters: every pattern that fits the name, `*` and prefixes, too."""
+    """How an ACL's name matches resources. MATCH is for filters: all ACLs that apply to a name, also `*`, prefixes."""
 
     UNKNOWN = "UNKNOWN"
     MATCH = "MATCH"
@@ -28,7 +28,7 @@ class AclPatternType(StrEnum):
 
 
 class AclOperation(StrEnum):
-    """What may be done, or not. An operation that a newer broker invents reads as UNKNOWN."""
+    """An operation that an ACL allows or denies. One that a newer broker invents reads as UNKNOWN."""
 
     UNKNOWN = "UNKNOWN"
     ALL = "ALL"
@@ -73,7 +73,7 @@ class Acl(NamedTuple):
 
 
 class AclFilter(NamedTuple):
-    """A filter of ACLs: None fits all. ``AclFilter()`` means every ACL of the cluster."""
+    """A filter of ACLs: None matches any value. ``AclFilter()`` matches every ACL of the cluster."""
 
     principal: str | None = None
     operation: AclOperation | None = None
@@ -85,7 +85,7 @@ class AclFilter(NamedTuple):
 
 
 class ScramMechanism(StrEnum):
-    """How a password is proven. A mechanism that a newer broker invents reads as UNKNOWN."""
+    """A SCRAM mechanism. One that a newer broker invents reads as UNKNOWN."""
 
     UNKNOWN = "UNKNOWN"
     SCRAM_SHA_256 = "SCRAM-SHA-256"
@@ -93,16 +93,15 @@ class ScramMechanism(StrEnum):
 
 
 class ScramCredential(NamedTuple):
-    """That a user has a password for a mechanism. Brokers tell nothing else of it."""
+    """A user's password for a mechanism; brokers reveal nothing else."""
 
     mechanism: ScramMechanism
     iterations: int
 
 
 class ScramPassword(NamedTuple):
-    """A password to set for a mechanism. It doesn't leave this process: its salted hash does.
-
-    ``salt`` None: a random one. Brokers take 4096 to 16384 ``iterations``.
+    """A password to set for a mechanism. Only its salted hash leaves this process. ``salt`` None: a random one. Brokers
+    accept 4096 to 16384 ``iterations``.
     """
 
     password: str
@@ -115,23 +114,22 @@ class ScramPassword(NamedTuple):
 
 
 class ScramRemoval(NamedTuple):
-    """A password to take away: the one of that mechanism."""
+    """Deletes the password for a mechanism."""
 
     mechanism: ScramMechanism
 
 
 class EntityName(Enum):
-    """Stands where a name could: the default that holds for all without a quota of their own, or any name."""
+    """Used in place of a name. DEFAULT: entities without a quota of their own. ANY: every name."""
 
     DEFAULT = "DEFAULT"
     ANY = "ANY"
 
 
 class QuotaEntity(NamedTuple):
-    """The entity of a quota: a user, a client id, both together, or an address. None: it isn't by that.
-
-    ``EntityName.DEFAULT`` applies to all without a quota of their own. ``EntityName.ANY`` is for describing only: it
-    fits every name, and the default.
+    """The entity of a quota: a user, a client id, both together, or an address. None: the quota does not depend on that
+    field. ``EntityName.DEFAULT`` applies to all without a quota of their own. ``EntityName.ANY`` is for describing
+    only: it matches every name, and the default.
     """
 
     user: str | EntityName | None = None

@@ -21,7 +21,7 @@ from groupkeeper.protocol.messages.delete_acls_response import DeleteAclsMatchin
 
 _ANY = 1
 
-# By their codes; 1 is ANY, which only filters have.
+# By code. Code 1 is ANY, for filters only.
 _RESOURCE_TYPES = dict(zip((0, 2, 3, 4, 5, 6, 7), AclResourceType, strict=True))
 _PATTERN_TYPES = dict(zip((0, 2, 3, 4), AclPatternType, strict=True))
 _OPERATIONS = dict(zip((0, *range(2, 16)), AclOperation, strict=True))
@@ -113,7 +113,7 @@ def _deleted(matching: Iterable[DeleteAclsMatchingAcl]) -> Batch[Acl, None]:
 
 
 def _fields(acl: Acl | AclFilter) -> tuple[int, str | None, int, str | None, str | None, int, int]:
-    """An ACL or a filter in the order of the messages' fields."""
+    """The codes and names of an ACL or a filter, in the order of the messages' fields."""
     return (
         _code(_RESOURCE_TYPES, acl.resource_type, "type of resource"),
         acl.name,
@@ -126,7 +126,7 @@ def _fields(acl: Acl | AclFilter) -> tuple[int, str | None, int, str | None, str
 
 
 def _code(names: Mapping[int, StrEnum], name: str | None, what: str) -> int:
-    """A name's code; None, which fits all, has one, too."""
+    """The code of a name; None, which matches all, is ANY."""
     if name is None:
         return _ANY
     for code, each in names.items():

@@ -1,4 +1,4 @@
-"""The calls of Admin on what a cluster has beside groups."""
+"""The calls of Admin on resources other than groups."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class ResourceCalls:
-    """Calls of Admin on topics, brokers and transactions, beside groups."""
+    """Calls of Admin on configs, partitions, log directories and transactions."""
 
     _cluster: Cluster
 
@@ -42,7 +42,7 @@ class ResourceCalls:
     ) -> Batch[ConfigResource, dict[str, Config]]:
         """Configs by name of topics, brokers, groups …, defaults included.
 
-        ``names`` None: all of them; a name that the broker doesn't have is left out. Of sensitive ones the value is
+        ``names`` None: all configs; a name that the broker doesn't have is left out. Sensitive configs have the value
         None. A broker's configs are requested from that broker. Fails per resource: UnknownTopicOrPartition,
         TopicAuthorizationFailed, GroupAuthorizationFailed, ClusterAuthorizationFailed (this needs DESCRIBE_CONFIGS),
         InvalidRequest for a type that the broker doesn't support, IllegalArgument for a broker that doesn't exist.
@@ -66,11 +66,11 @@ class ResourceCalls:
     ) -> Batch[ConfigResource, None]:
         """Change configs by name (KIP-339); configs that aren't named are unchanged.
 
-        A text sets the value, None takes back what was set, so that the default holds again, and a ``ListChange`` adds
-        items to a list or takes some out. All changes of a resource are made, or none; brokers follow within moments.
-        ``validate_only``: the broker only validates the changes and makes none. Fails per resource: InvalidConfig,
-        UnknownTopicOrPartition, TopicAuthorizationFailed, ClusterAuthorizationFailed (this needs ALTER_CONFIGS) …
-        Raises UnsupportedVersion when the brokers are older than 2.3.
+        A text sets the value, None restores the default, and a ``ListChange`` adds items to a list or removes some. A
+        resource gets all of its changes or none; brokers apply them within moments. ``validate_only``: the broker only
+        validates the changes and makes none. Fails per resource: InvalidConfig, UnknownTopicOrPartition,
+        TopicAuthorizationFailed, ClusterAuthorizationFailed (this needs ALTER_CONFIGS) … Raises UnsupportedVersion when
+        the brokers are older than 2.3.
         """
         from groupkeeper.client.admin.resources import configs
         from groupkeeper.client.admin.resources.types import ConfigResource
@@ -81,7 +81,7 @@ class ResourceCalls:
     async def broker_settings(self, names: Iterable[str], *, timeout_ms: int | None = None) -> dict[str, str]:
         """Values of configs of one broker by name; configs that are not in its response are left out.
 
-        For more of them, or of all brokers, see ``describe_configs``. Raises ClusterAuthorizationFailed without
+        For details, or for every broker, see ``describe_configs``. Raises ClusterAuthorizationFailed without
         DESCRIBE_CONFIGS on the cluster.
         """
         from groupkeeper.client.admin.resources import configs
@@ -104,10 +104,11 @@ class ResourceCalls:
     async def create_partitions(
         self, totals: Mapping[str, int | NewPartitions], *, validate_only: bool = False, timeout_ms: int | None = None
     ) -> Batch[str, None]:
-        """Give topics more partitions: ``{"orders": 12}`` is how many it has then, not how many are added.
+        """Give topics more partitions: ``{"orders": 12}`` is the new total.
 
-        Records with keys go to other partitions from then on. Fails per topic: InvalidPartitions when it has as many
-        already, UnknownTopicOrPartition, TopicAuthorizationFailed (this needs ALTER on it), InvalidReplicaAssignment.
+        Records with keys go to other partitions from then on. Fails per topic: InvalidPartitions when the topic has as
+        many already, UnknownTopicOrPartition, TopicAuthorizationFailed (this needs ALTER on it),
+        InvalidReplicaAssignment.
         """
         from groupkeeper.client.admin.resources import partitions
         from groupkeeper.client.admin.resources.types import NewPartitions
@@ -119,10 +120,9 @@ class ResourceCalls:
     async def delete_records(
         self, before: Mapping[TopicPartition, int | None], *, timeout_ms: int | None = None
     ) -> Batch[TopicPartition, int]:
-        """Delete the records before an offset of each partition, for good; None: all that are in it now.
-
-        The result is the log start offset after that. Fails per partition: OffsetOutOfRange beyond the high watermark,
-        PolicyViolation for a compacted topic, UnknownTopicOrPartition, TopicAuthorizationFailed (this needs DELETE).
+        """Delete the records before an offset of each partition, for good; None: all present records. The result is the
+        new log start offset. Fails per partition: OffsetOutOfRange beyond the high watermark, PolicyViolation for a
+        compacted topic, UnknownTopicOrPartition, TopicAuthorizationFailed (this needs DELETE).
         """
         from groupkeeper.client.admin.resources import partitions
 
@@ -135,10 +135,9 @@ class ResourceCalls:
         partitions: Iterable[TopicPartition] | None = None,
         timeout_ms: int | None = None,
     ) -> Batch[int, dict[str, LogDir]]:
-        """The log directories of brokers by path, with their replicas and sizes; None: of all brokers.
-
-        ``partitions``: only those are looked for, None: all. Fails per broker: ClusterAuthorizationFailed (this needs
-        DESCRIBE on the cluster; brokers before 3.2 tell nothing instead), IllegalArgument for one that isn't there.
+        """The log directories of brokers by path, with their replicas and sizes; None: all brokers. ``partitions``:
+        only replicas of these; None: all. Fails per broker: ClusterAuthorizationFailed (this needs DESCRIBE on the
+        cluster; without it, brokers before 3.2 return nothing), IllegalArgument for a broker that doesn't exist.
         """
         from groupkeeper.client.admin.resources import log_dirs
 
@@ -157,11 +156,11 @@ class ResourceCalls:
         transactional_id_pattern: str | None = None,
         timeout_ms: int | None = None,
     ) -> TransactionListings:
-        """The transactional ids of all brokers (KIP-664). Empty ``states`` or ``producer_ids``: of any.
-
-        ``min_duration_ms``: open for longer than that (Kafka 3.8). ``transactional_id_pattern``: a regular expression
-        that the whole id matches (Kafka 4.1). Ids that the caller may not see (DESCRIBE) are left out. A broker
-        that fails is in ``failed`` of the result: UnsupportedVersion when it is older than 3.0, or than a filter.
+        """The transactional ids of all brokers (KIP-664). Empty ``states`` or ``producer_ids``: any.
+        ``min_duration_ms``: only transactions open for longer (Kafka 3.8). ``transactional_id_pattern``: a regular
+        expression that the whole id matches (Kafka 4.1). Ids that the caller may not see (DESCRIBE) are left out. A
+        broker that fails is in ``failed`` of the result: UnsupportedVersion when it is older than 3.0, or too old for a
+        filter.
         """
         from groupkeeper.client.admin.resources import transactions
 
@@ -173,7 +172,7 @@ class ResourceCalls:
     async def describe_transactions(
         self, transactional_ids: Iterable[str], *, timeout_ms: int | None = None
     ) -> Batch[str, TransactionDescription]:
-        """The state of transactional ids, from their coordinators, with the partitions written to.
+        """The state of transactional ids, from their coordinators, with the partitions of open transactions.
 
         Fails per id: TransactionalIdNotFound, TransactionalIdAuthorizationFailed, UnsupportedVersion before 3.0.
         """

@@ -131,7 +131,7 @@ async def _in_parts(
 ) -> Batch[ConfigResource, V]:
     """A call on resources: a broker's configs are requested from that broker, all others from any broker.
 
-    The failure of a broker fails its own resources only.
+    A failing broker fails its own resources only.
     """
     wanted = list(dict.fromkeys(resources))
     by_broker: dict[int | None, list[ConfigResource]] = {}

@@ -1,4 +1,4 @@
-"""Asking the controller, or one certain broker, again and again until the deadline."""
+"""Requests to the controller, one broker or every broker, with retries until the deadline."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ A = TypeVar("A", bound=RootMessage)
 NOT_CONTROLLER = 41
 
 _LOADING = (14, 15)
-"""A coordinator that is there, or will be, in a moment."""
+"""Error codes COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE: worth retrying."""
 
 
 async def ask_controller(
     cluster: Cluster, answer_type: type[A], request: Request, deadline: Deadline, is_refused: Callable[[A], bool]
 ) -> A:
-    """Ask the controller (with KRaft any broker, which passes it on); look it up again when it has moved."""
+    """Ask the controller (with KRaft any broker, which forwards the request); look it up again when it has moved."""
     backoff = cluster.backoff()
     failure: ClientError | NotController
     while True:
@@ -104,5 +104,5 @@ async def ask_every_broker(
 
 
 def broker_timeout_ms(deadline: Deadline) -> int:
-    """What is left of a call's time, as requests to the controller tell it."""
+    """The time left of a call in ms, at least 1, for the timeout field of requests to the controller."""
     return max(1, int(deadline.left_s() * 1000))

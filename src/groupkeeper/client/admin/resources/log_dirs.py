@@ -1,4 +1,4 @@
-"""How much lies where on the brokers' disks (DescribeLogDirs)."""
+"""Log directories and replica sizes on the brokers' disks (DescribeLogDirs)."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ from groupkeeper.protocol.errors import error_for
 
 _IDS_PER_REQUEST = 500
 _PARTITIONS_PER_REQUEST = 500
-_ENDING = Retries(here=COORDINATOR_RETRIES.here | {51})  # CONCURRENT_TRANSACTIONS: the one before is being ended
+_ENDING = Retries(here=COORDINATOR_RETRIES.here | {51})  # CONCURRENT_TRANSACTIONS: the previous one is being completed
 
 
 async def list_transactions(
@@ -176,7 +176,7 @@ async def abort_transaction(
         producer_epoch=producer.producer_epoch,
         transaction_result=False,
         topics=[WritableTxnMarkerTopic(partition.topic, [partition.partition])],
-        # For a first transaction the partition has no coordinator epoch: 0 is no later than any.
+        # During a producer's first transaction the partition has no coordinator epoch (−1): 0 is no later than any.
         coordinator_epoch=max(0, producer.coordinator_epoch),
     )
 

@@ -12,7 +12,7 @@ from groupkeeper.protocol.errors import KafkaError
 
 
 class ConfigResourceType(StrEnum):
-    """What has configs. A type that a newer broker invents reads as UNKNOWN."""
+    """The type of a resource with configs. A type that a newer broker invents reads as UNKNOWN."""
 
     UNKNOWN = "UNKNOWN"
     TOPIC = "TOPIC"
@@ -23,9 +23,9 @@ class ConfigResourceType(StrEnum):
 
 
 class ConfigResource(NamedTuple):
-    """One thing that has configs: ``ConfigResource.topic("orders")``, ``ConfigResource.broker(1)`` …
+    """A resource with configs: ``ConfigResource.topic("orders")``, ``ConfigResource.broker(1)`` …
 
-    ``name`` is a topic's name, a group's id, a broker's id as text ("" for what all brokers have alike).
+    ``name`` is a topic's name, a group's id, a broker's id as text ("": the cluster-wide default of all brokers).
     """
 
     type: ConfigResourceType
@@ -43,7 +43,7 @@ class ConfigResource(NamedTuple):
 
     @classmethod
     def broker(cls, broker_id: int | None = None) -> ConfigResource:
-        """A broker by its id; None: what was set for all brokers alike."""
+        """A broker by its id; None: the cluster-wide default of all brokers."""
         return cls(ConfigResourceType.BROKER, "" if broker_id is None else str(broker_id))
 
     @classmethod
@@ -83,7 +83,7 @@ class ConfigSource(StrEnum):
 
 
 class ConfigType(StrEnum):
-    """How a config's value reads. UNKNOWN: the broker is older than 2.6, or newer than this client."""
+    """The type of a config's value. UNKNOWN: the broker is older than 2.6, or newer than this client."""
 
     UNKNOWN = "UNKNOWN"
     BOOLEAN = "BOOLEAN"
@@ -98,7 +98,7 @@ class ConfigType(StrEnum):
 
 
 class ConfigSynonym(NamedTuple):
-    """One of the places that a config's value could come from. The first one decides."""
+    """A possible source of a config's value. The first of the synonyms decides."""
 
     name: str
     value: str | None
@@ -123,14 +123,13 @@ class Config(NamedTuple):
 
     @property
     def is_default(self) -> bool:
-        """Whether it has its default."""
+        """Whether the config has its default value."""
         return self.source is ConfigSource.DEFAULT_CONFIG
 
 
 class ListChange(NamedTuple):
-    """A change of a config that is a list, which leaves the other items: ``append`` or ``subtract``.
-
-    ``items`` are comma-separated. To set the whole list give a text instead.
+    """Adds items to a config that is a list (``append``), or removes some (``subtract``); other items stay. ``items``
+    are comma-separated. To set the whole list give a text instead.
     """
 
     items: str
@@ -143,12 +142,12 @@ class ListChange(NamedTuple):
 
     @classmethod
     def subtract(cls, items: str) -> ListChange:
-        """Take items out."""
+        """Remove items."""
         return cls(items, is_removal=True)
 
 
 class NewPartitions(NamedTuple):
-    """How many partitions a topic is to have. ``assignments``: replicas of each new one; None: the broker decides."""
+    """A topic's new number of partitions. ``assignments``: replicas of each added one; None: the broker decides."""
 
     total_count: int
     assignments: tuple[tuple[int, ...], ...] | None = None
@@ -157,8 +156,8 @@ class NewPartitions(NamedTuple):
 class Replica(NamedTuple):
     """A replica of a partition in a log directory.
 
-    ``size``: bytes of its segments. ``lag``: how many offsets it is behind the high watermark (or, while
-    ``is_future``, behind the replica that it is moving away from).
+    ``size``: bytes of its segments. ``lag``: offsets behind the high watermark (or, if ``is_future``, behind the
+    replica that it will replace).
     """
 
     size: int
@@ -180,7 +179,7 @@ class LogDir(NamedTuple):
 
 
 class TransactionState(StrEnum):
-    """How far a transaction is, as Kafka sends it. A state that a newer broker invents reads as UNKNOWN."""
+    """The state of a transaction, as Kafka sends it. A state that a newer broker invents reads as UNKNOWN."""
 
     UNKNOWN = "Unknown"
     EMPTY = "Empty"
@@ -212,7 +211,7 @@ class TransactionListing(NamedTuple):
 class TransactionListings(NamedTuple):
     """The transactional ids of all brokers, and the brokers that failed.
 
-    ``transactions`` may be used when some brokers failed: it then lacks the ids that these coordinate.
+    ``transactions`` may be used when some brokers failed: it then lacks the ids that the failed brokers coordinate.
     """
 
     transactions: dict[str, TransactionListing]
@@ -228,8 +227,8 @@ class TransactionListings(NamedTuple):
 class TransactionDescription(NamedTuple):
     """A transactional id at its coordinator.
 
-    ``started_ms``: when its last transaction began, which may have ended; None when there was none. ``partitions``: to
-    what an open one has written so far, as far as the caller may see.
+    ``started_ms``: when its last transaction began, which may have ended; None when there was none. ``partitions``:
+    those that an open transaction has written to, if the caller may see them.
     """
 
     coordinator: Node
@@ -245,7 +244,7 @@ class ProducerState(NamedTuple):
     """The state of an idempotent producer in a partition.
 
     ``transaction_start``: the first offset of its open transaction, None when it has none open. ``coordinator_epoch``
-    −1: no transaction of it has ended yet here. ``last_timestamp`` in ms; it and ``last_sequence`` −1: not known.
+    −1: no transaction ended in this partition yet. ``last_timestamp`` in ms; −1: not known, also for ``last_sequence``.
     """
 
     producer_id: int
