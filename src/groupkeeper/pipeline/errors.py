@@ -25,7 +25,7 @@ class SourceError(GroupkeeperError):
     """A cluster cannot be read with these options: the text names the cluster, the reason, and the solution."""
 
     cluster_id: str | None = None
-    """Of the cluster that has replied; None: none has, or it is not known."""
+    """The id of the cluster that replied; None: none replied, or its id is unknown."""
 
 
 def cause_of(error: BaseException) -> str | None:
@@ -78,7 +78,7 @@ def last_reason(log: str) -> str | None:
 
 
 def killed_for(log: str) -> str | None:
-    """Why a cluster ended a session, from Spark's log. The error that Spark raises only says that it was stopped."""
+    """Why Spark's cluster ended a session, from Spark's log. Spark's own error only says that it was stopped."""
     found = _KILLED.findall(log)
     return found[-1] if found else None
 

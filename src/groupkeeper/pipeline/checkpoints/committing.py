@@ -43,7 +43,7 @@ class _Here(ThreadPoolExecutor):
 
 
 class CommitProgress(NamedTuple):
-    """The progress of a query. `sources`: the offsets to read next of each, in Spark's form."""
+    """The progress of a query. `sources`: for each source, the offsets to read next, in Spark's form."""
 
     query_id: str
     batch_id: int
@@ -53,8 +53,8 @@ class CommitProgress(NamedTuple):
 class Committer:
     """Commits progress to groups, at most once in `interval_s` seconds.
 
-    Nothing is committed to a group that has members, or offsets that do not belong to the same query; this is logged
-    once. `takes_over`: offsets of another Spark query may be replaced. `cluster`: what queries call this cluster.
+    A group that has members, or offsets of another query or program, gets none; this is logged once. `takes_over`:
+    offsets of another Spark query may be replaced. `cluster`: how queries call this cluster.
     """
 
     def __init__(
@@ -80,7 +80,7 @@ class Committer:
         self._thread: threading.Thread | None = None
 
     def put(self, group_id: str, progress: CommitProgress) -> None:
-        """The group is to have this progress."""
+        """Queues this progress to be committed to the group; replaces earlier progress that is still queued."""
         with self._changed:
             if self._is_closed or self._refused.get(group_id) == progress.query_id:
                 return
@@ -91,13 +91,13 @@ class Committer:
             self._changed.notify_all()
 
     def hurry(self) -> None:
-        """Commit what there is without waiting for the interval."""
+        """Commits the queued progress without waiting for the interval."""
         with self._changed:
             self._is_hurried = True
             self._changed.notify_all()
 
     def close(self, timeout_s: float = 5.0) -> bool:
-        """Commit what there is, for so long at most; nothing is taken any more. False: something is left."""
+        """Accepts no more progress, and waits at most `timeout_s` until the rest is committed. False: some is not."""
         with self._changed:
             self._is_closed = True
             self._changed.notify_all()
@@ -123,7 +123,7 @@ class Committer:
                 return
 
     def _next(self, pause_s: float) -> dict[str, CommitProgress] | None:
-        """What is due, once there is something and the pause is over; None: that was all."""
+        """Waits for queued progress and for the end of the pause, and takes it; None: closed, and nothing is queued."""
         until = time.monotonic() + pause_s
         with self._changed:
             while True:
@@ -139,7 +139,7 @@ class Committer:
             return taken
 
     async def _commit(self, taken: Mapping[str, CommitProgress]) -> dict[str, CommitProgress]:
-        """What is left to do."""
+        """Commits the progress; returns the part to try again."""
         try:
             async with Admin(self._servers, properties=self._properties) as admin:
                 return await self._commit_by(admin, taken)
@@ -167,7 +167,7 @@ class Committer:
         return left
 
     async def _alter(self, admin: Admin, group_id: str, progress: CommitProgress) -> bool:
-        """False: it is to be tried again."""
+        """Commits one group's progress. False: try again later."""
         metadata = metadata_of(progress.query_id, progress.batch_id)
         try:
             known = [offsets_of(source, f"query {progress.query_id}") for source in progress.sources]
@@ -194,14 +194,14 @@ class Committer:
         return all(isinstance(failure, UnknownTopicOrPartition) for failure in batch.failed.values())
 
     async def _names(self, admin: Admin, known: Sequence[ByCluster | None]) -> list[str]:
-        """What queries may call this cluster."""
+        """The names by which queries may call this cluster: the given one, and its id."""
         if not any(name is not None for each in known for name in each or ()):
             return []
         found = self._cluster, (await admin.describe_cluster()).cluster_id
         return [each for each in found if each is not None]
 
     def _committed(self, group_id: str, source: ByCluster, names: Sequence[str]) -> dict[TopicPartition, int]:
-        """What is committed of a source's offsets."""
+        """The offsets of a source to commit: those in this cluster, without the offsets topic."""
         own = of_cluster(source, names)
         if own is None and source:
             why = other_clusters(source, names)
@@ -218,7 +218,7 @@ class Committer:
     def _strange(
         self, offsets: Mapping[TopicPartition, OffsetAndMetadata | None], progress: CommitProgress
     ) -> str | None:
-        """Why the offsets that a group has are not this query's."""
+        """Why the offsets in the group are not from this query; None: they are."""
         for place, commit in offsets.items():
             if commit is None:
                 continue
@@ -239,25 +239,25 @@ class Committer:
         )
 
     def _note(self, group_id: str, text: str) -> None:
-        """What is so for good, once."""
+        """Logs a lasting fact, once for each group."""
         if (group_id, text) not in self._noted:
             self._noted.add((group_id, text))
             _LOG.warning("%s", f"group {group_id}: {text}")
 
     def _say(self, group_id: str, text: str) -> None:
-        """Each thing once, until it is over."""
+        """Logs a failure, but not again while it stays the same."""
         if self._logged.get(group_id) != text:
             self._logged[group_id] = text
             _LOG.warning("%s", f"group {group_id}: {text}" if group_id else text)
 
 
 def metadata_of(query_id: str | None, batch_id: int | None) -> str:
-    """What stands beside the offsets of a query."""
+    """The metadata that is committed with a query's offsets."""
     return json.dumps({"query": query_id, "batch": batch_id})
 
 
 def _query_of(metadata: str) -> str | None:
-    """The query that has committed this; None: no query has."""
+    """The id of the query that committed an offset with this metadata; None: no query did."""
     try:
         found: Any = json.loads(metadata)
     except ValueError:

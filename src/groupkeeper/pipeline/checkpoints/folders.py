@@ -1,4 +1,4 @@
-"""The folders that checkpoints are: of this machine, or of where Spark's Hadoop reaches."""
+"""Folders with checkpoints, on this machine or where Spark's Hadoop can read them."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ class Folder(Protocol):
         """The folder itself, for messages."""
 
     def times(self, path: str) -> dict[str, int] | None:
-        """What is in a directory, and when it was written, in ms; None when it is not there."""
+        """The names in a directory, and when each was last written, in ms; None: there is no such directory."""
 
     def read(self, path: str) -> str | None:
         """A file's text; None when it is not there."""
 
 
 def is_pattern(path: str) -> bool:
-    """Whether several folders can be meant."""
+    """Whether the path is a pattern, which several folders may match."""
     return any(sign in path for sign in "*?[{") if "://" in path else glob.has_magic(path)
 
 
 def local_path(path: str) -> Path | None:
-    """Where that is on this machine; None when it is elsewhere."""
+    """The path on this machine; None: the path or URI is elsewhere."""
     parsed = urlparse(path)
     if parsed.scheme == "file" and parsed.netloc in ("", "localhost"):
         return Path(unquote(parsed.path))
@@ -43,7 +43,7 @@ def local_path(path: str) -> Path | None:
 
 
 def arrow_path(place: str) -> tuple[fs.FileSystem, str]:
-    """What pyarrow calls a path or URI. Raises SourceError for one that it does not know."""
+    """The file system of a path or URI for pyarrow, and the path in it. Raises SourceError for an unknown scheme."""
     import pyarrow as pa
     from pyarrow import fs
 
@@ -54,8 +54,8 @@ def arrow_path(place: str) -> tuple[fs.FileSystem, str]:
 
 
 def find_folders(path: str, spark: SparkSession | None = None) -> list[Folder]:
-    """The folder, or the folders that match a pattern. Raises SourceError when none is there, or it is elsewhere and
-    there is no `spark` that reaches it.
+    """The folder at the path, or all that match the pattern. Raises SourceError when there is none, or when only Spark
+    can read the path and `spark` is None.
     """
     local = local_path(path)
     if local is not None:
@@ -74,7 +74,7 @@ def find_folders(path: str, spark: SparkSession | None = None) -> list[Folder]:
 
 
 class LocalFolder:
-    """Of this machine."""
+    """A folder of this machine."""
 
     def __init__(self, root: Path) -> None:
         self._root = root
@@ -99,7 +99,7 @@ class LocalFolder:
 
 
 class HadoopFolder:
-    """Of where Spark's Java reaches."""
+    """A folder that Spark's Java can read."""
 
     def __init__(self, jvm: Any, files: Any, path: str) -> None:
         self.path = path

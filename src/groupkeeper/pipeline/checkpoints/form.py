@@ -11,11 +11,11 @@ from groupkeeper.client.admin.types import TopicPartition
 from groupkeeper.pipeline.errors import SourceError
 
 Offsets = Mapping[TopicPartition, int | None]
-"""The next offset to read of each partition of a Kafka source. None: the file has a number there that is none."""
+"""The next offset to read of each partition of a Kafka source. None: the checkpoint has null or a negative number."""
 
 ByCluster = Mapping[str | None, Offsets]
-"""What a source reads, by cluster. The source `groupkeeper` calls clusters by the names that it was given, or by their
-ids; Spark's own reads one, and does not say which: None.
+"""The offsets of a source by cluster. The source `groupkeeper` names clusters as its options do, or by their ids;
+Spark's own source reads one cluster, whose key is None.
 """
 
 _VERSIONS = ("v1", "v2")
@@ -25,8 +25,8 @@ _NOTHING = "-"
 
 
 class CheckpointBatch(NamedTuple):
-    """Up to where a batch reads: of each Kafka source, by what Spark calls it, its offsets; None: it had no data yet.
-    `others`: sources that are not Kafka's.
+    """The offsets at which a batch ends, by the name that Spark gives to each Kafka source; None: the source had no
+    records yet. `others`: the number of sources that are not Kafka's.
     """
 
     sources: Mapping[str, ByCluster | None]
@@ -34,7 +34,7 @@ class CheckpointBatch(NamedTuple):
 
 
 def parse_batch(text: str, where: str) -> CheckpointBatch:
-    """A file of `offsets/`, which is at `where`. Raises SourceError."""
+    """Parses a file of `offsets/`; `where` names it in errors. Raises SourceError."""
     lines = text.split("\n")
     version = lines[0].strip()
     if version not in _VERSIONS:
@@ -55,15 +55,15 @@ def parse_batch(text: str, where: str) -> CheckpointBatch:
 
 
 def parse_begin(text: str, where: str) -> ByCluster | None:
-    """A file `sources/N/0`, which has the offsets at which a Kafka source began; None: the source is another one.
-    Raises SourceError for a file of a Kafka source that is damaged.
+    """Parses a file `sources/N/0`: the offsets at which a Kafka source began; None: the source is not Kafka's. Raises
+    SourceError for a damaged file of a Kafka source.
     """
     version, newline, offset = text.lstrip("\0").partition("\n")  # a byte 0 goes before it, for Spark 2.0
     return offsets_of(offset.strip(), where) if newline and version.strip() in _VERSIONS else None
 
 
 def parse_query_id(text: str) -> str | None:
-    """The file `metadata`; None: it has no id."""
+    """The id of the query, from the file `metadata`; None: it has no id."""
     try:
         found = json.loads(text)
     except ValueError:
@@ -88,8 +88,8 @@ def offsets_of(text: str, where: str) -> ByCluster | None:
 
 
 def of_cluster(found: ByCluster, names: Collection[str]) -> Offsets | None:
-    """What a source reads of the cluster that has these names, its id among them; None: nothing, as far as is known.
-    The one cluster of a source is that cluster, unless the source calls it by an id.
+    """The offsets that a source reads from the cluster with these names (its id is one); None: none that is known. If a
+    source reads only one cluster and does not call it by an id, it is taken for this cluster.
     """
     known = [name for name in found if name is None or name in names]
     if not known and len(found) == 1:
@@ -98,7 +98,7 @@ def of_cluster(found: ByCluster, names: Collection[str]) -> Offsets | None:
 
 
 def other_clusters(found: ByCluster, names: Collection[str]) -> str:
-    """Why `of_cluster` finds nothing."""
+    """Explains why `of_cluster` has found no offsets of this cluster."""
     return (
         f"it reads {' and '.join(sorted(filter(None, found)))}, and this cluster is {' or '.join(names) or 'unnamed'}"
     )
@@ -124,7 +124,7 @@ def _is_kafkas(found: Any) -> bool:
 
 
 def _offset(found: Any, where: str) -> int | None:
-    """One that is null or below 0 is where a source was never put."""
+    """The offset; None: it is null or negative. Raises SourceError for other values."""
     if found is None:
         return None
     if not isinstance(found, int) or isinstance(found, bool):

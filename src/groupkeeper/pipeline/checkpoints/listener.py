@@ -15,22 +15,22 @@ from pyspark.sql.streaming.listener import StreamingQueryListener
 from groupkeeper.pipeline.checkpoints.committing import CommitProgress, Committer
 
 _AGAIN_S = 3600.0
-"""A query that reads nothing commits again after so long: else its group's offsets would expire."""
+"""A query without new records commits again after this time, so that its group's offsets don't expire."""
 
 
 def group_of(name: str | None, query_id: str) -> str | None:
-    """The group of a query, unless another one is chosen."""
+    """The default group of a query."""
     return f"spark-{name or query_id}"
 
 
 class CommitsToKafka(StreamingQueryListener):
-    """Commits up to where the queries of a session have read, to a group for each: `group_of(name, id)`, by the query's
-    name (None: it has none) and id; where that is None the query is left out.
+    """Commits the offsets that the queries of a session have reached, to a group for each: `group_of(name, id)` gets
+    the query's name (None: it has none) and its id; if it returns None, the query is not committed.
 
-    `properties` are the Kafka client's, by their Java names. Nothing here slows a query or lets it fail: failures are
-    logged to `groupkeeper.spark`. A group that has members, or offsets of something else, is left as it is.
-    `takes_over`: the offsets of another query, of one that began with a new checkpoint, may be replaced. `cluster`:
-    what queries that read several clusters by the source `groupkeeper` call this one; None: by its id.
+    `properties` are the Kafka client's, by their Java names. Failures neither slow nor fail a query: they are logged to
+    `groupkeeper.spark`. A group that has members, or offsets of something else, is left as it is. `takes_over`: offsets
+    of another query (as after a start with a new checkpoint) may be replaced. `cluster`: the name by which queries that
+    read several clusters with the source `groupkeeper` call this one; None: its id.
     """
 
     def __init__(
@@ -48,19 +48,19 @@ class CommitsToKafka(StreamingQueryListener):
             bootstrap_servers, properties, interval_s=interval_s, takes_over=takes_over, cluster=cluster
         )
         self._last: dict[str, tuple[float, str, CommitProgress]] = {}
-        """By run of a query: when it was reported, its group, and its progress."""
+        """By the id of a query's run: the time of its last report, its group, and its progress."""
         atexit.register(self.close)
 
     def close(self) -> None:
-        """Commit what is left, for a few seconds at most. At the end of the program this is done by itself."""
+        """Commits the remaining progress, for a few seconds at most. This also happens at the end of the program."""
         self._committer.close()
         atexit.unregister(self.close)
 
     def onQueryStarted(self, event: Any) -> None:  # noqa: N802
-        """Nothing is done yet."""
+        """Does nothing: no batch is done yet."""
 
     def onQueryProgress(self, event: Any) -> None:  # noqa: N802
-        """A batch is done."""
+        """Queues the offsets of a finished batch."""
         progress = event.progress
         query_id = str(progress.id)
         group_id = self._group_of(progress.name, query_id)
@@ -69,14 +69,14 @@ class CommitsToKafka(StreamingQueryListener):
             self._put(str(progress.runId), group_id, CommitProgress(query_id, progress.batchId, sources))
 
     def onQueryIdle(self, event: Any) -> None:  # noqa: N802
-        """There was nothing to read."""
+        """Commits the last offsets again if they are old."""
         run_id = str(event.runId)
         last = self._last.get(run_id)
         if last is not None and time.monotonic() - last[0] >= _AGAIN_S:
             self._put(run_id, *last[1:])
 
     def onQueryTerminated(self, event: Any) -> None:  # noqa: N802
-        """The program may end right after it."""
+        """Commits at once: the program may end right after the query."""
         self._last.pop(str(event.runId), None)
         self._committer.hurry()
 

@@ -26,14 +26,14 @@ if TYPE_CHECKING:
 
 _OF_FOLLOW = "/_groupkeeper/checkpoint/"
 _TRIES = 3
-"""Files of old batches are removed while a query runs."""
+"""How often to read a checkpoint: a running query removes the files of old batches meanwhile."""
 
 
 class Query(NamedTuple):
-    """A query, and what it reads of one cluster. `offsets` are the next to read; with `batch_id` None, when no batch is
-    done, those at which the query began. `done_ms`: when that was written, `earlier_ms` when the batches were done that
-    are still there, in order. `running`: up to where the batch reads that is planned and not done. `others` sources are
-    neither Spark's for Kafka nor `groupkeeper`.
+    """A query, and the offsets that it reads of one cluster. `offsets` come next; `batch_id` None: no batch is done,
+    they are the first ones. `done_ms`: when `offsets` were written; `earlier_ms`: when the batches ended whose files
+    are still there, in order. `running`: the end offsets of the batch under way. `others`: the number of sources other
+    than Spark's for Kafka and `groupkeeper`.
     """
 
     name: str
@@ -49,12 +49,13 @@ class Query(NamedTuple):
 
 
 class _Gone(Exception):
-    """A file is not there any more."""
+    """A file of the checkpoint has been removed."""
 
 
 def read_query(folder: Folder, name: str, clusters: Collection[str] = (), *, at_ms: int | None = None) -> Query:
-    """The query, called `name`, that has this checkpoint: as it was `at_ms`, where the checkpoint goes back so far;
-    None: as it is. `clusters`: the names of the one that is asked, its id among them. Raises SourceError.
+    """Reads a query's checkpoint: its state at `at_ms`, or now if that is None or earlier than the checkpoint goes
+    back. `name`: what to call the query; `clusters`: the names of the wanted cluster, its id among them. Raises
+    SourceError.
     """
     for left in reversed(range(_TRIES)):
         try:
@@ -133,7 +134,7 @@ class _CheckpointReader:
         return {place: offset for own in known for place, offset in (own or {}).items() if offset is not None}
 
     def _valid(self, sources: Sequence[ByCluster]) -> dict[TopicPartition, int]:
-        """One offset of each partition; of two sources that read the same one, the slower."""
+        """The next offset of each partition; the smaller one if two sources read the partition."""
         found: dict[TopicPartition, int] = {}
         for each in sources:
             own = of_cluster(each, self._clusters)
@@ -149,13 +150,13 @@ class _CheckpointReader:
 
 
 def _numbered(times: Mapping[str, int]) -> dict[int, int]:
-    """Those of batches: what is being written, and checksums, have other names."""
+    """The files of batches, by batch number. Unfinished files and checksums have other names."""
     return {int(name): ms for name, ms in times.items() if name.isascii() and name.isdecimal()}
 
 
 class Checkpoint(Protocol):
-    """A requested checkpoint. ``cluster``: what the query calls the cluster that is asked; None: that is not said.
-    ``name`` None: the folder's name.
+    """A requested checkpoint. ``cluster``: the query's name for the cluster; None: not given. ``name`` None: the
+    folder's name.
     """
 
     @property

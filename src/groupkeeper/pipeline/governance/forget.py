@@ -31,13 +31,13 @@ _PLACE = ("cluster", "log_partition", "log_offset")
 _GROUP = "group_id"
 _RAW = ("raw_key", "raw_value")
 _READ = ("cluster", _GROUP, "kind", "name", *_PLACE[1:], *_RAW)
-"""Of any table: whose a row is."""
+"""The columns that tell whose a row is, in any table."""
 
 _HISTORY = (COMMITS, GROUP_RECORDS)
 
 
 class ForgetRequest(NamedTuple):
-    """Which groups: those that are named, or an owner's. `cluster` None: of all clusters."""
+    """The groups to forget: named ones, or an owner's. `cluster` None: in all clusters."""
 
     groups: Names = Names(())
     owner: str | None = None
@@ -45,7 +45,7 @@ class ForgetRequest(NamedTuple):
     cluster: str | None = None
 
     def among(self, known: Container[str]) -> ForgetRequest:
-        """What is meant where these groups exist."""
+        """This request; a pattern that is the name of a known group means only that group."""
         return self._replace(groups=self.groups.among(known))
 
     def has(self, group_id: str) -> bool:
@@ -56,16 +56,16 @@ class ForgetRequest(NamedTuple):
 
 
 class Forgotten(NamedTuple):
-    """The groups, how many rows they had by table, and in how many files."""
+    """The groups, the number of their rows by table, and the number of files with such rows."""
 
     groups: list[str]
     rows: dict[str, int]
     files: dict[str, int]
     pages: list[str]
-    """Files beside the tables that name groups, too."""
+    """HTML files beside the tables that also name the groups."""
 
     version_hours: float | None = None
-    """How long earlier versions of the tables, which have the rows, can be read; None: there are none."""
+    """How long earlier versions of the tables, with the rows, can still be read; None: there are none."""
 
 
 Mask = Callable[[pa.RecordBatch], pa.Array]
@@ -153,7 +153,7 @@ class _Forgetting:
         return found
 
     def _groups(self) -> set[str]:
-        """Those of all tables that are wanted."""
+        """The wanted groups in the tables, and all that are given by name."""
         found: set[str] = set()
         for table in self._tables:
             name = _group_column(table)
@@ -169,7 +169,7 @@ class _Forgetting:
         return {*named, *(each for each in found if wanted.has(each))}
 
     def _mask(self, table: Table, groups: set[str]) -> Mask | None:
-        """Which rows of a batch are of the groups, or have their names in bytes that could not be decoded."""
+        """Marks the rows of a batch that are of the groups, or have their names in bytes that could not be decoded."""
         column = _group_column(table)
         names = pa.array(sorted(groups), pa.string())
         cluster = self._wanted.cluster
@@ -195,7 +195,7 @@ class _Forgetting:
         return mask
 
     def _rejected(self, groups: set[str]) -> set[tuple[str, int, int]]:
-        """The places of records that could not be decoded and have one of the names in them."""
+        """The places of the undecodable records that contain a name of the groups."""
         needles = _needles(groups)
         found: set[tuple[str, int, int]] = set()
         for file in self._ledger.files(GROUP_RECORDS.name):
@@ -230,7 +230,7 @@ class _Forgetting:
         self._files.remove(staging)
 
     def _pages(self, groups: Iterable[str]) -> list[str]:
-        """Pages of a report that name one of them."""
+        """The report pages beside the tables that name one of the groups."""
         needles = [each.encode() for each in groups]
         pages = [each for each in self._root.glob("*.html") if each.is_file()]
         return sorted(str(each) for each in pages if _mentions((each.read_bytes(), None), needles))
@@ -243,7 +243,7 @@ def _group_column(table: Table) -> str | None:
 
 
 def _needles(groups: Iterable[str]) -> list[bytes]:
-    """The names as the protocol writes texts, with their length in front."""
+    """The names as Kafka's protocol encodes them: the length first."""
     names = [each.encode() for each in groups]
     whole = [len(name).to_bytes(2, "big") + name for name in names if len(name) < 1 << 15]
     return whole + [varint(len(name) + 1) + name for name in names]
@@ -254,14 +254,14 @@ def _mentions(pair: tuple[bytes | None, bytes | None], needles: Sequence[bytes])
 
 
 def _batches(path: Path, columns: Sequence[str] | None) -> Iterator[pa.RecordBatch]:
-    """A file's rows, some at a time; columns that an old file lacks are left out."""
+    """Reads a file's rows in batches; columns that an old file lacks are left out."""
     with pq.ParquetFile(path, coerce_int96_timestamp_unit="us") as file:
         there = None if columns is None else [name for name in columns if name in file.schema_arrow.names]
         yield from file.iter_batches(columns=there)
 
 
 def _rewrite(source: Path, target: Path, table: Table, mask: Mask) -> None:
-    """The rows that stay, whole on the disk before anything is published."""
+    """Copies the rows that stay to a new file, and flushes it to the disk."""
     with pq.ParquetFile(source, coerce_int96_timestamp_unit="us") as file:
         schema = pa.schema([table.arrow.field(name) for name in table.names if name in file.schema_arrow.names])
         with pq.ParquetWriter(target, schema) as writer:
@@ -273,7 +273,7 @@ def _rewrite(source: Path, target: Path, table: Table, mask: Mask) -> None:
 
 
 def _counts(places: Sequence[pa.Table]) -> dict[str, dict[int, int]]:
-    """How many rows of the history go, by cluster and partition of the offsets topic."""
+    """How many rows of the history are removed, by cluster and partition of the offsets topic."""
     found: dict[str, dict[int, int]] = {}
     if places:
         counted = pa.concat_tables(places).group_by(list(_PLACE[:2])).aggregate([([], "count_all")])

@@ -11,7 +11,7 @@ from groupkeeper.pipeline.storage.ledger import Ledger
 
 
 def with_privacy(options: ReadOptions, ledger: Ledger) -> ReadOptions:
-    """With the choice that holds in the directory. Raises SourceError where another one was made before."""
+    """The options with the directory's choice of privacy. Raises SourceError if they choose another one."""
     privacy = chosen(options.privacy, ledger.privacy, ledger.place)
     if ledger.privacy is None:
         ledger.note(privacy=privacy.choice)
@@ -19,8 +19,8 @@ def with_privacy(options: ReadOptions, ledger: Ledger) -> ReadOptions:
 
 
 def chosen(given: Privacy | None, known: Mapping[str, str] | None, place: str) -> Privacy:
-    """What holds in a directory that has made the choice `known`, None: none yet. `place` is what errors call it.
-    Raises SourceError where another one is given, and for a key that nothing is salted with.
+    """The choice that applies in a directory whose earlier choice is `known` (None: none yet); `place` names the
+    directory in errors. Raises SourceError if another one is given, or a key although nothing is salted.
     """
     key = given.key if given is not None and given.key and not given.changes_any else None
     if given is not None and key is None:

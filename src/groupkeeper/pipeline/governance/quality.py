@@ -46,10 +46,10 @@ from groupkeeper.pipeline.transforms.latest import last_commits, standing_offset
 
 _HISTORY = (COMMITS, GROUP_RECORDS)
 _BY_DESIGN = (RATES, QUALITY, OFFSETS_AS_OF, SCAN_TIME)
-"""A minute of rates may have two rows; the others are answers, of which nothing else is made."""
+"""Tables that are not checked: a minute of RATES may have two rows; no table is built from the others."""
 
 _ROWS = 1 << 20
-"""Of the history that are read at a time."""
+"""How many rows of the history to read at a time."""
 
 _Places = Mapping[tuple[str, int], Array]
 """The log offsets of all rows of the history, by cluster and log partition."""
@@ -136,7 +136,7 @@ def _of_history(stored: Stored) -> list[Check]:
 
 
 def _standing(stored: Stored) -> tuple[int, int]:
-    """How many offsets stand by the history, and by the table."""
+    """The number of committed offsets that follow from the history, and the number in the table."""
     last = COMMITS.arrow.empty_table()
     for rows in _processed(stored, COMMITS):
         last = last_commits(rows, last)
@@ -150,13 +150,13 @@ def _rejected(stored: Stored) -> tuple[int, int]:
 
 
 def _processed(stored: Stored, table: Table) -> Iterator[pa.Table]:
-    """The rows of history that the other tables were made of."""
+    """The rows of the history from which the other tables were built."""
     for rows in _in_parts(stored.dataset(table).to_batches(batch_size=_ROWS)):
         yield rows.filter(pa.array(numbers(rows["log_offset"]) < next_offsets(rows, stored.made_to, 0)))
 
 
 def _in_parts(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
-    """The same rows in few tables: a batch is not longer than its file."""
+    """Joins the batches, which may be as small as the files, to fewer tables."""
     some: list[pa.RecordBatch] = []
     for batch in batches:
         some.append(batch)
@@ -168,7 +168,7 @@ def _in_parts(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
 
 
 def _ages(stored: Stored, max_age_ms: int) -> Iterator[Check]:
-    """Of each cluster that the last run was given; those that others write are not looked at."""
+    """Checks the age of the tables for each cluster of the last run; other clusters are left out."""
     parts = [loaded(stored.dataset(table), ("cluster", "measured_time")) for table in (FRESHNESS, TOPICS)]
     latest = pa.concat_tables(parts).group_by("cluster").aggregate([("measured_time", "max")])
     times = dict(zip(latest["cluster"].to_pylist(), latest["measured_time_max"].to_pylist(), strict=True))
@@ -209,7 +209,7 @@ def _compared(
 def _compared_with(
     ranges: Sequence[Range], options: ReadOptions, stored: Stored, places: _Places, offsets: Sequence[Offsets]
 ) -> Check:
-    """Offsets without a row, beside what the log has: a record that the log has must be in the history."""
+    """Compares the history with the log: every record of the log must have a row."""
     name = ranges[0].name
     ends, taken = stored.next_offsets[name], stored.forgotten.get(name, {})
     read = [each._replace(end=min(each.end, ends.get(each.partition, 0))) for each in ranges]
@@ -240,7 +240,7 @@ def _compared_with(
 
 
 def _without(log: pa.Table, places: Mapping[int, Array]) -> pa.Table:
-    """The records of the log of which there is no row, by log partition."""
+    """The records of the log without a row; `places` has the offsets of the rows by log partition."""
     partitions, offsets = numbers(log["log_partition"]), numbers(log["log_offset"])
     is_lost = np.zeros(len(log), bool)
     for number in np.unique(partitions).tolist():
@@ -250,7 +250,7 @@ def _without(log: pa.Table, places: Mapping[int, Array]) -> pa.Table:
 
 
 def _beyond(lost: pa.Table, taken: Mapping[int, tuple[int, int]]) -> list[tuple[int, int]]:
-    """Places that rows which were taken out do not explain: of those the number is known, and up to where they were."""
+    """The lost records that `forget` doesn't explain. `taken`: by partition, the number and end of rows it removed."""
     by_partition: dict[int, list[int]] = {}
     for row in lost.to_pylist():
         by_partition.setdefault(row["log_partition"], []).append(row["log_offset"])

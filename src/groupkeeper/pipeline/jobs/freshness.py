@@ -17,7 +17,7 @@ from groupkeeper.pipeline.tables import FRESHNESS
 from groupkeeper.rules.words import duration
 
 MOST_BEHIND_MS = 60_000
-"""A transaction is open for a moment now and then: what is committed meanwhile is seen a moment later."""
+"""Commits that have been unread for a shorter time are no problem: an open transaction may hide them for a moment."""
 
 _Times = Mapping[Position, int | None]
 

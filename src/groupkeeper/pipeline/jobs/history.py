@@ -33,11 +33,11 @@ from groupkeeper.rules.words import counted
 _HISTORY = (COMMITS, GROUP_RECORDS)
 
 _DECODED, _NEW, _COMMITS, _RECORDS = "decoded", "commits", "last commits", "last records"
-"""The inputs of the job that makes what is not a plain commit."""
+"""The names of the inputs of the job that makes tombstones and group records."""
 
 
 class Appended(NamedTuple):
-    """New rows by table, and how many records among them could not be decoded."""
+    """The number of new rows by table, and how many of the records could not be decoded."""
 
     rows: Mapping[str, int]
     problems: int
@@ -50,7 +50,7 @@ class Appended(NamedTuple):
 
 
 class Aside(NamedTuple):
-    """What tasks have read: files in a staging directory, as Output names it."""
+    """Rows that tasks have read and written to a staging directory, as Output names it."""
 
     directory: str
     written: Written
@@ -60,7 +60,7 @@ class Aside(NamedTuple):
 
 
 def read_aside(output: Output, ranges: Sequence[Range], options: ReadOptions) -> Aside:
-    """Tasks read the ranges of the log, and write files to the directory, or return them to Spark, which does."""
+    """Has tasks read the ranges of the log; they, or Spark for them, write files to a staging directory."""
     tasks = pack(ranges, options._replace(max_records_per_task=options.max_records_per_task or RECORDS_PER_TASK))
     directory = output.aside(DECODED)
     if not tasks:
@@ -87,8 +87,8 @@ def append(
     read_to: NextOffsets | None = None,
     identities: Mapping[str, ClusterIdentity] = MappingProxyType({}),
 ) -> Appended:
-    """Append the rows that tasks have read. All partitions were read up to `read_to`; None: up to the last row.
-    `identities`: the identities of the rows' clusters. Raises SourceError where the tables have some of the rows.
+    """Appends the rows that tasks have read. `read_to`: by partition, the first unread offset; None: the end of the
+    rows. `identities`: those of the rows' clusters. Raises SourceError if the tables have some of the rows already.
     """
     with output.lock, described(output.spark, f"{COMMITS.name}, {GROUP_RECORDS.name}: new records"):
         written, known = aside.written, output.ledger.next_offsets
@@ -135,8 +135,8 @@ def _empty(output: Output, table: Table) -> Staged:
 def _made_of_rest(
     output: Output, new_commits: Staged, rest: Staged, counts: Counts, retentions: Retentions
 ) -> list[Staged]:
-    """The new tombstones, and the new rows of GROUP_RECORDS, of rows of DECODED. Why offsets were removed follows from
-    earlier rows, from new commits, and from group records that came with the tombstones.
+    """Makes tombstones and GROUP_RECORDS from the rows of DECODED in `rest`. Why an offset was removed follows from
+    earlier rows, new commits, and group records beside the tombstones.
     """
     inputs, rows = {_DECODED: Input(DECODED, rest.files)}, sum(counts)
     wanted = [Wanted(GROUP_RECORDS)] if counts.others else []

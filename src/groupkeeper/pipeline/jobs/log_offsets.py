@@ -19,7 +19,7 @@ from groupkeeper.pipeline.tables import CURRENT_OFFSETS, LOG_OFFSETS
 from groupkeeper.pipeline.tables.state import WANTED
 
 FEW = 10_000
-"""Up to this many offsets are looked up by this process; more are by tasks, of which each gets about as many."""
+"""The driver looks up at most this many offsets; more are looked up by tasks, about as many by each."""
 
 
 class Clusters(NamedTuple):
@@ -29,7 +29,7 @@ class Clusters(NamedTuple):
     instants: Instants
     failed: Mapping[str, str]
     known_names: pa.Table | None = None
-    """What `names` gives where the instants have no logs."""
+    """Topics of the clusters for `names` where the instants have no logs, as in tasks."""
 
     @property
     def names(self) -> pa.Table:
@@ -59,7 +59,7 @@ class Clusters(NamedTuple):
 
 
 class Place(NamedTuple):
-    """A partition, and the committed offsets of it that are of interest."""
+    """A partition, and the committed offsets in it to look up."""
 
     cluster: str
     partition: TopicPartition
@@ -70,7 +70,7 @@ _NAMES = pa.schema([("cluster", pa.string()), ("topic_id", pa.string()), ("topic
 
 
 def log_offsets(wanted: Rows, clusters: Clusters) -> pa.Table:
-    """The rows for those of tables.state.WANTED."""
+    """Rows of tables.LOG_OFFSETS for rows of tables.state.WANTED."""
     rows = loaded(wanted, WANTED.names).group_by(list(LOG_OFFSETS.key)).aggregate([("committed_offset", "distinct")])
     few = rows.rename_columns({"committed_offset_distinct": "wanted"}).to_pylist()
     found = _ask(
@@ -80,7 +80,7 @@ def log_offsets(wanted: Rows, clusters: Clusters) -> pa.Table:
 
 
 def log_offsets_by_tasks(wanted: DataFrame, clusters: Clusters, tasks: int) -> DataFrame:
-    """The same, by so many tasks. Every use of the DataFrame may query the clusters again: write it, or cache it."""
+    """As `log_offsets`, by this many tasks. Each use of the DataFrame may ask the clusters again: write or cache it."""
 
     def asked(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         rows = pa.Table.from_batches([*batches], WANTED.arrow)
@@ -90,14 +90,14 @@ def log_offsets_by_tasks(wanted: DataFrame, clusters: Clusters, tasks: int) -> D
 
 
 def wanted_of(current_offsets: Rows, assigned_topics: pa.Table) -> pa.Table:
-    """What is to be asked of the partitions of rows of tables.CURRENT_OFFSETS, and of those that members are assigned
-    (present.members.assigned): rows of tables.state.WANTED.
+    """The partitions and offsets to look up: rows of tables.state.WANTED from rows of tables.CURRENT_OFFSETS, and from
+    the partitions that members are assigned (present.members.assigned).
     """
     committed = loaded(current_offsets, [*CURRENT_OFFSETS.key, "committed_offset"])
     theirs = unnested(assigned_topics, "partitions")
     theirs = theirs.rename_columns({"partitions": "partition"})
     own, known = keys(CURRENT_OFFSETS.key, theirs, committed)
-    # Where a group has committed nothing, whether the log has records at all: before offset 0 is where it begins.
+    # Where nothing is committed, −1 looks up the log's first record: is there any?
     is_lacking = (matches(own, known) < 0) & numbers(pc.not_equal(theirs["group_type"], "share"))
     theirs = theirs.append_column("committed_offset", pa.array(np.where(is_lacking, -1, 0), mask=~is_lacking))
     whole = together(committed, theirs)

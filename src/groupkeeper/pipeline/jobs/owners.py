@@ -25,14 +25,14 @@ def owners_of_groups(groups: Rows, topics: Rows, lag: Rows, rules: Sequence[Owne
 
 
 def owners_of_topics(topics: Rows, rules: Sequence[OwnerRule]) -> pa.Table:
-    """The same of topics."""
+    """Rows of tables.OWNERS for topics."""
     sizes, size = _sizes(topics)
     rate = sizes["records_per_s"]
     return _owned("topic", rules, sizes["cluster"], sizes["topic"], rate, pc.multiply(rate, size))
 
 
 def _sizes(topics: Rows) -> tuple[pa.Table, pa.ChunkedArray]:
-    """The topics, and the bytes of a record of each; null: not known."""
+    """The topics, and the mean bytes of a record of each; null: not known."""
     sizes = loaded(topics, [*_TOPIC, "log_bytes", "records", "records_per_s"])
     records = pc.if_else(pc.equal(sizes["records"], 0), None, sizes["records"])
     return sizes, pc.divide(*(each.cast(pa.float64(), safe=False) for each in (sizes["log_bytes"], records)))
@@ -50,7 +50,7 @@ def _owned(kind: str, rules: Sequence[OwnerRule], *columns: pa.ChunkedArray) -> 
 
 
 def _read(lag: pa.Table, topics: pa.Table, size: pa.ChunkedArray) -> pa.Table:
-    """The records and bytes per second that each group reads; null: not known of any partition."""
+    """The records and bytes per second that each group reads; null: not known for any partition."""
     rate = lag["consumed_per_s"]
     bytes_per_s = pc.multiply(rate, taken(size, matches(*keys(_TOPIC, lag, topics))))
     rows = lag.select(_GROUP).append_column("records_per_s", rate).append_column("bytes_per_s", bytes_per_s)

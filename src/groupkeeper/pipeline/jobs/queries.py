@@ -61,7 +61,7 @@ class Queries(NamedTuple):
         return pa.Table.from_pylist(rows, CURRENT_OFFSETS.arrow)
 
     def only(self, names: Collection[str]) -> Queries:
-        """Those with these names."""
+        """The queries with these names."""
         return Queries(
             {cluster: [each for each in own if each.name in names] for cluster, own in self.by_cluster.items()}
         )

@@ -22,7 +22,7 @@ class Reading(NamedTuple):
     ranges: tuple[Range, ...]
     notes: tuple[str, ...]
     topic_ids: Mapping[str, str] = MappingProxyType({})
-    """Of the topics that are read, where the brokers tell."""
+    """The ids of the topics that are read, if the brokers tell them."""
 
     @property
     def size(self) -> int:
@@ -30,7 +30,7 @@ class Reading(NamedTuple):
 
     @property
     def read_to(self) -> NextOffsets:
-        """Where the tables end after the reading."""
+        """By cluster and partition, where the tables end after this reading."""
         return {self.name: {each.partition: each.end for each in self.ranges}}
 
 
@@ -45,8 +45,8 @@ class Known(Protocol):
 
 
 def readings(planned: ReadPlan, known: Known) -> tuple[list[Reading], dict[str, SourceError]]:
-    """The readings by cluster, made from ranges that cover the whole logs; and errors for clusters whose log is not the
-    log that the tables contain.
+    """The readings by cluster, from ranges that cover the whole logs; and errors for clusters whose log is another one
+    than in the tables.
     """
     found: list[Reading] = []
     failed: dict[str, SourceError] = {}

@@ -38,19 +38,19 @@ _OFFSETS_PER_TASK = 250_000
 
 _ADDED = tuple(step.table for step in STEPS if step.adds)
 _KEPT = (*CARRIED, *(step.table for step in STEPS if step.table.is_carried))
-"""Tables that the next refresh starts from."""
+"""Tables whose rows the next refresh needs."""
 
 _OF_HISTORY = tuple(table for table in _ADDED if not table.is_measured)
 
 
 _Found: TypeAlias = "Staged | pa.Table | Exception"
-"""What there is of a table: what is staged, the rows of what was asked, or why there is nothing."""
+"""The state of a table: staged files, rows that clusters answered, or the error that stopped it."""
 
 
 class Frames:
-    """The inputs of a refresh, and the tables that it has built (steps.Driver). A step waits for the tables that it
-    needs. The history is a view of one moment: rows that arrive meanwhile, or were written after the instant, belong to
-    the next refresh.
+    """The inputs of a refresh, and the tables that it has built (steps.Driver). Reading a table waits until its step
+    has ended. The history is fixed: rows that arrive later, or were written after the instant, belong to the next
+    refresh.
 
     `from_start`: no carried rows are used; the tables are built from the whole history.
     """
@@ -69,19 +69,19 @@ class Frames:
         self._asked: dict[str, Future[Mapping[str, _Found]]] = {}
 
     def add(self, steps: Iterable[Step], built: Future[Mapping[str, _Found]], *, is_asked: bool = False) -> None:
-        """Tables that are being built. Where they are asked for, another job writes them."""
+        """Registers tables that are being built. `is_asked`: another job writes the rows that clusters answer."""
         for step in steps:
             (self._asked if is_asked else self._built)[step.table.name] = built
 
     def written(self, table: Table) -> Staged:
-        """A staged table; raises the error that made it fail."""
+        """The staged table, once its step has ended. Raises the error of that step."""
         found = self._built[table.name].result()[table.name]
         if not isinstance(found, Staged):
             raise found if isinstance(found, Exception) else AssertionError(f"{table.name} is not written")
         return found
 
     def found(self, table: Table) -> Staged | pa.Table:
-        """The same, of what was asked for the rows. Raises like `written`."""
+        """As `written`; for tables asked of clusters, their rows, which may not be written yet."""
         if table.name not in self._asked:
             return self.written(table)
         found = self._asked[table.name].result()[table.name]
@@ -90,7 +90,7 @@ class Frames:
         return found
 
     def building(self, table: Table) -> Future[Mapping[str, _Found]]:
-        """The job that builds it."""
+        """The future of the job that writes the table."""
         return self._built[table.name]
 
     def past(self, table: Table) -> DataFrame:
@@ -111,9 +111,7 @@ class Frames:
         return self._output.frame(found) if isinstance(found, Staged) else self._output.sent(found, table)
 
     def inputs(self, job: Job, found: Mapping[str, _Found]) -> dict[str, Input]:
-        """What tasks of the job read, by the names that they know (task.name_of). `found`: the tables of earlier
-        jobs.
-        """
+        """The inputs of a job's tasks, by task.name_of. `found`: the tables of earlier jobs."""
         of = INPUTS[job]
         inputs = {name_of("new", table): self._new[table] for table in of.new}
         inputs |= {name_of("then", table): Input(table, self._then(table)) for table in of.then}
@@ -123,8 +121,8 @@ class Frames:
                          for table, own in staged.items() if isinstance(own, Staged)}  # fmt: skip
 
     def spread(self, offsets: _Found | None) -> tuple[int, bool]:
-        """Over how many tasks the groups are spread, and whether Spark exchanges their rows. `offsets`: LAST_COMMITS,
-        where it is built already.
+        """The number of tasks among which to share out the groups, and whether Spark exchanges their rows. `offsets`:
+        LAST_COMMITS if it is already built.
         """
         count = self._output.count_of
         if isinstance(offsets, Staged):
@@ -140,8 +138,8 @@ class Frames:
 
 
 def _cut(known: Mapping[int, int], instant: Instant | None) -> dict[int, int]:
-    """The offsets up to which the history of a cluster belongs to the instant. For a partition that could not be
-    queried, these are the offsets that were read.
+    """By partition, the end of the history that belongs to the instant. Where the instant has no offset, the end of the
+    history.
     """
     if instant is None:
         return dict(known)
@@ -189,7 +187,7 @@ def _tell_quality(quality: Rows, run: Run) -> None:
 
 
 def _make_fewer(output: Output, run: Run) -> None:
-    """Merges small files, and thins old measurements."""
+    """Merges small files, and thins out old measurements."""
     for table in (COMMITS, GROUP_RECORDS, *_ADDED):
         try:
             output.merge(table)
@@ -252,7 +250,7 @@ def _ask(output: Output, step: Step, frames: Frames, given: Given) -> dict[str, 
 def _run(
     output: Output, steps: Sequence[Step], done: Sequence[Step], frames: Frames, given: Given
 ) -> Mapping[str, _Found]:
-    """Builds the tables of these steps by a job of tasks, after others are done."""
+    """Builds the tables of these steps by a job of tasks, once the steps of `done` have ended."""
     found: dict[str, _Found] = {}
     for step in done:
         try:
@@ -275,7 +273,7 @@ def _run(
 
 
 def _with_file(output: Output, built: Staged | Exception, frames: Frames) -> Staged | Exception:
-    """A table to which rows are added needs a file, also without rows, if it has none but those of open rows."""
+    """Stages an empty file for a table to which rows are added, if it would have none except those of open rows."""
     if isinstance(built, Exception) or built.all_files:
         return built
     name = built.table.name
@@ -310,7 +308,7 @@ def _publish(output: Output, written: Mapping[str, Staged], read_to: NextOffsets
 
 
 def failures_told(reasons: Mapping[str, str]) -> list[str]:
-    """Why tables are not written, by their names: once for each reason, however many files have no space."""
+    """The texts of failures; `reasons` are by table. Tables with the same reason, such as a full disk, share a text."""
     names: dict[str, list[str]] = {}
     texts: dict[str, str] = {}
     for name, text in reasons.items():

@@ -15,7 +15,7 @@ from groupkeeper.protocol.uuids import uuid_text
 from groupkeeper.rules.words import counted
 
 POLICIES = Policies()
-"""An offset that the log no longer has becomes the nearer end."""
+"""An offset that the log no longer has is moved to the nearer end of the log."""
 
 
 class OffsetThen(NamedTuple):
@@ -43,7 +43,7 @@ def then_of(rows: Iterable[OffsetThen]) -> Then:
 
 
 class OfTopicsNow(NamedTuple):
-    """Offsets whose topics may be the same as at that time; why other offsets are left out; and what is unknown."""
+    """Offsets whose topics may be the same as then; why the others are left out; and what could not be checked."""
 
     offsets: list[OffsetThen]
     left_out: list[str]

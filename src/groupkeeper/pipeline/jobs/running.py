@@ -23,7 +23,7 @@ from groupkeeper.pipeline.session import log_path, quieten, start_session
 
 _PY4J = "py4j/java_gateway.py"
 _FORGETTING = ("<lambda>", "_garbage_collect_object")
-"""What weak references of Py4J call."""
+"""The functions that Py4J's weak references call."""
 _AGAIN_S = 0.02
 _came: list[int] = []
 """The signals that interrupted this process, other than Ctrl-C's."""
@@ -38,10 +38,10 @@ def session(
     settings: Mapping[str, str] | None = None,
     is_short: bool = False,
 ) -> Iterator[SparkSession]:
-    """Raises SourceError when Spark does not start, and in place of Spark's errors. The log of Spark and Java is kept
-    only after a failure that it may explain, or where Spark was interrupted at work: the interrupt has a note with its
-    path. Jobs that read through the source register it. From here on SIGTERM and
-    SIGHUP interrupt, as Ctrl-C does: Spark is always stopped.
+    """The Spark session of a command, stopped at the end. Raises SourceError when Spark does not start, and in place of
+    Spark's errors. The log of Spark and Java is kept after a failure that it may explain, or an interrupt while Spark
+    was at work, to which a note with the log's path is added. Jobs register the source themselves. From here on SIGTERM
+    and SIGHUP interrupt, as Ctrl-C does.
     """
     log = log_path()
     _came.clear()
@@ -85,23 +85,23 @@ def session(
 
 
 class InterruptedAtWork(KeyboardInterrupt):
-    """Of a job that was told to end before, and did not."""
+    """An interrupt of a job that had already been told to end."""
 
 
 def _interrupt_behind(error: BaseException | None) -> KeyboardInterrupt | None:
-    """What clears up after an interrupt may call Java, which fails: the connection has the interrupted call."""
+    """The interrupt behind an error: cleaning up after it may call Java, whose connection is still in use."""
     while error is not None and not isinstance(error, KeyboardInterrupt):
         error = error.__context__
     return error
 
 
 def _place_of(log: Path) -> str:
-    """Nothing where Spark was there before: its messages are elsewhere then."""
+    """The path of Spark's log, for messages; "" when Spark was running before, as its log is elsewhere."""
     return f" (Spark's log: {log})" if log.exists() else ""
 
 
 def _was_at_work(spark: SparkSession, log: Path, interrupted: KeyboardInterrupt) -> bool:
-    """Whether a job of Spark had not ended; then the interrupt tells of the log."""
+    """Whether a job of Spark was running; if so, a note with the log's path is added to the interrupt."""
     is_at_work = isinstance(interrupted, InterruptedAtWork) or _is_at_work(spark)
     if is_at_work:
         interrupted.add_note(_place_of(log))
@@ -120,7 +120,7 @@ def _is_at_work(spark: SparkSession) -> bool:
 
 
 def _interrupt_at(*numbers: signal.Signals) -> None:
-    """Signals that would end the process interrupt it instead."""
+    """Makes these signals interrupt the process instead of ending it."""
 
     def note(number: int, _: object) -> None:
         _came.append(number)

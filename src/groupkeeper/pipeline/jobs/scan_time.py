@@ -76,9 +76,9 @@ def _scanned(
 
 
 def scan(ranges: Sequence[Range], options: ReadOptions, time_ms: int) -> list[dict[str, Any]]:
-    """The first record of each partition with a timestamp at or after `time_ms`, as rows of _HIT. As in ListOffsets,
-    markers and aborted records count. Partitions without such a record are left out. The ranges are of one cluster. A
-    partition is read no further than that record. Raises SourceError.
+    """The first record of each partition at or after `time_ms`, as rows of _HIT. As in ListOffsets, markers and aborted
+    records count. A partition without such a record is left out; others are read only up to it. The ranges are of one
+    cluster. Raises SourceError.
     """
     found: dict[tuple[str, int], dict[str, Any]] = {}
     for fetched in fetch(ranges, options, is_done=lambda piece: (piece.topic, piece.partition) in found):

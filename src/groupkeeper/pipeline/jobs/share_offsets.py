@@ -27,7 +27,7 @@ SHARE_STATE_TOPIC = "__share_group_state"
 _AVAILABLE, _ACKNOWLEDGED, _ARCHIVING, _ARCHIVED = 0, 2, 3, 4
 _DONE = (_ACKNOWLEDGED, _ARCHIVED)
 _REJECTED = (_ARCHIVING, _ARCHIVED)
-"""The first are on their way to the dead-letter queue; Kafka counts them into the lag until they are there."""
+"""Records that were rejected or are on their way to the dead-letter queue (Kafka counts the latter as lag)."""
 
 
 def share_offsets(clusters: Clusters, note: Callable[[str], None]) -> pa.Table:

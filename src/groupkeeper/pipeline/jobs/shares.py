@@ -32,35 +32,35 @@ if TYPE_CHECKING:
     import pyarrow.dataset as pads
 
 ROWS_PER_SHARE = 1_000_000
-"""The most rows of history that tasks read as files: of more, each would read all, and use its share."""
+"""The most rows of history that every task reads whole, for its share of them; Spark exchanges more."""
 
 _PACKED = "share int, input string, rows binary"
 _FAILED = "failed"
-"""The place of what could not be made. Places of tables are numbers, those of open rows end in OPEN."""
+"""The place in CONTENTS of an error. The place of a table is its number; with OPEN at the end, of its open rows."""
 
 
 class Wanted(NamedTuple):
-    """A table that is built. `adds`: its rows have the column OPEN as well, which marks provisional ones."""
+    """A table to build. `adds`: its rows have the column OPEN, too, which marks provisional ones."""
 
     table: Table
     adds: bool = False
 
 
 Built: TypeAlias = Iterator[tuple[str, pa.Table | Exception]]
-"""The rows of tables by name, or why there are none."""
+"""By name, the rows of each table, or the error that stopped it."""
 
 Build: TypeAlias = Callable[[int, Mapping[str, Rows]], Built]
-"""Builds tables of a share, which has this number, of its rows of the inputs. It must be picklable."""
+"""Builds tables from the number of a share, and its rows of the inputs by name. Must be picklable."""
 
 
 def build(
     output: Output, description: str, make: Build, inputs: Mapping[str, Input], wanted: Sequence[Wanted],
     shares: int = 1, *, is_exchanged: bool = False,
 ) -> dict[str, Staged | Exception]:  # fmt: skip
-    """The staged tables by name, or why there are none, after a job with a task for each share. Rows of tables without
-    groups are given to all of them.
+    """Runs a job with a task for each share; returns by name the staged tables, or their errors. Every task gets all
+    rows of inputs without groups.
 
-    `is_exchanged`: Spark exchanges the rows, also where tasks could read the files.
+    `is_exchanged`: Spark exchanges the rows, even if tasks could read the files.
     """
     asides = {each.table.name: output.aside(each.table) for each in wanted}
     work = partial(_made, wanted, asides, output.folder, make)
@@ -90,7 +90,9 @@ def _made(
     wanted: Sequence[Wanted], asides: Mapping[str, str], folder: Path | None, make: Build, share: int,
     given: Mapping[str, Rows],
 ) -> Iterator[tuple[str, bytes]]:  # fmt: skip
-    """What a task makes of its share: contents by their places. It writes files where it sees the directory."""
+    """Builds the tables of a share: pairs of place and content, which is a file's path if the task sees the directory,
+    else the rows.
+    """
     numbers = {each.table.name: number for number, each in enumerate(wanted)}
     for name, made in make(share, given):
         if isinstance(made, Exception):
@@ -108,7 +110,7 @@ def _made(
 
 
 class Once:
-    """Rows of files, of which a task loads those of its groups, each column once (relations.Loaded)."""
+    """Rows of files, from which a task loads only those of its share, and each column once (relations.Loaded)."""
 
     def __init__(self, rows: pads.Dataset | pa.Table, share: int, shares: int) -> None:
         self._rows = rows
@@ -136,8 +138,8 @@ def rows_of_share(rows: pa.Table, share: int, shares: int) -> pa.Table:
 
 
 def _share_of(group_ids: pa.Array, shares: int) -> Array:
-    """An id has one share in all clusters: a change of which a journal doesn't know the cluster is looked for in all of
-    them. Rows without a group belong with those of the group ''.
+    """The share of each row, by its group's id alone: a change in a journal may lack the cluster, and is looked for in
+    all of them. Rows without a group are in the share of the group ''.
     """
     coded = group_ids.dictionary_encode(null_encoding="encode")
     own = [zlib.crc32((each or "").encode(errors="surrogatepass")) % shares for each in coded.dictionary.to_pylist()]
@@ -145,11 +147,11 @@ def _share_of(group_ids: pa.Array, shares: int) -> Array:
 
 
 _Make: TypeAlias = Callable[[int, Mapping[str, Rows]], Iterator[tuple[str, bytes]]]
-"""Makes rows of CONTENTS of a share."""
+"""Builds the rows of CONTENTS of a share, from its number and its inputs."""
 
 
 def _by_files(spark: SparkSession, folder: Path, make: _Make, inputs: Mapping[str, Input], shares: int) -> DataFrame:
-    """Rows of CONTENTS: what is made of each share, by a task that reads the files."""
+    """Rows of CONTENTS from a task for each share, which reads the files."""
     return spark.range(0, shares, 1, shares).mapInArrow(partial(_made_of_files, folder, make, inputs, shares), CONTENTS)
 
 
@@ -172,12 +174,12 @@ def _contents(made: Iterable[tuple[str, bytes]]) -> Iterator[pa.RecordBatch]:
 
 
 _Read: TypeAlias = Callable[[Iterable[pa.RecordBatch]], Iterator[tuple[str, Iterable[pa.RecordBatch]]]]
-"""What a task reads of files that Spark has given it: rows, by the name of their input."""
+"""Yields, from the input of a task, rows with the name of their table's input."""
 
 
 def _reading(output: Output, inputs: Mapping[str, Input]) -> tuple[DataFrame, _Read]:
-    """What Spark gives to the tasks that read the inputs, and how they read them: Spark's own reader of parquet would
-    make rows of them, at several times the cost.
+    """A DataFrame that gives tasks the files of the inputs, and the function by which they read them. Spark's own
+    reader of parquet would cost several times as much.
     """
     files = [(name, each.table, file) for name, each in inputs.items() for file in each.files]
     if output.folder is not None:
@@ -210,7 +212,7 @@ def _files_sent(
 
 
 def _alone(output: Output, make: _Make, inputs: Mapping[str, Input]) -> DataFrame:
-    """Rows of CONTENTS: what one task makes of all rows, where Spark has the files."""
+    """Rows of CONTENTS from one task for all groups, where only Spark can read the files."""
     given, read = _reading(output, inputs)
     tables = {name: each.table for name, each in inputs.items()}
     return given.coalesce(1).mapInArrow(partial(_made_alone, read, make, tables), CONTENTS)
@@ -227,7 +229,7 @@ def _made_alone(
 
 
 def _exchanged(output: Output, make: _Make, inputs: Mapping[str, Input], shares: int) -> DataFrame:
-    """Rows of CONTENTS: what is made of each share, whose rows Spark has brought together."""
+    """Rows of CONTENTS from a task for each share, whose rows Spark has exchanged."""
     tables = {name: each.table for name, each in inputs.items()}
     given, read = _reading(output, inputs)
     none = output.spark.range(shares).selectExpr("CAST(id AS INT) share", "'' input", "CAST('' AS BINARY) rows")

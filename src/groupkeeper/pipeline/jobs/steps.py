@@ -100,7 +100,7 @@ from groupkeeper.pipeline.transforms.rejects import rejects, rejects_in
 from groupkeeper.rules.status import LOOK_BACK_MS
 
 _CLOCKS_MS = 3_600_000
-"""The largest expected difference between a coordinator's clock and this one."""
+"""The largest expected difference between the clock of a coordinator and that of this machine."""
 
 
 def _silent(text: str) -> None:
@@ -108,8 +108,8 @@ def _silent(text: str) -> None:
 
 
 class Given(NamedTuple):
-    """The input besides the tables: the clusters, their state at the instant of the tables, their retention of offsets,
-    queries of Spark, the owners of groups and topics, and journals. New rows are those from `made_to` up to `read_to`.
+    """The inputs besides the tables: the clusters and their state at the tables' instant, offsets' retention, Spark's
+    queries, owners and journals. New rows are those from `made_to` up to `read_to`.
     """
 
     clusters: Clusters
@@ -119,24 +119,24 @@ class Given(NamedTuple):
     queries: Queries = Queries()
     owners: Sequence[OwnerRule] = ()
     journals: Sequence[str | ChangeJournal] = ()
-    """Journals of groupkeeper, their files, and folders of such."""
+    """Journals of groupkeeper, their files, or folders with such files."""
     changes: pa.Table | None = None
-    """What the journals say, as rows of present.moved.CHANGES; None: there are no journals."""
+    """The changes in the journals, as rows of present.moved.CHANGES; None: there are no journals."""
     at_ms: int | None = None
-    """The instant; None: that of the clusters."""
+    """The instant of the tables; None: that of the clusters."""
     note: Callable[[str], None] = _silent
-    """Called with remarks about failed requests, and about topics that are other ones than before."""
+    """Takes remarks about failed requests, and about topics that were created again."""
 
     @property
     def now_ms(self) -> int:
-        """The instant for uses that need one instant for all clusters."""
+        """One instant for all clusters: `at_ms`, else the latest measurement."""
         if self.at_ms is not None:
             return self.at_ms
         measured = [each.measured_ms for each in self.clusters.instants.values()]
         return max(measured, default=time.time_ns() // 1_000_000)
 
     def with_changes(self) -> Given:
-        """With the changes that are in the journals now."""
+        """Reads the journals, and sets `changes`."""
         if not self.journals:
             return self
         clusters = self.clusters
@@ -147,7 +147,7 @@ class Given(NamedTuple):
         return self._replace(changes=found)
 
     def for_tasks(self) -> Given:
-        """What steps need that don't ask clusters: no addresses, no secrets, no ends of logs."""
+        """Without what only requests to clusters need: addresses, secrets, log ends."""
         options = self.clusters.options._replace(clusters=(), privacy=None)
         instants = {name: each._replace(logs={}, stable={}) for name, each in self.clusters.instants.items()}
         clusters = self.clusters._replace(options=options, instants=instants, known_names=self.clusters.names)
@@ -155,23 +155,23 @@ class Given(NamedTuple):
 
 
 class Earlier(Protocol):
-    """The inputs that all steps have: rows of tables."""
+    """The tables that every step can read."""
 
     def then(self, table: Table) -> Rows:
-        """The carried or open rows of the last refresh; of tables that are replaced all rows."""
+        """The last refresh's carried or open rows of the table; all its rows, if the table is replaced."""
 
     def now(self, table: Table) -> Rows:
         """The table of an earlier step. Raises the error that made that step fail."""
 
 
 class Sources(Earlier, Protocol):
-    """The inputs of a step of a task."""
+    """The tables that a step in a task can read."""
 
     def new(self, table: Table) -> Rows:
         """The rows of COMMITS or GROUP_RECORDS that no refresh has seen."""
 
     def before(self, table: Table) -> Rows:
-        """The table before this refresh, also in a rebuild."""
+        """The table as it was before this refresh, even if all tables are rebuilt."""
 
     @property
     def failed(self) -> Collection[str]:
@@ -179,30 +179,30 @@ class Sources(Earlier, Protocol):
 
 
 class Driver(Earlier, Protocol):
-    """The inputs of what the driver asks the clusters."""
+    """The tables that a step in the driver, which asks clusters, can read."""
 
     @property
     def spark(self) -> SparkSession: ...
 
     def count(self, table: Table) -> int:
-        """The number of rows of the table of an earlier step, however many they are."""
+        """The number of rows of an earlier step's table, without loading them."""
 
     def frame(self, table: Table) -> DataFrame:
-        """These rows, which tasks read."""
+        """The table of an earlier step, as a DataFrame for tasks."""
 
     def past(self, table: Table) -> DataFrame:
-        """All rows of COMMITS, for facts that follow neither from a record nor from carried rows."""
+        """All rows of COMMITS, for facts that neither a record nor the carried rows have."""
 
 
 class Job(enum.Enum):
     """A job of Spark that builds some of the tables; its value describes it in Spark's UI."""
 
     ASKED = "what the clusters answer"
-    """By the driver, which asks the clusters; the tasks of CLUSTERS write the rows."""
+    """Steps of the driver, which asks clusters; tasks of CLUSTERS write their rows."""
     OFFSETS = "refresh: offsets, groups"
     LAG = "refresh: lag, status, rewinds"
     CLUSTERS = "refresh: clusters, rates, quality"
-    """Tables with rows that are not of a group, so one task builds them. Tasks of other jobs build a share of the
+    """Tables whose rows are not of a group: one task builds them. Tasks of the other jobs each take a share of the
     groups.
     """
 
@@ -211,8 +211,8 @@ Made: TypeAlias = DataFrame | pa.Table
 
 
 class Step(NamedTuple):
-    """A table and how it is built, of a Driver where the clusters are asked. `adds`: its rows are appended; the column
-    OPEN marks provisional rows. `is_published`: False for a table that is only an input of later steps.
+    """A table, and the function that makes it, from a Driver if clusters are asked, else from Sources. `adds`: rows are
+    appended; the column OPEN marks provisional ones. `is_published`: False: only later steps read the table.
     """
 
     table: Table
@@ -223,7 +223,7 @@ class Step(NamedTuple):
 
 
 class Inputs(NamedTuple):
-    """What the tasks of a job read (Sources). What its own steps have built needs no reading."""
+    """The tables that tasks of a job read, by method of Sources. Tables that the job itself builds are not listed."""
 
     new: Sequence[Table] = ()
     then: Sequence[Table] = ()
@@ -314,13 +314,13 @@ def _quality(tables: Sources, given: Given) -> Made:
 
 
 def _checked(tables: Sources, *jobs: Job) -> dict[Table, Rows]:
-    """The tables of which all rows are there, of those that these jobs have built."""
+    """The tables that these jobs have built, without those to which rows are added."""
     whole = (step.table for step in STEPS if step.job in jobs and not step.adds and step.table in TABLES)
     return {table: tables.now(table) for table in whole if table is not QUALITY and table.name not in tables.failed}
 
 
 def rows_of(made: Made) -> pa.Table:
-    """The rows in this process."""
+    """The rows, loaded into this process."""
     return made.toArrow() if isinstance(made, DataFrame) else made
 
 
@@ -406,7 +406,7 @@ STEPS = (
     ),
     Step(QUALITY, Job.CLUSTERS, _quality),
 )
-"""In an order in which each has what it needs; a new table is a line here."""
+"""In an order in which each step follows those that it needs; a new table is a line here."""
 
 INPUTS = {
     Job.OFFSETS: Inputs(

@@ -19,23 +19,23 @@ _FAILURES = (ArithmeticError, LookupError, TypeError, ValueError, pa.ArrowExcept
 
 
 class Work(NamedTuple):
-    """What the tasks of a job build, and of what besides the rows of their inputs. Names are those of tables."""
+    """The tables that the tasks of a job build, by name, and their inputs besides rows."""
 
     steps: Sequence[str]
     given: Given
     shares: int
     asked: Mapping[str, pa.Table]
-    """What the clusters answered. Tasks write those that are among the steps."""
+    """Rows that clusters have answered; tasks write the tables that are among `steps`."""
     failed: Mapping[str, Exception]
 
 
 def name_of(kind: str, table: Table) -> str:
-    """The name of an input of a job: `kind` is the method of steps.Sources that gives it."""
+    """The name of a job's input; `kind` is the method of steps.Sources that returns it."""
     return f"{kind} {table.name}"
 
 
 def built(work: Work, share: int, rows: Mapping[str, Rows]) -> Built:
-    """The tables of a share (shares.Build)."""
+    """Builds the tables of a share (shares.Build)."""
     tables = _Tables(work, share, rows)
     given = work.given._replace(queries=tables.queries()) if work.given.queries else work.given
     own = {step.table.name: step for step in STEPS if step.table.name in work.steps}
@@ -88,7 +88,7 @@ class _Tables:
         return self.kept[name]
 
     def queries(self) -> Queries:
-        """Those of this share."""
+        """The queries of this share."""
         queries = self._work.given.queries
         return queries.only(self._own(queries.names())["group_id"].to_pylist())
 

@@ -26,7 +26,7 @@ from groupkeeper.protocol.errors import KafkaError
 _SETTINGS = ("cleanup.policy", "retention.ms", "retention.bytes")
 _NOT_NOW = "not measured: "
 _CARRIED = {"records_per_s": None, "growth_bytes_per_s": None}
-"""Of a cluster that was not measured: no rate is of now."""
+"""Columns of a cluster that was not measured: it has no current rates."""
 
 _Row = dict[str, Any]
 _Key = tuple[str, str]
@@ -48,9 +48,9 @@ class TopicFacts(NamedTuple):
 
 
 def topics(readers: Rows, clusters: Clusters, then: Rows, note: Callable[[str], None] = lambda text: None) -> pa.Table:
-    """`readers`: rows of tables.state.READERS; `then`: the rows of the refresh before. A cluster's rows stay for a
-    minute; those of one that is not measured stay, with a problem, so that a topic which is created again meanwhile is
-    seen by its id. `note` is called for each topic that has another id since.
+    """Rows of tables.TOPICS. `readers`: rows of tables.state.READERS; `then`: rows of the last refresh. These stay if
+    they are of the instant's minute; those of an unmeasured cluster stay with a problem, so that a new id shows that a
+    topic was created again. `note` gets a remark for each such topic.
     """
     earlier = loaded(then, TOPICS.names).cast(TOPICS.arrow)
     before: dict[_Key, _Row] = {(row["cluster"], row["topic"]): row for row in earlier.to_pylist()}
@@ -81,7 +81,7 @@ def topics(readers: Rows, clusters: Clusters, then: Rows, note: Callable[[str], 
 
 
 def _is_measured(name: str, instant: Instant, before: Mapping[_Key, _Row]) -> bool:
-    """Whether the rows of a cluster are of the instant's minute, and of the topics that it has."""
+    """Whether the last refresh's rows are of the instant's minute, and have all of its topics."""
     names = {place.topic for place in instant.logs}
     known = [before[name, topic] for topic in names if (name, topic) in before]
     if len(known) < len(names) or _created_again(name, instant, before):
@@ -92,7 +92,7 @@ def _is_measured(name: str, instant: Instant, before: Mapping[_Key, _Row]) -> bo
 
 
 def _created_again(name: str, instant: Instant, before: Mapping[_Key, _Row]) -> dict[str, tuple[str, str]]:
-    """By topic the ids of before and of now, where both are known and differ."""
+    """The old and the new id of each topic whose id has changed."""
     found = {}
     for place, log in instant.logs.items():
         row = before.get((name, place.topic))
@@ -135,7 +135,7 @@ def _rows(name: str, instant: Instant, facts: Mapping[str, TopicFacts], before: 
 
 
 def _measures(row: _Row | None, topic_id: str | None, now: _Row) -> list[_Row]:
-    """Those of before; none of a topic of that name that was deleted, or whose logs have been cut."""
+    """The earlier measures of a topic; none if it was created again, or its logs were truncated."""
     if row is None or row["topic_id"] != topic_id:
         return []
     measures: list[_Row] = row["measures"]
@@ -171,7 +171,7 @@ class _Sizes(NamedTuple):
 
 
 async def _ask(cluster: ClusterOptions) -> dict[str, TopicFacts]:
-    """The facts by topic; empty if the cluster does not reply. A topic with a failed request has its `problem`."""
+    """The facts by topic; empty if the cluster does not reply. A topic with a failed request has a `problem`."""
     try:
         async with Admin(cluster.bootstrap_servers, properties=cluster.properties) as admin:
             described = await admin.describe_topics(None)

@@ -56,13 +56,13 @@ CHECKPOINT = f"{ROOT}/checkpoint"
 
 _LOOK_S = 0.2
 _LONGEST_S = 300.0
-"""A group that stands still becomes worse by the time alone."""
+"""Refresh after this time even without news: a group that stands still becomes worse."""
 
 _IDLE_S = 3.0
-"""A batch of which no task has run for so long is not waited for at the end."""
+"""At the end, don't wait for a batch that no task has run for this long."""
 
 _TRIES = 3
-"""So often may the query fail in a row without a batch: processes of Spark may be slow to start."""
+"""Give up after this many failures in a row without a batch: processes of Spark may be slow to start."""
 
 
 def follow(
@@ -107,8 +107,8 @@ def follow(
 
 
 def again(followed: Callable[[], Exception | None], batches: Batches, run: Run) -> None:
-    """Runs the query again, after a pause, where it or a batch has failed: a disk may be full for a while. Raises what
-    lets the query fail before any batch.
+    """Runs the query again, after a pause, if it or a batch has failed: a full disk may have space later. Raises the
+    error of a query that keeps failing before any batch.
     """
     outage, failures = Outage(), 0
     while (failure := followed()) is not None:
@@ -124,7 +124,7 @@ def again(followed: Callable[[], Exception | None], batches: Batches, run: Run) 
 
 
 def _followed(output: Output, batches: Batches, run: Run, folder: Path, interval_s: float) -> Exception | None:
-    """Runs the query until it is stopped, or fails for the reason that is returned."""
+    """Runs the query until it is stopped (None) or fails (the reason)."""
     batches.taken, batches.error = 0, None
     batches.order()
     query = _started(output, batches, folder, interval_s)
@@ -134,7 +134,7 @@ def _followed(output: Output, batches: Batches, run: Run, folder: Path, interval
                 run.watch.reading(records)
         failure = (batches.error or query.exception()) if batches.wait() else None
     except KeyboardInterrupt:
-        # To stop the query would be to wait for the batch. What it goes on with until Java has ended is as if killed.
+        # Stopping the query would wait for the batch. What it still does until Java has ended is as if killed.
         output.ledger.is_left = True
         run.watch = Watch()
         raise
@@ -160,7 +160,7 @@ def _started(output: Output, batches: Batches, folder: Path, interval_s: float) 
 
 
 class Batches:
-    """Takes what the query has read, batch after batch, by the clusters' numbers in the options."""
+    """Takes the batches that the query has read. Clusters are known by their numbers in the options."""
 
     def __init__(
         self, output: Output, options: ReadOptions, run: Run, refreshing: Refreshing, folder: Path,
@@ -171,7 +171,7 @@ class Batches:
         self.appended = 0
         self.retentions: dict[str, Retention] = {}
         self.failed: dict[str, str] = {}
-        """Why clusters, by name, are not read at the moment."""
+        """By name, why clusters are not read at the moment."""
         self.options = options
         self._output = output
         self._run = run
@@ -181,26 +181,26 @@ class Batches:
         self._interval_s, self._refresh_s = every_s
         self._often_s = min(every_s)
         self._measure_at = 0.0
-        """When (of time.time) the next tables are due."""
+        """When (of time.time) all logs are next measured, and the tables refreshed."""
         self._aside = ""
-        """Where tasks of the next batch write."""
+        """The directory to which tasks of the next batch write."""
         self._outages = tuple(Outage() for _ in options.clusters)
         self._read: set[int] = set()
-        """Clusters that have been read up to their end once."""
+        """Clusters that have been read up to their end at least once."""
         self._slow: set[int] = set()
-        """Those of them that hold up a batch by more than half of the interval."""
+        """Clusters of `_read` whose reading holds up batches: they are only read for a refresh."""
         self._identities: dict[str, ClusterIdentity] = {}
         self._same: list[str] = []
         self._unread: dict[str, str] = {}
-        """What was told of partitions that cannot be read."""
+        """By cluster, the last reported problem with partitions that cannot be read."""
         self._alive: dict[int, dict[str, list[int]]] = {}
-        """The other partitions of such clusters."""
+        """The readable partitions of these clusters."""
         self._state = threading.Condition()
         self._is_taking = False
         self._is_reading = False
 
     def order(self) -> None:
-        """Says what the next batch is to read."""
+        """Writes the orders for the next batch."""
         now = time.monotonic()
         numbers = [number for number, each in enumerate(self._outages) if each.retry_at <= now]
         if self._aside and self._output.folder is not None:
@@ -223,7 +223,7 @@ class Batches:
         write_orders(self._folder, orders)
 
     def take(self, batch: DataFrame, _: int) -> None:
-        """One batch. After a failure, and at the end, nothing is done any more: the next run reads it again."""
+        """Takes one batch. Ignores it after a failure, and after `stop`: the next run reads its records again."""
         with self._state:
             if self.stop.is_set() or self.error is not None:
                 return
@@ -240,8 +240,8 @@ class Batches:
                 self._state.notify_all()
 
     def wait(self) -> bool:
-        """Until a batch that is being taken has ended; False: no executor begins to read it, so it is left. After
-        `stop` there is no further one.
+        """Waits until the batch under way is taken; False: no executor begins to read it, so it is abandoned. After
+        `stop`, no further batch is taken.
         """
         idle_at = time.monotonic()
         while not self._has_ended():
@@ -273,7 +273,7 @@ class Batches:
         self.order()
 
     def _read_batch(self, batch: DataFrame) -> tuple[Aside, list[Receipt]]:
-        """Where the rows are, of which `_append` says how many count."""
+        """Has the tasks read the batch; returns the directory with their rows, and their receipts."""
         with described(self._output.spark, "reading the offsets topics"):
             self._is_reading = True
             try:
@@ -317,7 +317,7 @@ class Batches:
             self._run.watch.note(appended.note)
 
     def _note_outages(self, answer: Answer, read: Sequence[_Read]) -> None:
-        """Reports what is not read, once, and what is read again."""
+        """Reports outages, once each, and clusters that are read again."""
         unread = {each.reading.number: each.failed for each in read if each.failed is not None}
         for number, why in (dict(answer.failed) | unread).items():
             self._fail(number, why)
@@ -340,7 +340,7 @@ class Batches:
             self._read.add(number)
 
     def _fail(self, number: int, why: Failed) -> None:
-        """Retries the cluster after a pause."""
+        """Notes a failure of the cluster, which is retried after a pause."""
         outage, name = self._outages[number], self.options.clusters[number].title
         outage.pause(time.monotonic())
         self.failed[name] = why.text
@@ -349,15 +349,13 @@ class Batches:
 
 
 def _is_idle(spark: SparkSession) -> bool:
-    """Whether a stage waits, of which no task has run."""
+    """Whether Spark has a stage that no task has run or runs."""
     stage = stage_of(spark)
     return stage is not None and not stage.running and not stage.done
 
 
 class _Read(NamedTuple):
-    """What a batch has of a cluster. `reached`: to which offset of each partition; empty: what was read of it does not
-    count.
-    """
+    """The result of a batch for one cluster. `reached`: by partition, the next offset to read; empty: none."""
 
     reading: Reading
     written: Sequence[Written]
@@ -368,7 +366,7 @@ class _Read(NamedTuple):
 
 
 def _read(answer: Answer, receipts: Sequence[Receipt]) -> list[_Read]:
-    """By cluster. Of one that several tasks have read, all counts or nothing, so that no offset is left out."""
+    """The results by cluster. Of a cluster read by several tasks, all rows count or none: no offset is left out."""
     found = []
     for reading in answer.readings:
         own = [each for each in receipts if each.part.reading.number == reading.number]
@@ -385,7 +383,7 @@ def _read(answer: Answer, receipts: Sequence[Receipt]) -> list[_Read]:
 
 
 class _Basis(NamedTuple):
-    """The inputs of the tables: the appended rows, the log ends, queries of Spark, the time."""
+    """The inputs of a refresh: the number of appended rows, the log ends, the state of Spark's queries, the time."""
 
     appended: int
     logs: Mapping[str, Mapping[TopicPartition, object]]
@@ -394,7 +392,7 @@ class _Basis(NamedTuple):
 
 
 class Refreshing:
-    """Builds the tables for one instant after another."""
+    """Builds the tables again and again, each time for one instant."""
 
     def __init__(
         self,
@@ -410,10 +408,10 @@ class Refreshing:
         self._owners = owners
         self._journals = journals
         self._made: _Basis | None = None
-        """Of what all tables were made last."""
+        """The inputs of the last refresh without problems."""
 
     def refresh(self, of: Batches, instants: Instants) -> bool:
-        """Build the tables for these instants; False: it was not necessary."""
+        """Builds the tables for these instants; False: not necessary, nothing has changed."""
         queries, strange = Queries(), list[Problem]()
         if self._checkpoints:
             queries, strange = find_queries(self._output.spark, self._checkpoints, of.options, instants)
@@ -436,8 +434,6 @@ class Refreshing:
         return True
 
     def _is_due(self, basis: _Basis) -> bool:
-        """Whether something was committed or written since the tables were built, or enough time has passed to change
-        them by itself.
-        """
+        """Whether the inputs have changed since the last refresh, or it was `_LONGEST_S` ago."""
         made = self._made
         return made is None or made[:3] != basis[:3] or basis.at - made.at >= _LONGEST_S

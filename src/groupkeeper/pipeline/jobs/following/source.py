@@ -60,25 +60,27 @@ _LONGEST_S = 60.0
 
 
 class Orders(NamedTuple):
-    """What to ask and to read in the next batch (reading.Known)."""
+    """The clusters to ask, and what to read, in the next batch (reading.Known)."""
 
     options: ReadOptions
     numbers: Sequence[int]
     """The clusters to ask, by their numbers in the options."""
     away: frozenset[int]
-    """Those of them that did not answer before: they are not waited for."""
+    """Clusters of `numbers` that did not answer before: they are not waited for."""
     slow: frozenset[int]
-    """Those that hold up a batch: asked only where all logs are measured."""
+    """Clusters whose reading holds up batches: asked only when all logs are measured."""
     patience_s: float
-    """So long a task reads a cluster, except for the fetch that is under way then."""
+    """A task stops reading a cluster after this time, once the current fetch has ended."""
     measure_at: float
     """The time (of time.time) from which on all logs are measured for the next tables."""
     alive: Mapping[int, Mapping[str, Sequence[int]]]
-    """Of clusters with partitions that cannot be read, those that can, by topic: asked until all logs are measured."""
+    """The readable partitions, by topic, of clusters that have others: only these are asked until all logs are
+    measured.
+    """
     next_offsets: NextOffsets
     identities: Mapping[str, ClusterIdentity]
     known: frozenset[str]
-    """Names of clusters whose retention was asked for."""
+    """Names of clusters that were already asked for their retention."""
     folder: Path | None
     """Where tasks write; None: they return rows."""
 
@@ -91,7 +93,7 @@ class Failed(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """What the clusters said; `failed`, by number: also those that have not answered yet."""
+    """The clusters' answers. `failed`, by cluster number: also those that have not answered yet."""
 
     plan: ReadPlan
     readings: Sequence[Reading]
@@ -99,11 +101,11 @@ class Answer(NamedTuple):
     retentions: Replies
     is_measured: bool
     cut: frozenset[int]
-    """Clusters with more records than a batch takes."""
+    """Numbers of clusters with more records than a batch takes."""
 
 
 class Part(NamedTuple):
-    """What a task reads of a cluster; `is_shared`: other tasks read more of it."""
+    """The ranges of a cluster for one task; `is_shared`: other tasks read other ranges of the cluster."""
 
     reading: Reading
     is_shared: bool
@@ -114,8 +116,8 @@ class Part(NamedTuple):
 
 
 class Receipt(NamedTuple):
-    """What a task has read of a part of a cluster, and to which offset of each partition; `failed`: why not to the end.
-    `reached` is empty where nothing of it counts.
+    """What a task has read of a Part: `reached` has the next offset of each partition, or is empty if nothing counts.
+    `failed`: why reading ended early.
     """
 
     part: Part
@@ -124,7 +126,7 @@ class Receipt(NamedTuple):
     is_whole: bool
     failed: Failed | None = None
     is_slow: bool = False
-    """It took longer than a task is to read a cluster."""
+    """Whether `patience_s` was over before the end of the ranges."""
 
 
 class _Tasks(NamedTuple):
@@ -135,28 +137,28 @@ class _Tasks(NamedTuple):
 
 
 def write_orders(folder: Path, orders: Orders) -> None:
-    """For the next batch."""
+    """Writes the orders for the next batch."""
     _replace(folder / _ORDERS, orders)
 
 
 def read_answer(folder: Path) -> Answer:
-    """Of the batch that was planned last."""
+    """Reads the answer for the batch that was planned last."""
     found: Answer = pickle.loads((folder / _ANSWER).read_bytes())
     return found
 
 
 def forget_answer(folder: Path) -> None:
-    """What it planned is in the tables, or was read in vain."""
+    """Removes the answer: its batch has been taken."""
     (folder / _ANSWER).unlink()
 
 
 def unread_records(folder: Path) -> int:
-    """How many records at most a batch was planned to read that was not taken to its end."""
+    """The most records that the planned batch would have read, if it has not been taken; else 0."""
     return sum(each.size for each in read_answer(folder).readings) if (folder / _ANSWER).exists() else 0
 
 
 def planned_records(folder: Path) -> int | None:
-    """How many records the batch under way reads at most; None: it was told before."""
+    """The most records that the batch under way reads; None: already returned by an earlier call."""
     try:
         text = (folder / _SIZE).read_text()
         (folder / _SIZE).unlink()
@@ -166,7 +168,7 @@ def planned_records(folder: Path) -> int | None:
 
 
 def pickled(found: object) -> bytes:
-    """As pickle has it, which by itself takes no read-only mappings, of which options have some."""
+    """Pickles by cloudpickle: plain pickle refuses the read-only mappings in options."""
     return bytes(cloudpickle.dumps(found))  # type: ignore[no-untyped-call]
 
 
@@ -224,19 +226,19 @@ class _Reader(DataSourceStreamReader):
 
 
 class Planner:
-    """Asks clusters, each on its own. One that does not answer in time goes on being asked, so that it is not asked
-    twice, and is not read before: so its answer is no older than what is read of it.
+    """Asks clusters, each on its own. A cluster that does not answer in time is not asked a second time, nor read
+    before it answers, so that its answer is no older than the records read of it.
     """
 
     def __init__(self) -> None:
         self._loop = asyncio.new_event_loop()
         self._asked: dict[int, _Asked] = {}
         self._took_s: dict[int, float] = {}
-        """How long it took to measure all logs of each cluster the last time."""
+        """For each cluster, how long the last measurement of all logs took."""
         threading.Thread(target=self._loop.run_forever, daemon=True, name="groupkeeper planner").start()
 
     def answer(self, orders: Orders) -> Answer:
-        """What the clusters have that the tables lack."""
+        """Asks the clusters, and plans the records that the tables lack."""
         is_measured = time.time() >= orders.measure_at
         if not is_measured:
             orders = orders._replace(numbers=[number for number in orders.numbers if number not in orders.slow])
@@ -278,7 +280,7 @@ class Planner:
                 for number, each in clusters.items()}  # fmt: skip
 
     def _ask(self, orders: Orders, is_measured: bool) -> None:
-        """Asks the clusters, and waits for those that are not away; others may have answered meanwhile."""
+        """Asks the clusters, and waits for those not in `away`. Answers to earlier requests may arrive meanwhile."""
         began = time.monotonic()
         for number in orders.numbers:
             late = self._asked.get(number)
@@ -297,12 +299,12 @@ class Planner:
         self._asked[number] = _Asked(asyncio.run_coroutine_threadsafe(asking, self._loop), is_measured)
 
     def _limit_s(self, number: int) -> float:
-        """Twice the time of the last measurement, but at most a minute."""
+        """How long to wait for a measurement: twice the time of the last one, but at most a minute."""
         return min(max(PATIENCE_S, 2 * self._took_s.get(number, 0.0)), _LONGEST_S)
 
 
 class _Asked:
-    """A cluster that is being asked; `is_measured`: for the ends of all its logs."""
+    """A request to a cluster that is under way; `is_measured`: it asks for the ends of all logs."""
 
     def __init__(self, future: Future[Planned], is_measured: bool) -> None:
         self.future = future
@@ -318,7 +320,7 @@ class _Asked:
 
 
 def _alive(options: ReadOptions, number: int, alive: Mapping[int, Mapping[str, Sequence[int]]]) -> ReadOptions:
-    """The options, without the partitions of the cluster that have no leader: it would be waited for."""
+    """The options with only the `alive` partitions of the cluster: requests would wait for the others."""
     if number not in alive:
         return options
     clusters = list(options.clusters)
@@ -328,7 +330,7 @@ def _alive(options: ReadOptions, number: int, alive: Mapping[int, Mapping[str, S
 
 
 def _capped(reading: Reading) -> Reading:
-    """At most so many records as a batch takes: of each partition the same share."""
+    """The reading, cut to the records of a batch: by the same share in each partition."""
     total = reading.size
     if total <= _RECORDS_PER_BATCH:
         return reading
@@ -337,7 +339,7 @@ def _capped(reading: Reading) -> Reading:
 
 
 def tasks_of(left: Sequence[Reading], options: ReadOptions) -> list[list[Part]]:
-    """As many tasks as this machine has cores, each with whole clusters; a large cluster has tasks of its own."""
+    """Distributes readings over tasks: one for each core, of whole clusters, and some for pieces of large clusters."""
     large = [each for each in left if each.size >= RECORDS_WORTH_A_TASK]
     small = [Part(each, False) for each in left if 0 < each.size < RECORDS_WORTH_A_TASK]
     tasks = share(small, min(len(small), os.cpu_count() or 1)) if small else []
@@ -352,8 +354,8 @@ def read_part(
     part: Part, *, options: ReadOptions, folder: Path | None, patience_s: float = PATIENCE_S,
     clock: Callable[[], float] = time.monotonic,
 ) -> tuple[Receipt, dict[str, bytes]]:  # fmt: skip
-    """Reads a cluster as far as it comes in time: a slow one goes on in the next batch. A part of a large cluster is
-    read to its end. Without a folder, the contents of the files are returned, by their names.
+    """Reads a cluster's ranges until `patience_s` is over; the next batch goes on there. A shared part is read to its
+    end. Without a folder, returns the contents of the files by their names.
     """
     reading = part.reading
     rows = _Rows(reading.ranges, options, None if part.is_shared else clock() + patience_s, clock)
@@ -368,7 +370,7 @@ def read_part(
 
 
 class _Rows:
-    """The rows of ranges, until the end, a failure or the deadline: what came before that counts."""
+    """The rows of ranges, until the end, a failure or the deadline. Rows before a failure count."""
 
     def __init__(
         self, ranges: Sequence[Range], options: ReadOptions, deadline: float | None, clock: Callable[[], float]
@@ -392,8 +394,8 @@ class _Rows:
 
 
 def _made_again(reading: Reading, options: ReadOptions) -> Failed | None:
-    """Why what was read does not count. A fetch uses the topic's name: the topic may be made again between the answers
-    about offsets and about records.
+    """Why what was read does not count; None: it does. Fetches use a topic's name, so it may have been deleted and
+    created again after its offsets were listed.
     """
     only = options.clusters[reading.number]._replace(topic_ids=reading.topic_ids)
     options = options._replace(clusters=(only,))
