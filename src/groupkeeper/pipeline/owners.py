@@ -44,5 +44,5 @@ def parse_owners(text: str, where: str) -> tuple[OwnerRule, ...]:
 
 
 def owner_of(rules: Sequence[OwnerRule], kind: str, name: str) -> OwnerRule | None:
-    """The last matching rule."""
+    """The last rule that matches; None: no rule does."""
     return next((rule for rule in reversed(rules) if rule.kind in (None, kind) and rule.compiled.match(name)), None)

@@ -1,7 +1,7 @@
-"""Rows in the process that has them: keys as numbers, their order, matches and groups, by Arrow and numpy.
+"""Rows in memory: keys as numbers, order, matches and groups of rows, by Arrow and numpy.
 
-Tables stay Arrow; what is computed of them are numpy arrays of as many elements, and arrays of places (`at`): row
-numbers of a table, where −1 is none.
+Tables stay Arrow. Results are numpy arrays with an element for each row, or arrays of places (`at`): row numbers in a
+table, −1 for none.
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 
 @runtime_checkable
 class Loaded(Protocol):
-    """Rows that are chosen when they are loaded."""
+    """Rows that a filter chooses when they are loaded."""
 
     def load(self, names: Sequence[str] | None) -> pa.Table:
         """As `loaded`."""
 
 
 Rows: TypeAlias = "pa.Table | pads.Dataset | Loaded"
-"""Of a table: in memory, in files, or a choice of these."""
+"""Rows of a table: in memory, in files, or a filtered choice of these."""
 
 _Taken = TypeVar("_Taken", pa.Table, pa.Array)
 _LARGEST = 2**62
 
 
 def loaded(rows: Rows, names: Sequence[str] | None = None) -> pa.Table:
-    """The rows in memory, with these columns only, each in one piece."""
+    """Loads the rows with these columns only (None: all), each column in one piece."""
     if isinstance(rows, Loaded):
         rows = rows.load(names)
     elif not isinstance(rows, pa.Table):
@@ -51,7 +51,7 @@ def empty(schema: pa.Schema) -> pa.Table:
 
 
 def filled(schema: pa.Schema, columns: Mapping[str, pa.Array | pa.ChunkedArray | Array]) -> pa.Table:
-    """Rows of a schema with these columns, of which there is one at least; the others are null."""
+    """Rows of a schema with these columns, at least one; the other columns are null."""
     size = len(next(iter(columns.values())))
     found = [
         _cast(columns[field.name], field.type) if field.name in columns else pa.nulls(size, field.type)
@@ -71,8 +71,8 @@ def together(*parts: pa.Table) -> pa.Table:
 
 
 def keys(names: Sequence[str], *tables: pa.Table) -> list[Array]:
-    """Of each table its rows' keys as numbers: equal keys have equal numbers, in all tables; null equals null. They
-    are less than 2^62; their order means nothing.
+    """The keys of each table's rows as numbers below 2^62: equal keys have equal numbers across all tables, and null
+    equals null. The order of the numbers means nothing.
     """
     found = np.zeros(sum(map(len, tables)), np.int64)
     size = 1
@@ -101,7 +101,7 @@ def _fewer(found: Array) -> tuple[int, Array]:
 
 
 def matches(of: Array, others: Array) -> Array:
-    """For each key in `of` the place in `others` that has the same key, the last one of several; −1: none."""
+    """For each key in `of`, the place of the equal key in `others`, the last one of several; −1: none."""
     if not len(others):
         return np.full(len(of), -1)
     order = np.argsort(others, kind="stable")
@@ -111,13 +111,13 @@ def matches(of: Array, others: Array) -> Array:
 
 
 def in_order(key: Array, *by: Array) -> Array:
-    """The places of rows sorted by their keys, and those of equal keys by `by`, the most significant first."""
+    """The places of rows in the order of `key`, then of `by`, the most significant first."""
     return np.lexsort([*reversed(by), key])
 
 
 class Groups(NamedTuple):
-    """Runs of rows with equal keys, of rows in the order of their keys. `starts` has the place of the first row of
-    each run, `of` has for each row the number of its run.
+    """Runs of equal keys in sorted rows. `starts`: the place of the first row of each run; `of`: for each row, the
+    number of its run.
     """
 
     starts: Array
@@ -125,7 +125,7 @@ class Groups(NamedTuple):
 
     @classmethod
     def sorted(cls, key: Array) -> Groups:
-        """Of the keys of rows that are in the order of these."""
+        """The runs in a sorted array of keys."""
         is_first = np.ones(len(key), bool)
         is_first[1:] = key[1:] != key[:-1]
         return cls(np.flatnonzero(is_first), np.cumsum(is_first) - 1)
@@ -140,13 +140,13 @@ class Groups(NamedTuple):
         return np.diff(np.append(self.starts, len(self.of)))
 
     def before(self) -> Array:
-        """The place of each row's predecessor in its run; −1: it is the first."""
+        """For each row, the place of the row before it in its run; −1: it is the first."""
         at = np.arange(len(self.of)) - 1
         at[self.starts] = -1
         return at
 
     def last(self, is_wanted: Array, *, is_before: bool = False) -> Array:
-        """The place of the last wanted row of the run up to each row (`is_before`: before it); −1: none."""
+        """For each row, the place of the last wanted row in its run up to it (`is_before`: before it); −1: none."""
         at = np.where(is_wanted, np.arange(len(self.of)), -1)
         if is_before:
             at = np.concatenate([np.full(min(1, len(at)), -1), at[:-1]])
@@ -154,7 +154,7 @@ class Groups(NamedTuple):
         return np.where(at >= self.starts[self.of], at, -1) if len(at) else at
 
     def sum(self, each: Array) -> Array:
-        """Of each run the sum."""
+        """The sum of `each` in each run."""
         return np.add.reduceat(each, self.starts) if len(self.starts) else each[:0]
 
     def least(self, each: Array) -> Array:
@@ -165,14 +165,14 @@ class Groups(NamedTuple):
 
 
 def runs(names: Sequence[str], rows: pa.Table) -> tuple[Array, Groups]:
-    """The places of the rows in the order of keys, and of `log_offset` within each; and the runs of equal keys."""
+    """The places of the rows, ordered by key and then by `log_offset`; and the runs of equal keys."""
     (key,) = keys(names, rows)
     order = in_order(key, numbers(rows["log_offset"]))
     return order, Groups.sorted(key[order])
 
 
 def earlier(names: Sequence[str], rows: pa.Table, others: pa.Table) -> Array:
-    """For each row the place of the last one of the others that has its key and a lower `log_offset`; −1: none."""
+    """For each row, the place of the last of `others` with the same key and a lower `log_offset`; −1: none."""
     of = np.concatenate(keys(names, rows, others))
     order = in_order(of, np.concatenate([numbers(each["log_offset"]) for each in (rows, others)]))
     last = Groups.sorted(of[order]).last(order >= len(rows))
@@ -187,7 +187,7 @@ def taken(rows: _Taken, at: Array) -> _Taken:
 
 
 def numbers(column: pa.Array | pa.ChunkedArray, missing: int = 0) -> Array:
-    """Numbers, truths, or times as µs since 1970 (for times as Arrow has them), with `missing` for null."""
+    """The column as a numpy array: numbers, booleans, or times as µs since 1970; null becomes `missing`."""
     kind = column.type
     if pa.types.is_timestamp(kind):
         column, kind = column.cast(pa.int64()), pa.int64()
@@ -198,13 +198,13 @@ def numbers(column: pa.Array | pa.ChunkedArray, missing: int = 0) -> Array:
 
 
 def is_known(column: pa.Array | pa.ChunkedArray) -> Array:
-    """Whether each is not null."""
+    """Whether each value is not null."""
     found = column.is_valid()
     return np.asarray(found.to_numpy() if isinstance(found, pa.ChunkedArray) else found.to_numpy(zero_copy_only=False))
 
 
 def times(us: Array, are_known: Array | None = None) -> pa.Array:
-    """Times (µs since 1970) as Arrow has them; null where they aren't known."""
+    """Numbers of µs since 1970 as Arrow's times; null where not known."""
     return pa.array(us, pa.int64(), mask=None if are_known is None else ~are_known).cast(TIME)
 
 
@@ -218,26 +218,26 @@ def time_of(milliseconds: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedAr
 
 
 def ms_between(earlier: pa.ChunkedArray, later: pa.ChunkedArray) -> pa.ChunkedArray:
-    """How much later, in milliseconds; null where one is not known."""
+    """The milliseconds from `earlier` to `later`; null if one is null."""
     ms = [pc.divide(each.cast(pa.int64()), 1000) for each in (earlier, later)]
     return pc.subtract(ms[1], ms[0])
 
 
 def unnested(rows: pa.Table, name: str) -> pa.Table:
-    """A row for each element of a column of lists, which the column has instead; none for null."""
+    """A row for each element of a column of lists; the element replaces the list. A null list gives no row."""
     column = rows[name].combine_chunks()
     found = rows.drop_columns([name]).take(pc.list_parent_indices(column))
     return found.append_column(name, pc.list_flatten(column))
 
 
 def lists(sizes: Array, elements: pa.Array) -> pa.ListArray:
-    """Lists of these sizes, of consecutive elements."""
+    """Splits consecutive elements into lists of these sizes."""
     offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int32)
     return pa.ListArray.from_arrays(pa.array(offsets), elements)
 
 
 def appended(sizes: Array, elements: Array, more: Array, others: Array) -> Array:
-    """The elements of consecutive lists of these sizes, each followed by as many (`more`) of the others as it gets."""
+    """Appends the next `more` of `others` to each of the lists, which have these sizes and consecutive elements."""
     ends = np.cumsum(sizes + more)
     found = np.empty(len(elements) + len(others), elements.dtype)
     found[np.arange(len(elements)) + np.repeat(np.cumsum(more) - more, sizes)] = elements
@@ -246,8 +246,8 @@ def appended(sizes: Array, elements: Array, more: Array, others: Array) -> Array
 
 
 def firsts(owners: Array, at: Array, size: int) -> Array:
-    """For each of so many owners the place of its first element, among elements in the order of their owners, whose
-    owners and places these are; −1: none.
+    """For each of `size` owners, the place `at` of its first element; −1: none. `owners` has the owner of each element,
+    and both arrays are in the order of the elements.
     """
     found = np.full(size, -1)
     found[owners[::-1]] = at[::-1]
@@ -255,13 +255,13 @@ def firsts(owners: Array, at: Array, size: int) -> Array:
 
 
 def tails(sizes: Array, most: int) -> Array:
-    """Of the elements of consecutive lists, whether each is among the last `most` of its list."""
+    """For each element of consecutive lists of these sizes, whether it is among the last `most` of its list."""
     ends = np.repeat(np.cumsum(sizes), sizes)
     return ends - np.arange(len(ends)) <= most
 
 
 def values(column: pa.Array | pa.ChunkedArray) -> list[Any]:
-    """As Python has them, None for null: numbers and truths in one go, as `to_pylist` is slow."""
+    """The values as Python objects, None for null; numbers and booleans at once, as `to_pylist` is slow."""
     kind = column.type
     if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)):
         return list(column.to_pylist())

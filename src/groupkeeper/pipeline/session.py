@@ -54,16 +54,16 @@ _LOCAL = {
     "spark.ui.enabled": "false",
 }
 _ARROW = "-Darrow.enable_unsafe_memory_access=true -Darrow.enable_null_check_for_get=false"
-"""Rows from Python are read from Arrow's vectors without a check of each access, a tenth of their cost: what Spark asks
-for is within the batch, and it looks for nulls itself.
+"""Java reads rows of Python from Arrow's vectors without checking each access, which saves a tenth of the time: Spark
+only asks for rows within the batch, and looks for nulls itself.
 """
 _SHORT = (
     "-XX:+IgnoreUnrecognizedVMOptions -XX:+UnlockDiagnosticVMOptions -XX:TieredStopAtLevel=1 -XX:+UseSerialGC "
     "-XX:ReservedCodeCacheSize=240m -XX:-BytecodeVerificationRemote -XX:MetaspaceSize=256m -Xmn256m"
 )
-"""For Java that ends before its better compiler pays: half of the CPU of a start. With one compiler the code cache
-would be 48 MB, which the plans of five snapshots fill: then code is flushed and compiled again and again.
-Spark's own classes need no verification, and nothing is collected before there is something to collect.
+"""Options for a Java that ends before its better compiler pays: half of the CPU of a start. With one compiler, the code
+cache would have only 48 MB, which the plans of five snapshots fill, so that code is compiled again and again. Spark's
+own classes need no verification, and early collections would find little.
 """
 _SHORT_LOCAL = {
     "spark.sql.adaptive.enabled": "false",
@@ -71,15 +71,15 @@ _SHORT_LOCAL = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.shuffle.partitions": "1",
 }
-"""Plans of few rows are run as they are: a quarter less again."""
+"""Settings for plans of few rows, which are run as they are: a quarter less CPU again."""
 
 _APPENDED = ("spark.driver.extraJavaOptions", "spark.executor.extraJavaOptions")
-"""Given values of these settings are appended to ours: of two values of an option Java takes the last."""
+"""Settings whose given values are appended to ours: Java takes the last of two values of an option."""
 _OUR_COLLECTOR = "-XX:+UseSerialGC"
 _COLLECTOR = re.compile(r"-XX:\+Use\w+GC\b")
 
 _READ = re.compile(r"(PY)?SPARK_(?!HOME$)|(HADOOP|YARN)_CONF_DIR$|(JAVA_TOOL|_JAVA|JDK_JAVA)_OPTIONS$")
-"""Variables that Spark and Java read: where one has a wrong value, their errors do not name the variable."""
+"""Environment variables that Spark and Java read. If one has a wrong value, their errors do not name it."""
 _SUBMITTED = "PYSPARK_GATEWAY_PORT"
 """A variable of programs that spark-submit starts."""
 
@@ -139,7 +139,7 @@ def log_path() -> Path:
 
 
 def _remove_unless_failed(log: Path) -> None:
-    """At the end of a program; where an exception ended it, the log may say why."""
+    """Removes the log at the end of the program, unless an exception ended it, which the log may explain."""
     if not hasattr(sys, "last_value"):
         log.unlink(missing_ok=True)
     elif log.exists():
@@ -166,14 +166,14 @@ def _connected(name: str, remote: str, settings: Mapping[str, str]) -> SparkSess
 
 
 def _is_running() -> bool:
-    """Whether another has started Spark, with all settings of a cluster: spark-submit, or a notebook's platform."""
+    """Whether spark-submit or a notebook's platform has started Spark, with all settings of a cluster."""
     from pyspark.sql import SparkSession
 
     return _SUBMITTED in os.environ or SparkSession.getActiveSession() is not None
 
 
 def _running(name: str, master: str | None, settings: Mapping[str, str]) -> SparkSession:
-    """Sets only what the session itself needs."""
+    """The running session; only the session's own settings are set."""
     from pyspark.sql import SparkSession
 
     builder = SparkSession.builder.appName(name)
@@ -186,8 +186,8 @@ def _running(name: str, master: str | None, settings: Mapping[str, str]) -> Spar
 
 
 def quieten() -> None:
-    """Where spark-submit started this process, and no configuration of log4j was given: Spark's own shows messages of
-    the level INFO, more than a hundred among a command's lines.
+    """Hides Spark's messages of level INFO, more than a hundred in a command's output, if spark-submit started this
+    process without a configuration of log4j.
     """
     from py4j.protocol import Py4JError
     from pyspark import SparkContext
@@ -241,8 +241,8 @@ def _started(name: str, master: str, settings: Mapping[str, str], log: Path, is_
 
 
 def _start_java(settings: Mapping[str, str]) -> None:
-    """Starts only Java, unless it is running. An interrupt is delayed until Java has reported its port: from then on
-    Java ends with this process. Before that, PySpark would lose track of Java, and it would run for ever.
+    """Starts Java, unless it is running. An interrupt is delayed until Java has reported its port: from then on Java
+    ends with this process; before, PySpark would lose track of it, and it would run for ever.
 
     Java has a session of its own: a signal to our process group (of a terminal, `timeout`, systemd) is for us alone.
     """
@@ -254,12 +254,12 @@ def _start_java(settings: Mapping[str, str]) -> None:
         gateway: Any = SparkContext._gateway or launch(conf, {"start_new_session": True})
         SparkContext._ensure_initialized(gateway=gateway, conf=conf)
         java: Any = SparkContext._jvm
-        # For a process that is killed: Java ends after it, too.
+        # Java then ends after this process even if that is killed.
         java.org.apache.spark.util.ShutdownHookManager.registerShutdownDeleteDir(java.java.io.File(str(_scratch())))
 
 
 def _end_java() -> None:
-    """Java that is interrupted while it starts would go on making files."""
+    """Ends Java: after an interrupt during its start, it would go on making files."""
     from pyspark import SparkContext
 
     gateway: Any = SparkContext._gateway
@@ -291,7 +291,7 @@ def merged_settings(ours: Mapping[str, str], given: Mapping[str, str]) -> dict[s
     found = {**ours, **given}
     for key in _APPENDED:
         if key in ours and key in given:
-            # Java does not start with two of them.
+            # Java does not start with two collectors.
             kept = ours[key].replace(_OUR_COLLECTOR, "") if _COLLECTOR.search(given[key]) else ours[key]
             found[key] = " ".join([*kept.split(), given[key]])
     return found
@@ -314,9 +314,9 @@ def _set_at_server(session: SparkSession, remote: str, settings: Mapping[str, st
 
 
 def look_before(settings: Mapping[str, str], *, master: str | None = None, remote: str | None = None) -> None:
-    """Raises SourceError for what can be known before Spark starts: no Java is there; workers on this machine have no
-    Python of this version with the modules; no master listens at any address in the URL of a standalone cluster, or no
-    server.
+    """Raises SourceError for problems that can be found before Spark starts: there is no Java; workers on this machine
+    lack this version of Python, or modules; no master of a standalone cluster, or no server, listens at the URL's
+    addresses.
     """
     if _SUBMITTED in os.environ:
         return
@@ -331,7 +331,7 @@ def look_before(settings: Mapping[str, str], *, master: str | None = None, remot
 
 
 def _look_for_server(remote: str) -> None:
-    """The same for a Spark Connect server, unless its client may reach it through a proxy."""
+    """As `look_before` for a Spark Connect server, unless its client may reach it through a proxy."""
     place = remote.removeprefix("sc://").partition("/")[0]
     if place != remote and not getproxies().keys() - {"no"}:
         has_port = re.search(r":\d+$", place) is not None

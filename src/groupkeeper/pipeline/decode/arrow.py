@@ -36,7 +36,7 @@ _PLACE = ("cluster", "log_partition", "log_offset", "log_timestamp_ms", "produce
 _CONTENT = pa.schema([field for field in DECODED.arrow if field.name not in _PLACE])
 
 Places = Callable[[Records], dict[str, pa.Array]]
-"""Makes these columns for records, by name."""
+"""A function that makes the columns _PLACE of records, by name."""
 
 
 class Origin(NamedTuple):
@@ -164,7 +164,9 @@ def _one(key: bytes | None, value: bytes | None) -> Row:
 
 
 def _reason(error: MalformedMessage) -> str:
-    """Without the sizes and positions of this record, so that records with one fault have one reason."""
+    """The error's text without the sizes and positions in this record, so that records with one fault have one
+    reason.
+    """
     text = _PAST_THE_END.sub(": it ends before its last field", str(error))
     kind, colon, why = text.partition(": ")
     return f"{kind}: a count or a length does not fit the record" if colon and _NUMBER.search(why) else text

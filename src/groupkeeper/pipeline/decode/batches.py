@@ -137,7 +137,9 @@ def seen_by_reader(batches: Batches, sets: Sequence[RecordSet]) -> Batches:
 
 
 def _aborted(batches: Batches, rows: npt.NDArray[np.intp], transactions: Sequence[AbortedRange]) -> list[int]:
-    """Those of `rows` (transactional batches of one partition) that readers of committed records do not see."""
+    """The aborted ones of `rows`, transactional batches of one partition: readers of committed records don't
+    see them.
+    """
     waiting = sorted(transactions, key=lambda each: each.first_offset, reverse=True)
     open_producers: set[int] = set()
     found = []

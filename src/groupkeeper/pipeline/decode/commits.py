@@ -52,7 +52,7 @@ class Commits:
     commit_timestamp: Ints
     expire_timestamp: Ints
     topic_id_at: Ints
-    """−1: there is none."""
+    """The position of the topic's id; −1: there is none."""
 
     def where(self, mask: Bools) -> Commits:
         return choose(self, mask)

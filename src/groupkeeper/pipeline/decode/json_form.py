@@ -17,7 +17,7 @@ _VERSIONS: Mapping[tuple[str, str], range] = {
     ("MemberMetadata", "group_instance_id"): range(3, 5),
     ("MemberMetadata", "rebalance_timeout"): range(1, 5),
 }
-"""Versions that have a field; the other fields are in all versions."""
+"""The versions that have a field; other fields are in all versions."""
 
 _TAGGED = {
     ("ConsumerGroupMemberMetadataValue", "classic_member_metadata"),
@@ -33,7 +33,7 @@ _TAGGED = {
     ("TaskIds", "assignment_epochs"),
     ("TopicPartitions", "assignment_epochs"),
 }
-"""Fields that are left out when they have their default, by the class that has them."""
+"""Fields, by class and name, that are left out when they have their default."""
 
 
 def json_of(message: Message, version: int) -> str:

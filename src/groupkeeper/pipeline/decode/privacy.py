@@ -49,7 +49,7 @@ _NESTED = ("key_json", "value_json")
 
 
 class Privacy(NamedTuple):
-    """A mode for each kind; `key` is the key for salting."""
+    """How to keep personal data: a mode for each kind; `key` is the key for salting."""
 
     hosts: str = KEEP
     client_ids: str = KEEP

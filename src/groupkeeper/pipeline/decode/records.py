@@ -193,7 +193,7 @@ def _walk(data: bytes, pos: int, count: int) -> tuple[list[int], int]:
 
 
 def _blame(batches: Batches, error: Exception) -> CorruptBatch:
-    """The error with the batch that caused it."""
+    """The error, with the batch that caused it."""
     rows = zip(batches.set_index.tolist(), batches.at.tolist(), batches.base_offset.tolist(), strict=True)
     for index, at, offset in rows:
         try:

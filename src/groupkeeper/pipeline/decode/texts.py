@@ -30,7 +30,7 @@ def binaries(data: bytes, at: Ints, size: Ints) -> pa.BinaryArray:
 
 
 def texts(data: bytes, at: Ints, size: Ints) -> pa.StringArray:
-    """As `binaries`, but texts. Raises pa.ArrowInvalid where one is not UTF-8: `are_valid` tells which."""
+    """As `binaries`, but texts. Raises pa.ArrowInvalid if one is not UTF-8: `are_valid` shows which."""
     return binaries(data, at, size).cast(pa.string())
 
 

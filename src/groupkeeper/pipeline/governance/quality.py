@@ -250,7 +250,9 @@ def _without(log: pa.Table, places: Mapping[int, Array]) -> pa.Table:
 
 
 def _beyond(lost: pa.Table, taken: Mapping[int, tuple[int, int]]) -> list[tuple[int, int]]:
-    """The lost records that `forget` doesn't explain. `taken`: by partition, the number and end of rows it removed."""
+    """The lost records that `forget` doesn't explain. `taken`: how many it removed, before which offset, by
+    partition.
+    """
     by_partition: dict[int, list[int]] = {}
     for row in lost.to_pylist():
         by_partition.setdefault(row["log_partition"], []).append(row["log_offset"])

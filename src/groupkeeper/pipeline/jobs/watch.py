@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 
 class Problem(NamedTuple):
-    """Something that failed. `cluster` None: it concerns all clusters."""
+    """A failure. `cluster` None: it concerns all clusters."""
 
     cluster: str | None
     message: str
@@ -53,7 +53,7 @@ class Watch:
 
 
 class Run:
-    """`summary` is what has been done so far; `watch` gets it as it happens."""
+    """A run of a job: `summary` counts its results so far; `watch` receives them as they come."""
 
     def __init__(self, watch: Watch | None) -> None:
         self.watch = watch or Watch()

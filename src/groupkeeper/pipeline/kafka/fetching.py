@@ -37,7 +37,7 @@ _FETCH_BYTES = 16 * 1024 * 1024
 _PARTITION_BYTES = 4 * 1024 * 1024
 _WAIT_MS = 500
 _SHORT_WAIT_MS = 50
-"""While some partition's last answer was empty."""
+"""The wait of a fetch while some partition's last answer was empty."""
 
 _PARTITIONS_PER_FETCH = 500
 _EARLIEST = -2
@@ -175,7 +175,7 @@ class _LogReader:
         return bool(self._open)
 
     async def _ask_next(self, is_again: bool, deadline: Deadline) -> _FetchAnswer:
-        """Asks the next one of the partitions' leaders, in turn; `is_again`: leaders are looked up again first."""
+        """Asks the next of the partitions' leaders, in turn; `is_again`: looks up leaders again first."""
         located = await locate_leaders(self._cluster, list(self._open), is_again, deadline)
         for key, failure in located.failed.items():
             raise self._refused(key, failure)

@@ -84,7 +84,7 @@ def refused(failure: Failure) -> InstantRefused:
 
 
 Instants = Mapping[str, Instant]
-"""By the cluster's name in rows; clusters that could not be queried are missing."""
+"""Instants by the cluster's name in rows; clusters that could not be queried are missing."""
 
 
 class Begins(NamedTuple):

@@ -77,7 +77,9 @@ async def _absent(admin: Admin, places: Sequence[TopicPartition]) -> dict[TopicP
 
 
 async def _retentions(admin: Admin, wanted: Wanted, logs: Mapping[TopicPartition, LogEnds]) -> dict[str, int | None]:
-    """How long records are kept, in ms, of topics that a group has records to read from; unknown ones are missing."""
+    """How long records are kept, in ms, by topic with records that a group has still to read; unknown ones are
+    missing.
+    """
     topics = {key.topic for key, log in logs.items() if any(offset < log.log_end_offset for offset in wanted[key])}
     if not topics:
         return {}

@@ -104,7 +104,9 @@ async def plan(options: ReadOptions) -> ReadPlan:
 
 
 def joined(options: ReadOptions, planned: Mapping[int, Planned], failed: Mapping[int, SourceError]) -> ReadPlan:
-    """The plan of clusters, by their numbers; one that is another of them by a second address fails."""
+    """Joins the plans of clusters, by their numbers. If two of them are one cluster with two addresses, the second
+    fails.
+    """
     ranges: list[Range] = []
     failures = {options.clusters[number].title: error for number, error in failed.items()}
     instants: dict[str, Instant] = {}
@@ -123,8 +125,8 @@ def joined(options: ReadOptions, planned: Mapping[int, Planned], failed: Mapping
 
 
 def named(options: ReadOptions, ranges: Iterable[Range]) -> ReadOptions:
-    """The options with the names that the clusters of the ranges have in rows. So rows can be matched with clusters
-    that are named by their ids.
+    """The options, with the names of clusters in the rows of these ranges, so that rows match clusters that have no
+    given name.
     """
     names = {each.cluster: each.name for each in ranges}
     clusters = [each._replace(name=names.get(number, each.name)) for number, each in enumerate(options.clusters)]

@@ -29,7 +29,7 @@ class Retention(NamedTuple):
 DEFAULT = Retention()
 
 Retentions = Mapping[str, Retention]
-"""By cluster; missing ones have DEFAULT."""
+"""Retentions by cluster; a missing cluster has DEFAULT."""
 
 
 class Replies(NamedTuple):

@@ -52,7 +52,7 @@ _READS_ONLY = 'format "groupkeeper" only reads: Spark writes to Kafka with forma
 
 
 class _Told:
-    """What a user must know is the whole error: Spark shows all frames of a worker, and the errors before this one."""
+    """Raises a SourceError without traceback and context: Spark would show a worker's frames and earlier errors."""
 
     def __enter__(self) -> None: ...
 
@@ -187,7 +187,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return known
 
     def _from_the_begin(self, ranges: Sequence[Range]) -> list[Range]:
-        """If a log ends before the stream's offset, it was recreated or truncated: it is read from its log start."""
+        """The ranges; from its start if a log ends before the stream's offset: it was recreated or truncated."""
         first = _stream_offsets(self._plan(Start(EARLIEST)), starts=True)
         return [
             each._replace(start=min(first[each.name][each.topic][str(each.partition)], each.end))

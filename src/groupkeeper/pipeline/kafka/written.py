@@ -1,5 +1,5 @@
-"""Tasks that write the history that they decode: each writes files to a directory, and returns what they hold. Where
-they see no directory, they make the files in memory, and Spark writes them.
+"""Writing of decoded history by tasks: each writes files to a directory, and returns a description of their rows.
+Without access to the directory, it makes the files in memory, and Spark writes them.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ better left to zstd: those of many groups alternate, and those of idle groups re
 
 
 class Counts(NamedTuple):
-    """Numbers of records: offset commits and, among those, tombstones; others; and what could not be decoded."""
+    """Numbers of records: offset commits, tombstones among these, other records, undecodable records."""
 
     commits: int = 0
     tombstones: int = 0
@@ -39,7 +39,7 @@ class Counts(NamedTuple):
 
 
 class Written(NamedTuple):
-    """What one or more tasks have written to one directory."""
+    """The files that one or more tasks have written to one directory, and the rows in them."""
 
     commits: tuple[str, ...] = ()
     """Files with rows of tables.COMMITS, without tombstones: those need the group's history."""
@@ -51,7 +51,7 @@ class Written(NamedTuple):
 
     @staticmethod
     def together(parts: Iterable[Written]) -> Written:
-        """What all tasks have written."""
+        """The files and rows of all tasks."""
         commits: list[str] = []
         rest: list[str] = []
         counts, spans = Counts(), _Spans()
@@ -64,22 +64,22 @@ class Written(NamedTuple):
 
     @property
     def ends(self) -> dict[str, dict[int, int]]:
-        """By cluster and log partition the offset after the last one."""
+        """By cluster and log partition, the offset after the last row."""
         found: dict[str, dict[int, int]] = {}
         for cluster, partition, _, last in self.spans:
             found.setdefault(cluster, {})[partition] = last + 1
         return found
 
     def repeats(self, known: Mapping[str, Mapping[int, int]]) -> bool:
-        """Whether there may be rows from before these offsets (by cluster and log partition), which tables have
-        already.
+        """Whether some rows may lie before these offsets (by cluster and log partition), so that the tables already
+        have them.
         """
         return any(first < known.get(cluster, {}).get(partition, 0) for cluster, partition, first, _ in self.spans)
 
 
 def write(batches: Iterable[pa.RecordBatch], directory: Path | None) -> tuple[Written, dict[str, bytes]]:
-    """Write rows of tables.DECODED to new files in the directory, which is made when it is absent. None: the second
-    result has the contents of the files, by their names.
+    """Writes rows of tables.DECODED to new files in the directory, which is created if needed. Without a directory, the
+    second result has the contents of the files by their names.
     """
     if directory is not None:
         directory.mkdir(parents=True, exist_ok=True)
@@ -89,7 +89,7 @@ def write(batches: Iterable[pa.RecordBatch], directory: Path | None) -> tuple[Wr
 
 
 def _sort(batches: Iterable[pa.RecordBatch], plain: _WrittenFile, rest: _WrittenFile) -> Written:
-    """Plain commits, as rows of tables.COMMITS, to one file, other rows of tables.DECODED to the other."""
+    """Writes plain commits, as rows of tables.COMMITS, to one file, and other rows, of tables.DECODED, to the other."""
     counts, found = Counts(), _Spans()
     with plain, rest:
         for batch in batches:

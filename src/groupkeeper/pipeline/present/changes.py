@@ -18,14 +18,14 @@ from groupkeeper.pipeline.present.moved import CHANGES
 
 _OF_SHARE_GROUPS = "share-"
 _MAY_BE_DONE = frozenset({"CALL_TIMED_OUT", "CONNECTION_FAILED", "REQUEST_TIMED_OUT"})
-"""Errors of the journal after which the brokers may have made the change all the same."""
+"""Errors in a journal after which the brokers may still have made the change."""
 
 _PER_BATCH = 100_000
 
 
 def journals_of(given: str | ChangeJournal) -> Sequence[ChangeJournal]:
-    """The journal, the one in that file, or all journals (*.jsonl) in that folder and below it. Raises SourceError when
-    there are none.
+    """The given journal, the one in the given file, or all (*.jsonl) in the given folder and below it. Raises
+    SourceError when there are none.
     """
     return [Journal(file) for file in _files(given)] if isinstance(given, str) else [given]
 
@@ -46,7 +46,7 @@ def read_changes(
     given: Sequence[str | ChangeJournal], ids: Mapping[str, str | None], privacy: Privacy | None = None
 ) -> tuple[pa.Table, list[str]]:
     """Rows of CHANGES from all these journals, and remarks about journals that cannot be read completely. `ids`: the
-    clusters' ids by their names in the tables, None: not known. A change in two journals counts once.
+    clusters' ids (None: unknown) by their names in the tables. A change in two journals counts once.
     """
     found: dict[tuple[str, str], Recorded] = {}
     notes = []
@@ -74,7 +74,7 @@ def read_changes(
 
 
 def _rows(recorded: Recorded, names: Mapping[str | None, list[str]], privacy: Privacy) -> Iterator[dict[str, Any]]:
-    """One row of a change for each offset that it changed; no rows for a cluster that is not in `ids`."""
+    """A row for each offset that a change moved; none for a cluster that is not in `names`."""
     head = recorded.head
     clusters: Sequence[str | None] = [None]
     if head.cluster_id is not None:
@@ -101,7 +101,7 @@ def _rows(recorded: Recorded, names: Mapping[str | None, list[str]], privacy: Pr
 
 
 def _maker(head: Head) -> str:
-    """The user, the server through which it was done, and the principal at the brokers."""
+    """Who made a change: the user, the server in between, and the principal at the brokers."""
     through = f" through {head.through}" * bool(head.through)
     return f"{head.user}{through}" + f" as {head.principal}" * bool(head.principal)
 

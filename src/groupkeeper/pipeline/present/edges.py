@@ -16,9 +16,9 @@ _SEEN = ("cluster", "group_id", "topic", "client_id", "time")
 
 
 def edges(new: Rows, members: Rows, topics: Rows, freshness: Rows, known: Rows) -> pa.Table:
-    """Of those that the `new` history shows (spans) and those that were `known`, both rows of tables.EDGES.
-    Current members (tables.MEMBERS) are seen at the instant in tables.FRESHNESS; tables.TOPICS gives the names of
-    topics by id.
+    """Joins edges from new history (`new`, of `spans`) and earlier ones (`known`), both rows of tables.EDGES, with
+    current members (tables.MEMBERS), which count as seen at the instant in tables.FRESHNESS. tables.TOPICS gives the
+    names of topics by id.
     """
     named = loaded(members, [*_NAMED[:-1], "subscribed_topics"]).rename_columns(_NAMED)
     there = together(unnested(named, "topic"), assigned(members, topics).select(_NAMED))
@@ -33,8 +33,8 @@ def edges(new: Rows, members: Rows, topics: Rows, freshness: Rows, known: Rows) 
 
 
 def spans(commits: Rows, group_records: Rows) -> pa.Table:
-    """tables.state.SPANS of new rows: of topics of which offsets were committed, and those that members subscribed to
-    when they joined, or were assigned.
+    """tables.state.SPANS from new rows: topics with committed offsets, and topics that members subscribed to when they
+    joined, or were assigned.
     """
     records = loaded(group_records, (*_GROUP, "record_name", "client_id", "subscribed_topics", "members"))
     seen = together(_committed(commits), _of_classic(records), _of_members(records))

@@ -20,8 +20,8 @@ _KINDS = RecordKind.GROUP, RecordKind.MEMBER, RecordKind.CURRENT_ASSIGNMENT, Rec
 
 
 def groups(group_records: Rows, facts: Rows, current_offsets: Rows, queries: Rows | None = None) -> pa.Table:
-    """The groups of rows of tables.GROUP_RECORDS and tables.CURRENT_OFFSETS; tables.state.GROUP_FACTS tells when they
-    rebalanced. `queries`: which of them, by the key, are queries of Spark.
+    """tables.GROUPS from rows of tables.GROUP_RECORDS and tables.CURRENT_OFFSETS, and times of rebalances from
+    tables.state.GROUP_FACTS. `queries`: keys of the groups that are queries of Spark.
     """
     described = _described(latest_records(group_records, _COLUMNS, *_KINDS))
     committed = _committed(rel.loaded(current_offsets, [*GROUPS.key, "topic", "partition", "commit_time"]))
@@ -49,7 +49,7 @@ def groups(group_records: Rows, facts: Rows, current_offsets: Rows, queries: Row
 
 
 def _described(records: pa.Table) -> pa.Table:
-    """What the latest records, which are in the order of the log, say of groups."""
+    """Columns of GROUPS from the latest records of groups, which are in the order of the log."""
     (key,) = rel.keys(GROUPS.key, records)
     order = rel.in_order(key)
     rows, runs = rel.taken(records, order), Groups.sorted(key[order])
@@ -88,7 +88,7 @@ def _is(column: pa.ChunkedArray, value: str) -> Array:
 
 
 def _committed(current_offsets: pa.Table) -> pa.Table:
-    """Of each group how many topics and partitions it has offsets of, and its last commit."""
+    """For each group the number of topics and partitions with an offset, and the last commit."""
     return current_offsets.group_by(list(GROUPS.key)).aggregate(
         [("topic", "count_distinct"), ("partition", "count"), ("commit_time", "max")]
     )

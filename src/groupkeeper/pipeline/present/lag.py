@@ -22,8 +22,8 @@ _OWN = (*LAG.key, "committed_offset", "commit_time", "log_partition")
 
 
 class _MeasuredLag(NamedTuple):
-    """Of committed offsets (`own`) their logs as rows of LOG_OFFSETS, and the record at each (`oldest`: is_there, time,
-    is_committed_there, committed_time); all with nulls where nothing is known.
+    """Tables with a row for each committed offset (`own`): its log (a row of LOG_OFFSETS), and the record at the offset
+    (`oldest`: is_there, time, is_committed_there, committed_time); null where unknown.
     """
 
     own: pa.Table
@@ -36,7 +36,7 @@ class _MeasuredLag(NamedTuple):
 
     @property
     def is_nothing(self) -> pa.Array:
-        """Whether no record waits, for a reader of everything."""
+        """Whether no record waits for a reader that also reads open and aborted transactions."""
         return pc.or_kleene(pc.equal(self.lag, 0), pc.invert(self.oldest["is_there"]))
 
     @property
@@ -45,19 +45,19 @@ class _MeasuredLag(NamedTuple):
 
     @property
     def is_exact(self) -> pa.Array:
-        """Whether it is known since when the oldest record waits; never null."""
+        """Whether the time of the oldest waiting record is known, or none waits; never null."""
         return pc.fill_null(pc.or_kleene(self.is_nothing, pc.is_valid(self.oldest["time"])), False)
 
 
 def _measured(current_offsets: Rows, log_offsets: Rows, freshness: Rows | None) -> _MeasuredLag:
-    """Where the latest commits are not known, lag is not either: what was before is of another instant."""
+    """Offsets with their logs. Where the latest commits are unknown, so is lag: earlier ones are of another instant."""
     own, logs = rel.loaded(current_offsets, _OWN), rel.loaded(log_offsets, LOG_OFFSETS.names)
     behind = rel.loaded(FRESHNESS.arrow.empty_table() if freshness is None else freshness, (*_PLACE, "problem"))
     behind = behind.filter(pc.is_valid(behind["problem"]))
     not_read = rel.taken(behind, rel.matches(*rel.keys(_PLACE, own, behind)))["problem"]
     at = rel.matches(*rel.keys(LOG_OFFSETS.key, own, logs))
     log, is_read = rel.taken(logs.drop_columns(["records"]), at), pc.is_null(not_read)
-    # Of an offset below 0 reading begins where the log does.
+    # A negative offset stands for the start of the log.
     begin = pc.max_element_wise(own["committed_offset"], 0)
     found = [
         pc.if_else(is_read, pc.max_element_wise(pc.subtract(end, begin), 0, skip_nulls=False), None)
@@ -69,7 +69,7 @@ def _measured(current_offsets: Rows, log_offsets: Rows, freshness: Rows | None) 
 
 
 def _oldest(own: pa.Table, records: pa.ChunkedArray, at: Array) -> pa.Table:
-    """The records at committed offsets, among those that were looked up of each log; `at`: its place, −1: none."""
+    """The record at each committed offset, from those looked up in its log; `at`: the row of the log, −1: none."""
     looked_up = records.combine_chunks()
     rows = pa.Table.from_struct_array(pc.list_flatten(looked_up))
     log = pc.list_parent_indices(looked_up).cast(pa.int64())
@@ -102,8 +102,8 @@ def lag(
 
 
 def waiting(lag: Rows) -> pa.Table:
-    """By partition the number of these groups that have read up to the last stable offset, and not further: rows of
-    tables.state.WAITING.
+    """By partition, the number of these groups that have read exactly up to the last stable offset, where further
+    records wait: rows of tables.state.WAITING.
     """
     rows = rel.loaded(lag, [*WAITING.key, "group_id", "lag", "committed_lag"])
     rows = rows.filter(pc.and_(pc.greater(rows["lag"], 0), pc.equal(rows["committed_lag"], 0)))
@@ -112,7 +112,7 @@ def waiting(lag: Rows) -> pa.Table:
 
 
 def _is_other_topic(found: _MeasuredLag, then: pa.Table) -> pa.Array:
-    """Whether the topic was deleted and created again."""
+    """Whether the topic of each offset was deleted and created again since the last refresh."""
     past = rel.taken(then, rel.matches(*rel.keys(("cluster", "topic"), found.own, then)))
     return pc.fill_null(pc.not_equal(past["topic_id"], found.log["topic_id"]), False)
 
@@ -126,7 +126,7 @@ def _timed(found: _MeasuredLag, estimated: pa.ChunkedArray) -> pa.Table:
     )  # fmt: skip
     committed_ms = pc.coalesce(_age_ms(oldest["committed_time"], measured), lag_ms)
     is_unknown = pc.is_null(lag_ms)
-    # Aborted records don't wait; those of an open transaction do where nothing before them does.
+    # Aborted records don't wait; records of an open transaction do, unless earlier records can be read.
     is_all = pc.equal(log["last_stable_offset"], log["log_end_offset"])
     is_committed = pc.fill_null(pc.or_kleene(pc.invert(is_committed_nothing), is_all), False)
     waits = pc.invert(pc.if_else(

@@ -28,8 +28,8 @@ _HAS = ("member_epoch", "member_state", "assigned")
 
 
 def latest_records(group_records: Rows, columns: Sequence[str], *kinds: RecordKind) -> pa.Table:
-    """Of rows of tables.GROUP_RECORDS the latest of each group, record name and member, unless it is a tombstone: these
-    columns of the records of these kinds, in the order of the log.
+    """The latest record of each group, record name and member, unless it is a tombstone, in the order of the log; only
+    `columns`, and only records of these kinds. `group_records`: rows of tables.GROUP_RECORDS.
     """
     needed = dict.fromkeys((*_RECORD, "log_offset", "is_tombstone", "problem", *columns))
     rows = rel.loaded(group_records, list(needed))
@@ -42,7 +42,7 @@ def latest_records(group_records: Rows, columns: Sequence[str], *kinds: RecordKi
 
 
 def members(group_records: Rows) -> pa.Table:
-    """The members of rows of tables.GROUP_RECORDS."""
+    """tables.MEMBERS from rows of tables.GROUP_RECORDS."""
     columns = dict.fromkeys((*_DESCRIBED, *_HAS, "members", "record_name"))
     kinds = RecordKind.GROUP, RecordKind.MEMBER, RecordKind.CURRENT_ASSIGNMENT, RecordKind.TARGET_OF_MEMBER
     latest = latest_records(group_records, list(columns), *kinds)
@@ -51,14 +51,14 @@ def members(group_records: Rows) -> pa.Table:
 
 
 def _of_rosters(records: pa.Table) -> pa.Table:
-    """The members within classic groups' records."""
+    """The members that are listed in classic groups' records."""
     found = rel.unnested(records.select([*_GROUP, "members"]), "members")
     columns = {name: pc.struct_field(found["members"], name) for name in _ROSTER}
     return rel.filled(MEMBERS.arrow, columns | {name: found[name] for name in _GROUP})
 
 
 def _newer(records: pa.Table) -> pa.Table:
-    """The members that have records of their own."""
+    """The members of newer groups, which have records of their own."""
     described, current, target = (
         records.filter(pa.array(rows_of(records["record_name"], kind)))
         for kind in (RecordKind.MEMBER, RecordKind.CURRENT_ASSIGNMENT, RecordKind.TARGET_OF_MEMBER)
@@ -79,14 +79,14 @@ def _newer(records: pa.Table) -> pa.Table:
 
 
 def _there(assigned: pa.ChunkedArray, group_type: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Null for streams groups: group_records has their tasks as JSON."""
+    """The assignments; null for streams groups, whose tasks are in group_records as JSON."""
     there = pc.coalesce(assigned, pa.scalar([], ASSIGNED))
     return pc.if_else(pc.equal(group_type, "streams"), pa.scalar(None, ASSIGNED), there)
 
 
 def assigned(members: Rows, names: Rows) -> pa.Table:
-    """What members, rows of tables.MEMBERS, are assigned: a row for each topic, with its `partitions`. The newer
-    protocols have ids of topics, which `names` knows by `cluster` and `topic_id`; the topic is null where it does not.
+    """The assignments of members (rows of tables.MEMBERS): a row for each topic, with its `partitions`. Newer protocols
+    have only ids of topics; `names` has names by `cluster` and `topic_id`. A topic without a name is null.
     """
     found = rel.unnested(rel.loaded(members, [*_GROUP, "member_id", "client_id", "assigned"]), "assigned")
     topic, topic_id, partitions = (

@@ -1,6 +1,4 @@
-"""tables.REWINDS and related rows: of the commits that differ from the offset committed before, those that move a group
-in a way that reading does not explain.
-"""
+"""tables.REWINDS and related rows: moves of a group's committed offset that reading does not explain."""
 
 from __future__ import annotations
 
@@ -19,12 +17,10 @@ from groupkeeper.pipeline.transforms.group_facts import memberships
 from groupkeeper.pipeline.transforms.history import next_offsets
 
 _Offsets = Mapping[str, Mapping[int, int]]
-"""By cluster and partition of the offsets topic."""
+"""Offsets by cluster and partition of the offsets topic."""
 
 _CLOCKS_MS = 3_600_000
-"""The largest expected difference between the clocks of a coordinator and of who changes offsets, with the time that
-it takes to commit a large plan.
-"""
+"""The longest expected time between a change in a journal and its commit: differing clocks, and a large plan."""
 
 _TOLD = ("change_id", "change_kind", "changed_by", "changed_on", "command", "undoes")
 
@@ -32,8 +28,8 @@ CHANGES = pa.schema([
     *(REWINDS.arrow.field(name) for name in (*_TOLD, "group_id", "topic", "partition", "from_offset", "to_offset")),
     ("cluster", pa.string()), ("change_time", TIME),
 ])  # fmt: skip
-"""Changes of offsets by groupkeeper, from its journals. `from_offset` null: there was none; `cluster` null: it is not
-known which one it was.
+"""Changes of offsets by groupkeeper, from its journals. `from_offset` null: there was none; `cluster` null: the journal
+does not say which.
 """
 
 _PLACE = ["cluster", "topic", "partition"]
@@ -44,16 +40,14 @@ _OF_COMMITS = (
 
 
 def _is_told(moves: pa.Table) -> Array:
-    """Of rows of tables.state.MOVES, whether each is back, or a jump ahead of a group without members
-    (rewinds).
-    """
+    """Which rows of tables.state.MOVES are rewinds: moves back, and moves ahead without members or removal."""
     is_back = rel.numbers(moves["to_offset"]) < rel.numbers(moves["from_offset"])
     return is_back | (rel.numbers(moves["was_empty"]) & ~rel.numbers(moves["was_removed"]))
 
 
 def moves(commits: Rows, last_commits: Rows, group_events: Rows, facts: Rows) -> pa.Table:
-    """tables.state.NEW_MOVES: of `commits`, and the carried ones before them, the moves that are reported: rewinds, and
-    the last of each key. Whether the group had members tell `group_events`, and the `facts` of before.
+    """tables.state.NEW_MOVES from new `commits` and the carried ones (`last_commits`): rewinds, and the last move of
+    each key. `group_events` and the earlier `facts` show whether the group had members.
     """
     new = rel.loaded(commits, _OF_COMMITS)
     whole = rel.together(new, rel.loaded(last_commits, _OF_COMMITS))
@@ -81,8 +75,8 @@ def moves(commits: Rows, last_commits: Rows, group_events: Rows, facts: Rows) ->
 
 
 def _was_empty(rows: pa.Table, changes: pa.Table, facts: pa.Table) -> pa.Array:
-    """Of commits, whether the group had no members then: by its last change before, otherwise by what was known; null:
-    neither tells it.
+    """Whether the group of each commit had no members then: by its last change before (`changes`), otherwise by earlier
+    facts; null: unknown.
     """
     by_now = rel.taken(changes["is_empty"].combine_chunks(), rel.earlier(GROUPS.key, rows, changes))
     then = rel.taken(facts["was_empty"].combine_chunks(), rel.matches(*rel.keys(GROUPS.key, rows, facts)))
@@ -99,12 +93,12 @@ def last_moves(then: Rows, moves: Rows) -> pa.Table:
 def rewinds(
     moves: Rows, last: Rows, current_offsets: Rows, log_offsets: Rows, column: str, changes: pa.Table | None = None
 ) -> pa.Table:
-    """Of the new `moves` those back, and the jumps ahead of groups without members, which no reader made: a reset; a
-    consumer that reads without joining looks the same. Of the `last` moves of each offset those beyond the log, which
-    are told as long as they stand there, as `column` says.
+    """tables.REWINDS: new `moves` back, new moves ahead of groups without members (a reset, or a consumer that reads
+    without joining), and from the `last` moves of each key those past the log's end, as long as the offset stands
+    there; `column` is true for the latter.
 
-    An offset that was removed and then committed at a lower value counts too; an offset of another topic with that name
-    does not. `changes`: as for `told_by`.
+    A lower offset after a removal counts too; the offset of an earlier topic of that name does not. `changes`: as for
+    `told_by`.
     """
     new = rel.loaded(moves, MOVES.names).cast(MOVES.arrow)
     told = new.filter(pa.array(_is_told(new)))
@@ -121,7 +115,7 @@ def rewinds(
 
 
 def _beyond(last: Rows, current_offsets: Rows, log_offsets: Rows) -> pa.Table:
-    """Of the last moves those ahead, beyond the end of the log, where the offset stands still."""
+    """The last moves ahead of groups with members to an offset past the log's end, where the offset still stands."""
     rows = rel.loaded(last, MOVES.names).cast(MOVES.arrow)
     logs = rel.loaded(log_offsets, [*_PLACE, "topic_id", "log_end_offset"])
     own = rel.taken(logs, rel.matches(*rel.keys(_PLACE, rows, logs)))
@@ -134,15 +128,15 @@ def _beyond(last: Rows, current_offsets: Rows, log_offsets: Rows) -> pa.Table:
 
 
 def _may_equal(one: pa.ChunkedArray, other: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Whether values are equal, or one is not known: an earlier topic's offsets tell nothing of a log that has another
+    """Whether two values are equal, or one is unknown. Offsets of an earlier topic say nothing about a log with another
     id.
     """
     return pc.fill_null(pc.equal(one, other), fill_value=True)
 
 
 def told_by(rewinds: Rows, changes: pa.Table, *more: pa.Field) -> pa.Table:
-    """The same rows of tables.REWINDS, and `more` columns that they have, with what `changes` (CHANGES) know of them:
-    a change of the same offset, from and to the same, at about that time. What is known stays.
+    """Fills the columns about changes in rows of tables.REWINDS (with columns `more`) from `changes` (CHANGES): the
+    change of the same offset, from and to the same values, at about that time. Values that are already known stay.
     """
     schema = pa.schema([*REWINDS.arrow, *more])
     found = rel.loaded(rewinds, schema.names).cast(schema)
@@ -155,8 +149,8 @@ def told_by(rewinds: Rows, changes: pa.Table, *more: pa.Field) -> pa.Table:
 
 
 def _pairs(found: pa.Table, changes: pa.Table) -> pa.Table:
-    """Places of moves and of the changes that made them: of a move the change that is closest in time, and of that only
-    the move that is closest to it.
+    """The row numbers of moves and of the changes that made them. A move goes with the change closest in time, and a
+    change only with the move closest to it.
     """
     moves = _numbered(found, "move", ["cluster", "from_offset", "rewind_time", "change_id"])
     moves = moves.filter(moves["change_id"].is_null()).drop_columns(["change_id"])
@@ -180,8 +174,8 @@ def _numbered(rows: pa.Table, name: str, columns: list[str]) -> pa.Table:
 
 
 def recent_rewinds(then: Rows, rewinds: Rows, log_offsets: Rows, made_to: _Offsets, since_ms: int) -> pa.Table:
-    """The moves back since a time, of those of before and of `rewinds`, of which those from `made_to` on are new; none
-    of a topic that was deleted, where `log_offsets` has another one of its name.
+    """The moves back since a time, from the last refresh (`then`) and new ones of `rewinds` (from `made_to` on). Moves
+    of a deleted topic are left out if `log_offsets` has another topic of that name.
     """
     whole = rel.together(rel.loaded(then, REWINDS.names).cast(REWINDS.arrow), _new(rewinds, made_to))
     whole = whole.filter(pc.equal(whole["direction"], "back"))
@@ -193,7 +187,7 @@ def recent_rewinds(then: Rows, rewinds: Rows, log_offsets: Rows, made_to: _Offse
 
 
 def jumps_ahead(rewinds: Rows, made_to: _Offsets) -> pa.Table:
-    """The new moves ahead."""
+    """The moves ahead from `made_to` on."""
     new = _new(rewinds, made_to)
     return new.filter(pc.equal(new["direction"], "ahead"))
 

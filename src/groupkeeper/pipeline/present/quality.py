@@ -18,11 +18,11 @@ from groupkeeper.rules.words import counted
 OK, FAILED, UNKNOWN = "ok", "failed", "unknown"
 
 _KnownOffsets = Mapping[str, Mapping[int, int]]
-"""By cluster and partition of the offsets topic."""
+"""Offsets by cluster and partition of the offsets topic."""
 
 _PARTITION = list(OFFSETS_READ.key)
 _FOUND = ["cluster", "found", "detail"]
-"""Of a cluster how much was found, and a sentence on one of it; null where there is nothing."""
+"""The columns of findings: a cluster, how many rows were found, and a sentence about one; null: none."""
 
 
 class Check(NamedTuple):
@@ -37,9 +37,7 @@ class Check(NamedTuple):
 
 
 class Offsets(NamedTuple):
-    """The history of a partition of an offsets topic: its number of rows, of different offsets, and the first
-    offset.
-    """
+    """A partition of an offsets topic in the history: its number of rows, of distinct offsets, and its first offset."""
 
     cluster: str
     partition: int
@@ -49,7 +47,7 @@ class Offsets(NamedTuple):
 
 
 def offsets_read(commits: Rows, group_records: Rows) -> pa.Table:
-    """tables.state.OFFSETS_READ of some groups: the offsets of the log that the history has."""
+    """tables.state.OFFSETS_READ for some groups: counts of the log offsets in the history, by partition."""
     rows = together(*(loaded(each, (*_PARTITION, "log_offset")) for each in (commits, group_records)))
     counts = [("log_offset", how) for how in ("count", "count_distinct", "min")]
     found = rows.group_by(_PARTITION, use_threads=False).aggregate(counts)
@@ -57,7 +55,7 @@ def offsets_read(commits: Rows, group_records: Rows) -> pa.Table:
 
 
 def all_read(parts: Rows) -> pa.Table:
-    """OFFSETS_READ of all groups, of that of shares of the groups: a log offset is a row of one of them."""
+    """OFFSETS_READ for all groups, by adding up the shares: each log offset is a row in one share."""
     sums = [("records", "sum"), ("offsets", "sum"), ("first", "min")]
     found = loaded(parts, OFFSETS_READ.names).group_by(_PARTITION, use_threads=False).aggregate(sums)
     return found.select([*_PARTITION, *("_".join(each) for each in sums)]).rename_columns(OFFSETS_READ.names)
@@ -66,8 +64,8 @@ def all_read(parts: Rows) -> pa.Table:
 def checks_of_offsets(
     found: Sequence[Offsets], start: _KnownOffsets, end: _KnownOffsets, taken: Mapping[str, int] = MappingProxyType({})
 ) -> list[Check]:
-    """Checks that each record between these offsets is there once. If no start is known, it is the first row. `taken`:
-    how many rows of each cluster were removed on purpose.
+    """Checks that each record between two offsets has one row; a partition without `start` begins with its first row.
+    `taken`: how many rows of each cluster were removed on purpose.
     """
     checks: list[Check] = []
     for cluster in sorted(end):
@@ -101,7 +99,7 @@ def checks_of_offsets(
 
 
 def counts_of(rows: Mapping[Table, Rows]) -> pa.Table:
-    """Counts of these rows, which are all those of some groups: rows of tables.state.COUNTS_OF_LAG."""
+    """Rows of tables.state.COUNTS_OF_LAG: counts of the tables' rows for some groups, all of whose rows are given."""
     found = []
     for table, own in rows.items():
         (key,) = keys(table.key, loaded(own, table.key))
@@ -115,8 +113,8 @@ def counts_of(rows: Mapping[Table, Rows]) -> pa.Table:
 def checks_of_tables(
     counts: Iterable[pa.Table], rows: Mapping[Table, Rows], failed: Container[str] = ()
 ) -> list[Check]:
-    """Checks of whole tables that belong together, by all counts of their rows (counts_of), except those of tables that
-    have failed; `rows`: REJECTS and FRESHNESS, where they are there.
+    """Checks of whole tables, from the counts of all their rows (counts_of), except `failed` tables. `rows` may have
+    REJECTS and FRESHNESS, which are checked too.
     """
     by_name: dict[str, Counter[str]] = {}
     for each in counts:
@@ -144,7 +142,7 @@ def checks_of_tables(
 
 
 def _firsts(rejects: pa.Table) -> pa.Table:
-    """How many records of each cluster could not be decoded, and the first of them."""
+    """By cluster, the number of records that could not be decoded, and the first of them: rows of _FOUND."""
     order = rejects.sort_by([(name, "ascending") for name in ("cluster", "log_partition", "log_offset")])
     groups = Groups.sorted(*keys(("cluster",), order))
     first = taken(order, groups.starts).to_pylist()
@@ -172,7 +170,7 @@ def _as_many(table: Table, number: int, other: Table, wanted: int) -> Check:
 
 
 def _per_cluster(table: Table, name: str, found: pa.Table, noun: str, lack: str) -> list[Check]:
-    """`found`: rows of _FOUND."""
+    """A check of each cluster, from rows of _FOUND."""
     checks = []
     for row in found.sort_by("cluster").to_pylist():
         number = row["found"]

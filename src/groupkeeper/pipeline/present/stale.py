@@ -24,7 +24,7 @@ _DAY_MS = 24 * 3600 * 1000
 
 
 class StaleLimits(NamedTuple):
-    """`now_ms`: the time of the answer. Offsets that expire within `expiring_ms` are reported."""
+    """`now_ms`: the current time. Offsets that expire within `expiring_ms` are reported."""
 
     now_ms: int
     idle_days: float = 30
@@ -33,8 +33,8 @@ class StaleLimits(NamedTuple):
 
 
 class _Aging(NamedTuple):
-    """Of groups: whether their offsets may expire, from when the age of all counts (None: from each commit), and how
-    long they are kept.
+    """For each group: whether its offsets may expire, from when the age of all of them counts (None: from each commit),
+    and how long they are kept.
     """
 
     do_age: Array
@@ -46,7 +46,7 @@ def stale(
     current_offsets: Rows, log_offsets: Rows, group_records: Rows, members: Rows, groups: Rows, facts: Rows,
     limits: StaleLimits,
 ) -> pa.Table:  # fmt: skip
-    """Of rows of the tables of those names (tables.state.GROUP_FACTS). An offset can be there for several reasons."""
+    """tables.STALE from rows of the tables with the arguments' names. An offset has a row for each reason."""
     found = rel.loaded(groups, [*_GROUP, "group_type", "protocol_type", "members", "last_commit_time"])
     readers = rel.loaded(members, [*_GROUP, "subscribed_topics", "subscribed_regex"])
     aging = _aging(found, readers, group_records, limits)
@@ -84,7 +84,7 @@ def _aging(groups: pa.Table, readers: pa.Table, group_records: Rows, limits: Sta
 
 
 def _expires_ms(own: pa.Table, at: Array, aging: _Aging) -> Array:
-    """When offsets expire, by the places of their groups; −1: never, or not known."""
+    """When each offset expires, in ms; −1: never, or unknown. `at`: the row number of the offset's group; −1: never."""
     found = np.full(len(at), -1)
     places = np.flatnonzero(at >= 0)
     named, committed = (rel.values(_ms(own[name].take(places))) for name in ("expire_time", "commit_time"))

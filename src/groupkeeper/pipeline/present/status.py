@@ -1,5 +1,4 @@
-"""tables.STATUS: how groups do, by groupkeeper.rules.status. The rules judge the facts that are
-collected here."""
+"""tables.STATUS: collects the facts by which groupkeeper.rules.status judges groups and partitions."""
 
 from __future__ import annotations
 
@@ -80,18 +79,18 @@ class _JudgedPartition(NamedTuple):
 
 
 class _Group:
-    """A group, and what its partitions come to. Times are in µs since 1970."""
+    """A group, and the summary of its partitions. Times are in µs since 1970."""
 
     def __init__(self) -> None:
         self.members: int | None = None
         self.is_simple = False
         self.last_commit_us: int | None = None
         self.lately_us: Sequence[int] = ()
-        """The last rebalances, in order."""
+        """The times of the last rebalances, in order."""
         self.lag: int | None = None
         self.lag_ms: int | None = None
         self.read: Collection[str] | None = None
-        """The topics that its members read; None: not known."""
+        """The topics that the members read; None: unknown."""
         self._worst: tuple[tuple[int, bool, int, str, int], Status, str] | None = None
         self._alike: Counter[Status] = Counter()
         self._since_us: dict[Status, int] = {}
@@ -101,7 +100,7 @@ class _Group:
         return self._worst is not None or len(self.lately_us) >= REBALANCES
 
     def judged(self, row: _JudgedPartition) -> tuple[Status, int | None, str]:
-        """Status, since when, and why, of a partition of the group."""
+        """Judges a partition of the group: its status, since when, and why."""
         is_dated = self.last_commit_us is not None and row.measured_us is not None
         facts = Facts(
             row.committed_offset, row.lag, row.lost, row.in_log, row.is_beyond, row.is_waiting, row.waits_ms,
@@ -133,8 +132,8 @@ class _Group:
             self._since_us[found] = min(since_us, self._since_us.get(found, since_us))
 
     def columns(self) -> tuple[Status, int | None, int | None, str, int | None]:
-        """Those of the group from `status` on. Its rule is that of the partition of its status that has waited longest;
-        of those without an offset, of the first.
+        """The group's columns from `status` on. `rule` is that of the partition with the group's status that has waited
+        longest; without committed offsets, of the first partition.
         """
         worst = Status.OK if self._worst is None else self._worst[1]
         found = group_status(worst, self.members, len(self.lately_us))
@@ -154,9 +153,9 @@ def status(
     paces: Rows, lag: Rows, rewinds: Rows, groups: Rows, facts: Rows, *, members: Rows | None = None,
     log_offsets: Rows | None = None,
 ) -> pa.Table:  # fmt: skip
-    """The status at the instant of each cluster's measurement, from rows of the tables with the arguments' names
-    (tables.state has `paces` and, as GROUP_FACTS, `facts`). What members are assigned, and no offset is committed of,
-    counts for its group; rows of tables.MEMBERS and tables.LOG_OFFSETS tell.
+    """tables.STATUS at the instant of each cluster's measurement, from rows of the tables with the arguments' names
+    (`paces`: tables.state.PACES, `facts`: GROUP_FACTS). Assigned partitions without a committed offset count for their
+    group, if `members` and `log_offsets` are given.
     """
     those, logs = (
         rel.empty(table.arrow) if rows is None else rel.loaded(rows)
@@ -173,7 +172,7 @@ def status(
 
 
 def _committed(lags: pa.Table, paces: pa.Table, rewinds: pa.Table) -> pa.Table:
-    """Rows of _PARTITION_FACTS of committed offsets."""
+    """Rows of _PARTITION_FACTS for committed offsets."""
     waits, are_known = waits_ms(lags)
     is_late = are_known & (waits >= PATIENCE_MS)  # otherwise no gap matters
     at = rel.matches(*rel.keys(LAG.key, lags, paces))
@@ -195,8 +194,8 @@ def _committed(lags: pa.Table, paces: pa.Table, rewinds: pa.Table) -> pa.Table:
 
 
 def _gone_back(lags: pa.Table, rewinds: pa.Table) -> tuple[pa.Array, pa.Array]:
-    """How far each partition had been before, and when it was put back (µs); null: it was not. An offset beyond the log
-    has never been reached.
+    """The highest offset before the rewinds of each partition, and the time (µs) of the last one; null: none. Rewinds
+    from past the log's end don't count: that offset was never reached.
     """
     rows = rewinds.filter(pc.equal(rewinds["direction"], "back"))
     at = rel.matches(*rel.keys(LAG.key, rows, lags))
@@ -213,8 +212,8 @@ def _gone_back(lags: pa.Table, rewinds: pa.Table) -> tuple[pa.Array, pa.Array]:
 
 
 def _lacking(lags: pa.Table, owned: pa.Table, logs: pa.Table) -> pa.Table:
-    """Rows of _PARTITION_FACTS of partitions that members are assigned, in which the group has committed nothing.
-    `owned`: as members.assigned has it.
+    """Rows of _PARTITION_FACTS for assigned partitions (`owned`, of members.assigned) in which the group has committed
+    nothing.
     """
     rows = owned.filter(pc.not_equal(owned["group_type"], "share"))
     rows = rel.unnested(rows.select([*LAG.key[:3], "partitions"]), "partitions").rename_columns(list(LAG.key))
@@ -237,7 +236,7 @@ def _lacking(lags: pa.Table, owned: pa.Table, logs: pa.Table) -> pa.Table:
 
 
 def _begins(logs: pa.Table, at: Array) -> pa.ChunkedArray:
-    """Whether the logs at these places have records at all: what is at offset −1; null: not known."""
+    """Whether the logs at these row numbers have any record, by the lookup at offset −1; null: unknown."""
     records = logs["records"].combine_chunks()
     rows = pa.Table.from_struct_array(pc.list_flatten(records))
     is_begin = pc.fill_null(pc.equal(rows["offset"], -1), False)
@@ -248,7 +247,7 @@ def _begins(logs: pa.Table, at: Array) -> pa.ChunkedArray:
 def _groups(
     lags: pa.Table, groups: pa.Table, facts: pa.Table, members: pa.Table, owned: pa.Table, logs: pa.Table
 ) -> dict[Key, _Group]:
-    """All groups that a table has."""
+    """All groups that are in one of the tables."""
     found: defaultdict[Key, _Group] = defaultdict(_Group)
     key = ("cluster", "group_id")
     readers = _readers(members, owned)
@@ -274,7 +273,7 @@ def _groups(
 
 
 def _readers(members: pa.Table, owned: pa.Table) -> dict[Key, list[Subscription]]:
-    """What the members of each group subscribe to, and are assigned."""
+    """The subscriptions and assigned topics of each group's members."""
     topics: defaultdict[tuple[str, str, str], set[str]] = defaultdict(set)
     for row in owned.select([*MEMBERS.key, "topic"]).to_pylist():
         if row["topic"] is not None:
@@ -289,7 +288,7 @@ def _readers(members: pa.Table, owned: pa.Table) -> dict[Key, list[Subscription]
 
 
 def _now_us(*measured: pa.Table) -> dict[str, int]:
-    """The last measurement of each cluster."""
+    """The time of each cluster's last measurement, in µs."""
     whole = pa.concat_tables([each.select(["cluster", "measured_time"]) for each in measured])
     last = whole.filter(pc.is_valid(whole["measured_time"])).group_by("cluster").aggregate([("measured_time", "max")])
     return dict(zip(last["cluster"].to_pylist(), rel.numbers(last["measured_time_max"]).tolist(), strict=True))
@@ -300,7 +299,7 @@ def _us(time: datetime | None) -> int | None:
 
 
 def _judged(batch: pa.RecordBatch, of_groups: Mapping[Key, _Group]) -> pa.RecordBatch:
-    """The rows of partitions with a committed offset. All count for their groups."""
+    """Judges a batch of partitions, all of which count for their groups; returns the rows of those with an offset."""
     rows = map(
         _JudgedPartition._make, zip(*(rel.values(batch[name]) for name in _JudgedPartition._fields), strict=True)
     )
@@ -316,7 +315,7 @@ def _of_groups(told: Mapping[Key, tuple[Any, ...]]) -> pa.RecordBatch:
 
 
 def _batch(columns: Columns) -> pa.RecordBatch:
-    """Rows of tables.STATUS. A column that is not given has none."""
+    """A batch of tables.STATUS. Columns may be missing only if there are no rows."""
     arrays = [_array(columns.get(field.name, ()), field.type) for field in STATUS.arrow]
     return pa.RecordBatch.from_arrays(arrays, schema=STATUS.arrow)
 

@@ -16,7 +16,7 @@ from groupkeeper.pipeline.tables import FRESHNESS, LAG, LAG_HISTORY, LOG_ENDS, L
 from groupkeeper.rules.progress import catch_up_ms, retention_margin_ms, trend
 
 MEASURES = 11
-"""The measures that are kept: of as many minutes, when there is a refresh in each."""
+"""How many measures of lag to keep: one per minute, if each minute has a refresh."""
 
 LEAST_S = 30
 _MOST_MS = 2**63 - 1
@@ -27,7 +27,7 @@ _OFFSETS = ("committed_offset", "log_end_offset")
 
 
 class _Measures(NamedTuple):
-    """Of each row the places in `elements` (rows of _MEASURE) of its measures: as many as `sizes` says, in order."""
+    """Each row's measures, in order: `sizes` by row; `at`: places in `elements` (rows of _MEASURE), row by row."""
 
     elements: pa.Table
     sizes: Array
@@ -35,34 +35,34 @@ class _Measures(NamedTuple):
 
     @classmethod
     def of(cls, column: pa.ChunkedArray, more: pa.Table) -> _Measures:
-        """Those of a column of lists, whose elements are followed by `more`."""
+        """The measures in a column of lists; the rows of `more` are appended to `elements`."""
         own = column.combine_chunks()
         elements = rel.together(pa.Table.from_struct_array(pc.list_flatten(own)), more)
         sizes = rel.numbers(pc.list_value_length(own)).astype(np.int64)
         return cls(elements, sizes, np.arange(sizes.sum()))
 
     def last(self, back: int = 0) -> Array:
-        """The place of the last measure of each row, or of one `back` from it; −1: there is none."""
+        """The place in `elements` of each row's last measure, or of the one `back` before it; −1: none."""
         return self._at(np.cumsum(self.sizes) - 1 - back, self.sizes > back)
 
     def first(self, is_wanted: Array) -> Array:
-        """The place of the first wanted one (of the elements) of each row; −1: none."""
+        """The place of each row's first measure for which `is_wanted` (by element) is true; −1: none."""
         return rel.firsts(*self._wanted(is_wanted), len(self.sizes))
 
     def latest(self, is_wanted: Array) -> Array:
-        """The place of the last wanted one of each row; −1: none."""
+        """The place of each row's last measure for which `is_wanted` is true; −1: none."""
         found, (rows, at) = np.full(len(self.sizes), -1), self._wanted(is_wanted)
         found[rows] = at
         return found
 
     def without(self, is_gone: Array) -> _Measures:
-        """No measures of these rows."""
+        """Drops all measures of the marked rows."""
         return self._replace(
             sizes=np.where(is_gone, 0, self.sizes), at=self.at[~np.repeat(is_gone, self.sizes)]
         )  # fmt: skip
 
     def with_one(self, is_due: Array, at: Array) -> _Measures:
-        """Of these rows one more, at these places, of which the last MEASURES stay."""
+        """Appends to each row that is due the measure at its place `at`, and keeps the last MEASURES of each row."""
         more = is_due.astype(np.int64)
         whole, sizes = rel.appended(self.sizes, self.at, more, at[is_due]), self.sizes + more
         return self._replace(sizes=np.minimum(sizes, MEASURES), at=whole[rel.tails(sizes, MEASURES)])
@@ -81,9 +81,9 @@ class _Measures(NamedTuple):
 
 
 def with_trend(rows: pa.Table, then: Rows, jumped: pa.Table) -> pa.Table:
-    """tables.LAG of rows that lack the columns that need more than one measurement, but have `retention_ms` of their
-    topics. `then` are rows of LAG of the refresh before, `jumped` has the keys of what was put ahead since: measures
-    begin again there, and where an offset was put back, or a log was cut.
+    """Completes rows of tables.LAG, which have `retention_ms` of their topics, by the columns that need several
+    measurements. `then`: rows of LAG from the last refresh; `jumped`: keys whose offsets were moved ahead since. Their
+    measures start over, as do those of an offset that went back, and of a log that was truncated.
     """
     now = _now(rows)
     earlier = rel.loaded(then, (*LAG.key, "measures"))
@@ -109,14 +109,14 @@ def with_trend(rows: pa.Table, then: Rows, jumped: pa.Table) -> pa.Table:
 
 
 def _now(rows: pa.Table) -> pa.Table:
-    """A measure of each row. Of a cluster that was asked, but of which lag is not known, it says so."""
+    """A measure for each row. If the cluster was asked, but lag is unknown, its offsets are null."""
     is_lag = pc.is_valid(rows["lag"])
     found = [rows["measured_time"], *(pc.if_else(is_lag, rows[name], None) for name in _OFFSETS)]
     return pa.table(found, pa.schema(list(_MEASURE)))
 
 
 def _rates(rows: pa.Table, first: pa.Table) -> dict[str, pa.Array]:
-    """Records per second since the first measure; null: it is less than LEAST_S old."""
+    """Records per second since the first measure; null: that is less than LEAST_S old."""
     since_ms = rel.ms_between(first["time"], rows["measured_time"])
     is_long = pc.fill_null(pc.greater_equal(since_ms, LEAST_S * 1000), False)
     seconds = pc.if_else(is_long, pc.divide(since_ms.cast(pa.float64()), 1000.0), None)
@@ -133,7 +133,7 @@ def _per_s(now: pa.ChunkedArray, then: pa.ChunkedArray, seconds: pa.ChunkedArray
 
 
 def _judged(rows: pa.Table) -> pa.Table:
-    """With the columns by groupkeeper.rules."""
+    """Rows of tables.LAG with the columns that groupkeeper.rules computes."""
     lag, produced, consumed = (rel.values(rows[name]) for name in ("lag", "produced_per_s", "consumed_per_s"))
     waits, are_known = waits_ms(rows)
     is_waiting = are_known & rel.numbers(rows["is_waiting"], missing=False)
@@ -154,9 +154,9 @@ def _judged(rows: pa.Table) -> pa.Table:
 
 
 def waits_ms(lag: pa.Table) -> tuple[Array, Array]:
-    """For how long records have waited to be read, of rows of tables.LAG: the age of the oldest one that waits, in ms;
-    0: none; and whether it is known. Aborted records don't wait; those of an open transaction do where nothing before
-    them does. A record whose time is ahead has waited since the measurement that found it first.
+    """For rows of tables.LAG, how long the oldest waiting record has waited, in ms (0: none waits), and whether that is
+    known. Aborted records don't wait; records of an open transaction do, unless earlier ones can be read. A record with
+    a future time has waited since the first measurement that saw it.
     """
     is_all = pc.equal(lag["last_stable_offset"], lag["log_end_offset"])
     is_committed = pc.fill_null(pc.or_kleene(pc.greater(lag["committed_lag_ms"], 0), is_all), False)
@@ -179,8 +179,8 @@ def _known(ms: int | None) -> int | None:
 
 
 def lag_history(lag: Rows, column: str) -> pa.Table:
-    """Rows of tables.LAG_HISTORY that rows of tables.LAG add: changed values, and at least one row per hour. They are
-    final, as `column` says.
+    """New rows of tables.LAG_HISTORY from rows of tables.LAG: changed values, and at least one row per hour. `column`
+    is false in all of them: they are final.
     """
     rows = rel.loaded(lag, list(dict.fromkeys([*LAG_HISTORY.names, "measures"])))
     measures = _Measures.of(rows["measures"], pa.schema(list(_MEASURE)).empty_table())
@@ -195,16 +195,16 @@ def lag_history(lag: Rows, column: str) -> pa.Table:
 
 
 def _is_same(one: pa.ChunkedArray, other: pa.ChunkedArray) -> Array:
-    """Whether they are equal, null to null."""
+    """Whether values are equal; null equals null."""
     are_known = rel.is_known(one), rel.is_known(other)
     is_equal = (rel.numbers(one) == rel.numbers(other)) & are_known[0] & are_known[1]
     return np.asarray(is_equal | ~(are_known[0] | are_known[1]))
 
 
 def log_ends(log_offsets: Rows, freshness: Rows, topic: str, last: Rows, column: str) -> pa.Table:
-    """Rows of tables.LOG_ENDS from the measurements of logs (rows of tables.LOG_OFFSETS; and of tables.FRESHNESS, whose
-    topic is called `topic`). `column` marks the last row of each partition, with which later measurements are compared;
-    `last` has the last rows so far. A row holds for a minute, and when nothing is new for an hour.
+    """Rows of tables.LOG_ENDS from measurements of logs: rows of tables.LOG_OFFSETS, and of tables.FRESHNESS for the
+    offsets topic, called `topic`. A row stands for its minute, and without changes for its hour. `last`: the latest row
+    of each partition so far; `column` is true for the latest ones now, with which the next refresh compares.
     """
     now, then = _measured(log_offsets, freshness, topic), rel.loaded(last, LOG_ENDS.names)
     key = ("cluster", "topic", "partition")
@@ -219,7 +219,7 @@ def log_ends(log_offsets: Rows, freshness: Rows, topic: str, last: Rows, column:
 
 
 def _measured(log_offsets: Rows, freshness: Rows, topic: str) -> pa.Table:
-    """Rows of LOG_ENDS of now."""
+    """The current measurements as rows of LOG_ENDS."""
     rows = rel.loaded(log_offsets, [name for name in LOG_ENDS.names if name in LOG_OFFSETS.names])
     rows = rows.filter(pc.not_equal(rows["topic"], topic)).select(LOG_ENDS.names).cast(LOG_ENDS.arrow)
     own = rel.loaded(freshness, FRESHNESS.names)
@@ -233,7 +233,7 @@ def _measured(log_offsets: Rows, freshness: Rows, topic: str) -> pa.Table:
 
 
 def _holds(now: pa.Table, last: pa.Table) -> Array:
-    """Whether a row of before (null: none) still holds at the measurement (null: none)."""
+    """Whether the last row (null: none) also stands for the current measurement (null: none)."""
     us, last_us = rel.numbers(now["measured_time"]), rel.numbers(last["measured_time"])
     is_same = np.logical_and.reduce([
         _is_same(now[name], last[name]) for name in ("log_start_offset", "last_stable_offset", "log_end_offset")

@@ -21,9 +21,9 @@ _MOST_PARTITIONS = 200
 _MOST_MEMBERS = 100
 _MOST_EVENTS = 100
 _MOST_EVENTS_READ = 3_000
-"""The latest events of a group; repeated events are folded."""
+"""How many of a group's latest events to read; repeated events are folded."""
 _MOST_IN_ALL = 200_000
-"""Partitions in the sections of all groups."""
+"""The most partitions in the sections of all groups."""
 
 _BINS = 48
 _FOLDED_S = 600

@@ -86,13 +86,13 @@ def _item(report: Report, each: Finding, link: Callable[[str, str], str]) -> str
 
 
 def _has_begun(each: Finding, report: Report) -> bool:
-    """Whether its time is when it began. Otherwise it is the time of the measurement, as for time that is left."""
+    """Whether the finding's time is when it began; otherwise it is when it was measured, as for time that is left."""
     is_of_now = each.time is None or each.time == report.measured_time or each.unit == "ms left"
     return not is_of_now and each.kind not in ("stale", Urgency.SLIPPING)
 
 
 def figure(each: Finding) -> str:
-    """The figure with its unit."""
+    """The finding's figure with its unit."""
     if each.value is None:
         return ""
     if each.unit == "ms left":

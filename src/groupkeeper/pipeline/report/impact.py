@@ -39,8 +39,8 @@ Storms = Mapping[Key, tuple[int, datetime]]
 
 
 class ReportedGroup(NamedTuple):
-    """A group with what is known of it. `place` and `since`: of the partition that it has its status from; `kept_ms`:
-    the retention of the topic that loses records first, 0: not known, or none is lost.
+    """A group and the facts about it. `place`, `since`: of the partition that gives the group its status; `kept_ms`:
+    the retention of the topic that loses records first, 0: unknown, or none loses records.
     """
 
     group: Group
@@ -107,8 +107,8 @@ def _place(row: Row) -> str:
 
 
 def _left_ms(row: Row, retention_ms: int | None, *, is_still: bool, is_well: bool) -> int | None:
-    """As `overtaken_ms`. Of a partition that is not read (`is_still` tells, where there are no rates) more than half of
-    its retention may not be left, and of one of unknown rates less than an hour, while its group is not well.
+    """As `overtaken_ms`. None for an unread partition (`is_still` tells, if rates are unknown) with more than half of
+    its retention left, and, for unknown rates, with more than an hour left or a group that is well.
     """
     margin: int | None = row["retention_margin_ms"]
     is_unread = is_still if row["consumed_per_s"] is None else not row["consumed_per_s"]
@@ -123,7 +123,7 @@ def _left_ms(row: Row, retention_ms: int | None, *, is_still: bool, is_well: boo
 def acting(
     groups: Iterable[ReportedGroup], lost: Mapping[Key, int | None], storms: Storms, ways: Ways = NO_WAYS
 ) -> list[Finding]:
-    """The groups that need someone, in order. `lost`: records, by group; `storms`: as `fullest` has them."""
+    """The groups that need someone, in order. `lost`: records, by group; `storms`: from `fullest`."""
     return [_finding(each, lost, storms, ways) for each in groups if each.group.urgency is not Urgency.NONE]
 
 
@@ -179,7 +179,7 @@ def fullest(rates: Any) -> dict[Key, tuple[int, datetime]]:
 def _sums(
     group: npt.NDArray[np.int64], minutes: npt.NDArray[np.int64], counts: npt.NDArray[np.int64], width: int
 ) -> list[tuple[int, int]]:
-    """For each row the first one of its group that is less than `width` minutes older, and the sum from there on."""
+    """For each row, the place of its group's first row within `width` minutes, and the sum of counts from there on."""
     place = group * (1 << 40) + minutes
     first = np.searchsorted(place, place - width + 1)
     before = np.where(first > 0, counts[np.maximum(first - 1, 0)], 0)

@@ -99,7 +99,7 @@ def _changes(
 
 
 def _begins(rows: Any, names: Sequence[str]) -> npt.NDArray[np.bool_]:
-    """Which rows have another value than the one before in one of the columns."""
+    """Which rows begin a run: one of the columns differs from the row before."""
     found = np.zeros(len(rows), dtype=bool)
     found[0] = True
     for name in names:
@@ -112,7 +112,7 @@ def _begins(rows: Any, names: Sequence[str]) -> npt.NDArray[np.bool_]:
 def _summed(
     names: Sequence[Key], group: npt.NDArray[np.int64], began: _Numbers, ended: _Numbers, lag: _Numbers, known: _Numbers
 ) -> dict[Key, list[tuple[float, int | None]]]:
-    """Each row adds its lag to its group's sum when it begins, and subtracts it when it ends."""
+    """The sums of lag by group: a row adds its lag to its group's sum when it begins, and subtracts it when it ends."""
     groups = np.concatenate([group, group])
     times = np.concatenate([began, ended])
     order = np.lexsort((times, groups))
@@ -189,11 +189,11 @@ class Log(NamedTuple):
 
     @property
     def known_from(self) -> float | None:
-        """The first time at which its end is known, in seconds; None: it was never known."""
+        """The first time at which the log's end is known, in seconds; None: never."""
         return self.ends[0][0] if self.ends else None
 
     def end_at(self, time: float) -> int:
-        """Its end at a time, or the lower bound of it."""
+        """The log's end at a time, or a lower bound of it."""
         least = self.furthest.at(time) or 0
         position = bisect_right(self.ends, time, key=lambda each: each[0])
         if not position:
@@ -206,7 +206,7 @@ class Log(NamedTuple):
 
 
 def log_of(ends: Sequence[tuple[float, int]], furthest: Sequence[tuple[float, int]]) -> Log:
-    """`ends` in any order; of those that contradict each other (clients may set any time) the later ones count."""
+    """A log from its known `ends`, in any order; later ones count if they contradict: clients may set any time."""
     known: list[tuple[float, int]] = []
     for time, end in sorted(ends, reverse=True):
         if not known or (time < known[-1][0] and end <= known[-1][1]):
@@ -303,7 +303,7 @@ class _Commits:
         self.furthest: dict[Place, dict[float, int]] = defaultdict(dict)
 
     def add(self, rows: Any, names: Any) -> None:
-        """Rows of tables.COMMITS, in any order; `names` are those of the chosen groups."""
+        """Adds rows of tables.COMMITS, in any order; `names`: the chosen groups."""
         seconds = pc.divide(pc.cast(pc.cast(rows["log_time"], pa.int64()), pa.float64()), 1e6)
         steps = pc.ceil(pc.divide(pc.subtract(seconds, self._since_s), self._step_s))
         rows = rows.append_column("step", pc.max_element_wise(pc.cast(steps, pa.int64()), 0))

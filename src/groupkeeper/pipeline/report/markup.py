@@ -17,8 +17,8 @@ Shown = TypeVar("Shown")
 
 
 class PageColumn(NamedTuple, Generic[Shown]):
-    """A column of a table. `html`: a row's cell, safe. `kind`: the class of cells: n, t, name, why, label or nothing.
-    `by`: by what it is sorted, None: by its text; `key`: what the URL of a page of `serve` calls it then.
+    """A column of a table. `html`: makes a row's cell, safe. `kind`: the class of cells: n, t, name, why, label or
+    nothing. `by`: the key for sorting, None: the text; `key`: the column's name in URLs of `serve`.
     """
 
     title: str
@@ -28,7 +28,7 @@ class PageColumn(NamedTuple, Generic[Shown]):
     by: Callable[[Shown], float | str | None] | None = None
 
     def head(self, shown: str = "", more: str = "") -> str:
-        """Its cell of the first row. `shown`: in place of the title; `more`: attributes."""
+        """The column's heading. `shown`: in place of the title; `more`: attributes."""
         kind = class_of(self.kind if self.kind in ("n", "t") else "")
         return f'<th scope="col"{kind}{more}>{shown or self.title}</th>'
 
@@ -119,7 +119,7 @@ def _body(columns: Sequence[PageColumn[Shown]], rows: Sequence[Shown]) -> str:
 
 
 def _key(value: float | str | None) -> str:
-    """What a cell is sorted by; what is not known is below all."""
+    """The attribute by which a cell is sorted; unknown values come below all others."""
     if value is None:
         return ' data-v="-1"'
     return f' data-v="{value:.10g}"' if isinstance(value, float) else f' data-v="{value}"'

@@ -13,7 +13,7 @@ from groupkeeper.rules.status import Status
 from groupkeeper.rules.urgency import Urgency
 
 STATUSES = tuple(reversed(Status))
-"""From worst to best; another text counts as unknown."""
+"""Statuses from worst to best; another text counts as unknown."""
 
 
 class Refresh(NamedTuple):

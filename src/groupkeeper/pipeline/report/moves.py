@@ -21,7 +21,7 @@ _HOW = {
 
 
 class Move(NamedTuple):
-    """Rewinds that belong together, the latest first. `undone`: the undos of them, and undos of those undos."""
+    """Rewinds that belong together, the latest first. `undone`: their undos, and undos of these."""
 
     places: tuple[Rewind, ...]
     undone: tuple[Move, ...] = ()

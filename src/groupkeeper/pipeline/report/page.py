@@ -35,7 +35,7 @@ _MOST_ROWS = 500
 _MOST_EVENTS = 300
 _MOST_MOVED_GROUPS = 3
 _MOST_PLACES = 100
-"""Partitions that an entry about rewinds shows."""
+"""The most partitions that an entry about rewinds shows."""
 
 _WITH_DATE_S = 10 * 86400
 _RULES = {
@@ -52,7 +52,7 @@ _RULES = {
 
 
 class _Section(NamedTuple):
-    """`needs`: the tables that it requires."""
+    """A section of the page. `needs`: the tables that it reads."""
 
     anchor: str
     title: str

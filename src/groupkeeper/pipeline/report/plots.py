@@ -12,7 +12,7 @@ from groupkeeper.rules.status import Status
 
 _WIDTH, _HEIGHT = 1000, 100
 _EDGE = 3
-"""Above and below, so that a line along an edge is not cut."""
+"""The margin above and below, so that a line along an edge is not cut."""
 
 _WIDEST_BAR = 40
 _DAY_S = 86400 * 1.05
@@ -123,7 +123,7 @@ def share_bar(value: int, most: int, status: str) -> str:
 
 
 def stack(statuses: dict[str, int]) -> str:
-    """How many groups have which status, as one bar."""
+    """The number of groups with each status, as one bar."""
     total = sum(statuses.values())
     drawn, x = [], 0.0
     for status in reversed(STATUSES):

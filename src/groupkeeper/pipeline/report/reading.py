@@ -249,7 +249,7 @@ class _Reader:
 
 
 def _shown(stale: Sequence[Stale], losing: set[Key]) -> tuple[Stale, ...]:
-    """Without entries that the status of active groups already shows."""
+    """The stale entries, without those that the status of active groups already shows."""
     return tuple(each for each in stale if each.reason != "below_log_start" or each[:2] not in losing)
 
 

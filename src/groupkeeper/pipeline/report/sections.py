@@ -143,7 +143,7 @@ def _assigned(member: Member) -> str:
 
 
 def _ranges(numbers: Sequence[int]) -> str:
-    """0–3, 7"""
+    """Partition numbers as text, as in 0–3, 7."""
     found: list[list[int]] = []
     for each in numbers:
         if found and each == found[-1][-1] + 1:

@@ -30,7 +30,7 @@ def read_shares(opened: Opened) -> dict[Key, Share]:
 
 
 def sums(share: Share) -> dict[str, Any]:
-    """The sums that other groups have from tables.LAG, without the time lag, which is not measured."""
+    """The columns that other groups have from tables.LAG, without the time lag, which is not measured."""
     known = [row["lag"] for row in share if row["lag"] is not None]
     return {"lag_sum": sum(known) if known else None, "lag_count": len(known), "cluster_count": len(share)}
 
@@ -54,7 +54,7 @@ def _parts(share: Share) -> Iterator[str]:
 
 
 def partitions(share: Share) -> list[Partition]:
-    """The partitions for its section, those with the most to read first."""
+    """The partitions for the group's section, those with the most to read first."""
     found = [
         Partition(
             row["topic"] or "", row["partition"] or 0, Status.OK if row["lag"] == 0 else Status.UNKNOWN,

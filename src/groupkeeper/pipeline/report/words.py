@@ -11,7 +11,7 @@ __all__ = ["STALE", "ago", "amount", "clock", "counted", "days", "duration", "ma
 
 _LONGEST = 90
 _LONGEST_REASON = 600
-"""More than any that the tables have: a topic's name has 249 characters at most."""
+"""The longest reason shown; those of the tables are shorter, as a topic's name has at most 249 characters."""
 
 _TAIL = 20
 
@@ -22,7 +22,7 @@ STALE = {
     "expiring": "about to expire",
     "below_log_start": "records were deleted unread",
 }
-"""The reasons of tables.STALE."""
+"""Texts for the reasons of tables.STALE."""
 
 
 def days(value: float | None) -> str:
@@ -42,7 +42,7 @@ def clock(time: datetime, span_s: float) -> str:
 
 
 def ago(time: datetime | None, now: datetime | None) -> str:
-    """How long before `now` that was."""
+    """How long before `now` the time was."""
     if time is None or now is None:
         return "—"
     return duration(max(0, int((now - time).total_seconds() * 1000)))

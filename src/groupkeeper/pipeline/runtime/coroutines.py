@@ -1,4 +1,4 @@
-"""Coroutines for code that is none, also in notebooks, whose own thread runs an event loop already."""
+"""Running coroutines from plain code, also in notebooks, whose own thread runs an event loop already."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ T = TypeVar("T")
 
 
 def result_of(coroutine: Coroutine[Any, Any, T]) -> T:
-    """Waits for it, as `asyncio.run` does."""
+    """Runs the coroutine to its end, as `asyncio.run` does."""
     return beside_loops(partial(asyncio.run, coroutine))
 
 
 def results_of(coroutines: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
-    """Waits for all of them at the same time."""
+    """Runs all coroutines at the same time, and waits for them."""
 
     async def gathered() -> list[T]:
         return await asyncio.gather(*coroutines)
@@ -26,7 +26,7 @@ def results_of(coroutines: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
 
 
 def beside_loops(work: Callable[[], T]) -> T:
-    """Does work that runs an event loop of its own: where this thread runs one, in another thread."""
+    """Calls `work`, which runs an event loop of its own; in another thread, if this one already runs a loop."""
     if not _runs_a_loop():
         return work()
     with ThreadPoolExecutor(1) as thread:

@@ -1,4 +1,4 @@
-"""What Spark is at, names of jobs in its UI and event log, and rows on their way between tasks."""
+"""Spark's current stage, descriptions of jobs in its UI and event log, and rows in transit between tasks."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 
 class Stage(NamedTuple):
-    """A part of a job of Spark's: how many of its tasks are done, and run."""
+    """A stage of a Spark job: its number, and the numbers of its tasks that are done, of all, and that are running."""
 
     number: int
     done: int
@@ -22,7 +22,7 @@ class Stage(NamedTuple):
 
 
 def context_of(spark: SparkSession) -> SparkContext | None:
-    """What reaches Spark's Java; None with Spark Connect."""
+    """The SparkContext, by which to call Spark's Java; None with Spark Connect."""
     try:
         return spark.sparkContext
     except PySparkException:
@@ -30,7 +30,7 @@ def context_of(spark: SparkSession) -> SparkContext | None:
 
 
 def stage_of(spark: SparkSession) -> Stage | None:
-    """The earliest stage that runs; Spark Connect does not tell."""
+    """The earliest running stage; None: there is none, or Spark Connect does not tell."""
     if (context := context_of(spark)) is None:
         return None
     tracker = context.statusTracker()
@@ -41,7 +41,7 @@ def stage_of(spark: SparkSession) -> Stage | None:
 
 @contextmanager
 def described(spark: SparkSession, text: str) -> Iterator[None]:
-    """Jobs that this thread starts have this description."""
+    """Gives this description to the jobs that this thread starts in the block."""
     context = context_of(spark)
     if context is None:
         yield
@@ -63,5 +63,5 @@ def ipc(batch: pa.RecordBatch) -> bytes:
 
 
 def of_ipc(rows: bytes) -> pa.Table:
-    """The rows of `ipc`."""
+    """The rows in bytes that `ipc` has made."""
     return pa.ipc.open_stream(rows).read_all()

@@ -70,7 +70,7 @@ def _candidates() -> list[tuple[str, Path]]:
 
 @cache
 def _inspect(java: Path) -> tuple[int, bool]:
-    """Its version, 0 when it doesn't run, and whether it has the module that Spark requires."""
+    """Java's version (0: it doesn't run), and whether it has the module that Spark requires."""
     release = java.parent.parent / "release"
     try:
         text = release.read_text(errors="replace")

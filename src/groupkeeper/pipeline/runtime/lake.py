@@ -11,7 +11,7 @@ _PACKAGES = {
     "delta": {"4.2": "io.delta:delta-spark_4.2_2.13:4.4.0"},
     "iceberg": {"4.1": "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0"},
 }
-"""By format and version of Spark: those that tests run with."""
+"""By format and version of Spark, the packages that tests run with."""
 
 _SETTINGS = {
     "delta": {

@@ -19,12 +19,12 @@ _PATIENCE_S = 60
 
 
 def worker_python(settings: Mapping[str, str]) -> str:
-    """The program that the settings of Spark name, or else the environment; by default the one that runs this."""
+    """The Python program that Spark's settings name, or else the environment; by default the running one."""
     return settings.get(_SETTING) or os.environ.get(_VARIABLE) or sys.executable
 
 
 def check_python(settings: Mapping[str, str]) -> None:
-    """Raises SourceError where that is no Python of this version, or lacks modules that tasks import."""
+    """Raises SourceError if that Python has another version, or lacks modules that tasks import."""
     python, own = worker_python(settings), f"Python {sys.version_info[0]}.{sys.version_info[1]}"
     if python == sys.executable:
         return

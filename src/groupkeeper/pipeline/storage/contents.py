@@ -1,4 +1,4 @@
-"""What the tasks of a job have made: files, and what tells of them. Where only Spark writes, tasks make the files in
+"""The output of a job's tasks: files, and receipts that describe them. Where only Spark writes, tasks make the files in
 memory.
 """
 
@@ -17,27 +17,27 @@ from groupkeeper.pipeline.storage.files import Files, HadoopFiles
 from groupkeeper.pipeline.tables import Table
 
 CONTENTS = "place string, content binary"
-"""Contents by the place that they are found at: of files what `line_of` makes of them, or, where tasks have written
-them, their paths below the output directory.
+"""The schema of task output: a place, and content. For a file, the content is its bytes (`line_of`), or its path below
+the output directory if the task has written it.
 """
 
 RECEIPT = "receipt"
-"""The place of what tells of the files that a task has made: it is none itself."""
+"""The place of a receipt, which describes a task's files and is no file itself."""
 
 _MAGIC = b"PAR1"
 _OPTIONS = {
     "lineSep": _MAGIC.decode(), "compression": "none", "maxRecordsPerFile": "1",
     "mapreduce.fileoutputcommitter.marksuccessfuljobs": "false", "mapreduce.fileoutputcommitter.algorithm.version": "2",
 }  # fmt: skip
-"""A file is moved once by its task, not again by the job: what a job that failed leaves is never used."""
+"""A task moves its file once, and the job does not move it again: files of a failed job are never used."""
 
 _AT_ONCE = 8
-"""Calls to a store that wait at the same time."""
+"""The number of concurrent calls to a store."""
 
 
 def line_of(content: bytes) -> bytes:
-    """A parquet file ends with four certain bytes. Spark's writer of text, the only one that takes bytes from Python,
-    writes the file as one line with this end.
+    """A parquet file without its last four bytes, which are always the same. Spark's text writer, the only one that
+    takes bytes from Python, writes it as a line that ends with them.
     """
     return content.removesuffix(_MAGIC)
 
@@ -49,8 +49,8 @@ def rows_of(files: Mapping[str, bytes], receipt: bytes) -> pa.RecordBatch:
 
 
 def parts(rows: pa.Table, column: str | None) -> Iterator[tuple[bool, pa.Table]]:
-    """The rows of each file, with whether they are open: those for which `column`, of booleans, is true. The files lack
-    it, and none is without rows. `column` None: all rows are of one file, also if there are none.
+    """Splits rows into those of each file: pairs of whether they are open (`column` is true) and the rows without that
+    column; a part without rows is left out. `column` None: one file with all rows, even if there are none.
     """
     if column is None:
         yield False, rows
@@ -62,14 +62,14 @@ def parts(rows: pa.Table, column: str | None) -> Iterator[tuple[bool, pa.Table]]
 
 
 def in_bytes(rows: pa.Table) -> bytes:
-    """A file with these rows."""
+    """The bytes of a parquet file with these rows."""
     sink = pa.BufferOutputStream()
     pq.write_table(rows, sink)
     return bytes(sink.getvalue())
 
 
 class Contents:
-    """What one job has made where tasks write files, from rows of CONTENTS."""
+    """The output of one job (rows of CONTENTS) whose tasks have written the files."""
 
     def __init__(self, made: DataFrame) -> None:
         self._found: dict[str, list[bytes]] = {}
@@ -77,23 +77,23 @@ class Contents:
             self._found.setdefault(row.place, []).append(bytes(row.content))
 
     def read(self, place: str) -> Iterable[bytes]:
-        """The contents at a place, which are not of parquet files."""
+        """The contents at a place, other than parquet files."""
         return self._found.get(place, ())
 
     def move(self, directories: Mapping[str, str]) -> dict[str, list[str]]:
-        """Moves the files of places, by their place, to directories, and gives them names of parquet files, unless
-        tasks have done so: their paths by place.
+        """Moves files to directories, by place, under new names, unless tasks have written them there; returns their
+        paths by place.
         """
         return {place: [path.decode() for path in self.read(place)] for place in directories}
 
     def move_named(self, directory: str) -> None:
-        """Moves the files whose places are names of parquet files to a directory, under these names, unless tasks have
-        done so.
+        """Moves the files whose places are parquet names to a directory, under these names, unless tasks have written
+        them there.
         """
 
 
 class SentContents(Contents):
-    """The same where only Spark writes: to `path`, a new directory, whose URL is `url`."""
+    """The output of one job that Spark writes to `path`, a new directory with this `url`."""
 
     def __init__(self, files: HadoopFiles, path: str, url: str, made: DataFrame) -> None:
         made.selectExpr("place", "CAST(content AS STRING)").write.partitionBy("place").options(**_OPTIONS).text(url)
@@ -124,7 +124,7 @@ class SentContents(Contents):
 
 
 def read_rows(files: HadoopFiles, paths: Iterable[str], schema: pa.Schema) -> pa.Table:
-    """The rows of files of parquet, in this process."""
+    """Loads the rows of parquet files into this process."""
     found = [schema.empty_table()]
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         for content in pool.map(files.read_bytes, paths):
@@ -133,7 +133,7 @@ def read_rows(files: HadoopFiles, paths: Iterable[str], schema: pa.Schema) -> pa
 
 
 def rows_in_bytes(content: bytes | pa.Buffer, schema: pa.Schema) -> pa.Table:
-    """The rows of a file of parquet, which may lack columns."""
+    """The rows of a parquet file; columns that it lacks are null."""
     own = pq.read_table(pa.BufferReader(content))
     known = pa.schema(field for field in schema if field.name in own.column_names)  # fewer of earlier versions
     rows = own.select(known.names).cast(known)  # Spark writes times in its own way
@@ -141,21 +141,19 @@ def rows_in_bytes(content: bytes | pa.Buffer, schema: pa.Schema) -> pa.Table:
 
 
 def place_of(path: str) -> str:
-    """The end of a file's path, or URL, which no other file of the directory has."""
+    """The last two parts of a file's path or URL, which are unique in the directory."""
     return "/".join(path.rsplit("/", 2)[-2:])
 
 
 class RowCounts:
-    """Numbers of rows of files. Of each table, those that were counted last are not counted again: a file never
-    changes.
-    """
+    """Counts the rows of files. Files that were in a table's last count are not read again: a file never changes."""
 
     def __init__(self, files: Files) -> None:
         self._files = files
         self._known: dict[str, dict[str, int]] = {}
 
     def count(self, table: Table, paths: Sequence[str]) -> int:
-        """The rows of files with rows of this table."""
+        """The number of rows in these files of the table."""
         before = self._known.get(table.name, {})
         new = [each for each in paths if each not in before]
         with ThreadPoolExecutor(_AT_ONCE) as pool:

@@ -36,13 +36,13 @@ for each table, four directories took 40 s.
 """
 
 _PROPERTIES = {"delta.checkpointInterval": "100", "delta.enableDeletionVectors": "false"}
-"""A checkpoint is a job of Spark, and `follow` commits every few seconds. The names of a version's files say which rows
-it has: others may not remove some of a file's.
+"""A checkpoint is a Spark job, and `follow` commits every few seconds. Without deletion vectors, a version's rows are
+all rows of its files.
 """
 
 
 class DeltaLake:
-    """Commits are made by Delta's own transactions, of names of files: no job of Spark."""
+    """Tables of Delta Lake. Commits of file names are made by Delta's own transactions, without a Spark job."""
 
     def __init__(self, spark: SparkSession, place: LakePlace, directory: str, look: Look) -> None:
         self._spark = spark
@@ -80,7 +80,7 @@ class DeltaLake:
             self._registered.add(table.name)
 
     def _describe(self, transaction: Any, wanted: Listed, *, is_new: bool) -> None:
-        """Sets the columns, where they differ."""
+        """Sets the table's columns if they differ."""
         metadata: dict[str, Any] = {
             "id": str(uuid.uuid4()), "format": {"provider": "parquet", "options": {}}, "partitionColumns": [],
             "configuration": {HISTORY: wanted.history, **_PROPERTIES}, "createdTime": time.time_ns() // 1_000_000,
@@ -116,7 +116,7 @@ class DeltaLake:
         return self._delta.DeltaLog.forTable(self._spark._jsparkSession, self._path(table))
 
     def _mark(self, log: Any, snapshot: Any) -> Mark | None:
-        """That of the last commit."""
+        """The mark of the last commit."""
         text = self._files_of(log, snapshot.version())
         commits = [line["commitInfo"] for line in map(json.loads, text.splitlines()) if "commitInfo" in line]
         return Mark.of(commits[0].get("userMetadata")) if commits else None
@@ -160,7 +160,7 @@ class DeltaLake:
 
 
 def _statistics(file: FileFacts, column: str | None) -> dict[str, Any]:
-    """By which readers leave out files. Times of statistics end with milliseconds."""
+    """A file's statistics, by which readers skip files. Times in them are rounded to milliseconds."""
     found: dict[str, Any] = {"numRecords": file.rows}
     if column is not None and file.times is not None:
         first, last = file.times

@@ -52,16 +52,16 @@ class Files(Protocol):
         """A file's text."""
 
     def footer(self, path: str) -> pq.FileMetaData:
-        """What a file of parquet says of itself."""
+        """The metadata in the footer of a parquet file."""
 
     def write(self, path: str, content: bytes) -> None:
-        """Writes a file, in place of one that is there."""
+        """Writes a file, or replaces it."""
 
     def write_new(self, path: str, text: str) -> bool:
         """Creates a durable file atomically; False if it exists already."""
 
     def sync(self, paths: Sequence[str]) -> None:
-        """Make files and directories durable, before an entry names them; one that doesn't exist is left out."""
+        """Flushes files and directories to the disk, before a ledger entry names them; missing ones are left out."""
 
     def move(self, source: str, target: str) -> None:
         """Move a file; the target's directory is made. Does nothing if the file doesn't exist (any more)."""
@@ -240,7 +240,7 @@ _MODULES = {"s3a": "aws", "azurebfs": "azure"}
 
 
 def explained(reason: str, hadoop: str) -> str:
-    """With the way out, where Hadoop has no way to the URL; `hadoop`: its version."""
+    """The reason, with a hint if Hadoop has no file system for the URL; `hadoop`: its version."""
     if found := _NO_SCHEME.search(reason):
         return f"Hadoop knows no {found[1]}://{'; S3 is s3a://' if found[1].startswith('s3') else ''}"
     if found := _NO_CLASS.search(reason):
@@ -358,7 +358,7 @@ class HadoopFiles:
         return True
 
     def sync(self, paths: Sequence[str]) -> None:
-        """Does nothing: what a closed file has is with the store."""
+        """Does nothing: the store already has the whole content of a closed file."""
 
     def move(self, source: str, target: str) -> None:
         if not self._files.exists(self._at(source)):
@@ -390,7 +390,7 @@ class HadoopFiles:
         self._files.delete(self._at(path), True)
 
     def clean(self, path: str, own: str) -> None:
-        """Another run may be writing below `path`: recent files are left alone."""
+        """Removes `own`, and old files below `path`: recent ones may belong to another run."""
         self.remove(own)
         at = self._at(path)
         for status in self._files.listStatus(at) if self._files.exists(at) else ():

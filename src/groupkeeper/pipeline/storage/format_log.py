@@ -1,4 +1,4 @@
-"""The formats of tables: what brings the log of one to the ledger's files."""
+"""The formats of tables: brings a format's log to the ledger's files."""
 
 from __future__ import annotations
 
@@ -30,21 +30,21 @@ def open_lake(spark: SparkSession, place: LakePlace, directory: str, look: Look)
 
 
 class FormatLog:
-    """The tables of a format, which have the files that the ledger names."""
+    """Brings the tables of a format to the files that the ledger names."""
 
     def __init__(
         self, lake: Lake, name: str, version_hours: float, ledger: Ledger, files: Files, lock: threading.Lock
     ) -> None:  # fmt: skip
         self._lake = lake
         self.name = name
-        """The format's, in messages."""
+        """The name of the format, for messages."""
         self.version_hours = version_hours
         """How long old versions are kept, in hours."""
         self._ledger = ledger
         self._files = files
         self._lock = lock
         self._known = {table.name: ledger.files(table.name) for table in TABLES if ledger.has(table.name)}
-        """The files that the tables have, unless their last commits say otherwise."""
+        """By table, the files of its last commit, unless the mark of that commit says otherwise."""
 
     def update(self) -> None:
         """Updates every table that a run has made, and removes old versions once a day. Raises SourceError; exceptions

@@ -33,7 +33,7 @@ def _catalog_at(spark: SparkSession, warehouse: str) -> str:
 
 
 class IcebergLake:
-    """Commits are made by Iceberg's own operations, of names of files: no job of Spark."""
+    """Tables of Iceberg. Commits of file names are made by Iceberg's own operations, without a Spark job."""
 
     def __init__(self, spark: SparkSession, place: LakePlace, directory: str, look: Look) -> None:
         self._spark = spark
@@ -87,8 +87,8 @@ class IcebergLake:
         return table
 
     def _mark(self, table: Any) -> Mark | None:
-        """That of the last version by a run; later ones by other programs are rolled back. A file that such a version
-        removed is not added again: when old versions expire, Iceberg would remove it.
+        """The mark of the last version that a run made; later versions by other programs are rolled back. This way a
+        file that they removed is not added again, which Iceberg would delete when old versions expire.
         """
         snapshot = last = table.currentSnapshot()
         while snapshot is not None:
@@ -107,7 +107,7 @@ class IcebergLake:
         return [path.removeprefix(f"{self._root}/{of.name}/") for path in paths]
 
     def _path(self, of: Table, name: str) -> str:
-        """A file that another program has written has its path as name."""
+        """The path of a file; the name of a file that another program has written is its path already."""
         return name if "/" in name else f"{self._root}/{of.name}/{name}"
 
     def _new(self, table: Any, of: Table, files: Iterable[FileFacts]) -> list[Any]:

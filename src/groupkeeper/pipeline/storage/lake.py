@@ -1,8 +1,8 @@
 """Tables of Delta Lake or Apache Iceberg: the files in which tasks have written them, and a log of the format.
 
-The ledger names the files that belong together. After each of its entries that changes tables, one commit for each of
-them brings the format's log to the same files; no row is written twice. Commits are made of names, so they may be
-repeated, and a run that is killed between two of them is made up for by the next one.
+The ledger names the files that belong together. After each ledger entry that changes tables, one commit per table
+brings the format's log to the same files; no row is written twice. Commits only name files, so they may be repeated: if
+a run is killed between two of them, the next run catches up.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ HISTORY = "groupkeeper.history"
 
 
 class LakePlace(NamedTuple):
-    """Where a format's tables are found: `catalog`.`namespace`.<table> of Spark's catalogs; `catalog` None: at the
-    output directory.
+    """The place of a format's tables: `catalog`.`namespace`.<table> of Spark's catalogs; `catalog` None: the output
+    directory.
     """
 
     format: str
@@ -40,7 +40,7 @@ class LakePlace(NamedTuple):
 
 
 class Mark(NamedTuple):
-    """The mark in each commit: the ledger's entry whose files the table has then, and a digest of their names."""
+    """The mark in each commit: the ledger entry whose files the table then has, and a digest of their names."""
 
     entry: int
     files: str
@@ -51,7 +51,7 @@ class Mark(NamedTuple):
 
     @staticmethod
     def of(text: str | None) -> Mark | None:
-        """The mark in a text; None: groupkeeper has not written it."""
+        """The mark in a text; None: it has none by groupkeeper."""
         try:
             found = json.loads(text or "")["groupkeeper"]
             return Mark(int(found["entry"]), str(found["files"]))
@@ -60,8 +60,8 @@ class Mark(NamedTuple):
 
 
 class Listed(NamedTuple):
-    """A table as an entry of the ledger has it: the names of its files, and those that it had when the format's log was
-    last known to agree with the ledger.
+    """A table in a ledger entry: the names of its files, and (`before`) those at the last known agreement of the
+    format's log with the ledger.
     """
 
     table: Table
@@ -76,8 +76,8 @@ class Listed(NamedTuple):
 
 
 class FileFacts(NamedTuple):
-    """A file: its size in bytes, when it was written, its rows, and the first and last time in Table.day_of (UTC; None:
-    they are not known).
+    """A file: its size in bytes, the time of its last change, its number of rows, and the first and last time in
+    Table.day_of (UTC; None: unknown).
     """
 
     name: str
@@ -88,7 +88,7 @@ class FileFacts(NamedTuple):
 
 
 class Difference(NamedTuple):
-    """What one commit changes. `moved`: names of those added files that have the rows of the removed ones."""
+    """The files that a commit adds and removes. `moved`: names of added files that only have rows of removed ones."""
 
     added: list[FileFacts]
     removed: list[FileFacts]
@@ -96,15 +96,15 @@ class Difference(NamedTuple):
 
 
 Look = Callable[[Table, str], FileFacts]
-"""Reads the facts about a file of a table. Those of a file that is gone are 0."""
+"""Reads the facts about a file of a table; they are 0 for a missing file."""
 
 
 class Lake(Protocol):
     """Tables of one format. Exceptions of Spark are not caught."""
 
     def update(self, wanted: Listed) -> None:
-        """Bring the table to these files in one commit, or in two, where files were merged; nothing if it has them
-        already. Columns that it lacks are added. Raises SourceError if another directory, or no run, has made it.
+        """Brings the table to these files in one commit, or in two if files were merged; no commit if it has them. Adds
+        missing columns. Raises SourceError if the table belongs to another directory or program.
         """
 
     def expire(self, table: Table, keep_hours: float) -> None:
@@ -117,8 +117,8 @@ class Lake(Protocol):
 
 
 def changed(wanted: Listed, seen: Mark | None, there: Callable[[], Iterable[str]], look: Look) -> Difference | None:
-    """What makes the files of the table's last version those that are wanted; None: it has them. `seen`: the mark of
-    that version, None: another program has made it, or it has none; `there` lists its files.
+    """The change from the table's last version to the wanted files; None: there is none. `seen`: the mark of that
+    version (None: it has none, as by another program); `there` lists its files.
     """
     if seen is not None and seen.files == wanted.mark.files:
         return None

@@ -31,7 +31,7 @@ _NOTHING: Mapping[str, Any] = {
     "made_to": None, "identities": {}, "privacy": {}, "forgotten": {}, "thinned": {}, "lake": None, "keep_days": 0,
     "kept_from": 0, "tidied": 0, "expired": 0,
 }  # fmt: skip
-"""The fields of an entry where there is none yet, besides its id and schema."""
+"""The fields of an entry before the first run, besides its id and schema."""
 
 _MEASURED = tuple(table.name for table in TABLES if table.is_measured)
 _NAMES = frozenset(table.name for table in TABLES)
@@ -57,15 +57,15 @@ class Tables(NamedTuple):
 
 
 class LedgerMove(NamedTuple):
-    """A staged file, and its path in a table."""
+    """A move of a staged file into a table; both paths are below the output directory."""
 
     source: str
     target: str
 
 
 class Ledger:
-    """Rows are in the tables once their entry is written: a run that is killed earlier has changed nothing, and files
-    that a killed run has not moved after its entry are moved by the next run. There is one writer at a time.
+    """Publishes changes of tables by entries. Rows are in the tables once their entry is written: a run killed before
+    has changed nothing; if it is killed after, the next run moves its files. There is one writer at a time.
     """
 
     def __init__(self, files: Files, directory: str) -> None:
@@ -74,7 +74,7 @@ class Ledger:
         self.is_settled = True
         """Whether every file of the last entry is in its place, so that staged files are no longer needed."""
         self.is_left = False
-        """Another thread may be at work still: it publishes nothing any more, and what it has staged stays."""
+        """An abandoned thread may still work here: it publishes nothing, and its staged files are not removed."""
         self._last: dict[str, Any] = {**_NOTHING, "id": uuid.uuid4().hex, "schema": SCHEMA}
         names = files.names(ENTRIES)
         self._number, found = newest_entry(names, files.read, directory)
@@ -91,8 +91,8 @@ class Ledger:
             check_foreign(files.names(""), directory)
 
     def _fall_back(self) -> None:
-        """Take back what the unreadable entries after this one did to the tables. The tables are rebuilt: files of this
-        entry may be gone.
+        """Reverts the effects of the unreadable entries after this one. All tables are rebuilt, as files of this entry
+        may be gone.
         """
         for table, listed in self._last["files"].items():
             there = [name for name in self._files.names(table) if name.endswith(".parquet")]
@@ -109,7 +109,7 @@ class Ledger:
 
     @property
     def loss(self) -> str | None:
-        """What to tell of an entry that could not be read; None: all could."""
+        """A message about an unreadable entry; None: all could be read."""
         if not self._lost:
             return None
         return (
@@ -129,8 +129,8 @@ class Ledger:
 
     @property
     def lake(self) -> dict[str, Any] | None:
-        """The format whose log follows these tables (output.LakeChoice as JSON); None: there is none. Files that are no
-        longer named then stay in the tables' folders, for as long as earlier versions can be read.
+        """The format whose log follows these tables (output.LakeChoice as JSON); None: none. With a format, replaced
+        files stay in the tables' folders while earlier versions can be read.
         """
         found: dict[str, Any] | None = self._last["lake"]
         return found
@@ -146,7 +146,7 @@ class Ledger:
         return dict(self._last["privacy"]) if self._last["next_offsets"] else None
 
     def check_lock(self) -> None:
-        """Raises SourceError when the lock was lost, so that another run may write, or this one was left."""
+        """Raises SourceError when the lock was lost, so that another run may write, or this run was abandoned."""
         if self.is_left:
             raise SourceError(f"{self._directory}: this run was interrupted")
         self._files.check_lock()
@@ -168,14 +168,14 @@ class Ledger:
 
     @property
     def kept_from_ms(self) -> int:
-        """The time in ms before which growing tables have no rows, except the state that the history begins with; 0:
-        all rows are there.
+        """The time in ms before which growing tables have no rows, except the state at that time; 0: they have all
+        rows.
         """
         return int(self._last["kept_from"])
 
     def note(self, **changes: Any) -> None:
-        """Writes an entry that differs in these fields only, if it does: `privacy` (before the first row is written),
-        `lake`, `keep_days`, `thinned`, `tidied` or `expired`.
+        """Writes an entry that differs only in these fields (nothing if none differs): `privacy` (before the first row
+        is written), `lake`, `keep_days`, `thinned`, `tidied` or `expired`.
 
         Raises SourceError when another run has written to the tables meanwhile.
         """
@@ -199,7 +199,7 @@ class Ledger:
 
     @property
     def made_to(self) -> NextOffsets | None:
-        """The next offsets of the history that the tables were made of; None: all of them have to be rebuilt."""
+        """By partition, the end of the history in the derived tables; None: all of them must be rebuilt."""
         found: dict[str, dict[str, int]] | None = self._last["made_to"]
         if found is None or self._last["schema"] != SCHEMA:
             return None
@@ -230,7 +230,7 @@ class Ledger:
     ) -> None:
         """Adds staged files to tables, by table, and records that the clusters' partitions were read up to `read_to`.
 
-        Raises SourceError when another run has done so meanwhile.
+        Raises SourceError when another run has written to the tables meanwhile.
         """
         self._settle()
         number = self._number + 1
@@ -251,7 +251,7 @@ class Ledger:
         self._write(files, moves=moves, changes=changes)
 
     def refresh(self, tables: Tables, made_to: NextOffsets) -> None:
-        """Publishes what was made of the history up to `made_to`.
+        """Publishes the tables that were built from the history up to `made_to`.
 
         Raises SourceError when another run has written to the tables meanwhile.
         """
@@ -293,7 +293,7 @@ class Ledger:
 
     @property
     def thinned(self) -> Mapping[str, int]:
-        """By table the time in ms before which rows have been thinned; missing ones have none."""
+        """By table, the time in ms before which its rows are thinned out; missing tables have all rows."""
         return dict(self._last["thinned"])
 
     def replace(
@@ -321,7 +321,7 @@ class Ledger:
         self._write({**self._last["files"], **new}, directories=directories, changes=changes)
 
     def _forgotten(self, rows: Mapping[str, Mapping[int, int]]) -> dict[str, dict[str, tuple[int, int]]]:
-        """How many rows of the history were removed, and up to which offset, by cluster and partition."""
+        """By cluster and partition, how many rows of the history were removed, and before which offset."""
         found = {name: dict(own) for name, own in self._last["forgotten"].items()}
         for name, own in rows.items():
             for number, count in own.items():
@@ -397,7 +397,7 @@ class Ledger:
                 )
 
     def _forget(self) -> None:
-        """Forgets files of measured tables that were removed since: they cannot be rebuilt."""
+        """Drops from the ledger the files of measured tables that somebody has removed: they cannot be rebuilt."""
         for table in _MEASURED:
             gone = self._missing(table)
             for names in (self._last["files"], self._last["open"]):
@@ -422,7 +422,7 @@ def numbered(found: Mapping[str, Mapping[str, int]]) -> NextOffsets:
 
 
 def is_beyond(reached: NextOffsets, known: NextOffsets) -> bool:
-    """Whether some partition is read further than to the known offset."""
+    """Whether `reached` is past the known offset in some partition."""
     return any(
         offset > known.get(name, {}).get(partition, 0)
         for name, own in reached.items()
@@ -438,10 +438,10 @@ def numbers_of(names: Iterable[str]) -> list[int]:
 def newest_entry(
     names: Iterable[str], read: Callable[[str], str | bytes], directory: str
 ) -> tuple[int, dict[str, Any]]:
-    """The last entry that is whole, with its number; 0 and {}: there is none. A power cut can leave an entry empty or
+    """The last readable entry, with its number; 0 and {}: there are no entries. A power cut can leave an entry empty or
     cut off; the one before it is complete.
 
-    Raises SourceError when there are entries, and none is whole.
+    Raises SourceError when there are entries, and none is readable.
     """
     numbers = numbers_of(names)
     for number in reversed(numbers):
@@ -476,7 +476,7 @@ def check_foreign(names: Iterable[str], directory: str) -> None:
 
 
 def stored_lake(directory: str) -> dict[str, Any] | None:
-    """Ledger.lake of a directory, which is only read; None also if it is not on this machine."""
+    """Ledger.lake of a directory, without opening it for writing; None also if it is not on this machine."""
     root = local_path(directory)
     if root is None:
         return None

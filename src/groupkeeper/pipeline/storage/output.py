@@ -38,7 +38,7 @@ VERSION_HOURS = 168.0
 _DAY_MS = 24 * 3600 * 1000
 
 _STAGING = f"{ROOT}/staging"
-"""Below it each run has a directory of its own."""
+"""The parent of each run's staging directory."""
 
 _HISTORY = (COMMITS, GROUP_RECORDS)
 
@@ -51,9 +51,9 @@ _PLAIN = {"mapreduce.fileoutputcommitter.marksuccessfuljobs": "false"}
 def open_output(
     spark: SparkSession, directory: str, *, lake: LakeChoice | None = None, keep_days: int | None = None
 ) -> Iterator[Output]:
-    """The directory, for one run at a time; staged files of this run and of killed ones are removed at the end. `lake`:
-    the format that the tables have from now on; None: the one used before, if any. `keep_days`: for how many days
-    growing tables keep rows from now on; 0: for ever, None: as before.
+    """Opens the directory for one run at a time; staged files of this run and of killed ones are removed at the end.
+    `lake`: the format of the tables from now on; None: as before. `keep_days`: how many days growing tables keep rows
+    from now on; 0: for ever, None: as before.
 
     Raises SourceError when it can't be written, or another run writes to it; exceptions of Spark are not caught.
     """
@@ -68,7 +68,7 @@ def open_output(
                     output.keep_for(keep_days)
                 yield output
             finally:
-                # Else the next run moves what is there into the tables, or removes it.
+                # Otherwise the next run moves staged files into the tables, or removes them.
                 if output.ledger.is_settled and not output.ledger.is_left:
                     files.clean(_STAGING, output.staging)
     except OSError as error:
@@ -93,8 +93,8 @@ class LakeChoice(NamedTuple):
 
 
 class Staged(NamedTuple):
-    """Staged rows: their files, below the output directory, in a directory of their own. `open_files` are the files of
-    open rows.
+    """Rows in files of one staging directory; paths are below the output directory. `open_files`: files of open
+    rows.
     """
 
     table: Table
@@ -108,7 +108,7 @@ class Staged(NamedTuple):
 
 
 class Input(NamedTuple):
-    """Rows of a table, in files below the directory."""
+    """Rows of a table, in files below the output directory."""
 
     table: Table
     files: Sequence[str] = ()
@@ -127,17 +127,17 @@ class Output:
         self.lock = threading.Lock()
         """Held while rows are appended."""
         self.format_log: FormatLog | None = None
-        """What brings a format's log to the tables' files; None: they are plain files."""
+        """Brings a format's log to the tables' files; None: the tables have no format."""
         local = local_path(directory)
         self.folder = None if local is None else local.absolute()  # a relative path may look like a URI: a:b
-        """The directory, where this process has access to it under the same path as Spark; None: elsewhere."""
+        """The directory, if this process and Spark can reach it under the same path; None: they cannot."""
         self._counts = RowCounts(files)
         # Hadoop takes the path after the scheme literally: nothing in it is escaped.
         self._url = (f"file://{self.folder}" if self.folder is not None else directory).rstrip("/")
 
     def follow_to(self, chosen: LakeChoice | None) -> None:
-        """Let the log of a format follow the tables; None: the one used before, if any. Raises SourceError if another
-        one does already.
+        """Lets the log of a format follow the tables; None: as before. Raises SourceError if they have another
+        format.
         """
         known = LakeChoice.of(self.ledger.lake)
         if chosen is not None and known is not None and chosen.place != known.place:
@@ -150,8 +150,8 @@ class Output:
         self.ledger.note(lake=found.as_json())
 
     def keep_for(self, days: int) -> None:
-        """Set for how many days growing tables keep rows; 0: for ever. Raises SourceError if rows cannot be removed
-        here.
+        """Sets how many days growing tables keep rows; 0: for ever. Raises SourceError if rows cannot be
+        removed here.
         """
         if days and self.format_log is None and not isinstance(self.files, LocalFiles):
             raise SourceError(
@@ -161,7 +161,7 @@ class Output:
         self.ledger.note(keep_days=days)
 
     def here(self, path: str) -> Path | None:
-        """A path in the directory, where this process and Spark have access to it; None: elsewhere."""
+        """A path in the directory, if this process and Spark can reach it; None: they cannot."""
         return None if self.folder is None else self.folder / path
 
     def url(self, path: str) -> str:
@@ -173,14 +173,14 @@ class Output:
         return self.frame_of(table, self.files_of(table))
 
     def history(self, table: Table, *, is_all: bool) -> Input:
-        """The rows of a history table that no refresh has processed, maybe with some that one has; `is_all`: all
+        """The rows of a history table that no refresh has processed, and maybe some that one has; `is_all`: all
         rows.
         """
         names = self.ledger.files(table.name) if is_all else self.ledger.fresh_files(table.name)
         return Input(table, [f"{table.name}/{name}" for name in names])
 
     def with_carried(self, table: Table, carried: Table) -> Input:
-        """The rows of a history table that later rows depend on: the carried ones, and rows that no refresh has
+        """The rows of a history table on which later rows depend: the carried ones, and those that no refresh has
         processed, maybe with some that one has.
         """
         if self.ledger.made_to is None:
@@ -202,8 +202,8 @@ class Output:
         return Staged(table, path, self._parquet(path))
 
     def contents_of(self, files: Sequence[str]) -> DataFrame:
-        """The contents of files below the directory, as Spark reads them: `path`, a URL, and `content`. Without files
-        one row, whose path is "".
+        """The contents of files below the directory, read by Spark: `path`, a URL, and `content`. Without files, one
+        row whose path is "".
         """
         if not files:
             return self.spark.range(0, 1, 1, 1).selectExpr("'' path", "CAST('' AS BINARY) content")
@@ -212,7 +212,9 @@ class Output:
 
     @contextlib.contextmanager
     def contents(self, made: DataFrame) -> Iterator[Contents]:
-        """Rows of CONTENTS, computed by one job, which also writes them where tasks do not, until the block ends."""
+        """Runs one job with rows of CONTENTS; gives its output until the block ends. Writes the files if tasks
+        don't.
+        """
         if not isinstance(self.files, HadoopFiles):
             yield Contents(made)
             return
@@ -223,47 +225,47 @@ class Output:
             self.files.remove(path)
 
     def made_aside(self, made: DataFrame, directory: str) -> list[bytes]:
-        """The receipts of the files that tasks have made (contents.rows_of) by one job, and that are in the directory
-        then.
+        """Runs one job whose tasks make files (contents.rows_of); the files are then in the directory. Returns the
+        receipts.
         """
         with self.contents(made) as contents:
             contents.move_named(directory)
             return [*contents.read(RECEIPT)]
 
     def keep_only(self, staged: Iterable[Staged]) -> None:
-        """Removes other files from directories with staged rows: those of attempts of tasks that Spark gave up."""
+        """Removes other files from the directories of staged rows: leftovers of task attempts that Spark gave up."""
         for each in () if self.folder is None else staged:
             for name in set(self._parquet(each.directory)) - {*each.files, *each.open_files}:
                 self.files.remove(name)
 
     def frame(self, staged: Staged) -> DataFrame:
-        """The staged rows."""
+        """The staged rows, as a DataFrame."""
         return self.frame_of(staged.table, staged.all_files)
 
     def files_of(self, table: Table) -> list[str]:
-        """The files of a table as it is now, below the directory."""
+        """The current files of a table; paths are below the directory."""
         there = set(self.files.names(table.name))
         return [f"{table.name}/{name}" for name in self.ledger.files(table.name) if name in there]
 
     def open_files_of(self, table: Table) -> list[str]:
-        """The files of the open rows of a table, below the directory."""
+        """The files of a table's open rows; paths are below the directory."""
         return [f"{table.name}/{name}" for name in self.ledger.open_files(table.name)]
 
     def frame_of(self, table: Table, files: Sequence[str]) -> DataFrame:
-        """The rows of files below the directory."""
+        """The rows of files below the directory, as a DataFrame."""
         if not files:
             return self.spark.createDataFrame([], table.ddl)
         return self.spark.read.schema(table.ddl).parquet(*(_literal(self.url(path)) for path in files))
 
     def rows(self, table: Table, files: Sequence[str]) -> Rows:
-        """The same, in this process."""
+        """The rows of files below the directory, for this process."""
         if isinstance(self.files, HadoopFiles):
             return read_rows(self.files, files, table.arrow)
         assert self.folder is not None
         return rows_in(self.folder, table, files)
 
     def sent(self, rows: pa.Table, table: Table) -> DataFrame:
-        """Rows of this process."""
+        """Sends rows of this process to Spark."""
         return self.spark.createDataFrame(rows if len(rows) else [], table.ddl)
 
     def _parquet(self, path: str) -> list[str]:
@@ -275,7 +277,7 @@ class Output:
             self.files.remove(each.directory)
 
     def replace(self, rows: DataFrame | pa.Table, table: Table) -> int:
-        """Write the table again; readers find the old one or the new one. The result is its number of rows."""
+        """Replaces the table; readers find the old one or the new one. Returns its number of rows."""
         staged = self.stage(rows, table)
         count = self.count_of(staged)
         self.publish({table.name: staged})
@@ -295,9 +297,9 @@ class Output:
                 self.ledger.replace({name: each.directory for name, each in staged.items()})
 
     def merge(self, table: Table, *, many: int = 100, small_bytes: int = 32 << 20) -> int:
-        """Merge the small files of a history table, once there are `many`; the result is how many were merged.
-        Otherwise, runs that append for months would leave one file for each time. Does nothing unless the directory is
-        on this machine: files cannot be linked elsewhere.
+        """Merges the small files of a history table, once there are `many`, so that months of appending don't leave a
+        file for each time; returns how many were merged. Does nothing if the directory is not on this machine:
+        elsewhere, files cannot be linked.
         """
         if not isinstance(self.files, LocalFiles):
             return 0
@@ -319,9 +321,9 @@ class Output:
             return len(small)
 
     def thin(self, table: Table, make: Callable[[DataFrame], DataFrame], now_ms: int) -> int:
-        """Thin out rows of a measured table that are older than THIN_DAYS with `make`, once there is a day of them; the
-        result is how many files were rewritten. Does nothing unless the directory is on this machine, nor if the tables
-        have a format.
+        """Thins out rows of a measured table that are older than THIN_DAYS with `make`, once there is a day of them;
+        returns how many files were rewritten. Does nothing if the directory is not on this machine, or the tables have
+        a format.
         """
         if self.format_log is not None or not isinstance(self.files, LocalFiles):
             return 0
@@ -340,8 +342,8 @@ class Output:
             return len(names)
 
     def remove_old(self, now_ms: int) -> dict[str, int]:
-        """Once a day, remove rows of growing tables that are older than they are kept, except the state that the
-        history then begins with; the result is how many were removed, by table.
+        """Once a day, removes rows of growing tables that are older than `keep_days`, except the history's state at
+        that time; returns the number of removed rows by table.
         """
         days = self.ledger.keep_days
         if not days or now_ms - self.ledger.tidied_ms < _DAY_MS:
@@ -381,8 +383,8 @@ class Output:
     def _rewritten(
         self, rows: DataFrame | pa.Table, table: Table, names: Sequence[str]
     ) -> tuple[str, dict[str, list[str]]]:
-        """Stages a directory with these rows in place of the files `names`, and with the table's other files; or, where
-        no directory is exchanged, without them: then they are in the second result, by table.
+        """Stages a directory with these rows in place of the files `names`, and with the table's other files. If the
+        tables have a format, other files stay where they are, and the second result names them, by table.
         """
         staged = self.stage(rows, table)
         last = max(map(number_of, names))
@@ -397,8 +399,8 @@ class Output:
         return staged.directory, {}
 
     def _spans_ms(self, table: Table, but: Collection[str]) -> dict[str, tuple[int, int]]:
-        """The earliest and the latest time in Table.day_of of the table's files but these, in milliseconds. From their
-        statistics, where they have some; files without a time are missing.
+        """By file of the table, except `but`, the earliest and the latest time in Table.day_of, in ms. They come from
+        the file's statistics or, without these, from its rows; files without a time are missing.
         """
         found = {}
         for name in self.ledger.files(table.name) if table.day_of is not None else ():
@@ -414,7 +416,7 @@ class Output:
         return found
 
     def facts(self, table: Table, name: str) -> FileFacts:
-        """What a format's log says of a file of the table. One that is gone has no size."""
+        """The facts about a file of the table, for a format's log. A missing file has size 0."""
         if "/" in name:  # another program has written it elsewhere
             return FileFacts(name, 0, 0, 0)
         try:
@@ -452,7 +454,7 @@ def rows_in(folder: Path, table: Table, files: Sequence[str]) -> pads.Dataset | 
 
 
 def _times(footer: pq.FileMetaData, column: str) -> tuple[datetime, datetime] | None:
-    """The first and the last time in a column, by the statistics of a file; None: it has not all of them."""
+    """The first and the last time in a column, by a file's statistics; None: these are incomplete."""
     place = [footer.schema.column(number).path for number in range(len(footer.schema))].index(column)
     groups = (footer.row_group(number) for number in range(footer.num_row_groups))
     known = [group.column(place).statistics for group in groups]
@@ -471,8 +473,8 @@ def _ms(time: datetime) -> int:
 
 
 def _add_missing(counts: dict[str, dict[int, int]], before: Rows, after: Rows) -> None:
-    """Add the numbers of removed rows, by cluster and partition of the offsets topic. Where none was removed nothing is
-    added: what is missing there was not taken out.
+    """Adds the numbers of removed rows to `counts`, by cluster and partition of the offsets topic. A partition without
+    removed rows gets no entry: its gaps have another reason.
     """
     found: Counter[tuple[str, int]] = Counter()
     for rows, sign in ((before, 1), (after, -1)):
@@ -486,5 +488,5 @@ def _add_missing(counts: dict[str, dict[int, int]], before: Rows, after: Rows) -
 
 
 def _literal(url: str) -> str:
-    """A URL as Spark reads it: it takes what it reads for globs, and what it writes not."""
+    """A URL with globs escaped, for reading: Spark takes paths to read for globs, but not paths to write."""
     return _GLOB.sub(r"\\\g<0>", url)

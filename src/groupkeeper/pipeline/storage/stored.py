@@ -24,8 +24,8 @@ _FORMAT = ds.ParquetFileFormat(read_options=ds.ParquetReadOptions(coerce_int96_t
 
 
 def steady(directory: str, read: Callable[[], _Read]) -> _Read:
-    """What `read` gives of the directory. It reads again where a run has put other files in the place of those that
-    were listed: these no longer belong together.
+    """Calls `read`, and again if listed files are gone: a run has replaced them, and the listed ones no longer belong
+    together.
 
     Raises SourceError when that does not end, or the directory cannot be read.
     """
@@ -56,7 +56,7 @@ class Stored:
         entries = fs.FileSelector(f"{self._path}/{ENTRIES}", allow_not_found=True)
         names = [each.base_name for each in self.system.get_file_info(entries)]
         self.number, self.entry = newest_entry(names, self._read, directory)
-        """The last entry of the ledger that can be read, with its number; 0 and empty: it has none."""
+        """The last readable entry of the ledger, with its number; 0 and empty: it has none."""
         if self.entry:
             check_schema(self.entry, directory)
         self.files: dict[str, list[str]] = self.entry.get("files", {})
@@ -70,7 +70,7 @@ class Stored:
 
     @property
     def written_time(self) -> datetime | None:
-        """When the entry was written; None: it is not known."""
+        """When the entry was written; None: unknown."""
         if not self.number:
             return None
         found = self.system.get_file_info(f"{self._path}/{entry_path(self.number)}").mtime
@@ -98,12 +98,12 @@ class Stored:
 
     @property
     def made_to(self) -> NextOffsets:
-        """The next offsets of the history that the derived tables were made of."""
+        """By cluster and partition, the end of the history in the derived tables."""
         return numbered(self.entry.get("made_to", {}))
 
     @property
     def forgotten(self) -> dict[str, dict[int, tuple[int, int]]]:
-        """How many rows of the history were removed, and up to which offset, by cluster and partition."""
+        """By cluster and partition, how many rows of the history were removed, and before which offset."""
         found: dict[str, dict[str, list[int]]] = self.entry.get("forgotten", {})
         return {
             name: {int(number): (count, end) for number, (count, end) in own.items()} for name, own in found.items()
@@ -114,7 +114,7 @@ class Stored:
         return table.name in self.files or table.name in self._directories
 
     def dataset(self, table: Table) -> Any:
-        """The table; a missing one has no rows, and columns that an older one lacks are null."""
+        """The table as a dataset; a missing one has no rows, and columns that an older one lacks are null."""
         if not self.has(table) or self.files.get(table.name) == []:
             return ds.dataset(table.arrow.empty_table())
         at = f"{self._path}/{table.name}"

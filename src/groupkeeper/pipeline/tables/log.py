@@ -9,7 +9,7 @@ from groupkeeper.pipeline.tables.schema import TIME, Column, Table
 ASSIGNED = pa.list_(
     pa.struct([("topic", pa.string()), ("topic_id", pa.string()), ("partitions", pa.list_(pa.int32()))])
 )
-"""Partitions by topic. Groups of the classic protocol name topics, the others give ids: the other of both is null."""
+"""Partitions by topic. Groups of the classic protocol give the topic's name, others its id; the other field is null."""
 
 MEMBER = pa.struct(
     [

@@ -32,7 +32,7 @@ class Table(NamedTuple):
     key: tuple[str, ...]
     columns: tuple[Column, ...]
     day_of: str | None = None
-    """The time by which rows of a table that grows are old (--keep-rows); None: the table is replaced as a whole."""
+    """The column with a row's time, by which --keep-rows removes it; None: the table is replaced as a whole."""
     is_carried: bool = False
     """Whether its rows are built from its earlier rows and new records; if it is lost, from the whole history."""
     is_measured: bool = False
@@ -50,7 +50,7 @@ class Table(NamedTuple):
 
     @property
     def ddl_columns(self) -> list[str]:
-        """The same, column by column."""
+        """The columns of `ddl`, one by one."""
         return [f"`{column.name}` {ddl_of(column.type)}" for column in self.columns]
 
     @property

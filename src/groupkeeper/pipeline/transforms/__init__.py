@@ -1,5 +1,5 @@
-"""The history, and what follows from its new rows: functions of Arrow tables, mostly one module per table. What needs
-all of the stored history is computed by Spark's DataFrames.
+"""The history, and tables that follow from its new rows: functions of Arrow tables, mostly one module per table. Facts
+that need the whole stored history are computed by Spark's DataFrames.
 
 Tables of the current state are in `present`; reading and writing are in `jobs` and `storage`.
 """

@@ -24,8 +24,8 @@ UNTIMED = Table(
 
 
 def untimed(wanted: Rows, log_offsets: Rows) -> pa.Table:
-    """Those of rows of tables.state.WANTED that have records after them whose time none in rows of tables.LOG_OFFSETS
-    shows: rows of UNTIMED, the same one maybe several times.
+    """Rows of tables.state.WANTED with records after them whose time is not in rows of tables.LOG_OFFSETS, as rows of
+    UNTIMED. May have duplicates.
     """
     own = loaded(wanted, WANTED.names)
     own = own.filter(own["committed_offset"].is_valid())
@@ -43,7 +43,7 @@ def untimed(wanted: Rows, log_offsets: Rows) -> pa.Table:
 
 
 def untimed_by_tasks(wanted: DataFrame, log_offsets: DataFrame) -> DataFrame:
-    """The same, by tasks."""
+    """As `untimed`, by tasks."""
 
     def found(own: pa.Table, logs: pa.Table) -> pa.Table:
         return untimed(own.cast(WANTED.arrow), logs.cast(LOG_OFFSETS.arrow))

@@ -18,7 +18,7 @@ from groupkeeper.pipeline.tables.schema import TIME
 from groupkeeper.pipeline.transforms.record_kinds import KIND_OF, RecordKind, rows_of
 
 SHOWS = (RecordKind.GROUP, RecordKind.MEMBER, RecordKind.TARGET)
-"""Records that show events."""
+"""The kinds of records that show events."""
 
 _PERSON = ("member_id", "instance_id", "client_id", "client_host")
 _NUMBERS = ("generation", "group_epoch", "assignment_epoch")
@@ -30,7 +30,7 @@ _COLUMNS = (
 _Person = tuple[str | None, ...]
 """The values of _PERSON."""
 _Event = tuple[str, _Person]
-"""With the member that it is about."""
+"""The name of an event, and the member that it is about."""
 _NOBODY: _Person = ("", None, None, None)
 
 
@@ -57,7 +57,7 @@ class _Record(NamedTuple):
 
     @property
     def number(self) -> int | None:
-        """What grows during the life of a group: each record has one of them."""
+        """A number that grows while the group exists: its generation or epoch."""
         numbers = (self.generation, self.group_epoch, self.assignment_epoch)
         return next((number for number in numbers if number is not None), None)
 
@@ -68,8 +68,8 @@ class _Record(NamedTuple):
 
 
 class _Moves(NamedTuple):
-    """Changes of the group's type (KIP-848), by which no member joins or leaves: offsets of the records with which it
-    came and went, and members by time. A group may come and go within a millisecond.
+    """Changes of the group's type (KIP-848), at which no member joins or leaves. `into` and `out`: offsets of the
+    records that create and end a type; `members`: by time, as a type may last less than a millisecond.
     """
 
     into: set[int]
@@ -83,13 +83,13 @@ class _Step(NamedTuple):
     record: _Record
     last: _Record | None
     was_there: bool
-    """Whether there was something that this record changes or removes."""
+    """Whether the member or group of this record existed before it."""
     members: int
     began: int | None
     """The time of the group's first record, µs; None: not known."""
 
     def grows(self, name: str) -> bool:
-        """Whether a number is larger than in the record before, or there was no record before."""
+        """Whether a field is larger than in the record before, or there was no record before."""
         number = getattr(self.record, name)
         then = getattr(self.last, name) if self.was_there else None
         return number is not None and (then is None or number > then)
@@ -97,9 +97,8 @@ class _Step(NamedTuple):
 
 def group_events(group_records: Rows, last_records: Rows, facts: Rows, column: str) -> pa.Table:
     """The events in `group_records`. If compaction has removed earlier records, a group's first remaining record does
-    not show that the group was created or that its members joined then. `last_records` are the carried records before
-    them, which give no events; `facts` say since when groups have existed. The column is always false: events are
-    final.
+    not show that the group was created or its members joined then. `last_records`: the carried records before these,
+    which give no events; `facts`: since when groups have existed. `column` is always false: events are final.
     """
     new, carried, since = _shown(group_records), _shown(last_records), rel.loaded(facts, (*GROUPS.key, "began"))
     of_new, of_carried, of_facts = rel.keys(GROUPS.key, new, carried, since)
@@ -126,7 +125,7 @@ def group_events(group_records: Rows, last_records: Rows, facts: Rows, column: s
 
 
 def _row(group: tuple[str, str], step: _Step, event: str, person: _Person) -> tuple[Any, ...]:
-    """Of tables.GROUP_EVENTS, with µs."""
+    """A row of tables.GROUP_EVENTS, with times in µs."""
     one = step.record
     place = (one.log_partition, one.log_offset)
     return (*group, one.time, event, *person, one.generation, one.group_epoch, step.members, *place)
@@ -154,7 +153,7 @@ def _records(rows: pa.Table, is_new: Array) -> list[_Record]:
 
 
 def _moves(records: Sequence[_Record]) -> _Moves:
-    """Of the records of a group."""
+    """The changes of type in the records of a group."""
     found = _Moves(set(), set(), defaultdict(set))
     last: dict[str, _Record] = {}
     gone: tuple[_Record, Sequence[str | None]] | None = None
@@ -179,7 +178,7 @@ def _moves(records: Sequence[_Record]) -> _Moves:
 def _events(
     records: Sequence[_Record], moves: _Moves, began: int | None
 ) -> Iterator[tuple[_Step, str, _Person]]:  # fmt: skip
-    """The events that the new ones of a group's records show."""
+    """The events of the new records among a group's records."""
     last: dict[tuple[str, str | None], _Record] = {}
     members = 0
     of_kind = {RecordKind.GROUP: _of_group, RecordKind.MEMBER: _of_member, RecordKind.TARGET: _of_target}
@@ -187,7 +186,7 @@ def _events(
         kind, key = KIND_OF[one.name], (one.name, one.person[0])
         then = last.get(key)
         last[key] = one
-        # A number that falls is that of a group made again: compaction has taken the tombstone between.
+        # A smaller number belongs to a group that was created again: compaction has removed the tombstone between.
         number, number_then = one.number, None if then is None else then.number
         has_fallen = number is not None and number_then is not None and number < number_then
         was_there = then is not None and not then.is_gone and not has_fallen
@@ -217,15 +216,15 @@ def _of_group(step: _Step, moves: _Moves) -> Iterator[_Event]:
 
 
 def _is_second_of_new(step: _Step) -> bool:
-    """Whether a group of the newer protocols is created: since Kafka 4.3 the first epoch in the log is 2, written
-    together with the first member. If compaction has left an epoch 2, there were other records before it.
+    """Whether a record creates a group of a newer protocol: since Kafka 4.3 the first epoch in the log is 2, written
+    together with the first member. An epoch 2 that compaction left has earlier records.
     """
     one = step.record
     return one.group_epoch == 2 and step.members == 1 and one.time is not None and step.began == one.time
 
 
 def _of_classic(step: _Step, *, is_moved: bool) -> Iterator[_Event]:
-    """Of a classic group that is there: its record has all members."""
+    """The events of a classic group's record, which has all members."""
     one, last = step.record, step.last
     if step.grows("generation") and step.members:
         yield "rebalanced", _NOBODY

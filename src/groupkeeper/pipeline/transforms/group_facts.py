@@ -23,7 +23,7 @@ _FACTS = pa.schema([(field.name, _IN_US.get(field.type, field.type)) for field i
 
 
 def memberships(group_events: Rows) -> pa.Table:
-    """The offsets from which on a group had members, or had none (`is_empty`)."""
+    """By group, the log offsets from which it had members, or had none (`is_empty`)."""
     rows = loaded(group_events, (*GROUPS.key, "log_offset", "members"))
     rows = rows.filter(rows["members"].is_valid())
     found = rows.group_by([*GROUPS.key, "log_offset"], use_threads=False).aggregate([("members", "min")])
@@ -31,7 +31,7 @@ def memberships(group_events: Rows) -> pa.Table:
 
 
 def group_facts(group_records: Rows, group_events: Rows, known: Rows) -> pa.Table:
-    """GROUP_FACTS of records and events, which come after those that are `known`."""
+    """GROUP_FACTS from new records and events, and from the `known` facts before these."""
     records = loaded(group_records, (*GROUPS.key, "record_name", "log_time", "problem"))
     records = records.filter(records["group_id"].is_valid())
     events = loaded(group_events, (*GROUPS.key, "event", "event_time"))
@@ -58,7 +58,7 @@ def group_facts(group_records: Rows, group_events: Rows, known: Rows) -> pa.Tabl
 def _each(
     facts: dict[tuple[Any, ...], dict[str, Any]], rows: pa.Table, *columns: pa.ChunkedArray | pa.Array
 ) -> Iterator[tuple[Any, ...]]:
-    """For each row the facts of its group, which may be new, and the values of these columns; times are µs."""
+    """For each row, the facts of its group (new, if it has none), and the columns' values; times are in µs."""
     told = [values(column.cast(_IN_US.get(column.type, column.type))) for column in columns]
     for group, *own in zip(zip(*(values(rows[name]) for name in GROUPS.key), strict=True), *told, strict=True):
         if group not in facts:
@@ -72,6 +72,6 @@ def _best(choose: Callable[[int, int], int], one: int | None, other: int | None)
 
 
 def _recent(rebalances: list[int | None]) -> list[int]:
-    """Those of REBALANCES_MS before the last one, in order."""
+    """The rebalances in the REBALANCES_MS before the last one, in order."""
     known = sorted(time for time in rebalances if time is not None)
     return [time for time in known if time >= known[-1] - REBALANCES_MS * 1000]

@@ -1,4 +1,4 @@
-"""Which rows of the history a refresh takes."""
+"""Selection of the rows of the history that a refresh reads."""
 
 from __future__ import annotations
 
@@ -10,22 +10,20 @@ import pyarrow as pa
 from groupkeeper.pipeline.relations import Array, keys, matches, numbers
 
 _Offsets = Mapping[str, Mapping[int, int]]
-"""By cluster and partition of the offsets topic."""
+"""Offsets by cluster and partition of the offsets topic."""
 
 _NEVER = 2**63 - 1
 
 
 def between(rows: pa.Table, made_to: _Offsets, read_to: _Offsets) -> pa.Table:
-    """The rows of history from `made_to` on (where it is not known: all), and before `read_to` (where it is not known:
-    all).
-    """
+    """The rows of history from `made_to` on and before `read_to`; an unknown partition has no limit."""
     offsets = numbers(rows["log_offset"])
     is_own = (offsets >= next_offsets(rows, made_to, 0)) & (offsets < next_offsets(rows, read_to, _NEVER))
     return rows if is_own.all() else rows.filter(pa.array(is_own))
 
 
 def next_offsets(rows: pa.Table, offsets: _Offsets, otherwise: int) -> Array:
-    """For each row of history the offset of its log partition."""
+    """For each row of history, the given offset of its log partition; `otherwise` if there is none."""
     given = [(name, number, offset) for name, own in offsets.items() for number, offset in own.items()]
     names, partitions, ends = zip(*given, strict=True) if given else ((), (), ())
     known = pa.table({"cluster": pa.array(names, pa.string()), "log_partition": pa.array(partitions, pa.int32())})

@@ -1,5 +1,5 @@
-"""The latest record of each key, and the rows of history on which later rows depend: together with these rows, new rows
-give the same results as the whole history. And which old rows are kept.
+"""The latest record of each key, and the rows of history on which later rows depend: together with these, new rows give
+the same results as the whole history. Also which old rows to keep.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from groupkeeper.pipeline.tables.state import READERS
 from groupkeeper.pipeline.transforms.record_kinds import RecordKind, rows_of
 
 _SHARES = 256
-"""Over how many parts of the groups Spark spreads the whole history."""
+"""The number of parts over which Spark spreads the groups of the whole history."""
 
 
 def latest(rows: DataFrame, key: Sequence[str]) -> DataFrame:
@@ -28,7 +28,7 @@ def latest(rows: DataFrame, key: Sequence[str]) -> DataFrame:
 
 
 def last_commits(commits: Rows, last_commits: Rows) -> pa.Table:
-    """tables.state.LAST_COMMITS: of `commits` and the carried ones before them the last commit of each key, and its
+    """tables.state.LAST_COMMITS: of `commits` and the carried ones before, the last commit of each key, and its
     tombstone if that is later.
     """
     whole = together(*(loaded(rows, COMMITS.names) for rows in (last_commits, commits)))
@@ -40,8 +40,8 @@ def last_commits(commits: Rows, last_commits: Rows) -> pa.Table:
 
 
 def last_records(group_records: Rows, last_records: Rows) -> pa.Table:
-    """tables.state.LAST_RECORDS: of `group_records` and the carried ones before them the last row of each key. Removed
-    members are left out, unless their tombstone is the last record of their group.
+    """tables.state.LAST_RECORDS: of `group_records` and the carried ones before, the last row of each key. Tombstones
+    of members are left out, unless they are the last record of their group.
     """
     whole = together(*(loaded(rows, GROUP_RECORDS.names) for rows in (last_records, group_records)))
     whole = whole.filter(whole["group_id"].is_valid())
@@ -55,9 +55,8 @@ def last_records(group_records: Rows, last_records: Rows) -> pa.Table:
 
 
 def what_stays(table: Table, rows: DataFrame, cut_ms: int) -> DataFrame:
-    """The rows of the table at or after the cut (milliseconds since the epoch), or without a time. For the history
-    also the state before them: the last row of each key before the cut; and the records that could not be decoded,
-    which stay in `rejects` for good.
+    """The rows to keep: those at or after the cut (ms since 1970), or without a time. For the history also its state at
+    the cut: the last earlier row of each key; and all undecodable records, which `rejects` keeps for good.
     """
     is_old = F.coalesce(F.col(str(table.day_of)) < F.timestamp_millis(F.lit(cut_ms)), F.lit(False))
     last = {COMMITS.name: last_commits, GROUP_RECORDS.name: last_records}.get(table.name)
@@ -75,7 +74,9 @@ def what_stays(table: Table, rows: DataFrame, cut_ms: int) -> DataFrame:
 
 
 def standing_offsets(last_commits: Rows, queries: Rows) -> pa.Table:
-    """tables.CURRENT_OFFSETS: of rows of tables.state.LAST_COMMITS those that are not removed, and queries of Spark."""
+    """tables.CURRENT_OFFSETS: offsets in tables.state.LAST_COMMITS without a tombstone, and those of Spark's
+    queries.
+    """
     names = CURRENT_OFFSETS.names
     rows = loaded(last_commits, [*names, "is_tombstone"])
     order, groups = runs(CURRENT_OFFSETS.key, rows)
@@ -85,7 +86,7 @@ def standing_offsets(last_commits: Rows, queries: Rows) -> pa.Table:
 
 
 def readers(current_offsets: Rows) -> pa.Table:
-    """How many of these groups have offsets of each topic: rows of tables.state.READERS."""
+    """tables.state.READERS: the number of these groups that have offsets of a topic."""
     rows = loaded(current_offsets, ["cluster", "topic", "group_id"])
     found = rows.group_by(["cluster", "topic"]).aggregate([("group_id", "count_distinct")])
     return found.select(["cluster", "topic", "group_id_count_distinct"]).rename_columns(READERS.names)

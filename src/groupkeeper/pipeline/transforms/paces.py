@@ -1,4 +1,4 @@
-"""How often groups commit and move on (tables.state.PACES): a group's usual pace decides when it counts as stopped."""
+"""The pace at which groups commit and move on (tables.state.PACES): it decides when a group counts as stopped."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from groupkeeper.pipeline.relations import Array, Groups, Rows
 from groupkeeper.pipeline.tables.state import PACES
 
 GAPS = 15
-"""The last gaps that count."""
+"""How many of the last gaps to keep."""
 
 _COLUMNS = (*PACES.key, "log_offset", "committed_offset", "commit_time", "is_tombstone")
 _NEVER = np.iinfo(np.int64).max
 
 
 def paces(commits: Rows, last_commits: Rows, known: Rows) -> pa.Table:
-    """PACES of `commits` that come after those that are `known`; `last_commits` are the carried ones before them. A
-    tombstone ends what was before it.
+    """PACES from new `commits`, from the `known` rows before them, and from the carried commits (`last_commits`). A
+    tombstone ends the earlier pace.
     """
     new, carried, then = (
         rel.loaded(commits, _COLUMNS),
@@ -45,7 +45,7 @@ class _Steps(NamedTuple):
     time: Array
     is_timed: Array
     is_over: Array
-    """Of each key, whether a new tombstone ended what was known."""
+    """For each key, whether a new tombstone ended the known pace."""
 
 
 def _steps(new: pa.Table, carried: pa.Table) -> _Steps:
@@ -87,7 +87,7 @@ def _paces(steps: _Steps, then: pa.Table) -> pa.Table:
 
 
 def _gaps(then: pa.ChunkedArray, groups: Groups, earlier: Array, later: Array, is_gap: Array) -> pa.ListArray:
-    """The last gaps of each key, in ms: those known, and those of new commits."""
+    """The last gaps of each key, in ms: known ones, then those of new commits."""
     sizes = rel.numbers(pc.list_value_length(then))
     more = groups.sum(is_gap.astype(np.int64))
     gaps = (later // 1000 - earlier // 1000)[is_gap]

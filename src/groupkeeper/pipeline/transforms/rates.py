@@ -21,8 +21,8 @@ _AT = ("cluster", "group_id", "log_time")
 def rates_of_groups(commits: Rows, group_records: Rows, group_events: Rows) -> pa.Table:
     """The rates of groups in new rows.
 
-    Minutes are those of the records in the log. Tombstones of unknown cause are counted separately, and so are
-    tombstones of offsets deleted with their group: none of the four meters counts the deletion of a group.
+    A minute is that of a record in the log. Tombstones of unknown cause are counted separately, and so are those of
+    offsets deleted with their group: none of the four meters counts the deletion of a group.
     """
     rows = rel.loaded(commits, (*_AT, "log_offset", "commit_time", "is_tombstone", "removed_by"))
     events = rel.loaded(group_events, ("cluster", "group_id", "event_time", "log_offset", "event"))
@@ -48,8 +48,8 @@ def rates_of_groups(commits: Rows, group_records: Rows, group_events: Rows) -> p
 
 
 def _are_with_group(commits: pa.Table, others: pa.Table, deleted: pa.Table) -> Array:
-    """Whether commits come just before a deletion of their group: with its time, and no record of the group with
-    another time comes between, as a clock may step back.
+    """Whether commits come just before the deletion of their group: at the same time, with no record of the group at
+    another time between, as a clock may step back.
     """
     whole = rel.together(commits, others)
     of_deletion, of_record = rel.keys((*_AT, "log_offset"), deleted, whole)
@@ -64,7 +64,7 @@ def _are_with_group(commits: pa.Table, others: pa.Table, deleted: pa.Table) -> A
 
 
 def _counted(rows: pa.Table, time: pa.ChunkedArray, counts: Mapping[str, Array]) -> pa.Table:
-    """A row of RATES for each row."""
+    """A row of RATES for each of the rows, with these counts."""
     us = rel.numbers(time)
     none = np.zeros(len(rows), np.int64)
     columns = [counts.get(name, none).astype(np.int64) for name in _COUNTS]
@@ -79,8 +79,8 @@ def _summed(*parts: pa.Table) -> pa.Table:
 
 
 def rates(parts: Rows, known: Rows, column: str) -> pa.Table:
-    """The rates per group, of shares of the groups, and per cluster (`group_id` null), added to the `known` rows. The
-    column says whether the counts of a minute may still grow, which is so for a cluster's last ten minutes.
+    """tables.RATES per group and per cluster (`group_id` null): `parts` (rates by share) added to the `known` rows.
+    `column` tells whether a minute's counts may still grow, as in a cluster's last ten minutes.
     """
     of_groups = rel.loaded(parts, RATES.names)
     of_clusters = of_groups.set_column(1, "group_id", pa.nulls(len(of_groups), pa.string()))

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from groupkeeper.pipeline.relations import Array
 
 CLASSIC = "GroupMetadata"
-"""A classic group, with its members."""
+"""The record of a classic group, which includes its members."""
 
 
 class RecordKind(enum.Enum):
@@ -25,7 +25,7 @@ class RecordKind(enum.Enum):
     MEMBER = "GroupMemberMetadata"
     """A member with its own metadata."""
     CURRENT_ASSIGNMENT = "GroupCurrentMemberAssignment"
-    """What a member has."""
+    """The current assignment of a member."""
     TARGET = "GroupTargetAssignmentMetadata"
     """The epoch of the group's target assignment."""
     TARGET_OF_MEMBER = "GroupTargetAssignmentMember"
@@ -36,10 +36,10 @@ KIND_OF: Mapping[str, RecordKind] = {
     CLASSIC: RecordKind.GROUP,
     **{f"{of}{kind.value}": kind for of in ("Consumer", "Share", "Streams") for kind in RecordKind},
 }
-"""By record name; other records are of none of these kinds."""
+"""Kinds by record name; other records have none."""
 
 
 def rows_of(names: pa.Array | pa.ChunkedArray, *kinds: RecordKind) -> Array:
-    """Of record names, whether each is of one of these kinds; false for null."""
+    """Whether each record name is of one of these kinds; false for null."""
     wanted = pa.array([name for name, kind in KIND_OF.items() if kind in kinds], pa.string())
     return np.asarray(pc.is_in(names, wanted))

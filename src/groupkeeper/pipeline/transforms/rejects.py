@@ -12,7 +12,7 @@ _COLUMNS = [name for name in GROUP_RECORDS.names if name in REJECTS.names]
 
 
 def rejects_in(group_records: Rows, now_ms: int) -> pa.Table:
-    """The rejects in new records, which are first seen now."""
+    """tables.REJECTS from new records, first seen now."""
     rows = loaded(group_records, [*_COLUMNS, "problem"])
     rows = rows.filter(rows["problem"].is_valid())
     now = time_of(pa.array(np.full(len(rows), now_ms)))
@@ -21,7 +21,7 @@ def rejects_in(group_records: Rows, now_ms: int) -> pa.Table:
 
 
 def rejects(found: Rows, known: Rows) -> pa.Table:
-    """Those that are found, and the earlier ones: a record in both was seen before."""
+    """Joins found and known rejects; a record in both keeps the time at which it was first seen."""
     whole = together(loaded(known, REJECTS.names), loaded(found, REJECTS.names))
     order, groups = runs(REJECTS.key, whole)
     rows = taken(whole, order[groups.ends])

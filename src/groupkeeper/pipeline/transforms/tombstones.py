@@ -16,14 +16,14 @@ from groupkeeper.pipeline.transforms.record_kinds import CLASSIC
 from groupkeeper.rules.expiry import do_offsets_age, emptied_ms, expires_ms
 
 _SLACK_MS = 60_000
-"""What a check itself may take, and what the clocks of two coordinators may differ by."""
+"""How long a check for expired offsets may take, and how far the clocks of two coordinators may differ."""
 
 _COMMITTED = (*CURRENT_OFFSETS.key, "log_offset", "is_tombstone", "commit_time", "expire_time")
 _CHANGED = (*GROUPS.key, "log_offset", "log_time", "record_name", "protocol_type", "state_timestamp_ms", "members")
 
 
 class _GoneOffsets(NamedTuple):
-    """A tombstone and the commit before it, which has no other; times are ms, None: not known."""
+    """A tombstone's topic and time, and the commit before it; times in ms, None: unknown."""
 
     topic: str
     time_ms: int | None
@@ -32,22 +32,22 @@ class _GoneOffsets(NamedTuple):
 
 
 class _Roster(NamedTuple):
-    """A classic group with a protocol, as its last record before has it."""
+    """A classic group with a protocol, by its last record before a tombstone."""
 
     topics: list[list[str] | None]
-    """What each member reads; None: it does not say it."""
+    """The subscribed topics of each member; None: unknown."""
     since_ms: int | None
 
 
 def causes(
     commits: Rows, last_commits: Rows, group_records: Rows, last_records: Rows, retentions: Retentions
 ) -> pa.Table:
-    """The tombstones of `commits`, with `removed_by`, by what came before: the earlier ones of these, and of
-    `group_records`, and the carried ones.
+    """The tombstones of `commits` with `removed_by`, which follows from earlier rows: in `commits` and `group_records`,
+    and carried ones.
 
-    An offset can't have expired before its time, nor while members of a classic group may read it: it was deleted. When
-    it went within two checks after it could expire (its age, or that of the group's emptiness, is reached, and the
-    group has changed for the last time), it expired. Later, and where the log no longer has the commit, it is unknown.
+    A removal before the offset could expire, or while a member of a classic group may read the topic, was a deletion. A
+    removal within two checks of its expiry (by age, or since the group was emptied), or of a later change of the group,
+    was an expiry. Other removals, and those whose commit the log no longer has, are unknown.
     """
     new = loaded(commits, COMMITS.names)
     gone = new.filter(new["is_tombstone"])
@@ -70,14 +70,14 @@ def causes(
 
 
 def _of_groups(gone: pa.Table, *parts: pa.Table) -> pa.Table:
-    """The rows of groups with tombstones."""
+    """The rows of groups that have tombstones."""
     rows = together(*parts)
     of, of_gone = keys(GROUPS.key, rows, gone)
     return rows.filter(pa.array(np.isin(of, of_gone)))
 
 
 def _before(gone: pa.Table, *commits: pa.Table) -> pa.Table:
-    """For each tombstone the row before it of its key; nulls: none."""
+    """For each tombstone, the row before it with its key; null: none."""
     rows = _of_groups(gone, *commits)
     return taken(rows, earlier(CURRENT_OFFSETS.key, gone, rows))
 
@@ -87,7 +87,7 @@ def _ms(times: pa.Array | pa.ChunkedArray) -> list[int | None]:
 
 
 def _rosters(levels: pa.Table, at: Array) -> list[_Roster | None]:
-    """At these places. None: there is no record, or its group has no protocol, as after it was deleted."""
+    """The rosters at these row numbers. None: no record, or a group without protocol, as after its deletion."""
     used, which = np.unique(at, return_inverse=True)
     rows = taken(levels, used)
     members = rows["members"].combine_chunks()
