@@ -25,13 +25,8 @@ from groupkeeper.broker.node import Node
 from groupkeeper.broker.placement.change import Terms, changed
 from groupkeeper.broker.placement.placement import NO_LEADER, Placement
 from groupkeeper.broker.shares.state import ShareStateRuntime
-from groupkeeper.protocol.errors import (
-    ElectionNotNeeded,
-    EligibleLeadersNotAvailable,
-    KafkaError,
-    PreferredLeaderNotAvailable,
-    UnknownTopicOrPartition,
-)
+from groupkeeper.protocol import errors
+from groupkeeper.protocol.errors import KafkaError
 
 _log = getLogger("groupkeeper.broker")
 
@@ -277,19 +272,21 @@ class Cluster(Node):
         """Lets the first replicas lead if they are in sync; unclean: lets any replica lead where there is no leader.
         Returns what came of it.
         """
-        errors: dict[PartitionLog, KafkaError | None] = {}
+        outcomes: dict[PartitionLog, KafkaError | None] = {}
         targets = {}
         for log in logs:
             at = log.placement
             if at.leader != NO_LEADER if is_unclean else at.leader == at.replicas[0]:
-                errors[log] = ElectionNotNeeded()
+                outcomes[log] = errors.ElectionNotNeeded()
             else:
-                errors[log] = EligibleLeadersNotAvailable() if is_unclean else PreferredLeaderNotAvailable()
+                outcomes[log] = (
+                    errors.EligibleLeadersNotAvailable() if is_unclean else errors.PreferredLeaderNotAvailable()
+                )
                 targets[log] = at
         wanted = {} if is_unclean else {log: at.replicas[0] for log, at in targets.items()}
         elected = self._apply(targets, wanted=wanted, is_unclean=is_unclean)
         await self._load()
-        return errors | dict.fromkeys(elected)
+        return outcomes | dict.fromkeys(elected)
 
     async def reassign(self, targets: Mapping[PartitionLog, Sequence[int] | None]) -> None:
         """Gives partitions other replicas; None takes back the reassignment in progress. It ends once all that are
@@ -305,7 +302,7 @@ class Cluster(Node):
     def _log(self, topic: str, partition: int) -> PartitionLog:
         log = self.topics.partition(topic, partition)
         if log is None:
-            raise UnknownTopicOrPartition(f"there is no partition {topic}-{partition}")
+            raise errors.UnknownTopicOrPartition(f"there is no partition {topic}-{partition}")
         return log
 
     def move_back_later(self, logs: Iterable[PartitionLog]) -> None:

@@ -15,13 +15,8 @@ from contextlib import suppress
 
 from groupkeeper.broker.call import Call
 from groupkeeper.broker.network.connection import Connection
-from groupkeeper.protocol.errors import (
-    CoordinatorLoadInProgress,
-    CoordinatorNotAvailable,
-    KafkaError,
-    NotCoordinator,
-    NotLeaderOrFollower,
-)
+from groupkeeper.protocol import errors
+from groupkeeper.protocol.errors import KafkaError
 from groupkeeper.protocol.messages.fetch_response import FetchResponse, PartitionData
 from groupkeeper.protocol.primitives import Message, RootMessage
 from groupkeeper.protocol.record_batch import iter_headers
@@ -29,8 +24,8 @@ from groupkeeper.protocol.record_batch import iter_headers
 _HIT = 0.3
 _LONGEST_THROTTLE_MS = 30
 _CLOSE_AFTER_S = 0.002
-_OF_COORDINATORS = (NotCoordinator, CoordinatorLoadInProgress, CoordinatorNotAvailable)
-_OF_LEADERS = (NotLeaderOrFollower,)
+_OF_COORDINATORS = (errors.NotCoordinator, errors.CoordinatorLoadInProgress, errors.CoordinatorNotAvailable)
+_OF_LEADERS = (errors.NotLeaderOrFollower,)
 _PRODUCE, _LIST_OFFSETS, _METADATA, _FIND_COORDINATOR, _LIST_GROUPS, _API_VERSIONS = 0, 2, 3, 10, 16, 18
 _SPARED = frozenset({_API_VERSIONS, 17, 36})
 """What opens a connection: ApiVersions, SaslHandshake, SaslAuthenticate."""
@@ -40,8 +35,8 @@ _ERRORS: dict[int, tuple[type[KafkaError], ...]] = {
     # OffsetCommit, OffsetFetch, JoinGroup, Heartbeat, LeaveGroup, SyncGroup, DescribeGroups, DeleteGroups,
     # OffsetDelete, ConsumerGroupHeartbeat, ConsumerGroupDescribe
     **dict.fromkeys((8, 9, 11, 12, 13, 14, 15, 42, 47, 68, 69), _OF_COORDINATORS),
-    _FIND_COORDINATOR: (CoordinatorNotAvailable,),
-    _LIST_GROUPS: (CoordinatorLoadInProgress,),
+    _FIND_COORDINATOR: (errors.CoordinatorNotAvailable,),
+    _LIST_GROUPS: (errors.CoordinatorLoadInProgress,),
 }
 _UNORDERED = {_LIST_OFFSETS: "topics", _METADATA: "topics", _LIST_GROUPS: "groups"}
 
@@ -74,10 +69,10 @@ class Unkindness:
         return None if response is None else self._changed(call, connection, response)
 
     def _refuse(self, call: Call) -> None:
-        errors = _ERRORS.get(call.api_key)
-        if errors and self._chance.random() < 0.5:
-            raise self._chance.choice(errors)
-        if errors is _OF_COORDINATORS and self._chance.random() < 0.2:
+        refusals = _ERRORS.get(call.api_key)
+        if refusals and self._chance.random() < 0.5:
+            raise self._chance.choice(refusals)
+        if refusals is _OF_COORDINATORS and self._chance.random() < 0.2:
             with suppress(KafkaError):
                 self._move_coordinators(str(self._chance.random()))
 
@@ -121,7 +116,7 @@ class Unkindness:
     def _less(self, part: PartitionData, *, is_empty: bool) -> PartitionData:
         lot = self._chance.random()
         if part.error_code == 0 and lot < 0.15:
-            return PartitionData(part.partition_index, NotLeaderOrFollower.code, -1, aborted_transactions=None)
+            return PartitionData(part.partition_index, errors.NotLeaderOrFollower.code, -1, aborted_transactions=None)
         records = part.records or b""
         if not records:
             return part

@@ -10,16 +10,8 @@ from groupkeeper.broker.apis._groups import may_topic
 from groupkeeper.broker.authorizer import Operation
 from groupkeeper.broker.log.waiter import Waiter, wait_for
 from groupkeeper.broker.placement.placement import Placement
-from groupkeeper.protocol.errors import (
-    FencedLeaderEpoch,
-    InconsistentTopicId,
-    KafkaError,
-    NotLeaderOrFollower,
-    OffsetOutOfRange,
-    TopicAuthorizationFailed,
-    UnknownTopicId,
-    UnknownTopicOrPartition,
-)
+from groupkeeper.protocol import errors
+from groupkeeper.protocol.errors import KafkaError
 from groupkeeper.protocol.messages.fetch_request import FetchPartition, FetchRequest
 from groupkeeper.protocol.messages.fetch_response import (
     AbortedTransaction,
@@ -45,7 +37,7 @@ _SESSIONS_SINCE = 7
 _REPLICAS_SINCE = 11
 """Since then consumers may read from followers (KIP-392)."""
 _LEADERS_SINCE = 16
-_OF_LEADERS = (NotLeaderOrFollower, FencedLeaderEpoch)
+_OF_LEADERS = (errors.NotLeaderOrFollower, errors.FencedLeaderEpoch)
 _READ_COMMITTED = 1
 _TURN = 500
 """Partitions that are read before other clients have their turn."""
@@ -148,8 +140,8 @@ class _Reading:
             except KafkaError as error:
                 self.answers[key] = _refused(key.partition, error, [])
                 is_known = self._refused_before is None or key in self._refused_before
-                if is_known and not isinstance(error, InconsistentTopicId):
-                    refused.append((not isinstance(error, UnknownTopicId), key))
+                if is_known and not isinstance(error, errors.InconsistentTopicId):
+                    refused.append((not isinstance(error, errors.UnknownTopicId), key))
                 continue
             self.answers[key] = self._read(log, part)
         self.refused = [key for _, key in sorted(refused, key=itemgetter(0))]
@@ -181,16 +173,16 @@ class _Reading:
         topic = topics.by_id(key.topic_id) if by_id else topics.get(key.topic)
         name = topic.name if topic is not None else self._context.names.get(key.topic_id) if by_id else key.topic
         if self._is_replica and not may_cluster(self._broker, self._call, Operation.CLUSTER_ACTION):
-            raise TopicAuthorizationFailed
+            raise errors.TopicAuthorizationFailed
         if name is None:
-            raise UnknownTopicId  # It has no name to ask about
+            raise errors.UnknownTopicId  # It has no name to ask about
         if not self._is_replica and not may_topic(self._broker, self._call, Operation.READ, name):
-            raise TopicAuthorizationFailed
+            raise errors.TopicAuthorizationFailed
         if topic is None and topics.get(name) is not None:
-            raise InconsistentTopicId
+            raise errors.InconsistentTopicId
         log = None if topic is None else topic.partition(key.partition)
         if log is None:
-            raise UnknownTopicOrPartition
+            raise errors.UnknownTopicOrPartition
         return log.seen_by(self._call.node)
 
     def _require(self, placement: Placement, part: FetchPartition) -> None:
@@ -230,7 +222,7 @@ class _Reading:
         placement, node = self._known(log), self._call.node
         self._require(placement, part)
         if self._is_replica:
-            raise NotLeaderOrFollower  # no other broker has replicas
+            raise errors.NotLeaderOrFollower  # no other broker has replicas
         answer = PartitionData(
             partition_index=part.partition,
             high_watermark=self._here(log, log.high_watermark),
@@ -247,7 +239,7 @@ class _Reading:
         if part.last_fetched_epoch >= 0:
             epoch, end = placement.end_of(part.last_fetched_epoch, log.log_end_offset)
             if epoch < 0:
-                raise OffsetOutOfRange(
+                raise errors.OffsetOutOfRange(
                     f"The end of epoch {part.last_fetched_epoch} of {log.topic}-{log.index} is not known"
                 )
             if epoch < part.last_fetched_epoch or part.fetch_offset > end:

@@ -15,15 +15,8 @@ from groupkeeper.broker.log.topic_names import require_valid_name
 from groupkeeper.broker.log.topics import Topic
 from groupkeeper.broker.long_requests import in_turns
 from groupkeeper.broker.placement.placement import NO_LEADER
-from groupkeeper.protocol.errors import (
-    InvalidRequest,
-    KafkaError,
-    LeaderNotAvailable,
-    ReplicaNotAvailable,
-    TopicAuthorizationFailed,
-    UnknownTopicId,
-    UnknownTopicOrPartition,
-)
+from groupkeeper.protocol import errors
+from groupkeeper.protocol.errors import KafkaError
 from groupkeeper.protocol.messages.metadata_request import MetadataRequest
 from groupkeeper.protocol.messages.metadata_response import (
     MetadataResponse,
@@ -57,9 +50,9 @@ def refuse(call: Call, request: MetadataRequest, error: KafkaError) -> MetadataR
 def _check(request: MetadataRequest, version: int) -> None:
     for topic in request.topics or ():
         if topic.name is None and version < _TOPIC_IDS_SINCE:
-            raise InvalidRequest(f"Topic name can not be null for version {version}")
+            raise errors.InvalidRequest(f"Topic name can not be null for version {version}")
         if topic.topic_id != ZERO_UUID and version < _TOPIC_IDS_SINCE:
-            raise InvalidRequest(f"Topic IDs are not supported in requests for version {version}")
+            raise errors.InvalidRequest(f"Topic IDs are not supported in requests for version {version}")
 
 
 async def _topics(broker: Broker, call: Call, request: MetadataRequest) -> list[MetadataResponseTopic]:
@@ -97,16 +90,16 @@ def _creates(broker: Broker, request: MetadataRequest, names: Sequence[str]) -> 
 
 def _rank(answer: MetadataResponseTopic) -> int:
     """Unknown ids come first, then existing topics, then missing ones, and last the unauthorized ones."""
-    ranks = {UnknownTopicId.code: 0, 0: 1, TopicAuthorizationFailed.code: 3}
+    ranks = {errors.UnknownTopicId.code: 0, 0: 1, errors.TopicAuthorizationFailed.code: 3}
     return ranks.get(answer.error_code, 2)
 
 
 def _by_id(broker: Broker, call: Call, request: MetadataRequest, topic_id: bytes) -> MetadataResponseTopic:
     topic = broker.topics.by_id(topic_id)
     if topic is None:
-        return MetadataResponseTopic(UnknownTopicId.code, None, topic_id)
+        return MetadataResponseTopic(errors.UnknownTopicId.code, None, topic_id)
     if not may_topic(broker, call, Operation.DESCRIBE, topic.name):
-        return MetadataResponseTopic(TopicAuthorizationFailed.code, None, topic_id)
+        return MetadataResponseTopic(errors.TopicAuthorizationFailed.code, None, topic_id)
     return _describe(broker, call, request, topic)
 
 
@@ -114,18 +107,18 @@ def _by_name(
     broker: Broker, call: Call, request: MetadataRequest, name: str, *, creates: bool
 ) -> MetadataResponseTopic:
     if not may_topic(broker, call, Operation.DESCRIBE, name):
-        return MetadataResponseTopic(TopicAuthorizationFailed.code, name)
+        return MetadataResponseTopic(errors.TopicAuthorizationFailed.code, name)
     topic = broker.topics.get(name)
     if topic is not None:
         return _describe(broker, call, request, topic)
-    code = UnknownTopicOrPartition.code  # as in Kafka, once, of a topic that is made; the next request finds it
+    code = errors.UnknownTopicOrPartition.code  # as in Kafka, once, of a topic that is made; the next request finds it
     try:
         require_valid_name(name)
         if creates and broker.may_create_automatically(name):
             if not may_cluster(broker, call, Operation.CREATE):
                 require_topic(broker, call, Operation.CREATE, name)
             broker.create_automatically(name, broker.quotas.mutations(call, strict_since=0))
-    except TopicAuthorizationFailed as error:
+    except errors.TopicAuthorizationFailed as error:
         return MetadataResponseTopic(error.code, name, is_internal=broker.is_internal(name))
     except KafkaError as error:
         code = error.code
@@ -137,7 +130,7 @@ def _describe(broker: Broker, call: Call, request: MetadataRequest, topic: Topic
     running = broker.topics.placements.running_known_to(call.node)
     partitions = [
         MetadataResponsePartition(
-            LeaderNotAvailable.code if (at := log.placement.known_to(call.node)).leader == NO_LEADER else 0,
+            errors.LeaderNotAvailable.code if (at := log.placement.known_to(call.node)).leader == NO_LEADER else 0,
             log.index,
             at.leader,
             at.epoch,
@@ -151,7 +144,7 @@ def _describe(broker: Broker, call: Call, request: MetadataRequest, topic: Topic
         for part in partitions:
             reached = [node for node in part.replica_nodes if node in running]
             if len(reached) < len(part.replica_nodes) and not part.error_code:
-                part.error_code = ReplicaNotAvailable.code
+                part.error_code = errors.ReplicaNotAvailable.code
             part.replica_nodes, part.isr_nodes = reached, [node for node in part.isr_nodes if node in running]
     operations = topic_operations(broker, call, topic.name, wanted=request.include_topic_authorized_operations)
     return MetadataResponseTopic(0, topic.name, topic.topic_id, topic.is_internal, partitions, operations)

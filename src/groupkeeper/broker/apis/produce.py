@@ -16,25 +16,9 @@ from groupkeeper.broker.log.partition_log import PartitionLog
 from groupkeeper.broker.log.produced import Produced, RefusedRecords
 from groupkeeper.broker.log.topics import Topic
 from groupkeeper.broker.network.closing import CloseConnection
+from groupkeeper.protocol import errors
 from groupkeeper.protocol.compression import MAX_DECOMPRESSED
-from groupkeeper.protocol.errors import (
-    ConcurrentTransactions,
-    CoordinatorLoadInProgress,
-    CoordinatorNotAvailable,
-    InvalidProducerEpoch,
-    InvalidRequiredAcks,
-    InvalidTopicException,
-    InvalidTxnState,
-    KafkaError,
-    NotCoordinator,
-    NotEnoughReplicas,
-    NotLeaderOrFollower,
-    OutOfOrderSequenceNumber,
-    TransactionAbortable,
-    TransactionalIdAuthorizationFailed,
-    UnknownTopicId,
-    UnknownTopicOrPartition,
-)
+from groupkeeper.protocol.errors import KafkaError
 from groupkeeper.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
 from groupkeeper.protocol.messages.produce_response import (
     BatchIndexAndErrorMessage,
@@ -59,7 +43,7 @@ _USUAL_RATIO = 64
 _TURN_S = 0.01
 
 
-class _NotInTransaction(InvalidTxnState):
+class _NotInTransaction(errors.InvalidTxnState):
     """The partition is not part of the producer's transaction."""
 
 
@@ -111,18 +95,18 @@ def _with_leaders(
     request = call.message
     assert isinstance(request, ProduceRequest)
     if request.acks == 0:
-        raise CloseConnection(f"a Produce request without acknowledgement failed: {NotLeaderOrFollower.name}")
+        raise CloseConnection(f"a Produce request without acknowledgement failed: {errors.NotLeaderOrFollower.name}")
     endpoints = broker.endpoints(call, leaders) if call.api_version >= LEADERS_SINCE else ()
     return ProduceResponse(answers, 0, [NodeEndpoint(*one) for one in endpoints])
 
 
 def _require_allowed(broker: Broker, call: Call, request: ProduceRequest) -> None:
     if request.acks not in (0, 1, -1):
-        raise InvalidRequiredAcks
+        raise errors.InvalidRequiredAcks
     if _has_transactional(request):  # then the whole request depends on it
         transactional_id = request.transactional_id
         if transactional_id is None or not may_use(broker, call, transactional_id):
-            raise TransactionalIdAuthorizationFailed
+            raise errors.TransactionalIdAuthorizationFailed
 
 
 def _has_transactional(request: ProduceRequest) -> bool:
@@ -172,12 +156,12 @@ def _produced(
 ) -> Produced:
     """The batch for a partition, its header checked. Raises `KafkaError`."""
     if topic is None and call.api_version >= _TOPIC_IDS_SINCE:
-        raise UnknownTopicId
+        raise errors.UnknownTopicId
     require_topic(broker, call, Operation.WRITE, wanted.name if topic is None else topic.name)
     if topic is None or log is None:
-        raise UnknownTopicOrPartition
+        raise errors.UnknownTopicOrPartition
     if topic.is_internal and call.client_id != _ADMIN_CLIENT_ID:
-        raise InvalidTopicException
+        raise errors.InvalidTopicException
     return Produced(part.records, log, call.api_version)
 
 
@@ -192,7 +176,7 @@ def _append(
     log = produced.log
     placement = log.placement
     if placement.leader != call.node:
-        raise NotLeaderOrFollower
+        raise errors.NotLeaderOrFollower
     if request.acks == -1 and len(placement.isr) < log.config.min_insync_replicas:
         placement.require_in_sync(log.config.min_insync_replicas)
     produced.admit(call.received_ms)
@@ -217,8 +201,8 @@ async def _append_added(
     try:
         while not _append(broker, call, produced, answer, waiting):
             await broker.transactions.until_added(request.transactional_id)
-    except (CoordinatorNotAvailable, NotCoordinator):
-        return _refuse(answer, NotEnoughReplicas(), produced.log, call)
+    except (errors.CoordinatorNotAvailable, errors.NotCoordinator):
+        return _refuse(answer, errors.NotEnoughReplicas(), produced.log, call)
     except KafkaError as error:
         return _refuse(answer, error, produced.log, call)
     return []
@@ -241,12 +225,12 @@ def _admit(broker: Broker, call: Call, log: PartitionLog, header: BatchHeader) -
         is_added = broker.transactions.admit(
             log, transactional_id, header.producer_id, header.producer_epoch, adds=adds
         )
-    except TransactionAbortable as error:
+    except errors.TransactionAbortable as error:
         raise error if call.api_version >= _ABORTABLE_SINCE else _NotInTransaction() from error
-    except (CoordinatorLoadInProgress, CoordinatorNotAvailable, NotCoordinator) as error:
-        raise NotEnoughReplicas from error
-    except ConcurrentTransactions as error:
-        raise error if adds else NotEnoughReplicas() from error
+    except (errors.CoordinatorLoadInProgress, errors.CoordinatorNotAvailable, errors.NotCoordinator) as error:
+        raise errors.NotEnoughReplicas from error
+    except errors.ConcurrentTransactions as error:
+        raise error if adds else errors.NotEnoughReplicas() from error
     except KafkaError as error:
         raise writer_error(error) from error
     if is_added:
@@ -262,9 +246,11 @@ def _refuse(answer: PartitionProduceResponse, error: KafkaError, log: PartitionL
         return []
     if log is None:
         return []
-    if isinstance(error, NotLeaderOrFollower):
+    if isinstance(error, errors.NotLeaderOrFollower):
         return [tell_leader(answer, log, call)]
-    if isinstance(error, InvalidProducerEpoch | InvalidTxnState | OutOfOrderSequenceNumber | RefusedRecords):
+    if isinstance(
+        error, errors.InvalidProducerEpoch | errors.InvalidTxnState | errors.OutOfOrderSequenceNumber | RefusedRecords
+    ):
         answer.log_start_offset = log.log_start_offset
     if isinstance(error, RefusedRecords):  # only errors of single records have a message (Kafka 4.4.0 ReplicaManager)
         answer.error_code = error.reason.code

@@ -10,16 +10,9 @@ from groupkeeper.broker.features import METADATA_VERSION, SCRAM_SINCE, feature_l
 from groupkeeper.broker.long_requests import in_turns
 from groupkeeper.broker.security.scram import MAX_ITERATIONS, Credential, credential_of
 from groupkeeper.coordinator.kernel.failures import own_message
+from groupkeeper.protocol import errors
 from groupkeeper.protocol import messages as m
-from groupkeeper.protocol.errors import (
-    DuplicateResource,
-    KafkaError,
-    ResourceNotFound,
-    UnacceptableCredential,
-    UnknownServerError,
-    UnsupportedSaslMechanism,
-    UnsupportedVersion,
-)
+from groupkeeper.protocol.errors import KafkaError
 from groupkeeper.security.scram import HASH_BY_MECHANISM, MIN_ITERATIONS
 
 TYPE_CHECKING = False
@@ -42,11 +35,11 @@ async def handle_describe(
     async for user, times in in_turns(requested.items()):
         iterations = credentials.iterations(user)
         if times > 1:
-            error: KafkaError = DuplicateResource(
+            error: KafkaError = errors.DuplicateResource(
                 f"Cannot describe SCRAM credentials for the same user twice in a single request: {user}"
             )
         elif not iterations:
-            error = ResourceNotFound(f"Attempt to describe a user credential that does not exist: {user}")
+            error = errors.ResourceNotFound(f"Attempt to describe a user credential that does not exist: {user}")
         else:
             infos = [m.CredentialInfo(_CODES[mechanism], count) for mechanism, count in iterations.items()]
             results.append(m.DescribeUserScramCredentialsResult(user, credential_infos=infos))
@@ -69,23 +62,25 @@ async def handle_alter(
     is_supported = feature_level(broker.config, METADATA_VERSION) >= SCRAM_SINCE
     credentials = broker.security.credentials
     changes: dict[str, tuple[tuple[str, str], Credential | None]] = {}
-    errors: dict[str, KafkaError] = {}
+    refused: dict[str, KafkaError] = {}
     async for one in in_turns(_changes(request)):
-        if one.name in errors:
+        if one.name in refused:
             continue
         if changes.pop(one.name, None) is not None:
-            errors[one.name] = DuplicateResource("A user credential cannot be altered twice in the same request")
+            refused[one.name] = errors.DuplicateResource(
+                "A user credential cannot be altered twice in the same request"
+            )
             continue
         try:
             if not is_supported:
-                raise UnsupportedVersion("The current metadata.version does not support SCRAM")
+                raise errors.UnsupportedVersion("The current metadata.version does not support SCRAM")
             changes[one.name] = _change(credentials, one)
         except KafkaError as error:
-            errors[one.name] = error
+            refused[one.name] = error
     if changes:
         credentials.change(dict(changes.values()))
     done = [m.AlterUserScramCredentialsResult(name, error_message=None) for name in changes]
-    return m.AlterUserScramCredentialsResponse(results=done + [_failed(name, error) for name, error in errors.items()])
+    return m.AlterUserScramCredentialsResponse(results=done + [_failed(name, error) for name, error in refused.items()])
 
 
 def refuse_alter(
@@ -105,21 +100,21 @@ def _change(
     credentials: ScramCredentials, one: m.ScramCredentialDeletion | m.ScramCredentialUpsertion
 ) -> tuple[tuple[str, str], Credential | None]:
     if not one.name:
-        raise UnacceptableCredential("Username must not be empty")
+        raise errors.UnacceptableCredential("Username must not be empty")
     mechanism = _MECHANISMS.get(one.mechanism)
     if mechanism is None:
-        raise UnsupportedSaslMechanism("Unknown SCRAM mechanism")
+        raise errors.UnsupportedSaslMechanism("Unknown SCRAM mechanism")
     key = (mechanism, one.name)
     if isinstance(one, m.ScramCredentialDeletion):
         if credentials.get(*key) is None:
-            raise ResourceNotFound("Attempt to delete a user credential that does not exist")
+            raise errors.ResourceNotFound("Attempt to delete a user credential that does not exist")
         return key, None
     if one.iterations < MIN_ITERATIONS:
-        raise UnacceptableCredential("Too few iterations")
+        raise errors.UnacceptableCredential("Too few iterations")
     if one.iterations > MAX_ITERATIONS:
-        raise UnacceptableCredential("Too many iterations")
+        raise errors.UnacceptableCredential("Too many iterations")
     if not one.salted_password:
-        raise UnknownServerError
+        raise errors.UnknownServerError
     return key, credential_of(mechanism, one.salted_password, one.salt, one.iterations)
 
 

@@ -19,15 +19,9 @@ from groupkeeper.broker.coordination.shard_log import append_pairs, map_log_erro
 from groupkeeper.broker.log.waiter import wait_until
 from groupkeeper.broker.placement.placement import NO_LEADER
 from groupkeeper.native import mypyc_attr
+from groupkeeper.protocol import errors
 from groupkeeper.protocol.codec import MalformedMessage
-from groupkeeper.protocol.errors import (
-    CoordinatorLoadInProgress,
-    CoordinatorNotAvailable,
-    KafkaError,
-    NotCoordinator,
-    RecordListTooLarge,
-    UnknownServerError,
-)
+from groupkeeper.protocol.errors import KafkaError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -142,9 +136,9 @@ class HostedShard(Generic[R]):
     def require_active(self) -> None:
         """Raises `CoordinatorLoadInProgress` or `NotCoordinator`."""
         if self.failure is not None:
-            raise NotCoordinator
+            raise errors.NotCoordinator
         if self.is_loading:
-            raise CoordinatorLoadInProgress
+            raise errors.CoordinatorLoadInProgress
 
     def unload(self) -> None:
         """Stops."""
@@ -216,9 +210,9 @@ class HostedShard(Generic[R]):
         except Exception as error:
             self.fail(error)
         if self.failure is not None:
-            raise UnknownServerError
+            raise errors.UnknownServerError
         if refusal is not None:
-            if isinstance(refusal, RecordListTooLarge) and len(records) > 1 and not is_atomic:
+            if isinstance(refusal, errors.RecordListTooLarge) and len(records) > 1 and not is_atomic:
                 self._write_halves(records, now_ms, transaction)
                 return
             raise map_log_error(refusal) from refusal
@@ -233,9 +227,9 @@ class HostedShard(Generic[R]):
 
         await wait_until(self.log, is_decided, asyncio.get_running_loop().time() + patience_ms / 1000)
         if self.failure is not None:
-            raise NotCoordinator
+            raise errors.NotCoordinator
         if not is_decided():
-            raise CoordinatorNotAvailable
+            raise errors.CoordinatorNotAvailable
 
     def _write_halves(self, records: Sequence[R], now_ms: int, transaction: ProducerEpoch | None) -> None:
         middle = len(records) // 2
@@ -391,7 +385,7 @@ class ShardHost(Generic[S]):
     def partition_of(self, key: str) -> int:
         """The partition that a group or another key belongs to. Raises `NotCoordinator` when there is no topic."""
         if not self.shards:
-            raise NotCoordinator
+            raise errors.NotCoordinator
         return partition_of_group(key, len(self.shards))
 
     def shard_of(self, key: str) -> S:
@@ -408,7 +402,7 @@ class ShardHost(Generic[S]):
         if shard.log.placement.leader == node:
             return shard
         if (node, partition) not in self._stale:
-            raise NotCoordinator
+            raise errors.NotCoordinator
         return self._stale[node, partition]
 
     def split_by_shard(self, keys: list[T], key_of: Callable[[T], str] = str) -> list[list[T]]:

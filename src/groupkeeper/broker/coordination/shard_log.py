@@ -2,23 +2,8 @@
 
 from __future__ import annotations
 
-from groupkeeper.protocol.errors import (
-    CoordinatorLoadInProgress,
-    CoordinatorNotAvailable,
-    InvalidFetchSize,
-    KafkaError,
-    KafkaStorageError,
-    MessageTooLarge,
-    NetworkException,
-    NotCoordinator,
-    NotEnoughReplicas,
-    NotEnoughReplicasAfterAppend,
-    NotLeaderOrFollower,
-    RecordListTooLarge,
-    RequestTimedOut,
-    UnknownServerError,
-    UnknownTopicOrPartition,
-)
+from groupkeeper.protocol import errors
+from groupkeeper.protocol.errors import KafkaError
 from groupkeeper.protocol.record_batch import write_pairs
 
 TYPE_CHECKING = False
@@ -33,16 +18,16 @@ if TYPE_CHECKING:
 
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 _MAPPED: dict[type[KafkaError], type[KafkaError]] = {
-    NetworkException: CoordinatorLoadInProgress,
-    UnknownTopicOrPartition: CoordinatorNotAvailable,
-    NotEnoughReplicas: CoordinatorNotAvailable,
-    NotEnoughReplicasAfterAppend: CoordinatorNotAvailable,
-    RequestTimedOut: CoordinatorNotAvailable,
-    NotLeaderOrFollower: NotCoordinator,
-    KafkaStorageError: NotCoordinator,
-    MessageTooLarge: UnknownServerError,
-    RecordListTooLarge: UnknownServerError,
-    InvalidFetchSize: UnknownServerError,
+    errors.NetworkException: errors.CoordinatorLoadInProgress,
+    errors.UnknownTopicOrPartition: errors.CoordinatorNotAvailable,
+    errors.NotEnoughReplicas: errors.CoordinatorNotAvailable,
+    errors.NotEnoughReplicasAfterAppend: errors.CoordinatorNotAvailable,
+    errors.RequestTimedOut: errors.CoordinatorNotAvailable,
+    errors.NotLeaderOrFollower: errors.NotCoordinator,
+    errors.KafkaStorageError: errors.NotCoordinator,
+    errors.MessageTooLarge: errors.UnknownServerError,
+    errors.RecordListTooLarge: errors.UnknownServerError,
+    errors.InvalidFetchSize: errors.UnknownServerError,
 }
 
 
@@ -76,7 +61,7 @@ def append_pairs(
     )
     config = log.config
     if len(batch) > config.max_message_bytes:
-        raise RecordListTooLarge
+        raise errors.RecordListTooLarge
     if transaction is not None or config.message_timestamp_type == "LogAppendTime":
         return log.append(batch, now_ms)
     return log.append_made(batch, len(pairs), now_ms)

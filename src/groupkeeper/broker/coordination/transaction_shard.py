@@ -14,13 +14,8 @@ from groupkeeper.broker.log.partition_log import PartitionLog
 from groupkeeper.coordinator.transactions.coordinator import TransactionCoordinator
 from groupkeeper.coordinator.transactions.result import TransactionCall, TransactionResult, TransactionSettings
 from groupkeeper.coordinator.transactions.transaction import TopicPartition, Transaction
-from groupkeeper.protocol.errors import (
-    CoordinatorNotAvailable,
-    InvalidProducerEpoch,
-    KafkaError,
-    TransactionCoordinatorFenced,
-    UnknownServerError,
-)
+from groupkeeper.protocol import errors
+from groupkeeper.protocol.errors import KafkaError
 from groupkeeper.protocol.primitives import Message
 from groupkeeper.protocol.record_batch import BatchHeader, Record
 from groupkeeper.protocol.transaction_log import (
@@ -188,7 +183,7 @@ class TransactionShard(HostedShard["TransactionRecord"]):
         """Raises `KafkaError` as `write` does."""
         if result.records:
             if self.log.placement.lacks(self.log.config.min_insync_replicas):
-                raise CoordinatorNotAvailable  # it writes as with acks=all; those of groups do not
+                raise errors.CoordinatorNotAvailable  # it writes as with acks=all; those of groups do not
             self.write(result.records, self._around.now_ms(), is_atomic=result.is_atomic)
         with self.fail_stop:
             for change in result.soft:
@@ -196,7 +191,7 @@ class TransactionShard(HostedShard["TransactionRecord"]):
             if result.ending is not None:
                 self._finish(result.ending, dict.fromkeys(result.ending.partitions))
         if self.failure is not None:
-            raise UnknownServerError
+            raise errors.UnknownServerError
 
     def _finish_then(self, ending: Transaction, untold: _Untold, awaited: Iterable[Unsettled], attempts: int) -> None:
         """Goes on once it is decided what becomes of one of these."""
@@ -275,6 +270,6 @@ class TransactionShard(HostedShard["TransactionRecord"]):
     def _write_marker(self, partition: TopicPartition, marker: Marker) -> Unsettled | None:
         try:
             return self._around.write_marker(partition, marker, self.log)
-        except (InvalidProducerEpoch, TransactionCoordinatorFenced) as error:
+        except (errors.InvalidProducerEpoch, errors.TransactionCoordinatorFenced) as error:
             _log.warning("a marker for %s-%d came too late: %s", *partition, error)
             return None

@@ -9,13 +9,8 @@ from groupkeeper.broker.coordination.shard_host import ShardHost
 from groupkeeper.broker.coordination.unsettled import Unsettled
 from groupkeeper.broker.features import feature_level
 from groupkeeper.broker.settings.topic import segment_size
-from groupkeeper.protocol.errors import (
-    InvalidProducerEpoch,
-    InvalidRequest,
-    KafkaError,
-    NotCoordinator,
-    NotLeaderOrFollower,
-)
+from groupkeeper.protocol import errors
+from groupkeeper.protocol.errors import KafkaError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -70,13 +65,13 @@ class TransactionRuntime(ShardHost["TransactionShard"]):
     def shard_of(self, key: str) -> TransactionShard:
         """The coordinator of a transactional id. Raises `NotCoordinator`, `InvalidRequest` for an empty id."""
         if not key:
-            raise InvalidRequest
+            raise errors.InvalidRequest
         return super().shard_of(key)
 
     def shard_for_request(self, key: str, node: int) -> TransactionShard:
         """The same of a request to a node."""
         if not key:
-            raise InvalidRequest
+            raise errors.InvalidRequest
         return super().shard_for_request(key, node)
 
     async def ask(self, transactional_id: str, request: Message, call: Call) -> Message:
@@ -116,7 +111,7 @@ class TransactionRuntime(ShardHost["TransactionShard"]):
             return True
         shard, partition = self.shard_of(transactional_id), (log.topic, log.index)
         if not self._reaches(log, shard.log):
-            raise NotCoordinator
+            raise errors.NotCoordinator
         if adds:
             shard.add_partitions(transactional_id, producer_id, producer_epoch, (partition,), client_version=2)
         else:
@@ -150,10 +145,10 @@ class TransactionRuntime(ShardHost["TransactionShard"]):
         if log is None:
             return None
         if not self._reaches(sender or log, log):
-            raise NotLeaderOrFollower  # the transaction completes once there is one that it reaches
+            raise errors.NotLeaderOrFollower  # the transaction completes once there is one that it reaches
         if marker.transaction_version >= _OWN_EPOCHS_SINCE and log.producers.has_open_transaction(*marker[:2]):
             # A delayed copy of a marker that was already written: it would end the next transaction.
-            raise InvalidProducerEpoch
+            raise errors.InvalidProducerEpoch
         now_ms = self._broker.now_ms()
         if topic == OFFSETS_TOPIC:  # a group coordinator writes also where too few replicas are in sync
             self._groups.shards[index].end_transaction(marker, now_ms)

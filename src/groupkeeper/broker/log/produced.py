@@ -12,16 +12,9 @@ from itertools import islice
 
 from groupkeeper.broker.log.partition_log import PartitionLog
 from groupkeeper.broker.log.record_walk import QUICK_CONTENT, is_quick, is_refused_early, read_places, walk
+from groupkeeper.protocol import errors
 from groupkeeper.protocol.compression import CODECS, Content, ContentTooLarge, beginning, unpacked
-from groupkeeper.protocol.errors import (
-    CorruptMessage,
-    InvalidRecord,
-    InvalidTimestamp,
-    KafkaError,
-    MessageTooLarge,
-    UnknownServerError,
-    UnsupportedCompressionType,
-)
+from groupkeeper.protocol.errors import KafkaError
 from groupkeeper.protocol.record import CODEC_MASK
 from groupkeeper.protocol.record_batch import HEADER_SIZE, BatchHeader, CorruptRecord, check_crc, read_header, timed
 
@@ -35,7 +28,7 @@ _FIRST_TIME, _LAST_TIME = -(1 << 63), (1 << 63) - 1
 _APPEND_TIME = 0x08
 
 
-class RefusedRecords(InvalidRecord):
+class RefusedRecords(errors.InvalidRecord):
     """Some records of a batch are not allowed.
 
     Attributes:
@@ -70,19 +63,21 @@ class Produced:
         size = self.header.size_in_bytes
         self.records = records if size == len(records) else records[:size]
         if self.header.base_offset != 0:
-            raise InvalidRecord(
+            raise errors.InvalidRecord(
                 f"The baseOffset of the record batch in the append to {log.topic}-{log.index} should be 0, "
                 f"but it is {self.header.base_offset}"
             )
         if size > log.config.max_message_bytes:
-            raise MessageTooLarge(
+            raise errors.MessageTooLarge(
                 f"The record batch size in the append to {log.topic}-{log.index} is {size} bytes "
                 f"which exceeds the maximum configured value of {log.config.max_message_bytes}."
             )
         try:
             check_crc(self.records, 0, self.header)
         except CorruptRecord as error:
-            raise CorruptMessage(f"Record is corrupt ({error}) in topic partition {log.topic}-{log.index}") from None
+            raise errors.CorruptMessage(
+                f"Record is corrupt ({error}) in topic partition {log.topic}-{log.index}"
+            ) from None
         _check_header(self.header, log)
 
     def read(self) -> bool:
@@ -104,7 +99,7 @@ class Produced:
         try:
             self._read(limit, len(self.records))
         except ContentTooLarge as error:
-            raise MessageTooLarge(f"{self.log.topic}-{self.log.index}: {error}") from None
+            raise errors.MessageTooLarge(f"{self.log.topic}-{self.log.index}: {error}") from None
 
     def _read(self, limit: int, size: int) -> None:
         self.content: Content = self.records
@@ -115,13 +110,13 @@ class Produced:
             except ContentTooLarge:
                 raise
             except CorruptRecord as error:  # as Apache Kafka answers
-                raise UnknownServerError(f"{self.log.topic}-{self.log.index}: {error}") from None
+                raise errors.UnknownServerError(f"{self.log.topic}-{self.log.index}: {error}") from None
         try:
             self._walked = walk(self.content, self.start, self.header.record_count, self._codec > 0, size)
         except ContentTooLarge:
             raise
         except CorruptRecord as error:
-            raise InvalidRecord(f"{error} in topic partition {self.log.topic}-{self.log.index}.") from None
+            raise errors.InvalidRecord(f"{error} in topic partition {self.log.topic}-{self.log.index}.") from None
 
     def admit(self, now_ms: int) -> None:
         """Checks the records that were read and corrects the header. Raises `KafkaError`."""
@@ -149,19 +144,19 @@ class Produced:
     def _out_of_order(self) -> KafkaError:
         # Apache Kafka wants to write the batch anew and fails.
         where = f"{self.log.topic}-{self.log.index}"
-        return UnknownServerError(f"the offsets in the compressed batch for {where} are not consecutive")
+        return errors.UnknownServerError(f"the offsets in the compressed batch for {where} are not consecutive")
 
     def _refuse(self, earliest: int, latest: int, has_own_times: bool) -> None:
-        errors = list(islice(self._errors(earliest, latest, has_own_times), _NAMED_ERRORS))
-        if not errors:
+        found = list(islice(self._errors(earliest, latest, has_own_times), _NAMED_ERRORS))
+        if not found:
             return
-        named = [(index, why) for _, index, why in errors]
-        if any(reason is InvalidTimestamp for reason, _, _ in errors):
+        named = [(index, why) for _, index, why in found]
+        if any(reason is errors.InvalidTimestamp for reason, _, _ in found):
             why = "One or more records have been rejected due to invalid timestamp"
-            raise RefusedRecords(InvalidTimestamp, why, named)
+            raise RefusedRecords(errors.InvalidTimestamp, why, named)
         shown = ", ".join(f"RecordError(batchIndex={index}, message='{why}')" for index, why in named[:3])
         raise RefusedRecords(
-            InvalidRecord,
+            errors.InvalidRecord,
             f"One or more records have been rejected due to {len(named)} record errors in total, "
             f"and only showing the first three errors at most: [{shown}]",
             named,
@@ -172,41 +167,41 @@ class Produced:
         for index, (delta, place, has_key) in enumerate(read_places(self.content, self.start, header.record_count)):
             time = header.max_timestamp if header.has_log_append_time else header.base_timestamp + delta
             if not has_key and self.log.config.is_compacted:
-                yield InvalidRecord, index, f"Compacted topic cannot accept message without key in {where}"
+                yield errors.InvalidRecord, index, f"Compacted topic cannot accept message without key in {where}"
             elif has_own_times and time != NO_TIMESTAMP:
                 if not earliest <= time <= latest:
                     allowed = f"The timestamp should be within [{earliest}, {latest}]"
                     why = f"Timestamp {time} of message with offset {place} is out of range. {allowed}"
-                    yield InvalidTimestamp, index, why
+                    yield errors.InvalidTimestamp, index, why
             elif header.has_log_append_time:
                 why = "Invalid timestamp type. Producer should not set timestamp type to LogAppendTime."
-                yield InvalidTimestamp, index, why
+                yield errors.InvalidTimestamp, index, why
 
 
 def _only_batch(records: bytes, version: int) -> BatchHeader:
     """The header of the only whole batch; a part of another one may follow it, and is left out."""
     size = _whole_size(records, 0)
     if not size:
-        raise InvalidRecord(
+        raise errors.InvalidRecord(
             f"Produce requests with version {version} must have at least one record batch per partition"
         )
     if records[_MAGIC_AT] != _MAGIC:
-        raise InvalidRecord(
+        raise errors.InvalidRecord(
             f"Produce requests with version {version} are only allowed to contain record batches with magic version 2"
         )
     try:
         header = read_header(records)
     except CorruptRecord as error:
-        raise (CorruptMessage if size < HEADER_SIZE else InvalidRecord)(str(error)) from None
+        raise (errors.CorruptMessage if size < HEADER_SIZE else errors.InvalidRecord)(str(error)) from None
     codec = header.attributes & CODEC_MASK
     if codec >= len(CODECS):
-        raise UnknownServerError(f"unknown compression codec {codec}")  # as Apache Kafka answers
+        raise errors.UnknownServerError(f"unknown compression codec {codec}")  # as Apache Kafka answers
     if CODECS[codec] == "zstd" and version < _ZSTD_SINCE:
-        raise UnsupportedCompressionType(
+        raise errors.UnsupportedCompressionType(
             f"Produce requests with version {version} are not allowed to use ZStandard compression"
         )
     if size < len(records) and _whole_size(records, size):
-        raise InvalidRecord(
+        raise errors.InvalidRecord(
             f"Produce requests with version {version} are only allowed to contain "
             "exactly one record batch per partition"
         )
@@ -220,7 +215,7 @@ def _whole_size(records: bytes, at: int) -> int:
         return 0
     size = 12 + int.from_bytes(records[at + 8 : at + 12], "big", signed=True)
     if size < _LEAST_SIZE or records[at + _MAGIC_AT] > _MAGIC:
-        raise CorruptMessage(f"a batch of {size} bytes in format {records[at + _MAGIC_AT]}")
+        raise errors.CorruptMessage(f"a batch of {size} bytes in format {records[at + _MAGIC_AT]}")
     return size if size <= left else 0
 
 
@@ -236,4 +231,4 @@ def _check_header(header: BatchHeader, log: PartitionLog) -> None:
     elif header.producer_id >= 0 and header.base_sequence < 0:
         why = f"Invalid sequence number {header.base_sequence} in record batch with producerId"
     if why:
-        raise InvalidRecord(f"{why} in topic partition {log.topic}-{log.index}.")
+        raise errors.InvalidRecord(f"{why} in topic partition {log.topic}-{log.index}.")

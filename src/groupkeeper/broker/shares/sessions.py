@@ -9,12 +9,8 @@ import asyncio
 from logging import getLogger
 
 from groupkeeper.broker.long_requests import each_in_turns
-from groupkeeper.protocol.errors import (
-    InvalidShareSessionEpoch,
-    KafkaError,
-    ShareSessionLimitReached,
-    ShareSessionNotFound,
-)
+from groupkeeper.protocol import errors
+from groupkeeper.protocol.errors import KafkaError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -88,7 +84,7 @@ class ShareSessions:
         if earlier is not None:
             self._remove(earlier)
         if len(self._sessions) >= self.partitions.broker.config.group_share_max_share_sessions:
-            raise ShareSessionLimitReached
+            raise errors.ShareSessionLimitReached
         task = asyncio.current_task()
         session = self._sessions[group_id, member_id, node] = ShareSession(group_id, member_id, node, task)
         if task is not None:
@@ -105,9 +101,9 @@ class ShareSessions:
         """
         session = self._sessions.get((group_id, member_id, node))
         if session is None:
-            raise ShareSessionNotFound
+            raise errors.ShareSessionNotFound
         if epoch not in (FINAL_EPOCH, session.epoch):
-            raise InvalidShareSessionEpoch
+            raise errors.InvalidShareSessionEpoch
         return session
 
     async def end(self, session: ShareSession) -> None:

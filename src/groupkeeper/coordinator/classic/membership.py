@@ -27,14 +27,8 @@ from groupkeeper.coordinator.classic.step import (
 from groupkeeper.coordinator.kernel.result import Arm, Call, Immediate, Result
 from groupkeeper.coordinator.kernel.settings import Settings
 from groupkeeper.coordinator.kernel.timers import JoinPhase, MemberSession, SyncPhase
-from groupkeeper.protocol.errors import (
-    NONE,
-    InconsistentGroupProtocol,
-    InvalidGroupId,
-    KafkaError,
-    RebalanceInProgress,
-    UnknownMemberId,
-)
+from groupkeeper.protocol import errors
+from groupkeeper.protocol.errors import NONE, KafkaError
 from groupkeeper.protocol.messages.heartbeat_request import HeartbeatRequest
 from groupkeeper.protocol.messages.heartbeat_response import HeartbeatResponse
 from groupkeeper.protocol.messages.leave_group_request import LeaveGroupRequest, MemberIdentity
@@ -47,7 +41,7 @@ def sync(group: ClassicGroup | None, settings: Settings, call: Call, request: Sy
     group = _joined(group, request.group_id)
     _check_sync(group, request)
     if isinstance(group.soft.rebalance, Joining):
-        raise RebalanceInProgress
+        raise errors.RebalanceInProgress
     step = Step(group, settings, now_ms)
     member = step.roster.members[request.member_id]
     step.renew_session(member)
@@ -67,9 +61,9 @@ def _check_sync(group: ClassicGroup, request: SyncGroupRequest) -> None:
     check_member(roster, request.member_id, request.group_instance_id)
     check_generation(roster, request.generation_id)
     if request.protocol_type is not None and request.protocol_type != roster.protocol_type:
-        raise InconsistentGroupProtocol
+        raise errors.InconsistentGroupProtocol
     if request.protocol_name is not None and request.protocol_name != roster.protocol_name:
-        raise InconsistentGroupProtocol
+        raise errors.InconsistentGroupProtocol
 
 
 def sync_failed(group: ClassicGroup, settings: Settings, call: Call, error: KafkaError, now_ms: int) -> Result:
@@ -95,7 +89,7 @@ def heartbeat(group: ClassicGroup | None, request: HeartbeatRequest) -> Result:
     check_generation(roster, request.generation_id)
     is_joining = isinstance(group.soft.rebalance, Joining)
     return Result(
-        HeartbeatResponse(error_code=RebalanceInProgress.code if is_joining else NONE),
+        HeartbeatResponse(error_code=errors.RebalanceInProgress.code if is_joining else NONE),
         timers=(session_of(request.group_id, roster.members[request.member_id]),),
     )
 
@@ -103,10 +97,10 @@ def heartbeat(group: ClassicGroup | None, request: HeartbeatRequest) -> Result:
 def leave(group: ClassicGroup | None, settings: Settings, request: LeaveGroupRequest, now_ms: int) -> Result:
     """Removes the members of a LeaveGroup in its version-3 form, each with its own outcome."""
     if not request.group_id:
-        raise InvalidGroupId
+        raise errors.InvalidGroupId
     if group is None:
         return Immediate(
-            LeaveGroupResponse(members=[_left(member, UnknownMemberId.code) for member in request.members])
+            LeaveGroupResponse(members=[_left(member, errors.UnknownMemberId.code) for member in request.members])
         )
     step = Step(group, settings, now_ms)
     answers = []
@@ -204,7 +198,7 @@ def retry_timer(timer: MemberSession | JoinPhase | SyncPhase) -> Arm:
 def _joined(group: ClassicGroup | None, group_id: str) -> ClassicGroup:
     """The group, if there is one that a member may be in."""
     if not group_id:
-        raise InvalidGroupId
+        raise errors.InvalidGroupId
     if group is None:
-        raise UnknownMemberId
+        raise errors.UnknownMemberId
     return group

@@ -11,17 +11,8 @@ from groupkeeper.coordinator.kernel.result import Arm, Call, Immediate, Meter, P
 from groupkeeper.coordinator.kernel.settings import Settings
 from groupkeeper.coordinator.rows import OffsetRules, row_of
 from groupkeeper.coordinator.state import StateView
-from groupkeeper.protocol.errors import (
-    NONE,
-    GroupIdNotFound,
-    GroupSubscribedToTopic,
-    IllegalGeneration,
-    InvalidGroupId,
-    KafkaError,
-    OffsetMetadataTooLarge,
-    StaleMemberEpoch,
-    UnstableOffsetCommit,
-)
+from groupkeeper.protocol import errors
+from groupkeeper.protocol.errors import NONE, KafkaError
 from groupkeeper.protocol.messages.offset_commit_key import OffsetCommitKey
 from groupkeeper.protocol.messages.offset_commit_request import OffsetCommitRequest
 from groupkeeper.protocol.messages.offset_commit_response import (
@@ -144,7 +135,7 @@ class _Stored:
         for one in partitions:
             index, metadata = one.partition_index, one.committed_metadata or ""
             if metadata and is_too_large(metadata, self._limit):
-                answers.append(answer(index, OffsetMetadataTooLarge.code))
+                answers.append(answer(index, errors.OffsetMetadataTooLarge.code))
                 continue
             value = OffsetCommitValue(
                 one.committed_offset, one.committed_leader_epoch, metadata, self._now_ms, expire_ms, topic_id
@@ -161,30 +152,34 @@ def _check_commit(state: StateView, call: Call, request: OffsetCommitRequest) ->
         return offset_rules(group).check_commit(group, state.topics, call, request)
     if request.generation_id_or_member_epoch < 0:
         return ()
-    raise GroupIdNotFound if call.version >= FIRST_COMMIT_VERSION_WITH_GROUP_ID_NOT_FOUND else IllegalGeneration
+    raise (
+        errors.GroupIdNotFound
+        if call.version >= FIRST_COMMIT_VERSION_WITH_GROUP_ID_NOT_FOUND
+        else errors.IllegalGeneration
+    )
 
 
 def _check_transaction(state: StateView, call: Call, request: TxnOffsetCommitRequest) -> None:
     """Refuses a transactional commit that the group does not allow; old versions are only told `IllegalGeneration`."""
     if not request.group_id:
-        raise InvalidGroupId
+        raise errors.InvalidGroupId
     group = state.groups.get(request.group_id)
     is_told = call.version >= FIRST_TRANSACTIONAL_COMMIT_VERSION_WITH_TOPIC_IDS
     if group is None:
         if request.generation_id_or_member_epoch >= 0:
-            raise GroupIdNotFound if is_told else IllegalGeneration
+            raise errors.GroupIdNotFound if is_told else errors.IllegalGeneration
         return
     try:
         offset_rules(group).check_transaction(group, state.topics, request)
-    except StaleMemberEpoch as error:
-        raise error if is_told else IllegalGeneration() from error
+    except errors.StaleMemberEpoch as error:
+        raise error if is_told else errors.IllegalGeneration() from error
 
 
 def offset_rules(group: Group) -> OffsetRules:
     """The rules of the group's type. Raises `GroupIdNotFound` for types without committed offsets."""
     rules = row_of(group.group_type).offsets
     if rules is None:
-        raise GroupIdNotFound
+        raise errors.GroupIdNotFound
     return rules
 
 
@@ -260,7 +255,7 @@ def _committed(partition: int, offset: CommittedOffset) -> OffsetFetchResponsePa
 
 
 def _unstable(partition: int) -> OffsetFetchResponsePartitions:
-    return OffsetFetchResponsePartitions(partition, -1, -1, "", UnstableOffsetCommit.code)
+    return OffsetFetchResponsePartitions(partition, -1, -1, "", errors.UnstableOffsetCommit.code)
 
 
 # --- delete
@@ -269,10 +264,10 @@ def _unstable(partition: int) -> OffsetFetchResponsePartitions:
 def delete(state: StateView, request: OffsetDeleteRequest) -> Result:
     """Removes committed offsets of topics that the group does not use (KIP-496)."""
     if not request.group_id:
-        raise InvalidGroupId
+        raise errors.InvalidGroupId
     group = state.groups.get(request.group_id)
     if group is None:
-        raise GroupIdNotFound
+        raise errors.GroupIdNotFound
     rules = offset_rules(group)
     rules.check_delete(group)
     records: list[Record] = []
@@ -300,7 +295,7 @@ def _delete_topic(
         index = partition.partition_index
         if not is_in_use:
             records.extend(offset_tombstones(state, group_id, topic.name, (index,)))
-        error_code = GroupSubscribedToTopic.code if is_in_use else NONE
+        error_code = errors.GroupSubscribedToTopic.code if is_in_use else NONE
         partitions.append(OffsetDeleteResponsePartition(index, error_code))
     return OffsetDeleteResponseTopic(topic.name, partitions)
 

@@ -17,12 +17,8 @@ from groupkeeper.client.errors import ClientError
 from groupkeeper.pipeline.errors import SourceError
 from groupkeeper.pipeline.kafka.instants import Begins, ClusterIdentity, Instant, list_logs, measure_logs
 from groupkeeper.pipeline.kafka.options import EARLIEST, LATEST, OFFSETS_TOPIC, ClusterOptions, ReadOptions, Start
-from groupkeeper.protocol.errors import (
-    InvalidTopicException,
-    KafkaError,
-    TopicAuthorizationFailed,
-    UnknownTopicOrPartition,
-)
+from groupkeeper.protocol import errors
+from groupkeeper.protocol.errors import KafkaError
 from groupkeeper.protocol.uuids import uuid_text
 
 
@@ -47,7 +43,7 @@ _PARTITIONS_PER_TASK = 2000
 _SLACK = 1.2
 """A partition that is larger than a task's share by at most this factor is not cut."""
 
-_DEFINITE = (UnknownTopicOrPartition, TopicAuthorizationFailed)
+_DEFINITE = (errors.UnknownTopicOrPartition, errors.TopicAuthorizationFailed)
 
 _DEFAULT_NAME = "cluster"
 """The name of a cluster without an id (brokers before 0.10.1) and without a given name."""
@@ -256,7 +252,7 @@ async def _partitions(admin: Admin, cluster: ClusterOptions) -> list[TopicPartit
         names = cluster.partitions
     described = await admin.describe_topics(names)
     for topic, failure in described.failed.items():
-        hint = await _hint(admin, topic) if isinstance(failure, UnknownTopicOrPartition) else ""
+        hint = await _hint(admin, topic) if isinstance(failure, errors.UnknownTopicOrPartition) else ""
         raise SourceError(f"cluster {cluster.title}: topic {topic}: {_why(failure)}{hint}")
     for topic in cluster.topic_ids:
         if topic not in described.done:
@@ -326,11 +322,11 @@ async def _offsets(
 
 
 def _why(failure: Failure) -> str:
-    if isinstance(failure, UnknownTopicOrPartition):
+    if isinstance(failure, errors.UnknownTopicOrPartition):
         return "it does not exist"
-    if isinstance(failure, TopicAuthorizationFailed):
+    if isinstance(failure, errors.TopicAuthorizationFailed):
         return "not authorized: the principal needs Describe and Read on the topic"
-    if isinstance(failure, InvalidTopicException):
+    if isinstance(failure, errors.InvalidTopicException):
         return "no topic has such a name: only letters, digits, '.', '_' and '-'"
     return f"{type(failure).__name__}: {failure}".removesuffix(": ")
 
