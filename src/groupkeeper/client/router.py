@@ -33,8 +33,7 @@ COORDINATOR_NOT_AVAILABLE = 15
 NOT_COORDINATOR = 16
 
 _CHUNKS_IN_FLIGHT = 8
-"""Requests of one call in flight at one broker: keeps it busy, bounds memory, and a hanging broker doesn't slow others.
-"""
+"""Requests of one call in flight at one broker: keep it busy, bound memory, and don't let it block other brokers."""
 
 _UNBATCHED_IN_FLIGHT = 16
 """Requests of one chunk in flight, for brokers that accept one key per request."""

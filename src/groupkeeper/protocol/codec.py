@@ -48,7 +48,7 @@ def decode_prefix(cls: type[M], buf: bytes, version: int, pos: int = 0) -> tuple
 
 
 def _why(error: Exception) -> str:
-    """In words of the format, where Python's own are about its functions."""
+    """The reason of a decoding failure in terms of the format, not of Python's functions."""
     if isinstance(error, UnicodeDecodeError):
         return "a text is not UTF-8"
     return str(error) if isinstance(error, MalformedMessage) else "it ends before its last field"

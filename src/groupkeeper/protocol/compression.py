@@ -18,17 +18,17 @@ import cramjam
 from groupkeeper.protocol import MalformedMessage
 
 Content: TypeAlias = bytes | bytearray
-"""What was decompressed."""
+"""Decompressed bytes."""
 
 MAX_DECOMPRESSED = 128 * 1024 * 1024
 """Default limit in bytes of one batch's decompressed records."""
 
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
-"""Names of the codecs by the number that a batch's attributes give."""
+"""Codec names; the index is the codec's number in a batch's attributes."""
 
 _FIRST_BUFFER = 64 * 1024
 _FIRST_PIECE, _LARGEST_PIECE = 512, 16 * 1024
-"""Bytes of a gzip stream that are read at a time: few at first, as zlib copies what is behind a member."""
+"""Bytes of a gzip stream per step: few at first, as zlib copies the bytes after the end of a member."""
 _USUAL_RATIO = 16
 
 _BE32 = Struct(">i")
@@ -90,7 +90,7 @@ def decompress(codec: int, packed: bytes, *, magic: int = 2, limit: int = MAX_DE
 
 
 def unpacked(codec: int, packed: bytes, *, magic: int = 2, limit: int = MAX_DECOMPRESSED) -> Content:
-    """As `decompress`, without a last copy: the result may be a bytearray, whose slices are no keys of a dictionary."""
+    """As `decompress`, without a last copy: the result may be a bytearray, whose slices are not hashable."""
     if codec == 0:
         return packed
     try:
@@ -106,8 +106,8 @@ def unpacked(codec: int, packed: bytes, *, magic: int = 2, limit: int = MAX_DECO
 
 
 def beginning(codec: int, packed: bytes, size: int) -> bytes:
-    """The first bytes of a content that has more than `size`; fewer where that is much easier. Behind damaged bytes
-    they may be anything.
+    """The first `size` bytes of a content that is longer; fewer, even none, for codecs that make it costly. Damaged
+    input gives arbitrary bytes.
     """
     if codec == 1:
         with suppress(zlib.error):
@@ -130,7 +130,7 @@ def _checked(size: int, limit: int) -> int:
 def _gzip_decompress(packed: bytes, limit: int) -> bytearray:
     out = bytearray()
     rest = memoryview(packed)
-    while rest:  # several members may follow each other
+    while rest:  # a stream may have several members
         unpacker = zlib.decompressobj(wbits=31)
         size = _FIRST_PIECE
         while not unpacker.eof:
@@ -172,8 +172,7 @@ def _snappy_decompress(packed: bytes, limit: int) -> bytearray:
 
 
 def _snappy_block(packed: bytes, limit: int) -> bytearray:
-    # An element of three bytes yields at most 64 bytes, so a longer announced length is false and must not be
-    # allocated.
+    # An element of three bytes yields at most 64 bytes: a longer announced length is false, and must not be allocated.
     size = _checked(cramjam.snappy.decompress_raw_len(packed), limit)
     if size > 32 * len(packed):
         raise CorruptRecord(f"snappy: a block of {len(packed)} bytes announces {size}")

@@ -1,4 +1,4 @@
-"""The blobs that classic group members exchange through the coordinator: their subscriptions and assignments.
+"""The blobs of subscriptions and assignments that members of classic groups exchange through the coordinator.
 
 A blob is an INT16 version and the struct in that version. Blobs of a later version than the schemas are read in the
 latest known version, as every version only adds fields at the end.

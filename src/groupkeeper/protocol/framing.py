@@ -75,7 +75,7 @@ def decode_request_header(frame: bytes) -> tuple[RequestHeader, int]:
     Raises UnsupportedMessageVersion for an API key outside the schemas. The header version follows from key and
     version; for a version newer than the schemas the flexible header is assumed, whose client id has the same form.
     """
-    # In line, as this runs for every request.
+    # Inlined, as this runs for every request.
     try:
         api_key, version, correlation_id, size = _HEADER_START.unpack_from(frame)
         api = APIS.get(api_key)

@@ -30,7 +30,7 @@ def legacy_header(buf: bytes, pos: int) -> BatchHeader:
 
 
 def read_legacy_records(buf: bytes, pos: int, header: BatchHeader, limit: int) -> list[Record]:
-    """The records of the message at `pos`, those of a compressed one in the order and with the offsets of the log."""
+    """The records of the message at `pos`. Records of a compressed message get their order and offsets in the log."""
     key, value = _key_and_value(buf, pos, header)
     if not header.attributes & 7:
         return [Record(key, value, (), header.max_timestamp, header.base_offset)]

@@ -1,4 +1,4 @@
-"""The records of MirrorMaker 2's internal topics: which offset of the source became which offset of the target.
+"""The records of MirrorMaker 2's internal topics, which map offsets of the source to offsets of the target.
 
 Keys, and the value of an offset sync, are structs without a version; a checkpoint's value is an INT16 version and the
 struct. Each record is read on its own; tombstones and records of other kinds give None.
@@ -19,7 +19,8 @@ _OFFSETS = Struct(">qq")
 
 
 class OffsetSync(NamedTuple):
-    """The source's record at ``upstream`` was copied to ``downstream``. ``topic``: as the source calls it."""
+    """The record at offset ``upstream`` was copied to offset ``downstream``. ``topic``: its name in the source cluster.
+    """
 
     topic: str
     partition: int
@@ -28,7 +29,9 @@ class OffsetSync(NamedTuple):
 
 
 class Checkpoint(NamedTuple):
-    """A group that had committed ``upstream`` can go on at ``downstream``. ``topic``: as the target calls it."""
+    """A group that committed offset ``upstream`` can continue at ``downstream``. ``topic``: its name in the target
+    cluster.
+    """
 
     group_id: str
     topic: str
@@ -38,7 +41,7 @@ class Checkpoint(NamedTuple):
 
 
 def decode_offset_sync(key: bytes | None, value: bytes | None) -> OffsetSync | None:
-    """None: a tombstone. Raises MalformedMessage."""
+    """The offset sync in a record; None for a tombstone. Raises MalformedMessage."""
     if key is None or value is None:
         return None
     try:
@@ -50,7 +53,8 @@ def decode_offset_sync(key: bytes | None, value: bytes | None) -> OffsetSync | N
 
 
 def decode_checkpoint(key: bytes | None, value: bytes | None) -> Checkpoint | None:
-    """None: a tombstone. From later versions the fields of the first version are read. Raises MalformedMessage."""
+    """The checkpoint in a record; None for a tombstone. All versions begin with these fields. Raises MalformedMessage.
+    """
     if key is None or value is None:
         return None
     try:

@@ -109,7 +109,7 @@ _Value = (
     | ConsumerGroupRegularExpressionValue
 )
 
-# Texts, because the classes of streams groups are imported when their first record comes.
+# Strings, because the classes of streams groups are imported with their first record.
 Key: TypeAlias = "_Key | StreamsKey"
 """Every key that can be decoded."""
 Value: TypeAlias = "_Value | StreamsValue"
@@ -260,9 +260,7 @@ def encode_record(record: Entry | Tombstone) -> tuple[bytes, bytes | None]:
 
 
 def _encode_offset_commit(key: OffsetCommitKey, value: OffsetCommitValue) -> tuple[bytes, bytes] | None:
-    """The bytes that the generated code would write, made in one step, as this runs for every commit; None if the
-    generated code must do it.
-    """
+    """Fast path with the bytes of the generated code, as this runs for every commit; None: use the generated code."""
     if value.expire_timestamp != -1 or len(value.topic_id) != len(ZERO_UUID):
         return None
     try:
@@ -284,10 +282,8 @@ def _encode_offset_key(group: str, topic: str, partition: int) -> bytes:
 
 
 def _decode_offset_commit(key: bytes, value: bytes) -> Entry | None:
-    """A fast path for commits in the form that Kafka writes now, as a start reads millions of them; None for any other
-    record, which the schemas read or refuse.
-    """
-    names = _names_in(key[2 : max(len(key) - 4, 2)])  # a negative end is another thing in compiled code
+    """Fast path for commits in Kafka's current form, as a start reads millions; None: use the generated code."""
+    names = _names_in(key[2 : max(len(key) - 4, 2)])  # compiled code treats a negative end differently
     if names is None or not value.startswith(_OFFSET_VALUE):
         return None
     try:

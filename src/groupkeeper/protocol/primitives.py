@@ -26,15 +26,15 @@ ZERO_UUID: Final = bytes(16)
 
 MAX_VARINT_BYTES: Final = 5
 MAX_TEXT_BYTES: Final = 2**15 - 1
-"""Of a string in any encoding: Kafka refuses longer ones, and records and older versions cannot hold them."""
+"""Longest string in any encoding: Kafka refuses longer ones, and records and older versions cannot hold them."""
 
 
 @mypyc_attr(native_class=False)
 class LargeRequest(bytes):
-    """A request frame whose elements are counted while it is read: an object takes far more than a few bytes.
+    """A request frame with a limit of array elements: the object of an element takes far more memory than its bytes.
 
     Attributes:
-        room: how many elements its arrays may still have; to be set before it is read.
+        room: number of elements that decoding may still create; set it before decoding.
     """
 
     room: int
@@ -97,7 +97,7 @@ class RootMessage(Message):
 
     @classmethod
     def read(cls, buf: bytes, pos: int, version: int) -> tuple[Self, int]:
-        """The message at `pos` and the position behind it. Raises low-level errors: use `codec.decode`."""
+        """The message at `pos` and the position after it. Raises low-level errors: use `codec.decode`."""
         raise NotImplementedError
 
     def write(self, out: bytearray, version: int) -> None:
@@ -163,7 +163,7 @@ def varint(value: int) -> bytes:
 
 
 def read_varint(buf: bytes, pos: int) -> tuple[int, int]:
-    """Unsigned varint at `pos`, at most 32 bits as Kafka has it."""
+    """Unsigned varint at `pos`, at most 32 bits as in Kafka."""
     byte = buf[pos]
     if byte < 0x80:
         return byte, pos + 1
@@ -179,7 +179,7 @@ def read_varint(buf: bytes, pos: int) -> tuple[int, int]:
 
 
 _MOST_TAGS: Final = 1000
-"""In one place. Kafka's messages have less than ten, and others than the sender wait while a header is read."""
+"""Limit for one struct. Kafka's messages have fewer than ten; other clients wait while a header is decoded."""
 
 
 def read_tag_count(buf: bytes, pos: int) -> tuple[int, int]:
@@ -191,7 +191,7 @@ def read_tag_count(buf: bytes, pos: int) -> tuple[int, int]:
 
 
 def skip_tags(buf: bytes, pos: int) -> int:
-    """The position behind a tagged-field section of which no tag is known."""
+    """The position after a section of tagged fields, all of them unknown."""
     count, pos = read_tag_count(buf, pos)
     for _ in range(count):
         _, pos = read_varint(buf, pos)
@@ -236,7 +236,7 @@ def read_text(buf: bytes, pos: int) -> tuple[str, int]:
 
 
 def read_nullable_text(buf: bytes, pos: int) -> tuple[str | None, int]:
-    """A string with a 16-bit length, of which −1 is null."""
+    """A string with a 16-bit length; −1 is null."""
     (length,) = _INT16.unpack_from(buf, pos)
     if length == -1:
         return None, pos + 2
@@ -244,7 +244,7 @@ def read_nullable_text(buf: bytes, pos: int) -> tuple[str | None, int]:
 
 
 def read_nullable_bytes(buf: bytes, pos: int) -> tuple[bytes | None, int]:
-    """Bytes with a 32-bit length, of which −1 is null."""
+    """Bytes with a 32-bit length; −1 is null."""
     (length,) = _INT32.unpack_from(buf, pos)
     if length == -1:
         return None, pos + 4
@@ -263,7 +263,7 @@ def read_bytes(buf: bytes, pos: int) -> tuple[bytes, int]:
 def read_compact_count(buf: bytes, pos: int) -> tuple[int, int]:
     """One more than the number of elements of a compact array (0 is null), bounded by the bytes that remain."""
     count = buf[pos]
-    if count < 0x80:  # in line, as many requests have such an array
+    if count < 0x80:  # inlined, as many requests have such an array
         pos += 1
     else:
         count, pos = read_varint(buf, pos)

@@ -45,7 +45,7 @@ class _Checker:
         self._at = 0
         self._depth = 0
         self._names: set[str] = set()
-        # Whether there is something to repeat, and whether that is itself a repetition that just ended.
+        # Whether an operand precedes that can be repeated, and whether a repetition has just ended.
         self._has_operand = False
         self._is_repetition = False
 
@@ -74,7 +74,7 @@ class _Checker:
                 self._take_escape()
             else:
                 self._at += 1
-            # RE2/J takes a brace that stands for itself for a repetition when a repetition follows.
+            # RE2/J treats a literal brace as a repetition if a repetition follows.
             self._has_operand, self._is_repetition = True, letter == "{"
 
     def _repeat(self) -> None:
@@ -87,7 +87,7 @@ class _Checker:
         self._is_repetition = True
 
     def _take_count(self) -> bool:
-        """``{n}``, ``{n,}`` or ``{n,m}``. Anything else in braces stands for itself."""
+        """Read ``{n}``, ``{n,}`` or ``{n,m}``. False for other braces, which are literals."""
         end = self._pattern.find("}", self._at)
         least_text, comma, most_text = self._pattern[self._at + 1 : end].partition(",") if end > 0 else ("", "", "")
         least, most = _count(least_text), _count(most_text) if most_text else None
@@ -126,7 +126,7 @@ class _Checker:
         self._at = end + 1
 
     def _take_flags(self) -> None:
-        """``(?i)``, ``(?s-i)``, and a group that captures nothing, ``(?i:…)``."""
+        """Read ``(?i)``, ``(?s-i)``, or the start of a non-capturing group, ``(?i:…)``."""
         self._at += 2
         negative = needs_flag = False
         while self._at < len(self._pattern):
@@ -155,7 +155,7 @@ class _Checker:
         self._has_operand, self._is_repetition = True, False
 
     def _take_escape(self) -> None:
-        """An escape outside of a class."""
+        """Read an escape outside of a class."""
         if self._pattern.startswith("\\Q", self._at):
             end = self._pattern.find("\\E", self._at)
             self._at = len(self._pattern) if end < 0 else end + 2
@@ -165,7 +165,7 @@ class _Checker:
             self._take_escaped_letter()
 
     def _take_unicode_class(self) -> bool:
-        r"""``\pN``, ``\p{Greek}``, ``\P{^Greek}``."""
+        r"""Read ``\pN``, ``\p{Greek}`` or ``\P{^Greek}``. False for another escape."""
         if self._pattern[self._at : self._at + 2] not in ("\\p", "\\P"):
             return False
         start = self._at + 2
@@ -180,7 +180,7 @@ class _Checker:
         return True
 
     def _take_escaped_letter(self) -> str:
-        """An escape that stands for one letter, which is the result."""
+        """Read an escape for a single letter, and return the letter."""
         start = self._at + 1
         letter = self._pattern[start : start + 1]
         if not letter:
@@ -240,7 +240,7 @@ class _Checker:
         return taken
 
     def _take_range(self) -> None:
-        """One letter of a class, or two with a dash between them."""
+        """Read a letter of a class, or a range of two letters."""
         low = self._take_class_letter()
         if self._pattern.startswith("-", self._at) and self._pattern[self._at + 1 : self._at + 2] not in ("", "]"):
             self._at += 1
@@ -257,7 +257,7 @@ class _Checker:
 
 
 def _count(text: str) -> int | None:
-    """A number as RE2 reads one: without a needless zero in front."""
+    """A repetition count; None for leading zeros, which RE2 does not read as a count."""
     if not text.isascii() or not text.isdecimal() or (len(text) > 1 and text[0] == "0"):
         return None
     return int(text) if len(text) <= 8 else LARGEST_COUNT + 1

@@ -16,11 +16,9 @@ _DELETE_HORIZON = 0x40
 
 
 class Record:
-    """One record: a value, compared by its fields.
-
-    `key` and `value` are None for null (a null value is a tombstone in a compacted topic); `headers` are (name, value
-    or None) in order; `timestamp` is in milliseconds since the epoch, −1 for none; `offset` is the offset in the
-    partition, −1 before the append.
+    """A record, compared by its fields. `key` and `value` are None for null (a null value is a tombstone in a compacted
+    topic); `headers` are (name, value or None) in order; `timestamp` is in milliseconds since the epoch, −1 for none;
+    `offset` is the offset in the partition, −1 before the append.
     """
 
     __slots__ = ("headers", "key", "offset", "timestamp", "value")
@@ -58,7 +56,7 @@ class Record:
 
 
 class BatchHeader(NamedTuple):
-    """The fixed part of a batch, as in its bytes.
+    """The header of a batch, as in its bytes.
 
     In the formats 0 and 1 every message is a batch of its own: `base_offset` is then the offset of the message (of
     the last one inside a compressed message), `max_timestamp` its timestamp (−1 in format 0), `record_count` 1, or
@@ -99,7 +97,7 @@ class BatchHeader(NamedTuple):
 
     @property
     def is_control(self) -> bool:
-        """Whether the batch holds markers of the log itself (ends of transactions), which consumers do not see."""
+        """Whether the batch holds a control record (a transaction marker), which consumers do not see."""
         return self.magic > 1 and bool(self.attributes & _CONTROL)
 
     @property

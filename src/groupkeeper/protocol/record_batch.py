@@ -42,10 +42,10 @@ __all__ = [
 
 _HEADER: Final = Struct(">qiibIhiqqqhii")
 _new_tuple: Final = tuple.__new__
-"""Makes a header from its fields without the check of their number, which `_make` adds."""
+"""Makes a header without the check of the field count that `_make` adds."""
 _UNCHECKED: Final = Struct(">qiibI")
 _CHECKED: Final = Struct(">hiqqqhii")
-"""The two parts of the header: the checksum covers the second."""
+"""`_UNCHECKED` and `_CHECKED` are the two parts of the header: the checksum covers the second."""
 _CRC: Final = Struct(">I")
 _PLACE: Final = Struct(">qii")
 _SHORT_PAIR: Final = Struct(">hh")
@@ -60,7 +60,7 @@ _CHECKED_AT: Final = 21
 _LEGACY_CHECKED_AT: Final = 16
 _MIN_RECORD_SIZE: Final = 7
 _KEPT: Final = 0x77
-"""Attributes that have a meaning, without the kind of timestamps."""
+"""Mask of the attributes in use, without the timestamp type."""
 
 
 def read_header(buf: bytes, pos: int = 0) -> BatchHeader:
@@ -161,7 +161,7 @@ def _parse_records(buf: bytes, header: BatchHeader) -> tuple[list[Record], int]:
     for _ in range(header.record_count):
         length, pos = varint(buf, pos)
         end = pos + length
-        pos += 2  # a record's own attributes have no meaning yet
+        pos += 2  # a record's own attributes are unused
         if (delta := buf[pos - 1]) < 0x80:
             delta = signed[delta]
         else:
@@ -326,9 +326,7 @@ def _write_headers(headers: Sequence[tuple[str, bytes | None]]) -> bytes:
 def stamped(
     batch: bytes, *, base_offset: int, partition_leader_epoch: int, log_append_time_ms: int | None = None
 ) -> bytes:
-    """The only batch (format 2) in `batch` as the partition's leader stores it: with its offset, and the append time if
-    given.
-    """
+    """The single batch (format 2) as the leader stores it: with offset, leader epoch, and append time if given."""
     place = _PLACE.pack(base_offset, len(batch) - 12, partition_leader_epoch)
     if log_append_time_ms is not None:
         batch = timed(batch, log_append_time_ms, is_append_time=True)
@@ -336,9 +334,7 @@ def stamped(
 
 
 def timed(batch: bytes, max_timestamp: int, *, is_append_time: bool) -> bytes:
-    """The only batch (format 2) in `batch` with another largest timestamp, which with `is_append_time` is that of all
-    its records.
-    """
+    """The single batch (format 2) with another maximum timestamp; with `is_append_time` that of all its records."""
     checked = bytearray(batch[_CHECKED_AT:])
     checked[:2] = bytes((0, checked[1] & _KEPT | is_append_time << 3))
     checked[14:22] = max_timestamp.to_bytes(8, "big", signed=True)

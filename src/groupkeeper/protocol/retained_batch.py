@@ -1,6 +1,4 @@
-"""The rest of a record batch after compaction: some of its records, each with its offset, in a batch of the
-same range.
-"""
+"""Record batches after compaction: the retained records, with their offsets, in a batch of the same offset range."""
 
 from __future__ import annotations
 
@@ -21,20 +19,20 @@ _PLACE = Struct(">qiiBI")
 _CHECKED_AT = 21
 _DELETE_HORIZON = 0x40
 _CHECKED_ORDER = 10_000
-"""From this number of records on, the offsets of compressed ones must rise: an earlier version took millions of records
-in a few bytes.
+"""Compressed batches with at least this many records must have rising offsets: an earlier version accepted millions of
+records in a few bytes.
 """
 
 
 class BatchEntry(NamedTuple):
-    """One record, parsed only as far as compaction needs.
+    """A record of a decompressed body, parsed only as far as compaction needs.
 
     Attributes:
-        offset: its place in the partition.
+        offset: its offset in the partition.
         key: None for null.
         has_value: false for a tombstone.
         delta: its timestamp minus the batch's base timestamp.
-        start, rest, end: where it begins, where what follows the timestamp begins, and where it ends in the body.
+        start, rest, end: positions in the body: of the record, of the field after its timestamp, and of its end.
     """
 
     offset: int
@@ -110,7 +108,7 @@ def _entries(body: bytes, header: BatchHeader) -> list[BatchEntry]:
 def retained_batch(
     header: BatchHeader, body: bytes, entries: Sequence[BatchEntry], *, delete_horizon_ms: int | None = None
 ) -> bytes:
-    """A batch with the given entries of a batch, of the same range of offsets and the same producer.
+    """A batch with only the given entries of a batch, and the same offset range and producer.
 
     `delete_horizon_ms` sets when its tombstones and markers may be removed; None leaves it unchanged. Without entries
     the result is an empty batch that only keeps the producer's last sequence number.
@@ -149,10 +147,10 @@ def retained_batch(
 
 
 def _shifted(body: bytes, entries: Sequence[BatchEntry], shift: int) -> bytes:
-    """The records with timestamps relative to another base."""
+    """The encoded records, with `shift` added to their timestamp deltas."""
     parts: list[bytes] = []
     for entry in entries:
-        # The record's own attributes have no meaning yet.
+        # A record's own attributes are unused.
         record = b"\x00" + ZIGZAG[entry.delta + shift] + body[entry.rest : entry.end]
         parts += (ZIGZAG[len(record)], record)
     return b"".join(parts)

@@ -18,21 +18,21 @@ _VERSION = 0
 
 
 class ShareSnapshot(NamedTuple):
-    """All that is known of a share-partition; what was before no longer counts."""
+    """The full state of a share-partition; replaces all earlier records."""
 
     key: ShareSnapshotKey
     value: ShareSnapshotValue
 
 
 class ShareUpdate(NamedTuple):
-    """What changed of a share-partition since its snapshot and the updates after that."""
+    """Changes of a share-partition since its last snapshot and the updates after it."""
 
     key: ShareUpdateKey
     value: ShareUpdateValue
 
 
 class ShareTombstone(NamedTuple):
-    """The share-partition was forgotten."""
+    """The state of the share-partition was deleted."""
 
     key: ShareSnapshotKey
 

@@ -1,4 +1,4 @@
-"""The records of streams groups in `__consumer_offsets` (KIP-1071): imported with the first of them."""
+"""The records of streams groups in `__consumer_offsets` (KIP-1071); imported with the first such record."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ _INT16 = Struct(">h")
 
 PLAIN_VERSION = 0
 FLEXIBLE_VERSION = 1
-"""Written from transaction.version 1 on."""
+"""Value version written from transaction.version 1 on."""
 
 
 class TransactionEntry(NamedTuple):
@@ -61,7 +61,7 @@ def encode_transaction(record: TransactionRecord, version: int) -> tuple[bytes, 
 
 
 def _plain(value: TransactionLogValue) -> TransactionLogValue:
-    """Without the fields that the oldest version can't hold, which only serve repeated requests."""
+    """The value without the fields that version 0 lacks, which only serve repeated requests."""
     return TransactionLogValue(
         producer_id=value.producer_id,
         producer_epoch=value.producer_epoch,

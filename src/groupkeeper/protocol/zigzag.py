@@ -7,14 +7,14 @@ from typing import Final
 from groupkeeper.protocol.compression import Content, CorruptRecord
 
 SIGNED: Final = [(byte >> 1) ^ -(byte & 1) for byte in range(0x80)]
-"""What a single byte stands for."""
+"""The value of a single-byte varint."""
 _TABLE_SIZE: Final = 0x100
 INT32: Final = 35
 """Bits of the longest varint of an integer of 32 bits."""
 
 
 def read_zigzag(buf: Content, pos: int, bits: int = 70) -> tuple[int, int]:
-    """The integer at `pos`, of at most `bits` / 7 bytes, and the position behind it.
+    """The integer at `pos`, of at most `bits` / 7 bytes, and the position after it.
 
     Raises CorruptRecord, IndexError.
     """
@@ -56,4 +56,4 @@ class _Zigzags(dict[int, bytes]):
 
 
 ZIGZAG: Final = _Zigzags({value: _zigzag(value) for value in range(_TABLE_SIZE)})
-"""The varint of every integer; those of most lengths of records, keys and values are made already."""
+"""Varints by integer; common lengths of records, keys and values are precomputed."""

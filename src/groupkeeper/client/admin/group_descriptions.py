@@ -40,9 +40,7 @@ _GROUPS_PER_REQUEST = 400
 """A request costs as much as describing ten empty groups; 400 groups with 50 members make an answer of about 10 MB."""
 
 _NOT_OF_CONSUMER_TYPE = (69, 35, 24)
-"""Error codes Error codes GROUP_ID_NOT_FOUND, UNSUPPORTED_VERSION, INVALID_GROUP_ID (the group ''): the group may be
-classic.
-"""
+"""Error codes GROUP_ID_NOT_FOUND, UNSUPPORTED_VERSION, INVALID_GROUP_ID (the group ''): the group may be classic."""
 
 _UPGRADED = {0: False, 1: True}
 

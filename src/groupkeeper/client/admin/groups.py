@@ -208,7 +208,7 @@ async def _leave(
 
 
 class _OneMemberPerRequest(UnsupportedVersion):
-    """The broker supports only The broker supports only LeaveGroup < 3."""
+    """The broker supports only LeaveGroup < 3."""
 
 
 def _batch_request(version: int, group_id: str, members: list[MemberToRemove], reason: str) -> m.LeaveGroupRequest:
