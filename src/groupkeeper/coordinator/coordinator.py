@@ -55,7 +55,7 @@ class Coordinator:
         return self._state
 
     def settings_of(self, group_id: str) -> Settings:
-        """The settings that hold for a group."""
+        """The settings of a group: its own, else the broker's."""
         return self._state.settings_by_group.get(group_id, self._settings)
 
     # --- computing: none of these changes anything
@@ -90,7 +90,7 @@ class Coordinator:
             return Immediate(refuse(call.request, error))
 
     def expire(self, timer: TimerKey, now_ms: int) -> Result:
-        """A timer expired. If it has lost its meaning meanwhile, the result is empty."""
+        """Handles an expired timer. The result is empty if the timer is obsolete."""
         if isinstance(timer, OffsetExpiration):
             return offset_expiry.expire_offsets(self._state, self._settings, now_ms)
         row = row_of(timer.group_type)
@@ -107,34 +107,33 @@ class Coordinator:
     def regexes_resolved(
         self, group_id: str, topics_by_regex: Mapping[str, frozenset[str]] | None, now_ms: int
     ) -> Result:
-        """The topics that the regular expressions of a `RegexLookup` match; None when the lookup failed."""
+        """Takes the result of a `RegexLookup`: the topics that each expression matches; None when the lookup failed."""
         from groupkeeper.coordinator.consumer import regex
 
         return regex.regexes_resolved(self._state, self.settings_of(group_id), group_id, topics_by_regex, now_ms)
 
     def share_work_due(self, work: Work) -> tuple[Work, Result]:
-        """The remaining part of a result's work when its turn comes, and the result that the driver must carry out
-        first. If that result fails, the work fails too.
+        """Called before a result's work: returns the part that is still needed, and a result that the driver must carry
+        out first. If that result fails, the work fails too.
         """
         from groupkeeper.coordinator.share import requests as share_requests
 
         return share_requests.work_due(self._state, work)
 
     def share_work_done(self, work: Work, errors: ShareErrors) -> Result:
-        """The share coordinator has completed the work of a result, except for the share-partitions with an error."""
+        """Called after the share coordinator did the work of a result, except for the share-partitions in `errors`."""
         from groupkeeper.coordinator.share import requests as share_requests
 
         return share_requests.work_done(self._state, work, errors)
 
     def remove_topics(self, topic_ids: Mapping[str, bytes]) -> Result:
-        """Topics (name → id) were deleted: removes their offsets too."""
+        """Called after topics (name → id) were deleted: removes their offsets, and the groups' state about them."""
         return offset_expiry.remove_topics(self._state, topic_ids)
 
     def append_failed(
         self, cause: Call | TimerKey | RegexLookup | Work | None, error: KafkaError, now_ms: int
     ) -> Result:
-        """The records of an operation could not be appended, so the operation did not happen; returns the result that
-        replaces it.
+        """Called when the records of an operation could not be appended: returns the result that replaces it.
 
         `cause` is the call, timer, lookup or work of the operation, None for one without. `error` is the answer for
         clients.

@@ -36,14 +36,14 @@ TYPE_BY_API_KEY: Mapping[int, GroupType] = {
     **dict.fromkeys((76, 77, 91, 92), GroupType.SHARE),
     **dict.fromkeys((88, 89, 93), GroupType.STREAMS),
 }
-"""APIs that concern one type of group only."""
+"""The group type of each API that is for a single type."""
 
 _RETRY_MS: Final = 500
-"""As Kafka's timers."""
+"""Delay before a failed timer is retried, as in Kafka."""
 _LOADED: dict[GroupType, Row[Any]] = {}
 _BY_KEY: dict[type, Row[Any]] = {}
 _OWN_RECORDS = {"Consumer": GroupType.CONSUMER, "Share": GroupType.SHARE, "Streams": GroupType.STREAMS}
-"""How Kafka's names of records begin; classic groups have one, GroupMetadata."""
+"""Prefixes of Kafka's record names by type; classic groups have only GroupMetadata."""
 
 
 class OffsetRules(Protocol):
@@ -66,10 +66,10 @@ class OffsetRules(Protocol):
         """Whether offsets of the topic are in use: they are not deleted, nor do they expire."""
 
     def do_offsets_age(self, group: Any) -> bool:
-        """Whether the group's offsets may expire, as groupkeeper.rules.expiry has it."""
+        """Whether the group's offsets may expire, see groupkeeper.rules.expiry."""
 
     def aging_since_ms(self, group: Any) -> int | None:
-        """From when the age of all its offsets counts; None: from each commit."""
+        """The time from which the age of all offsets of the group counts; None: from each commit."""
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -101,7 +101,7 @@ class Row(Generic[AnyGroup]):
         raise NotImplementedError
 
     def refuse(self, request: Message, error: KafkaError) -> Message:
-        """The response when such a request fails as a whole."""
+        """The response to a request of an API of this type that fails as a whole."""
         raise NotImplementedError
 
     def handle_classic(
@@ -119,7 +119,7 @@ class Row(Generic[AnyGroup]):
         return replace(result, records=(*self.removal(group), *result.records))
 
     def makes_room(self, group: AnyGroup) -> bool:
-        """Whether a group of another type may replace it."""
+        """Whether a group of another type may replace the group."""
         return not self.members(group)
 
     def members(self, group: AnyGroup) -> dict[str, tuple[str | None, str]]:
@@ -135,7 +135,7 @@ class Row(Generic[AnyGroup]):
         raise NotImplementedError
 
     def retry(self, timer: Any) -> Arm:
-        """The outcome of an expired timer could not be stored: it expires again soon."""
+        """Arms an expired timer again, because the records of its operation could not be stored."""
         return Arm(timer, _RETRY_MS)
 
     def removal(self, group: AnyGroup) -> list[Record]:

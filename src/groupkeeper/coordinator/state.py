@@ -33,23 +33,23 @@ class StateView(Protocol):
 
     @property
     def topics(self) -> TopicsImage:
-        """The topics of the cluster, as the driver last gave them."""
+        """The cluster's topics, as last provided by the driver."""
 
     @property
     def settings_by_group(self) -> Mapping[str, Settings]:
-        """The settings of the groups that have some of their own."""
+        """The settings of groups with settings of their own."""
 
     def of_kind(self, kind: type[AnyGroup]) -> Iterator[AnyGroup]:
         """The groups of a type."""
 
     def find(self, group_id: str, kind: type[AnyGroup]) -> AnyGroup | None:
-        """The group of that id; None when there is none, or one of another type."""
+        """The group with that id and type; None if there is none."""
 
     def require(self, group_id: str, kind: type[AnyGroup]) -> AnyGroup:
-        """The group of that id. Raises `GroupIdNotFound` when there is none, or one of another type."""
+        """The group with that id and type. Raises `GroupIdNotFound` if there is none."""
 
     def why_missing(self, group_id: str, kind: type[AnyGroup]) -> str:
-        """The message of `GroupIdNotFound` about a group that `find` does not find."""
+        """The message of `GroupIdNotFound` for a group that `find` does not return."""
 
 
 class State:
@@ -88,7 +88,7 @@ class State:
             if isinstance(record, Tombstone):
                 self.offsets.remove(key.group, key.topic, key.partition)
                 return
-            # Offsets alone, even pending ones, create a simple group.
+            # An offset, even a pending one, creates a simple group.
             if key.group not in self.groups:
                 self.groups[key.group] = row_of(GroupType.CLASSIC).new(key.group)
             value = record.value

@@ -18,7 +18,7 @@ from groupkeeper.protocol.messages.list_groups_request import ListGroupsRequest
 from groupkeeper.protocol.messages.list_groups_response import ListedGroup, ListGroupsResponse
 
 LOOKED_FOR = {each: each.value.lower() for each in GroupState} | {GroupState.NOT_READY: "not_ready"}
-"""What the states are looked for by, as in Apache Kafka, which answers NotReady all the same."""
+"""The filter text of each state. As in Apache Kafka, the filter of NotReady is not the name in responses."""
 
 
 def list_groups(state: StateView, request: ListGroupsRequest) -> Result:

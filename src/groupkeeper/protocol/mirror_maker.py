@@ -19,8 +19,7 @@ _OFFSETS = Struct(">qq")
 
 
 class OffsetSync(NamedTuple):
-    """The record at offset ``upstream`` was copied to offset ``downstream``. ``topic``: its name in the source cluster.
-    """
+    """The record at offset ``upstream`` was copied to offset ``downstream``. ``topic``: its name at the source."""
 
     topic: str
     partition: int
@@ -29,9 +28,7 @@ class OffsetSync(NamedTuple):
 
 
 class Checkpoint(NamedTuple):
-    """A group that committed offset ``upstream`` can continue at ``downstream``. ``topic``: its name in the target
-    cluster.
-    """
+    """A group that committed offset ``upstream`` can go on at ``downstream``. ``topic``: its name at the target."""
 
     group_id: str
     topic: str
@@ -53,8 +50,7 @@ def decode_offset_sync(key: bytes | None, value: bytes | None) -> OffsetSync | N
 
 
 def decode_checkpoint(key: bytes | None, value: bytes | None) -> Checkpoint | None:
-    """The checkpoint in a record; None for a tombstone. All versions begin with these fields. Raises MalformedMessage.
-    """
+    """The checkpoint in a record; None for a tombstone. All versions begin alike. Raises MalformedMessage."""
     if key is None or value is None:
         return None
     try:

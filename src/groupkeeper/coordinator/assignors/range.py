@@ -38,7 +38,7 @@ def _subscribers(spec: GroupSpec) -> dict[bytes, list[str]]:
 
 
 def _share_out(partition_count: int, member_count: int) -> list[frozenset[int]]:
-    """The partitions of the first, the second … member; members at the end may have none, and are left out."""
+    """The partitions of the first, second … member. The last members may get none, and are left out of the list."""
     quota, rest = divmod(partition_count, member_count)
     starts = [index * quota + min(index, rest) for index in range((member_count if quota else rest) + 1)]
     return [frozenset(range(start, end)) for start, end in pairwise(starts)]

@@ -60,7 +60,7 @@ def _share_out(partitions: list[_Partition], held: Mapping[str, list[_Partition]
 
 
 def _quotas(member_ids: list[str], total: int) -> dict[str, int]:
-    """Numbers that are as equal as possible and add up to the total."""
+    """Each member's share of `total`, as equal as possible."""
     count = len(member_ids)
     return {
         member_id: -(-total * (index + 1) // count) - -(-total * index // count)

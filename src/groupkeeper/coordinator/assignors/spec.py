@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 TargetAssignment: TypeAlias = Mapping[bytes, frozenset[int]]
-"""Partitions by topic id; no topic has none."""
+"""Partitions by topic id; topics without partitions are absent."""
 
 
 @dataclass(frozen=True, slots=True)

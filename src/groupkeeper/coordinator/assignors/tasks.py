@@ -1,9 +1,8 @@
-"""The `sticky` assignor of streams groups (KIP-1071): tasks are balanced, and otherwise stay at their members.
-
-Active tasks: each member gets as many as any other, or one more, and also of those with state. A task stays with the
-member that has it within its share; else it goes to one that keeps its state as a standby, else to the one with the
-fewest, so that the tasks of each subtopology spread. Standbys of a task with state go to other processes than its
-active task and each other, where they were if possible, else to the process with the least to do for each member.
+"""The `sticky` assignor of streams groups (KIP-1071): balances tasks, and otherwise leaves them at their members.
+Active tasks: the numbers of two members differ by at most one, also the numbers of tasks with state. A task stays at
+its member within the member's share; else it goes to a member with its standby, else to the member with the fewest
+tasks, so that the tasks of each subtopology spread. Standbys: each copy of a task with state is in another process, the
+same as before if possible, else the process with the lowest load per member.
 """
 
 from __future__ import annotations
@@ -58,7 +57,7 @@ class _Assignment:
         self._place([task for task in active if task.subtopology_id not in stateful], len(active))
 
     def _place(self, active: list[Task], total: int) -> None:
-        """Places tasks so that members have equally many of `total` active tasks afterwards, or one more."""
+        """Places tasks so that members then have equally many of `total` active tasks: they differ by at most one."""
         share, extra = divmod(total, len(self._members))
         left = self._keep(active, share, extra)
         left = self._promote(left, share, extra)

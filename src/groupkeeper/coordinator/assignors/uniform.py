@@ -23,8 +23,8 @@ def assign(spec: GroupSpec) -> dict[str, TargetAssignment]:
 
 
 def _still_valid(spec: GroupSpec, member_id: str, taken: set[_Partition]) -> list[_Partition]:
-    """Each member's partitions that still exist and whose topics it subscribes to, each partition for one
-    member only.
+    """The member's partitions that exist, belong to topics it subscribes to, and are not in `taken`; adds them to
+    `taken`.
     """
     member = spec.members[member_id]
     kept = []
@@ -141,7 +141,7 @@ class _Balance:
         self._taken = taken
 
     def assign(self) -> dict[str, TargetAssignment]:
-        # Topics with few subscribers first: their partitions have nowhere else to go.
+        # Topics with few subscribers first: their partitions have the fewest candidates.
         order = sorted(
             (topic_id for topic_id, members in self._subscribers.items() if members),
             key=lambda topic_id: (len(self._subscribers[topic_id]), topic_id),

@@ -148,7 +148,7 @@ class InitialDelay:
     delay_ms: int
     """How long the running wait lasts."""
     remaining_ms: int
-    """By how much further waits may extend it in all."""
+    """Limit in ms for all further extensions of the wait."""
     has_newcomer: bool = False
     """Whether a member joined during the running wait, which starts another one."""
 
@@ -158,7 +158,7 @@ class Joining:
     """PreparingRebalance: members rejoin, their calls wait for the others."""
 
     waiting: ValueMap[str, tuple[int, ...]] = field(default_factory=ValueMap)
-    """Calls parked, by member id; several when a member repeated its JoinGroup."""
+    """Parked calls by member id; several when a member repeated its JoinGroup."""
     newcomers: ValueMap[str, None] = field(default_factory=ValueMap)
     """Members that have not received a generation yet: only their parked call shows that they are alive."""
     initial: InitialDelay | None = None
@@ -187,7 +187,7 @@ class Soft:
         unsynced: members of the generation that haven't sent SyncGroup; a Stable group may have some too.
     """
 
-    # Without defaults: whoever adds a field decides at each place what becomes of it.
+    # No defaults: whoever adds a field must choose its value at each place that makes a `Soft`.
     roster: Roster | None
     rebalance: Rebalance | None
     pending: ValueMap[str, None]
@@ -204,7 +204,7 @@ class _Classic:
 
 @dataclass(frozen=True, slots=True)
 class ClassicGroup(_Classic):
-    """A classic group, or a simple one: a group that only holds offsets is a classic group without protocol type."""
+    """A classic group. A simple group, which only has offsets, is a classic group without protocol type."""
 
     group_id: str
     stored: Roster

@@ -178,7 +178,7 @@ def _has_room_for(step: Step, member_id: str) -> bool:
 
 
 def _accepts_protocols(step: Step, request: JoinGroupRequest) -> bool:
-    """Whether the member's protocol type, and at least one of its protocols, fit those of the others."""
+    """Whether the member has the group's protocol type, and at least one protocol that all other members have."""
     if step.state is GroupState.EMPTY:
         return bool(request.protocol_type) and bool(request.protocols)
     if request.protocol_type != step.roster.protocol_type:
@@ -193,7 +193,7 @@ def _protocols(request: JoinGroupRequest) -> Protocols:
 
 
 def rebalance_timeout_ms(request: JoinGroupRequest) -> int:
-    """The rebalance timeout; in version 0, which has none, the session timeout."""
+    """The rebalance timeout in ms; for version 0, which lacks this field, the session timeout."""
     return request.session_timeout_ms if request.rebalance_timeout_ms < 0 else request.rebalance_timeout_ms
 
 

@@ -146,7 +146,7 @@ def session_expired(group: ClassicGroup, settings: Settings, member_id: str, now
 
 
 def _is_excused(group: ClassicGroup, member_id: str) -> bool:
-    """Whether the coordinator itself keeps the member waiting; the parked JoinGroup of a new member does not count."""
+    """Whether a parked call keeps the member's session alive; the JoinGroup of a new member doesn't."""
     rebalance = group.soft.rebalance
     if rebalance is None or member_id not in rebalance.waiting:
         return False

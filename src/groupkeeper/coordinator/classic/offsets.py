@@ -31,8 +31,8 @@ def check_commit(group: ClassicGroup, topics: TopicsImage, call: Call, request: 
 
 
 def check_transaction(group: ClassicGroup, topics: TopicsImage, request: TxnOffsetCommitRequest) -> None:
-    """Unlike a plain commit: without generation, member and instance it is accepted in every state, it is accepted
-    during a rebalance, and it renews no session.
+    """Raises the error that refuses a transactional commit. Unlike `check_commit`, accepts it during a rebalance, and
+    in every state if it names neither generation, member nor instance; renews no session.
     """
     has_no_member = not request.member_id and request.group_instance_id is None
     if request.generation_id_or_member_epoch < 0 and (has_no_member or group.state is GroupState.EMPTY):
@@ -42,7 +42,7 @@ def check_transaction(group: ClassicGroup, topics: TopicsImage, request: TxnOffs
 
 
 def check_fetch(group: ClassicGroup, request: OffsetFetchRequestGroup) -> None:
-    """Nothing refuses a fetch."""
+    """Accepts every fetch."""
 
 
 def is_subscribed_to(group: ClassicGroup, topic: str) -> bool:
@@ -53,7 +53,7 @@ def is_subscribed_to(group: ClassicGroup, topic: str) -> bool:
 
 
 def check_delete(group: ClassicGroup) -> None:
-    """Without the consumer protocol it is unknown which topics the members read."""
+    """Refuses deletions in a group with members without the consumer protocol: the topics they read are unknown."""
     if group.state is not GroupState.EMPTY and not group.roster.uses_consumer_protocol():
         raise NonEmptyGroup
 
@@ -69,7 +69,7 @@ def do_offsets_age(group: ClassicGroup) -> bool:
 
 
 def aging_since_ms(group: ClassicGroup) -> int | None:
-    """From when the age of all its offsets counts; None: from each commit."""
+    """The time from which the age of all offsets of the group counts; None: from each commit."""
     has_protocol, has_members = group.roster.protocol_type is not None, group.state is not GroupState.EMPTY
     return expiry.emptied_ms(
         has_protocol=has_protocol, has_members=has_members, state_since_ms=group.roster.state_since_ms

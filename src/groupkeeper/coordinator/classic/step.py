@@ -32,7 +32,7 @@ from groupkeeper.protocol.messages import JoinGroupResponse, JoinGroupResponseMe
 from groupkeeper.protocol.primitives import Message
 
 _new_tuple: Final = tuple.__new__
-"""Makes the key of a session in half the time: each commit and heartbeat needs one."""
+"""Makes a session's timer key in half the time: each commit and heartbeat needs one."""
 
 
 class Step:
@@ -54,7 +54,7 @@ class Step:
 
     @property
     def state(self) -> GroupState:
-        """As `ClassicGroup.state`, of the working copy."""
+        """The state of the working copy, as `ClassicGroup.state`."""
         if isinstance(self.rebalance, Joining):
             return GroupState.PREPARING_REBALANCE
         if isinstance(self.rebalance, Syncing):
@@ -116,7 +116,7 @@ def enter_join_phase(step: Step) -> None:
     step.disarm(SyncPhase(step.group_id))
     step.unsynced = ValueMap()
     delay_ms = step.settings.group_initial_rebalance_delay_ms
-    # The group's earlier state counts, not its state now: a Stable group may be losing its last members.
+    # The state before this step counts: a Stable group may be losing its last members.
     step.rebalance = Joining(initial=InitialDelay(delay_ms, 0) if step.began_empty else None)
 
 

@@ -222,7 +222,7 @@ def heartbeat(
     step = Step(group, settings, topics, now_ms)
     step.arm_session(member)
     if _is_behind(group, topics) and all(one.classic is not None for one in group.members.values()):
-        # No other member's heartbeat would notice.
+        # All members are classic: no consumer heartbeat would notice.
         step.refresh(must_bump=False)
         step.update_target()
     must_rejoin = (
@@ -237,7 +237,7 @@ def heartbeat(
 
 
 def _is_behind(group: ConsumerGroup, topics: TopicsImage) -> bool:
-    """Whether the target assignment may have to be computed again."""
+    """Whether the target assignment may be outdated."""
     return group.assignment_epoch < group.group_epoch or group.soft.checked_version != topics.version
 
 

@@ -249,5 +249,5 @@ def remove_or_downgrade(step: Step, settings: Settings, leaving: Sequence[str], 
 
 
 def read_subscription(classic: ClassicMetadata) -> ConsumerProtocolSubscription:
-    """What a classic member subscribes to, by its first protocol. Raises `MalformedMessage`."""
+    """A classic member's subscription, from the metadata of its first protocol. Raises `MalformedMessage`."""
     return decode_subscription(classic.protocols[0][1])

@@ -18,12 +18,12 @@ UNREVOKED_PARTITIONS: Final = 1
 UNRELEASED_PARTITIONS: Final = 2
 
 OwnedPartitions: TypeAlias = Mapping[bytes, Mapping[int, int]]
-"""By topic id: partition → the epoch in which the member got it. No topic has none."""
+"""By topic id: partition → the epoch in which the member got it. Topics without partitions are absent."""
 
 
 @dataclass(frozen=True, slots=True)
 class ClassicMetadata:
-    """What a member that uses the classic protocol sent when it joined."""
+    """The fields of JoinGroup that a member of the classic protocol sent."""
 
     session_timeout_ms: int
     protocols: Protocols
@@ -54,11 +54,11 @@ class ConsumerMember:
 
     @property
     def is_classic(self) -> bool:
-        """Whether it uses the classic protocol."""
+        """Whether the member uses the classic protocol."""
         return self.classic is not None
 
     def is_reconciled_to(self, assignment_epoch: int) -> bool:
-        """Whether it has its target assignment of that epoch."""
+        """Whether the member has its target assignment of that epoch."""
         return self.state == STABLE and self.member_epoch == assignment_epoch
 
 
@@ -76,7 +76,7 @@ class ConsumerSoft:
     """State that is not in the log, and lost by a restart."""
 
     checked_version: int = -2
-    """Version of the topics with which the subscribed ones were last compared."""
+    """Version of the `TopicsImage` in which the subscribed topics were last checked for changes."""
     is_resolving: bool = False
     """Whether regular expressions are being resolved."""
 
@@ -134,7 +134,7 @@ class ConsumerGroup(EpochGroup[ConsumerMember, TargetAssignment]):
         return names if resolved is None else names | resolved.topics
 
     def subscribed_topics(self) -> set[str]:
-        """All names that any member subscribes to."""
+        """The topic names that any member subscribes to."""
         topics = set(self.subscriber_counts)
         for regex in self.regex_counts:
             if regex in self.resolved:

@@ -57,7 +57,7 @@ def _check_request(call: Call, request: ConsumerGroupHeartbeatRequest, settings:
     elif epoch < LEFT_STATICALLY_EPOCH:
         raise InvalidRequest("MemberEpoch is invalid.")
     if request.server_assignor is not None and request.server_assignor not in settings.group_consumer_assignors:
-        # In the order of this table: Apache Kafka does not use the order of the setting.
+        # In the order of ASSIGNORS: Apache Kafka does not use the order of the setting.
         supported = ", ".join(name for name in ASSIGNORS if name in settings.group_consumer_assignors)
         raise UnsupportedAssignor(
             f"ServerAssignor {request.server_assignor} is not supported. Supported assignors: {supported}."
@@ -74,7 +74,7 @@ def _check_join(request: ConsumerGroupHeartbeatRequest) -> None:
 
 
 def _check_size(group: ConsumerGroup, settings: Settings, request: ConsumerGroupHeartbeatRequest) -> None:
-    """A member that has a place in the group keeps it."""
+    """Raises `GroupMaxSizeReached` for a new member of a full group; existing members may stay."""
     limit = settings.group_consumer_max_size
     has_place = request.member_id in group.members or group.static_member(request.instance_id) is not None
     if len(group.members) >= limit and not has_place:

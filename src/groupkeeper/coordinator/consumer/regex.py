@@ -120,7 +120,7 @@ def _has_targets(group: ConsumerGroup, regex: str) -> bool:
 
 
 def lookup_failed(state: StateView, group_id: str) -> Result:
-    """The outcome of a lookup could not be stored: a later heartbeat may request it again."""
+    """The result of a lookup could not be stored: a later heartbeat may request the lookup again."""
     group = state.find(group_id, ConsumerGroup)
     if group is None:
         return Result()

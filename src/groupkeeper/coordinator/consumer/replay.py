@@ -87,7 +87,7 @@ class ConsumerLog(GroupLog[ConsumerGroup, ConsumerMember, TargetAssignment]):
                 group.resolved[regex] = ResolvedRegex(frozenset(found.topics), found.version, found.timestamp)
 
     def other_tombstones(self, group: ConsumerGroup) -> tuple[list[Record], list[Record]]:
-        """The tombstones include type 4 even if there is no such record."""
+        """Includes a tombstone of type 4 (partition metadata) even if the log has no such record."""
         regexes = [regex_tombstone(group.group_id, one) for one in group.resolved]
         return [*regexes, partition_metadata_tombstone(group.group_id)], []
 

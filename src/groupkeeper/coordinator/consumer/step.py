@@ -42,7 +42,7 @@ class Step(EpochStep[ConsumerGroup]):
 
     @classmethod
     def is_revoking(cls, member: ConsumerMember) -> bool:
-        """A member of the classic protocol revokes by joining again."""
+        """A member of the classic protocol needs no revocation timer: it revokes by rejoining."""
         return super().is_revoking(member) and member.classic is None
 
     def look_up(self, lookup: RegexLookup) -> None:
@@ -58,21 +58,21 @@ class Step(EpochStep[ConsumerGroup]):
     # --- epochs
 
     def bump(self) -> None:
-        """Raises the group epoch, for the topics as they are now."""
+        """Raises the group epoch, and stores the fingerprint of the topics as they are now."""
         group = self.group
         metadata_hash = self.topics.metadata_hash(group.subscribed_topics())
         self.write(consumer_records.epoch_record(group.group_id, group.group_epoch + 1, metadata_hash))
         self.soft = replace(self.soft, checked_version=self.topics.version)
 
     def is_outdated(self) -> bool:
-        """Whether the subscribed topics differ from those at the last rise of the group epoch."""
+        """Whether the subscribed topics have changed since the group epoch was last raised."""
         group = self.group
         if self.soft.checked_version == self.topics.version:
             return False
         return self.topics.metadata_hash(group.subscribed_topics()) != group.metadata_hash
 
     def refresh(self, *, must_bump: bool) -> None:
-        """Raises the group epoch if the topics changed, or in any case if required; this counts as a rebalance."""
+        """Raises the group epoch if the subscribed topics changed, or if `must_bump`; this counts as a rebalance."""
         group = self.group
         if not must_bump and self.soft.checked_version == self.topics.version:
             return
@@ -111,7 +111,7 @@ class Step(EpochStep[ConsumerGroup]):
         updated = reconcile(member, goal)
         if updated == member:
             return member
-        # This is the last change, so the group need not be copied for it.
+        # The group need not be copied for this last change.
         self._records.append(consumer_records.assignment_record(group.group_id, updated))
         if updated.classic is None:
             self.follow_revocation(updated)
@@ -133,7 +133,7 @@ class Step(EpochStep[ConsumerGroup]):
             regexes[self.group.members[member_id].subscribed_topic_regex] = None
             self.write(*LOG.member_tombstones(self.group.group_id, member_id))
             self.disarm_all(member_id)
-        # Even if they are not resolved yet: a lookup may be running.
+        # Include expressions that are not resolved yet: a lookup may be running.
         unused = [regex for regex in regexes if regex and regex not in self.group.regex_counts]
         if unused:
             self.write(*(consumer_records.regex_tombstone(self.group.group_id, regex) for regex in unused))

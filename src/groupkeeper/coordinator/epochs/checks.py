@@ -1,4 +1,4 @@
-"""Checks of heartbeats that apply to all these group types, and the descriptions of groups."""
+"""Checks of heartbeats that apply to all group types with member epochs, and the loop that describes groups."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def check_epoch(
 
 
 def check_texts(**texts: str | None) -> None:
-    """Texts by their names in the request; None: not given. Raises `InvalidRequest` for an empty one."""
+    """Raises `InvalidRequest` for an empty text. `texts`: by field name of the request; None: not given."""
     for name, value in texts.items():
         if value is not None and not value.strip():
             raise errors.InvalidRequest(f"{name} can't be empty.")
@@ -73,7 +73,7 @@ def describe_all(
     answer's class.
     """
     answers, groups = [], state.groups
-    for group_id in group_ids:  # nothing is raised: there may be masses of them
+    for group_id in group_ids:  # without exceptions: there may be very many groups
         group = groups.get(group_id)
         if not group_id:
             answers.append(described(errors.InvalidGroupId.code, None, group_id))

@@ -13,10 +13,10 @@ from typing import Any, ClassVar, Final, Generic, Protocol, Self, TypeVar
 from groupkeeper.coordinator.kernel.group_state import GroupState, GroupType
 
 LEFT_EPOCH: Final = -1
-"""With this epoch a member leaves."""
+"""The epoch in the heartbeat of a member that leaves."""
 
 LEFT_STATICALLY_EPOCH: Final = -2
-"""With this epoch a static member leaves until it comes back; its place is kept."""
+"""The epoch in the heartbeat of a static member that leaves temporarily; the group keeps its assignment."""
 
 
 class EpochMember(Protocol):
@@ -36,9 +36,9 @@ class EpochMember(Protocol):
 
 
 M = TypeVar("M", bound=EpochMember)
-"""A type's members."""
+"""The class of a group type's members."""
 T = TypeVar("T")
-"""What a member is to have, or has."""
+"""The class of a type's target assignments."""
 
 
 @dataclass(slots=True)
@@ -52,9 +52,9 @@ class EpochGroup(Generic[M, T]):
 
     group_type: ClassVar[GroupType]
     TABLES: ClassVar[tuple[str, ...]] = ("members", "targets")
-    """What a fork has of its own."""
+    """Attributes that a fork copies."""
     FORKED: ClassVar[Mapping[str, Any]] = {}
-    """What is different with a fork."""
+    """Attributes that a fork sets to other values."""
 
     group_id: str
     group_epoch: int = 1
@@ -72,7 +72,7 @@ class EpochGroup(Generic[M, T]):
 
     @property
     def protocol_type(self) -> str:
-        """As ListGroups shows it."""
+        """The protocol type in ListGroups."""
         return self.group_type.value
 
     def with_soft(self, soft: Any) -> Self:

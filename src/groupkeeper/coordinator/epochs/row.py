@@ -13,10 +13,7 @@ from groupkeeper.coordinator.state import StateView
 
 
 class EpochRow(Row[G]):
-    """Attributes:
-    group: the class of groups.
-    step: of operations on them.
-    """
+    """Attributes: group: the class of groups. step: the class of operations on a group."""
 
     group: ClassVar[type[Any]]
     step: ClassVar[type[EpochStep[Any]]]

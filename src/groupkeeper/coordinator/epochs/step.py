@@ -169,14 +169,14 @@ class EpochStep(Generic[G]):
         raise NotImplementedError
 
     def write_end(self) -> None:
-        """After members were removed: a group without members has the target of its epoch, and as it was made at no
-        time, the next member does not wait for the next one.
+        """After members were removed: marks the target of an empty group as current, computed at time 0, so that the
+        next member need not wait for a new target.
         """
         if not self.group.members:
             self.write(self.log.target_epoch_record(self.group.group_id, self.group.group_epoch, 0))
 
     def result(self, response: Message | Parked | None) -> Result:
-        """Everything that was decided."""
+        """The result with everything that this step collected."""
         is_changed = self.soft != self.logged.soft
         return Result(
             response,

@@ -1,4 +1,4 @@
-"""One group's failure in an answer that describes several."""
+"""Failures of single groups in responses that describe several."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from groupkeeper.protocol.errors import KafkaError
 from groupkeeper.protocol.messages import describe_groups_response
 
 D = TypeVar("D")
-"""One group in an answer."""
+"""The class of a described group in a response."""
 
 
 def describe_failure(group_id: str, error: KafkaError) -> describe_groups_response.DescribedGroup:
@@ -18,10 +18,10 @@ def describe_failure(group_id: str, error: KafkaError) -> describe_groups_respon
 
 
 def failure_of(described: Callable[[int, str | None, str], D], group_id: str, error: KafkaError) -> D:
-    """One group's failure where consumer, share or streams groups are described; `described` is the answer's class."""
+    """One group's failure when describing consumer, share or streams groups; `described`: class of the result."""
     return described(error.code, own_message(error), group_id)
 
 
 def own_message(error: KafkaError) -> str | None:
-    """The message of an answer: None where it would only repeat the code's text, as in Apache Kafka."""
+    """The error message of a response: None if it only repeats the error code's text, as in Apache Kafka."""
     return None if error.message == error.text else error.message

@@ -22,7 +22,7 @@ class GroupState(Enum):
 class GroupType(Enum):
     """Type of a group, as ListGroups spells it."""
 
-    __hash__ = object.__hash__  # Enum's takes longer, and each commit comes by here
+    __hash__ = object.__hash__  # Enum's is slower, and each commit needs this hash
 
     CLASSIC = "classic"
     CONSUMER = "consumer"

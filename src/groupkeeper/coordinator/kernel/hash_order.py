@@ -1,7 +1,7 @@
 """The iteration order of the tables in Apache Kafka's coordinator (4.4.0 TimelineHashMap), which is the order in its
 replies.
 
-It follows from the keys alone: a restart and a compaction don't change it.
+It depends on the keys only: restarts and compactions don't change it.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ _GOLDEN = 0x9E3779B97F4A7C15
 
 
 def in_hash_order(keys: Iterable[str]) -> list[str]:
-    """The keys by their slots. A slot is the highest bits of the product, as many as the table's size has, so the whole
-    product gives the order for a table of any size.
+    """The keys in the order of their slots. A slot is the highest bits of the hash product, so the product gives the
+    order for any table size.
     """
     return sorted(keys, key=lambda key: (java_hash(key) * _GOLDEN % 2**64, key))
 

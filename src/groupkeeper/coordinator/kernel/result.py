@@ -39,7 +39,7 @@ class ProducerEpoch(NamedTuple):
 class Meter(Enum):
     """The sensors of Kafka's coordinator; values are the shipped attribute prefixes."""
 
-    __hash__ = object.__hash__  # Enum's takes longer, and each commit comes by here
+    __hash__ = object.__hash__  # Enum's is slower, and each commit needs this hash
 
     OFFSET_COMMIT = "offset-commit"
     OFFSET_EXPIRATION = "offset-expiration"
@@ -63,9 +63,9 @@ class Call:
     fresh_id: str = ""
     """Random and unique text from which a new member id may be made; only requests to join use it."""
     regex_trouble: str | None = None
-    """Why the request's regular expression is not valid, in the words of its parser; None when it is."""
+    """The parser's error for the request's regular expression; None when it is valid."""
 
-    def __init__(  # a generated one is not compiled
+    def __init__(  # mypyc does not compile a dataclass's own
         self,
         call_id: int,
         request: Message,
@@ -86,7 +86,7 @@ class Call:
 
 @dataclass(slots=True, init=False)
 class Arm:
-    """Let `timer` expire `after_ms` from now; replaces an earlier deadline of the same key, unless that one is kept."""
+    """Let `timer` expire `after_ms` from now. Replaces its earlier deadline, unless `keeps_earlier`."""
 
     timer: TimerKey
     after_ms: int
@@ -150,10 +150,10 @@ class Result:
     """The outcome of one operation; the module's docstring says how to carry it out."""
 
     response: Message | Parked | None = None
-    """None when no caller waits: a timer ran out, loading ended, a topic was deleted."""
+    """None when no caller waits: after a timer, a load, or a deleted topic."""
     records: tuple[Record, ...] = ()
     is_atomic: bool = True
-    """False when the records stand for themselves and may be appended in several batches."""
+    """False when the records are independent, and may be appended in several batches."""
     transaction: ProducerEpoch | None = None
     """The producer of the transaction that the records belong to; None outside transactions."""
     soft: tuple[SoftChange, ...] = ()

@@ -26,7 +26,7 @@ class MemberSession(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class JoinPhase:
-    """The time to rejoin is over."""
+    """The time to rejoin during PreparingRebalance is over."""
 
     group_type: ClassVar = GroupType.CLASSIC
     group_id: str
@@ -34,7 +34,7 @@ class JoinPhase:
 
 @dataclass(frozen=True, slots=True)
 class SyncPhase:
-    """The time to send SyncGroup is over."""
+    """The time to send SyncGroup in a generation is over."""
 
     group_type: ClassVar = GroupType.CLASSIC
     group_id: str

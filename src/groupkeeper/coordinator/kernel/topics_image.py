@@ -12,7 +12,7 @@ from groupkeeper.coordinator.kernel.soft import SoftChange
 
 @dataclass(frozen=True)
 class TopicShape:
-    """A topic as assignments see it. `racks` has the racks of each partition's replicas; empty when unknown."""
+    """A topic for assignments. `racks` has the racks of each partition's replicas; empty when unknown."""
 
     name: str
     topic_id: bytes
@@ -29,7 +29,7 @@ class TopicShape:
 
 @dataclass(frozen=True)
 class TopicsImage:
-    """All topics by name. Versions grow with every change and don't start over after a restart.
+    """All topics by name. Versions grow with every change, also across restarts.
 
     Attributes:
         version: of this image; −1 before the driver provided one.

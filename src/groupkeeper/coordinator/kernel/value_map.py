@@ -1,4 +1,4 @@
-"""A mapping that never changes, of which a changed copy is cheap."""
+"""An immutable mapping with cheap modified copies."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 _GONE: Any = ...
-"""Stands for a key that was removed."""
+"""Marks a removed key."""
 
 
 class ValueMap(Generic[K, V]):
@@ -29,11 +29,11 @@ class ValueMap(Generic[K, V]):
     def having(self, items: Mapping[K, V]) -> ValueMap[K, V]:
         """A copy with these values."""
         if any(self._changes.get(key) is _GONE for key in items):
-            self._settle()  # what comes back is behind the others
+            self._settle()  # a removed key that comes back goes to the end
         return self._changed(items, sum(key not in self for key in items))
 
     def without(self, *keys: K) -> ValueMap[K, V]:
-        """A copy without some keys, as far as they are there."""
+        """A copy without the keys; missing keys are ignored."""
         present = dict.fromkeys((key for key in keys if key in self), _GONE)
         return self._changed(present, -len(present)) if present else self
 

@@ -51,14 +51,14 @@ FIRST_COMMIT_VERSION_WITH_GROUP_ID_NOT_FOUND: Final = 9
 FIRST_TRANSACTIONAL_COMMIT_VERSION_WITH_TOPIC_IDS: Final = 6
 _COMMITS: Final = Meter.OFFSET_COMMIT
 P = TypeVar("P")
-"""A partition of either response."""
+"""A partition of an OffsetCommit or TxnOffsetCommit response."""
 
 
 # --- commit
 
 
 def commit(state: StateView, settings: Settings, call: Call, request: OffsetCommitRequest, now_ms: int) -> Result:
-    """Stores offsets; topics are resolved already, with their name and, if known, their id."""
+    """Stores offsets. The driver has resolved the topics: each has its name and, if known, its id."""
     timers = _check_commit(state, call, request)
     retention_ms = request.retention_time_ms
     expire_ms = -1 if retention_ms == -1 else now_ms + retention_ms
@@ -88,7 +88,7 @@ def commit_transactional(
     stored = _Stored(request.group_id, settings, now_ms)
     topics = []
     for topic in request.topics:
-        # Without the topic's id, as in Apache Kafka.
+        # Store it without the topic's id, as Apache Kafka does.
         answers = stored.add(topic.name, ZERO_UUID, topic.partitions, TxnOffsetCommitResponsePartition)
         topics.append(TxnOffsetCommitResponseTopic(topic.name, topic.topic_id, answers))
     records = stored.records
@@ -101,7 +101,7 @@ def commit_transactional(
 
 
 class _Partition(Protocol):
-    """A partition of either request."""
+    """A partition of an OffsetCommit or TxnOffsetCommit request."""
 
     partition_index: int
     committed_offset: int
@@ -160,7 +160,7 @@ def _check_commit(state: StateView, call: Call, request: OffsetCommitRequest) ->
 
 
 def _check_transaction(state: StateView, call: Call, request: TxnOffsetCommitRequest) -> None:
-    """Refuses a transactional commit that the group does not allow; old versions are only told `IllegalGeneration`."""
+    """Refuses a transactional commit that the group does not allow; old versions get only `IllegalGeneration`."""
     if not request.group_id:
         raise errors.InvalidGroupId
     group = state.groups.get(request.group_id)
@@ -311,7 +311,7 @@ def offset_tombstones(state: StateView, group_id: str, topic: str, partitions: S
 
 
 def all_offset_tombstones(state: StateView, group_id: str) -> list[Record]:
-    """One tombstone for every partition of which the group holds a committed or pending offset."""
+    """A tombstone for every partition with a committed or pending offset of the group."""
     places = {
         (topic, partition): None
         for topic, partitions in state.offsets.of_group(group_id).items()

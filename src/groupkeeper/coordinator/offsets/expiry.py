@@ -1,4 +1,4 @@
-"""Offsets that are removed without a request: by age, as `groupkeeper.rules.expiry` has it, and with their topic."""
+"""Removes offsets without a request: expired ones, by `groupkeeper.rules.expiry`, and those of deleted topics."""
 
 from __future__ import annotations
 

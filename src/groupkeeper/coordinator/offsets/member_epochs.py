@@ -17,18 +17,18 @@ _FIRST_VERSION_WITH_MEMBER_EPOCH = 9
 
 
 class CommittingMember(Protocol):
-    """The attributes of a member that are used here."""
+    """The attributes of a member that these checks use."""
 
     @property
     def member_epoch(self) -> int: ...
 
     @property
     def is_classic(self) -> bool:
-        """Whether it uses the classic protocol; its epoch is a generation then."""
+        """Whether the member uses the classic protocol; its epoch is then a generation."""
 
 
 class CommittingGroup(Protocol):
-    """The attributes of a group that are used here."""
+    """The attributes of a group that these checks use."""
 
     def is_subscribed_to(self, topic: str) -> bool: ...
 
@@ -95,12 +95,12 @@ def check_delete(group: CommittingGroup) -> None:
 
 
 def do_offsets_age(group: CommittingGroup) -> bool:
-    """Always: which topics the members read is known in each state."""
+    """Always True: the topics that members read are known in each state."""
     return True
 
 
 def aging_since_ms(group: CommittingGroup) -> None:
-    """The age of an offset counts from its commit."""
+    """Always None: the age of an offset counts from its commit."""
 
 
 def _member(group: CommittingGroup, member_id: str | None) -> CommittingMember:

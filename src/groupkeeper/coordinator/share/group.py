@@ -80,9 +80,9 @@ class ShareSoft:
     """State that is not in the log, and lost by a restart."""
 
     checked_version: int = -2
-    """Version of the topics with which the subscribed ones were last compared."""
+    """Version of the `TopicsImage` in which the subscribed topics were last checked for changes."""
     initializing_since: Mapping[bytes, int] = field(default_factory=dict)
-    """By topic id, the time of the last request to initialize share-partitions of it, in milliseconds."""
+    """By topic id: when the initialization of its share-partitions was last requested, in milliseconds."""
     settled: tuple[int, int, PartitionStates | None] | None = None
     """Version of the topics, group epoch, and share-partitions with which a heartbeat found nothing to do."""
 
@@ -112,7 +112,7 @@ class ShareGroup(EpochGroup[ShareMember, TargetAssignment]):
 
     @property
     def has(self) -> PartitionStates:
-        """The share-partitions of the group; empty before it had any."""
+        """The group's share-partitions; empty if it never had any."""
         return self.partitions or PartitionStates()
 
     @property

@@ -75,8 +75,8 @@ def _altered(
     offsets: Mapping[bytes, Mapping[int, int]],
     errors: ShareErrors,
 ) -> m.AlterShareGroupOffsetsResponse:
-    """The answer after `offsets` were set, except for those with an error. A topic that was deleted meanwhile is
-    unknown, even if a new topic has the same name.
+    """The response after `offsets` were set, except for share-partitions in `errors`. A topic that was deleted
+    meanwhile is unknown, even if a new topic has the same name.
     """
     responses = []
     for topic in request.topics:
@@ -107,8 +107,8 @@ def _empty_group(state: StateView, group_id: str, *, is_created: bool) -> ShareG
 
 
 def due(state: StateView, work: ShareWork) -> tuple[ShareWork, Result]:
-    """The remaining part of work whose turn has come, and the result that must be in the log before the work is done.
-    Share-partitions that members may be assigned by now are not deleted.
+    """The part of the work that is still needed, and the result that must be in the log before the work is done.
+    Share-partitions that members may have been assigned meanwhile are not deleted.
     """
     if isinstance(work, DeleteShares):
         in_use = {one: topics for one, own in work.partitions.items() if (topics := _in_use(state, one, own))}

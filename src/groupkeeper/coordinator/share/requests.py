@@ -35,9 +35,7 @@ def handle(state: StateView, settings_of: Callable[[str], Settings], call: Call,
 
 
 def work_due(state: StateView, work: Work) -> tuple[Work, Result]:
-    """The remaining part of work whose turn has come, and the result that must be in the log before the work is
-    done.
-    """
+    """The part of the work that is still needed, and the result that must be in the log before the work is done."""
     assert isinstance(work, InitializeShares | DeleteShares)
     return share_group_offsets.due(state, work)
 

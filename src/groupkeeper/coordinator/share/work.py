@@ -46,9 +46,9 @@ class DeleteShares(Work):
     """By group id and topic id."""
     call: Call
     changes: Mapping[str, int] = field(default_factory=dict)
-    """By id of a group to delete: ShareGroup.partition_changes with that of the request itself."""
+    """Of groups to delete, by group id: `ShareGroup.partition_changes` after the request's own change."""
     in_use: Mapping[str, frozenset[bytes]] = field(default_factory=dict)
-    """Topic ids by group id: these stay, as members may be assigned them by now."""
+    """Topic ids by group id that are not deleted, because members may have been assigned them meanwhile."""
 
     def to_delete(self) -> Iterator[tuple[str, Mapping[bytes, frozenset[int]]]]:
         """Group ids, with the partitions to delete by topic id."""

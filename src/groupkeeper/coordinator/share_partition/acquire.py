@@ -50,7 +50,7 @@ class Limits(NamedTuple):
 
     @property
     def throttled_from(self) -> int:
-        """The delivery count from which records are handed out in smaller portions: half of the limit, at least 2."""
+        """The delivery count from which records are acquired in smaller portions: half of the limit, at least 2."""
         return max(2, (self.max_delivery_count + 1) // 2)
 
 
@@ -98,7 +98,7 @@ def archive_absent(partition: SharePartition, offset: int, end_offset: int) -> N
 
 
 def _has_available(batch: InFlightBatch) -> bool:
-    # Runs with a change that waits to be stored are not split.
+    # A batch with a change that waits to be stored is not split.
     return all(run.before is None for run in batch.runs) and any(run.can_be_acquired for run in batch.runs)
 
 
@@ -137,8 +137,7 @@ class _Acquisition:
     """One member's acquisition from the batches that were read.
 
     Attributes:
-        acquired: the acquired records.
-        count: how many records these are.
+        acquired: the acquired records. count: the number of acquired records.
     """
 
     def __init__(

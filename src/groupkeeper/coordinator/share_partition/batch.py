@@ -17,7 +17,7 @@ class RecordState(IntEnum):
     ACQUIRED = 1
     ACKNOWLEDGED = 2
     ARCHIVING = 3
-    """Given up, but not in the group's dead-letter queue yet."""
+    """Given up, but not yet written to the group's dead-letter queue."""
     ARCHIVED = 4
 
     @property
@@ -57,11 +57,10 @@ class RecordRun:
     """Adjacent records, first to last offset inclusive, with equal fields.
 
     Attributes:
-        delivery_count: how often they were acquired.
-        member_id: the member that acquired them; empty for none.
-        deadline_ms: when the lock of acquired records ends.
-        before: not None while a change of state waits to be stored; until then no other change of the run is allowed.
-        is_rejected: of records on their way to the dead-letter queue: whether a member rejected them.
+        delivery_count: how often they were acquired. member_id: the member that acquired them; empty for none.
+        deadline_ms: when the lock of acquired records ends. before: not None while a change of state waits to be
+        stored; until then no other change of the run is allowed. is_rejected: whether a member rejected the records;
+        only for records that will go to the dead-letter queue.
     """
 
     first: int
@@ -134,7 +133,7 @@ class InFlightBatch:
         return (run for run in self.runs if run.first <= last and run.last >= first)
 
     def split(self, first: int, last: int) -> list[RecordRun]:
-        """The runs that make up the part of the batch in a range; those at its ends are cut in two."""
+        """The runs of the batch within a range; runs that cross its ends are cut in two."""
         if first > self.first or last < self.last:
             self.is_split = True
         self._cut(first)
@@ -151,6 +150,6 @@ class InFlightBatch:
                 return
 
     def drop_before(self, offset: int) -> None:
-        """Removes the records before an offset; some are left."""
+        """Removes the records before an offset, which is within the batch."""
         self.runs = [run for run in self.runs if run.last >= offset]
         self.runs[0].first = max(self.runs[0].first, offset)

@@ -191,7 +191,7 @@ class SharePartition:
     def _checked(
         self, member_id: str, acknowledgements: Sequence[Acknowledgement], *, may_renew: bool
     ) -> Iterator[tuple[InFlightBatch, int, int, AcknowledgeType]]:
-        """The parts of batches that are acknowledged, each with its one type."""
+        """The acknowledged parts of batches, (batch, first offset, last offset, type)."""
         behind = -1
         for acknowledgement in acknowledgements:
             if not behind < acknowledgement.first_offset <= acknowledgement.last_offset:
@@ -212,7 +212,7 @@ class SharePartition:
                         raise InvalidRecordState("Renewing acquisition locks is not enabled for the group.")
                     yield batch, position, min(last, batch.last), kind
                     position = batch.last + 1
-                if position <= last:  # in a gap: an earlier leader may have acquired it, this leader has not
+                if position <= last:  # the offset is in no batch: this leader has not acquired it
                     raise InvalidRecordState(_NOT_FOUND)
 
     def _check_range(self, acknowledgement: Acknowledgement) -> None:
@@ -258,19 +258,19 @@ class SharePartition:
         return ended
 
     def at_rest(self) -> Transition:
-        """All records in flight that are neither acquired nor waiting to be stored, to be stored once more."""
+        """A transition that stores again all records in flight that are neither acquired nor waiting to be stored."""
         resting = (run for run in self.runs() if run.state is not RecordState.ACQUIRED and run.before is None)
         return Transition((), merged(resting))
 
     def dead(self) -> list[DeadRecords]:
-        """The given up records that are to be written to the dead-letter queue, in order. Those whose state is not
-        stored yet are left out.
+        """The archiving records to write to the dead-letter queue, in order, without those whose state is not stored
+        yet.
         """
         dying = (run for run in self.runs() if run.state is RecordState.ARCHIVING and run.before is None)
         return [DeadRecords(run.first, run.last, run.delivery_count, run.is_rejected) for run in dying]
 
     def archive(self, dead: Iterable[DeadRecords]) -> Transition:
-        """These records have been written to the dead-letter queue, or could not be. Like `expire`, with immediate
+        """Archives records after an attempt to write them to the dead-letter queue. Like `expire`, with immediate
         effect.
         """
         buried = [
@@ -302,19 +302,19 @@ class SharePartition:
     # ------------------------------------------------------------------ changes by storing and by the log
 
     def stored(self, start_offset: int) -> None:
-        """A start offset is stored, and with it the completion of the records before it."""
+        """Called when a start offset is stored: the records before it are stored as done."""
         self._stored_start = max(self._stored_start, start_offset)
 
     def complete(self, transition: Transition) -> None:
-        """The change is stored."""
+        """Called when the change is stored; moves the start offset on."""
         for run in transition.runs:
             run.before = None
             self.may_have_available |= run.state is RecordState.AVAILABLE
         self.advance_start()
 
     def roll_back(self, transition: Transition, now_ms: int, limit: DeliveryLimit) -> Transition:
-        """The change could not be stored: records return to their earlier state. Records whose lock expired meanwhile
-        are released; this change is returned, as by `expire`.
+        """Called when the change could not be stored: records return to their earlier state. Records whose lock expired
+        meanwhile are released; returns that change, as `expire` does.
         """
         for run in transition.runs:
             assert run.before is not None
@@ -338,7 +338,7 @@ class SharePartition:
         del self.batches[:done]
 
     def move_start(self, offset: int) -> None:
-        """The log starts at `offset` now: every earlier record is done, even if it was acquired."""
+        """Called when the log starts at `offset`: every earlier record is done, even if it was acquired."""
         if offset <= self.start_offset:
             return
         del self.batches[: self.index_of(offset)]

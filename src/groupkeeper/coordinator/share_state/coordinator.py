@@ -5,7 +5,7 @@ A state machine without I/O like the group coordinator: its operations read the 
 changes it, so live state equals the state replayed after a restart. Its driver appends the records of an operation,
 replays them, and only then answers.
 
-`partition_count` of an operation is the number of partitions that the topic has now, 0 for one that does not exist.
+`partition_count` of an operation is the topic's current number of partitions, 0 if it does not exist.
 """
 
 from __future__ import annotations
@@ -198,7 +198,7 @@ class ShareStateCoordinator:
         """An update record, or a snapshot after enough updates."""
         limit = self._settings.share_coordinator_snapshot_update_records_per_snapshot
         complete = written.delivery_complete_count
-        if written.start_offset < state.start_offset:  # the leader wrote it before a write that has overtaken it
+        if written.start_offset < state.start_offset:  # a later write of the leader has overtaken this one
             complete = state.delivery_complete_count
         elif written.start_offset == state.start_offset:
             complete = max(complete, state.delivery_complete_count)

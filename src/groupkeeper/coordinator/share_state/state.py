@@ -17,7 +17,7 @@ _last_offset = attrgetter("last_offset")
 
 
 class SharePartitionKey(NamedTuple):
-    """A partition as one share group reads it."""
+    """A partition of a topic in one share group."""
 
     group_id: str
     topic_id: bytes
@@ -38,7 +38,7 @@ class StateBatch(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ShareState:
-    """What is stored of a share-partition.
+    """The stored state of a share-partition.
 
     Attributes:
         snapshot_epoch: grows by one with each snapshot.

@@ -1,6 +1,5 @@
-"""StreamsGroupTopologyDescriptionUpdate (93): the description of a topology, which members are asked for (KIP-1331).
-
-It is kept in memory, as by Kafka's InMemoryTopologyDescriptionPlugin. The log only says that there is one.
+"""StreamsGroupTopologyDescriptionUpdate (93): a topology's description, requested from members (KIP-1331). It is stored
+in memory only, like that of Kafka's InMemoryTopologyDescriptionPlugin; the log has its topology epoch.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from groupkeeper.protocol.messages import streams_group_describe_response as des
 from groupkeeper.protocol.messages import streams_group_topology_description_update_request as given
 
 _ASKED_SINCE = 1
-"""Version of StreamsGroupHeartbeat."""
+"""Lowest version of StreamsGroupHeartbeat whose response can request the description."""
 _FIRST_WAIT_MS = 30_000
 _LONGEST_WAIT_MS = 3_600_000
 
@@ -35,14 +34,14 @@ class _NodeType(IntEnum):
 
 
 class DescriptionStatus(IntEnum):
-    """Of a described group, if its description is asked for."""
+    """`topology_description_status` in StreamsGroupDescribe, if the description was requested."""
 
     NOT_STORED = 1
     AVAILABLE = 3
 
 
 def asks_for_description(step: StreamsStep, version: int) -> bool:
-    """Whether the answer to a heartbeat asks for the description. It asks again at ever longer intervals."""
+    """Whether the response to a heartbeat requests the description. Requests repeat at increasing intervals."""
     group, topology = step.group, step.group.topology
     assert topology is not None
     if version < _ASKED_SINCE or not step.settings.group_streams_topology_description_plugin_class:
@@ -63,7 +62,7 @@ def asks_for_description(step: StreamsStep, version: int) -> bool:
 def take_description(
     state: StateView, settings: Settings, request: given.StreamsGroupTopologyDescriptionUpdateRequest, now_ms: int
 ) -> Result:
-    """Keeps a description. Raises `InvalidRequest`, `GroupIdNotFound`, `UnknownMemberId`."""
+    """Stores a description. Raises `InvalidRequest`, `GroupIdNotFound`, `UnknownMemberId`."""
     group = state.require(request.group_id, StreamsGroup)
     if request.member_id not in group.members:
         raise unknown_member(request.member_id, request.group_id)
@@ -74,7 +73,7 @@ def take_description(
         )
     description = _read(request.topology_description)
     step = StreamsStep(group, settings, state.topics, now_ms)
-    # Kafka's first record says that a description is being stored, its second one that the plug-in has stored it.
+    # As in Kafka, one record before the description is stored (IN_DOUBT), and one after (its topology epoch).
     for told in (IN_DOUBT, epoch):
         if told != step.group.described_epoch:
             step.write(epoch_record(replace(step.group, described_epoch=told)))
@@ -83,7 +82,7 @@ def take_description(
 
 
 def describe_topology(group: StreamsGroup, one: described.DescribedGroup) -> None:
-    """Adds the description, or that there is none."""
+    """Sets the description and its status in a described group."""
     kept = group.soft.description
     is_kept = group.topology is not None and group.described_epoch == group.topology.epoch
     one.topology_description_status = DescriptionStatus.NOT_STORED
@@ -93,7 +92,7 @@ def describe_topology(group: StreamsGroup, one: described.DescribedGroup) -> Non
 
 
 def _read(description: given.TopologyDescription) -> described.TopologyDescription:
-    """The description in the form in which groups are described. Raises `InvalidRequest`."""
+    """Converts a member's description to the form of StreamsGroupDescribe. Raises `InvalidRequest`."""
     subtopologies = [
         described.TopologyDescriptionSubtopology(one.subtopology_id, [_node(node) for node in one.nodes])
         for one in description.subtopologies
@@ -109,7 +108,7 @@ def _global_store(store: given.TopologyDescriptionGlobalStore) -> described.Topo
 
 
 def _node(node: given.TopologyDescriptionNode) -> described.TopologyDescriptionNode:
-    """Only what its type has."""
+    """Converts a node, with only the fields of its type."""
     kind = node.node_type
     if kind not in tuple(_NodeType):
         raise InvalidRequest(f"Unknown topology node type: {kind}")

@@ -1,4 +1,4 @@
-"""Which partitions are read where in a streams group, for interactive queries (KIP-1071)."""
+"""The partitions that each member's endpoint serves, for interactive queries (KIP-1071)."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 NOT_DESCRIBED: Final = -1
 IN_DOUBT: Final = -2
-"""No description of the topology is kept; or it is unknown, as a coordinator was just storing one."""
+"""NOT_DESCRIBED: no description is stored. IN_DOUBT: nor is it known, as a coordinator was just storing one."""
 NOT_VALIDATED: Final = -1
 """The validated topology epoch of a group with missing or incorrectly partitioned topics."""
 
@@ -28,7 +28,7 @@ UNRELEASED_TASKS: Final = 3
 
 
 class TaskRole(IntEnum):
-    """The role of a member in a task: to process it, or to keep a copy of its state. Kafka 4.4.0 assigns no warm-up
+    """The role of a member in a task: processing it, or keeping a copy of its state. Kafka 4.4.0 assigns no warm-up
     tasks.
     """
 
@@ -47,11 +47,11 @@ class Task(NamedTuple):
 
 Tasks: TypeAlias = frozenset[Task]
 TaskEpochs: TypeAlias = Mapping[Task, int]
-"""Tasks with the assignment epoch in which the member got them; it means nothing for other than active ones."""
+"""Tasks with the assignment epoch in which the member got them, which is meaningful for active tasks only."""
 
 
 class UserEndpoint(NamedTuple):
-    """Where a member answers interactive queries."""
+    """The address at which a member answers interactive queries."""
 
     host: str
     port: int
@@ -85,12 +85,12 @@ class StreamsMember:
         return False
 
     def is_reconciled_to(self, assignment_epoch: int) -> bool:
-        """Whether it has its target assignment of that epoch."""
+        """Whether the member has its target assignment of that epoch."""
         return self.state == STABLE and self.member_epoch == assignment_epoch
 
 
 class Asked(NamedTuple):
-    """Members were asked for the description of a topology, so many times before; not again until that time."""
+    """The last request for a topology's description: `before` counts earlier ones; no request before `until_ms`."""
 
     topology_epoch: int
     before: int
@@ -102,14 +102,13 @@ class StreamsSoft:
     """State that is not in the log, and lost by a restart.
 
     Attributes:
-        checked_version: version of the topics with which the topology's topics were last compared.
-        metadata_hash: fingerprint of the topology's topics in that version.
-        configured: the topology with the numbers of partitions that the topics have; None until a heartbeat needs it.
-        is_delayed: whether the first assignment waits for more members.
-        shutdown_member_id: the member that requested the shutdown of the whole application; None for none.
-        endpoint_epoch: incremented when the known endpoints change.
-        description: the description of the topology, with the topology's epoch; None until a member has sent one.
-        asked: when members were last asked for a description; None: never.
+        checked_version: version of the `TopicsImage` in which the topology's topics were last checked for changes.
+        metadata_hash: fingerprint of the topology's topics in that version. configured: the topology with the numbers
+        of partitions that the topics have; None until a heartbeat needs it. is_delayed: whether the first assignment
+        waits for more members. shutdown_member_id: the member that requested the shutdown of the whole application;
+        None for none. endpoint_epoch: incremented when the known endpoints change. description: the description of the
+        topology, with the topology's epoch; None until a member has sent one. asked: the last request for a
+        description; None: never.
     """
 
     checked_version: int = -2

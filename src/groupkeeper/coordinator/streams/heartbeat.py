@@ -26,7 +26,7 @@ from groupkeeper.protocol.messages import StreamsGroupHeartbeatRequest, StreamsG
 from groupkeeper.protocol.messages import streams_group_heartbeat_response as response_message
 
 _TAGS_TOLD_SINCE = 1
-"""Version of StreamsGroupHeartbeat."""
+"""Lowest version of StreamsGroupHeartbeat that reports missing tags."""
 
 
 def heartbeat(
@@ -67,7 +67,7 @@ def _open_group(
 
 
 def _check_size(group: StreamsGroup, settings: Settings, request: StreamsGroupHeartbeatRequest) -> None:
-    """A member that has a place in the group keeps it."""
+    """Raises `GroupMaxSizeReached` for a new member of a full group; existing members may stay."""
     limit = settings.group_streams_max_size
     has_place = request.member_id in group.members or (
         request.instance_id is not None and group.static_member(request.instance_id) is not None
@@ -154,7 +154,7 @@ def _go_on(
     moves_tasks = member.assigned != reconciled.assigned and reconciled.endpoint is not None
     endpoint_epoch = step.soft.endpoint_epoch + (has_moved or moves_tasks)
     tells_endpoints = request.endpoint_information_epoch != endpoint_epoch
-    # The member that created the group gets the endpoints once more: Kafka starts counting with its second heartbeat.
+    # As in Kafka, which counts from the second heartbeat on, the group's creator gets the endpoints once more.
     endpoint_epoch = 0 if is_new else endpoint_epoch
     step.soft = replace(step.soft, endpoint_epoch=endpoint_epoch)
     active, standby, warmup = (_task_ids(reconciled.assigned, role) if tells_tasks else None for role in TaskRole)
@@ -183,8 +183,8 @@ def _task_ids(tasks: TaskEpochs, role: TaskRole) -> Sequence[response_message.Ta
 def _update_member(
     step: StreamsStep, call: Call, request: StreamsGroupHeartbeatRequest, known: StreamsMember | None
 ) -> tuple[StreamsMember, bool]:
-    """The member as it describes itself now, and whether tasks are to be assigned anew: a static member may come back
-    from another address.
+    """The updated member, and whether its change requires a new assignment: a change of a static member's address
+    doesn't.
     """
     member = known or StreamsMember(request.member_id)
     timeout_ms, topology, endpoint, tags = (
@@ -193,7 +193,7 @@ def _update_member(
         request.user_endpoint,
         request.client_tags,
     )
-    kept_endpoint = member.endpoint if request.member_epoch else None  # a member that joins says all of itself
+    kept_endpoint = member.endpoint if request.member_epoch else None  # a joining member sends all its fields
     updated = replace(
         member,
         instance_id=member.instance_id if request.instance_id is None else request.instance_id,
@@ -214,7 +214,7 @@ def _update_member(
 
 
 def _what_counts(member: StreamsMember) -> tuple[object, ...]:
-    """What the assignment depends on."""
+    """The fields of a member that the assignment depends on."""
     return member.topology_epoch, member.rack_id, member.client_tags, member.process_id
 
 

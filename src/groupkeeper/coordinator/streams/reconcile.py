@@ -1,6 +1,6 @@
 """Reconciles a member of a streams group with its target: first it revokes tasks, then it gets released ones.
 
-As `reconcile` for consumer groups, but a task has a role, and the process matters, because it holds the task's state. A
+Like `reconcile` of consumer groups, but tasks have roles, and processes matter because they hold the tasks' state. A
 task waits until no other member of the same process has it in any role; an active task also waits until no other member
 anywhere runs it.
 """

@@ -23,7 +23,7 @@ class _MakesTaskIds(Protocol[T_co]):
 
 
 def task_ids(tasks: Iterable[Task], role: TaskRole, make: _MakesTaskIds[T_co]) -> list[T_co]:
-    """The tasks of a role as messages have them: by subtopology, sorted."""
+    """The tasks of a role in the form of messages: by subtopology, sorted."""
     partitions: dict[str, list[int]] = {}
     for task in sorted(tasks):
         if task.role is role:
@@ -32,7 +32,7 @@ def task_ids(tasks: Iterable[Task], role: TaskRole, make: _MakesTaskIds[T_co]) -
 
 
 def epoch_record(group: StreamsGroup) -> Entry:
-    """The group's epoch, the state for which it was raised, and whose descriptions are kept."""
+    """The group's epoch, the state for which it was raised, and the topology epoch of the stored description."""
     configs = group.assignment_configs
     value = group_value.StreamsGroupMetadataValue(
         group.group_epoch,
@@ -87,7 +87,7 @@ def assignment_record(group_id: str, member: StreamsMember) -> Entry:
 
 
 def _with_epochs(tasks: TaskEpochs, role: TaskRole) -> list[current_value.TaskIds]:
-    """Only active tasks have the epochs in which they were assigned."""
+    """Tasks of a role for the record; only active tasks get their assignment epochs."""
 
     def make(subtopology_id: str, partitions: list[int]) -> current_value.TaskIds:
         if role is not TaskRole.ACTIVE:

@@ -34,7 +34,7 @@ class StreamsRow(EpochRow[StreamsGroup]):
         return requests.refuse(request, error)
 
     def expire(self, state: StateView, settings: Settings, timer: StreamsTimer, now_ms: int) -> Result:
-        """As for other types, or the first assignment is due."""
+        """As for other group types; also ends the initial rebalance delay."""
         group = state.find(timer.group_id, StreamsGroup)
         if group is None or not isinstance(timer, StreamsDelay):
             return super().expire(state, settings, timer, now_ms)

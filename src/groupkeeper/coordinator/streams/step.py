@@ -54,7 +54,7 @@ class StreamsStep(EpochStep[StreamsGroup]):
     # --- topology and epochs
 
     def configure(self) -> ConfiguredTopology:
-        """The topology over the topics as they are now."""
+        """The topology, checked against the present topics."""
         topology = self.group.topology
         assert topology is not None
         soft = self.soft
@@ -141,7 +141,7 @@ class StreamsStep(EpochStep[StreamsGroup]):
 
 
 def assignment_configs(settings: Settings) -> dict[str, str]:
-    """The settings that assignments depend on, as the log has them."""
+    """The settings that assignments depend on, in the form of the log."""
     configs = {"num.standby.replicas": str(settings.group_streams_num_standby_replicas)}
     if settings.group_streams_rack_aware_assignment_tags:
         configs["rack.aware.assignment.tags"] = ",".join(settings.group_streams_rack_aware_assignment_tags)

@@ -46,7 +46,7 @@ class Trouble(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class MissingTopic:
-    """An internal topic to be created. `replication_factor` is −1 for the broker's."""
+    """An internal topic to be created. `replication_factor` −1: the broker's default."""
 
     name: str
     partition_count: int
@@ -62,7 +62,7 @@ class TopologyRecord:
 
     @property
     def epoch(self) -> int:
-        """Its epoch, which its clients number."""
+        """The topology's epoch, chosen by the application."""
         return self.value.epoch
 
     @cached_property
@@ -130,7 +130,7 @@ class _Counting:
         self._decided: dict[str, int] = {}
 
     def configured(self) -> ConfiguredTopology:
-        """All of it. Raises `_DoesNotFit`, `StreamsInvalidTopology`."""
+        """The configured topology. Raises `_DoesNotFit`, `StreamsInvalidTopology`."""
         self._decide_repartition_topics()
         for one in self._subtopologies:
             for group in one.copartition_groups:
@@ -208,7 +208,7 @@ class _Counting:
             for source in _sources(one)
             if source not in open_names
         }
-        # The number that a repartition topic should have counts, not the number that an existing topic has.
+        # Use a repartition topic's required number, not the actual number of an existing one.
         counts = [self._decided[one] if one in self._decided else self._count(one) for one in read]
         return max(counts, default=0)
 
@@ -249,7 +249,7 @@ def _sources(subtopology: Subtopology) -> list[str]:
 
 
 def _names_in(subtopology: Subtopology, group: CopartitionGroup) -> list[str]:
-    """Raises `StreamsInvalidTopology` for an index that names no topic."""
+    """The topics of a copartition group. Raises `StreamsInvalidTopology` for an index out of range."""
     repartition_names = [topic.name for topic in subtopology.repartition_source_topics]
     names = []
     for indexes, topics in (

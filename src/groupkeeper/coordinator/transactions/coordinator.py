@@ -131,7 +131,7 @@ class TransactionCoordinator:
         )
 
     def complete(self, transactional_id: str, now_ms: int) -> TransactionResult:
-        """Completes the ending transaction: all its markers are written. Does nothing if there is no such
+        """Completes the ending transaction after all its markers were written. Does nothing if there is no such
         transaction.
         """
         known = self._transactions.get(transactional_id)

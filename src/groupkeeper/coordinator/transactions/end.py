@@ -65,7 +65,7 @@ def _end_with_epoch_bump(
         return TransactionResult(EndTxnResponse(producer_id=known.producer_id, producer_epoch=known.producer_epoch))
     if is_repeated or request.committed:
         raise errors.InvalidTxnState
-    # Nothing was written, but the producer cannot know that: aborting is always allowed.
+    # No transaction is ongoing, but the producer may not know that: aborting is always allowed.
     return _decide(known, call, request, now_ms)
 
 

@@ -3,10 +3,10 @@
 Its driver does the same with every result, in this order, without running another operation of the same
 coordinator in between:
 
-1. append `records` to the log, all or none (but see `is_atomic`). If that fails, hand the error to
-   `TransactionCoordinator.refuse` and answer with what it gives; nothing has happened;
-2. `replay` each record, then `apply` each value of `soft`;
-3. write the markers of `ending`, if there is one, to its partitions, and hand its id to `complete`, whose result is
+1. append `records` to the log, all or none (but see `is_atomic`). If that fails, pass the error to
+`TransactionCoordinator.refuse` and send the response it returns; the state is unchanged; 2. `replay` each record, then
+`apply` each value of `soft`; 3. write the markers of `ending`, if there is one, to its partitions, and hand its id to
+`complete`, whose result is
    treated alike. If a marker can't be written now, do this step again later; the answer leaves all the same, for the
    outcome is decided. A restart begins with this step for every result of `resume`;
 4. send `response`.
@@ -41,7 +41,7 @@ class TransactionCall:
     request: Message
     version: int
     spare_producer_id: int
-    """A producer id that was never used; it may be taken once, see `TransactionResult.takes_producer_id`."""
+    """An unused producer id, which the result may take, see `TransactionResult.takes_producer_id`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,10 +60,10 @@ class TransactionResult:
     """None when no caller waits."""
     records: tuple[TransactionRecord, ...] = ()
     is_atomic: bool = True
-    """False when the records stand for themselves and may be appended in several batches."""
+    """False when the records are independent, and may be appended in several batches."""
     soft: tuple[LastEpoch, ...] = ()
     ending: Transaction | None = None
-    """A transaction with a decided outcome, which must be written to its partitions."""
+    """A transaction with a decided outcome, whose markers must be written to its partitions."""
     takes_producer_id: bool = False
 
 

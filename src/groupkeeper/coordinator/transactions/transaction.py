@@ -17,7 +17,7 @@ from groupkeeper.protocol.transaction_log import TransactionEntry
 NO_PRODUCER_ID = -1
 NO_EPOCH = -1
 LAST_EPOCH = 2**15 - 1
-"""Reached only between the end of a transaction and its completion; clients get epochs up to the one before."""
+"""The last producer epoch. Used only between a transaction's end and its completion; clients get lower epochs."""
 EPOCH_BUMP_SINCE = 2
 """From this transaction.version on every transaction has its own epoch (KIP-890)."""
 
@@ -42,7 +42,7 @@ class TransactionStatus(Enum):
 
     @property
     def is_ending(self) -> bool:
-        """Whether the outcome is decided but not yet known to every partition."""
+        """Whether the outcome is decided, but not all markers are written."""
         return self in (TransactionStatus.PREPARE_COMMIT, TransactionStatus.PREPARE_ABORT)
 
 
@@ -92,7 +92,7 @@ class Transaction:
         return self.status is TransactionStatus.ONGOING and self.started_ms + self.timeout_ms < now_ms
 
     def begun(self, partitions: Iterable[TopicPartition], now_ms: int, client_version: int) -> Transaction:
-        """With more partitions in the transaction; begins the transaction if it has not begun."""
+        """The transaction with more partitions; begins it if it has not begun."""
         return replace(
             self,
             status=TransactionStatus.ONGOING,
@@ -106,7 +106,7 @@ class Transaction:
     def ended(
         self, is_commit: bool, now_ms: int, client_version: int, *, next_producer_id: int = NO_PRODUCER_ID
     ) -> Transaction:
-        """With its outcome decided."""
+        """The transaction with its outcome decided."""
         bumps = client_version >= EPOCH_BUMP_SINCE
         return replace(
             self,
@@ -121,8 +121,8 @@ class Transaction:
         )
 
     def fenced(self, now_ms: int, server_version: int) -> Transaction:
-        """Aborted, with a fencing epoch that no producer has. From transaction.version 2 on, its producer can request
-        the new epoch.
+        """The transaction aborted, with a fencing epoch that no producer has. From transaction.version 2 on, its
+        producer can request the new epoch.
         """
         aborted = self.ended(False, now_ms, server_version)
         if server_version >= EPOCH_BUMP_SINCE:
@@ -130,7 +130,7 @@ class Transaction:
         return replace(aborted, producer_epoch=min(self.producer_epoch + 1, LAST_EPOCH), last_producer_epoch=NO_EPOCH)
 
     def completed(self, now_ms: int) -> Transaction:
-        """With every marker written."""
+        """The transaction after all its markers were written."""
         rotates = self.next_producer_id != NO_PRODUCER_ID
         return replace(
             self,
@@ -144,7 +144,7 @@ class Transaction:
         )
 
     def record(self) -> TransactionEntry:
-        """The record that stores it."""
+        """The record that stores this state."""
         return TransactionEntry(
             self.transactional_id,
             TransactionLogValue(

@@ -19,7 +19,7 @@ STATE_NAMES = frozenset(status.value for status in TransactionStatus)
 
 def list_transactions(known: Iterable[Transaction], request: ListTransactionsRequest, now_ms: int) -> TransactionResult:
     """Transactional ids that pass every filter; an empty filter, or a negative duration, passes all of them. The driver
-    evaluates patterns, and tells of unknown state names.
+    evaluates patterns, and reports unknown state names.
     """
     states, producer_ids = set(request.state_filters), set(request.producer_id_filters)
     found = [
