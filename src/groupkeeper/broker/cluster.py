@@ -1,7 +1,6 @@
-"""The nodes of a cluster in one process: they stop and start, and leaders and coordinators move between them.
-
-There is one log of each partition, and one state of each coordinator: what a node is in charge of, placements say. When
-a call returns, what it says has happened.
+"""The nodes of a cluster in one process: stops and starts nodes, and moves leaders and coordinators between them. All
+nodes share one log per partition, and one state per coordinator: placements decide which node leads. When a call
+returns, the change has taken effect.
 """
 
 from __future__ import annotations
@@ -31,16 +30,16 @@ from groupkeeper.protocol.errors import KafkaError
 _log = getLogger("groupkeeper.broker")
 
 RETRY_S = 10
-"""Until what the cluster does by itself is tried again, after it could not be written down."""
+"""Seconds until an automatic change is retried after it could not be stored."""
 
 TYPE_CHECKING = False
-if TYPE_CHECKING:  # a broker without share groups starts without them
+if TYPE_CHECKING:  # a broker without share groups doesn't import them
     from groupkeeper.broker.call import Call
     from groupkeeper.broker.shares.sessions import ShareSessions
 
 
 class Cluster(Node):
-    """The part of a `Broker` that has to do with its nodes.
+    """The part of a `Broker` that manages its nodes.
 
     Attributes:
         fronts: the nodes, by id.
@@ -62,17 +61,17 @@ class Cluster(Node):
     # ------------------------------------------------------------------ where clients find nodes
 
     def front(self, node: int) -> Front:
-        """A node as its clients see it."""
+        """A node's listeners and server."""
         return self.fronts[node]
 
     def endpoint(self, listener: str, node: int | None = None) -> Endpoint:
-        """Where clients of a listener reach a node, without one the first."""
+        """The address of a node for clients of a listener; None: of the first node."""
         front = self.fronts[next(iter(self.fronts)) if node is None else node]
         return front.endpoint(listener)
 
     def endpoints(self, call: Call, among: Collection[int] | None = None) -> list[Endpoint]:
-        """Where a client reaches the nodes that run, or those among the given ones, as far as the node knows that is
-        asked.
+        """The addresses of the running nodes (only those in `among`, if given) for a client, as the called node sees
+        them.
         """
         running, listener = self.topics.placements.running_known_to(call.node), call.listener
         return [
@@ -85,8 +84,8 @@ class Cluster(Node):
 
     async def stop_node(self, node: int) -> None:
         """Stops a node in an orderly way: its leaders move first, then its connections are closed and its ports refuse
-        clients. A partition without another replica in sync is offline from then on. Raises `KafkaStorageError` where
-        that cannot be written: then nothing has changed.
+        clients. A partition without another in-sync replica becomes offline. Raises `KafkaStorageError` if this cannot
+        be stored: then nothing has changed.
         """
         async with self._one_at_a_time:
             self._require(node, runs=True)
@@ -96,21 +95,21 @@ class Cluster(Node):
             await self.fronts[node].go_down()
 
     async def kill_node(self, node: int) -> None:
-        """The same, but its connections break first, and nothing that waits is answered. When it is back it is no
-        eligible leader replica any more; to say that of a stopped node, kill it.
+        """As `stop_node`, but its connections break first, and waiting requests get no answer. When it is back, it is
+        no eligible leader replica any more; a stopped node can be killed for that effect.
         """
         async with self._one_at_a_time:
             self._require_known(node)
             self._killed.add(node)
             await self.fronts[node].go_down()
-            self._forget_outage(node)  # until it leaves, what it lacks, or others lack of its own, is not committed
+            self._forget_outage(node)  # until it leaves, records that only it has or lacks stay uncommitted
             self._leave(node)
             await self._load()
 
     async def start_node(self, node: int) -> None:
-        """Starts a stopped node on the same ports. Its replicas are in sync at once; offline partitions
-        have a leader again, others keep theirs until leaders move back (`auto.leader.rebalance.enable`). Raises
-        `KafkaStorageError` as `stop_node`.
+        """Starts a stopped node on the same ports. Its replicas are in sync at once. Offline partitions get a leader;
+        others keep theirs until leaders move back (`auto.leader.rebalance.enable`). Raises `KafkaStorageError` as
+        `stop_node`.
         """
         async with self._one_at_a_time:
             self._require(node, runs=False)
@@ -129,7 +128,7 @@ class Cluster(Node):
 
     @contextmanager
     def _running(self, nodes: set[int]) -> Iterator[None]:
-        """These nodes run from now on, unless what follows cannot be written: then the next try is for the whole."""
+        """Sets the running nodes; restores the old ones if the body fails to store its changes."""
         placements, before = self.topics.placements, self.topics.placements.running
         placements.running = nodes
         try:
@@ -139,13 +138,13 @@ class Cluster(Node):
             raise
 
     def _with(self, node: int) -> dict[PartitionLog, Placement]:
-        """The placements of a node's partitions, once its replicas, and those that follow it, are in sync."""
+        """The placements of a node's partitions with its own replicas, and those that follow it, back in sync."""
         here = {log: at for log in self.topics.logs() if node in (at := log.placement).replicas}
         return {log: self._joined(log, at, at.replicas if at.leader == node else [node]) for log, at in here.items()}
 
     def _joined(self, log: PartitionLog, at: Placement, nodes: Iterable[int] = ()) -> Placement:
-        """A placement once these are in sync with the leader, and those that a reassignment adds, unless they are held
-        up. Without a leader it is the same.
+        """The placement with `nodes` and the replicas that a reassignment adds in sync, if they run and can follow the
+        leader. Unchanged without a leader.
         """
         if at.leader == NO_LEADER:
             return at
@@ -153,15 +152,15 @@ class Cluster(Node):
         wanted = self.topics.placements.running.intersection(at.replicas, {*nodes, *at.adding}) - held_up
         may = {one for one in wanted if self._may_follow(one, at.leader)}
         joined = at.with_isr(sorted(may.union(at.isr)))
-        joined.ends = {one: end for one, end in at.ends.items() if one not in may}  # they have the whole log now
+        joined.ends = {one: end for one, end in at.ends.items() if one not in may}  # joined replicas have the whole log
         return joined
 
     def _may_follow(self, node: int, leader: int) -> bool:
-        """Whether a replica gets what its leader appends."""
+        """Whether a replica on `node` gets what the leader appends."""
         return True
 
     def _is_throttled(self, log: PartitionLog, node: int) -> bool:
-        """Whether a replica that is added has not yet got the log, as fast as it may; then `go_on` runs when it has."""
+        """Whether the throttle rate still holds up an added replica; then a timer lets reassignments go on in time."""
         named = log.config.follower_replication_throttled_replicas
         rate = self.config.changed.get(str(node), {}).get("follower.replication.throttled.rate")
         if rate is None or {"*", f"{log.index}:{node}"}.isdisjoint(named):
@@ -182,13 +181,13 @@ class Cluster(Node):
             self._timer = get_running_loop().call_later(RETRY_S, self._run_on)
 
     def stop_timer(self) -> None:
-        """No reassignment goes on by itself any more."""
+        """Cancels the timer of throttled reassignments."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
 
     def stay(self) -> None:
-        """No leader and no reassignment moves by itself any more."""
+        """Stops automatic moves of leaders and reassignments."""
         self.stop_timer()
         if self._moves_back is not None:
             self._moves_back.cancel()
@@ -199,8 +198,8 @@ class Cluster(Node):
         self._apply({log: self._joined(log, at) for log in logs if len((at := log.placement).isr) < len(at.replicas)})
 
     async def go_on(self) -> None:
-        """Does what waited for other settings: unclean elections, reassignments that were throttled, and the high
-        watermark where fewer replicas must be in sync now.
+        """After settings changed: runs unclean elections, goes on with throttled reassignments, and moves high
+        watermarks that a higher `min.insync.replicas` held.
         """
         self._go_on()
         await self._load()
@@ -211,7 +210,7 @@ class Cluster(Node):
             self._apply({log: at.with_isr([one for one in at.isr if one != node]) for log, at in here.items()})
 
     def state_of(self, node: int) -> str:
-        """running or down."""
+        """The state of a node: "running" or "down"."""
         return "running" if node in self.topics.placements.running else "down"
 
     def _forget_outage(self, node: int) -> None:
@@ -231,9 +230,7 @@ class Cluster(Node):
     # ------------------------------------------------------------------ leaders
 
     async def move_leader(self, topic: str, partition: int, node: int) -> None:
-        """Makes a running replica that is in sync the leader of a partition. Raises `UnknownTopicOrPartition`,
-        ValueError.
-        """
+        """Makes a running in-sync replica the leader of a partition. Raises `UnknownTopicOrPartition`, ValueError."""
         log = self._log(topic, partition)
         at = log.placement
         if node not in at.isr or node not in self.topics.placements.running:
@@ -246,7 +243,7 @@ class Cluster(Node):
         await self._move_coordinator(self.groups, group_id, node)
 
     async def move_transaction_coordinator(self, transactional_id: str, node: int) -> None:
-        """The same for the coordinator of a transactional id."""
+        """Moves the coordinator of a transactional id, likewise."""
         await self._move_coordinator(self.transactions, transactional_id, node)
 
     async def _move_coordinator(self, host: ShardHost[Any], key: str, node: int) -> None:
@@ -254,7 +251,7 @@ class Cluster(Node):
         await self.move_leader(host.topic_name, host.partition_of(key), node)
 
     async def set_in_sync(self, topic: str, partition: int, nodes: Collection[int]) -> None:
-        """Takes replicas out of those in sync, or back. Raises `UnknownTopicOrPartition`, ValueError."""
+        """Sets the in-sync set of a partition. Raises `UnknownTopicOrPartition`, ValueError."""
         log = self._log(topic, partition)
         at, running = log.placement, self.topics.placements.running
         isr = sorted(running.intersection(at.replicas, nodes))
@@ -269,8 +266,8 @@ class Cluster(Node):
     async def elect_leaders(
         self, logs: Iterable[PartitionLog], *, is_unclean: bool
     ) -> dict[PartitionLog, KafkaError | None]:
-        """Lets the first replicas lead if they are in sync; unclean: lets any replica lead where there is no leader.
-        Returns what came of it.
+        """Elects the preferred leaders if they are in sync; with `is_unclean`, any replica of partitions without a
+        leader. Returns the error of each partition, None for a new leader.
         """
         outcomes: dict[PartitionLog, KafkaError | None] = {}
         targets = {}
@@ -289,8 +286,8 @@ class Cluster(Node):
         return outcomes | dict.fromkeys(elected)
 
     async def reassign(self, targets: Mapping[PartitionLog, Sequence[int] | None]) -> None:
-        """Gives partitions other replicas; None takes back the reassignment in progress. It ends once all that are
-        added are in sync: at once if they run. Raises `KafkaStorageError`.
+        """Reassigns partitions to other replicas; None cancels the reassignment in progress. A reassignment ends when
+        all added replicas are in sync: at once if they run. Raises `KafkaStorageError`.
         """
         changes = {}
         for log, replicas in targets.items():
@@ -306,7 +303,7 @@ class Cluster(Node):
         return log
 
     def move_back_later(self, logs: Iterable[PartitionLog]) -> None:
-        """If others than the first replicas lead some of these, the first ones will after a while, where they can."""
+        """Schedules a move of leaders back to the preferred replicas, if any of these logs has another leader."""
         config = self.config
         if self._moves_back is not None or len(self.fronts) == 1 or not config.auto_leader_rebalance_enable:
             return
@@ -336,14 +333,14 @@ class Cluster(Node):
         is_unclean: bool | None = None,
         unclean: Collection[int] = (),
     ) -> Collection[PartitionLog]:
-        """Gives partitions their targets' replicas and those in sync, and the leaders that follow; returns those that
-        changed. `wanted` are leaders, if they may lead. `is_unclean`: None as the topic's setting says. Raises
-        `KafkaStorageError`; then nothing has changed.
+        """Applies placements, elects the leaders that follow from them, and returns the changed logs. `wanted`: leaders
+        to elect if they may lead. `is_unclean` None: by the topic's setting. Raises `KafkaStorageError`; then nothing
+        has changed.
         """
         running, has_eligible = self.topics.placements.running, has_eligible_replicas(self.config)
         changes: dict[PartitionLog, Placement] = {}
         others: list[tuple[Placement, Placement]] = []
-        ends, moved, held = {}, [], []  # held: those that wait may go on
+        ends, moved, held = {}, [], []  # held: their waiting requests must look again
         for log, target in targets.items():
             at, config = log.placement, log.config
             may = config.unclean_leader_election_enable if is_unclean is None else is_unclean
@@ -384,7 +381,7 @@ class Cluster(Node):
                 self._moving_since.pop(log, None)
 
     def _hold_coordinators(self) -> None:
-        """Notes whether a coordinator's records are not committed as soon as they are written."""
+        """Sets whether a coordinator is cut off, or its records wait for replicas before they are committed."""
         found = [self.topics.get(host.topic_name) for host in self._hosts]
         self._holds_coordinators = any(host.has_stale for host in self._hosts) or any(
             log.placement.limit is not None for topic in found if topic is not None for log in topic.partitions
@@ -395,7 +392,7 @@ class Cluster(Node):
         raise NotImplementedError
 
     def _move(self, log: PartitionLog, end_offset: int) -> None:
-        """Tells who has to do with a partition that it has another leader, whose log ends at this offset."""
+        """Applies a new leader to log, waiting requests, share-partitions, coordinator. `end_offset`: its log's end."""
         self.topics.take_leader(log)
         part(log, end_offset)
         if end_offset < log.log_end_offset:
@@ -413,6 +410,6 @@ class Cluster(Node):
         return self.groups, self.transactions, self.share_states
 
     async def _load(self) -> None:
-        """Waits for coordinators that moved."""
+        """Waits until moved coordinators are loaded."""
         for host in self._hosts:
             await host.wait_until_loaded()

@@ -1,6 +1,5 @@
-"""Nodes of a cluster that run, but not well: suspended, slow, or cut off from the other nodes or from clients.
-
-Such a node is still in sync until the others notice: so it holds the high watermark (docs/design/cluster.md).
+"""Outages of running nodes: suspended, slow, or cut off from other nodes or clients. Until the others notice, such a
+node stays in sync, and holds back the high watermark (docs/design/cluster.md).
 """
 
 from __future__ import annotations
@@ -26,11 +25,11 @@ _log = getLogger("groupkeeper.broker")
 
 @dataclass(slots=True)
 class _Outage:
-    """What is wrong with one node.
+    """The outage of one node.
 
     Attributes:
-        kind: a word for people. since_s: when its replicas had all, on the loop's clock. fault: what its requests meet.
-        lags: whether its replicas get nothing at present. is_silent: whether the controller does not hear of it.
+        kind: a word for people. since_s: when its replicas last had all records, by the loop's clock. fault: of its
+        requests. lags: whether its replicas get no records now. is_silent: whether the controller gets no heartbeats.
     """
 
     kind: str
@@ -48,26 +47,26 @@ class _Outage:
 
 
 class Outages(Cluster):
-    """The part of a `Broker` that has to do with nodes that are not well."""
+    """The part of a `Broker` that simulates outages of nodes."""
 
     _outages: dict[int, _Outage]
 
     @property
     def faults(self) -> Faults:
-        """Faults on purpose: docs/testing.md."""
+        """The injected faults: docs/testing.md."""
         raise NotImplementedError
 
     async def pause_node(self, node: int) -> None:
-        """Suspends a node: it takes requests and answers none, and its replicas get nothing. After
-        `broker.session.timeout.ms` others lead in its place.
+        """Suspends a node: it accepts requests but answers none, and its replicas get no records. After
+        `broker.session.timeout.ms` other nodes take over its leaders.
         """
         async with self._one_at_a_time:
             self._begin(node, "paused", partial(self.faults.hold, None, node=node), is_silent=True)
 
     async def cut_off_node(self, node: int) -> None:
-        """Cuts a node off from the others: clients reach it, but its replicas get nothing, and those of its own
-        leaders neither. After `broker.session.timeout.ms` others lead in its place; it still tells clients the nodes
-        and leaders that it knew, serves what it knew to be committed, and takes records that are lost.
+        """Cuts a node off from the others: clients reach it, but no records get to or from its replicas. After
+        `broker.session.timeout.ms` other nodes take over its leaders; the node still returns the nodes and leaders that
+        it knew, serves records up to its known high watermark, and accepts records that will be lost.
         """
         async with self._one_at_a_time:
             self._begin(node, "cut off", None, is_silent=True)
@@ -83,14 +82,14 @@ class Outages(Cluster):
             await self.fronts[node].go_down()
 
     async def slow_node(self, node: int, delay_ms: float) -> None:
-        """A node whose answers are late by this, and whose replicas get records only once in this time."""
+        """Delays a node's answers by `delay_ms`; its replicas get records only once in this time."""
         async with self._one_at_a_time:
             self._begin(node, "slow", partial(self.faults.delay, None, delay_ms, node=node))
             self._again(node, delay_ms / 1000, self._catch_up)
 
     async def resume_node(self, node: int) -> None:
-        """Ends what `pause_node`, `cut_off_node`, `hide_node` or `slow_node` began. Its replicas are in sync then.
-        Raises `KafkaStorageError` as `stop_node`.
+        """Ends the outage that `pause_node`, `cut_off_node`, `hide_node` or `slow_node` began. The node's replicas are
+        then in sync. Raises `KafkaStorageError` as `stop_node`.
         """
         async with self._one_at_a_time:
             self._require_known(node)
@@ -109,7 +108,7 @@ class Outages(Cluster):
             await self._load()
 
     def state_of(self, node: int) -> str:
-        """running, down, paused, cut off, hidden or slow."""
+        """The state of a node: "running", "down", "paused", "cut off", "hidden" or "slow"."""
         outage = self._outages.get(node)
         return outage.kind if outage is not None else super().state_of(node)
 
@@ -151,7 +150,7 @@ class Outages(Cluster):
         outage.timer = get_running_loop().call_later(delay_s, run)
 
     def _notice(self, node: int, outage: _Outage) -> None:
-        """The controller has not heard of the node for too long, or it lags for too long behind leaders."""
+        """Moves the node's leaders after its session timeout, or shrinks in-sync sets after the replica lag limit."""
         silent_ms = (get_running_loop().time() - outage.since_s) * 1000
         if silent_ms >= self.config.broker_session_timeout_ms and node in self.topics.placements.running:
             self._leave(node)
@@ -159,7 +158,7 @@ class Outages(Cluster):
             self._shrink(node)
 
     def _catch_up(self, node: int, outage: _Outage) -> None:
-        """The replicas of a slow node get what they lack; if that is too long ago, they had left those in sync."""
+        """Lets the replicas of a slow node catch up; if they lagged for too long, they first leave the in-sync sets."""
         now_s = get_running_loop().time()
         if (now_s - outage.since_s) * 1000 >= self.config.replica_lag_time_max_ms:
             self._shrink(node)
@@ -173,7 +172,7 @@ class Outages(Cluster):
         self._apply({log: log.placement for log in targets})
 
     def _shrink(self, node: int) -> None:
-        """Leaders that the controller hears of take a node out of the replicas in sync where it lacks records."""
+        """Removes a node that lacks records from in-sync sets, for leaders that can reach the controller."""
         targets = {}
         for log in self.topics.logs():
             at = log.placement

@@ -1,4 +1,4 @@
-"""What was appended to a log, perhaps not to all replicas in sync."""
+"""Appended records that in-sync replicas may still lack."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ _ALL_KNOW = -1
 
 
 class Unsettled:
-    """The records of a log before an offset, since they were appended by its leader.
+    """The records of a log before an offset, at the time when its leader appended them.
 
     Attributes:
         log: the log.
     """
 
     def __init__(self, log: PartitionLog, end_offset: int, node: int = _ALL_KNOW) -> None:
-        """`node`: the one that appended them, if it may be cut off."""
+        """`node`: the leader that appended them, if it may be cut off."""
         self.log = log
         self._node = node
         self._end_offset = end_offset
@@ -24,7 +24,7 @@ class Unsettled:
 
     @property
     def is_committed(self) -> bool:
-        """Whether all replicas in sync have them."""
+        """Whether all in-sync replicas have the records."""
         log = self.log
         return (
             log.placement.led_since == self._led_since
@@ -34,15 +34,15 @@ class Unsettled:
 
     @property
     def has_moved(self) -> bool:
-        """Whether the leader has changed, as far as the node knows, or the log has failed."""
+        """Whether the leader has changed, as the node sees it, or the log has failed."""
         log = self.log
         return log.placement.known_to(self._node).led_since != self._led_since or log.failure is not None
 
     def is_decided(self) -> bool:
-        """Whether one of both is so."""
+        """Whether the records are committed, or have moved."""
         return self.is_committed or self.has_moved
 
     async def decided(self, deadline_s: float | None = None) -> bool:
-        """Waits until that is so, or until a time of the event loop's clock; returns whether it is."""
+        """Waits until `is_decided`, at most until `deadline_s` (the event loop's time); returns whether it is."""
         await wait_until(self.log, self.is_decided, deadline_s)
         return self.is_decided()

@@ -1,6 +1,4 @@
-"""What may be cleaned in a log now: old segments to delete, and the part worth compacting (Kafka 4.4.0's
-conditions).
-"""
+"""Decides what to clean in a log: old segments to delete, and the part worth compacting (Kafka 4.4.0's conditions)."""
 
 from __future__ import annotations
 
@@ -19,8 +17,8 @@ if TYPE_CHECKING:
 
 
 def expired_count(log: PartitionLog, now_ms: int) -> int:
-    """How many of the oldest segments to delete by `retention.ms` and `retention.bytes`, possibly the active
-    one too. Those with records that replicas in sync may lack stay.
+    """The number of oldest segments to delete by `retention.ms` and `retention.bytes`, possibly the active one too.
+    Segments above the high watermark stay.
     """
     config = log.config
     if "delete" not in config.cleanup_policy:

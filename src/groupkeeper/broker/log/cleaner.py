@@ -1,4 +1,4 @@
-"""The log cleaner: deletes old segments and compacts compacted topics, in small steps beside all other work."""
+"""The log cleaner: deletes old segments and compacts compacted topics, in small steps between other work."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _LONGEST_PAUSE_MS = 600_000
 _MOST_DOUBLINGS = 16
 _LOGS_PER_TURN = 500
 _BYTES_PER_KEY = 220
-"""A key of 40 bytes with its offset, in a dictionary, and the offset in a set."""
+"""Memory for a key of 40 bytes: its entry in a dictionary, and its offset in a set."""
 
 T = TypeVar("T")
 
@@ -57,7 +57,7 @@ class LogCleaner:
     """
 
     def __init__(self, broker: Node, files: OpenFiles, is_being_read: Callable[[PartitionLog], bool]) -> None:
-        """`is_being_read` tells whether a coordinator is reading a log piece by piece."""
+        """`is_being_read`: whether a coordinator is reading a log piece by piece."""
         self._broker = broker
         self._files = files
         self._is_being_read = is_being_read
@@ -107,7 +107,7 @@ class LogCleaner:
                 _log.exception("the log cleaner has failed; it tries again in %g s", self._pause_ms() / 1000)
 
     def _pause_ms(self) -> int:
-        """Until the next round: the shortest interval of all work, after failures twice as long each time."""
+        """Milliseconds until the next round: the shortest interval of all work, doubled for each failure in a row."""
         config = self._broker.config
         often_ms = (
             config.log_cleaner_backoff_ms,
@@ -128,7 +128,7 @@ class LogCleaner:
                 if "delete" in log.config.cleanup_policy and not self._is_busy(log):
                     total += _delete_old(log, now_ms)
         if total:
-            with _logged("cannot write the log start offsets"):  # otherwise they follow from the remaining segments
+            with _logged("cannot write the log start offsets"):  # else they follow from the remaining segments
                 await self._broker.topics.write_start_offsets()
         return total
 
@@ -262,7 +262,7 @@ class LogCleaner:
 
 @contextmanager
 def _logged(what_failed: str) -> Iterator[None]:
-    """Logs an error, with its traceback if it is unexpected. The next time is another try; other logs go on."""
+    """Logs an error, with its traceback if it is unexpected, and does not raise it: the next round tries again."""
     try:
         yield
     except OSError as error:
@@ -284,7 +284,7 @@ async def _in_turns(steps: Iterator[T]) -> T | None:
 
 
 async def _pause() -> None:
-    """Lets other work run: it gets at least half of a core, and eight ninths while it uses them."""
+    """Pauses for other work, which gets at least half of a core, and up to eight ninths while it needs them."""
     for _ in range(_PAUSES_WHEN_BUSY):
         began = thread_time()
         await asyncio.sleep(_PAUSE_S)

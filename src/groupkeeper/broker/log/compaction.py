@@ -32,7 +32,7 @@ _CHUNK = 1 << 20
 _BATCHES_PER_STEP = 16
 _RECORDS_PER_STEP = 1000
 _SHORT = 16
-"""Records of a batch that are looked up one by one before it is read."""
+"""For batches with at most this many offsets, each is looked up before the batch is read."""
 
 
 class Cleaned(NamedTuple):
@@ -85,8 +85,8 @@ class Compaction:
     # ------------------------------------------------------------------ first: find the last record of each key
 
     def survey_keys(self) -> Iterator[None]:
-        """Reads the part that no pass has read; yields now and then so that other work gets a turn. Raises
-        CorruptRecord, OSError.
+        """Reads the dirty part of the log; yields regularly so that other work gets a turn. Raises CorruptRecord,
+        OSError.
 
         If there are too many keys for the memory limit, `end_offset` moves to where the limit was reached.
         """
@@ -107,11 +107,10 @@ class Compaction:
                 yield from self._note(buf, pos, header, survey)
 
     def _is_overwritten(self, header: BatchHeader) -> bool:
-        """Whether all keys of a batch come again later, judging by its offsets alone: then the batch needn't be read.
-
-        That is so when `survey_keys` has read the batch and has seen all of its keys again later. A survey that doesn't
-        start at the log's beginning may take a transaction as aborted and omit its keys, so batches of transactions
-        must be read.
+        """Whether the offsets of a batch alone show that all its keys come again later, so that it needn't be read:
+        `survey_keys` has read the batch, and found none of its records to be the last of its key. Transactional batches
+        must be read: a survey that starts in the middle of the log may take a transaction as aborted, and omit its
+        keys.
         """
         if header.is_transactional or header.last_offset_delta >= _SHORT:
             return False
@@ -159,7 +158,7 @@ class Compaction:
         return self._segments[following].base_offset if following < len(self._segments) else self.end_offset
 
     def write(self, group: Sequence[Segment]) -> Iterator[Cleaned | None]:
-        """Writes one group; yields None now and then, and at last what was written. Raises CorruptRecord, OSError."""
+        """Writes one group; yields None regularly, and at last the rewritten segment. Raises CorruptRecord, OSError."""
         base_offset = group[0].base_offset
         path = os.path.join(self._log.directory, file_name(base_offset, LOG + CLEANED))
         new = Segment(path, base_offset, self._files, self._log.config.index_interval_bytes)
@@ -222,10 +221,8 @@ class Compaction:
         return whole if self._now_ms < header.delete_horizon_ms else self._empty(header)
 
     def _empty(self, header: BatchHeader) -> bytes:
-        """An empty batch in place of a batch without remaining records, if something must be remembered; otherwise
-        nothing.
-
-        The batch preserves the last sequence number or epoch of a producer, or the log end if no batch follows.
+        """For a batch without remaining records: an empty batch, if it must preserve the last sequence number or epoch
+        of a producer, or the log end; else no bytes.
         """
         if header.producer_id in self._producer_ids:
             if header.is_control:

@@ -1,4 +1,4 @@
-"""Work on large batches, and on long requests and answers, beside the event loop."""
+"""Threads for large batches, and for long requests and answers."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 
 class LongReads:
-    """Decompresses and reads large batches in one thread: other clients are served meanwhile, and however many large
-    batches come at a time, one is decompressed at a time. Long requests have several threads.
+    """Decompresses and reads large batches in one thread, so that other clients are served meanwhile, and only one
+    batch is decompressed at a time. Long requests have several threads.
     """
 
     def __init__(self, threads: int = 1) -> None:
@@ -25,7 +25,7 @@ class LongReads:
         self._thread: ThreadPoolExecutor | None = None
 
     async def run(self, read: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
-        """What `read` returns; it must use nothing that changes meanwhile."""
+        """Runs `read` in the thread and returns its result; `read` must use no data that may change meanwhile."""
         if self._thread is None:
             from concurrent.futures import ThreadPoolExecutor
 
@@ -33,6 +33,6 @@ class LongReads:
         return await asyncio.get_running_loop().run_in_executor(self._thread, partial(read, *args, **kwargs))
 
     def close(self) -> None:
-        """Drops what has not begun."""
+        """Cancels reads that have not begun."""
         if self._thread is not None:
             self._thread.shutdown(wait=False, cancel_futures=True)

@@ -52,13 +52,10 @@ class PartitionLog:
     The first append creates the directory. Reading and appending are plain calls: the file is in the page cache.
 
     Attributes:
-        topic, index: the partition's name.
-        log_start_offset: first offset that may be read.
-        log_end_offset: offset the next record will get.
-        recovery_point: records before this offset are on disk and survive a power failure.
+        topic, index: the partition's name. log_start_offset: first offset that may be read. log_end_offset: offset the
+        next record will get. recovery_point: records before this offset are on disk and survive a power failure.
         failure: None, or why the partition cannot be served (file and position of the corruption, or a disk error).
-        placement: the nodes that have it.
-        stale: what nodes that are cut off, and took themselves for its leader when others began to lead, take it for.
+        placement: its replicas and leader. stale: by node id, the diverged logs of cut-off former leaders.
     """
 
     __slots__ = (
@@ -114,7 +111,7 @@ class PartitionLog:
         return f"<PartitionLog {self.topic}-{self.index} {self.log_start_offset}..{self.log_end_offset}>"
 
     def seen_by(self, node: int) -> PartitionLog:
-        """What a node takes it for."""
+        """The log as a node sees it: a stale one, if the node is a cut-off former leader."""
         if not self.stale:
             return self
         seen = self.stale.get(node, self)
@@ -123,7 +120,9 @@ class PartitionLog:
 
     @property
     def high_watermark(self) -> int:
-        """Offset after the last record that may be read: all replicas in sync have it. With one that is the log end."""
+        """Offset after the last record that consumers may read, as all in-sync replicas have it; with one replica the
+        log end.
+        """
         limit = self.placement.limit
         return self.log_end_offset if limit is None else max(limit, self.log_start_offset)
 
@@ -146,14 +145,14 @@ class PartitionLog:
 
     @property
     def directory(self) -> str:
-        """Where the segments lie."""
+        """The directory of the segments."""
         return self._directory
 
     # ------------------------------------------------------------------ writing
 
     def append(self, batch: bytes, now_ms: int, header: BatchHeader | None = None) -> int:
-        """Appends one record batch (magic 2) and returns the offset of its first record. `header` is the batch's where
-        it was read already.
+        """Appends one record batch (magic 2) and returns the offset of its first record. `header`: the batch's, if it
+        was already read.
 
         Assigns offsets and the leader epoch; with LogAppendTime the timestamps too. A batch that an idempotent producer
         repeats isn't written again: the offset of the first write is returned. Raises `KafkaError`; then nothing has
@@ -193,8 +192,8 @@ class PartitionLog:
         return first
 
     def append_made(self, batch: bytes, count: int, timestamp: int) -> int:
-        """As `append`, for a batch without a producer that was built for this offset, with this many records of one
-        moment.
+        """As `append`, for a batch of `count` records with one timestamp, without a producer, built for the log end
+        offset.
         """
         if self.failure is not None:
             raise KafkaStorageError(self.failure)
@@ -236,8 +235,8 @@ class PartitionLog:
         except OSError as error:
             what = f"cannot write {self.topic}-{self.index} in {self._directory}: {error.strerror}"
             if isinstance(error, TornTail):
-                self.failure = what  # the next start cuts off what was written
-            if not self._is_failing:  # producers try again and again: once is enough
+                self.failure = what  # the next start cuts off the partly written batch
+            if not self._is_failing:  # log it once: producers retry endlessly
                 self._is_failing = True
                 _log.error("%s", what)
             raise KafkaStorageError(what) from error
@@ -276,14 +275,12 @@ class PartitionLog:
     def _make_directory(self) -> None:
         os.makedirs(self._directory, exist_ok=True)
         metadata = os.path.join(self._directory, PARTITION_METADATA)
-        # No more durable than the records that follow: a directory without its topic's id is accepted as it is.
+        # Not flushed, like the records that follow: the start accepts a directory without its topic's id.
         text = f"version: 0\ntopic_id: {uuid_text(self.topic_id)}\n"
         replace_file(metadata, text, survives_power_failure=False)
 
     def advance_start(self, offset: int, why: str = "all their records are deleted") -> None:
-        """Moves the log start offset to `offset` unless it is there or later already; removes segments wholly before
-        it, and logs that, and `why`.
-        """
+        """Moves the log start offset forward to `offset`; removes segments wholly before it, and logs `why`."""
         self.log_start_offset = offset = max(offset, self.log_start_offset)
         self.producers.forget_before(offset)
         count = 0
@@ -330,7 +327,7 @@ class PartitionLog:
 
     def read(self, offset: int, max_bytes: int, *, at_least_one: bool = True, end_offset: int | None = None) -> bytes:
         """Batches of one segment, starting with the batch that contains `offset`, at most `max_bytes`; the last batch
-        may be cut off.
+        may be incomplete.
 
         The first batch is always whole: with `at_least_one` it is returned however large it is, otherwise nothing is
         returned if it is larger than `max_bytes`. Records at or after `end_offset` (default: the high watermark) and
@@ -471,9 +468,8 @@ class PartitionLog:
     # ------------------------------------------------------------------ life
 
     def sync(self, *, is_end: bool = False) -> None:
-        """Flushes all segments except the last to disk. Raises OSError. May run in a thread, beside everything else.
-
-        With `is_end` the last one too, with what the next start needs in order not to read it.
+        """Flushes all segments except the last to disk. Raises OSError. May run in a thread. With `is_end`, also the
+        last segment, with the files that let the next start load it without reading it.
         """
         segments = tuple(self._segments)
         ends = [segment.base_offset for segment in segments[1:]]
@@ -485,11 +481,9 @@ class PartitionLog:
             self.recovery_point = ends[-1]
 
     def recover(self, file_names: Iterable[str], known_end: int = 0) -> None:
-        """Reads what is on disk: only segments whose files of indexes don't match, or may not be on the disk.
-
-        The log had records up to its recovery point and `known_end`, at least. What lies behind the last intact batch
-        and all known records is a write that ended early, and is cut off. Other damage stays in place: only the
-        offsets in it cannot be read.
+        """Loads the log from disk; reads only segments whose index files don't match, or that may not be flushed. The
+        log had records at least up to its recovery point and `known_end`. Bytes after the last intact batch, beyond all
+        known records, are a torn write, and are cut off. Other damage stays in place: only its offsets cannot be read.
         """
         try:
             self._recover(repair(self._directory, file_names), max(known_end, self.recovery_point))
@@ -549,7 +543,7 @@ class PartitionLog:
             self._report_loss(self.log_end_offset, known_end)
             self._go_on_at(known_end)
         elif self._segments and self._segments[-1].has_damaged_end:
-            self._go_on_at(self.log_end_offset)  # the next bytes could complete a batch there, and be taken for its own
+            self._go_on_at(self.log_end_offset)  # appended bytes could complete the damaged batch
 
     def _report_loss(self, first: int, end: int) -> None:
         _log.error(
@@ -557,7 +551,7 @@ class PartitionLog:
         )
 
     def _go_on_at(self, offset: int) -> None:
-        """Leaves a gap up to an offset, so that offsets of lost records are not used again."""
+        """Continues at `offset`, after a gap, so that offsets of lost records are not used again."""
         self.log_end_offset = offset
         if self._segments:
             active = self._segments[-1]
@@ -570,7 +564,7 @@ class PartitionLog:
             self._segments[-1].create()
 
     def _scan(self, segment: Segment, limit: int, known_end: int) -> None:
-        """Reads a segment, and cuts off what is behind the last of all records that it had."""
+        """Reads and indexes a segment, and cuts off a torn write at its end."""
         self.log_end_offset = max(self.log_end_offset, segment.base_offset)
         for position, header in segment.scan(self.log_end_offset, limit, known_end):
             self.log_end_offset = header.next_offset

@@ -1,8 +1,7 @@
 """The checks of a client's record batch before it enters a log (Kafka 4.4.0 ProduceRequest, UnifiedLog,
 LogValidator).
 
-What the header says of the records is compared with the records. The largest timestamp is corrected; all else that is
-wrong refuses the batch.
+The header must match the records: a wrong maximum timestamp is corrected; any other mismatch refuses the batch.
 """
 
 from __future__ import annotations
@@ -32,8 +31,8 @@ class RefusedRecords(errors.InvalidRecord):
     """Some records of a batch are not allowed.
 
     Attributes:
-        reason: class of the error in the producer's response.
-        record_errors: index in the batch of each such record, and what is wrong with it.
+        reason: class of the error in the producer's response. record_errors: index in the batch of each refused record,
+        and the reason.
     """
 
     def __init__(self, reason: type[KafkaError], message: str, record_errors: list[tuple[int, str]]) -> None:
@@ -43,13 +42,11 @@ class RefusedRecords(errors.InvalidRecord):
 
 
 class Produced:
-    """The only batch that a Produce request may have for a partition.
+    """The batch of a Produce request for a partition.
 
     Attributes:
-        log: where it is to be appended.
-        records: its bytes.
-        header: what it says of itself; all that can be checked without its records is right.
-        content: once it is read: the records, decompressed, from `start` on.
+        log: the log to append it to. records: its bytes. header: its header, checked as far as possible without the
+        records. content: after `read`: the decompressed records, from `start` on.
     """
 
     __slots__ = ("_codec", "_walked", "content", "header", "log", "records", "start")
@@ -81,7 +78,7 @@ class Produced:
         _check_header(self.header, log)
 
     def read(self) -> bool:
-        """Reads the records, unless that takes long: then the answer is false. Raises `KafkaError`."""
+        """Reads the records; returns False if that would take long. Raises `KafkaError`."""
         if not is_quick(self.header):
             return False
         try:
@@ -91,7 +88,7 @@ class Produced:
         return True
 
     def read_all(self, limit: int) -> None:
-        """As `read`, in whatever time it takes. `limit`: bytes that the records may have, decompressed."""
+        """As `read`, however long it takes. `limit`: the most decompressed bytes."""
         if self._codec:
             first = beginning(self._codec, self.records[HEADER_SIZE:], QUICK_CONTENT)
             if is_refused_early(first, self.header.record_count):
@@ -119,7 +116,7 @@ class Produced:
             raise errors.InvalidRecord(f"{error} in topic partition {self.log.topic}-{self.log.index}.") from None
 
     def admit(self, now_ms: int) -> None:
-        """Checks the records that were read and corrects the header. Raises `KafkaError`."""
+        """Checks the read records, and corrects the header. Raises `KafkaError`."""
         config, header = self.log.config, self.header
         largest, smallest, has_keyless, is_consecutive = self._walked
         is_stamped = bool(header.attributes & _APPEND_TIME)
@@ -142,7 +139,7 @@ class Produced:
             self.header = read_header(self.records)
 
     def _out_of_order(self) -> KafkaError:
-        # Apache Kafka wants to write the batch anew and fails.
+        # Apache Kafka tries to rewrite such a batch, and fails.
         where = f"{self.log.topic}-{self.log.index}"
         return errors.UnknownServerError(f"the offsets in the compressed batch for {where} are not consecutive")
 
@@ -179,7 +176,7 @@ class Produced:
 
 
 def _only_batch(records: bytes, version: int) -> BatchHeader:
-    """The header of the only whole batch; a part of another one may follow it, and is left out."""
+    """The header of the single whole batch; an incomplete batch after it is ignored."""
     size = _whole_size(records, 0)
     if not size:
         raise errors.InvalidRecord(
@@ -209,7 +206,7 @@ def _only_batch(records: bytes, version: int) -> BatchHeader:
 
 
 def _whole_size(records: bytes, at: int) -> int:
-    """Bytes of the batch at a position; 0 where no whole one is."""
+    """Size of the batch at a position; 0 if it is incomplete."""
     left = len(records) - at
     if left <= _MAGIC_AT:
         return 0

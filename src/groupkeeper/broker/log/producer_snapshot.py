@@ -63,7 +63,7 @@ def decode_producers(content: bytes, producers: Producers) -> None:
     if len(covered) != _COUNT.size + count * _PRODUCER.size:
         raise ValueError(f"{len(covered)} bytes for {count} producers")
     entries = list(_PRODUCER.iter_unpack(covered[_COUNT.size :]))
-    # Open transactions are remembered in the order of their beginnings, producers in the order they were last seen.
+    # Open transactions are kept in order of their start offsets, producers in the order they were last seen.
     for producer_id, epoch, _, _, _, seen_ms, _, start in sorted(entries, key=lambda entry: entry[7]):
         if start >= 0:
             header = _header(producer_id, epoch, start, attributes=_TRANSACTIONAL)

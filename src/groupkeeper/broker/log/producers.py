@@ -14,7 +14,7 @@ from groupkeeper.protocol.record_batch import BatchHeader
 INT_MAX = 2**31 - 1
 _EXPECTED_PRODUCERS = 1000
 REMEMBERED_BATCHES = 5
-"""As many batches as a producer may have in flight (Kafka 4.4.0 ProducerStateEntry)."""
+"""The most batches that a producer may have in flight (Kafka 4.4.0 ProducerStateEntry)."""
 
 
 def sequence_after(sequence: int, count: int) -> int:
@@ -23,7 +23,7 @@ def sequence_after(sequence: int, count: int) -> int:
 
 
 class _Written:
-    """One remembered batch: its sequence numbers and where it is."""
+    """One remembered batch: its sequence numbers and offsets."""
 
     __slots__ = ("base_offset", "first_sequence", "last_sequence", "timestamp")
 
@@ -211,7 +211,7 @@ class Producers:
             )
 
     def remember(self, header: BatchHeader, seen_ms: int) -> None:
-        """Takes note of a batch of records that is in the log, with its final offsets."""
+        """Records an appended batch, with its final offsets."""
         producer = self._touch(header, seen_ms)
         if header.base_sequence >= 0:
             producer.written.append(_Written(header))
@@ -246,7 +246,7 @@ class Producers:
             )
 
     def end_transaction(self, header: BatchHeader, seen_ms: int, *, is_commit: bool, coordinator_epoch: int) -> None:
-        """Takes note of a transaction marker that is in the log."""
+        """Records an appended transaction marker."""
         producer = self._touch(header, seen_ms)
         producer.coordinator_epoch = coordinator_epoch
         start, producer.transaction_start = producer.transaction_start, None

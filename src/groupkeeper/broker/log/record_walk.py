@@ -1,7 +1,6 @@
-"""What the records of a batch say of times, offsets and keys, read without an object for each record.
-
-Records of one shape follow one another in most batches. A run of them is compared column by column: a slice with a step
-has the bytes at the same place of every record.
+"""Reads the timestamps, offsets and keys of a batch's records without an object for each record. Most batches have runs
+of records with the same layout. A run is checked column by column: a slice with a step has the bytes at one position of
+all its records.
 """
 
 from __future__ import annotations
@@ -17,26 +16,26 @@ from groupkeeper.protocol.zigzag import INT32, SIGNED, read_zigzag
 _LEAST_SIZE = 7
 _BEYOND = 1 << 64
 _READ_ANYWAY = 10_000
-"""Records that are read although an earlier one has said already that the batch is refused."""
+"""Records that are read even if an earlier one already refuses the batch."""
 _FEW_HEADERS, _HEADERS_FOR_A_BYTE = 10_000, 8
-"""The most record headers of a batch: a fixed number, and more for each of its bytes. Only an attacker's has
-more: a few bytes may decompress to millions of empty headers.
+"""The most record headers of a batch: a fixed number, plus some for each of its bytes. Only attacks have more: a few
+bytes may decompress to millions of empty headers.
 """
 QUICK_CONTENT = 1 << 20
-"""Decompressed bytes of a batch that are read at once, without a thread."""
+"""The most decompressed bytes of a batch that are read without a thread."""
 _QUICK_BYTES, _QUICK_RECORDS = 1 << 17, 5000
 _PAUSE = 256
-"""Records that are read one by one before the next search for a run."""
+"""Records that are read singly before the next search for a run."""
 _SHORT_RUN, _LONGEST_RUN = 6, 4096
 _PLACES = range(0x2000)
 _EVEN = bytes(place << 1 for place in range(0x40))
 _LOW = bytes(place << 1 & 0x7F | 0x80 for place in _PLACES)
 _HIGH = bytes(place >> 6 for place in _PLACES)
 _MIDDLE = bytes(place >> 6 | 0x80 for place in _PLACES)
-"""The bytes of the varints of consecutive offset deltas."""
+"""The bytes of the varints of consecutive offset deltas, one table per byte."""
 _BYTES = bytes(range(0x100))
 _ORDERED = bytes(signed + 0x40 for signed in SIGNED) + bytes(0x80)
-"""From a varint of one byte to a byte that is in the order of the numbers."""
+"""Translates a one-byte varint to a byte that sorts as its number does."""
 
 
 def is_quick(header: BatchHeader) -> bool:
@@ -61,10 +60,9 @@ class Walked(NamedTuple):
 
 
 def walk(body: Content, pos: int, count: int, must_be_consecutive: bool, size: int) -> Walked:
-    """Reads the `count` records, at least one, that `body` consists of from `pos` on. Raises CorruptRecord, and
-    ContentTooLarge for too many record headers for a batch of `size` bytes.
-
-    `must_be_consecutive`: where the offset deltas are not, a long batch isn't read to its end.
+    """Reads `count` records, at least one, which fill `body` from `pos` on. Raises CorruptRecord, and ContentTooLarge
+    for too many record headers for a batch of `size` bytes. `must_be_consecutive`: stops early in a long batch whose
+    offset deltas are not consecutive.
     """
     if count > (len(body) - pos) // _LEAST_SIZE:
         raise CorruptRecord(f"{count} records in {len(body) - pos} bytes")
@@ -78,7 +76,7 @@ def walk(body: Content, pos: int, count: int, must_be_consecutive: bool, size: i
 
 
 def is_refused_early(first: bytes, count: int) -> bool:
-    """Whether the offset deltas of many records, of which these are the first bytes, are not consecutive already."""
+    """Whether the first bytes of `count` records show that the offset deltas are not consecutive."""
     try:
         return not _walk(first, 0, count, True, _FEW_HEADERS)[0].is_consecutive
     except (IndexError, CorruptRecord):
@@ -86,7 +84,7 @@ def is_refused_early(first: bytes, count: int) -> bool:
 
 
 def _walk(body: Content, pos: int, count: int, must_be_consecutive: bool, most_headers: int) -> tuple[Walked, int]:
-    """Varints of one byte are read in line: this runs for each Produce request."""
+    """Returns the result and the end position. Inlines varints of one byte, as this runs for each Produce request."""
     signed, varint = SIGNED, read_zigzag
     largest, smallest, has_keyless, is_consecutive = -_BEYOND, _BEYOND, False, True
     place = next_run = 0
@@ -94,7 +92,7 @@ def _walk(body: Content, pos: int, count: int, must_be_consecutive: bool, most_h
         start = pos
         length, pos = varint(body, pos, INT32)
         end = pos + length
-        # Behind the record's own attributes, which have no meaning yet.
+        # After the record's own attributes, which are unused.
         delta, pos = (signed[delta], pos + 2) if (delta := body[pos + 1]) < 0x80 else varint(body, pos + 1)
         largest = delta if delta > largest else largest
         smallest = delta if delta < smallest else smallest
@@ -131,8 +129,8 @@ def _walk(body: Content, pos: int, count: int, must_be_consecutive: bool, most_h
 
 
 def _times_of_run(body: Content, start: int, size: int, place: int, most: int) -> bytes:
-    """The time deltas, of one byte each and in their order (`_ORDERED`), of the records from the one at `place` on that
-    have the shape of the record before it, which begins at `start`; none for no such run.
+    """The time deltas (one byte each, translated by `_ORDERED`) of a run: the records from index `place` on with the
+    same layout as the record before them, which has `size` bytes from `start` on. Empty without such a run.
     """
     _, at_time = read_zigzag(body, start)
     at_time += 1
@@ -159,7 +157,7 @@ def _times_of_run(body: Content, start: int, size: int, place: int, most: int) -
 
 
 def _offsets_from(place: int, width: int) -> tuple[bytes, ...]:
-    """Each byte of the varints, of `width` bytes, of this and the following offset deltas; none for other widths."""
+    """The `width`-byte varints of the offset deltas from `place` on, one column per byte; empty for other widths."""
     at = place % len(_LOW)
     end = at + _LONGEST_RUN
     if width == 1:
@@ -171,7 +169,7 @@ def _offsets_from(place: int, width: int) -> tuple[bytes, ...]:
 
 
 def _bounds(times: bytes) -> tuple[int, int]:
-    """Smallest and largest time delta of a run; in most runs the first and the last one."""
+    """Smallest and largest time delta of a run; mostly those of its first and last record."""
     first, last = min(times[0], times[-1]), max(times[0], times[-1])
     others = times.translate(None, _BYTES[first : last + 1])
     if others:
@@ -194,8 +192,8 @@ def _behind_headers(body: Content, pos: int, count: int, left: int) -> int:
 
 
 def read_places(body: Content, pos: int, count: int) -> Iterator[tuple[int, int, bool]]:
-    """Of each record its timestamp less the batch's base timestamp, its offset less the batch's, and whether it has a
-    key. Raises CorruptRecord, IndexError.
+    """For each record: its timestamp and its offset, both relative to the batch's base, and whether it has a key.
+    Raises CorruptRecord, IndexError.
     """
     for _ in range(count):
         length, pos = read_zigzag(body, pos)
@@ -209,7 +207,7 @@ def read_places(body: Content, pos: int, count: int) -> Iterator[tuple[int, int,
 
 
 def first_of(batch: bytes, times: range, offset: int, limit: int = MAX_DECOMPRESSED) -> tuple[int, int] | None:
-    """Timestamp and offset of the first record of a batch, from an offset on, whose timestamp is one of the given ones.
+    """Timestamp and offset of a batch's first record at or after `offset` with a timestamp in `times`, if any.
 
     Raises CorruptRecord, and ContentTooLarge for records of more than `limit` bytes.
     """

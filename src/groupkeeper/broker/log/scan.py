@@ -1,4 +1,4 @@
-"""Reading a segment file batch by batch, with checksums, past whatever is damaged in between."""
+"""Reads a segment file batch by batch, verifies checksums, and skips damage."""
 
 from __future__ import annotations
 
@@ -15,11 +15,10 @@ _CHUNK = 1 << 20
 
 
 class Damage(NamedTuple):
-    """Bytes of a segment file that are no valid batches, from `position` to `end`.
+    """Damaged bytes of a segment file, from `position` to `end`.
 
     Attributes:
-        first_offset, next_offset: the range of offsets that lay there.
-        why: what is wrong with the first of the bytes.
+        first_offset, next_offset: the lost range of offsets. why: the error at the first of these bytes.
     """
 
     position: int
@@ -37,10 +36,9 @@ class Damage(NamedTuple):
 def scan(
     descriptor: int, size: int, next_offset: int, limit: int, known_end: int, damage: list[Damage]
 ) -> Iterator[tuple[int, BatchHeader]]:
-    """Position and header of every intact batch of a file; appends what lies between them to `damage`.
-
-    Offsets are from `next_offset` up to `limit`, and reach `known_end` at least. The base offset of a batch is outside
-    of its checksum: where it leaves a gap, the batch behind it tells whether it is right.
+    """Position and header of every intact batch of a file; appends damaged ranges to `damage`. Offsets are between
+    `next_offset` and `limit`; records up to `known_end` existed. Checksums don't cover base offsets: after a gap, the
+    next batch shows whether a base offset is right.
     """
     position = chunk_start = 0
     chunk = b""
@@ -92,7 +90,7 @@ def _header(chunk: bytes, at: int, rest: int) -> BatchHeader:
 def _is_in_place(
     header: BatchHeader, next_offset: int, limit: int, following: int | None, *, is_last_right: bool
 ) -> bool:
-    """Whether a batch behind a gap is where its base offset says; `following` is the base offset behind it."""
+    """Whether the base offset of a batch after a gap is right; `following`: the base offset of the next batch."""
     if header.base_offset < next_offset or header.next_offset > limit:
         return False
     if following is None:
@@ -101,7 +99,7 @@ def _is_in_place(
 
 
 def _next_intact(descriptor: int, position: int, size: int, lowest: int, limit: int) -> int:
-    """The position of the next intact batch behind one that is not; `size` when there is none."""
+    """The position of the next intact batch after a damaged one at `position`; `size` without one."""
     start = position + 1
     while size - start >= HEADER_SIZE:
         chunk = os.pread(descriptor, min(_CHUNK, size - start), start)

@@ -1,4 +1,4 @@
-"""Segments without further appends: the files beside them with which a start needn't read them."""
+"""Sealed segments, which get no more appends: the files beside them that let a start load them without reading them."""
 
 from __future__ import annotations
 
@@ -63,11 +63,9 @@ def save_producers(producers: Producers, directory: str, offset: int, oldest: in
 
 
 def load_sealed(segments: Sequence[Segment], producers: Producers, directory: str, recovery_point: int) -> int:
-    """Loads segments, and the producers as they are behind them, from the stored files; returns the number of segments
-    that need not be read: all, all but the last, or none.
-
-    None when a file is missing or damaged, or when the segments may not be on the disk; then the producers are
-    unchanged.
+    """Loads segments, and the producers' state after them, from the stored files; returns the number of segments that
+    need not be read: all, all but the last, or 0. It is 0 when a file is missing or damaged, or segments may not be
+    flushed; then the producers are unchanged.
     """
     if not segments or recovery_point < segments[-1].base_offset:
         return 0
@@ -97,7 +95,7 @@ def load_sealed(segments: Sequence[Segment], producers: Producers, directory: st
 
 
 def sync_segments(segments: Sequence[Segment], ends: Sequence[int], directory: str, recovery_point: int) -> None:
-    """Syncs the files of segments that end behind the recovery point to the disk. Raises OSError."""
+    """Flushes segments that end after the recovery point, with their files, to disk. Raises OSError."""
     for segment, end in zip(segments, ends, strict=False):
         if end > recovery_point:
             sync_file(segment.path)

@@ -51,12 +51,10 @@ class Segment:
     """A segment file with the positions of its batches. The partition log interprets the batches.
 
     Attributes:
-        base_offset: offset the file is named after; no record in it is lower.
-        size: bytes of whole batches in the file.
-        first_timestamp: largest timestamp of the first batch, −1 when empty or unknown.
-        next_offset: offset after the last record, `base_offset` when empty.
-        index: the positions of batches.
-        damage: what is known to be damaged, in the order of the file.
+        base_offset: offset the file is named after; no record in it is lower. size: bytes of whole batches in the file.
+        first_timestamp: largest timestamp of the first batch, −1 when empty or unknown. next_offset: offset after the
+        last record, `base_offset` when empty. index: the positions of batches. damage: the known damaged ranges, in the
+        order of the file.
     """
 
     __slots__: ClassVar[tuple[str, ...]] = (
@@ -82,7 +80,7 @@ class Segment:
         self.forget()
 
     def forget(self) -> None:
-        """Knows nothing of the file, as before `load` or `scan`."""
+        """Resets all that is known of the file, to the state before `load` or `scan`."""
         self.size = 0
         self.first_timestamp = NO_TIMESTAMP
         self.next_offset = self.base_offset
@@ -91,7 +89,7 @@ class Segment:
         self._is_verified = True
         self._from_earlier = 0
         self._intact = (0, 0)
-        """The bytes written by an earlier process, and those of them that were read and are intact."""
+        """`_from_earlier`: bytes written by an earlier process; `_intact`: the range of them that was verified."""
 
     @property
     def max_timestamp(self) -> int:
@@ -111,7 +109,7 @@ class Segment:
         """
         descriptor = self._files.descriptor(self.path)
         try:
-            if len(parts) == 1:  # a commit: a sixth less than the call for several parts
+            if len(parts) == 1:  # a commit: saves a sixth of the time
                 written = os.write(descriptor, parts[0])
             else:
                 written = os.writev(descriptor, parts) if _HAS_WRITEV else os.write(descriptor, b"".join(parts))
@@ -128,7 +126,7 @@ class Segment:
         self.add(last_offset, max_timestamp, length)
 
     def add(self, last_offset: int, max_timestamp: int, length: int) -> None:
-        """Indexes a batch that lies at the end of the file."""
+        """Indexes a batch at the end of the file."""
         if self.size == 0:
             self.first_timestamp = max_timestamp
         self.index.add(last_offset, max_timestamp, self.size, length)
@@ -170,12 +168,12 @@ class Segment:
             position += at
             if at == 0 or position > self.size:
                 if self._is_verified:
-                    break  # less than a batch remains: another process has shortened the file
+                    break  # less than a batch remains: another process has truncated the file
                 raise CorruptRecord("no whole batch")
         return self.size
 
     def _check_gap(self, next_offset: int, end: int) -> None:
-        """Raises CorruptRecord when the batch that ends there overlaps the batch behind it."""
+        """Raises CorruptRecord when a batch that ends at position `end` overlaps the next batch."""
         behind = self.read_at(end, 8)
         following = int.from_bytes(behind, "big") if len(behind) == 8 else self.next_offset
         if next_offset > following and not self._is_verified:
@@ -216,7 +214,7 @@ class Segment:
             position += at
 
     def _checked(self, block: bytes, position: int, next_offset: int) -> Iterator[BatchHeader]:
-        """The headers of the whole batches in a block that lies at a position. Raises CorruptRecord at damage."""
+        """The headers of the whole batches in a block of the file at `position`. Raises CorruptRecord at damage."""
         at = 0
         while at + HEADER_SIZE <= len(block):
             header = read_header(block, at)
@@ -233,10 +231,9 @@ class Segment:
             at = end
 
     def is_intact(self, position: int, found: bytes) -> bool:
-        """Whether these bytes at the position of a batch are valid batches, as far as they are whole.
-
-        Bytes that this process wrote or has read before are, where no damage is known. The position may be from before
-        it was. If bytes of an earlier process are not valid, the file is read again.
+        """Whether the whole batches in `found`, read at `position`, are valid. Bytes that this process wrote or
+        verified are, unless `damage` has them. If bytes of an earlier process are invalid, rereads the file, and
+        returns False.
         """
         if self._is_verified or position >= self._from_earlier or not found:
             end = position + len(found)
@@ -276,10 +273,9 @@ class Segment:
         self.size = size
 
     def end_scan(self, known_end: int, *, may_cut: bool = True) -> int:
-        """Says what `scan` found damaged; returns the offset behind all records that the file had.
-
-        Damage at the end of the file is where the records up to `known_end` were. If these are all there, it is a write
-        that ended early, and is cut off. Raises OSError.
+        """Logs the damage that `scan` found; returns the end offset of the file's records, lost ones included. Damage
+        at the end of the file had the records up to `known_end`; if none of these is missing, it is a torn write, and
+        is cut off. Raises OSError.
         """
         tail = self.damage[-1] if self.has_damaged_end else None
         if tail is not None:
@@ -300,9 +296,8 @@ class Segment:
         return self.next_offset
 
     def reread(self) -> None:
-        """Reads a file that turned out to be damaged, and says which part of it is lost.
-
-        Raises OSError; then as much is known as before.
+        """Scans a file again that turned out to be damaged, and logs the damage. Raises OSError; then nothing has
+        changed.
         """
         end = self.next_offset
         found = Segment(self.path, self.base_offset, self._files, self._index_interval)
@@ -341,9 +336,9 @@ class Segment:
         replace_bytes(self.file(CHECKSUMS), packed + crc32c(packed).to_bytes(4, "big"))
 
     def load(self, limit: int) -> list[Aborted]:
-        """Takes what the files beside it say instead of reading all batches; returns the aborted transactions.
-
-        Its records end at `limit` or before. Raises OSError, and ValueError when a file is damaged or of another log.
+        """Loads the segment from the files beside it instead of reading all batches; returns the aborted transactions.
+        Its records must end at or before `limit`. Raises OSError, and ValueError when a file is damaged or of another
+        log.
         """
         with open(self.file(CHECKSUMS), "rb") as file:
             packed = file.read()

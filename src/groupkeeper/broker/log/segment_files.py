@@ -86,7 +86,7 @@ def repair(directory: str, names: Iterable[str]) -> list[str]:
 
 
 def without_copies(directory: str, bases: Sequence[int]) -> list[int]:
-    """Sets aside segment files that are copies under another name; returns the other base offsets. Raises OSError."""
+    """Renames segment files that are misnamed copies of others; returns the other base offsets. Raises OSError."""
     base_by_head: dict[bytes, int] = {}
     left = list(bases)
     for base in bases:

@@ -1,4 +1,4 @@
-"""The log of a leader that is cut off, while others lead."""
+"""The log of a cut-off leader, while another node leads."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 
 
 class StaleLog(PartitionLog):
-    """What such a leader takes the log for. It parts from the log of the others where these began to lead: what it
-    appends passes the same checks, is in no file, and is lost. Its placement is what the leader knows, with the high
-    watermark: that does not move, and before it both logs have the same records.
+    """The log as a cut-off leader sees it. It diverges from the real log where another leader took over: its appends
+    pass the same checks, but are not stored, and are lost. Its placement is the one that the node knows; its high
+    watermark doesn't move, and below it both logs have the same records.
     """
 
     __slots__ = ("_log",)
@@ -32,8 +32,8 @@ class StaleLog(PartitionLog):
         self.log_end_offset = log.log_end_offset
 
     def append(self, batch: bytes, now_ms: int, header: BatchHeader | None = None) -> int:
-        """As other logs do. Raises `NotLeaderOrFollower` while the partition has no leader, as this node may be the
-        next one, and once the node has the same log as the others again.
+        """Checks and counts a batch without storing it. Raises `NotLeaderOrFollower` while the partition has no leader,
+        as this node may be the next one, and when the node is no longer cut off.
         """
         self._require_apart()
         return super().append(batch, now_ms, header)
@@ -48,7 +48,7 @@ class StaleLog(PartitionLog):
             raise NotLeaderOrFollower
 
     def read(self, offset: int, max_bytes: int, *, at_least_one: bool = True, end_offset: int | None = None) -> bytes:
-        """As other logs do, up to the high watermark that the node knew."""
+        """Reads the real log, up to the high watermark that the node knew."""
         end = self.high_watermark if end_offset is None else min(end_offset, self.high_watermark)
         if end < offset <= self.log_end_offset:
             return b""
@@ -60,14 +60,14 @@ class StaleLog(PartitionLog):
         pass
 
     def end(self) -> None:
-        """Its node knows of the others now: what waits learns who leads."""
+        """Called when the node is no longer cut off: waiting requests see the real leader."""
         self.placement = self._log.placement
         self._log.tell_waiters(None)
 
 
 def part(log: PartitionLog, end_offset: int) -> None:
-    """Another node leads, or none, and its log ends at this offset: from here on, leaders that are cut off have logs of
-    their own.
+    """Called when the leader changed: gives cut-off former leaders stale logs. `end_offset`: the end of the new
+    leader's log.
     """
     for node, known in log.placement.outdated.items():
         if log.placement.leader == node:
@@ -79,7 +79,7 @@ def part(log: PartitionLog, end_offset: int) -> None:
 
 
 def join(log: PartitionLog, node: int) -> None:
-    """The node has the same log as others again."""
+    """Ends a node's stale log, if it has one."""
     stale = log.stale.get(node)
     if isinstance(stale, StaleLog):
         log.stale = {one: other for one, other in log.stale.items() if one != node}

@@ -1,4 +1,4 @@
-"""Which names a topic may have (Kafka 4.4.0 Topic)."""
+"""The valid names of topics (Kafka 4.4.0 Topic)."""
 
 from __future__ import annotations
 

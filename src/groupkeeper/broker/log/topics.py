@@ -235,7 +235,7 @@ class Topics:
             callback(topic)
 
     def take_defaults(self) -> None:
-        """The broker's settings changed, and with them the defaults of topics."""
+        """Called after the broker's settings changed: applies the new defaults to topics."""
         self._plain = TopicConfig({}, self._config)
         for topic in self._topic_by_name.values():
             self._set_config(topic, self.config_of(topic.configs))
@@ -248,7 +248,7 @@ class Topics:
             log.config = self.config_at(config, log.placement.leader)
 
     def take_leader(self, log: PartitionLog) -> None:
-        """A partition may have another leader: its settings are as this node has their defaults."""
+        """Called when a partition may have another leader: its settings get that node's defaults."""
         log.config = self.config_at(self._topic_by_name[log.topic].config, log.placement.leader)
 
     def config_at(self, config: TopicConfig, node: int) -> TopicConfig:
@@ -405,8 +405,8 @@ class Topics:
             yield {**entry, "configs": dict(topic.configs)}
 
     def truncate(self, log: PartitionLog, offset: int) -> None:
-        """Removes a log's records from an offset on, at which a batch begins; a start must not miss them. Where that
-        fails, the partition is unavailable until the next start.
+        """Removes a log's records from an offset on, at which a batch begins, and stores that the next start must not
+        expect them. If that fails, the partition is unavailable until the next start.
         """
         try:
             for checkpoint in (self._recovery_points, self._ends):
@@ -427,7 +427,7 @@ class Topics:
         await self._start_offsets.replace_aside(self._starts())
 
     async def write_recovery_points(self) -> None:
-        """Writes the recovery point of each log, and where it ends. Raises OSError."""
+        """Writes the recovery point and the end offset of each log. Raises OSError."""
         await self._recovery_points.replace_aside(self._points())
         await self._ends.replace_aside(self._log_ends())
 
@@ -441,8 +441,8 @@ class Topics:
         return {(log.topic, log.index): log.log_end_offset for log in self.logs() if log.log_end_offset > 0}
 
     def close(self, *, is_for_good: bool = False) -> None:
-        """Closes every log and the registry, after the pending removals, and notes what the next start needs, unless it
-        is for good.
+        """Closes every log and the registry, after pending removals. Unless `is_for_good`, writes the files that the
+        next start needs.
         """
         self.long_reads.close()
         if self._remover is not None:

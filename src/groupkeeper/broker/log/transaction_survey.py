@@ -1,4 +1,4 @@
-"""Which transactions still have records in a log that is read from its beginning: input for compaction."""
+"""Finds the transactions that still have records in a log, read from its beginning, for compaction."""
 
 from __future__ import annotations
 

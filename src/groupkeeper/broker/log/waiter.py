@@ -1,4 +1,4 @@
-"""Requests that wait until more is appended to logs."""
+"""Requests that wait for appends to logs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _ANY_NUMBER = 1 << 62
 
 
 class Waited(Protocol):
-    """A log."""
+    """A log that requests can wait for."""
 
     def add_waiter(self, waiter: Waiter) -> None: ...
 
@@ -41,8 +41,8 @@ class Waiter:
 
 
 async def wait_for(waiter: Waiter, logs: Iterable[Waited], deadline_s: float | None) -> bool:
-    """Waits until a log, or something else, wakes the waiter, or until a time of the event loop's clock (None: for
-    ever); returns whether it is before that.
+    """Waits until the waiter is woken, at most until `deadline_s` (the event loop's time; None: no limit). Returns
+    False after the deadline.
     """
     loop = get_running_loop()
     timer = None if deadline_s is None else loop.call_at(deadline_s, waiter.wake)
@@ -59,8 +59,8 @@ async def wait_for(waiter: Waiter, logs: Iterable[Waited], deadline_s: float | N
 
 
 async def wait_until(log: Waited, is_decided: Callable[[], bool], deadline_s: float | None) -> None:
-    """Returns when that is so, or at a time of the event loop's clock (None: never). Appends decide nothing: what
-    replicas have, and who leads.
+    """Waits until `is_decided()`, at most until `deadline_s` (the event loop's time; None: no limit). Looks again when
+    leaders or replicas' ends change, not on appends.
     """
     while not is_decided() and (deadline_s is None or get_running_loop().time() < deadline_s):
         await wait_for(Waiter(_ANY_NUMBER), (log,), deadline_s)

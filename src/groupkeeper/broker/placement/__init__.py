@@ -1,1 +1,1 @@
-"""Where partitions are: on which nodes, and which of them leads. What happens to nodes is in `cluster.py`."""
+"""The placement of partitions: their replicas on nodes, and their leaders. `cluster.py` stops and starts nodes."""

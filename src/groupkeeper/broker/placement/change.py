@@ -1,5 +1,5 @@
-"""What becomes of a placement: other replicas, or replicas in sync, then the leader and the eligible replicas that
-follow from them, by the rules of Apache Kafka's controller (4.4.0 PartitionChangeBuilder).
+"""Computes a changed placement: from new replicas and a new in-sync set follow the leader and the eligible leader
+replicas, by the rules of Apache Kafka's controller (4.4.0 PartitionChangeBuilder).
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from groupkeeper.broker.placement.placement import NO_LEADER, Placement
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """Under which a partition has a leader.
+    """The conditions of a leader election.
 
     Attributes:
         end_offset: the end of the log. running: the nodes that may lead. min_in_sync: `min.insync.replicas`.
-        has_eligible: whether there are eligible leader replicas (KIP-966). is_unclean: whether a replica may lead that
-        is neither in sync nor eligible, if there is no other. wanted: the leader if it may lead; −1: the present one.
-        unclean: nodes that have come back from a kill, and so are not eligible.
+        has_eligible: whether eligible leader replicas are enabled (KIP-966). is_unclean: whether any running replica
+        may lead if no in-sync or eligible one can. wanted: the leader to elect if it may lead; −1: keep the present
+        one. unclean: nodes back from a kill, which are not eligible.
     """
 
     end_offset: int
@@ -31,9 +31,7 @@ class Terms:
 
 
 def changed(at: Placement, target: Placement, terms: Terms) -> Placement:
-    """The placement that follows: it gets the replicas, the replicas in sync and the reassignment of the target, whose
-    `ends` say how far those have the log.
-    """
+    """The placement after `at`, with the replicas, in-sync set, replica ends and reassignment of `target`."""
     if target.is_moving:
         target = _without_the_removed(target)
     replicas, isr = target.replicas, list(target.isr)
@@ -50,7 +48,7 @@ def changed(at: Placement, target: Placement, terms: Terms) -> Placement:
         isr = [leader]
         eligible.remove(leader)
     if not isr and not terms.has_eligible:
-        isr = [one for one in at.isr if one in replicas]  # the last one stays
+        isr = [one for one in at.isr if one in replicas]  # the last in-sync replica stays
     new = at.becomes(target, leader, isr, terms.end_offset)
     new.eligible = eligible
     if leader == NO_LEADER and terms.has_eligible:
@@ -59,7 +57,7 @@ def changed(at: Placement, target: Placement, terms: Terms) -> Placement:
 
 
 def _without_the_removed(target: Placement) -> Placement:
-    """The end of the reassignment, if all replicas that it adds are in sync."""
+    """Completes the reassignment if all added replicas are in sync; else returns `target`."""
     left = [one for one in target.isr if one not in target.removing]
     if not left or not set(target.adding) <= set(left):
         return target
@@ -68,7 +66,7 @@ def _without_the_removed(target: Placement) -> Placement:
 
 
 def _unclean_leader(at: Placement, replicas: Sequence[int], terms: Terms, *, is_empty: bool) -> int:
-    """`is_empty`: no replica is in sync or eligible; then the last leader may lead."""
+    """An out-of-sync leader, else −1. `is_empty`: no replica is in sync or eligible; then the last leader may lead."""
     if terms.has_eligible and is_empty and at.last_leader in terms.running:
         return at.last_leader
     return _first(replicas if terms.is_unclean else (), lambda one: one in terms.running)

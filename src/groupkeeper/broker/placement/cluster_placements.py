@@ -15,7 +15,7 @@ from groupkeeper.broker.storage.journal import RegistryJournal
 
 
 class ClusterPlacements(Placements):
-    """The placements of several nodes. Partitions and their replicas go round the nodes, and from rack to rack."""
+    """The placements of several nodes. Assigns replicas round-robin to nodes and racks."""
 
     def __init__(
         self, directory: StorageDirectory, racks: Mapping[int, str | None], *, reads_by_rack: bool = False
@@ -33,7 +33,7 @@ class ClusterPlacements(Placements):
     def begin(self, topic_ids: Set[bytes]) -> None:
         known = {key: one for key, one in self._by_partition.items() if key[0] in topic_ids}
         self._by_partition = known
-        for one in known.values():  # all nodes run now
+        for one in known.values():  # at a start all nodes run
             terms = Terms(one.epochs[-1][1], self.nodes, 1, has_eligible=False, is_unclean=True)
             one.take(changed(one, one, terms))
             one.take(changed(one, one.with_isr(sorted(one.replicas)), terms))

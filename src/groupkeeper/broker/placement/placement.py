@@ -1,4 +1,4 @@
-"""Where one partition is: its replicas, those in sync, its leader, and the leader's epochs."""
+"""The placement of one partition: its replicas, in-sync set, leader, and leader epochs."""
 
 from __future__ import annotations
 
@@ -11,23 +11,22 @@ from groupkeeper.protocol.errors import FencedLeaderEpoch, NotEnoughReplicas, No
 
 NO_LEADER = -1
 Epochs = Sequence[tuple[int, int]]
-"""Each epoch of leaders, with the offset of its first record."""
+"""Each leader epoch with its start offset."""
 _UNDEFINED = (-1, -1)
 _TOLD = ("leader", "epoch", "replicas", "isr", "adding", "removing", "eligible", "last_leader")
 
 
 class Placement:
-    """The placement of a partition; there is one log, whichever node leads it.
+    """The placement of a partition. All nodes share one log, whichever leads.
 
     Attributes:
-        replicas: node ids, the preferred leader first. isr: those in sync. leader: −1 for none. epoch: the leader's.
-        led_since: the epoch since which it leads; later epochs began as replicas were taken away. epochs: all epochs so
-        far. ends: of replicas that don't have the whole log, the offset up to which they have it.
-        adding, removing: those of the replicas that a reassignment adds and takes away; empty when there is none.
-        eligible: those out of sync that may lead when none is in sync, because they have all that is committed
-        (KIP-966). last_leader: who led before there was no leader; else −1. limit: the high watermark where it is not
-        the end of the log, because a replica in sync lags, or too few are in sync. outdated: what nodes that are cut
-        off know in its place.
+        replicas: node ids, the preferred leader first. isr: the in-sync set. leader: its node id, −1 for none. epoch:
+        the leader epoch. led_since: the epoch in which this leader was elected; removals of replicas began later ones.
+        epochs: all epochs so far. ends: the end offsets of replicas that lack the end of the log. adding, removing:
+        replicas that a reassignment adds and removes; empty without one. eligible: eligible leader replicas (KIP-966):
+        out of sync, but with all committed records. last_leader: the leader before the partition lost its leader; else
+        −1. limit: the high watermark if it is below the log end, because an in-sync replica lags, or the in-sync set is
+        too small. outdated: the placements that cut-off nodes see instead.
     """
 
     __slots__ = (
@@ -71,33 +70,33 @@ class Placement:
         self.outdated: Mapping[int, Placement] = MappingProxyType({})
 
     def take(self, other: Placement) -> None:
-        """Becomes the same as another one; what nodes that are cut off know stays."""
+        """Copies all fields of another placement but `outdated`."""
         for name in self.__slots__:
             if name != "outdated":
                 setattr(self, name, getattr(other, name))
 
     def known_to(self, node: int) -> Placement:
-        """What a node knows of it."""
+        """The placement as a node sees it: an outdated one if the node is cut off."""
         return self.outdated.get(node, self)
 
     def cut_off(self, node: int) -> None:
-        """From now on this node knows no more than now."""
+        """Freezes the placement that a node sees, as the node is cut off."""
         now = self.with_isr(self.isr)
         now.take(self)
         self.outdated = {**self.outdated, node: now}
 
     def rejoin(self, node: int) -> None:
-        """This node knows of it again."""
+        """Lets a node see the current placement again."""
         self.outdated = {one: known for one, known in self.outdated.items() if one != node}
 
     def is_same(self, other: Placement) -> bool:
-        """Whether clients are told the same of both."""
+        """Whether both look the same to clients."""
         return all(getattr(self, name) == getattr(other, name) for name in _TOLD)
 
     def becomes(self, target: Placement, leader: int, isr: Sequence[int], end_offset: int) -> Placement:
-        """The same with another leader, others in sync, and the replicas and reassignment of the target, as far as
-        those have the log. It ends at this offset; another leader goes on where its own log ends. The epoch grows with
-        another leader, and when a replica is taken away.
+        """A copy with this leader and in-sync set, and the replicas, reassignment and replica ends of `target`.
+        `end_offset` is the log end; a new leader continues at its own end. A new leader or a removed replica raises the
+        epoch.
         """
         end = target.end_at(leader, end_offset)
         ends = {
@@ -113,13 +112,13 @@ class Placement:
         return new
 
     def end_at(self, leader: int, end_offset: int) -> int:
-        """Where a log that ends at this offset ends under another leader."""
+        """The end offset of the log if `leader` leads: its own end, if it lacks the end of the log."""
         return min(end_offset, self.ends.get(leader, end_offset))
 
     def hold(self, may_follow: Callable[[int, int], bool], end_offset: int, high_watermark: int, wanted: int) -> None:
-        """Sets how far the replicas have a log that ends at an offset, and so the high watermark, which was at another
-        one: it follows the last replica in sync, and not while there are fewer than the wanted ones. `may_follow` says
-        of a replica and a leader whether the first gets what the other appends.
+        """Sets `ends` of replicas that can't follow, and `limit`: the high watermark is the lowest end of the in-sync
+        set, and stays at `high_watermark` while fewer than `wanted` replicas are in sync. `may_follow(replica,
+        leader)`: whether the replica gets what the leader appends.
         """
         others = [one for one in self.isr if one != self.leader]
         lagging = {one: self.ends.get(one, end_offset) for one in others if not may_follow(one, self.leader)}
@@ -140,24 +139,24 @@ class Placement:
 
     @property
     def original(self) -> list[int]:
-        """The replicas without a reassignment that is in progress."""
+        """The replicas before the reassignment in progress."""
         return [node for node in self.replicas if node not in self.adding]
 
     def towards(self, target: Sequence[int]) -> Placement:
-        """The same with a reassignment to other replicas. One in progress goes on adding and removing, if the new one
-        adds or removes nothing; so does Kafka, which then never ends it.
+        """A copy with a reassignment to the replicas `target`. If it adds or removes nothing, the additions or removals
+        of one in progress stay; so they do in Kafka, which then never ends it.
         """
         adding = [node for node in target if node not in self.replicas] or self.adding
         removing = [node for node in self.replicas if node not in target]
         return self._as([*target, *removing], self.isr, adding, removing or self.removing)
 
     def reverted(self) -> Placement:
-        """The same without the reassignment that is in progress."""
+        """A copy without the reassignment in progress."""
         left = self.original
         return self._as(left, [node for node in self.isr if node in left] or left[:1])
 
     def with_isr(self, isr: Sequence[int]) -> Placement:
-        """The same with other replicas in sync."""
+        """A copy with another in-sync set."""
         return self._as(self.replicas, isr, self.adding, self.removing)
 
     def _as(
@@ -168,8 +167,8 @@ class Placement:
     # ------------------------------------------------------------------ what a node may serve
 
     def require_leader(self, node: int, epoch: int = -1) -> None:
-        """Raises `NotLeaderOrFollower` unless the node leads, and first, on a replica, `FencedLeaderEpoch` or
-        `UnknownLeaderEpoch` for a client with another leader epoch; −1 is none.
+        """Raises `NotLeaderOrFollower` unless the node is the leader; on a replica first `FencedLeaderEpoch` or
+        `UnknownLeaderEpoch` if the client's leader epoch differs; −1: the client sent none.
         """
         if node == self.leader and (epoch == -1 or epoch == self.epoch):
             return
@@ -177,19 +176,19 @@ class Placement:
         raise NotLeaderOrFollower
 
     def require_replica(self, node: int, epoch: int) -> None:
-        """The same for what followers may serve, too."""
+        """As `require_leader`, for requests that followers may serve, too."""
         if node not in self.replicas:
             raise NotLeaderOrFollower
         if epoch not in (-1, self.epoch):
             raise FencedLeaderEpoch if epoch < self.epoch else UnknownLeaderEpoch
 
     def require_in_sync(self, wanted: int) -> None:
-        """Raises `NotEnoughReplicas` if it lacks some."""
+        """Raises `NotEnoughReplicas` if the in-sync set lacks replicas (`lacks`)."""
         if self.lacks(wanted):
             raise NotEnoughReplicas
 
     def lacks(self, wanted: int) -> bool:
-        """Whether fewer replicas are in sync; more than there are need not be."""
+        """Whether fewer than `wanted` replicas are in sync, and not all replicas are."""
         return len(self.isr) < wanted and len(self.isr) < len(self.replicas)
 
     # ------------------------------------------------------------------ epochs
@@ -199,7 +198,7 @@ class Placement:
         return self.epochs[max(bisect_right(self.epochs, offset, key=itemgetter(1)) - 1, 0)][0]
 
     def end_of(self, epoch: int, log_end_offset: int) -> tuple[int, int]:
-        """The last epoch up to this one, and the offset where it ends; −1 and −1 for one that is not known."""
+        """The largest known epoch up to `epoch`, and its end offset; (−1, −1) for an unknown epoch."""
         if epoch == self.epoch:
             return epoch, log_end_offset
         at = bisect_right(self.epochs, epoch, key=itemgetter(0))

@@ -1,4 +1,4 @@
-"""The placements of all partitions: of one node the same for each."""
+"""The placements of all partitions; with one node all partitions have the same."""
 
 from __future__ import annotations
 
@@ -9,17 +9,16 @@ from groupkeeper.broker.placement.placement import NO_LEADER, Placement
 Key = tuple[bytes, int]
 """Topic id and partition."""
 Replicas = int | Sequence[Sequence[int]]
-"""How many replicas each partition has, or the nodes of each."""
+"""The number of replicas of each partition, or the replicas of each."""
 JOURNAL = "placements.journal"
 
 
 class Placements:
-    """The placements of a cluster of one node, and what those of more nodes share with them.
+    """The placements of a cluster of one node, and base of those of several nodes.
 
     Attributes:
-        nodes: the ids of all nodes. running: of those that run. outdated: what nodes that are cut off know in its
-        place. reads_by_rack: whether consumers are sent to a replica
-        in their rack.
+        nodes: the ids of all nodes. running: the ids of running nodes. outdated: the running nodes as each cut-off node
+        sees them. reads_by_rack: whether consumers are sent to a replica in their rack.
     """
 
     reads_by_rack = False
@@ -31,22 +30,22 @@ class Placements:
         self._first = Placement(nodes[:1], nodes[:1], nodes[0])
 
     def of(self, topic_id: bytes, index: int) -> Placement:
-        """The placement of a partition; unless one is known, it is on the first node."""
+        """The placement of a partition; one that isn't registered is on the first node."""
         return self._first
 
     def reaches(self, node: int, leader: int) -> bool:
-        """Whether a node's requests get to a leader."""
+        """Whether a node can reach a leader: neither is cut off, or both are the same."""
         return leader != NO_LEADER and (node == leader or self.outdated.keys().isdisjoint((node, leader)))
 
     def running_known_to(self, node: int) -> Set[int]:
-        """The nodes that run, as far as a node knows."""
+        """The running nodes, as a node sees them."""
         return self.outdated.get(node, self.running)
 
     def assign(self, topic_id: bytes, indexes: range, replicas: Replicas) -> None:
         """Places new partitions. Raises `KafkaStorageError`."""
 
     def begin(self, topic_ids: Set[bytes]) -> None:
-        """Opens the registry; what these topics don't have is left out. Raises OSError."""
+        """Opens the registry, without partitions of topics that are not in `topic_ids`. Raises OSError."""
 
     def change(self, changed: Mapping[Key, Placement]) -> None:
         """Replaces placements. Raises `KafkaStorageError`; then nothing has changed."""
@@ -56,7 +55,7 @@ class Placements:
         return placement.leader
 
     def forget(self, topic_id: bytes) -> None:
-        """The topic was deleted."""
+        """Removes a deleted topic."""
 
     def close(self) -> None:
         """Closes the registry."""
