@@ -11,20 +11,9 @@ from typing import NamedTuple
 from groupkeeper.client.admin.types import TopicPartition
 from groupkeeper.live.model import MOST_REBALANCES, GroupView
 from groupkeeper.operations.lag import LagStatus, PartitionLag
+from groupkeeper.rules import status as rules
 from groupkeeper.rules.progress import catch_up_ms
-from groupkeeper.rules.status import (
-    RANKS,
-    REBALANCES,
-    Facts,
-    Status,
-    are_well,
-    group_status,
-    not_judged,
-    partition_status,
-    reason,
-    rebalanced,
-    stands_ms,
-)
+from groupkeeper.rules.status import Status
 from groupkeeper.rules.urgency import SOON_MS, UrgencyFacts
 
 
@@ -46,16 +35,16 @@ def judge_status(group: GroupView, now_ms: int) -> Judged:
     still_ms = _still_ms(group, now_ms)
     worst = Status.UNKNOWN if group.problems and group.lag.lag is None else Status.OK
     bad: list[tuple[TopicPartition, Status]] = []
-    first: tuple[int, Facts | None] = 0, None
+    first: tuple[int, rules.Facts | None] = 0, None
     if not _is_well(group, still_ms):
         for row, facts, status in _of_partitions(group, still_ms, now_ms):
-            if RANKS[status] > RANKS[worst]:
+            if rules.RANKS[status] > rules.RANKS[worst]:
                 worst, first = status, (0, None)
             if status is worst and (facts.waits_ms or 0) >= first[0]:
                 first = facts.waits_ms or 0, facts
-            if row is not None and RANKS[status] >= RANKS[Status.STALLED]:
+            if row is not None and rules.RANKS[status] >= rules.RANKS[Status.STALLED]:
                 bad.append((TopicPartition(row.topic, row.partition), status))
-    return Judged(group_status(worst, group.members, group.rebalances_lately), still_ms, bad, first[0],
+    return Judged(rules.group_status(worst, group.members, group.rebalances_lately), still_ms, bad, first[0],
                   first[1] and first[1].still_ms)  # fmt: skip
 
 
@@ -91,7 +80,7 @@ def partition_statuses(group: GroupView, now_ms: int) -> dict[TopicPartition, tu
     """The status of each partition with something to tell, and why."""
     still_ms = _still_ms(group, now_ms)
     return {
-        TopicPartition(row.topic, row.partition): (status, reason(facts, status))
+        TopicPartition(row.topic, row.partition): (status, rules.reason(facts, status))
         for row, facts, status in _of_partitions(group, still_ms, now_ms)
         if row is not None
     }
@@ -113,8 +102,8 @@ def reason_of(group: GroupView, worst: tuple[TopicPartition, str] | None) -> str
     """Why a group has its status, as a phrase. ``worst``: as ``worst_partition`` has it."""
     found = [] if worst is None else [f"{worst[0].topic}-{worst[0].partition}: {worst[1]}"]
     lately = group.rebalances_lately
-    if lately >= REBALANCES:
-        found.append(rebalanced(lately, is_least=lately >= MOST_REBALANCES))
+    if lately >= rules.REBALANCES:
+        found.append(rules.rebalanced(lately, is_least=lately >= MOST_REBALANCES))
     return "; ".join(found) or None
 
 
@@ -122,7 +111,7 @@ def since_ms(group: GroupView, place: TopicPartition, now_ms: int) -> int | None
     """Since when a partition has been as its status says; None: not known, or the status begins at no time."""
     for row, facts, status in _of_partitions(group, _still_ms(group, now_ms), now_ms):
         if row is not None and place == (row.topic, row.partition):
-            stood_ms = stands_ms(facts, status)
+            stood_ms = rules.stands_ms(facts, status)
             return None if stood_ms is None else now_ms - stood_ms
     return None
 
@@ -158,8 +147,8 @@ def _missing(group: GroupView, now_ms: int, *, is_first_look: bool = False) -> l
     missing: dict[Status, str] = {}
     for _, facts, _ in _of_partitions(group, still_ms, now_ms):
         if facts.lag and facts.is_waiting is not False:
-            missing |= not_judged(facts._replace(still_ms=None) if is_first_look else facts)
-    return sorted(missing.items(), key=lambda each: RANKS[each[0]])
+            missing |= rules.not_judged(facts._replace(still_ms=None) if is_first_look else facts)
+    return sorted(missing.items(), key=lambda each: rules.RANKS[each[0]])
 
 
 def standing(group: GroupView) -> Iterator[int]:
@@ -181,27 +170,27 @@ def _is_well(group: GroupView, still_ms: int | None) -> bool:
     lag, wait = group.lag, group.wait
     is_known = (group.rows or not lag.lag) and not lag.is_least and not wait.unknown
     is_read = not lag.lost and not group.unread
-    return is_known and is_read and are_well(wait.lag_ms or 0, wait.margin_ms, group.members, still_ms)
+    return is_known and is_read and rules.are_well(wait.lag_ms or 0, wait.margin_ms, group.members, still_ms)
 
 
 def _of_partitions(
     group: GroupView, still_ms: int | None, now_ms: int
-) -> Iterator[tuple[PartitionLag | None, Facts, Status]]:
+) -> Iterator[tuple[PartitionLag | None, rules.Facts, Status]]:
     """Those with something to read, or of which something isn't known."""
     members, unread, gap_ms = group.members, group.unread, group.usual_gap_ms
     is_simple = _is_simple(group)
     if not group.rows and group.lag.lag:  # from the history, which has no partitions
         lag, wait = group.lag, group.wait
         is_waiting = None if wait.lag_ms is None else bool(wait.waiting)
-        facts = Facts(0, lag.lag, lag.lost, None, False, is_waiting, wait.lag_ms, wait.margin_ms, still_ms,
+        facts = rules.Facts(0, lag.lag, lag.lost, None, False, is_waiting, wait.lag_ms, wait.margin_ms, still_ms,
                       members=members, idle_ms=still_ms)  # fmt: skip
-        yield None, facts, partition_status(facts)
+        yield None, facts, rules.partition_status(facts)
     for row, own in zip(group.rows, group.waits, strict=True):
         is_beyond = row.status is LagStatus.BEYOND_LOG_END
         if row.lag == 0 and not is_beyond:
             continue
         stood = group.stood.get(TopicPartition(row.topic, row.partition))
-        facts = Facts(
+        facts = rules.Facts(
             None if row.committed is None else row.committed.offset,
             row.lag,
             row.lost,
@@ -219,4 +208,4 @@ def _of_partitions(
             still_ms,
             gap_ms,
         )
-        yield row, facts, partition_status(facts)
+        yield row, facts, rules.partition_status(facts)

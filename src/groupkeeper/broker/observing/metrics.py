@@ -6,18 +6,7 @@ from time import perf_counter_ns
 from typing import Protocol
 
 from groupkeeper.broker.meters import PERCENTILES
-from groupkeeper.broker.observing.metrics_table import (
-    CLASSIC_STATES,
-    CONSUMER_STATES,
-    METRICS,
-    PARTITION_STATES,
-    PROTOCOLS,
-    REPLICAS,
-    SHARE_STATES,
-    STREAMS_STATES,
-    TIMES,
-    Sample,
-)
+from groupkeeper.broker.observing import metrics_table
 from groupkeeper.coordinator.kernel.group_state import GroupState, GroupType
 
 TYPE_CHECKING = False
@@ -57,14 +46,14 @@ class Metrics:
 
     def value(self, name: str, **labels: str) -> float:
         """A value by Kafka's name and labels: `value("group-count", protocol="classic")`. Raises KeyError."""
-        metric = METRICS[name]
+        metric = metrics_table.METRICS[name]
         wanted = tuple(labels[label] for label in metric.labels)
         for sample in self.samples():
             if sample.metric is metric and sample.labels == wanted:
                 return sample.value
         raise KeyError(f"{name} has no value for {labels}")
 
-    def samples(self) -> list[Sample]:
+    def samples(self) -> list[metrics_table.Sample]:
         """Every value as it is now."""
         now_ns = perf_counter_ns()
         return [
@@ -94,16 +83,16 @@ class Metrics:
         for group in self._groups():
             key = (group.group_type, group.state)
             counts[key] = counts.get(key, 0) + 1
-        for protocol in PROTOCOLS:
+        for protocol in metrics_table.PROTOCOLS:
             yield "group-count", (protocol,), sum(n for (kind, _), n in counts.items() if kind.value == protocol)
-        for state in CONSUMER_STATES:
+        for state in metrics_table.CONSUMER_STATES:
             yield "consumer-group-count", (state.value,), counts.get((GroupType.CONSUMER, state), 0)
-        for state in SHARE_STATES:
+        for state in metrics_table.SHARE_STATES:
             yield "share-group-count", (state.value,), counts.get((GroupType.SHARE, state), 0)
-        for state in STREAMS_STATES:
+        for state in metrics_table.STREAMS_STATES:
             yield "streams-group-count", (state.value,), counts.get((GroupType.STREAMS, state), 0)
         yield "NumGroups", (), sum(n for (kind, _), n in counts.items() if kind is GroupType.CLASSIC)
-        for state, name in CLASSIC_STATES.items():
+        for state, name in metrics_table.CLASSIC_STATES.items():
             yield name, (), counts.get((GroupType.CLASSIC, state), 0)
             yield "classic-group-count", (state.value,), counts.get((GroupType.CLASSIC, state), 0)
         active = (shard for shard in self._broker.groups.shards if shard.failure is None)
@@ -120,14 +109,14 @@ class Metrics:
         yield "event-queue-size", (), 0
         yield "batch-flush-rate", (), meters.flushing.per_second(now_ns)
         measured = {"event-processing-time-ms": meters.processing, "batch-flush-time-ms": meters.flushing}
-        for name in TIMES:
+        for name in metrics_table.TIMES:
             times = measured[name].read(now_ns) if name in measured else None
             yield f"{name}-max", (), 0 if times is None else times.maximum_ms
             for suffix, share in PERCENTILES:
                 yield f"{name}-{suffix}", (), 0 if times is None else times.percentile_ms(share)
 
     def _partitions(self, now_ns: int) -> Iterator[tuple[str, tuple[str, ...], float]]:
-        counts = dict.fromkeys(PARTITION_STATES, 0)
+        counts = dict.fromkeys(metrics_table.PARTITION_STATES, 0)
         for shard in self._broker.groups.shards:
             if not shard.has_resigned:
                 counts["failed" if shard.failure is not None else "loading" if shard.is_loading else "active"] += 1
@@ -155,7 +144,7 @@ class Metrics:
 
     def _replicas(self) -> Iterator[tuple[str, tuple[str, ...], float]]:
         running = self._broker.topics.placements.running
-        counts = {node: dict.fromkeys(REPLICAS, 0) for node in sorted(running)}
+        counts = {node: dict.fromkeys(metrics_table.REPLICAS, 0) for node in sorted(running)}
         offline = 0
         for log in self._broker.topics.logs():
             at = log.placement
@@ -174,6 +163,6 @@ class Metrics:
                 yield name, (str(node),), count
 
 
-def _of(values: Iterator[tuple[str, tuple[str, ...], float]]) -> Iterator[Sample]:
+def _of(values: Iterator[tuple[str, tuple[str, ...], float]]) -> Iterator[metrics_table.Sample]:
     for name, labels, value in values:
-        yield Sample(METRICS[name], labels, value)
+        yield metrics_table.Sample(metrics_table.METRICS[name], labels, value)

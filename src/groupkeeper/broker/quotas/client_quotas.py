@@ -2,16 +2,7 @@
 
 from __future__ import annotations
 
-from groupkeeper.broker.quotas.entities import (
-    CONSUMED,
-    HANDLED,
-    MUTATED,
-    PRODUCED,
-    Entity,
-    QuotaTable,
-    check_entity,
-    check_quota,
-)
+from groupkeeper.broker.quotas import entities
 from groupkeeper.broker.quotas.rate import QuotaRate, Recent, TokenBucket
 from groupkeeper.broker.storage.journal import RegistryJournal
 from groupkeeper.protocol.errors import ThrottlingQuotaExceeded
@@ -67,7 +58,7 @@ class ClientQuotas:
 
     def __init__(self, directory: StorageDirectory, config: Config) -> None:
         """Reads the stored quotas. Raises `InvalidSetting`."""
-        self.table = QuotaTable()
+        self.table = entities.QuotaTable()
         self._config = config
         self._rates: Recent[tuple[str, tuple[str, str]], QuotaRate] = Recent()
         self._buckets: Recent[tuple[str, str], TokenBucket] = Recent()
@@ -80,14 +71,14 @@ class ClientQuotas:
         )
         self.is_used = bool(self.table)
 
-    def alter(self, entity: Entity, changes: Mapping[str, float | None], *, validate_only: bool) -> None:
+    def alter(self, entity: entities.Entity, changes: Mapping[str, float | None], *, validate_only: bool) -> None:
         """Sets quotas of an entity, and removes those with the value None. Raises `InvalidRequest`,
         `KafkaStorageError`.
         """
-        check_entity(entity)
+        entities.check_entity(entity)
         for key, value in changes.items():
             if value is not None:
-                check_quota(entity, key, value)
+                entities.check_quota(entity, key, value)
         for key, value in changes.items():
             if not validate_only and self.table.get(entity, key) != value:
                 self._journal.write(_entry(entity, key, value))
@@ -99,11 +90,11 @@ class ClientQuotas:
         bytes, `handled_s` is the broker's time for the request.
         """
         window_ms = 1000 * self._config.quota_window_size_seconds
-        throttle_ms = min(self._used(HANDLED, call, 100 * handled_s), window_ms)
+        throttle_ms = min(self._used(entities.HANDLED, call, 100 * handled_s), window_ms)
         if call.api_key == _PRODUCE:
-            return max(throttle_ms, self._used(PRODUCED, call, request_size))
+            return max(throttle_ms, self._used(entities.PRODUCED, call, request_size))
         if call.api_key == _FETCH:
-            return max(throttle_ms, self._used(CONSUMED, call, response_size))
+            return max(throttle_ms, self._used(entities.CONSUMED, call, response_size))
         return throttle_ms
 
     def mutations(self, call: Call, *, strict_since: int) -> Mutations:
@@ -111,7 +102,7 @@ class ClientQuotas:
         it may be refused.
         """
         is_strict = call.api_version >= strict_since
-        limit = self.table.limit(MUTATED, _user(call), call.client_id or "")
+        limit = self.table.limit(entities.MUTATED, _user(call), call.client_id or "")
         if limit is None:
             return Mutations(None, 0, call.received_ms, is_strict=is_strict)
         seconds = self._config.controller_quota_window_num * self._config.controller_quota_window_size_seconds
@@ -120,7 +111,7 @@ class ClientQuotas:
 
     def largest_fetch(self, call: Call) -> int:
         """How many bytes a Fetch may return at most: what the quota allows in all windows but one."""
-        limit = self.table.limit(CONSUMED, _user(call), call.client_id or "")
+        limit = self.table.limit(entities.CONSUMED, _user(call), call.client_id or "")
         if limit is None:
             return 2**31 - 1
         windows_s = (self._config.quota_window_num - 1) * self._config.quota_window_size_seconds
@@ -144,5 +135,5 @@ def _user(call: Call) -> str:
     return call.principal.partition(":")[2]
 
 
-def _entry(entity: Entity, key: str, value: float | None) -> dict[str, object]:
+def _entry(entity: entities.Entity, key: str, value: float | None) -> dict[str, object]:
     return {"entity": sorted(map(list, entity), key=str), "key": key, "value": value}

@@ -10,15 +10,8 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from groupkeeper.client.admin.types import TopicPartition
+from groupkeeper.pipeline.checkpoints import form
 from groupkeeper.pipeline.checkpoints.folders import Folder, find_folders, is_pattern
-from groupkeeper.pipeline.checkpoints.form import (
-    ByCluster,
-    of_cluster,
-    other_clusters,
-    parse_batch,
-    parse_begin,
-    parse_query_id,
-)
 from groupkeeper.pipeline.errors import SourceError
 
 if TYPE_CHECKING:
@@ -101,45 +94,45 @@ class _CheckpointReader:
             where = f" of {len(unknown)} partitions" if unknown else ""
             self._notes.append(f"no batch is done, and where the query began is not written{where}: wait for the first")
         return Query(
-            name, self._folder.path, None if text is None else parse_query_id(text), batch_id, done_ms,
+            name, self._folder.path, None if text is None else form.parse_query_id(text), batch_id, done_ms,
             valid, tuple(ms for _, ms in sorted(done.items())), running, others, tuple(self._notes),
         )  # fmt: skip
 
-    def _done(self, batch_id: int, done: Mapping[int, int]) -> tuple[list[ByCluster], int, int]:
+    def _done(self, batch_id: int, done: Mapping[int, int]) -> tuple[list[form.ByCluster], int, int]:
         path = f"offsets/{batch_id}"
         text = self._folder.read(path)
         if text is None:
             raise _Gone(batch_id)
-        batch = parse_batch(text, f"{self._folder.path}/{path}")
+        batch = form.parse_batch(text, f"{self._folder.path}/{path}")
         found = [own if own is not None else self._begin(source) or {} for source, own in batch.sources.items()]
         return found, batch.others, done[batch_id]
 
-    def _from_begin(self, planned: Mapping[str, int]) -> tuple[list[ByCluster], int, int]:
+    def _from_begin(self, planned: Mapping[str, int]) -> tuple[list[form.ByCluster], int, int]:
         sources = self._folder.times("sources")
         times = [*planned.values(), *(sources or {}).values()]
         found = [self._begin(source) for source in sorted(sources or {})]
         return [own for own in found if own is not None], found.count(None), min(times, default=0)
 
-    def _begin(self, source: str) -> ByCluster | None:
+    def _begin(self, source: str) -> form.ByCluster | None:
         path = f"sources/{source}/0"
         text = self._folder.read(path)
-        return None if text is None else parse_begin(text, f"{self._folder.path}/{path}")
+        return None if text is None else form.parse_begin(text, f"{self._folder.path}/{path}")
 
     def _running(self, batch_id: int) -> dict[TopicPartition, int]:
         text = self._folder.read(f"offsets/{batch_id}")
         if not text:  # it is being written, or was left so by a query that was killed
             return {}
-        batch = parse_batch(text, f"{self._folder.path}/offsets/{batch_id}")
-        known = [of_cluster(each, self._clusters) for each in batch.sources.values() if each is not None]
+        batch = form.parse_batch(text, f"{self._folder.path}/offsets/{batch_id}")
+        known = [form.of_cluster(each, self._clusters) for each in batch.sources.values() if each is not None]
         return {place: offset for own in known for place, offset in (own or {}).items() if offset is not None}
 
-    def _valid(self, sources: Sequence[ByCluster]) -> dict[TopicPartition, int]:
+    def _valid(self, sources: Sequence[form.ByCluster]) -> dict[TopicPartition, int]:
         """The next offset of each partition; the smaller one if two sources read the partition."""
         found: dict[TopicPartition, int] = {}
         for each in sources:
-            own = of_cluster(each, self._clusters)
+            own = form.of_cluster(each, self._clusters)
             if own is None and each:
-                why = other_clusters(each, self._clusters)
+                why = form.other_clusters(each, self._clusters)
                 self._notes.append(f"{why}: ask the other one, or say what this one is called there, as CLUSTER:=PATH")
             for place, offset in (own or {}).items():
                 if offset is None:

@@ -9,15 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from groupkeeper.pipeline.decode import group_record
 from groupkeeper.pipeline.decode.commits import COMMIT_TYPES, Commits, key_types, read_commits, with_valid_texts
-from groupkeeper.pipeline.decode.group_record import (
-    KnownRecords,
-    group_id_of,
-    group_record_json,
-    marker_json,
-    read_record,
-    rejected_json,
-)
 from groupkeeper.pipeline.decode.records import Records
 from groupkeeper.pipeline.decode.texts import binaries, of_numbers, texts, uuids
 from groupkeeper.pipeline.decode.views import Ints
@@ -152,15 +145,15 @@ def _one(key: bytes | None, value: bytes | None) -> Row:
     if value is not None and len(value) >= 2:
         types["value_version"] = int.from_bytes(value[:2], "big", signed=True)
     try:
-        record = read_record(key, value)
+        record = group_record.read_record(key, value)
     except MalformedMessage as error:
         return _rejected(key, value) | types | {"problem": _reason(error)}
-    if not isinstance(record, KnownRecords):
+    if not isinstance(record, group_record.KnownRecords):
         return _rejected(key, value) | types | {"problem": f"unknown record type {record.key_type}"}
-    found: Row = types | {"is_tombstone": value is None, "group_id": group_id_of(record.key)}
+    found: Row = types | {"is_tombstone": value is None, "group_id": group_record.group_id_of(record.key)}
     if isinstance(record.key, OffsetCommitKey):
         return found | _commit(record.key, record.value)
-    return found | {"group_record": group_record_json(record)}
+    return found | {"group_record": group_record.group_record_json(record)}
 
 
 def _reason(error: MalformedMessage) -> str:
@@ -178,7 +171,7 @@ _NUMBER = re.compile(r"\d")
 
 def _rejected(key: bytes | None, value: bytes | None) -> Row:
     """Columns of a record that cannot be decoded, except `problem`."""
-    more = rejected_json(key, value)
+    more = group_record.rejected_json(key, value)
     return {"is_tombstone": value is None, "raw_key": key, "raw_value": value, "group_record": more}
 
 
@@ -205,7 +198,7 @@ def _marker(key: bytes | None, value: bytes | None) -> Row:
         return rejected | {"problem": str(error)}
     if marker is None:
         return rejected | {"problem": "a control record that ends no transaction"}
-    return {"is_tombstone": False, "group_record": marker_json(marker)}
+    return {"is_tombstone": False, "group_record": group_record.marker_json(marker)}
 
 
 _NONE = -1

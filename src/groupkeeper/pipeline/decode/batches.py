@@ -12,21 +12,12 @@ import numpy.typing as npt
 from google_crc32c import value as crc32c
 
 from groupkeeper.pipeline.decode.views import Bools, Ints, View, choose
-from groupkeeper.protocol.record_batch import (
-    HEADER_SIZE,
-    CorruptRecord,
-    check_crc,
-    iter_headers,
-    read_end_transaction,
-    read_header,
-    read_records,
-    write_batch,
-)
+from groupkeeper.protocol import record_batch
 
 _MAGIC_AT = 16
 _CHECKED_AT = 21
 _PREFIX = 12
-_MIN_LENGTH = HEADER_SIZE - _PREFIX
+_MIN_LENGTH = record_batch.HEADER_SIZE - _PREFIX
 _INT32 = Struct(">i")
 _CODEC = 0x07
 _LOG_APPEND_TIME = 0x08
@@ -52,7 +43,7 @@ class RecordSet(NamedTuple):
     aborted: Sequence[AbortedRange] = ()
 
 
-class CorruptBatch(CorruptRecord):
+class CorruptBatch(record_batch.CorruptRecord):
     """A batch cannot be read: `index` is the record set's number, `offset` the batch's first offset."""
 
     def __init__(self, index: int, offset: int, reason: str) -> None:
@@ -151,7 +142,9 @@ def _aborted(batches: Batches, rows: npt.NDArray[np.intp], transactions: Sequenc
             if producer in open_producers:
                 found.append(row)
         elif producer in open_producers:
-            marker = read_end_transaction(read_records(batches.data, int(batches.at[row]), verify=False)[0])
+            marker = record_batch.read_end_transaction(
+                record_batch.read_records(batches.data, int(batches.at[row]), verify=False)[0]
+            )
             if marker is not None and not marker.is_commit:
                 open_producers.discard(producer)
     return found
@@ -161,16 +154,16 @@ def _modern(index: int, data: bytes) -> bytes:
     if len(data) <= _MAGIC_AT or data[_MAGIC_AT] >= 2:
         return data  # an old format never follows a new one within a partition's log
     out = bytearray()
-    for pos, header in iter_headers(data):
+    for pos, header in record_batch.iter_headers(data):
         if header.magic >= 2:
             return bytes(out) + data[pos:]
         try:
-            records = read_records(data, pos)
-        except CorruptRecord as error:
+            records = record_batch.read_records(data, pos)
+        except record_batch.CorruptRecord as error:
             raise CorruptBatch(index, header.base_offset, str(error)) from error
         if records:
             appended_ms = header.max_timestamp if header.has_log_append_time else None
-            out += write_batch(
+            out += record_batch.write_batch(
                 records, base_offset=records[0].offset, keeps_offsets=True, log_append_time_ms=appended_ms
             )
     return bytes(out)
@@ -180,7 +173,7 @@ def _positions(index: int, data: bytes, pos: int, end: int) -> list[int]:
     """Where whole batches begin between two positions."""
     found: list[int] = []
     append, length_at = found.append, _INT32.unpack_from
-    last = end - HEADER_SIZE
+    last = end - record_batch.HEADER_SIZE
     while pos <= last:
         (length,) = length_at(data, pos + 8)
         behind = pos + _PREFIX + length
@@ -196,9 +189,9 @@ def _positions(index: int, data: bytes, pos: int, end: int) -> list[int]:
 def _corrupt(index: int, data: bytes, pos: int) -> CorruptBatch:
     offset = int.from_bytes(data[pos : pos + 8], "big", signed=True)
     try:
-        check_crc(data, pos, read_header(data, pos))
-        read_records(data, pos)
-    except CorruptRecord as error:
+        record_batch.check_crc(data, pos, record_batch.read_header(data, pos))
+        record_batch.read_records(data, pos)
+    except record_batch.CorruptRecord as error:
         return CorruptBatch(index, offset, str(error))
     return CorruptBatch(index, offset, f"batch at {pos} is of an old format where a new one must be")
 

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import numpy as np
 import pyarrow as pa
 
+from groupkeeper.pipeline import tables
 from groupkeeper.pipeline.decode.records import records_seen
 from groupkeeper.pipeline.errors import SourceError
 from groupkeeper.pipeline.kafka.fetching import fetch
@@ -27,25 +28,11 @@ from groupkeeper.pipeline.relations import Array, Groups, is_known, keys, loaded
 from groupkeeper.pipeline.runtime.coroutines import result_of
 from groupkeeper.pipeline.storage.ledger import SCHEMA
 from groupkeeper.pipeline.storage.stored import Stored, steady
-from groupkeeper.pipeline.tables import (
-    COMMITS,
-    CURRENT_OFFSETS,
-    FRESHNESS,
-    GROUP_RECORDS,
-    OFFSETS_AS_OF,
-    QUALITY,
-    RATES,
-    REJECTS,
-    SCAN_TIME,
-    TABLES,
-    TOPICS,
-    Table,
-)
 from groupkeeper.pipeline.transforms.history import next_offsets
 from groupkeeper.pipeline.transforms.latest import last_commits, standing_offsets
 
-_HISTORY = (COMMITS, GROUP_RECORDS)
-_BY_DESIGN = (RATES, QUALITY, OFFSETS_AS_OF, SCAN_TIME)
+_HISTORY = (tables.COMMITS, tables.GROUP_RECORDS)
+_BY_DESIGN = (tables.RATES, tables.QUALITY, tables.OFFSETS_AS_OF, tables.SCAN_TIME)
 """Tables that are not checked: a minute of RATES may have two rows; no table is built from the others."""
 
 _ROWS = 1 << 20
@@ -70,7 +57,7 @@ def check_directory(
 
 def _checked(directory: str, options: ReadOptions | None, max_age_ms: int | None) -> tuple[list[Check], list[str]]:
     stored = Stored(directory)
-    if not stored.entry or not any(stored.has(table) for table in TABLES if table not in _BY_DESIGN):
+    if not stored.entry or not any(stored.has(table) for table in tables.TABLES if table not in _BY_DESIGN):
         raise SourceError(f"{directory} has no tables: make them with 'groupkeeper pipeline snapshot'")
     checks = [_schema(stored)]
     if missing := stored.missing_files():
@@ -88,7 +75,7 @@ def _checked(directory: str, options: ReadOptions | None, max_age_ms: int | None
         compared, problems = _compared(options, stored, places, offsets)
         of_logs = [compared.get((each.cluster, each.check_name), each) for each in of_logs]
     checks += of_logs
-    there = [table for table in TABLES if table not in (*_HISTORY, *_BY_DESIGN) and stored.has(table)]
+    there = [table for table in tables.TABLES if table not in (*_HISTORY, *_BY_DESIGN) and stored.has(table)]
     rows = {table: stored.dataset(table) for table in there}
     checks += checks_of_tables([counts_of(rows)], rows)
     checks += _of_history(stored)
@@ -123,8 +110,8 @@ def _of_history(stored: Stored) -> list[Check]:
     """Checks that tables have the rows that follow from the history."""
     checks = []
     for table, count, what in (
-        (CURRENT_OFFSETS, _standing, "committed offsets"),
-        (REJECTS, _rejected, "records that could not be decoded"),
+        (tables.CURRENT_OFFSETS, _standing, "committed offsets"),
+        (tables.REJECTS, _rejected, "records that could not be decoded"),
     ):
         if stored.has(table):
             wanted, found = count(stored)
@@ -137,19 +124,21 @@ def _of_history(stored: Stored) -> list[Check]:
 
 def _standing(stored: Stored) -> tuple[int, int]:
     """The number of committed offsets that follow from the history, and the number in the table."""
-    last = COMMITS.arrow.empty_table()
-    for rows in _processed(stored, COMMITS):
+    last = tables.COMMITS.arrow.empty_table()
+    for rows in _processed(stored, tables.COMMITS):
         last = last_commits(rows, last)
-    found = loaded(stored.dataset(CURRENT_OFFSETS), ("log_partition",))["log_partition"]  # queries of Spark have none
-    return len(standing_offsets(last, CURRENT_OFFSETS.arrow.empty_table())), int(is_known(found).sum())
+    found = loaded(stored.dataset(tables.CURRENT_OFFSETS), ("log_partition",))[
+        "log_partition"
+    ]  # queries of Spark have none
+    return len(standing_offsets(last, tables.CURRENT_OFFSETS.arrow.empty_table())), int(is_known(found).sum())
 
 
 def _rejected(stored: Stored) -> tuple[int, int]:
-    wanted = sum(int(is_known(rows["problem"]).sum()) for rows in _processed(stored, GROUP_RECORDS))
-    return wanted, int(stored.dataset(REJECTS).count_rows())
+    wanted = sum(int(is_known(rows["problem"]).sum()) for rows in _processed(stored, tables.GROUP_RECORDS))
+    return wanted, int(stored.dataset(tables.REJECTS).count_rows())
 
 
-def _processed(stored: Stored, table: Table) -> Iterator[pa.Table]:
+def _processed(stored: Stored, table: tables.Table) -> Iterator[pa.Table]:
     """The rows of the history from which the other tables were built."""
     for rows in _in_parts(stored.dataset(table).to_batches(batch_size=_ROWS)):
         yield rows.filter(pa.array(numbers(rows["log_offset"]) < next_offsets(rows, stored.made_to, 0)))
@@ -169,19 +158,21 @@ def _in_parts(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
 
 def _ages(stored: Stored, max_age_ms: int) -> Iterator[Check]:
     """Checks the age of the tables for each cluster of the last run; other clusters are left out."""
-    parts = [loaded(stored.dataset(table), ("cluster", "measured_time")) for table in (FRESHNESS, TOPICS)]
+    parts = [loaded(stored.dataset(table), ("cluster", "measured_time")) for table in (tables.FRESHNESS, tables.TOPICS)]
     latest = pa.concat_tables(parts).group_by("cluster").aggregate([("measured_time", "max")])
     times = dict(zip(latest["cluster"].to_pylist(), latest["measured_time_max"].to_pylist(), strict=True))
     measured = {name: times[name] for name in parts[0]["cluster"].unique().to_pylist()}
     if not measured:
-        yield Check(None, FRESHNESS.name, "age", FAILED, 1, "no cluster has been measured")
+        yield Check(None, tables.FRESHNESS.name, "age", FAILED, 1, "no cluster has been measured")
     for cluster, found in sorted(measured.items()):
         if found is None:
-            yield Check(cluster, FRESHNESS.name, "age", FAILED, 1, "no measurement is known")
+            yield Check(cluster, tables.FRESHNESS.name, "age", FAILED, 1, "no measurement is known")
             continue
         age_s = max(0, int(time.time() - found.timestamp()))
         is_old = age_s * 1000 > max_age_ms
-        yield Check(cluster, FRESHNESS.name, "age", FAILED if is_old else OK, int(is_old), f"measured {age_s} s ago")
+        yield Check(
+            cluster, tables.FRESHNESS.name, "age", FAILED if is_old else OK, int(is_old), f"measured {age_s} s ago"
+        )
 
 
 def _compared(

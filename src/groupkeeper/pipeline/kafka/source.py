@@ -6,14 +6,7 @@ from collections.abc import Iterator, Sequence
 from types import TracebackType
 
 import pyarrow as pa
-from pyspark.sql.datasource import (
-    DataSource,
-    DataSourceReader,
-    DataSourceStreamReader,
-    DataSourceStreamWriter,
-    DataSourceWriter,
-    InputPartition,
-)
+from pyspark.sql import datasource
 from pyspark.sql.types import StructType
 
 from groupkeeper.pipeline.decode.arrow import Origin, decode, latest_of_keys, places_of
@@ -67,7 +60,7 @@ StreamOffsets = dict[str, dict[str, dict[str, int]]]
 """Offsets by cluster, topic and partition: what a checkpoint holds."""
 
 
-class GroupkeeperSource(DataSource):
+class GroupkeeperSource(datasource.DataSource):
     """For `spark.read` and `spark.readStream`, format "groupkeeper"; the options are in docs/pipeline.md."""
 
     @classmethod
@@ -81,44 +74,44 @@ class GroupkeeperSource(DataSource):
             return DECODED.ddl
         return ", ".join(f"`{field.name}` {ddl_of(field.type)}" for field in raw_schema(options.includes_headers))
 
-    def reader(self, schema: StructType) -> DataSourceReader:
+    def reader(self, schema: StructType) -> datasource.DataSourceReader:
         with _Told():
             return BatchReader(parse_options(self.options))
 
-    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
+    def streamReader(self, schema: StructType) -> datasource.DataSourceStreamReader:  # noqa: N802
         with _Told():
             return StreamReader(parse_options(self.options, is_streaming=True))
 
-    def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
+    def writer(self, schema: StructType, overwrite: bool) -> datasource.DataSourceWriter:
         raise SourceError(_READS_ONLY)
 
-    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: N802
+    def streamWriter(self, schema: StructType, overwrite: bool) -> datasource.DataSourceStreamWriter:  # noqa: N802
         raise SourceError(_READS_ONLY)
 
 
-class SourceTask(InputPartition):
+class SourceTask(datasource.InputPartition):
     """The ranges that one task reads."""
 
     def __init__(self, ranges: Sequence[Range]) -> None:
         super().__init__(list(ranges))
 
 
-class BatchReader(DataSourceReader):
+class BatchReader(datasource.DataSourceReader):
     """Everything between two offsets of each partition, both fixed when the read is planned."""
 
     def __init__(self, options: ReadOptions) -> None:
         self._options = options
 
-    def partitions(self) -> Sequence[InputPartition]:
+    def partitions(self) -> Sequence[datasource.InputPartition]:
         with _Told():
             return [SourceTask(ranges) for ranges in pack(result_of(plan_or_raise(self._options)), self._options)]
 
-    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+    def read(self, partition: datasource.InputPartition) -> Iterator[pa.RecordBatch]:
         with _Told():
             yield from read_ranges(partition.value or (), self._options)
 
 
-class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+class StreamReader(datasource.DataSourceStreamReader, SupportsTriggerAvailableNow):
     """The partitions from the starting offsets on; new partitions are read from their log start."""
 
     def __init__(self, options: ReadOptions) -> None:
@@ -150,11 +143,11 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         with _Told():
             self._last = self._latest()
 
-    def partitions(self, start: StreamOffsets, end: StreamOffsets) -> Sequence[InputPartition]:
+    def partitions(self, start: StreamOffsets, end: StreamOffsets) -> Sequence[datasource.InputPartition]:
         with _Told():
             return self._partitions(start, end)
 
-    def _partitions(self, start: StreamOffsets, end: StreamOffsets) -> Sequence[InputPartition]:
+    def _partitions(self, start: StreamOffsets, end: StreamOffsets) -> Sequence[datasource.InputPartition]:
         self._reached = end
         if not set(end) <= set(self._number_by_name):
             self._plan(Start(LATEST))
@@ -171,7 +164,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             ranges = self._from_the_begin(ranges)
         return [SourceTask(each) for each in pack([each for each in ranges if each.size > 0], self._options)]
 
-    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+    def read(self, partition: datasource.InputPartition) -> Iterator[pa.RecordBatch]:
         with _Told():
             yield from read_ranges(partition.value or (), self._options)
 

@@ -17,23 +17,9 @@ from groupkeeper.pipeline.present.trends import waits_ms
 from groupkeeper.pipeline.relations import Array, Rows
 from groupkeeper.pipeline.tables import LAG, LOG_OFFSETS, MEMBERS, STATUS
 from groupkeeper.pipeline.tables.schema import LARGEST, TIME
+from groupkeeper.rules import status as rules
 from groupkeeper.rules.progress import usual_gap_ms
-from groupkeeper.rules.status import (
-    LOOK_BACK_MS,
-    PATIENCE_MS,
-    RANKS,
-    REBALANCES,
-    REBALANCES_MS,
-    Facts,
-    Status,
-    Subscription,
-    group_status,
-    partition_status,
-    reason,
-    rebalanced,
-    stands_ms,
-    topics_read,
-)
+from groupkeeper.rules.status import Status
 from groupkeeper.rules.words import counted
 
 Key = tuple[str, str]
@@ -97,12 +83,12 @@ class _Group:
 
     @property
     def is_told(self) -> bool:
-        return self._worst is not None or len(self.lately_us) >= REBALANCES
+        return self._worst is not None or len(self.lately_us) >= rules.REBALANCES
 
     def judged(self, row: _JudgedPartition) -> tuple[Status, int | None, str]:
         """Judges a partition of the group: its status, since when, and why."""
         is_dated = self.last_commit_us is not None and row.measured_us is not None
-        facts = Facts(
+        facts = rules.Facts(
             row.committed_offset, row.lag, row.lost, row.in_log, row.is_beyond, row.is_waiting, row.waits_ms,
             row.margin_ms, row.still_ms, row.quiet_ms, row.had_been, self.members, self.is_simple,
             None if self.read is None or not self.members else row.topic in self.read,
@@ -110,18 +96,18 @@ class _Group:
             usual_gap_ms(row.commit_gaps) if row.commit_gaps else None,
             usual_gap_ms(row.move_gaps) if row.move_gaps else None,
         )  # fmt: skip
-        found = partition_status(facts)
-        why = reason(facts, found)
+        found = rules.partition_status(facts)
+        why = rules.reason(facts, found)
         if found is Status.UNKNOWN and row.problem is not None and row.problem != why:
             why = row.problem if row.lag is None else f"{why}: {row.problem}"
-        stands = stands_ms(facts, found)
+        stands = rules.stands_ms(facts, found)
         since_us = None if stands is None or row.measured_us is None else row.measured_us - stands * 1000
         verdict = found, row.rewind_us if found is Status.REWOUND else since_us, why
         self._add(row, *verdict)
         return verdict
 
     def _add(self, row: _JudgedPartition, found: Status, since_us: int | None, why: str) -> None:
-        rank = -1 if found is Status.ABANDONED and self.members else RANKS[found]
+        rank = -1 if found is Status.ABANDONED and self.members else rules.RANKS[found]
         is_committed = row.committed_offset is not None
         place = (row.lag_ms or 0, row.topic, row.partition) if is_committed else (0, "", 0)
         badness = rank, is_committed, *place
@@ -136,15 +122,15 @@ class _Group:
         longest; without committed offsets, of the first partition.
         """
         worst = Status.OK if self._worst is None else self._worst[1]
-        found = group_status(worst, self.members, len(self.lately_us))
+        found = rules.group_status(worst, self.members, len(self.lately_us))
         why = []
         if found is not Status.UNSTABLE and self._worst is not None:
             why.append(self._worst[2])
             more = self._alike[worst] - 1
             if more and not self._worst[0][1]:
                 why.append(f"{counted(more, 'more partition')} {'is' if more == 1 else 'are'} like it")
-        if len(self.lately_us) >= REBALANCES:
-            why.append(rebalanced(len(self.lately_us)))
+        if len(self.lately_us) >= rules.REBALANCES:
+            why.append(rules.rebalanced(len(self.lately_us)))
         since_us = min(self.lately_us) if found is Status.UNSTABLE else self._since_us.get(worst)
         return found, since_us, self.lag, "; ".join(why), self.lag_ms
 
@@ -174,7 +160,7 @@ def status(
 def _committed(lags: pa.Table, paces: pa.Table, rewinds: pa.Table) -> pa.Table:
     """Rows of _PARTITION_FACTS for committed offsets."""
     waits, are_known = waits_ms(lags)
-    is_late = are_known & (waits >= PATIENCE_MS)  # otherwise no gap matters
+    is_late = are_known & (waits >= rules.PATIENCE_MS)  # otherwise no gap matters
     at = rel.matches(*rel.keys(LAG.key, lags, paces))
     pace, late = rel.taken(paces, at), rel.taken(paces, np.where(is_late, at, -1))
     committed, start, end = (lags[name] for name in ("committed_offset", "log_start_offset", "log_end_offset"))
@@ -202,7 +188,7 @@ def _gone_back(lags: pa.Table, rewinds: pa.Table) -> tuple[pa.Array, pa.Array]:
     of = rel.taken(lags.select(["log_end_offset", "measured_time"]), at)
     had_been, time, measured = rows["from_offset"], rel.numbers(rows["rewind_time"]), of["measured_time"]
     is_own = (at >= 0) & rel.numbers(pc.fill_null(pc.less_equal(had_been, of["log_end_offset"]), True))
-    is_own &= rel.is_known(measured) & (time // 1000 >= rel.numbers(measured) // 1000 - LOOK_BACK_MS)
+    is_own &= rel.is_known(measured) & (time // 1000 >= rel.numbers(measured) // 1000 - rules.LOOK_BACK_MS)
     found = []
     for each, is_there in ((rel.numbers(had_been), is_own & rel.is_known(had_been)), (time, is_own)):
         greatest = np.full(len(lags), _NONE)
@@ -256,10 +242,10 @@ def _groups(
         group.members, group.is_simple = row["members"], row["group_type"] in ("simple", "spark")
         group.last_commit_us = _us(row["last_commit_time"])
         if row["group_state"] == "Stable":
-            group.read = topics_read(readers.get((row["cluster"], row["group_id"]), ()))
+            group.read = rules.topics_read(readers.get((row["cluster"], row["group_id"]), ()))
     now_us = _now_us(lags, logs)
     for row in facts.select([*key, "rebalanced"]).to_pylist():
-        since_us = (now_us.get(row["cluster"], LARGEST) // 1000 - REBALANCES_MS) * 1000
+        since_us = (now_us.get(row["cluster"], LARGEST) // 1000 - rules.REBALANCES_MS) * 1000
         times = map(_us, row["rebalanced"] or ())
         found[row["cluster"], row["group_id"]].lately_us = [each for each in times if each and each >= since_us]
     exact = lags.append_column("records", lags["lag"].cast(pa.decimal128(38)))  # sums of 64 bits would wrap
@@ -272,18 +258,18 @@ def _groups(
     return dict(found)
 
 
-def _readers(members: pa.Table, owned: pa.Table) -> dict[Key, list[Subscription]]:
+def _readers(members: pa.Table, owned: pa.Table) -> dict[Key, list[rules.Subscription]]:
     """The subscriptions and assigned topics of each group's members."""
     topics: defaultdict[tuple[str, str, str], set[str]] = defaultdict(set)
     for row in owned.select([*MEMBERS.key, "topic"]).to_pylist():
         if row["topic"] is not None:
             topics[row["cluster"], row["group_id"], row["member_id"]].add(row["topic"])
-    found: defaultdict[Key, list[Subscription]] = defaultdict(list)
+    found: defaultdict[Key, list[rules.Subscription]] = defaultdict(list)
     for row in members.select([*MEMBERS.key, "group_type", "subscribed_topics", "subscribed_regex"]).to_pylist():
         if row["group_type"] not in (None, "share", "streams"):
             place = row["cluster"], row["group_id"]
             own = topics.get((*place, row["member_id"]), ())
-            found[place].append(Subscription(row["subscribed_topics"], bool(row["subscribed_regex"]), list(own)))
+            found[place].append(rules.Subscription(row["subscribed_topics"], bool(row["subscribed_regex"]), list(own)))
     return found
 
 

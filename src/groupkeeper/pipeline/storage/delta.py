@@ -14,17 +14,7 @@ from urllib.parse import quote, unquote
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from groupkeeper.pipeline.storage.lake import (
-    HISTORY,
-    Difference,
-    FileFacts,
-    LakePlace,
-    Listed,
-    Look,
-    Mark,
-    changed,
-    check_owner,
-)
+from groupkeeper.pipeline.storage import lake
 from groupkeeper.pipeline.tables import Table
 
 _VACUUM = {
@@ -44,7 +34,7 @@ all rows of its files.
 class DeltaLake:
     """Tables of Delta Lake. Commits of file names are made by Delta's own transactions, without a Spark job."""
 
-    def __init__(self, spark: SparkSession, place: LakePlace, directory: str, look: Look) -> None:
+    def __init__(self, spark: SparkSession, place: lake.LakePlace, directory: str, look: lake.Look) -> None:
         self._spark = spark
         self._place = place
         self._root = directory
@@ -60,17 +50,17 @@ class DeltaLake:
         if place.catalog is not None:
             spark.sql(f"CREATE NAMESPACE IF NOT EXISTS `{place.catalog}`.`{place.namespace}`")
 
-    def update(self, wanted: Listed) -> None:
+    def update(self, wanted: lake.Listed) -> None:
         table, log = wanted.table, self._log(wanted.table)
         transaction = log.startTransaction()
         snapshot = transaction.snapshot()
         is_new = snapshot.version() < 0
         if is_new:
-            found: Difference | None = changed(wanted, None, tuple, self._look)
+            found: lake.Difference | None = lake.changed(wanted, None, tuple, self._look)
         else:
-            owner = snapshot.metadata().configuration().get(HISTORY)
-            check_owner(self._path(table), owner.get() if owner.isDefined() else None, wanted.history)
-            found = changed(wanted, self._mark(log, snapshot), lambda: self._files(snapshot), self._look)
+            owner = snapshot.metadata().configuration().get(lake.HISTORY)
+            lake.check_owner(self._path(table), owner.get() if owner.isDefined() else None, wanted.history)
+            found = lake.changed(wanted, self._mark(log, snapshot), lambda: self._files(snapshot), self._look)
         if found is not None:
             self._describe(transaction, wanted, is_new=is_new)
             transaction.commit(self._actions(found, table.day_of), self._operation(wanted.mark.text))
@@ -79,18 +69,18 @@ class DeltaLake:
             self._spark.sql(f"CREATE TABLE IF NOT EXISTS {self._name(table)} USING delta {place}")
             self._registered.add(table.name)
 
-    def _describe(self, transaction: Any, wanted: Listed, *, is_new: bool) -> None:
+    def _describe(self, transaction: Any, wanted: lake.Listed, *, is_new: bool) -> None:
         """Sets the table's columns if they differ."""
         metadata: dict[str, Any] = {
             "id": str(uuid.uuid4()), "format": {"provider": "parquet", "options": {}}, "partitionColumns": [],
-            "configuration": {HISTORY: wanted.history, **_PROPERTIES}, "createdTime": time.time_ns() // 1_000_000,
+            "configuration": {lake.HISTORY: wanted.history, **_PROPERTIES}, "createdTime": time.time_ns() // 1_000_000,
         } if is_new else json.loads(str(transaction.metadata().json()))["metaData"]  # fmt: skip
         columns = StructType.fromDDL(wanted.table.ddl).json()
         if is_new or [each["name"] for each in json.loads(metadata["schemaString"])["fields"]] != wanted.table.names:
             new = json.dumps({"metaData": {**metadata, "schemaString": columns}})
             transaction.updateMetadata(self._action(new), False)
 
-    def _actions(self, change: Difference, column: str | None) -> Any:
+    def _actions(self, change: lake.Difference, column: str | None) -> Any:
         actions = self._lists()
         now_ms = time.time_ns() // 1_000_000
         for each in change.removed:
@@ -115,11 +105,11 @@ class DeltaLake:
     def _log(self, table: Table) -> Any:
         return self._delta.DeltaLog.forTable(self._spark._jsparkSession, self._path(table))
 
-    def _mark(self, log: Any, snapshot: Any) -> Mark | None:
+    def _mark(self, log: Any, snapshot: Any) -> lake.Mark | None:
         """The mark of the last commit."""
         text = self._files_of(log, snapshot.version())
         commits = [line["commitInfo"] for line in map(json.loads, text.splitlines()) if "commitInfo" in line]
-        return Mark.of(commits[0].get("userMetadata")) if commits else None
+        return lake.Mark.of(commits[0].get("userMetadata")) if commits else None
 
     def _files_of(self, log: Any, version: int) -> str:
         path = self._spark.sparkContext._jvm.org.apache.hadoop.fs.Path(log.logPath(), f"{version:020}.json")  # type: ignore[union-attr]
@@ -159,7 +149,7 @@ class DeltaLake:
         return f"`{self._place.catalog}`.`{self._place.namespace}`.`{table.name}`"
 
 
-def _statistics(file: FileFacts, column: str | None) -> dict[str, Any]:
+def _statistics(file: lake.FileFacts, column: str | None) -> dict[str, Any]:
     """A file's statistics, by which readers skip files. Times in them are rounded to milliseconds."""
     found: dict[str, Any] = {"numRecords": file.rows}
     if column is not None and file.times is not None:

@@ -9,19 +9,10 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from groupkeeper.client.admin.types import TopicPartition
+from groupkeeper.operations import reset
 from groupkeeper.operations.errors import BadTopicArgument
 from groupkeeper.operations.plans.builder import ALL_COMMITTED, Otherwise, PlanTopics, Policies
 from groupkeeper.operations.plans.sweeps import Criteria
-from groupkeeper.operations.reset import (
-    Scenario,
-    ShiftBy,
-    ToCurrent,
-    ToEarliest,
-    ToLatest,
-    ToOffset,
-    ToTime,
-    parse_topic_argument,
-)
 from groupkeeper.operations.selection import BadGroupPattern, Names
 from groupkeeper.operations.times import BadDatetime, BadDuration, Duration, NoUnit, parse_iso_datetime, parse_length
 from groupkeeper.shell import Ways, command, option, options_from, tool, way_to
@@ -61,7 +52,7 @@ class ChangeRequest(NamedTuple):
     deed: Deed
     group_id: str
     topics: PlanTopics
-    scenario: Scenario | None
+    scenario: reset.Scenario | None
     policies: Policies
     command: tuple[str, ...]
     target: Target | None = None
@@ -113,7 +104,7 @@ def _of_share_group(form: Form, deed: Deed, cluster: str, group_id: str, ways: W
         raise BadForm(f"where to: a share group can be reset to {', '.join(SHARE_SCENARIOS)}")
     topics, names = _topics(form, deed)
     scenario, where = _scenario(form)
-    if isinstance(scenario, ToTime):
+    if isinstance(scenario, reset.ToTime):
         then = datetime.fromtimestamp(scenario.timestamp_ms / 1000, UTC).replace(tzinfo=None)
         where = ["--to-datetime", then.isoformat(timespec="milliseconds")]
     verb = ["--reset-offsets", *option("--group", group_id), *names, *where, "--dry-run"]
@@ -185,7 +176,7 @@ def _topics(form: Form, deed: Deed) -> tuple[PlanTopics, list[str]]:
     partitions: list[TopicPartition] = []
     for text in dict.fromkeys(typed):
         try:
-            topic, numbers = parse_topic_argument(text)
+            topic, numbers = reset.parse_topic_argument(text)
         except BadTopicArgument as problem:
             raise BadForm(str(problem)) from None
         if numbers is None:
@@ -197,7 +188,7 @@ def _topics(form: Form, deed: Deed) -> tuple[PlanTopics, list[str]]:
     return PlanTopics(names, partitions), options
 
 
-def _scenario(form: Form) -> tuple[Scenario, list[str]]:
+def _scenario(form: Form) -> tuple[reset.Scenario, list[str]]:
     """The scenario, and its arguments of the command."""
     to = first(form, "to")
     if to not in _SCENARIOS:
@@ -209,38 +200,38 @@ def _scenario(form: Form) -> tuple[Scenario, list[str]]:
     return read(value)
 
 
-def _plain(scenario: Scenario, option: str) -> Callable[[str], tuple[Scenario, list[str]]]:
+def _plain(scenario: reset.Scenario, option: str) -> Callable[[str], tuple[reset.Scenario, list[str]]]:
     return lambda _: (scenario, [option])
 
 
-def _from_time(text: str) -> tuple[Scenario, list[str]]:
+def _from_time(text: str) -> tuple[reset.Scenario, list[str]]:
     try:
         then_ms = parse_iso_datetime(text)
     except BadDatetime:
         raise BadForm(f"time: {text!r} is not a date and time; for example 2026-01-31T23:59:59, in UTC") from None
     if then_ms < 0:
         raise BadForm(f"time: {text!r} is before 1970: no record has such a timestamp")
-    return ToTime(then_ms), ["--to-datetime", text]
+    return reset.ToTime(then_ms), ["--to-datetime", text]
 
 
-def _from_duration(text: str) -> tuple[Scenario, list[str]]:
+def _from_duration(text: str) -> tuple[reset.Scenario, list[str]]:
     now_ns = time.time_ns()
     then_ms = _length("how long ago", text, "7d, 12h or 1d2h30m", lambda length: length.before_ms(now_ns))
     if then_ms < 0:
         raise BadForm(f"how long ago: {text!r} ago is before 1970: no record has such a timestamp")
-    return ToTime(then_ms), ["--by-duration", text]
+    return reset.ToTime(then_ms), ["--by-duration", text]
 
 
-def _to_offset(text: str) -> tuple[Scenario, list[str]]:
+def _to_offset(text: str) -> tuple[reset.Scenario, list[str]]:
     number = _number("offset", text)
     if number < 0:
         raise BadForm("offset: expected a number, at least 0")
-    return ToOffset(number), ["--to-offset", str(number)]
+    return reset.ToOffset(number), ["--to-offset", str(number)]
 
 
-def _shift(text: str) -> tuple[Scenario, list[str]]:
+def _shift(text: str) -> tuple[reset.Scenario, list[str]]:
     number = _number("shift", text)
-    return ShiftBy(number), [f"--shift-by={number}"]
+    return reset.ShiftBy(number), [f"--shift-by={number}"]
 
 
 def _number(name: str, text: str) -> int:
@@ -250,10 +241,10 @@ def _number(name: str, text: str) -> int:
     return int(text)
 
 
-_SCENARIOS: Mapping[str, tuple[Callable[[str], tuple[Scenario, list[str]]], str]] = {
-    "earliest": (_plain(ToEarliest(), "--to-earliest"), ""),
-    "latest": (_plain(ToLatest(), "--to-latest"), ""),
-    "current": (_plain(ToCurrent(), "--to-current"), ""),
+_SCENARIOS: Mapping[str, tuple[Callable[[str], tuple[reset.Scenario, list[str]]], str]] = {
+    "earliest": (_plain(reset.ToEarliest(), "--to-earliest"), ""),
+    "latest": (_plain(reset.ToLatest(), "--to-latest"), ""),
+    "current": (_plain(reset.ToCurrent(), "--to-current"), ""),
     "time": (_from_time, "time"),
     "ago": (_from_duration, "ago"),
     "offset": (_to_offset, "offset"),

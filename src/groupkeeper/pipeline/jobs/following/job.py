@@ -18,21 +18,8 @@ from groupkeeper.client.admin.types import TopicPartition
 from groupkeeper.operations.plans.journal import ChangeJournal
 from groupkeeper.pipeline.errors import cause_of, first_line
 from groupkeeper.pipeline.governance.privacy import with_privacy
+from groupkeeper.pipeline.jobs.following import source
 from groupkeeper.pipeline.jobs.following.outages import Outage
-from groupkeeper.pipeline.jobs.following.source import (
-    NAME,
-    PATIENCE_S,
-    Answer,
-    Failed,
-    FollowSource,
-    Orders,
-    Receipt,
-    forget_answer,
-    planned_records,
-    read_answer,
-    unread_records,
-    write_orders,
-)
 from groupkeeper.pipeline.jobs.history import Aside, append
 from groupkeeper.pipeline.jobs.log_offsets import Clusters
 from groupkeeper.pipeline.jobs.queries import Checkpoint, Queries, find_queries
@@ -96,12 +83,12 @@ def follow(
             run.note(output.ledger.loss)
         run.append({COMMITS.name: 0, GROUP_RECORDS.name: 0})
         parsed = with_privacy(parsed, output.ledger)._replace(
-            fails_on_data_loss=False, poll_timeout_ms=min(parsed.poll_timeout_ms, round(1000 * PATIENCE_S))
+            fails_on_data_loss=False, poll_timeout_ms=min(parsed.poll_timeout_ms, round(1000 * source.PATIENCE_S))
         )
         refreshing = Refreshing(output, run, checkpoints, owners, journals)
         batches = Batches(output, parsed, run, refreshing, Path(own), stop, (interval_s, refresh_s))
         again(partial(_followed, output, batches, run, Path(own), interval_s), batches, run)
-        if left := unread_records(Path(own)):
+        if left := source.unread_records(Path(own)):
             run.note(f"up to {counted(left, 'new record')} are left for the next run")
         return run.summary
 
@@ -130,7 +117,7 @@ def _followed(output: Output, batches: Batches, run: Run, folder: Path, interval
     query = _started(output, batches, folder, interval_s)
     try:
         while query.isActive and batches.error is None and not batches.stop.wait(_LOOK_S):
-            if (records := planned_records(folder) or 0) >= RECORDS_WORTH_A_TASK:
+            if (records := source.planned_records(folder) or 0) >= RECORDS_WORTH_A_TASK:
                 run.watch.reading(records)
         failure = (batches.error or query.exception()) if batches.wait() else None
     except KeyboardInterrupt:
@@ -146,9 +133,9 @@ def _followed(output: Output, batches: Batches, run: Run, folder: Path, interval
 
 
 def _started(output: Output, batches: Batches, folder: Path, interval_s: float) -> StreamingQuery:
-    output.spark.dataSource.register(FollowSource)
+    output.spark.dataSource.register(source.FollowSource)
     return (
-        output.spark.readStream.format(NAME)
+        output.spark.readStream.format(source.NAME)
         .option("folder", str(folder))
         .load()
         .writeStream.foreachBatch(batches.take)
@@ -207,12 +194,12 @@ class Batches:
             self._output.files.remove(self._aside)
         self._aside = self._output.aside(DECODED)
         ledger = self._output.ledger
-        orders = Orders(
+        orders = source.Orders(
             options=self.options,
             numbers=numbers,
             away=frozenset(number for number in numbers if self._outages[number].is_away),
             slow=frozenset(self._slow),
-            patience_s=min(PATIENCE_S, max(1.0, self._interval_s / 2)),
+            patience_s=min(source.PATIENCE_S, max(1.0, self._interval_s / 2)),
             measure_at=self._measure_at,
             alive=self._alive,
             next_offsets=ledger.next_offsets,
@@ -220,7 +207,7 @@ class Batches:
             known=frozenset(self._identities),
             folder=self._output.here(self._aside),
         )
-        write_orders(self._folder, orders)
+        source.write_orders(self._folder, orders)
 
     def take(self, batch: DataFrame, _: int) -> None:
         """Takes one batch. Ignores it after a failure, and after `stop`: the next run reads its records again."""
@@ -256,14 +243,14 @@ class Batches:
             return self._state.wait_for(lambda: not self._is_taking, _LOOK_S)
 
     def _take(self, batch: DataFrame) -> None:
-        answer = read_answer(self._folder)
+        answer = source.read_answer(self._folder)
         aside, receipts = self._read_batch(batch) if any(each.size for each in answer.readings) else (None, [])
         self.options = named(self.options, answer.plan.ranges)
         self.retentions |= answer.retentions.by_cluster
         self._note_clusters(answer)
         read = _read(answer, receipts)
         self._append(read, aside)
-        forget_answer(self._folder)
+        source.forget_answer(self._folder)
         self._note_outages(answer, read)
         if answer.is_measured and (self._read or not any(each.told is None for each in self._outages)):
             is_made = self._refreshing.refresh(
@@ -272,7 +259,7 @@ class Batches:
             self._measure_at = time.time() + (self._refresh_s if is_made else self._often_s)
         self.order()
 
-    def _read_batch(self, batch: DataFrame) -> tuple[Aside, list[Receipt]]:
+    def _read_batch(self, batch: DataFrame) -> tuple[Aside, list[source.Receipt]]:
         """Has the tasks read the batch; returns the directory with their rows, and their receipts."""
         with described(self._output.spark, "reading the offsets topics"):
             self._is_reading = True
@@ -282,7 +269,7 @@ class Batches:
                 self._is_reading = False
             return Aside(self._aside, Written()), receipts
 
-    def _note_clusters(self, answer: Answer) -> None:
+    def _note_clusters(self, answer: source.Answer) -> None:
         for each in answer.readings:
             instant = answer.plan.instants[each.name]
             self._identities[each.name] = instant.identity
@@ -316,7 +303,7 @@ class Batches:
         if appended.note:
             self._run.watch.note(appended.note)
 
-    def _note_outages(self, answer: Answer, read: Sequence[_Read]) -> None:
+    def _note_outages(self, answer: source.Answer, read: Sequence[_Read]) -> None:
         """Reports outages, once each, and clusters that are read again."""
         unread = {each.reading.number: each.failed for each in read if each.failed is not None}
         for number, why in (dict(answer.failed) | unread).items():
@@ -339,7 +326,7 @@ class Batches:
         if is_to_end:
             self._read.add(number)
 
-    def _fail(self, number: int, why: Failed) -> None:
+    def _fail(self, number: int, why: source.Failed) -> None:
         """Notes a failure of the cluster, which is retried after a pause."""
         outage, name = self._outages[number], self.options.clusters[number].title
         outage.pause(time.monotonic())
@@ -361,11 +348,11 @@ class _Read(NamedTuple):
     written: Sequence[Written]
     reached: Mapping[int, int]
     is_whole: bool
-    failed: Failed | None
+    failed: source.Failed | None
     is_slow: bool
 
 
-def _read(answer: Answer, receipts: Sequence[Receipt]) -> list[_Read]:
+def _read(answer: source.Answer, receipts: Sequence[source.Receipt]) -> list[_Read]:
     """The results by cluster. Of a cluster read by several tasks, all rows count or none: no offset is left out."""
     found = []
     for reading in answer.readings:

@@ -28,21 +28,9 @@ from pyspark.sql.types import StructType
 from groupkeeper.pipeline.errors import SourceError
 from groupkeeper.pipeline.jobs.following.outages import is_unanswered
 from groupkeeper.pipeline.jobs.reading import Reading, readings, why_unread
+from groupkeeper.pipeline.kafka import planning
 from groupkeeper.pipeline.kafka.instants import ClusterIdentity
 from groupkeeper.pipeline.kafka.options import ReadOptions
-from groupkeeper.pipeline.kafka.planning import (
-    RECORDS_PER_TASK,
-    RECORDS_WORTH_A_TASK,
-    Planned,
-    Range,
-    ReadPlan,
-    check_ids,
-    joined,
-    named,
-    pack,
-    plan_cluster,
-    share,
-)
 from groupkeeper.pipeline.kafka.retention import Replies, ask_retentions
 from groupkeeper.pipeline.kafka.source import read_ranges
 from groupkeeper.pipeline.kafka.written import Written, write
@@ -95,7 +83,7 @@ class Failed(NamedTuple):
 class Answer(NamedTuple):
     """The clusters' answers. `failed`, by cluster number: also those that have not answered yet."""
 
-    plan: ReadPlan
+    plan: planning.ReadPlan
     readings: Sequence[Reading]
     failed: Mapping[int, Failed]
     retentions: Replies
@@ -211,7 +199,7 @@ class _Reader(DataSourceStreamReader):
         answer = self._planner.answer(orders)
         _replace(self._folder / _ANSWER, answer)
         (self._folder / _SIZE).write_text(str(sum(each.size for each in answer.readings)))
-        options = named(orders.options, answer.plan.ranges)
+        options = planning.named(orders.options, answer.plan.ranges)
         tasks = tasks_of(answer.readings, options) or [[]]
         return [InputPartition(pickled(_Tasks(parts, options, orders.folder, orders.patience_s))) for parts in tasks]
 
@@ -243,7 +231,7 @@ class Planner:
         if not is_measured:
             orders = orders._replace(numbers=[number for number in orders.numbers if number not in orders.slow])
         self._ask(orders, is_measured)
-        planned: dict[int, Planned] = {}
+        planned: dict[int, planning.Planned] = {}
         errors: dict[int, SourceError] = {}
         for number in [number for number in orders.numbers if self._asked[number].future.done()]:
             asked = self._asked.pop(number)
@@ -257,8 +245,8 @@ class Planner:
                 continue
             if asked.is_measured:
                 self._took_s[number] = asked.took_s
-        plan = joined(orders.options, planned, errors)
-        options = named(orders.options, plan.ranges)
+        plan = planning.joined(orders.options, planned, errors)
+        options = planning.named(orders.options, plan.ranges)
         numbers = {each.title: number for number, each in enumerate(orders.options.clusters)}
         failed = {}
         for title, failure in plan.failed.items():
@@ -295,7 +283,7 @@ class Planner:
 
     def _ask_one(self, orders: Orders, number: int, is_measured: bool) -> None:
         options = orders.options if is_measured else _alive(orders.options, number, orders.alive)
-        asking = plan_cluster(options, number, measures=True, of_all=is_measured)
+        asking = planning.plan_cluster(options, number, measures=True, of_all=is_measured)
         self._asked[number] = _Asked(asyncio.run_coroutine_threadsafe(asking, self._loop), is_measured)
 
     def _limit_s(self, number: int) -> float:
@@ -306,7 +294,7 @@ class Planner:
 class _Asked:
     """A request to a cluster that is under way; `is_measured`: it asks for the ends of all logs."""
 
-    def __init__(self, future: Future[Planned], is_measured: bool) -> None:
+    def __init__(self, future: Future[planning.Planned], is_measured: bool) -> None:
         self.future = future
         self.is_measured = is_measured
         self.took_s = 0.0
@@ -340,12 +328,12 @@ def _capped(reading: Reading) -> Reading:
 
 def tasks_of(left: Sequence[Reading], options: ReadOptions) -> list[list[Part]]:
     """Distributes readings over tasks: one for each core, of whole clusters, and some for pieces of large clusters."""
-    large = [each for each in left if each.size >= RECORDS_WORTH_A_TASK]
-    small = [Part(each, False) for each in left if 0 < each.size < RECORDS_WORTH_A_TASK]
-    tasks = share(small, min(len(small), os.cpu_count() or 1)) if small else []
-    limited = options._replace(max_records_per_task=options.max_records_per_task or RECORDS_PER_TASK)
+    large = [each for each in left if each.size >= planning.RECORDS_WORTH_A_TASK]
+    small = [Part(each, False) for each in left if 0 < each.size < planning.RECORDS_WORTH_A_TASK]
+    tasks = planning.share(small, min(len(small), os.cpu_count() or 1)) if small else []
+    limited = options._replace(max_records_per_task=options.max_records_per_task or planning.RECORDS_PER_TASK)
     for each in large:
-        pieces = pack(each.ranges, limited)
+        pieces = planning.pack(each.ranges, limited)
         tasks += [[Part(each._replace(ranges=tuple(some)), len(pieces) > 1)] for some in pieces]
     return tasks
 
@@ -373,7 +361,7 @@ class _Rows:
     """The rows of ranges, until the end, a failure or the deadline. Rows before a failure count."""
 
     def __init__(
-        self, ranges: Sequence[Range], options: ReadOptions, deadline: float | None, clock: Callable[[], float]
+        self, ranges: Sequence[planning.Range], options: ReadOptions, deadline: float | None, clock: Callable[[], float]
     ) -> None:
         self._ranges, self._options, self._deadline, self._clock = ranges, options, deadline, clock
         self.is_whole = False
@@ -400,7 +388,7 @@ def _made_again(reading: Reading, options: ReadOptions) -> Failed | None:
     only = options.clusters[reading.number]._replace(topic_ids=reading.topic_ids)
     options = options._replace(clusters=(only,))
     try:
-        asyncio.run(check_ids(options, 0))
+        asyncio.run(planning.check_ids(options, 0))
     except SourceError as error:
         return Failed(str(error), is_unanswered(error))
     return None

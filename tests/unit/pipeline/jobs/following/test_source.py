@@ -29,6 +29,7 @@ from groupkeeper.pipeline.jobs.following.source import (
     tasks_of,
 )
 from groupkeeper.pipeline.jobs.reading import Reading
+from groupkeeper.pipeline.kafka import planning
 from groupkeeper.pipeline.kafka.options import ReadOptions, parse_options
 from groupkeeper.pipeline.kafka.planning import Planned, Range, named, plan_cluster
 from groupkeeper.pipeline.storage.contents import RECEIPT
@@ -151,7 +152,7 @@ def test_a_late_answer_without_all_logs_is_none_for_tables(
         await asyncio.sleep(pauses_s[number])
         return await plan_cluster(options, number, measures=measures, of_all=of_all)
 
-    monkeypatch.setattr(source, "plan_cluster", late)
+    monkeypatch.setattr(planning, "plan_cluster", late)
     monkeypatch.setattr(source, "PATIENCE_S", 1.2)
     options, planner = options_of(broker.bootstrap_servers, broker.bootstrap_servers), Planner()
     assert set(planner.answer(orders(options, measure_at=time.time() + 3600)).failed) == {0}
