@@ -29,7 +29,8 @@ class _Outage:
 
     Attributes:
         kind: a word for people. since_s: when its replicas last had all records, by the loop's clock. fault: of its
-        requests. lags: whether its replicas get no records now. is_silent: whether the controller gets no heartbeats.
+        requests.
+        lags: whether its replicas get no records now. is_silent: whether the controller gets no heartbeats.
     """
 
     kind: str

@@ -52,10 +52,13 @@ class PartitionLog:
     The first append creates the directory. Reading and appending are plain calls: the file is in the page cache.
 
     Attributes:
-        topic, index: the partition's name. log_start_offset: first offset that may be read. log_end_offset: offset the
-        next record will get. recovery_point: records before this offset are on disk and survive a power failure.
+        topic, index: the partition's name.
+        log_start_offset: first offset that may be read.
+        log_end_offset: offset the next record will get.
+        recovery_point: records before this offset are on disk and survive a power failure.
         failure: None, or why the partition cannot be served (file and position of the corruption, or a disk error).
-        placement: its replicas and leader. stale: by node id, the diverged logs of cut-off former leaders.
+        placement: its replicas and leader.
+        stale: by node id, the diverged logs of cut-off former leaders.
     """
 
     __slots__ = (

@@ -31,8 +31,8 @@ class RefusedRecords(errors.InvalidRecord):
     """Some records of a batch are not allowed.
 
     Attributes:
-        reason: class of the error in the producer's response. record_errors: index in the batch of each refused record,
-        and the reason.
+        reason: class of the error in the producer's response.
+        record_errors: index in the batch of each refused record, and the reason.
     """
 
     def __init__(self, reason: type[KafkaError], message: str, record_errors: list[tuple[int, str]]) -> None:
@@ -45,8 +45,10 @@ class Produced:
     """The batch of a Produce request for a partition.
 
     Attributes:
-        log: the log to append it to. records: its bytes. header: its header, checked as far as possible without the
-        records. content: after `read`: the decompressed records, from `start` on.
+        log: the log to append it to.
+        records: its bytes.
+        header: its header, checked as far as possible without the records.
+        content: after `read`: the decompressed records, from `start` on.
     """
 
     __slots__ = ("_codec", "_walked", "content", "header", "log", "records", "start")

@@ -18,7 +18,8 @@ class Damage(NamedTuple):
     """Damaged bytes of a segment file, from `position` to `end`.
 
     Attributes:
-        first_offset, next_offset: the lost range of offsets. why: the error at the first of these bytes.
+        first_offset, next_offset: the lost range of offsets.
+        why: the error at the first of these bytes.
     """
 
     position: int

@@ -51,10 +51,12 @@ class Segment:
     """A segment file with the positions of its batches. The partition log interprets the batches.
 
     Attributes:
-        base_offset: offset the file is named after; no record in it is lower. size: bytes of whole batches in the file.
-        first_timestamp: largest timestamp of the first batch, −1 when empty or unknown. next_offset: offset after the
-        last record, `base_offset` when empty. index: the positions of batches. damage: the known damaged ranges, in the
-        order of the file.
+        base_offset: offset the file is named after; no record in it is lower.
+        size: bytes of whole batches in the file.
+        first_timestamp: largest timestamp of the first batch, −1 when empty or unknown.
+        next_offset: offset after the last record, `base_offset` when empty.
+        index: the positions of batches.
+        damage: the known damaged ranges, in the order of the file.
     """
 
     __slots__: ClassVar[tuple[str, ...]] = (

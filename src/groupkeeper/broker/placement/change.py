@@ -18,7 +18,8 @@ class Terms:
         end_offset: the end of the log. running: the nodes that may lead. min_in_sync: `min.insync.replicas`.
         has_eligible: whether eligible leader replicas are enabled (KIP-966). is_unclean: whether any running replica
         may lead if no in-sync or eligible one can. wanted: the leader to elect if it may lead; −1: keep the present
-        one. unclean: nodes back from a kill, which are not eligible.
+        one.
+        unclean: nodes back from a kill, which are not eligible.
     """
 
     end_offset: int

@@ -21,12 +21,14 @@ class Placement:
 
     Attributes:
         replicas: node ids, the preferred leader first. isr: the in-sync set. leader: its node id, −1 for none. epoch:
-        the leader epoch. led_since: the epoch in which this leader was elected; removals of replicas began later ones.
-        epochs: all epochs so far. ends: the end offsets of replicas that lack the end of the log. adding, removing:
-        replicas that a reassignment adds and removes; empty without one. eligible: eligible leader replicas (KIP-966):
-        out of sync, but with all committed records. last_leader: the leader before the partition lost its leader; else
-        −1. limit: the high watermark if it is below the log end, because an in-sync replica lags, or the in-sync set is
-        too small. outdated: the placements that cut-off nodes see instead.
+        the leader epoch.
+        led_since: the epoch in which this leader was elected; removals of replicas began later ones. epochs: all epochs
+        so far. ends: the end offsets of replicas that lack the end of the log.
+        adding, removing: replicas that a reassignment adds and removes; empty without one.
+        eligible: eligible leader replicas (KIP-966): out of sync, but with all committed records. last_leader: the
+        leader before the partition lost its leader; else −1. limit: the high watermark if it is below the log end,
+        because an in-sync replica lags, or the in-sync set is too small. outdated: the placements that cut-off nodes
+        see instead.
     """
 
     __slots__ = (

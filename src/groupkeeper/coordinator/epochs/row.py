@@ -13,7 +13,9 @@ from groupkeeper.coordinator.state import StateView
 
 
 class EpochRow(Row[G]):
-    """Attributes: group: the class of groups. step: the class of operations on a group."""
+    """Attributes:
+    group: the class of groups. step: the class of operations on a group.
+    """
 
     group: ClassVar[type[Any]]
     step: ClassVar[type[EpochStep[Any]]]

@@ -13,10 +13,12 @@ class CommittedOffset(NamedTuple):
     """An offset as it was committed.
 
     Attributes:
-        committed_offset: offset of the next record to read; consumers treat a negative one as no offset. leader_epoch:
-        −1 when the commit has none. metadata: the committer's text; "" for none. expire_timestamp_ms: set only by a
-        commit that named its own retention; None otherwise. topic_id: zero when the commit has no topic id. log_offset:
-        where the record is in the log; orders plain commits and transactions.
+        committed_offset: offset of the next record to read; consumers treat a negative one as no offset.
+        leader_epoch: −1 when the commit has none.
+        metadata: the committer's text; "" for none.
+        expire_timestamp_ms: set only by a commit that named its own retention; None otherwise.
+        topic_id: zero when the commit has no topic id.
+        log_offset: where the record is in the log; orders plain commits and transactions.
     """
 
     committed_offset: int

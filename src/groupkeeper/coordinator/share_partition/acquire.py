@@ -137,7 +137,8 @@ class _Acquisition:
     """One member's acquisition from the batches that were read.
 
     Attributes:
-        acquired: the acquired records. count: the number of acquired records.
+        acquired: the acquired records.
+        count: the number of acquired records.
     """
 
     def __init__(

@@ -57,10 +57,11 @@ class RecordRun:
     """Adjacent records, first to last offset inclusive, with equal fields.
 
     Attributes:
-        delivery_count: how often they were acquired. member_id: the member that acquired them; empty for none.
-        deadline_ms: when the lock of acquired records ends. before: not None while a change of state waits to be
-        stored; until then no other change of the run is allowed. is_rejected: whether a member rejected the records;
-        only for records that will go to the dead-letter queue.
+        delivery_count: how often they were acquired.
+        member_id: the member that acquired them; empty for none.
+        deadline_ms: when the lock of acquired records ends.
+        before: not None while a change of state waits to be stored; until then no other change of the run is allowed.
+        is_rejected: whether a member rejected the records; only for records that will go to the dead-letter queue.
     """
 
     first: int

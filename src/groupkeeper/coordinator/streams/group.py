@@ -103,12 +103,13 @@ class StreamsSoft:
 
     Attributes:
         checked_version: version of the `TopicsImage` in which the topology's topics were last checked for changes.
-        metadata_hash: fingerprint of the topology's topics in that version. configured: the topology with the numbers
-        of partitions that the topics have; None until a heartbeat needs it. is_delayed: whether the first assignment
-        waits for more members. shutdown_member_id: the member that requested the shutdown of the whole application;
-        None for none. endpoint_epoch: incremented when the known endpoints change. description: the description of the
-        topology, with the topology's epoch; None until a member has sent one. asked: the last request for a
-        description; None: never.
+        metadata_hash: fingerprint of the topology's topics in that version.
+        configured: the topology with the numbers of partitions that the topics have; None until a heartbeat needs it.
+        is_delayed: whether the first assignment waits for more members.
+        shutdown_member_id: the member that requested the shutdown of the whole application; None for none.
+        endpoint_epoch: incremented when the known endpoints change.
+        description: the description of the topology, with the topology's epoch; None until a member has sent one.
+        asked: the last request for a description; None: never.
     """
 
     checked_version: int = -2
