@@ -27,16 +27,15 @@ class Api:
     """An API of the table below.
 
     Attributes:
-        module: of `apis`.
-        ending: of the names of its functions there; "" where it is the only API of the module.
+        module: its module in `apis`.
+        ending: of the names of its functions there; "" if it is the module's only API.
 
     Attributes (from `load` on):
-        request: class of its requests.
+        request: the class of its requests.
         handle: the module's handler.
-        reply: the same as a plain function, where requests of the API wait for replicas at most; else None.
-        refuse: the module's own way of answering with an error, or None.
-        name_all: the module's way of asking for each thing by name where a request for all of them would take long, or
-            None.
+        reply: the handler as a plain function, for APIs that wait only for replicas, if at all; else None.
+        refuse: the module's function that makes an error response, or None.
+        name_all: the module's function that turns a long request for all items into one that names each, or None.
     """
 
     __slots__ = (
@@ -50,7 +49,7 @@ class Api:
     request: type[RootMessage]
 
     def __init__(self, key: int, place: str, lowest: int, highest: int) -> None:
-        """`place`: the module, and behind a colon what the names of its functions end with."""
+        """`place`: the module, and after a colon the ending of its functions' names."""
         self.key = key
         self.module, _, of = place.partition(":")
         self.ending = f"_{of}" if of else ""
@@ -59,7 +58,7 @@ class Api:
         self.is_loaded = False
 
     def highest_of(self, config: Config) -> int:
-        """The highest version served: one more where Kafka has an unstable one and the configuration enables it."""
+        """The highest version served: one more if Kafka has an unstable one and the configuration enables it."""
         return self.highest + (self.key in _UNSTABLE and config.unstable_api_versions_enable)
 
     def load(self) -> None:

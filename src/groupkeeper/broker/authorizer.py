@@ -126,11 +126,11 @@ class Rule(NamedTuple):
     client_id: str = _ANY
 
     def is_about(self, resource_type: ResourceType, name: str) -> bool:
-        """Whether it applies to a resource, for any principal."""
+        """Whether the rule applies to a resource, for any principal."""
         return self.resource_type == resource_type and _matches(self.name, name)
 
     def is_for(self, call: Call) -> bool:
-        """Whether it applies to the sender of a request."""
+        """Whether the rule applies to the sender of a request."""
         return (
             self.principal in (_ANY, call.principal)
             and self.host in (_ANY, call.client_host.removeprefix("/"))
@@ -151,8 +151,8 @@ class RuleAuthorizer(Authorizer):
     def __init__(
         self, rules: Iterable[Rule] = (), *, super_users: Iterable[str] = (), allows_without_rules: bool = False
     ) -> None:
-        """`super_users` are principals that may do everything; `allows_without_rules` is for resources without any
-        rule (Kafka's allow.everyone.if.no.acl.found).
+        """`super_users` are principals that may do everything; `allows_without_rules`: whether everyone may use
+        resources without any rule (Kafka's allow.everyone.if.no.acl.found).
         """
         self.rules = tuple(rules)
         self._super_users = frozenset(super_users)

@@ -74,8 +74,8 @@ class Broker(Outages):
         ran. group_configs: the settings of single groups: `group_configs.of(group_id)`. client_metrics: the
         subscriptions to clients' metrics. groups: the group coordinators. share_states: the share coordinators.
         transactions: the transaction coordinators. cleaner: retention and compaction of the logs. cluster_id: in
-        Kafka's text form. loop: the event loop in which it runs; None while it doesn't run. active_faults: `faults`
-        while there are any.
+        Kafka's text form. loop: the event loop of the running broker; None while it doesn't run. active_faults:
+        `faults` while any fault is active.
     """
 
     features: FeatureLevels
@@ -156,7 +156,7 @@ class Broker(Outages):
         await self.stop()
 
     async def start(self) -> None:
-        """Locks and reads the data directory, then listens. Raises `InvalidSetting`, OSError; then all is released."""
+        """Locks and reads the data directory, then listens. Releases all if it raises `InvalidSetting` or OSError."""
         if self.config.groupkeeper_unkind_seed >= 0:
             self.faults.unkind(self.config.groupkeeper_unkind_seed)
         self._warn_of_settings()
@@ -240,7 +240,7 @@ class Broker(Outages):
         return False
 
     def take_faults(self, faults: Faults | None) -> None:
-        """Lets these faults answer requests; None: no fault is active any more."""
+        """Sets the faults that may hit requests; None: no fault is active."""
         self.active_faults = faults
         self._set_has_faults()
 
@@ -345,12 +345,12 @@ class Broker(Outages):
 
     @property
     def server(self) -> Server:
-        """The sockets of the first node."""
+        """The server of the first node."""
         return self.fronts[self.config.node_id].server
 
     @property
     def advertised(self) -> Endpoint:
-        """Where clients of the first listener reach the first node (node_id, host, port)."""
+        """The address of the first node for clients of the first listener (node_id, host, port)."""
         return self.endpoint(self._listeners[0].name)
 
     @property
@@ -359,9 +359,8 @@ class Broker(Outages):
         return ",".join(front.address for front in self.fronts.values())
 
     def client_properties(self, user: str = "") -> dict[str, str]:
-        """What clients of the first listener need beside its address, by the names of Java's clients.
-
-        A user's login is part of it where one of `users` is named. Raises KeyError for another one.
+        """Client properties (Java names) for the first listener, except its address: TLS, and the login of `user`, one
+        of `users`. Raises KeyError for an unknown user.
         """
         from groupkeeper.broker.security.throwaway import client_properties
 
@@ -369,7 +368,7 @@ class Broker(Outages):
         return client_properties(self._listeners[0].protocol, directory, user, self._users[user] if user else "")
 
     def librdkafka_properties(self, user: str = "") -> dict[str, str]:
-        """`client_properties` and the address, by the names of librdkafka, which confluent-kafka takes."""
+        """`client_properties` and the address, by the names of librdkafka (confluent-kafka)."""
         from groupkeeper.broker.security.throwaway import librdkafka_properties
 
         found = librdkafka_properties(self.client_properties(user), user, self._users[user] if user else "")
@@ -400,7 +399,7 @@ class Broker(Outages):
 
     @property
     def faults(self) -> Faults:
-        """Faults on purpose: docs/testing.md."""
+        """The injected faults: docs/testing.md."""
         if self._faults is None:
             from groupkeeper.broker.faults import Faults
 
@@ -409,7 +408,7 @@ class Broker(Outages):
 
     @property
     def metrics(self) -> Metrics:
-        """Its metrics under Kafka's names: docs/metrics.md."""
+        """The broker's metrics, under Kafka's names: docs/metrics.md."""
         from groupkeeper.broker.observing.metrics import Metrics
 
         return Metrics(self)
@@ -467,7 +466,7 @@ class Broker(Outages):
         return name in INTERNAL_TOPICS
 
     def new_producer_id(self) -> int:
-        """A producer id that was never given out before."""
+        """A producer id that was never returned before."""
         return self._directory.new_producer_id()
 
 

@@ -12,11 +12,11 @@ class Call:
     Attributes:
         client_id: as sent; None when the client sent none.
         client_host: "/" and the peer's address, Kafka's form.
-        listener: name of the listener of the connection. node: id of the node that it is of.
-        principal: who asks, `Type:name`.
+        listener: name of the listener of the connection. node: id of the node that got the request.
+        principal: of the client, `Type:name`.
         identity: the principal, and how it was authenticated.
-        security_protocol: of the listener, as Kafka calls it.
-        received_ms: when the request was taken up, milliseconds since the epoch.
+        security_protocol: of the listener, Kafka's name.
+        received_ms: when processing began, milliseconds since the epoch.
     """
 
     __slots__ = (
@@ -63,7 +63,7 @@ class Call:
         self.received_ms = received_ms
         self.node = node
 
-    def __copy__(self) -> Call:  # what `copy` does by itself fails where this is compiled
+    def __copy__(self) -> Call:  # the default of `copy` fails in compiled code
         return Call(
             self.api_key,
             self.api_version,

@@ -41,10 +41,10 @@ def _number(text: str) -> int:
 
 
 class ControlEndpoint:
-    """Answers one request on each connection; a change has happened when it is answered.
+    """Answers one request per connection, after the change has taken effect.
 
     Attributes:
-        port: where it listens.
+        port: the listening port.
     """
 
     def __init__(self, cluster: Outages) -> None:
@@ -52,7 +52,7 @@ class ControlEndpoint:
         self._server: asyncio.Server | None = None
 
     async def open(self, port: int) -> None:
-        """Raises OSError when it can't listen."""
+        """Starts to listen; port 0: any free port. Raises OSError."""
         try:
             self._server = await asyncio.start_server(self._serve, _HOST, port, limit=_LONGEST_HEAD)
         except OSError as error:
@@ -73,7 +73,7 @@ class ControlEndpoint:
                 writer.write(f"{head}Content-Length: {len(body)}\r\nConnection: close\r\n\r\n".encode() + body)
                 await writer.drain()
         except (TimeoutError, OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
-            pass  # it is no client of this endpoint, or it has gone
+            pass  # not a client of this endpoint, or gone
         finally:
             writer.close()
 
@@ -85,14 +85,14 @@ class ControlEndpoint:
             method, target, _ = request.split(" ")
             path = [unquote(part) for part in target.strip("/").split("/")]
             if method == "POST":
-                await asyncio.shield(self._change(path))  # what is begun is done, also when nobody waits any more
+                await asyncio.shield(self._change(path))  # complete the change even if the client is gone
             elif (method, path) != ("GET", ["nodes"]):
                 raise _Refused(HTTPStatus.NOT_FOUND, f"there is no {method} {target}")
         except _Refused as refused:
             return refused.status, json.dumps({"error": str(refused)})
         except (ValueError, KafkaError) as error:
             return HTTPStatus.BAD_REQUEST, json.dumps({"error": str(error)})
-        except OSError as error:  # of a port
+        except OSError as error:  # a port cannot be bound
             return HTTPStatus.CONFLICT, json.dumps({"error": error.strerror or str(error)})
         return HTTPStatus.OK, json.dumps(self._nodes())
 

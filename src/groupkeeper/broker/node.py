@@ -19,8 +19,8 @@ class Node:
 
     Attributes (all but the first three from `start` on):
         config: the settings. files: the open log files.
-        authorizer: decides which principals may do what. audit: where logins and decisions of the authorizer are
-        written; None: nowhere. quotas: how much clients may send and get. topics: the topics and their logs.
+        authorizer: decides which principals may do what. audit: the log of logins and of the authorizer's decisions;
+        None: not logged. quotas: the client quotas. topics: the topics and their logs.
         group_configs: the settings of single groups: `group_configs.of(group_id)`. has_faults: whether deliberate
             faults may hit requests, or coordinators wait for replicas.
     """
@@ -45,7 +45,7 @@ class Node:
         raise NotImplementedError
 
     def controller_known_to(self, node: int) -> int:
-        """The node that clients of a node take for the controller."""
+        """The controller's id, as a node sees it."""
         return min(self.topics.placements.running_known_to(node), default=-1)
 
     def now_ms(self) -> int:
@@ -53,5 +53,5 @@ class Node:
         raise NotImplementedError
 
     def new_producer_id(self) -> int:
-        """A producer id that was never given out before."""
+        """A producer id that was never returned before."""
         raise NotImplementedError

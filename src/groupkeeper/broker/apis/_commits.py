@@ -1,4 +1,4 @@
-"""The check of OffsetCommit and TxnOffsetCommit before they call the coordinator: whether the partitions exist."""
+"""The check of OffsetCommit and TxnOffsetCommit before the coordinator is called: whether the partitions exist."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _TOPIC: Final = ResourceType.TOPIC
 
 
 class RequestTopic(Protocol):
-    """A topic of either request."""
+    """A topic of an OffsetCommit or TxnOffsetCommit request."""
 
     name: str
     topic_id: bytes
@@ -24,7 +24,7 @@ class RequestTopic(Protocol):
 
 
 class ResponseTopic(Protocol):
-    """A topic of either response."""
+    """A topic of an OffsetCommit or TxnOffsetCommit response."""
 
     name: str
     topic_id: bytes
@@ -36,10 +36,10 @@ R = TypeVar("R", bound=ResponseTopic)
 
 
 class Refused(Generic[R]):
-    """Partitions that are refused before the request to the coordinator, by name and id of their topic.
+    """Partitions that are refused without asking the coordinator, by name and id of their topic.
 
     Attributes:
-        topic, partition: the classes of the response. partitions: those of the response.
+        topic, partition: the classes of the response. partitions: the refused partitions, as responses.
     """
 
     def __init__(self, topic: Callable[[str, bytes, list[Any]], R], partition: Callable[[int, int], object]) -> None:

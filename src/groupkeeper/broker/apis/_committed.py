@@ -1,4 +1,4 @@
-"""Waiting until all replicas in sync have what was appended, as `acks=all` asks for."""
+"""Waits until all in-sync replicas have the appended records, as `acks=all` requires."""
 
 from __future__ import annotations
 
@@ -16,26 +16,26 @@ LEADERS_SINCE = 10
 
 
 class Uncommitted(Unsettled):
-    """A batch of a producer that waits."""
+    """A produced batch that waits for in-sync replicas."""
 
     def __init__(self, answer: PartitionProduceResponse, produced: Produced, node: int) -> None:
-        """`node`: to which it came."""
+        """`node`: the node that got the request."""
         end_offset = answer.base_offset + produced.header.next_offset - produced.header.base_offset
         super().__init__(produced.log, end_offset, node)
         self._answer = answer
 
     def time_out(self) -> None:
-        """Puts the error into the answer."""
+        """Sets REQUEST_TIMED_OUT in the batch's answer."""
         self._answer.error_code = RequestTimedOut.code
 
     def told_leader(self, call: Call) -> int:
-        """Puts the error into the answer, with the leader; returns that."""
+        """Sets NOT_LEADER_OR_FOLLOWER and the new leader in the batch's answer; returns the leader."""
         self._answer.error_code = NotLeaderOrFollower.code
         return tell_leader(self._answer, self.log, call)
 
 
 def tell_leader(answer: PartitionProduceResponse, log: PartitionLog, call: Call) -> int:
-    """Names a partition's leader, as far as the node knows it, if the version can; returns it."""
+    """Sets a partition's leader, as the node sees it, if the version has the field; returns the leader."""
     known = log.placement.known_to(call.node)
     if call.api_version >= LEADERS_SINCE:
         answer.current_leader = LeaderIdAndEpoch(known.leader, known.epoch)
@@ -43,8 +43,8 @@ def tell_leader(answer: PartitionProduceResponse, log: PartitionLog, call: Call)
 
 
 async def committed(batches: Iterable[Uncommitted], timeout_ms: int) -> None:
-    """Waits until all batches are committed or have moved; after this time the others have an error: REQUEST_TIMED_OUT,
-    also where fewer replicas than `min.insync.replicas` are left (Kafka 4.4.0).
+    """Waits until all batches are committed or have moved. After `timeout_ms` the others get REQUEST_TIMED_OUT, also if
+    too few replicas are in sync (as in Kafka 4.4.0).
     """
     deadline_s = asyncio.get_running_loop().time() + timeout_ms / 1000
     for batch in batches:

@@ -44,7 +44,7 @@ async def ask(broker: Broker, call: Call, operation: Operation, group_id: str, r
 
 
 async def ask_unless(broker: Broker, call: Call, request: Any, trouble: KafkaError | None) -> Message:
-    """The coordinator's answer, or its refusal where there is trouble."""
+    """The coordinator's answer, or a refusal with the error `trouble`."""
     if trouble is not None:
         return refuse(request, trouble)
     return await broker.groups.ask(request.group_id, request, call)
@@ -62,16 +62,16 @@ async def ask_each(
     known: Callable[[Any], Any] | None = None,
     parks: bool = False,
 ) -> list[T]:
-    """What coordinators answer about several groups, in their order. A group whose coordinator is late, or on which the
-    caller may not do `operation`, does not affect the others.
+    """The coordinators' answers about several groups, in the order of the groups. A group whose coordinator is late, or
+    that the caller may not access, does not affect the others.
 
     Args:
-        request: it may be changed. name: its array of the groups. refused: the answer about a group that is not asked
-        for. id_of: the id of an element. known: the element as its coordinator is asked for it; None: as it is.
+        request: may be modified. name: its array of groups. refused: the answer for a group that the caller may not
+        access. id_of: the id of an element. known: the element to send to its coordinator; None: unchanged.
         parks: whether coordinators may park the request.
     """
     asked = getattr(request, name)
-    if len(asked) == 1 and may(broker, call, operation, group_id := id_of(asked[0])):  # as nearly all requests are
+    if len(asked) == 1 and may(broker, call, operation, group_id := id_of(asked[0])):  # the usual case
         if known is not None:
             setattr(request, name, [known(asked[0])])
         if parks or broker.has_faults:
@@ -96,12 +96,12 @@ def _about_groups(answer: Any) -> list[Any]:
 
 
 async def all_of(broker: Broker, answering: Iterable[Awaitable[T]]) -> list[T]:
-    """What coordinators answer; late ones are waited for at the same time."""
+    """The coordinators' answers. Waits for late coordinators concurrently."""
     return await gather(*answering) if broker.has_faults else [await one for one in answering]
 
 
 def at_once(answering: Coroutine[Any, Any, T]) -> T:
-    """What a coroutine returns that has nothing to wait for, without a task for it."""
+    """Runs a coroutine that never waits, without a task; returns its result."""
     try:
         answering.send(None)
     except StopIteration as done:

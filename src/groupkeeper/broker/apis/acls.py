@@ -53,7 +53,7 @@ async def handle_create(broker: Broker, call: Call, request: m.CreateAclsRequest
     if any(
         ANY in (acl.resource_type, acl.operation, acl.permission) or acl.pattern_type in _OF_FILTERS for acl in acls
     ):
-        raise UnknownServerError  # what only a filter may have; Kafka fails on the whole request
+        raise UnknownServerError  # a value for filters only; Kafka fails on the whole request
     results = []
     for acl in acls:
         try:
@@ -76,7 +76,7 @@ async def handle_delete(broker: Broker, call: Call, request: m.DeleteAclsRequest
     require_cluster(broker, call, Operation.ALTER)
     authorizer = _authorizer(broker)
     results = []
-    # What an earlier filter of the request means is listed for a later one, too.
+    # An ACL that several filters match is listed for each of them.
     known = list(authorizer.acls)
     for wanted in filters:
         try:
@@ -116,6 +116,6 @@ def _filter(one: m.DescribeAclsRequest | m.DeleteAclsFilter) -> AclFilter:
 
 
 def _require_known(*codes: int) -> None:
-    # Kafka cannot parse such a request, and hangs up.
+    # Kafka cannot parse such a request, and closes the connection.
     if _UNKNOWN in codes:
         raise CloseConnection("an ACL or a filter of ACLs with an UNKNOWN element")

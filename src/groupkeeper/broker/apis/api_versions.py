@@ -30,7 +30,7 @@ async def handle(broker: Broker, call: Call, request: m.ApiVersionsRequest) -> m
         supported_features=[
             m.SupportedFeatureKey(name, lowest, highest)
             for name, lowest, highest in supported_features(broker.config)
-            # Before version 4 clients take a lowest level of 0 for a mistake.
+            # Before version 4 clients reject a lowest level of 0.
             if lowest > 0 or call.api_version > _CLIENT_NAME_SINCE
         ],
         finalized_features_epoch=broker.features.epoch,
@@ -39,17 +39,17 @@ async def handle(broker: Broker, call: Call, request: m.ApiVersionsRequest) -> m
 
 
 def _wants_another_broker(broker: Broker, call: Call, request: m.ApiVersionsRequest) -> bool:
-    """Whether the client means another cluster, or another node of this one: then its metadata are outdated."""
+    """Whether the client means another cluster or node: its metadata is outdated."""
     if request.cluster_id is None:
         return False
     return request.cluster_id != broker.cluster_id or request.node_id != call.node
 
 
 def _advertised_lowest(api: Api) -> int:
-    # As Kafka 4 does: old librdkafka takes the absence of Produce version 0 for an old broker (KAFKA-18659).
+    # As in Kafka 4: without Produce version 0, old librdkafka assumes an old broker (KAFKA-18659).
     return 0 if api.key == _PRODUCE else api.lowest
 
 
 def _is_valid(software: str) -> bool:
-    """Letters, digits, dots and dashes, beginning and ending with a letter or digit."""
+    """Whether a name has only letters, digits, dots and dashes, and begins and ends with a letter or digit."""
     return bool(software) and _NAME_CHARACTERS.issuperset(software) and software[0].isalnum() and software[-1].isalnum()

@@ -21,7 +21,7 @@ async def handle_join(broker: Broker, call: Call, request: m.JoinGroupRequest) -
     response = await ask(broker, call, Operation.READ, request.group_id, request)
     assert isinstance(response, m.JoinGroupResponse)
     if response.protocol_name is None and call.api_version < _NULLABLE_PROTOCOL_NAME_SINCE:
-        response = copy(response)  # several callers may have been given this one
+        response = copy(response)  # other callers may have the same object
         response.protocol_name = ""
     return response
 

@@ -64,7 +64,7 @@ def refuse_alter(call: Call, request: AlterClientQuotasRequest, error: KafkaErro
 
 
 def _parts(entry: EntryData) -> dict[str, str | None]:
-    """The name of each kind: of several of one kind the last counts, as in Kafka."""
+    """The entity's names by kind; the last one of a kind counts, as in Kafka."""
     return {one.entity_type: one.entity_name for one in entry.entity}
 
 

@@ -1,5 +1,5 @@
-"""APIs that describe a cluster, and that move its partitions, leaders and nodes. What is possible is done at once, as
-there is one log.
+"""APIs that describe a cluster, and move its partitions, leaders and nodes. Moves take effect at once, as all nodes
+share one log.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from groupkeeper.protocol.primitives import RootMessage
 
 _UNCLEAN = 1
 _NODES_SINCE = 2
-"""The first version of DescribeQuorum that can tell where the nodes are."""
+"""The first version of DescribeQuorum with the nodes' addresses."""
 
 
 async def handle_unregister(broker: Broker, call: Call, request: m.UnregisterBrokerRequest) -> RootMessage:
     require_cluster(broker, call, Operation.ALTER)
-    # Kafka unregisters a broker that runs, and that registers again at once.
+    # Kafka unregisters a running broker, which registers again at once.
     if request.broker_id in broker.topics.placements.running:
         raise errors.UnknownTopicOrPartition
     raise errors.BrokerIdNotRegistered(f"Broker ID {request.broker_id} is not currently registered")
@@ -58,7 +58,7 @@ async def handle_elect(broker: Broker, call: Call, request: m.ElectLeadersReques
                 error = errors.UnknownTopicOrPartition(f"No such topic as {name}")
             else:
                 error = errors.UnknownTopicOrPartition(f"No such partition as {name}-{index}")
-            # Without names, those that need no election are left out.
+            # A request for all partitions leaves out those that need no election.
             if request.topic_partitions is not None or not isinstance(error, errors.ElectionNotNeeded):
                 parts.append(PartitionResult(index, code_of(error), None if error is None else error.message))
         results.append(m.ReplicaElectionResult(name, parts))
@@ -144,7 +144,7 @@ async def handle_move(
 ) -> m.AlterReplicaLogDirsResponse:
     require_cluster(broker, call, Operation.ALTER)
     results = []
-    path = os.path.abspath(broker.storage_path)  # as DescribeLogDirs tells it
+    path = os.path.abspath(broker.storage_path)  # as in DescribeLogDirs
     for directory in request.dirs:
         for wanted in directory.topics:
             topic = broker.topics.get(wanted.name)
@@ -215,7 +215,7 @@ async def handle_describe(broker: Broker, call: Call, request: m.DescribeCluster
 async def handle_reassignments(
     broker: Broker, call: Call, request: m.ListPartitionReassignmentsRequest
 ) -> m.ListPartitionReassignmentsResponse:
-    """Those that are in progress, because replicas that are added do not run."""
+    """The reassignments in progress, whose added replicas are not in sync yet."""
     require_cluster(broker, call, Operation.DESCRIBE)
     wanted = None if request.topics is None else {one.name: set(one.partition_indexes) for one in request.topics}
     found: dict[str, list[m.OngoingPartitionReassignment]] = {}

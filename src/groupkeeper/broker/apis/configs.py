@@ -58,7 +58,7 @@ class Resource:
 
     Attributes:
         config: the settings in force.
-        overrides: those given to the resource itself, as texts by name.
+        overrides: the resource's own settings, as texts by name.
     """
 
     def __init__(
@@ -76,7 +76,7 @@ class Resource:
         self._configure = configure
 
     def replace(self, overrides: Mapping[str, str], *, validate_only: bool) -> None:
-        """Gives the resource these settings and no others.
+        """Replaces the resource's own settings.
 
         Raises `InvalidConfig` (for the broker `InvalidRequest`), `KafkaStorageError`.
         """
@@ -94,7 +94,7 @@ async def alter_each(
     alter: Callable[[R], None],
     answer: Callable[[R, errors.KafkaError | None], A],
 ) -> list[A]:
-    """The answers to all resources. Those that appear more than once are refused, as by Apache Kafka."""
+    """Alters each resource; returns the answers. Refuses repeated resources, as Apache Kafka does."""
     seen: set[tuple[int, str]] = set()
     repeated: set[tuple[int, str]] = set()
     async for one in in_turns(resources):
@@ -161,7 +161,7 @@ def find_resource(broker: Broker, call: Call, resource_type: int, name: str) -> 
 
 
 def _refuse_loggers(given: Mapping[str, str]) -> None:
-    """Raises `InvalidConfig`: there is no logger that clients could name."""
+    """Raises `InvalidConfig` for any logger: this broker offers none."""
     for name in given:
         raise errors.InvalidConfig(f"Logger {name} does not exist!")
 
@@ -184,9 +184,9 @@ _TYPES = {UNKNOWN_TYPE: 0, "boolean": 1, "string": 2, "int": 3, "short": 4, "lon
 
 
 async def handle_describe(broker: Broker, call: Call, request: m.DescribeConfigsRequest) -> m.DescribeConfigsResponse:
-    """Settings with where they come from."""
+    """The settings of resources, with their sources."""
     if any(resource.resource_type not in _RESOURCES for resource in request.resources):
-        raise errors.InvalidRequest  # for all of them, as in Kafka
+        raise errors.InvalidRequest  # for all resources, as in Kafka
     results = []
     for resource in request.resources:
         try:
@@ -229,7 +229,7 @@ def _settings_of(broker: Broker, call: Call, resource: m.DescribeConfigsResource
 
 
 def _of_broker(broker: Broker, node: int, name: str, resource_type: int) -> Iterable[DescribedSetting]:
-    """There are no loggers that clients could set."""
+    """The settings of a broker; a broker has no loggers."""
     is_logger = resource_type == BROKER_LOGGER
     if name == "":
         if is_logger:
@@ -257,7 +257,7 @@ def _described_setting(setting: DescribedSetting, request: m.DescribeConfigsRequ
 
 
 async def handle_alter(broker: Broker, call: Call, request: m.AlterConfigsRequest) -> m.AlterConfigsResponse:
-    """The older form, which replaces all settings of a resource."""
+    """AlterConfigs: the older form, which replaces all settings of a resource."""
     only_check = request.validate_only
     return m.AlterConfigsResponse(
         responses=await alter_each(
@@ -342,7 +342,7 @@ def _require_fitting(config: AlterableConfig) -> None:
 
 
 def _require_no_list(config: AlterableConfig) -> None:
-    """Raises `InvalidConfig`: Kafka has no lists here where something is added or taken."""
+    """Raises `InvalidConfig` for APPEND or SUBTRACT: Kafka has no list settings here."""
     if config.config_operation in (_APPEND, _SUBTRACT):
         raise _no_list(config)
 
@@ -364,7 +364,7 @@ def _change(overrides: dict[str, str], config: AlterableConfig, current: Setting
     setting = broker_setting(config.name) if current.setting(config.name) is None else current.setting(config.name)
     if setting is None or setting.type != "list":
         raise _no_list(config)
-    # Kafka adds to what was given to the resource itself, else to the setting's own default.
+    # Kafka adds to the resource's own value, else to the setting's default.
     parts = overrides.get(config.name, setting.format(setting.default) or "").split(",")
     values = [part for part in parts if part]
     for given in config.value.split(","):

@@ -1,4 +1,4 @@
-"""Delegation tokens: created, renewed, expired and described as Kafka 4.4.0 does it."""
+"""Creates, renews, expires and describes delegation tokens, as Kafka 4.4.0."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ _WITH_REQUESTER = 3
 
 
 def _require_proved(call: Call) -> None:
-    """Only a client that proved who it is, and not by a token. Raises `DelegationTokenRequestNotAllowed`."""
+    """Raises `DelegationTokenRequestNotAllowed` unless the client is authenticated, and not by a token."""
     is_unproved = call.security_protocol == "SSL" and call.principal == ANONYMOUS
     if is_unproved or call.identity.is_by_token or call.security_protocol == "PLAINTEXT":
         raise errors.DelegationTokenRequestNotAllowed
 
 
 def _time_of(error: errors.KafkaError) -> int:
-    """Kafka's broker, which refuses before its controller does, has no time then; its controller has 0."""
+    """The time in an error response: −1 for errors of Kafka's broker, 0 for those of its controller."""
     return _NO_TIME if isinstance(error, _OF_THE_BROKER) else 0
 
 

@@ -35,12 +35,12 @@ if TYPE_CHECKING:
 _TOPIC_IDS_SINCE = 13
 _SESSIONS_SINCE = 7
 _REPLICAS_SINCE = 11
-"""Since then consumers may read from followers (KIP-392)."""
+"""The version from which consumers may read from followers (KIP-392)."""
 _LEADERS_SINCE = 16
 _OF_LEADERS = (errors.NotLeaderOrFollower, errors.FencedLeaderEpoch)
 _READ_COMMITTED = 1
 _TURN = 500
-"""Partitions that are read before other clients have their turn."""
+"""Partitions to read before other clients get a turn."""
 
 
 async def handle(broker: Broker, call: Call, request: FetchRequest) -> FetchResponse:
@@ -154,7 +154,7 @@ class _Reading:
         return [log for log, _ in self._read_logs]
 
     def missing_bytes(self) -> int:
-        """How many bytes the answer still waits for; of a partition count no more than its own limit."""
+        """How many bytes the answer still waits for. Each partition counts up to its own limit."""
         missing = self._min_bytes
         for log, part in self._read_logs:
             try:
@@ -175,7 +175,7 @@ class _Reading:
         if self._is_replica and not may_cluster(self._broker, self._call, Operation.CLUSTER_ACTION):
             raise errors.TopicAuthorizationFailed
         if name is None:
-            raise errors.UnknownTopicId  # It has no name to ask about
+            raise errors.UnknownTopicId  # the topic has no name to authorize
         if not self._is_replica and not may_topic(self._broker, self._call, Operation.READ, name):
             raise errors.TopicAuthorizationFailed
         if topic is None and topics.get(name) is not None:
@@ -186,14 +186,14 @@ class _Reading:
         return log.seen_by(self._call.node)
 
     def _require(self, placement: Placement, part: FetchPartition) -> None:
-        """Raises `KafkaError` if the client must ask another node, or must look for the leader again."""
+        """Raises `KafkaError` if this node may not serve the partition, or the client's leader epoch is wrong."""
         if placement.leader == self._call.node and part.current_leader_epoch == -1:
             return
         require = placement.require_replica if self._reads_replicas else placement.require_leader
         require(self._call.node, part.current_leader_epoch)
 
     def _known(self, log: PartitionLog) -> Placement:
-        """What this node knows of where the log is."""
+        """The log's placement as this node sees it."""
         placement = log.placement
         return placement.known_to(self._call.node) if placement.outdated else placement
 
@@ -201,7 +201,7 @@ class _Reading:
         return self._here(log, log.last_stable_offset if self._committed else log.high_watermark)
 
     def _here(self, log: PartitionLog, offset: int) -> int:
-        """The offset, or the end of what this node has."""
+        """The offset, or this node's end offset if that is lower."""
         ends = log.placement.ends
         return min(offset, ends.get(self._call.node, offset)) if ends else offset
 
@@ -233,7 +233,7 @@ class _Reading:
         if self._rack and placement.leader == node:
             nearest = self._broker.topics.placements.nearest(placement, self._rack)
             if nearest != node:
-                self._has_error = True  # as an error it is answered at once
+                self._has_error = True  # like an error, it ends the wait
                 answer.preferred_read_replica = nearest
                 return answer
         if part.last_fetched_epoch >= 0:
@@ -243,7 +243,7 @@ class _Reading:
                     f"The end of epoch {part.last_fetched_epoch} of {log.topic}-{log.index} is not known"
                 )
             if epoch < part.last_fetched_epoch or part.fetch_offset > end:
-                self._has_error = True  # as an error it is answered at once
+                self._has_error = True  # like an error, it ends the wait
                 answer.aborted_transactions = None
                 answer.diverging_epoch = EpochEndOffset(epoch, end)
                 return answer
@@ -260,7 +260,7 @@ class _Reading:
 
 
 def _aborted(log: PartitionLog, offset: int, size: int) -> list[AbortedTransaction]:
-    """The aborted transactions among the records that are sent; as Apache Kafka's, perhaps a few more."""
+    """The aborted transactions among the returned records; as in Apache Kafka, possibly a few more."""
     if not log.producers.aborted:
         return []
     return [

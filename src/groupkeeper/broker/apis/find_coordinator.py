@@ -49,7 +49,7 @@ def _find(broker: Broker, call: Call, key_type: int, key: str) -> Coordinator:
         _check(broker, call, key_type, key)
         runtime = _runtime(broker, key_type)
         if not runtime.ensure_topic():
-            # The topic exists from now on, for the next request.
+            # The topic now exists for the next request.
             raise errors.CoordinatorNotAvailable
         shard = runtime.shards[runtime.partition_of(key)]
         at = shard.log.placement

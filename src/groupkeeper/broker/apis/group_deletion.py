@@ -49,7 +49,7 @@ async def handle_offsets(broker: Broker, call: Call, request: m.OffsetDeleteRequ
             answers.setdefault(topic.name, []).append(refusal)
         if known:
             accepted.append(m.OffsetDeleteRequestTopic(topic.name, known))
-    # The coordinator is called even with nothing left: the group's own error wins.
+    # Call the coordinator even if no topic is left: an error of the group comes first.
     response = await ask(
         broker, call, Operation.DELETE, request.group_id, m.OffsetDeleteRequest(request.group_id, accepted)
     )

@@ -48,8 +48,8 @@ _HIDDEN_TOPICS = "The group has described topic(s) that the client is not author
 
 
 class DescribeApi(NamedTuple):
-    """The classes of an answer and of a group in it; why groups of the type are not served, None where they are; the
-    topics in the description of a group.
+    """A describe API: the classes of its response and of a described group; the error if the group type is not served,
+    else None; the topics in a group's description.
     """
 
     response: Callable[..., RootMessage]
@@ -59,7 +59,7 @@ class DescribeApi(NamedTuple):
 
 
 async def handle_epochs(broker: Broker, call: Call, request: Any) -> RootMessage:
-    """The requested groups, in the call's order, as its caller may see them."""
+    """Describes the requested groups, in the order of the request, as far as the caller may see them."""
     api = _APIS[type(request)]
     trouble = api.trouble(broker)
     if trouble is not None:

@@ -116,9 +116,7 @@ def _is_valid(name: str) -> bool:
 
 
 def _create(broker: Broker, call: Call, missing: Sequence[MissingTopic]) -> str:
-    """Creates internal topics, all or none unless one fails; returns what to say beside that they are missing:
-    why they stay so.
-    """
+    """Creates internal topics, all or none unless one fails; returns a text that explains why some stay missing."""
     if not may_cluster(broker, call, Operation.CREATE):
         hidden = [topic.name for topic in missing if not may_topic(broker, call, Operation.CREATE, topic.name)]
         if hidden:
@@ -131,7 +129,7 @@ def _create(broker: Broker, call: Call, missing: Sequence[MissingTopic]) -> str:
         try:
             create_topic(broker, call, creatable, mutations, validate_only=False)
         except errors.TopicAlreadyExists:
-            pass  # the coordinator will see it with the next heartbeat
+            pass  # another request created it
         except errors.KafkaError as error:
             failures.append(f"{topic.name} ({error.message})")
     return f"; Creation failed: {', '.join(failures)}." if failures else ""

@@ -17,7 +17,7 @@ from groupkeeper.protocol.messages import ListedGroup, ListGroupsRequest, ListGr
 _STATES = frozenset(LOOKED_FOR.values())
 _TYPES = frozenset(each.value for each in GroupType)
 _TURN = 100
-"""Where a coordinator has more groups, other clients have their turn before the next one is asked."""
+"""After a coordinator with more groups, other clients get a turn before the next one is asked."""
 
 
 async def handle(broker: Broker, call: Call, request: ListGroupsRequest) -> ListGroupsResponse:
@@ -38,8 +38,8 @@ async def handle(broker: Broker, call: Call, request: ListGroupsRequest) -> List
 
 
 async def _known_filters(request: ListGroupsRequest) -> ListGroupsRequest:
-    """The same request with each filter that can match once, so that coordinators do not read millions of others. Where
-    none can match, an empty one stays.
+    """The request with each valid filter once, so that coordinators do not process millions. If none is valid, an empty
+    text stays as a filter that matches nothing.
     """
     states = {text.strip().lower() async for text in in_turns(request.states_filter)} & _STATES
     types = {text.lower() async for text in in_turns(request.types_filter)} & _TYPES

@@ -1,5 +1,5 @@
-"""What the logs of partitions hold: ListOffsets (2), DeleteRecords (21), OffsetForLeaderEpoch (23), DescribeLogDirs
-(35) and DescribeProducers (61).
+"""APIs about the content of partitions' logs: ListOffsets (2), DeleteRecords (21), OffsetForLeaderEpoch (23),
+DescribeLogDirs (35) and DescribeProducers (61).
 """
 
 from __future__ import annotations
@@ -161,7 +161,7 @@ def _advance(topic: Topic | None, index: int, offset: int, node: int) -> int:
 async def handle_epochs(
     broker: Broker, call: Call, request: m.OffsetForLeaderEpochRequest
 ) -> m.OffsetForLeaderEpochResponse:
-    """Where an epoch of a partition's leader ends."""
+    """The end offset of a leader epoch."""
     topics = []
     may_all = may_cluster(broker, call, Operation.CLUSTER_ACTION)
     for wanted in request.topics:
@@ -221,7 +221,7 @@ async def handle_dirs(broker: Broker, call: Call, request: m.DescribeLogDirsRequ
 
 
 def _wanted(broker: Broker, request: m.DescribeLogDirsRequest) -> Iterator[PartitionLog | None]:
-    """None for each partition that does not exist."""
+    """The logs to describe; None for each partition that does not exist."""
     if request.topics is None:
         for name in broker.topics.names():
             topic = broker.topics.get(name)

@@ -76,12 +76,12 @@ async def _topics(broker: Broker, call: Call, request: MetadataRequest) -> list[
         async for name in in_turns(names):
             answers.append(_by_name(broker, call, request, name, creates=creates))
             if creates and answers[-1].error_code:
-                await asyncio.sleep(0)  # it may have been made
+                await asyncio.sleep(0)  # another request may create it
     return sorted(answers, key=_rank)
 
 
 def _creates(broker: Broker, request: MetadataRequest, names: Sequence[str]) -> bool:
-    """Whether unknown topics are created: none of too many at a time, as Apache Kafka's controller refuses them all."""
+    """Whether to create unknown topics: none if there are too many, as Apache Kafka's controller refuses them all."""
     if not request.allow_auto_topic_creation:
         return False
     most = MAX_PARTITIONS // (1 + broker.config.num_partitions)  # a record for each topic and partition
@@ -89,7 +89,7 @@ def _creates(broker: Broker, request: MetadataRequest, names: Sequence[str]) -> 
 
 
 def _rank(answer: MetadataResponseTopic) -> int:
-    """Unknown ids come first, then existing topics, then missing ones, and last the unauthorized ones."""
+    """A sort key: unknown ids first, then existing topics, missing topics, and unauthorized topics."""
     ranks = {errors.UnknownTopicId.code: 0, 0: 1, errors.TopicAuthorizationFailed.code: 3}
     return ranks.get(answer.error_code, 2)
 
@@ -111,7 +111,7 @@ def _by_name(
     topic = broker.topics.get(name)
     if topic is not None:
         return _describe(broker, call, request, topic)
-    code = errors.UnknownTopicOrPartition.code  # as in Kafka, once, of a topic that is made; the next request finds it
+    code = errors.UnknownTopicOrPartition.code  # as in Kafka, while the topic is created; the next request finds it
     try:
         require_valid_name(name)
         if creates and broker.may_create_automatically(name):
@@ -140,7 +140,7 @@ def _describe(broker: Broker, call: Call, request: MetadataRequest, topic: Topic
         )
         for log in topic.partitions
     ]
-    if call.api_version == 0:  # these clients expect that every replica can be reached
+    if call.api_version == 0:  # these clients expect all replicas to be reachable
         for part in partitions:
             reached = [node for node in part.replica_nodes if node in running]
             if len(reached) < len(part.replica_nodes) and not part.error_code:

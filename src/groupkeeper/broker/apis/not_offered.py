@@ -1,7 +1,5 @@
-"""APIs for features that this broker lacks: voters, more than one controller; and SASL on a connection that is admitted
-already.
-
-It answers like Apache Kafka 4.4.0 without these features, so that clients and tools get the same answer.
+"""APIs for features that this broker lacks: voters, several controllers; and SASL on an authenticated connection.
+Answers are those of Apache Kafka 4.4.0 without these features.
 """
 
 from __future__ import annotations
@@ -16,7 +14,7 @@ from groupkeeper.protocol.messages import AddRaftVoterRequest, RemoveRaftVoterRe
 from groupkeeper.protocol.primitives import RootMessage
 
 _UNREGISTERS_SINCE = 33
-"""Level of metadata.version."""
+"""The level of metadata.version with UnregisterController."""
 
 _REFUSALS: dict[int, errors.KafkaError] = {
     17: errors.IllegalSaslState(),
@@ -40,7 +38,7 @@ async def handle(broker: Broker, call: Call, request: RootMessage) -> RootMessag
 
 
 def _refuse_controller(broker: Broker, controller_id: int) -> None:
-    """This one is active, and there is no other."""
+    """Raises an error: this controller is active, and there is no other."""
     if controller_id == broker.config.node_id:
         raise errors.InvalidRequest("Controller cannot unregister itself while it is active.")
     if finalized_features(broker.config).get(METADATA_VERSION, 0) < _UNREGISTERS_SINCE:

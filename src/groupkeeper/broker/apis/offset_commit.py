@@ -32,19 +32,19 @@ def reply(broker: Broker, call: Call, request: OffsetCommitRequest) -> RootMessa
     accepted = []
     is_by_id = call.api_version >= _TOPIC_IDS_SINCE
     for topic, found in known_topics(broker, call, request.topics, refused, is_by_id=is_by_id):
-        # The id is stored with the offset also when the request named the topic.
+        # The topic id is stored with the offset, even if the request has only the topic's name.
         topic.name, topic.topic_id = found.name, found.topic_id
         accepted.append(topic)
     if not accepted:
         return OffsetCommitResponse(topics=refused.topics())
     if refused.partitions:
-        request = copy(request)  # an error of the whole request names the refused topics, too
+        request = copy(request)  # kept for the error of a whole request, which lists refused topics, too
     request.topics = accepted
     if broker.has_faults:
         return _replicated(broker, call, request, refused)
     response = broker.groups.reply(request.group_id, request, call)
     assert isinstance(response, OffsetCommitResponse)
-    # The coordinator's answer is taken as it is, a topic named twice included, unless something was refused.
+    # Return the coordinator's answer unchanged, repeated topics included, unless partitions were refused.
     return OffsetCommitResponse(topics=refused.topics(response.topics)) if refused.partitions else response
 
 

@@ -32,7 +32,7 @@ _GROUP_ERROR_SINCE = 2
 _SEVERAL_GROUPS_SINCE = 8
 _TOPIC_IDS_SINCE = 10
 _LONG = 20_000
-"""Offsets that are read at once, and so are of one instant, in 30 ms. Of more of them a commit may come in between."""
+"""Up to so many offsets are read in one turn of 30 ms, as of one instant. With more, a commit may come in between."""
 
 
 def reply(broker: Broker, call: Call, request: OffsetFetchRequest) -> RootMessage | Awaitable[RootMessage]:
@@ -52,7 +52,7 @@ async def _answer(broker: Broker, call: Call, request: OffsetFetchRequest) -> Ro
         return visible
 
     answers = await ask_each(broker, call, Operation.DESCRIBE, request, "groups", _refused, id_of=_ID, known=known)
-    for group, answer in zip(groups, answers, strict=True):  # one that is named twice has two answers
+    for group, answer in zip(groups, answers, strict=True):  # a repeated group has two answers
         if answer.error_code:
             continue
         if group.topics is None:
@@ -63,7 +63,7 @@ async def _answer(broker: Broker, call: Call, request: OffsetFetchRequest) -> Ro
 
 
 def name_all(broker: Broker, call: Call, request: OffsetFetchRequest) -> RootMessage | None:
-    """Where a group has so many offsets that they are read in turns: the same request with names of all partitions."""
+    """The request with all partitions named, if a group has too many offsets for one turn; else None."""
     if request.topics is not None and all(one.topics is not None for one in request.groups):
         return None
     groups = _groups(request, call.api_version)
@@ -94,7 +94,7 @@ def refuse(call: Call, request: OffsetFetchRequest, error: KafkaError) -> Offset
 
 
 def _groups(request: OffsetFetchRequest, version: int) -> Sequence[OffsetFetchRequestGroup]:
-    """The request as a list of groups, which it is from version 8 on."""
+    """The request's groups; before version 8 a request has a single one."""
     if version >= _SEVERAL_GROUPS_SINCE:
         return request.groups
     topics = None
@@ -165,7 +165,7 @@ def _response(
             topics=[OffsetFetchResponseTopic(one.name, _old_partitions(one)) for one in answer.topics],
             error_code=answer.error_code,
         )
-    # Version 1 has no place for a group's error except its partitions.
+    # Version 1 has no field for a group's error, so each partition gets it.
     return OffsetFetchResponse(
         topics=[
             OffsetFetchResponseTopic(

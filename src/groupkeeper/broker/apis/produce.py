@@ -39,7 +39,7 @@ _ATTRIBUTES_AT = 22
 _TRANSACTIONAL = 0x10
 _ADMIN_CLIENT_ID = "__admin_client"
 _USUAL_RATIO = 64
-"""Decompressed bytes for each byte of a request that are read beside what a single batch may have anyway."""
+"""Decompressed bytes allowed for each byte of a request, in addition to the limit of a single batch."""
 _TURN_S = 0.01
 
 
@@ -91,7 +91,7 @@ async def handle(broker: Broker, call: Call, request: ProduceRequest) -> RootMes
 def _with_leaders(
     broker: Broker, call: Call, answers: list[TopicProduceResponse], leaders: list[int]
 ) -> ProduceResponse:
-    """The response with the addresses of other nodes, which lead some of the partitions."""
+    """The response, with the addresses of the nodes that lead moved partitions."""
     request = call.message
     assert isinstance(request, ProduceRequest)
     if request.acks == 0:
@@ -103,7 +103,7 @@ def _with_leaders(
 def _require_allowed(broker: Broker, call: Call, request: ProduceRequest) -> None:
     if request.acks not in (0, 1, -1):
         raise errors.InvalidRequiredAcks
-    if _has_transactional(request):  # then the whole request depends on it
+    if _has_transactional(request):  # then the whole request needs the transactional id
         transactional_id = request.transactional_id
         if transactional_id is None or not may_use(broker, call, transactional_id):
             raise errors.TransactionalIdAuthorizationFailed
@@ -118,14 +118,14 @@ def _has_transactional(request: ProduceRequest) -> bool:
 
 
 def _room_for(request: ProduceRequest) -> int:
-    """How many bytes all large batches of the request may have, decompressed."""
+    """The limit of decompressed bytes of all large batches of a request."""
     size = sum(len(part.records or b"") for topic in request.topic_data for part in topic.partition_data)
     return MAX_DECOMPRESSED + _USUAL_RATIO * size
 
 
 def refuse(call: Call, request: ProduceRequest, error: KafkaError) -> ProduceResponse:
     if request.acks == 0:
-        # The producer waits for no answer; it learns of the error by the closed connection.
+        # The producer waits for no answer; a closed connection signals the error.
         raise CloseConnection(f"a Produce request without acknowledgement failed: {error.name}")
     return ProduceResponse(
         [
@@ -154,7 +154,7 @@ def _produced(
     wanted: TopicProduceData,
     part: PartitionProduceData,
 ) -> Produced:
-    """The batch for a partition, its header checked. Raises `KafkaError`."""
+    """The batch for a partition, with a checked header. Raises `KafkaError`."""
     if topic is None and call.api_version >= _TOPIC_IDS_SINCE:
         raise errors.UnknownTopicId
     require_topic(broker, call, Operation.WRITE, wanted.name if topic is None else topic.name)
@@ -168,8 +168,8 @@ def _produced(
 def _append(
     broker: Broker, call: Call, produced: Produced, answer: PartitionProduceResponse, waiting: list[Uncommitted]
 ) -> bool:
-    """Appends, unless replicas of the transaction coordinator lack the partition: then the answer is false. Raises
-    `KafkaError`.
+    """Appends a batch. Returns False, without appending, while replicas of the transaction coordinator lack the
+    partition. Raises `KafkaError`.
     """
     request = call.message
     assert isinstance(request, ProduceRequest)
@@ -194,7 +194,7 @@ def _append(
 async def _append_added(
     broker: Broker, call: Call, produced: Produced, answer: PartitionProduceResponse, waiting: list[Uncommitted]
 ) -> list[int]:
-    """Appends once replicas of the transaction coordinator have the partition; returns as `_refuse`."""
+    """Waits for replicas of the transaction coordinator, then appends. Returns as `_refuse`."""
     request = call.message
     assert isinstance(request, ProduceRequest)
     assert request.transactional_id is not None
@@ -209,9 +209,9 @@ async def _append_added(
 
 
 def _admit(broker: Broker, call: Call, log: PartitionLog, header: BatchHeader) -> bool:
-    """Asks the transaction coordinator. What follows is the append, within the same plain call, so that no batch gets
-    into a transaction that has ended meanwhile. The answer is false where it must be asked again, after `until_added`.
-    Raises `KafkaError` (Kafka 4.4.0 ReplicaManager).
+    """Asks the transaction coordinator. The append follows within the same plain call, so that no batch gets into a
+    transaction that has ended. Returns False if the coordinator must be asked again after `until_added`. Raises
+    `KafkaError` (Kafka 4.4.0 ReplicaManager).
     """
     request = call.message
     assert isinstance(request, ProduceRequest)
@@ -239,7 +239,7 @@ def _admit(broker: Broker, call: Call, log: PartitionLog, header: BatchHeader) -
 
 
 def _refuse(answer: PartitionProduceResponse, error: KafkaError, log: PartitionLog | None, call: Call) -> list[int]:
-    """Puts an error into the answer; returns the leader to be told, if any."""
+    """Sets an error in the answer; returns the leader to be named in the response, if any."""
     answer.error_code, answer.base_offset = error.code, -1
     if isinstance(error, _NotInTransaction):
         answer.error_message = _NOT_ADDED

@@ -101,7 +101,7 @@ async def _acknowledge(
 def _tell_leaders(
     broker: Broker, call: Call, answers: Mapping[Place, Any], leader: Callable[[int, int], Any], node: Callable[..., N]
 ) -> list[N]:
-    """Names the leaders of partitions that this node does not lead, as far as it knows them; returns where they are."""
+    """Sets the leaders of partitions that this node does not lead, as it sees them; returns their addresses."""
     leaders = set()
     for (topic_id, index), answer in answers.items():
         if answer.error_code != errors.NotLeaderOrFollower.code:
@@ -132,7 +132,7 @@ def _checked(batches: Batches, *, may_renew: bool, wants_renewal: bool) -> list[
 
 
 async def _by_topic(answers: Mapping[Place, N]) -> dict[bytes, list[N]]:
-    """The answers to partitions, grouped by their topic, in the order of the first one."""
+    """The answers grouped by topic, in the order of each topic's first partition."""
     grouped: dict[bytes, list[N]] = {}
     async for (topic_id, _), answer in in_turns(answers.items()):
         grouped.setdefault(topic_id, []).append(answer)
@@ -179,7 +179,7 @@ def _partitions(request: m.ShareFetchRequest) -> Iterator[tuple[FetchTopic, Fetc
 
 
 def _check_renewal(request: m.ShareFetchRequest) -> None:
-    """A request that renews locks fetches nothing."""
+    """Raises `InvalidRequest` for a request that renews locks and fetches records."""
     wanted = {
         "maxBytes": request.max_bytes,
         "minBytes": request.min_bytes,
@@ -200,7 +200,7 @@ async def _session(broker: Broker, call: Call, request: m.ShareFetchRequest) -> 
         try:
             session = sessions.begin(request.group_id, request.member_id, call.node)
         except errors.ShareSessionLimitReached:
-            # A refused member retries at once: this slows it down, and there may be room after the delay.
+            # A refused member retries at once: the delay slows it down, and there may be room afterwards.
             await asyncio.sleep(max(request.max_wait_ms, 0) / 1000)
             session = sessions.begin(request.group_id, request.member_id, call.node)
     else:

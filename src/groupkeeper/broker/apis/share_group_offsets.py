@@ -60,7 +60,7 @@ async def _describe(
 async def _describe_all(
     broker: Broker, call: Call, group: m.DescribeShareGroupOffsetsRequestGroup
 ) -> list[m.DescribeShareGroupOffsetsResponseTopic]:
-    """All that is initialized, of topics that the caller may see."""
+    """All initialized share-partitions, of topics that the caller may see."""
     shard = broker.groups.shard_for_request(group.group_id, call.node)
     shard.require_active()
     known = shard.coordinator.state.find(group.group_id, ShareGroup)
@@ -115,7 +115,7 @@ async def _describe_topic(
 async def _describe_partition(
     broker: Broker, node: int, group_id: str, topic: Topic, index: int
 ) -> m.DescribeShareGroupOffsetsResponsePartition:
-    """The offsets that the share coordinator has; where it has none there is no offset, and no error either."""
+    """The offsets from the share coordinator; offset −1 without an error if it has none."""
     key = SharePartitionKey(group_id, topic.topic_id, index)
     try:
         await broker.share_states.ready(key)
@@ -154,7 +154,7 @@ async def handle_delete(broker: Broker, call: Call, request: m.DeleteShareGroupO
 async def _change(
     broker: Broker, call: Call, request: Any, operation: Operation, hidden: Callable[[Any], Any]
 ) -> Message:
-    """The group coordinator's reply; topics that the caller may not read are answered here."""
+    """The group coordinator's response, with errors for topics that the caller may not read."""
     trouble = without_share_groups(broker)
     if trouble is None and not may(broker, call, operation, request.group_id):
         trouble = errors.GroupAuthorizationFailed()

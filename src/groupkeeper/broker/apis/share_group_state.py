@@ -25,8 +25,8 @@ from groupkeeper.protocol.primitives import RootMessage
 
 
 class StateApi(NamedTuple):
-    """The classes of an answer, and what is done with the state of one share-partition: it returns fields of the
-    partition's result, and raises `KafkaError`.
+    """The classes of a response, and the operation on a share-partition's state, which returns the fields of its
+    result, and raises `KafkaError`.
     """
 
     response: Callable[..., RootMessage]
@@ -114,7 +114,7 @@ def _delete(states: ShareStateRuntime, key: SharePartitionKey, _: Any) -> dict[s
 
 
 def _summarize(states: ShareStateRuntime, key: SharePartitionKey, _: Any) -> dict[str, Any]:
-    """Without fencing the leader."""
+    """The state's summary, without fencing the leader."""
     state = states.summary(key)
     return {
         "state_epoch": state.state_epoch,

@@ -27,7 +27,7 @@ from groupkeeper.protocol.primitives import ZERO_UUID
 
 _CREATE_STRICT_SINCE = 6
 MAX_PARTITIONS = 10_000
-"""That a request may create."""
+"""The most partitions that a request may create."""
 TOO_LARGE = "Unable to perform excessively large batch operation."
 
 
@@ -58,7 +58,7 @@ def _require_moderate(topics: Sequence[m.CreatableTopic], default_count: int) ->
     ]
     if sum(counts) > MAX_PARTITIONS:
         raise errors.PolicyViolation("Excessively large number of partitions per request.")
-    # A record for each partition, topic and setting.
+    # The controller writes a record for each partition, topic and setting.
     if sum(counts) + sum(1 + len(topic.configs) for topic in topics) > MAX_PARTITIONS:
         raise errors.PolicyViolation(TOO_LARGE)
 
@@ -111,7 +111,7 @@ def _overrides(topic: m.CreatableTopic) -> dict[str, str]:
 
 
 def _placed(broker: Broker, topic: m.CreatableTopic) -> tuple[int, Replicas]:
-    """How many partitions it gets, and their replicas."""
+    """The new topic's number of partitions, and their replicas."""
     if topic.assignments:
         replicas = _assigned(broker, topic)
         return len(replicas), replicas
@@ -159,8 +159,8 @@ def _assigned(broker: Broker, topic: m.CreatableTopic) -> list[Sequence[int]]:
 def check_assignments(
     placements: Placements, replicas: Sequence[Sequence[int]], first: int = 0, factor: int | None = None
 ) -> None:
-    """Raises `InvalidReplicaAssignment` unless partitions (from the first index on) can have these replicas; `factor`:
-    so many each, if the topic exists.
+    """Raises `InvalidReplicaAssignment` unless partitions (from index `first` on) can have these replicas; `factor`:
+    the existing topic's replication factor.
     """
     for index, broker_ids in enumerate(replicas, first):
         check_assignment(placements, broker_ids)
@@ -238,7 +238,7 @@ def _not_grown(name: str, error: errors.KafkaError) -> m.CreatePartitionsTopicRe
 def _grow(
     broker: Broker, wanted: m.CreatePartitionsTopic, mutations: Mutations, room: int, *, validate_only: bool
 ) -> int:
-    """How many partitions are new; at most `room`."""
+    """Adds partitions, at most `room`; returns how many."""
     topic = broker.topics.get(wanted.name)
     if topic is None:
         raise errors.UnknownTopicOrPartition
@@ -260,7 +260,7 @@ def _grow(
         factor = len(topic.partitions[0].placement.replicas)
         check_assignments(broker.topics.placements, replicas, count, factor)
     if wanted.count - count > room:
-        raise errors.PolicyViolation(TOO_LARGE)  # Apache Kafka says UNKNOWN_SERVER_ERROR
+        raise errors.PolicyViolation(TOO_LARGE)  # Apache Kafka answers UNKNOWN_SERVER_ERROR
     mutations.count(wanted.count - count)
     if not validate_only:
         assigned = None if wanted.assignments is None else [one.broker_ids for one in wanted.assignments]

@@ -37,8 +37,8 @@ _INIT_FENCED_SINCE = 4
 
 
 async def handle_init(broker: Broker, call: Call, request: m.InitProducerIdRequest) -> m.InitProducerIdResponse:
-    """An id for idempotent producers, and the next epoch for transactional ones. Version 6, with two-phase commit
-    (KIP-939), is unstable in Kafka 4.4 and served only if asked for in the configuration.
+    """A producer id for idempotent producers, and the next epoch for transactional ones. Version 6, with two-phase
+    commit (KIP-939), is unstable in Kafka 4.4, and served only if the configuration enables it.
     """
     if request.transactional_id is not None and not may_use(broker, call, request.transactional_id):
         return _refused(errors.TransactionalIdAuthorizationFailed.code)
@@ -187,7 +187,7 @@ async def handle_add_offsets(
 
 
 async def handle_end(broker: Broker, call: Call, request: m.EndTxnRequest) -> m.EndTxnResponse:
-    """Commits or aborts; from version 5 on it names the epoch of the next transaction (KIP-890)."""
+    """Commits or aborts a transaction; from version 5 on the response has the epoch of the next one (KIP-890)."""
     if not may_use(broker, call, request.transactional_id):
         return m.EndTxnResponse(error_code=errors.TransactionalIdAuthorizationFailed.code)
     answer = await broker.transactions.ask(request.transactional_id, request, call)
@@ -198,7 +198,7 @@ async def handle_end(broker: Broker, call: Call, request: m.EndTxnRequest) -> m.
 
 
 _Lagging = list[tuple[m.WritableTxnMarkerPartitionResult, Unsettled]]
-"""Markers that replicas in sync lack, with what is to be answered."""
+"""Results whose markers in-sync replicas still lack, with these markers."""
 
 
 async def handle_markers(broker: Broker, call: Call, request: m.WriteTxnMarkersRequest) -> m.WriteTxnMarkersResponse:
@@ -308,7 +308,7 @@ async def handle_list(broker: Broker, call: Call, request: m.ListTransactionsReq
     matches = _matcher(request.transactional_id_pattern)
     found: list[list_transactions_response.TransactionState] = []
     unknown = [name async for name in in_turns(request.state_filters) if name not in STATE_NAMES]
-    # Coordinators do not read unknown names; an empty one stays where no other does.
+    # Remove unknown state names; if none is left, an empty one stays as a filter that matches nothing.
     known = copy(request)
     known.state_filters = sorted(STATE_NAMES.intersection(request.state_filters)) or [""] * bool(unknown)
     for shard in broker.transactions.shards_on(call.node):
@@ -328,7 +328,7 @@ async def handle_list(broker: Broker, call: Call, request: m.ListTransactionsReq
 
 
 def _matcher(pattern: str | None) -> Callable[[str], object]:
-    """Whether a whole id matches; everything does without a pattern. Raises `InvalidRegularExpression`."""
+    """Tests whether a whole id matches a pattern; None matches all. Raises `InvalidRegularExpression`."""
     if not pattern:
         return lambda _: True
     trouble = regex_trouble(pattern)

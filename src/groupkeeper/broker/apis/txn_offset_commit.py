@@ -49,7 +49,7 @@ async def _answer(broker: Broker, call: Call, request: m.TxnOffsetCommitRequest)
 
 def refuse(call: Call, request: m.TxnOffsetCommitRequest, error: errors.KafkaError) -> m.TxnOffsetCommitResponse:
     if isinstance(error, errors.CoordinatorLoadInProgress) and call.api_version < _LOADING_SINCE:
-        # Old producers fail on the other error code.
+        # Old producers cannot handle COORDINATOR_LOAD_IN_PROGRESS.
         error = errors.CoordinatorNotAvailable()
     return refuse_transactional_commit(request, error)
 
@@ -68,8 +68,8 @@ async def _commit(broker: Broker, call: Call, request: m.TxnOffsetCommitRequest)
 
 
 def _admit(broker: Broker, call: Call, request: m.TxnOffsetCommitRequest) -> bool:
-    """Has the transaction coordinator verify the transaction first. What follows is one plain call, so nothing comes
-    in between. The answer is false where it must be asked again, after `until_added`.
+    """Asks the transaction coordinator to verify the transaction. The commit follows within the same plain call.
+    Returns False if the coordinator must be asked again after `until_added`.
     """
     shard = broker.groups.shard_for_request(request.group_id, call.node)
     shard.require_active()

@@ -1,4 +1,4 @@
-"""UpdateFeatures (57): gives features of the cluster another level, for good (KIP-584)."""
+"""UpdateFeatures (57): sets levels of the cluster's features, permanently (KIP-584)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _UPGRADE, _SAFE, _UNSAFE = 1, 2, 3
 _FAILED = "The update failed for all features since the following feature had an error: "
 _KRAFT = "kraft.version"
 _LOSSY_LEVELS = (7, 8, 11, 13, 14, 15, 17, 23, 30, 32, 33)
-"""Levels of metadata.version from which there is no way back: they write what earlier ones cannot read."""
+"""Levels of metadata.version that cannot be lowered: they write records that earlier levels cannot read."""
 
 
 async def handle(broker: Broker, call: Call, request: UpdateFeaturesRequest) -> UpdateFeaturesResponse:
@@ -40,7 +40,7 @@ def refuse(call: Call, request: UpdateFeaturesRequest, error: KafkaError) -> Upd
 
 
 def _trouble(broker: Broker, update: FeatureUpdateKey, version: int) -> str | None:
-    """Why a level can't be set, in Apache Kafka's words."""
+    """Why a level can't be set, in Apache Kafka's words; None: it can."""
     level = finalized_features(broker.config).get(update.feature, 0)
     if version >= _UPGRADE_TYPES_SINCE:
         upgrade_type = update.upgrade_type
@@ -81,7 +81,7 @@ def _unsupported(broker: Broker, update: FeatureUpdateKey, upgrade_type: int) ->
 
 
 def _loss(level: int, wanted: int, *, is_safe: bool) -> str | None:
-    """Why metadata.version can't go back, if anything between the levels would be lost."""
+    """Why metadata.version can't be lowered, as it would lose metadata; None: it can."""
     if not any(wanted < lossy <= level for lossy in _LOSSY_LEVELS):
         return None
     why = (

@@ -1,4 +1,4 @@
-"""One coordinator at work: its partition's log, its timers, and the calls that wait for an answer."""
+"""Drives one group coordinator: its partition's log, its timers, and its parked calls."""
 
 from __future__ import annotations
 
@@ -66,8 +66,8 @@ class Shard(HostedShard["Record"]):
         codec: int = 0,
         do_share_work: Callable[[Work, int], Awaitable[ShareErrors]] | None = None,
     ) -> None:
-        """`do_share_work` gives work to the share coordinator, for a node, and returns the failed part; None without a
-        share coordinator.
+        """`do_share_work` sends work of a node to the share coordinator, and returns the errors; None without a share
+        coordinator.
         """
         super().__init__(log, CODECS[codec])
         self.coordinator = Coordinator(settings)
@@ -142,7 +142,7 @@ class Shard(HostedShard["Record"]):
         may_describe: Callable[[str], bool] = lambda topic: True,
     ) -> Message:
         """The answer to a request; waits while the request is parked, and at most `patience_ms` for replicas that lag.
-        `may_describe` says which topics its caller may see.
+        `may_describe`: whether the caller may see a topic.
         """
         if not self.is_active:
             return self.reply(request, version)
@@ -167,12 +167,12 @@ class Shard(HostedShard["Record"]):
         return response
 
     def _due(self) -> int:
-        """Up to where replicas must have the log before an answer may leave that is made now."""
+        """The offset up to which in-sync replicas must have the log before an answer made now may be sent."""
         return _NOTHING if self.log.placement.limit is None else self.log.log_end_offset
 
     async def _released(self, call: Call, due: int, patience_ms: int) -> tuple[Message, int]:
-        """The answer to a parked call, and what it is due after. As in Apache Kafka, the call does not stay parked for
-        longer than replicas may take to get what was written when it came.
+        """The answer to a parked call, and the offset that in-sync replicas must have before it is sent. As in Apache
+        Kafka, the call fails when replicas take longer than `patience_ms` to get the records written before it (`due`).
         """
         answer: asyncio.Future[tuple[Message, int]] = asyncio.get_running_loop().create_future()
         self._parked[call.call_id] = answer
@@ -194,8 +194,8 @@ class Shard(HostedShard["Record"]):
         *,
         received_ms: int | None = None,
     ) -> Message:
-        """The answer to a request that the coordinator never parks and that needs no lookup, for example a commit. It
-        waits for no replica. `received_ms` is when it came; None: now.
+        """The answer to a request that the coordinator never parks and that needs no lookup, for example a commit. Does
+        not wait for replicas. `received_ms`: the time of the request; None: now.
         """
         if self.failure is not None:
             return refuse(request, NotCoordinator())
@@ -227,13 +227,13 @@ class Shard(HostedShard["Record"]):
 
     async def _finish_share_work(self, work: Work) -> None:
         assert self._do_share_work is not None
-        with self.fail_stop:  # a caller would wait for ever
+        with self.fail_stop:  # else a caller would wait for ever
             async with self._share_turn:  # in the order of the requests
                 if self.failure is not None:
                     return
                 work, before = self.coordinator.share_work_due(work)
                 if self._settle(before, work, self._now_ms()) is not before:
-                    return  # it could not be written, and the waiting callers have been answered
+                    return  # it could not be written, and waiting callers got errors
                 errors = await self._do_share_work(work, self.log.placement.leader)
             if self.failure is None:
                 self._settle(self.coordinator.share_work_done(work, errors), work, self._now_ms())
@@ -243,7 +243,7 @@ class Shard(HostedShard["Record"]):
         self.write(result.records, self._now_ms(), is_atomic=result.is_atomic)
 
     def end_transaction(self, marker: Marker, now_ms: int) -> None:
-        """Appends and replays a transaction marker. Raises `KafkaError`; then nothing has happened."""
+        """Appends and replays a transaction marker. Raises `KafkaError`; then nothing has changed."""
         self.require_active()
         self.log.append(marker.batch(now_ms), now_ms)
         with self.fail_stop:
@@ -252,7 +252,7 @@ class Shard(HostedShard["Record"]):
             raise UnknownServerError
 
     def unload(self) -> None:
-        """Stops: timers end, parked calls are answered NOT_COORDINATOR."""
+        """Stops the coordinator: clears its timers, and answers parked calls with NOT_COORDINATOR."""
         super().unload()
         self._timers.clear()
         self._release(self.coordinator.unload().released)
@@ -268,7 +268,7 @@ class Shard(HostedShard["Record"]):
         return None if group is None else row_of(group.group_type).members(group)
 
     def missing_topics_of(self, group_id: str) -> Sequence[MissingTopic]:
-        """The internal topics that a streams group was last found to lack."""
+        """The internal topics that a streams group lacked when last checked."""
         from groupkeeper.coordinator.streams.group import StreamsGroup
 
         group = self.coordinator.state.find(group_id, StreamsGroup)
@@ -290,7 +290,7 @@ class Shard(HostedShard["Record"]):
         """Carries out a result and returns the result that was carried out: another one if its records can't be
         appended.
         """
-        try:  # as FailStop, at no cost
+        try:  # inlined FailStop
             if result.records:
                 try:
                     self.write(result.records, now_ms, transaction=result.transaction, is_atomic=result.is_atomic)

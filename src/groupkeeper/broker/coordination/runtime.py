@@ -45,17 +45,17 @@ _JOINING = (JoinGroupRequest, ConsumerGroupHeartbeatRequest)
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class GroupRuntime(ShardHost[Shard]):
-    """Brings requests to the coordinators of groups.
+    """Routes requests to the coordinators of groups.
 
     Attributes:
         meters: the meters of all partitions.
-        settings: the settings of the coordinators, but for those of nodes that have their own.
+        settings: the coordinators' settings, except on nodes with settings of their own.
     """
 
     topic_name = OFFSETS_TOPIC
 
     def __init__(self, broker: Node, do_share_work: DoShareWork) -> None:
-        """`do_share_work` sends the work of share groups' coordinators, and their node, to the share coordinator."""
+        """`do_share_work(work, node)` sends work of share groups' coordinators to the share coordinator."""
         super().__init__(broker.topics)
         self.meters = GroupMeters()
         self._broker = broker
@@ -101,7 +101,7 @@ class GroupRuntime(ShardHost[Shard]):
         )
 
     def reply(self, group_id: str, request: Message, call: Call) -> Message:
-        """As `ask`, for requests that are not parked, and while no coordinator waits for replicas (`Shard.reply`)."""
+        """As `ask`, for requests that are never parked, and without waiting for replicas (`Shard.reply`)."""
         if self._watch.is_stale:
             self._see_topics()
         try:
@@ -112,7 +112,7 @@ class GroupRuntime(ShardHost[Shard]):
         return shard.reply(request, call.api_version, who, call.client_host, received_ms=call.received_ms)
 
     def offsets_of(self, group_id: str, node: int) -> OffsetsByTopic:
-        """Committed offsets, as far as the coordinator that a node knows of has loaded them."""
+        """Committed offsets of a group, as far as the coordinator that the node sees has loaded them."""
         if not self.shards:
             return {}
         partition = self.partition_of(group_id)
@@ -135,12 +135,12 @@ class GroupRuntime(ShardHost[Shard]):
         return shard
 
     def settings_of(self, log: PartitionLog) -> Settings:
-        """The settings of the coordinator of a log: of the node that leads it."""
+        """The settings of a log's coordinator: those of the log's leader."""
         config, node = self._broker.config, log.placement.leader
         return coordinator_settings(config.of(node)) if config.has_own(node) else self.settings
 
     def take_settings(self) -> None:
-        """The broker's settings changed."""
+        """Called after the broker's settings changed."""
         self.settings = coordinator_settings(self._broker.config)
         by_group = self._broker.group_configs.effective_by_group
         for shard in self.shards:

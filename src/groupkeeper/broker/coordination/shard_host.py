@@ -45,21 +45,21 @@ _MOST_DOUBLINGS = 30
 _RECORDS_PER_BATCH: Final = 5_000
 _TOLD_EVERY_S = 10.0
 R = TypeVar("R")
-"""What its log's records are decoded to."""
+"""The decoded records of a coordinator's log."""
 _EXPECTED = (MalformedMessage, KafkaError, OSError)
-"""What damaged logs and disks raise; anything else is a mistake of ours, and its traceback is worth having."""
+"""Exceptions of damaged logs and disks; any other is a bug, and is logged with its traceback."""
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class HostedShard(Generic[R]):
-    """The coordinator of one partition, with respect to its log.
+    """Base of coordinators' drivers: ties the coordinator of one partition to its log.
 
     Attributes:
-        log: the partition's log. node: that of the coordinator.
+        log: the partition's log. node: the coordinator's node.
         is_loading: whether the log is still being replayed.
-        failure: None, or why it stopped; then it replies NOT_COORDINATOR.
-        has_resigned: whether it was told to resign; nothing coordinates the partition until it is elected again.
-        on_failed: called once when it failed.
+        failure: why the coordinator stopped; None: it has not. A stopped one replies NOT_COORDINATOR.
+        has_resigned: whether it resigned; the partition then has no coordinator until `ShardHost.elect`.
+        on_failed: called once when the coordinator fails.
         record: the record that is being replayed, for the broker's log messages.
     """
 
@@ -93,13 +93,13 @@ class HostedShard(Generic[R]):
         raise NotImplementedError
 
     def _appended(self, since_ns: int, now_ns: int) -> None:
-        """A batch was appended, from `since_ns` on as `perf_counter_ns` has it."""
+        """Called after an append that began at `since_ns` (`perf_counter_ns`)."""
 
     def _resume(self) -> None:
         """Starts the coordinator after its log is replayed."""
 
     def _forget_topics(self, topic_ids: Mapping[str, bytes]) -> None:
-        """Removes the state of deleted topics. Raises `KafkaError` when this can't be written."""
+        """Removes the state of deleted topics. Raises `KafkaError` when the records can't be written."""
 
     # ------------------------------------------------------------------ life
 
@@ -122,7 +122,7 @@ class HostedShard(Generic[R]):
             self.begin()
 
     def begin(self) -> None:
-        """Serves from now on; the log is replayed."""
+        """Starts serving, after the log is replayed."""
         self.is_loading = False
         with self.fail_stop:
             self._resume()
@@ -130,7 +130,7 @@ class HostedShard(Generic[R]):
 
     @property
     def is_active(self) -> bool:
-        """Whether it serves requests: it is loaded, and has not stopped."""
+        """Whether the coordinator serves requests: it is loaded, and has not stopped."""
         return self.failure is None and not self.is_loading
 
     def require_active(self) -> None:
@@ -172,7 +172,7 @@ class HostedShard(Generic[R]):
         self.unload()
 
     def tell_of(self, refusal: KafkaError) -> None:
-        """Logs that a change could not be appended, once in 10 s: on a full disk this is so for every request."""
+        """Logs that a change could not be appended, once in 10 s, as on a full disk every request fails."""
         now = asyncio.get_running_loop().time()
         if now >= self._told_until:
             self._told_until = now + _TOLD_EVERY_S
@@ -192,7 +192,7 @@ class HostedShard(Generic[R]):
             self._write_halves(records, now_ms, transaction)
             return
         refusal: KafkaError | None = None
-        try:  # as FailStop, which would cost every commit twice half a microsecond
+        try:  # inlined FailStop, which costs each commit 1 µs
             pairs = []
             for record in records:
                 pairs.append(self._encode(record))
@@ -218,8 +218,8 @@ class HostedShard(Generic[R]):
             raise map_log_error(refusal) from refusal
 
     async def replicated(self, end_offset: int, patience_ms: int) -> None:
-        """Returns once all replicas in sync have the log up to an offset. Raises `CoordinatorNotAvailable` after this
-        time, and `NotCoordinator` when it stops before; what was written may stay all the same.
+        """Waits until all in-sync replicas have the log up to `end_offset`. Raises `CoordinatorNotAvailable` after
+        `patience_ms`, and `NotCoordinator` when the coordinator stops; the records may stay in the log nevertheless.
         """
 
         def is_decided() -> bool:
@@ -239,14 +239,14 @@ class HostedShard(Generic[R]):
     # ------------------------------------------------------------------ topics that were deleted
 
     def remove_topics(self, topic_ids: Mapping[str, bytes]) -> None:
-        """Topics (name → id) were deleted: removes their state as soon as this can be written."""
+        """Called after topics (name → id) were deleted: removes their state as soon as the records can be written."""
         self._removed_topics.append(topic_ids)
         self._remove_topics()
 
     def _remove_topics(self) -> None:
         self._removal = None
         if not self.is_active:
-            return  # after the load, or what follows it
+            return  # done when the coordinator is loaded, or by its successor
         while self._removed_topics:
             try:
                 self._forget_topics(self._removed_topics[0])
@@ -265,7 +265,7 @@ class HostedShard(Generic[R]):
 
 
 def pause_s(first_s: float, failures: int, longest_s: float) -> float:
-    """How long to wait after a number of failures: twice as long each time, up to a limit."""
+    """Seconds to wait after a number of failures: doubled each time, up to `longest_s`."""
     return float(min(first_s * 2 ** min(failures, _MOST_DOUBLINGS), longest_s))
 
 
@@ -299,7 +299,8 @@ class ShardHost(Generic[S]):
     background, and are loaded again after a failure.
 
     Attributes:
-        topic_name: the topic that holds their state. OUTLIVES_CUTS: whether those of a node that is cut off go on.
+        topic_name: the topic that holds their state. OUTLIVES_CUTS: whether the coordinators of a cut-off node
+        continue.
         shards: by partition; empty before the topic exists.
         refused_by_absence: for each resigned partition, how many requests came while it had no coordinator.
     """
@@ -310,7 +311,7 @@ class ShardHost(Generic[S]):
     def __init__(self, topics: Topics) -> None:
         self.shards: list[S] = []
         self._stale: dict[tuple[int, int], S] = {}
-        """By node and partition: coordinators that are cut off, since others do their work."""
+        """Coordinators of cut-off nodes, by node and partition; others have replaced them."""
         self.refused_by_absence: dict[int, int] = {}
         self._topics = topics
         self._loading: set[asyncio.Task[None]] = set()
@@ -323,13 +324,13 @@ class ShardHost(Generic[S]):
         raise NotImplementedError
 
     def _shape(self) -> tuple[int, dict[str, str], int]:
-        """How many partitions the topic gets when it is created, its settings, and how many replicas."""
+        """Number of partitions, settings, and number of replicas of the topic when it is created."""
         raise NotImplementedError
 
     # ------------------------------------------------------------------ life
 
     async def start(self) -> None:
-        """Replays the logs. A long log is replayed in the background, and its requests are refused meanwhile."""
+        """Replays the logs. Long logs are replayed in the background; meanwhile their requests are refused."""
         self._topics.on_created(self._topic_created)
         self._topics.on_changed(self._topic_changed)
         self._topics.on_deleted(self._topic_deleted)
@@ -339,7 +340,7 @@ class ShardHost(Generic[S]):
         await self._wait(_PATIENCE_AT_START_S)
 
     async def wait_until_loaded(self) -> None:
-        """Returns once nothing is being loaded."""
+        """Waits until all coordinators are loaded."""
         while self._loading:
             await self._wait()
 
@@ -358,19 +359,19 @@ class ShardHost(Generic[S]):
 
     @property
     def first_partition_count(self) -> int:
-        """How many partitions the topic gets when it is made."""
+        """Number of partitions of the topic when it is created."""
         return self._shape()[0]
 
     def ensure_topic(self) -> bool:
-        """Creates the topic unless it is there; returns whether it was there."""
+        """Creates the topic if it doesn't exist; returns whether it existed."""
         if not self.shards:
             self._topics.create(self.topic_name, *self._shape())
             return False
         return True
 
     def every(self, interval_ms: int, do: Callable[[S], object]) -> None:
-        """Does something with each coordinator again and again. An exception affects neither the other coordinators nor
-        later rounds.
+        """Calls `do` with each coordinator at an interval. An exception affects neither other coordinators nor later
+        rounds.
         """
         self._pass(len(self._passes), interval_ms, do)
 
@@ -393,8 +394,8 @@ class ShardHost(Generic[S]):
         return self.shards[self.partition_of(key)]
 
     def shard_for_request(self, key: str, node: int) -> S:
-        """The coordinator of a key that a request to a node is for. Raises `NotCoordinator` when there is no topic, and
-        when it is on another node.
+        """The coordinator of a key, for a request to `node`. Raises `NotCoordinator` when there is no topic, or the
+        coordinator is on another node.
         """
         shard = self.shards[partition := self.partition_of(key)]
         if shard.has_resigned:
@@ -406,7 +407,7 @@ class ShardHost(Generic[S]):
         return self._stale[node, partition]
 
     def split_by_shard(self, keys: list[T], key_of: Callable[[T], str] = str) -> list[list[T]]:
-        """The keys, or what has them, split by coordinator."""
+        """The keys, or the objects with keys, grouped by coordinator."""
         if len(keys) == 1:
             return [keys]
         count = len(self.shards) or 1
@@ -439,7 +440,7 @@ class ShardHost(Generic[S]):
             shard.remove_topics({topic.name: topic.topic_id})
 
     def unload(self) -> None:
-        """Ends every coordinator, as when the topic is gone."""
+        """Ends every coordinator, for example when the topic is deleted."""
         for reload in self._reloads:
             reload.cancel()
         self._reloads.clear()
@@ -449,8 +450,8 @@ class ShardHost(Generic[S]):
             shard.unload()
 
     def move(self, partition: int) -> None:
-        """Another node, or none, leads a partition now: its coordinator ends, and another one loads the log. If its
-        node is cut off, it goes on with what its node takes the log for.
+        """Called when a partition has another leader, or none: ends its coordinator, and loads another one from the
+        log. A coordinator on a cut-off node continues with the node's stale log.
         """
         if partition < len(self.shards):
             shard, log = self.shards[partition], self.shards[partition].log
@@ -465,24 +466,22 @@ class ShardHost(Generic[S]):
                 self.elect(partition)
 
     def rejoin(self, node: int, partition: int | None = None) -> None:
-        """A node has the same logs as the others again: its coordinators that were cut off end, or that of a
-        partition.
-        """
+        """Called when a node is no longer cut off: ends its stale coordinators, or only that of `partition`."""
         for at in [at for at in self._stale if at[0] == node and partition in (None, at[1])]:
             self._stale.pop(at).unload()
 
     @property
     def has_stale(self) -> bool:
-        """Whether coordinators are cut off."""
+        """Whether any coordinator is on a cut-off node, replaced by another."""
         return bool(self._stale)
 
     def resign(self, partition: int) -> None:
-        """Stops coordinating a partition."""
+        """Ends a partition's coordinator until `elect`."""
         self.refused_by_absence[partition] = 0
         self.shards[partition].resign()
 
     def elect(self, partition: int) -> None:
-        """Coordinates a resigned partition again, from its log."""
+        """Loads a coordinator again for a resigned partition."""
         if partition < len(self.shards) and self.shards[partition].has_resigned:
             self.restart(partition)
 
@@ -507,7 +506,7 @@ class ShardHost(Generic[S]):
     def _failed(self, shard: S, failures: int, since: float) -> None:
         loop = asyncio.get_running_loop()
         if loop.time() - since > _LONGEST_RELOAD_S:
-            failures = 0  # it worked for a while
+            failures = 0  # it ran well for a while
         delay_s = pause_s(_FIRST_RELOAD_S, failures, _LONGEST_RELOAD_S)
         handle = loop.call_later(delay_s, lambda: self._reload(shard, failures + 1))
         self._reloads.add(handle)

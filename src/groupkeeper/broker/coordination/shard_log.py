@@ -32,7 +32,7 @@ _MAPPED: dict[type[KafkaError], type[KafkaError]] = {
 
 
 def map_log_error(error: KafkaError) -> KafkaError:
-    """The error of a log as clients of the coordinator get it."""
+    """The error for clients of the coordinator when its log raised `error`."""
     mapped = _MAPPED.get(type(error))
     return error if mapped is None else mapped()
 

@@ -38,7 +38,7 @@ class TimerTable:
         return len(self._deadline_by_timer)
 
     def arm(self, timer: TimerKey, after_ms: int, keeps_earlier: bool = False) -> None:
-        """Sets a deadline, or moves it unless it is to be kept."""
+        """Sets a timer's deadline; with `keeps_earlier`, only if it has none."""
         if keeps_earlier and timer in self._deadline_by_timer:
             return
         at = self._loop.time() + after_ms / 1000

@@ -1,4 +1,4 @@
-"""The broker's topics as group coordinators see them, and the topics that a regular expression matches."""
+"""The topics for group coordinators: an image of all topics, and the matches of regular expressions."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class TopicsWatch:
     """Makes a new image of the topics when they changed since the last image.
 
     Attributes:
-        is_stale: whether they changed.
+        is_stale: whether the topics changed since the last image.
     """
 
     def __init__(self, topics: Topics, now_ms: Callable[[], int]) -> None:
@@ -33,12 +33,12 @@ class TopicsWatch:
         self._image = TopicsImage()
 
     def forget(self) -> None:
-        """Topics changed."""
+        """Called after topics changed."""
         self.is_stale = True
 
     @property
     def image(self) -> TopicsImage:
-        """The topics as they are now; the same object while nothing changes."""
+        """The current topics; the same object while nothing changes."""
         if self.is_stale:
             self._image = self._look()
             self.is_stale = False
@@ -61,7 +61,7 @@ def match_topics(
     regexes: Iterable[str], names: Iterable[str], may_describe: Callable[[str], bool]
 ) -> dict[str, frozenset[str]] | None:
     """The topics that each regular expression matches with their whole name, among the topics that the caller may
-    describe. An invalid expression matches nothing. None where RE2 is missing: the topics are unknown.
+    describe. An invalid expression matches nothing. None if RE2 is missing: the topics are unknown.
     """
     re2 = _engine()
     if re2 is None:
@@ -93,7 +93,7 @@ def regex_trouble(regex: str | None) -> str | None:
 
 @cache
 def _engine() -> ModuleType | None:
-    """RE2; None where it is missing, which is logged once."""
+    """The RE2 module; None if it is missing, which is logged once."""
     try:
         import re2
     except ImportError:

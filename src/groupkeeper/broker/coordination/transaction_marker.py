@@ -1,4 +1,4 @@
-"""The marker that ends a producer's transaction in a partition, as it is written to the log."""
+"""The marker that ends a producer's transaction in a partition's log."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ class Marker(NamedTuple):
     """A marker of one producer, for any number of partitions.
 
     Attributes:
-        transaction_version: from 2 on, no record of the transaction has the marker's epoch.
+        transaction_version: from 2 on, the marker's epoch is higher than that of the transaction's records.
     """
 
     producer_id: int

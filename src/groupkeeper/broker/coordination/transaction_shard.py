@@ -1,4 +1,4 @@
-"""One transaction coordinator at work: its partition's log, and the markers it sends out."""
+"""Drives one transaction coordinator: its partition's log, and the markers that it writes."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ _LONGEST_RETRY_S = 10.0
 _QUIET_ATTEMPTS = 4
 _NO_SPARE = -1
 _Untold = dict[TopicPartition, Unsettled | None]
-"""The partitions of a transaction that ends, each with its marker if that is written, but replicas in sync lack it."""
+"""The partitions of an ending transaction that need a marker (None), or whose marker in-sync replicas still lack."""
 
 
 class TransactionShard(HostedShard["TransactionRecord"]):
@@ -55,8 +55,8 @@ class TransactionShard(HostedShard["TransactionRecord"]):
     `groupkeeper.coordinator.transactions.result` says.
 
     Every operation is one plain call. Markers are written within the call that decides a transaction, so the outcome is
-    visible when it replies; markers that can't be written then are retried. Where replicas lag, they are written once
-    replicas in sync have the outcome, and the transaction is complete once they have the markers.
+    visible when it replies; markers that can't be written then are retried. If replicas lag, markers are written once
+    in-sync replicas have the outcome, and the transaction completes once they have the markers.
 
     Attributes:
         coordinator: the state machine.
@@ -73,7 +73,7 @@ class TransactionShard(HostedShard["TransactionRecord"]):
         self._retries: dict[str, asyncio.TimerHandle | asyncio.Task[None]] = {}
 
     def take_settings(self, settings: TransactionSettings) -> None:
-        """The settings from now on."""
+        """Applies changed settings."""
         self.coordinator.settings = settings
         self._value_version = FLEXIBLE_VERSION if settings.transaction_version > 0 else PLAIN_VERSION
 
@@ -146,21 +146,21 @@ class TransactionShard(HostedShard["TransactionRecord"]):
         self.coordinator.verify_partition(transactional_id, producer_id, producer_epoch, partition)
 
     def is_replicated(self, transactional_id: str) -> bool:
-        """Whether all replicas in sync have what is known of a transactional id."""
+        """Whether all in-sync replicas have the state of a transactional id."""
         return self.log.high_watermark >= self._end_of(transactional_id)
 
     async def until_replicated(self, transactional_id: str, patience_ms: int | None = None) -> None:
-        """Returns once that is so. Raises as `replicated`, at the latest after the timeout of the transaction."""
+        """Waits until `is_replicated`, at most for the transaction's timeout. Raises as `replicated`."""
         if not self.is_replicated(transactional_id):
             timeout_ms = self.coordinator.transactions[transactional_id].timeout_ms
             await self.replicated(self._end_of(transactional_id), min(patience_ms or timeout_ms, timeout_ms))
 
     def _end_of(self, transactional_id: str) -> int:
-        """The log's end after the last record of a transactional id, or a later offset that is replicated."""
+        """The offset after the last record of a transactional id, or a later offset that is replicated."""
         return self._ends.get(transactional_id, self._loaded_end)
 
     def abort_timed_out(self) -> None:
-        """Aborts transactions that take too long, and forgets the ends of records that are replicated by now."""
+        """Aborts timed-out transactions, and forgets the end offsets of replicated records."""
         self._ends = {one: end for one, end in self._ends.items() if end > self.log.high_watermark}
         self._settle_all(self.coordinator.abort_timed_out(self._around.now_ms()))
 
@@ -180,10 +180,10 @@ class TransactionShard(HostedShard["TransactionRecord"]):
                 self.tell_of(error)
 
     def _settle(self, result: TransactionResult) -> None:
-        """Raises `KafkaError` as `write` does."""
+        """Carries out a result. Raises `KafkaError` as `write` does."""
         if result.records:
             if self.log.placement.lacks(self.log.config.min_insync_replicas):
-                raise errors.CoordinatorNotAvailable  # it writes as with acks=all; those of groups do not
+                raise errors.CoordinatorNotAvailable  # unlike group coordinators, it writes as with acks=all
             self.write(result.records, self._around.now_ms(), is_atomic=result.is_atomic)
         with self.fail_stop:
             for change in result.soft:
@@ -194,7 +194,7 @@ class TransactionShard(HostedShard["TransactionRecord"]):
             raise errors.UnknownServerError
 
     def _finish_then(self, ending: Transaction, untold: _Untold, awaited: Iterable[Unsettled], attempts: int) -> None:
-        """Goes on once it is decided what becomes of one of these."""
+        """Calls `_finish` once one of `awaited` is decided."""
 
         async def finish() -> None:
             waiting = [asyncio.ensure_future(one.decided()) for one in awaited]
@@ -208,12 +208,12 @@ class TransactionShard(HostedShard["TransactionRecord"]):
         self._retries[ending.transactional_id] = asyncio.get_running_loop().create_task(finish())
 
     def _finish(self, ending: Transaction, untold: _Untold, attempts: int = 1) -> None:
-        """Once replicas in sync have the outcome, writes the missing markers, then, once they have those, the record
-        that completes the transaction; failed writes are retried later.
+        """Ends a transaction step by step: waits until in-sync replicas have the outcome, writes missing markers, waits
+        until in-sync replicas have these, and writes the completing record. Failed writes are retried later.
         """
         self._retries.pop(ending.transactional_id, None)
         if not self.is_replicated(ending.transactional_id):
-            if self.log.failure is None:  # else it shows when the log is loaded again
+            if self.log.failure is None:  # else a reload of the log decides
                 outcome = Unsettled(self.log, self._end_of(ending.transactional_id))
                 self._finish_then(ending, untold, [outcome], attempts)
             return
@@ -252,7 +252,7 @@ class TransactionShard(HostedShard["TransactionRecord"]):
         self._retries[ending.transactional_id] = loop.call_later(delay_s, self._finish, ending, untold, attempts + 1)
 
     def _write_markers(self, untold: _Untold, marker: Marker) -> None:
-        """Writes the missing markers. Where one can't be written, the others are, then its `KafkaError` is raised."""
+        """Writes the missing markers. If one can't be written, writes the others, then raises its `KafkaError`."""
         refusal = None
         for partition in sorted(untold):
             written = untold[partition]

@@ -34,7 +34,7 @@ _OWN_EPOCHS_SINCE = 2
 
 
 class TransactionRuntime(ShardHost["TransactionShard"]):
-    """Brings requests to the transaction coordinators."""
+    """Routes requests to the transaction coordinators."""
 
     topic_name = TRANSACTIONS_TOPIC
 
@@ -69,7 +69,7 @@ class TransactionRuntime(ShardHost["TransactionShard"]):
         return super().shard_of(key)
 
     def shard_for_request(self, key: str, node: int) -> TransactionShard:
-        """The same of a request to a node."""
+        """The coordinator for a request to `node`. Raises also when it is on another node."""
         if not key:
             raise errors.InvalidRequest
         return super().shard_for_request(key, node)
@@ -102,8 +102,8 @@ class TransactionRuntime(ShardHost["TransactionShard"]):
         """Raises `KafkaError` unless the producer may write to a partition in its transaction. With `adds` the
         partition becomes part of it, as clients of transaction.version 2 expect.
 
-        False if this must be asked again, after `until_added`: replicas of the coordinator don't know the partition
-        yet, so another coordinator would never end the transaction there.
+        False if the caller must repeat the call after `until_added`: replicas of the coordinator don't have the
+        partition yet, so another coordinator would never end the transaction there.
         """
         if log.producers.has_open_transaction(producer_id, producer_epoch):
             return True
@@ -119,7 +119,7 @@ class TransactionRuntime(ShardHost["TransactionShard"]):
         return shard.is_replicated(transactional_id)
 
     async def until_added(self, transactional_id: str) -> None:
-        """Returns once replicas of the coordinator have what `admit` added. Raises as `until_replicated`."""
+        """Waits until the coordinator's replicas have what `admit` added. Raises as `until_replicated`."""
         await self.shard_of(transactional_id).until_replicated(transactional_id, self._broker.config.request_timeout_ms)
 
     # ------------------------------------------------------------------ what the coordinators need
@@ -131,26 +131,26 @@ class TransactionRuntime(ShardHost["TransactionShard"]):
         return self._broker.new_producer_id()
 
     def _reaches(self, log: PartitionLog, other: PartitionLog) -> bool:
-        """Whether requests of a log's leader get to the leader of another one."""
+        """Whether a log's leader can reach the leader of another log."""
         return self._topics.placements.reaches(log.placement.leader, other.placement.leader)
 
     def write_marker(
         self, partition: TopicPartition, marker: Marker, sender: PartitionLog | None = None
     ) -> Unsettled | None:
-        """Ends a producer's transaction in a partition, for the coordinator with a log, or for an operator; a deleted
-        partition needs no marker. Returns the marker, unless all replicas in sync have it. Raises `KafkaError`.
+        """Writes a marker to a partition, for the coordinator with the log `sender`, or for an operator (None); a
+        deleted partition needs no marker. Returns the marker if in-sync replicas still lack it. Raises `KafkaError`.
         """
         topic, index = partition
         log = self._broker.topics.partition(topic, index)
         if log is None:
             return None
         if not self._reaches(sender or log, log):
-            raise errors.NotLeaderOrFollower  # the transaction completes once there is one that it reaches
+            raise errors.NotLeaderOrFollower  # retried until a leader can be reached
         if marker.transaction_version >= _OWN_EPOCHS_SINCE and log.producers.has_open_transaction(*marker[:2]):
             # A delayed copy of a marker that was already written: it would end the next transaction.
             raise errors.InvalidProducerEpoch
         now_ms = self._broker.now_ms()
-        if topic == OFFSETS_TOPIC:  # a group coordinator writes also where too few replicas are in sync
+        if topic == OFFSETS_TOPIC:  # a group coordinator writes even if too few replicas are in sync
             self._groups.shards[index].end_transaction(marker, now_ms)
         else:
             log.placement.require_in_sync(log.config.min_insync_replicas)
@@ -170,7 +170,7 @@ class TransactionRuntime(ShardHost["TransactionShard"]):
         )
 
     def take_settings(self) -> None:
-        """The broker's settings or features changed."""
+        """Called after the broker's settings or features changed."""
         for shard in self.shards:
             shard.take_settings(self._settings(shard.log))
 
