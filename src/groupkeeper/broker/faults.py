@@ -1,5 +1,5 @@
-"""Faults on purpose, for people who test their own applications: requests that are late, lost or refused, a coordinator
-that moves, a member whose session ends (docs/testing.md).
+"""Injected faults, for tests of applications: requests that are late, lost or refused, a coordinator that moves, a
+member whose session ends (docs/testing.md).
 """
 
 from __future__ import annotations
@@ -36,11 +36,10 @@ class Which(TypedDict, total=False):
     request.
 
     Keys:
-        nth: only this one, counted from 1 since the fault was made.
-        every: each k-th.
+        nth: only the nth request, counted from 1 since the fault was made. every: each k-th request.
         node: only requests to this node.
-        times: at most this many requests. probability: by chance, 0 to 1; `seed` (default 0) makes it the same each
-        time. where: requests for which this function returns True; it is called with a `groupkeeper.broker.call.Call`.
+        times: at most this many requests. probability: of a hit, 0 to 1; `seed` (default 0) makes hits reproducible.
+        where: requests for which this function returns True; it is called with a `groupkeeper.broker.call.Call`.
     """
 
     nth: int
@@ -99,20 +98,19 @@ class Fault:
         self.remove()
 
     def remove(self) -> None:
-        """Later requests are served as ever; does nothing when it is removed already."""
+        """Ends the fault for later requests; does nothing if it was removed already."""
         self._faults.uninstall(self)
 
     def wait_for_hits(self, count: int = 1, timeout_s: float = _PATIENCE_S) -> None:
-        """Blocks until this number of requests were hit. Raises TimeoutError.
-
-        Not for the thread that the broker runs in: use `asyncio.to_thread` there.
+        """Blocks until `count` requests were hit. Raises TimeoutError. In the broker's own thread, call it by
+        `asyncio.to_thread`.
         """
         with self._changed:
             if not self._changed.wait_for(lambda: self.hits >= count, timeout_s):
                 raise TimeoutError(f"{self!r}: no {count} hits within {timeout_s:g} s")
 
     def takes(self, call: Call) -> bool:
-        """Counts a request; whether the fault hits it."""
+        """Counts a request; returns whether the fault hits it."""
         which = self._which
         is_here = which.get("node", call.node) == call.node and self._api_key in (None, call.api_key)
         if not is_here or not which.get("where", _always)(call):
@@ -153,20 +151,20 @@ class FaultMove:
 
     @property
     def hits(self) -> int:
-        """How many requests were refused since it left."""
+        """How many requests were refused since the coordinator left."""
         return self._runtime.refused_by_absence.get(self.partition, 0)
 
     def come_back(self) -> None:
-        """Serves again, by what the log holds; does nothing when it is back."""
+        """Brings the coordinator back, loaded from the log; does nothing if it is back."""
         self._faults.in_loop(lambda: self._runtime.elect(self.partition))
 
 
 class Faulty(Protocol):
-    """What faults need of a broker."""
+    """The part of a broker that faults need."""
 
     @property
     def loop(self) -> asyncio.AbstractEventLoop | None:
-        """Where it runs; None while it doesn't."""
+        """The event loop of the running broker; None while it doesn't run."""
 
     @property
     def groups(self) -> GroupRuntime: ...
@@ -175,7 +173,7 @@ class Faulty(Protocol):
     def transactions(self) -> TransactionRuntime: ...
 
     def take_faults(self, faults: Faults | None) -> None:
-        """Let them answer; None: there are none any more."""
+        """Sets the faults that may hit requests; None: no fault is active."""
 
 
 class Faults:
@@ -194,33 +192,33 @@ class Faults:
     # ------------------------------------------------------------------ requests
 
     def delay(self, api: str | int | None, delay_ms: float, *, executes: bool = False, **which: Unpack[Which]) -> Fault:
-        """Requests wait before they are carried out; with `executes` they are carried out and the answer is late."""
+        """Requests wait before they are processed; with `executes` they are processed first, and the answer waits."""
         return self._install(api, _Effect(delay_s=_milliseconds(delay_ms) / 1000, executes=executes), which)
 
     def drop(self, api: str | int | None, *, executes: bool = False, **which: Unpack[Which]) -> Fault:
-        """The request is never answered, nor any later one of its connection, which stays open: a network that loses
-        packets. With `executes` it was carried out and the answer is lost.
+        """The request gets no answer, nor does any later one on its connection, which stays open: a network that loses
+        packets. With `executes` the request is processed, and only the answer is lost.
         """
         return self._install(api, _Effect(drops=True, executes=executes), which)
 
     def hold(self, api: str | int | None, *, executes: bool = False, **which: Unpack[Which]) -> Fault:
-        """Requests wait until the fault is removed: with `None` and `node` a node that is suspended."""
+        """Requests wait until the fault is removed; with `None` and `node` this simulates a suspended node."""
         return self._install(api, _Effect(until=asyncio.Event(), executes=executes), which)
 
     def disconnect(self, api: str | int | None, *, executes: bool = False, **which: Unpack[Which]) -> Fault:
-        """The connection is closed instead of an answer; with `executes` after the request was carried out."""
+        """The connection is closed instead of an answer; with `executes` after the request was processed."""
         return self._install(api, _Effect(disconnects=True, executes=executes), which)
 
     def error(
         self, api: str | int | None, error: ErrorName, *, executes: bool = False, **which: Unpack[Which]
     ) -> Fault:
-        """The answer is an error: Kafka's name of it, its code, or the exception. Where a response has no top-level
-        error, each item of the request is refused with it. With `executes` it was carried out all the same.
+        """The answer is an error, given by Kafka's name, code, or exception. In a response without a top-level error,
+        each item of the request gets it. With `executes` the request is processed nevertheless.
         """
         return self._install(api, _Effect(error=_error_of(error), executes=executes), which)
 
     def throttle(self, api: str | int | None, throttle_time_ms: int, **which: Unpack[Which]) -> Fault:
-        """The answer carries `throttle_time_ms`, and the connection is muted for as long, as by a quota (KIP-219)."""
+        """The answer has this `throttle_time_ms`, and the connection is muted as long, as by a quota (KIP-219)."""
         return self._install(api, _Effect(throttle_ms=int(_milliseconds(throttle_time_ms))), which)
 
     def unkind(self, seed: int) -> Unkindness:
@@ -233,7 +231,7 @@ class Faults:
             return self._unkindness
 
     def clear(self) -> None:
-        """Removes all of these. What already waits or is muted stays so."""
+        """Removes all faults on requests. Requests that already wait, and muted connections, stay so."""
         with self._lock:
             self._unkindness = None
             removed = self._installed
@@ -244,16 +242,16 @@ class Faults:
     # ------------------------------------------------------------------ coordinators
 
     def move_coordinator(self, group_id: str, *, away_ms: int | None = 0) -> FaultMove:
-        """The coordinator of a group fails over: calls that wait are answered NOT_COORDINATOR, what isn't in the log is
-        lost, the groups of its partition come back by replay. While it is away FindCoordinator answers
-        COORDINATOR_NOT_AVAILABLE; that lasts `away_ms`, or with None until the `FaultMove` comes back.
+        """The coordinator of a group fails over: waiting calls get NOT_COORDINATOR, state that isn't in the log is
+        lost, and the groups of its partition are loaded again. For `away_ms`, or with None until `FaultMove.come_back`,
+        FindCoordinator answers COORDINATOR_NOT_AVAILABLE.
 
         Raises `NotCoordinator` when there is no `__consumer_offsets` yet.
         """
         return self.in_loop(lambda: self._move(self._broker.groups, group_id, away_ms))
 
     def move_transaction_coordinator(self, transactional_id: str, *, away_ms: int | None = 0) -> FaultMove:
-        """The same for the coordinator of a transactional id."""
+        """As `move_coordinator`, for the coordinator of a transactional id."""
         return self.in_loop(lambda: self._move(self._broker.transactions, transactional_id, away_ms))
 
     def expire_session(self, group_id: str, member: str | None = None) -> list[str]:
@@ -290,7 +288,7 @@ class Faults:
     # ------------------------------------------------------------------ at work
 
     async def handle(self, api: Api, call: Call, connection: Connection) -> RootMessage | None:
-        """What the API answers under the faults that hit the request. Raises `KafkaError`, `CloseConnection`."""
+        """The API's answer to a request, changed by the faults that hit it. Raises `KafkaError`, `CloseConnection`."""
         if self._unkindness is None:
             return await self._handle(api, call, connection)
         return await self._unkindness.serve(call, connection, lambda: self._handle(api, call, connection))
@@ -308,7 +306,7 @@ class Faults:
         if throttle_time_ms:
             connection.mute(throttle_time_ms / 1000)
             if response is not None and "throttle_time_ms" in response.__slots__:
-                response = copy.copy(response)  # others may be answered with the same object
+                response = copy.copy(response)  # other callers may have the same object
                 response.throttle_time_ms = throttle_time_ms  # type: ignore[attr-defined]
         return response
 
@@ -318,7 +316,7 @@ class Faults:
         self._release(fault)
 
     def in_loop(self, action: Callable[[], T]) -> T:
-        """Runs something where the broker runs. Raises RuntimeError when it isn't running."""
+        """Runs `action` in the broker's event loop. Raises RuntimeError when the broker isn't running."""
         loop = self._broker.loop
         if loop is None:
             raise RuntimeError("the broker is not running")
@@ -354,7 +352,7 @@ async def _befall(effect: _Effect, call: Call) -> None:
     if effect.until is not None:
         await effect.until.wait()
     if effect.drops:
-        # Until the connection ends: answers that follow would be taken for the one that is missing.
+        # Wait until the connection ends: the client would take a later answer for the missing one.
         await asyncio.get_running_loop().create_future()
     if effect.disconnects:
         raise CloseConnection(f"a fault was wanted for {api_name(call.api_key)}")

@@ -15,7 +15,7 @@ JOURNAL = "features.journal"
 
 METADATA_VERSION = "metadata.version"
 SCRAM_SINCE, TOKENS_SINCE = 11, 14
-"""Levels of metadata.version (3.5-IV2, 3.6-IV2) from which on Kafka keeps SCRAM credentials, and delegation tokens."""
+"""Levels of metadata.version (3.5-IV2, 3.6-IV2) from which Kafka stores SCRAM credentials, and delegation tokens."""
 
 _METADATA_VERSION = 33
 _KRAFT = "kraft.version"
@@ -53,12 +53,12 @@ def feature_level(config: Config, name: str) -> int:
 
 
 def has_eligible_replicas(config: Config) -> bool:
-    """Whether clients are told of eligible leader replicas (KIP-966)."""
+    """Whether the cluster has eligible leader replicas (KIP-966)."""
     return feature_level(config, "eligible.leader.replicas.version") > 0
 
 
 class FeatureLevels:
-    """Levels that clients changed while the broker ran. They override the levels of the file, in `Config.features`.
+    """Levels that clients changed while the broker ran. They override the configured ones, `Config.features`.
 
     Attributes:
         epoch: grows with every change.
@@ -76,7 +76,7 @@ class FeatureLevels:
         self._on_changed.append(callback)
 
     def update(self, levels: Mapping[str, int]) -> None:
-        """Gives these features their levels. Raises `KafkaStorageError`."""
+        """Sets and stores levels of features. Raises `KafkaStorageError`."""
         self._journal.write({"epoch": self.epoch + 1, "levels": dict(levels)})
         self._take(self.epoch + 1, levels)
         for callback in self._on_changed:
@@ -88,7 +88,7 @@ class FeatureLevels:
         self._config.features = {**self._config.features, **self._changed}
 
     def load(self) -> None:
-        """Reads what the directory holds. Raises `InvalidSetting` when it is damaged."""
+        """Reads the stored levels. Raises `InvalidSetting` when their file is damaged."""
         self._journal.replay(lambda entry: self._take(entry["epoch"], entry["levels"]))
         self._journal.begin([{"epoch": self.epoch, "levels": self._changed}] if self._changed else [])
 

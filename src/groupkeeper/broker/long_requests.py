@@ -1,4 +1,4 @@
-"""Long requests are carried out in parts, between which other clients have their turn."""
+"""Processes long requests in parts, between which other clients get a turn."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
     T = TypeVar("T")
 
 _PART = 500
-"""Elements of a part: a few milliseconds."""
+"""Elements of a part, which take a few milliseconds."""
 
 _OF_NUMBERS = frozenset((1, 9, 24, 27, 34, 35, 43, 45, 46, 61, 68, 78, 79, 90))
-"""Keys of APIs whose long requests have arrays of numbers. Elements of others have names or several fields."""
+"""Keys of APIs whose long requests have arrays of numbers. Elements of other APIs have names or several fields."""
 
 _PRODUCE = 0
 _SPARE_ROOM = 50_000
-"""Elements that any long request may have."""
+"""Elements that any long request may have, whatever its size."""
 
 _ARRAYS = {
     2: "topics.partitions > topics.partitions",
@@ -64,28 +64,28 @@ _ARRAYS = {
     89: "group_ids > groups",
     90: "groups.topics.partitions > groups.topics.partitions",
 }
-"""By API key: the arrays of requests whose elements do not depend on one another, and those of the answers to them."""
+"""By API key: the path of a request's array with independent elements, and of the array of their answers."""
 
 
 _LONG = 1 << 16
 LEAST_LONG: Final = 1 << 14
-"""Bytes of the shortest request that may be long: 4,000 numbers."""
+"""The smallest size in bytes of a long request: 4,000 numbers."""
 
 
 def is_long(api_key: int, size: int) -> bool:
-    """Whether a request of this many bytes may have elements that others must not wait for."""
+    """Whether a request of `size` bytes may have so many elements that it must be processed in parts."""
     return size > (LEAST_LONG if api_key in _OF_NUMBERS else _LONG)
 
 
 def room_of(api_key: int, size: int) -> int:
-    """How many elements a request of this many bytes may have: only one that is made for it has shorter ones."""
-    if api_key == _PRODUCE:  # elements have batches
+    """How many elements a request of `size` bytes may have: only a malicious one has shorter elements."""
+    if api_key == _PRODUCE:  # each element has a batch
         return size // 32
     return _SPARE_ROOM + size // (4 if api_key in _OF_NUMBERS else 16)
 
 
 async def in_parts(call: Call, carry_out: Callable[[Call], Awaitable[RootMessage | None]]) -> RootMessage | None:
-    """The answer to a request whose parts are carried out one by one."""
+    """Processes a request part by part, and returns the joined answer."""
     whole: Any = None
     wanted, given = _arrays_of(call)
     for _, message in _parts(call.message, wanted):
@@ -105,7 +105,7 @@ async def in_parts(call: Call, carry_out: Callable[[Call], Awaitable[RootMessage
 
 
 async def in_turns(elements: Iterable[T]) -> AsyncIterator[T]:
-    """The elements, for work that cannot be carried out in parts: now and then other clients have their turn."""
+    """Yields the elements, and regularly gives other clients a turn: for requests that cannot be split in parts."""
     for number, element in enumerate(elements, 1):
         yield element
         if number % _PART == 0:
@@ -113,7 +113,7 @@ async def in_turns(elements: Iterable[T]) -> AsyncIterator[T]:
 
 
 async def each_in_turns(node: Node, elements: Iterable[T], do: Callable[[T], Awaitable[R]]) -> list[R]:
-    """What something returns for each element, done in turns. Replicas that lag are waited for at the same time."""
+    """The results of `do` for each element, with turns for other clients. Waits for lagging replicas concurrently."""
     if node.has_faults:
         return list(await asyncio.gather(*map(do, elements)))
     return [await do(element) async for element in in_turns(elements)]
@@ -129,7 +129,7 @@ def _arrays_of(call: Call) -> tuple[Path, Path]:
 
 
 def _parts(struct: Message, path: Path) -> Iterator[tuple[int, Message]]:
-    """A struct as several ones with a part each of the array at the path, and the number of elements."""
+    """Splits a struct into copies with a part of the array at `path` each; yields element count and copy."""
     elements = getattr(struct, path[0]) if path else ()
     if not elements or (len(path) == 1 and len(elements) <= _PART):
         yield len(elements) if elements else 1, struct
@@ -156,7 +156,7 @@ def _with(struct: Message, name: str, elements: list[Any]) -> Message:
 
 
 def _join(struct: Message, other: Message, path: Path) -> None:
-    """Appends the array of another struct; elements that two parts of one element were answered with become one."""
+    """Appends the array of another struct. Merges the answers to two parts of one split element."""
     name, *rest = path
     elements, more = getattr(struct, name), getattr(other, name)
     if not isinstance(elements, list):

@@ -14,14 +14,14 @@ from typing import Final
 from groupkeeper.coordinator.kernel.result import Meter
 
 _WINDOW_NS: Final = 30_000_000_000
-"""Kafka's metrics.sample.window.ms; as with its metrics.num.samples, two of them count: the last one and this one."""
+"""Kafka's metrics.sample.window.ms. As by its metrics.num.samples, two windows count: the last and the current one."""
 _EXACT_BITS: Final = 10
 _LARGEST_EXACT: Final = (1 << _EXACT_BITS) - 1
 PERCENTILES = (("p50", 0.5), ("p95", 0.95), ("p99", 0.99), ("p999", 0.999))
 
 
 class Rate:
-    """Events per second over the last one or two windows, and how many there were since the start.
+    """Events per second over the last one or two windows, and their total since the start.
 
     Attributes:
         total: events since the start.
@@ -55,7 +55,7 @@ class Rate:
 
 
 class Timing:
-    """Durations of operations, and their number, over the last one or two windows.
+    """Durations and number of operations over the last one or two windows.
 
     Durations are kept with three significant digits, so memory doesn't grow with their number.
     """
@@ -82,7 +82,7 @@ class Timing:
         self._now[micros] += 1
 
     def read(self, now_ns: int) -> Times:
-        """What was recorded lately."""
+        """The durations of the last one or two windows."""
         if now_ns - self._started_ns >= _WINDOW_NS:
             self._turn(now_ns)
         merged = dict(self._before)
@@ -91,14 +91,14 @@ class Timing:
         return Times(sorted(merged.items()))
 
     def per_second(self, now_ns: int) -> float:
-        """How many there were, as `Rate` has it."""
+        """Operations per second, as in `Rate`."""
         if now_ns - self._started_ns >= _WINDOW_NS:
             self._turn(now_ns)
         count = sum(self._before.values()) + sum(self._now.values())
         return count * 1e9 / (_WINDOW_NS + now_ns - self._started_ns)
 
     def share(self, now_ns: int) -> float:
-        """The share of the time that the operations took."""
+        """The fraction of time that the operations took."""
         if now_ns - self._started_ns >= _WINDOW_NS:
             self._turn(now_ns)
         return (self._spent_before_ns + self._spent_ns) / (_WINDOW_NS + now_ns - self._started_ns)
@@ -111,7 +111,7 @@ class Timing:
 
 
 class Times:
-    """Durations as (microseconds, how many), shortest first. In milliseconds; 0 when there are none."""
+    """Statistics of durations in milliseconds, 0 without any. `counts`: (microseconds, number), shortest first."""
 
     def __init__(self, counts: Sequence[tuple[int, int]]) -> None:
         self._counts = counts
@@ -126,7 +126,7 @@ class Times:
         return sum(micros * count for micros, count in self._counts) / 1000 / (self._number or 1)
 
     def percentile_ms(self, share: float) -> float:
-        """The shortest duration that `share` of all didn't exceed."""
+        """The percentile: the shortest duration that the fraction `share` of all durations didn't exceed."""
         passed = 0
         for micros, count in self._counts:
             passed += count
@@ -136,7 +136,7 @@ class Times:
 
 
 class GroupMeters:
-    """What the group coordinators record.
+    """Measurements of the group coordinators.
 
     Attributes:
         marks: the coordinator's meters by their sensor.
@@ -154,7 +154,7 @@ class GroupMeters:
 
 
 class DeadLetters(Enum):
-    """What is counted of the dead-letter queue of a share group; values are Kafka's names."""
+    """Counters of a share group's dead-letter queue; values are Kafka's names."""
 
     RECORDS = "DeadLetterQueueRecordCount"
     WRITES = "DeadLetterQueueTotalProduceRequestsPerSec"
@@ -162,11 +162,11 @@ class DeadLetters(Enum):
 
 
 class ShareMeters:
-    """What the share coordinators record, and the leaders of share-partitions.
+    """Measurements of share coordinators, and of leaders of share-partitions.
 
     Attributes:
         writes: batches of share state.
-        writing: how long a write took.
+        writing: the durations of writes.
         last_pruned: by partition of `__share_group_state`, the offset before which its log was cut last.
         dead_letters: counts of dead-letter queues since the start, by group id.
     """
@@ -179,6 +179,6 @@ class ShareMeters:
         self.dead_letters: Counter[tuple[DeadLetters, str]] = Counter()
 
     def wrote(self, since_ns: int, now_ns: int) -> None:
-        """A write ended that began at `since_ns`."""
+        """Records the end of a write that began at `since_ns`."""
         self.writing.record(since_ns, now_ns)
         self.writes.record(1, now_ns)

@@ -1,4 +1,4 @@
-"""Replies that Apache Kafka may send but rarely does: a client that cannot handle them has a bug (docs/testing.md).
+"""Legal replies that Apache Kafka rarely sends: a client that cannot handle them has a bug (docs/testing.md).
 
 Everything here is legal. All refusals are retriable, and no two consecutive requests of the same API are affected, so
 that a client with one retry succeeds.
@@ -28,7 +28,7 @@ _OF_COORDINATORS = (errors.NotCoordinator, errors.CoordinatorLoadInProgress, err
 _OF_LEADERS = (errors.NotLeaderOrFollower,)
 _PRODUCE, _LIST_OFFSETS, _METADATA, _FIND_COORDINATOR, _LIST_GROUPS, _API_VERSIONS = 0, 2, 3, 10, 16, 18
 _SPARED = frozenset({_API_VERSIONS, 17, 36})
-"""What opens a connection: ApiVersions, SaslHandshake, SaslAuthenticate."""
+"""APIs that open a connection: ApiVersions, SaslHandshake, SaslAuthenticate."""
 
 _ERRORS: dict[int, tuple[type[KafkaError], ...]] = {
     **dict.fromkeys((_PRODUCE, _LIST_OFFSETS), _OF_LEADERS),
@@ -42,7 +42,7 @@ _UNORDERED = {_LIST_OFFSETS: "topics", _METADATA: "topics", _LIST_GROUPS: "group
 
 
 class Unkindness:
-    """Which requests get such a reply: the same ones for the same seed and requests.
+    """Chooses the requests that get such a reply: the same ones for the same seed and requests.
 
     Attributes:
         hits: how many requests it has hit.
@@ -57,7 +57,7 @@ class Unkindness:
     async def serve(
         self, call: Call, connection: Connection, answer: Callable[[], Awaitable[RootMessage | None]]
     ) -> RootMessage | None:
-        """What the request gets. Raises `KafkaError`."""
+        """The reply to a request, possibly unkind. Raises `KafkaError`."""
         key = call.api_key
         is_hit = key not in _SPARED and not self._was_hit.get(key) and self._chance.random() < _HIT
         self._was_hit[key] = is_hit
@@ -77,7 +77,7 @@ class Unkindness:
                 self._move_coordinators(str(self._chance.random()))
 
     def _changed(self, call: Call, connection: Connection, response: RootMessage) -> RootMessage:
-        response = copy.copy(response)  # others may be answered with the same object
+        response = copy.copy(response)  # other callers may have the same object
         chance = self._chance
         if chance.random() < 0.3 and "throttle_time_ms" in response.__slots__:
             throttle_ms = chance.randint(1, _LONGEST_THROTTLE_MS)
@@ -93,7 +93,7 @@ class Unkindness:
         return response
 
     def _shuffled(self, some: list[Message]) -> list[Message]:
-        """The same in another order; the partitions of topics, too."""
+        """The items in another order, and within topics also the partitions."""
         shuffled = [copy.copy(one) for one in some]
         self._chance.shuffle(shuffled)
         for one in shuffled:
@@ -105,7 +105,7 @@ class Unkindness:
         """Omits some partitions as if the response were full, truncates others, and replies NOT_LEADER_OR_FOLLOWER for
         some.
         """
-        is_empty = self._chance.random() < 0.2  # as of a client that is throttled
+        is_empty = self._chance.random() < 0.2  # as for a throttled client
         topics = []
         for topic in response.responses:
             changed = copy.copy(topic)

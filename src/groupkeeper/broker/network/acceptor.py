@@ -28,11 +28,11 @@ if TYPE_CHECKING:
 _log = getLogger("groupkeeper.broker")
 
 _GOODBYE_S = 1.0
-"""How long the end of TLS waits for the peer's own. Java's client, which may read the broker's along with an answer
-and never look at it, sees the connection's end only then; Apache Kafka does not wait at all.
+"""How long a closing TLS connection waits for the peer's close_notify. Java's client may read the broker's together
+with an answer, and ignore it: it then notices the end only after this time. Apache Kafka does not wait.
 """
 _PAUSE_S = 1.0
-"""After a failure to accept (too many open files, say)."""
+"""Pause after a failure to accept, for example with too many open files."""
 
 
 class Acceptor:
@@ -119,11 +119,11 @@ class Acceptor:
     async def close(self) -> None:
         """Stops accepting; running handshakes end, too."""
         self._is_closing = True
-        with suppress(NotImplementedError):  # asyncio's loop on Windows
+        with suppress(NotImplementedError):  # asyncio's event loop on Windows
             self._loop.remove_reader(self._socket)
-        await asyncio.sleep(0)  # a connection that was accepted, but not yet taken, would never be closed
+        await asyncio.sleep(0)  # an accepted connection without a protocol would never be closed
         self._accepting.cancel()
-        await asyncio.wait([self._accepting])  # those that were taken have begun by then, so they close
+        await asyncio.wait([self._accepting])  # all accepted connections have begun by then, so they close
         for task in self._begun:
             task.cancel()
         if self._begun:

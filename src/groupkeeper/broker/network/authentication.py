@@ -1,7 +1,7 @@
 """The authentication of a connection (KIP-43, KIP-152), and its reauthentication (KIP-368).
 
-Before it is authenticated, a client may send ApiVersions once and then SaslHandshake. Then it sends the messages of the
-mechanism: SaslAuthenticate requests after SaslHandshake version 1, bare frames after version 0. As Apache Kafka 4.4.0's
+An unauthenticated client may send ApiVersions once, then SaslHandshake, then the messages of the mechanism:
+SaslAuthenticate requests after SaslHandshake version 1, bare frames after version 0. As Apache Kafka 4.4.0's
 SaslServerAuthenticator.
 """
 
@@ -42,13 +42,13 @@ class NotAuthenticated(CloseConnection):
 
 class _State(Enum):
     BEGINNING = auto()
-    """ApiVersions or SaslHandshake may come."""
+    """Expects ApiVersions or SaslHandshake."""
     VERSIONS_TOLD = auto()
-    """SaslHandshake must come."""
+    """Expects SaslHandshake."""
     AGAIN = auto()
-    """An authenticated client began once more."""
+    """An authenticated client has begun reauthentication."""
     OTHER_MECHANISM = auto()
-    """It did so by another mechanism."""
+    """An authenticated client has begun reauthentication with another mechanism."""
     FRAMED_TOKENS = auto()
     BARE_TOKENS = auto()
     DONE = auto()
@@ -62,7 +62,7 @@ class Authentication:
     """
 
     def __init__(self, connection: Connection, broker: Node, serve: Serve, refuse: Refuse) -> None:
-        """`serve` answers ApiVersions; `refuse` gives the answer with an error to any request."""
+        """`serve` answers ApiVersions; `refuse` makes the error response to any request."""
         self.identity: Identity | None = None
         # A client certificate does not authenticate the client here, as in Kafka.
         self._connection = connection
@@ -82,7 +82,7 @@ class Authentication:
         self._timer = get_running_loop().call_later(self._sasl.timeout_s, connection.close, reason)
 
     def end(self) -> None:
-        """The connection is gone."""
+        """Called when the connection is lost."""
         self._timer.cancel()
 
     def wants(self, frame: bytes) -> bool:

@@ -1,4 +1,4 @@
-"""The exception that closes a connection. Not compiled: others derive from it."""
+"""The exception that closes a connection. Not compiled, as it has subclasses."""
 
 from __future__ import annotations
 

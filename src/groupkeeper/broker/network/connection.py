@@ -27,19 +27,19 @@ if TYPE_CHECKING:
 
 _QUEUED_BYTES_LIMIT: Final = 1 << 17
 _FRAME_OVERHEAD: Final = 64
-"""What a queued frame takes besides its bytes: a peer that sends empty ones is held up as well."""
+"""Memory for a queued frame besides its bytes, so that the limit also holds for empty frames."""
 _UNSENT_LIMIT: Final = 64
 _UNSENT_BYTES_LIMIT: Final = 1 << 20
 _TURN_S: Final = 0.006
-"""How long requests of one connection are served in a row, before others have their turn. Connections that have more
-requests than that share it, so that a peer with one request waits about as long however many of them there are.
+"""How long requests of one connection are served in a row, before others get a turn. Connections with more requests
+share this time, so that a peer with a single request waits about equally long, however busy the others are.
 """
 _SIZE_LENGTH: Final = 4
 _END_GRACE_S = 1.0
 _KEPT_SILENT_S = 10.0
 _KEPT_S = 60.0
 _LINGER_S = 30.0
-"""How long the peer of a closed connection may take to read what was answered."""
+"""How long the peer of a closing connection may take to read its last answers."""
 
 
 class Admission(Protocol):
@@ -49,7 +49,7 @@ class Admission(Protocol):
         """Whether a request belongs to the admission. Raises `CloseConnection`."""
 
     async def answer(self, frame: bytes) -> bytes | None:
-        """The answer to such a request. Raises `CloseConnection`."""
+        """The answer to a request of the admission. Raises `CloseConnection`."""
 
     def end(self) -> None:
         """The connection was lost."""
@@ -60,13 +60,12 @@ class Serving(Protocol):
 
     Attributes:
         connections: the open connections.
-        crowd: those whose turn is over while they have more requests.
+        crowd: the connections with more requests whose turn is over.
         is_closing: whether the server is closing and new connections must be closed.
         receive_buffer: the shared buffer into which every connection's bytes are received before they are copied.
         max_request_bytes: larger requests close their connection.
-        unfinished: requests that have not arrived as a whole, or wait for an earlier one of their connection.
-        unsent: answers that their peers have not read yet.
-        log: where lines about peers go.
+        unfinished: bytes of requests that are incomplete, or wait for an earlier one of their connection.
+        unsent: bytes of answers that peers have not read yet. log: for lines about peers.
     """
 
     connections: set[Connection]
@@ -79,7 +78,7 @@ class Serving(Protocol):
     log: RatedLog
 
     def answer(self, connection: Connection, frame: bytes) -> bytes | Later | None:
-        """The answer's frame; None when no answer is due; or a function that gives the frame later. Raises
+        """The answer's frame; None without an answer; or a function that returns the frame later. Raises
         `CloseConnection`.
         """
 
@@ -147,13 +146,13 @@ class Connection(asyncio.BufferedProtocol):
             raw.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if self.security_protocol != "PLAINTEXT":
             self._server.admit(self, transport)
-            if self._is_closed:  # refused: bytes that came with the end of its handshake are not served
+            if self._is_closed:  # refused: ignore bytes that came with the end of the handshake
                 return
         self._task = self._loop.create_task(self._serve())
         self._server.connections.add(self)
 
     def get_buffer(self, sizehint: int) -> memoryview:
-        # One buffer for all connections: it is filled and emptied with nothing running in between.
+        # All connections share one buffer: no other code runs between filling and emptying it.
         return self._server.receive_buffer
 
     def buffer_updated(self, nbytes: int) -> None:
@@ -331,9 +330,9 @@ class Connection(asyncio.BufferedProtocol):
         except Exception as error:
             self._fail(error)
         finally:
-            # However the serving ends, a connection that is not served must not stay open.
+            # Whatever ends the serving, a connection that is not served must not stay open.
             self._server.crowd.discard(self)
-            self._task = None  # a cancelled task has this frame, and both would stay until garbage is looked for
+            self._task = None  # breaks a reference cycle between a cancelled task and this frame
             self._hang_up()
             if self._is_tls and self._at_end:
                 self._server.connections.discard(self)
@@ -408,7 +407,7 @@ class Connection(asyncio.BufferedProtocol):
         self._close_because(CloseConnection(reason))
 
     def abort(self, reason: str) -> None:
-        """Closes the connection at once: what waits for its peer is dropped."""
+        """Closes the connection at once, and drops unsent answers."""
         self._report(reason)
         self._hang_up()
         self._let_go()
@@ -425,23 +424,23 @@ class Connection(asyncio.BufferedProtocol):
         self._server.unsent.release(self)
 
     def idle_since(self) -> float:
-        """Since when nothing came, by the event loop's time; infinite while a request waits for its answer."""
+        """When the last bytes came, by the event loop's time; infinity while a request waits for its answer."""
         return inf if self._is_serving or self._is_closed else self._active_at
 
     def may_be_closed_at(self) -> float:
-        """From when on others may have its place if it stays idle: it keeps it for longer once it sent something."""
+        """The time from which an idle connection may be closed for new ones: later if it has ever sent a request."""
         return self.idle_since() + (_KEPT_SILENT_S if self._active_at == self._began_at else _KEPT_S)
 
     def close_if_idle(self, since: float) -> None:
         """Closes the connection if it was idle since that time of the event loop and no request waits for an answer."""
         if self.idle_since() <= since and self._transport is not None:
-            if self._transport.get_write_buffer_size():  # the peer does not read: these bytes would never be written
+            if self._transport.get_write_buffer_size():  # the peer does not read its answers
                 self._transport.abort()
             else:
                 self._hang_up()
 
     async def stop(self) -> None:
-        """Closes at once and waits until nothing of this connection runs any more."""
+        """Closes at once, and waits for the connection's tasks."""
         if self._transport is not None:
             self._transport.abort()
         if self._task is not None:

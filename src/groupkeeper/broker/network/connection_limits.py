@@ -26,7 +26,7 @@ _log = getLogger("groupkeeper.broker")
 
 _BROKER = ("broker", "")
 _LOOK_AGAIN_S = 1.0
-"""The limits may have been raised meanwhile."""
+"""Wait before checking again, as the limits may have been raised."""
 
 
 class ConnectionRefused(Exception):
@@ -105,7 +105,7 @@ class ConnectionLimits:
         self._by_listener[listener] += 1
 
     def release(self, listener: str, address: str) -> None:
-        """A counted connection was closed."""
+        """Called when a counted connection is closed."""
         self._by_listener[listener] -= 1
         self._by_address[address] -= 1
         if not self._by_address[address]:

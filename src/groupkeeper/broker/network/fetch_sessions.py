@@ -1,8 +1,8 @@
-"""Fetch sessions (KIP-227): clients that fetch many partitions send and get only changes.
+"""Fetch sessions (KIP-227): clients that fetch many partitions send and receive only changes.
 
-A request with epoch 0 opens a session; its answer is complete and names the session. Later ones name the session with
-epochs 1, 2, ... and only the partitions that are new, changed or forgotten; their responses have only partitions with
-changes. Epoch −1 requests no session, and closes the one that it names. As Apache Kafka 4.4.0's FetchSession.
+A request with epoch 0 opens a session; its response is complete, and has the session id. Later requests have this id,
+epochs 1, 2, ... and only new, changed or forgotten partitions; their responses have only partitions with changes. Epoch
+−1 requests no session, and closes the given one. As Apache Kafka 4.4.0's FetchSession.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _UNKNOWN = -1
 
 
 class PartitionKey(NamedTuple):
-    """A partition, by the name or the id of its topic; the other one is empty."""
+    """A partition, by the name or the id of its topic; the other field is empty."""
 
     topic: str
     topic_id: bytes
@@ -134,7 +134,7 @@ class FetchContext:
 
     Attributes:
         wanted: the partitions to read.
-        names: the known names of topics that are named by id; a session keeps them.
+        names: the known names of topics requested by id, kept in the session.
     """
 
     def __init__(

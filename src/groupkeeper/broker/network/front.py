@@ -1,4 +1,4 @@
-"""A node as its clients see it: listeners on ports of its own, and the server behind them."""
+"""The network side of a node: its listeners on ports of its own, and their server."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from groupkeeper.protocol.primitives import RootMessage
 
 
 class Front:
-    """Binds the ports first, so that a port in use leaves nothing behind; later it listens.
+    """A node's listeners. Binds the ports first, so that a port in use leaves nothing behind.
 
     Attributes:
-        node_id: the node's. rack: None for none. server: its sockets.
+        node_id: the node's id. rack: None for none. server: the server of its listeners.
     """
 
     def __init__(
@@ -29,7 +29,7 @@ class Front:
         rack: str | None,
         shift: int,
     ) -> None:
-        """`shift` is added to the given ports."""
+        """`shift`: the node's number, added to configured ports."""
         self.node_id = node_id
         self.rack = rack
         self.server = Server(broker, respond, node_id)
@@ -45,7 +45,7 @@ class Front:
         return self._broker.config.of(self.node_id)
 
     def bind(self, listeners: Sequence[Listener]) -> None:
-        """Takes the ports. Raises OSError."""
+        """Binds the ports. Raises OSError."""
         for listener in listeners:
             port = listener.port + self._shift if listener.port else 0
             self._bound[listener.name] = listener._replace(port=self._bind(listener._replace(port=port)))
@@ -64,7 +64,7 @@ class Front:
         self._endpoints = advertised_of(self._broker.config, self._bound, node, self._shift)
 
     def endpoint(self, listener: str) -> Endpoint:
-        """Where clients of a listener reach it."""
+        """The advertised address of a listener."""
         return self._endpoints.get(listener) or next(iter(self._endpoints.values()))
 
     @property
@@ -78,7 +78,7 @@ class Front:
         await self.server.close()
 
     async def go_down(self) -> None:
-        """The same, but its ports stay its own, so that clients are refused there until `listen`."""
+        """Closes every connection, but keeps the ports, so that clients are refused there until `listen`."""
         await self.server.close()
         self.server = Server(self._broker, self._respond, self.node_id)
         for listener in self._bound.values():

@@ -1,4 +1,4 @@
-"""A bound for what all connections together make the broker keep in memory."""
+"""Bounds the memory that all connections together hold."""
 
 from __future__ import annotations
 
@@ -6,21 +6,18 @@ from typing import Protocol
 
 
 class Holder(Protocol):
-    """A connection that waits for its peer."""
+    """A connection that holds memory while it waits for its peer."""
 
     def abort(self, reason: str) -> None:
-        """Closes the connection at once: what waits for its peer is dropped."""
+        """Closes the connection at once, and drops its bytes."""
 
 
 class HeldBytes:
-    """Bytes that wait for the peers of connections.
-
-    When there are too many, the connection that has waited for its peer for longest is closed, and so on: a peer that
-    stops reading, or stops in the middle of a request, takes no memory from the others.
+    """Counts bytes that wait for peers. When they exceed the bound, closes the connections that have waited longest, so
+    that a peer that stops reading, or stops within a request, takes no memory from the others.
 
     Attributes:
-        most: the bound. One connection alone may exceed it.
-        total: the bytes that are held.
+        most: the bound; a single connection may exceed it. total: the held bytes.
     """
 
     def __init__(self, most: int, why: str) -> None:
@@ -31,7 +28,7 @@ class HeldBytes:
         self._by_connection: dict[Holder, int] = {}
 
     def hold(self, connection: Holder, size: int) -> None:
-        """Sets how many bytes a connection holds; it becomes the one that waits least."""
+        """Sets how many bytes a connection holds; its wait begins anew."""
         self.release(connection)
         self._by_connection[connection] = size
         self.total += size
@@ -42,5 +39,5 @@ class HeldBytes:
             longest.abort(f"{self._why} ({self.most} bytes; its part was {held})")
 
     def release(self, connection: Holder) -> None:
-        """The connection holds nothing any more."""
+        """Called when a connection holds no bytes any more."""
         self.total -= self._by_connection.pop(connection, 0)

@@ -26,7 +26,7 @@ class Listener(NamedTuple):
 
 
 class Endpoint(NamedTuple):
-    """Where clients reach a node."""
+    """The address at which clients reach a node."""
 
     node_id: int
     host: str
@@ -80,7 +80,7 @@ def given_port(given: Mapping[str, str], port: int, protocol: str = "PLAINTEXT")
 
 
 def host_and_port(host: str, port: int) -> str:
-    """As clients write it."""
+    """`host:port` in the form that clients use; IPv6 hosts in brackets."""
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
@@ -90,7 +90,7 @@ def _text(listener: Listener) -> str:
 
 def advertised_of(config: Config, bound: dict[str, Listener], node: Endpoint, shift: int = 0) -> dict[str, Endpoint]:
     """The advertised address of each listener, as the node's. `bound` has the listeners with their real ports, by name;
-    given ports are `shift` higher.
+    `shift` is added to configured ports.
 
     Raises `InvalidSetting`, as Kafka does, for an address that no client can reach.
     """

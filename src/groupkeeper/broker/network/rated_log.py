@@ -1,4 +1,4 @@
-"""Lines of the log that peers cause, at a bounded rate."""
+"""Logs lines that peers cause, at a bounded rate."""
 
 from __future__ import annotations
 
@@ -15,9 +15,8 @@ _EVERYBODY_ELSE = "other addresses"
 
 
 class RatedLog:
-    """At most 10 lines of a peer in 10 seconds, and 50 of all; afterwards one line says how many there would have been.
-
-    Whoever sends nonsense must not be able to fill a disk, or to hide other lines.
+    """Logs at most 10 lines of a peer in 10 seconds, and 50 of all peers; then one line with the number of omitted
+    ones. A malicious peer must not fill the disk, or hide other lines.
     """
 
     def __init__(self) -> None:
@@ -35,7 +34,7 @@ class RatedLog:
         error: Exception | None = None,
         most: int = _OF_PEER,
     ) -> None:
-        """Logs a line, with the traceback of an error, unless there were `most` already."""
+        """Logs a line, with the traceback of `error`, unless the peer has had `most` lines in this period."""
         if self._timer is None:
             self._timer = asyncio.get_running_loop().call_later(_WINDOW_S, self.sum_up)
         self._of_peer[peer] += 1
@@ -47,7 +46,7 @@ class RatedLog:
             self._left_out[peer if known else _EVERYBODY_ELSE] += 1
 
     def sum_up(self) -> None:
-        """Says what was left out, and begins again."""
+        """Logs how many lines were omitted, and begins a new period."""
         if self._timer is not None:
             self._timer.cancel()
         self._timer = None

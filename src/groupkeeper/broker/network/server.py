@@ -52,12 +52,12 @@ _THREADS = 4
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Server:
-    """Accepts connections and answers their requests for one node. `Serving` has its attributes, but for `config`, the
+    """Accepts connections and answers their requests for one node. `Serving` describes its attributes; `config`: the
     settings of the node.
     """
 
     def __init__(self, broker: Node, respond: Respond, node_id: int) -> None:
-        """`respond` handles a request that came to this node."""
+        """`respond` handles a request to this node."""
         self.connections: set[Connection] = set()
         self.crowd: set[Connection] = set()
         self.is_closing = False
@@ -131,7 +131,7 @@ class Server:
             self._idle_sweep.cancel()
         for connection in tuple(self.connections):
             await connection.stop()
-        for acceptor in self._acceptors:  # last: a transport given up here cannot be written to
+        for acceptor in self._acceptors:  # last: nothing can be written to a transport abandoned here
             await acceptor.close()
         self._acceptors.clear()
         for _, one in self._bound:
@@ -156,7 +156,7 @@ class Server:
 
     @property
     def fetch_room(self) -> int:
-        """How many bytes of records the next answer may have: fewer while many answers wait for their readers."""
+        """The most bytes of records in the next answer: fewer while peers have many unread answers."""
         return min(self.config.fetch_max_bytes, max(self.unsent.most - self.unsent.total, 0) // 2)
 
     def admit(self, connection: Connection, transport: asyncio.BaseTransport) -> None:
@@ -184,7 +184,7 @@ class Server:
             audit.login(connection.listener, connection.client_host, "SSL", principal, reason)
 
     def answer(self, connection: Connection, frame: bytes) -> bytes | Later | None:
-        """The answer's frame; None when no answer is due; or a function that gives the frame later. Raises
+        """The answer's frame; None without an answer; or a function that returns the frame later. Raises
         `CloseConnection`.
         """
         admission = connection.admission
@@ -207,8 +207,8 @@ class Server:
         return await answer() if callable(answer) else answer
 
     def _serve(self, connection: Connection, frame: bytes, *, is_counted: bool = True) -> bytes | Later | None:
-        """`answer` for an authenticated client. Not `is_counted`: quotas don't apply, as the client is not
-        known yet.
+        """`answer` for an authenticated client. `is_counted` False: quotas don't apply, as the client is not
+        authenticated yet.
         """
         try:
             header, position = decode_request_header(frame)
@@ -221,7 +221,7 @@ class Server:
         if len(frame) > LEAST_LONG and is_long(api.key, len(frame)):
             frame = LargeRequest(frame)
             frame.room = room_of(api.key, len(frame))
-            if api.key != _PRODUCE:  # the elements of Produce are few beside its records
+            if api.key != _PRODUCE:  # most bytes of Produce are records, not elements
                 return partial(self._serve_long, api, header, frame, position, connection, size)
         call = self._call(connection, header, _read(api, header, frame, position))
         if api.name_all is not None and (named := api.name_all(self._broker, call, call.message)) is not None:
@@ -234,7 +234,7 @@ class Server:
     async def _serve_long(
         self, api: Api, header: RequestHeader, frame: bytes, position: int, connection: Connection, size: int | None
     ) -> bytes | None:
-        """The answer to a request that others must not wait for. `size` as in `_respond`."""
+        """Processes a long request in parts. `size` as in `_respond`."""
         message = await self._long_reads.run(_read, api, header, frame, position)
         return await self._respond(api, self._call(connection, header, message), connection, size, is_long=True)
 
@@ -408,13 +408,13 @@ def _bind(host: str, port: int) -> list[socket.socket]:
             try:
                 one.bind(address)
             except OSError:
-                # The host's name has an IPv6 address but its interfaces don't: the other addresses are enough.
+                # The name has an IPv6 address, but no interface has: the other addresses suffice.
                 if family != socket.AF_INET6 or len(found) == 1:
                     raise
                 opened.remove(one)
                 one.close()
                 continue
-            # Until it listens, another one that reuses addresses could listen there.
+            # Until this socket listens, another one that reuses addresses could listen on the port.
             one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 0)
             one.setblocking(False)
     except BaseException:

@@ -1,4 +1,4 @@
-"""Measures how long work takes, without the time during which it waits."""
+"""Measures the time that work takes, without its waits."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ T = TypeVar("T")
 
 
 class Timed(Generator[Any, Any, T], Generic[T]):
-    """Wraps some work and can be awaited in its place.
+    """An awaitable that wraps other work.
 
     Attributes:
         seconds: the time that the work has taken so far.

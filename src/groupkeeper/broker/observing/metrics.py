@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class Measured(Protocol):
-    """What is measured of a broker."""
+    """The parts of a broker that metrics read."""
 
     files: OpenFiles
     topics: Topics
@@ -39,7 +39,7 @@ class Measured(Protocol):
 
 
 class Metrics:
-    """The metrics of one running broker: `broker.metrics`. To be read where the broker runs."""
+    """The metrics of one running broker: `broker.metrics`. Read them in the broker's event loop."""
 
     def __init__(self, broker: Measured) -> None:
         self._broker = broker
@@ -54,7 +54,7 @@ class Metrics:
         raise KeyError(f"{name} has no value for {labels}")
 
     def samples(self) -> list[metrics_table.Sample]:
-        """Every value as it is now."""
+        """The current value of every metric."""
         now_ns = perf_counter_ns()
         return [
             *_of(self._group_counts()),
@@ -66,7 +66,7 @@ class Metrics:
         ]
 
     async def serve(self, port: int = 0) -> MetricsEndpoint:
-        """Answers Prometheus on 127.0.0.1; port 0 takes a free one. The caller closes it. Raises OSError,
+        """Serves the metrics to Prometheus on 127.0.0.1; port 0: any free port. The caller closes it. Raises OSError,
         `InvalidSetting` when the library is missing.
         """
         from groupkeeper.broker.observing.metrics_endpoint import MetricsEndpoint

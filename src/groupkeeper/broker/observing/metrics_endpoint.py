@@ -23,11 +23,7 @@ _PATIENCE_S = 10.0
 
 
 class MetricsEndpoint:
-    """Answers GET /metrics in a thread of its own; the values are read in the broker's.
-
-    Attributes:
-        port: where it listens.
-    """
+    """Answers GET /metrics in a thread of its own; reads the values in the broker's thread."""
 
     def __init__(self, server: WSGIServer, thread: Thread) -> None:
         self.port = server.server_port
@@ -36,7 +32,7 @@ class MetricsEndpoint:
 
     @classmethod
     async def open(cls, samples: Callable[[], list[Sample]], port: int, files: OpenFiles) -> MetricsEndpoint:
-        """`samples` reads the values; its connections leave room for `files`. Raises OSError when it can't listen,
+        """`samples` reads the values; connections leave descriptors for `files`. Raises OSError when it can't listen,
         `InvalidSetting` without the library.
         """
         try:
@@ -57,7 +53,7 @@ class MetricsEndpoint:
 
     async def close(self) -> None:
         """Stops listening."""
-        # Not in this thread: an answer that is under way waits for it.
+        # In another thread: a request in progress waits for this one.
         await asyncio.to_thread(self._server.shutdown)
         self._server.server_close()
         self._thread.join()
@@ -76,7 +72,7 @@ class _Collector:
 
 
 def families(samples: Iterable[Sample]) -> Iterator[Family]:
-    """The samples as Prometheus groups them; a metric without values is there all the same.
+    """The samples grouped as Prometheus requires, including metrics without values.
 
     Counts are of type "unknown", because Prometheus' counters end in `_total` and Kafka's names do not.
     """

@@ -30,7 +30,7 @@ class Metric(NamedTuple):
 
     @property
     def prometheus_name(self) -> str:
-        """Domain, type and name, as the JMX exporter's rules for Kafka join them."""
+        """Domain, type and name, joined as by the JMX exporter's rules for Kafka."""
         joined = f"{self.mbean.replace(':type=', '_')}_{self.name.removesuffix('PerSec')}{self.ending}"
         return joined.replace(".", "_").replace("-", "_").lower()
 

@@ -1,4 +1,4 @@
-"""Client quotas: the rates at which clients may send and receive, and how much they used.
+"""Client quotas: the limits of clients' rates, and their recent usage.
 
 Connections are muted in `network`. Metrics for people are in `observing`.
 """

@@ -1,4 +1,4 @@
-"""The quotas that clients set, kept in the data directory, and how much each client used."""
+"""The quotas that clients set, stored in the data directory, and each client's usage."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ class Mutations:
         self._is_strict = is_strict
 
     def count(self, partitions: int) -> None:
-        """Counts partitions that are created or deleted. Raises `ThrottlingQuotaExceeded` if the request is strict and
-        the quota is used up already.
+        """Counts created or deleted partitions. Raises `ThrottlingQuotaExceeded` if the request is strict and the quota
+        is already exhausted.
         """
         if self._bucket is None:
             return
@@ -110,7 +110,7 @@ class ClientQuotas:
         return Mutations(bucket, limit.per_second, call.received_ms, is_strict=is_strict)
 
     def largest_fetch(self, call: Call) -> int:
-        """How many bytes a Fetch may return at most: what the quota allows in all windows but one."""
+        """The most bytes of a Fetch response: the quota for all windows but one."""
         limit = self.table.limit(entities.CONSUMED, _user(call), call.client_id or "")
         if limit is None:
             return 2**31 - 1

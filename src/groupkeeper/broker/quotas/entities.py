@@ -143,7 +143,7 @@ class QuotaTable:
         return None
 
     def connection_rate(self, address: str) -> int | None:
-        """How many connections an address may open in a second; None: any number."""
+        """The most new connections per second of an address; None: no limit."""
         names = (address, "localhost", None) if address in ("127.0.0.1", "::1") else (address, None)
         rates = (self.get(frozenset({(IP, name)}), CONNECTED) for name in names)
         return next((int(rate) for rate in rates if rate is not None), None)

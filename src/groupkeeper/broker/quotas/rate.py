@@ -20,7 +20,7 @@ class QuotaRate:
     def __init__(self, window_ms: int, windows: int) -> None:
         self._window_ms = window_ms
         self._windows = windows
-        self._samples: deque[tuple[int, float]] = deque()  # start of a window, usage in it
+        self._samples: deque[tuple[int, float]] = deque()  # start of the window, usage
 
     def record(self, count: float, now_ms: int) -> None:
         """Counts usage at `now_ms`."""
@@ -30,7 +30,7 @@ class QuotaRate:
         self._samples[-1] = (began, total + count)
 
     def excess_ms(self, per_second: float, now_ms: int) -> int:
-        """For how many milliseconds to pause until the rate falls to `per_second`; 0: it is not above."""
+        """Milliseconds to pause until the rate falls to `per_second`; 0: it is not higher."""
         while self._samples and now_ms - self._samples[0][0] >= self._windows * self._window_ms:
             self._samples.popleft()
         if not self._samples:
@@ -46,7 +46,7 @@ class TokenBucket:
     """A token bucket like Kafka's: tokens are added at a rate, up to a limit, and may be overdrawn."""
 
     def __init__(self, seconds: float) -> None:
-        """An empty bucket is full again after `seconds`."""
+        """`seconds`: the time in which an empty bucket refills completely."""
         self._seconds = seconds
         self._used = 0.0
         self._at_ms = 0
@@ -57,7 +57,7 @@ class TokenBucket:
         self._used += count
 
     def debt_ms(self, per_second: float, now_ms: int) -> int:
-        """After how many milliseconds no token is missing; 0: none is missing now."""
+        """Milliseconds until the bucket is no longer overdrawn; 0: it is not."""
         self._refill(per_second, now_ms)
         return _waiting_ms((self._used - per_second * self._seconds) * 1000, per_second)
 
@@ -67,9 +67,7 @@ class TokenBucket:
 
 
 def _waiting_ms(excess: float, per_second: float) -> int:
-    """For how many milliseconds to wait until an excess, in thousandths, is gone at a rate per second. The rate may be
-    0 or tiny.
-    """
+    """Milliseconds until `excess`, in thousandths, is worked off at a rate per second, which may be 0 or tiny."""
     if excess <= 0:
         return 0
     return round(min(excess / per_second, _LONGEST_MS)) if per_second > 0 else _LONGEST_MS
@@ -79,7 +77,7 @@ class Recent(dict[K, V]):
     """The usage of the most recent `_KEPT` clients; beyond these, the client that was idle for longest is dropped."""
 
     def of(self, key: K, begin: Callable[[], V]) -> V:
-        """The value of a key, if absent made by `begin`. The key becomes the most recent one."""
+        """The value of a key; `begin` makes a missing one. The key becomes the most recent one."""
         found = self.pop(key, None)
         if found is None:
             found = begin()

@@ -73,7 +73,7 @@ class _File(WatchedFileHandler):
         self._has_failed = False
         try:
             super().emit(record)
-        except OSError:  # the file cannot be opened again
+        except OSError:  # the file cannot be reopened
             self.handleError(record)
         self._is_failing = self._has_failed
 
@@ -110,7 +110,7 @@ class AuditedAuthorizer(Authorizer):
         return is_allowed
 
     def allowed_operations(self, call: Call, resource_type: ResourceType, name: str) -> int:
-        return self._authorizer.allowed_operations(call, resource_type, name)  # a question, not a use
+        return self._authorizer.allowed_operations(call, resource_type, name)  # a query, not an access
 
     def allowed_group_operations(self, call: Call, group_id: str) -> int:
         return self._authorizer.allowed_group_operations(call, group_id)

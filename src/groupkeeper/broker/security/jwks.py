@@ -37,7 +37,7 @@ class Intervals(NamedTuple):
     Attributes:
         refresh: after a success.
         backoff, max_backoff: after the first failure, and at most.
-        timeout: how long the server may take to answer.
+        timeout: of a request to the server.
     """
 
     refresh: float

@@ -1,4 +1,4 @@
-"""From a client's certificate to its principal: the name as Java writes it, and `ssl.principal.mapping.rules`."""
+"""Maps a client's certificate to its principal: the subject in Java's form, and `ssl.principal.mapping.rules`."""
 
 from __future__ import annotations
 
@@ -157,7 +157,7 @@ def _escaped(text: str) -> str:
 
 
 class BadDer(ValueError):
-    """The bytes are no DER, or cut off."""
+    """The bytes are not valid DER, or incomplete."""
 
 
 def read_elements(content: bytes) -> list[tuple[int, bytes]]:

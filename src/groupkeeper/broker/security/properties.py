@@ -1,5 +1,5 @@
-"""Settings of one listener. The first given one counts of `listener.name.<listener>.<mechanism>.<name>`,
-`<mechanism>.<name>`, `listener.name.<listener>.<name>` and `<name>`.
+"""Settings of one listener. The first given key decides: `listener.name.<listener>.<mechanism>.<name>`,
+`<mechanism>.<name>`, `listener.name.<listener>.<name>`, `<name>`.
 """
 
 from __future__ import annotations

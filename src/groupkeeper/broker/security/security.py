@@ -1,4 +1,4 @@
-"""The security of a broker's listeners, and the credentials behind it. Made when a listener or a request needs it."""
+"""The security of a broker's listeners, and the credentials behind it. Created when a listener or request needs it."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ def client_properties(protocol: str, directory: str | None, user: str, password:
 
 
 def librdkafka_properties(java: Mapping[str, str], user: str, password: str) -> dict[str, str]:
-    """The same settings by the names of librdkafka."""
+    """`client_properties` by the names of librdkafka."""
     names = {"security.protocol": "security.protocol", "sasl.mechanism": "sasl.mechanism"}
     names["ssl.truststore.location"] = "ssl.ca.location"
     properties = {names[name]: value for name, value in java.items() if name in names}

@@ -18,7 +18,7 @@ _VERIFICATION = {"none": ssl.CERT_NONE, "requested": ssl.CERT_OPTIONAL, "require
 _FILES = ("ssl.keystore.location", "ssl.truststore.location")
 
 Stamp = tuple[tuple[str, int, int, int], ...]
-"""Of each file: path, inode, size and modification time in ns; zeros if it cannot be read."""
+"""Path, inode, size and modification time in ns of each file; zeros if it cannot be read."""
 
 
 def server_context(properties: ListenerProperties, protocol: str) -> ssl.SSLContext:

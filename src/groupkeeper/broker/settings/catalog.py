@@ -66,7 +66,7 @@ def default_text(name: str) -> str | None:
 
 
 def unknown_text(name: str) -> str:
-    """What is said of a setting that neither this broker nor Kafka has, with the name that was perhaps meant."""
+    """A warning about a setting that neither this broker nor Kafka has, with a similar known name."""
     from difflib import get_close_matches
 
     near = get_close_matches(name, [*(one.name for one in Config.settings()), *KEPT_AS_TEXT], n=1, cutoff=0.7)

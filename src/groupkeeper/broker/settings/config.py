@@ -43,7 +43,7 @@ class Config(GroupSettings):
         unknown: keys that neither this broker nor Kafka 4.4.0 has.
         features: levels of `feature.<name>` keys, by feature name.
         changed: texts of dynamic updates (`DynamicConfig`), by broker (its id as text; "" is all brokers) and by name.
-        own: of several nodes, the given texts of single ones, by the id of each as text. nodes: their settings, by id.
+        own: the given texts of single nodes, by the node's id as text. nodes: the settings of each node, by id.
     """
 
     # --- identity and listeners
@@ -314,11 +314,11 @@ class Config(GroupSettings):
         self.nodes = {}
 
     def of(self, node: int) -> Config:
-        """The settings of one node; of one that is not known, those that all have in common."""
+        """The settings of a node; those common to all nodes if the id is unknown."""
         return self.nodes.get(node, self)
 
     def has_own(self, node: int) -> bool:
-        """Whether some settings of one of several nodes may differ from those that all have in common."""
+        """Whether a node may have settings that differ from the common ones."""
         name = str(node)
         return name in self.own and bool(self.own[name] or self.changed.get(name))
 

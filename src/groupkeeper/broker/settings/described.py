@@ -115,7 +115,7 @@ def _of_broker(name: str, config: Config) -> DescribedSetting:
 
 
 def _is_hidden(name: str, config: Config) -> bool:
-    """Whether a dynamic update gave another setting of its family: then the value in the file no longer counts."""
+    """Whether a dynamic update set another setting of its family: then the value in the file no longer counts."""
     changed = [config.changed.get(broker, {}) for broker in (ALL_BROKERS, str(config.node_id))]
     return any(one in layer for one in _FAMILY_BY_NAME.get(name, ()) if one != name for layer in changed)
 

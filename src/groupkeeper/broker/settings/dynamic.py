@@ -57,8 +57,8 @@ class DynamicConfig:
         self._checks.append(callback)
 
     def check(self, broker: str, overrides: Mapping[str, str]) -> None:
-        """Checks whether a broker, or all of them (`ALL_BROKERS`), may be given these overrides. Raises
-        `InvalidSetting`, `InvalidConfig`.
+        """Checks whether a broker, or all brokers (`ALL_BROKERS`), may have these overrides. Raises `InvalidSetting`,
+        `InvalidConfig`.
         """
         for change, why in _REFUSALS if broker == ALL_BROKERS else _REFUSALS[:2]:
             refused = [name for name in overrides if _is_refused(name, change, broker)]
@@ -135,12 +135,12 @@ class DynamicConfig:
         self._journal.close()
 
     def _texts(self, changed: Mapping[str, Mapping[str, str]], node: str) -> dict[str, str]:
-        """The texts that a node has with these overrides."""
+        """The texts in force at a node, with these overrides."""
         static = {**self._config.given, **self._config.own.get(node, {})}
         return {**static, **changed.get(ALL_BROKERS, {}), **changed.get(node, {})}
 
     def _common_texts(self) -> dict[str, str]:
-        """Those that all nodes have in common. Of several, what only one may be told is told to the first."""
+        """The texts common to all nodes. Settings that only a single broker may have are those of the first node."""
         config = self._config
         texts = {**config.given, **config.changed.get(ALL_BROKERS, {})}
         own = config.changed.get(str(config.node_id), {})

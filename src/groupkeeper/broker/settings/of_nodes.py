@@ -1,5 +1,5 @@
-"""Settings of one node of several: `2:log.retention.ms`. They hold for what that node serves: its connections, and the
-logs and coordinators that it leads.
+"""Settings of a single node: `2:log.retention.ms`. They apply to the node's connections, and to the logs and
+coordinators that it leads.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ _RIGHTS = ("ssl.", "sasl.", "authorizer.", "super.users", "allow.everyone.if.no.
 _CLOCKS = ("broker.session.timeout.ms", "replica.lag.time.max.ms", "producer.id.expiration.", "transaction.partition.",
            "auto.leader.", "leader.imbalance.")  # fmt: skip
 _OF_ALL = (*_IDENTITY, *_TOPICS, *_RIGHTS, *_CLOCKS, "groupkeeper.", "feature.", "config.providers")
-"""How the names of settings begin that nodes of one process have in common, or have by other options."""
+"""Prefixes of settings that nodes of one process have in common, or get by other options."""
 
 
 def taken_out(given: dict[str, str]) -> dict[str, dict[str, str]]:
-    """Takes the settings of single nodes out of the given texts; returns them by the node's id as text."""
+    """Removes the settings of single nodes from the given texts; returns them by the node's id as text."""
     own: dict[str, dict[str, str]] = {}
     for full in list(given):
         node, colon, name = full.partition(":")
@@ -31,7 +31,7 @@ def taken_out(given: dict[str, str]) -> dict[str, dict[str, str]]:
 
 
 def give_to_nodes(config: Config, own: Mapping[str, Mapping[str, str]], racks: Mapping[int, str | None]) -> None:
-    """Makes the settings of each of several nodes, which are `racks` by id. Raises `InvalidSetting`."""
+    """Sets the configurations of all nodes in `config.nodes`; `racks`: by node id. Raises `InvalidSetting`."""
     known = {str(node) for node in racks}
     for node, texts in own.items():
         if node not in known or len(racks) == 1:

@@ -18,7 +18,7 @@ T = TypeVar("T")
 INT_MAX = 2**31 - 1
 LONG_MAX = 2**63 - 1
 ACCEPTED = "Accepted for compatibility"
-"""How the text of a setting without an effect begins."""
+"""The beginning of the documentation of a setting without an effect."""
 
 FIXED = "fixed"
 """It cannot change while the broker runs."""
@@ -82,7 +82,7 @@ class Setting(Generic[T]):
         is_listed: bool = True,
         has_empty_default: bool = False,
     ) -> Self:
-        """This setting, with what Kafka says of it. `type_name` is Kafka's type, if it isn't the type of the values
+        """This setting, with Kafka's attributes. `type_name` is Kafka's type, if it differs from the type of the values
         here.
         """
         self.change = change
@@ -98,12 +98,12 @@ class Setting(Generic[T]):
 
     @property
     def has_effect(self) -> bool:
-        """Whether it changes anything; otherwise it is accepted, checked and described."""
+        """Whether the setting has an effect; otherwise it is only accepted, checked and described."""
         return not self.doc.startswith(ACCEPTED)
 
     @property
     def is_ours(self) -> bool:
-        """Whether Kafka has no such setting."""
+        """Whether the setting is Groupkeeper's own: Kafka has none of this name."""
         return self.name.startswith("groupkeeper.")
 
     def __set_name__(self, owner: type, attribute: str) -> None:
@@ -122,7 +122,7 @@ class Setting(Generic[T]):
         return found
 
     def parse(self, text: str) -> T:
-        """The value a text stands for. Raises `InvalidSetting`."""
+        """The value of a text. Raises `InvalidSetting`."""
         try:
             value = self._read(text.strip())
         except ValueError:

@@ -1,4 +1,4 @@
-"""Share groups' records between leader and log: fetches, sessions, acknowledgements, storage of their state.
+"""The leader's side of share groups: fetches, sessions, acknowledgements, storage of share-partitions' states.
 
 The rules of delivery are in `groupkeeper.coordinator.share_partition`.
 """

@@ -1,8 +1,8 @@
 """Dead-letter queues of share groups (KIP-1191): records that members reject, or that were delivered too often, are
 written to a topic of the group.
 
-As in Apache Kafka, a queue that cannot be written to does not hold up the group: its records are archived then, and the
-broker's log says which ones the queue lacks.
+As in Apache Kafka, a failing queue does not block the group: the records are archived, and the broker's log names those
+that the queue lacks.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ _SINCE_SHARE_VERSION = 2
 _PRODUCE_VERSION = 13
 _READ_AT_ONCE = 1 << 20
 _VARINTS = 21
-"""Bytes of a record at most, beside its key, value and headers."""
+"""The most bytes of a record besides its key, value and headers."""
 _REJECTED = "Offset rejected by client."
 _DELIVERED_TOO_OFTEN = "Offset delivery count exceeded the threshold."
 
 
 def has_dead_letter_queues(config: Config) -> bool:
-    """Whether the cluster's level of share.version has them."""
+    """Whether the cluster's level of share.version includes dead-letter queues."""
     return feature_level(config, "share.version") >= _SINCE_SHARE_VERSION
 
 
@@ -66,7 +66,7 @@ async def bury(
 
 
 def _queue(broker: Node, group_id: str, name: str, log: PartitionLog) -> PartitionLog:
-    """Where records of a partition go; creates the topic if need be. Raises `KafkaError`."""
+    """The dead-letter queue's log for a partition; creates the topic if needed. Raises `KafkaError`."""
     topic = broker.topics.get(name)
     prefix = broker.config.errors_deadletterqueue_topic_name_prefix
     if not name:
@@ -99,7 +99,7 @@ def _create(broker: Node, name: str) -> Topic:
 async def _letters(
     broker: Node, group_id: str, log: PartitionLog, dead: Sequence[DeadRecords], config: GroupConfig, max_bytes: int
 ) -> AsyncIterator[Record]:
-    """What is written of each record; its `offset` is that of the original."""
+    """The dead letter of each record; its `offset` is the original's."""
     for one in dead:
         offset = one.first_offset
         while offset <= one.last_offset:
@@ -118,14 +118,14 @@ async def _letters(
 def _read(log: PartitionLog, offset: int) -> bytes:
     try:
         return log.read(offset, _READ_AT_ONCE, end_offset=log.high_watermark)
-    except KafkaError as error:  # for example, the log begins later by now
+    except KafkaError as error:  # for example, the records were deleted meanwhile
         _log.warning("dead letters from offset %d of %r have no key and value: %s", offset, log, error.message)
         return b""
 
 
 def _originals(block: bytes, first: int, last: int, max_bytes: int) -> tuple[dict[int, Record], int]:
-    """Records of a range by offset, and the offset up to which the block has them. Absent are those that alone would
-    be too large, and those in a compressed batch that is.
+    """Records of a range by offset, and the last offset that the block covers. Records that are too large, or in a
+    compressed batch that is too large, are absent.
     """
     found: dict[int, Record] = {}
     end, size = first - 1, 0
@@ -158,7 +158,7 @@ def _headers(group_id: str, log: PartitionLog, dead: DeadRecords, offset: int) -
 
 
 def _size(record: Record) -> int:
-    """Bytes of a record in a batch, at most."""
+    """The most bytes that a record takes in a batch."""
     headers = sum(10 + len(name) + len(value or b"") for name, value in record.headers)
     return _VARINTS + len(record.key or b"") + len(record.value or b"") + headers
 

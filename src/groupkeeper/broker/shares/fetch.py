@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     Place = tuple[bytes, int]
 
 _READ_AHEAD = 1 << 20
-"""Bytes read of a partition at most, unless the member insists on more: it gets few records of what could be read."""
+"""The most bytes read of a partition, unless the member requires more: it acquires few of the readable records."""
 
 
 class WantedRecords(NamedTuple):
@@ -56,10 +56,9 @@ class _ShareReading(NamedTuple):
 
 
 async def fetch(partitions: SharePartitions, wanted: WantedRecords) -> dict[Place, PartitionData]:
-    """Answers for the wanted partitions, without partitions from which nothing more may be acquired at present.
-
-    It waits while there are fewer than `min_bytes` to acquire. As in Apache Kafka, a share-partition that can't be
-    loaded doesn't end the wait, and only an answer after a wait reports it.
+    """Answers for the wanted partitions, except those without records to acquire now. Waits while there are fewer than
+    `min_bytes` to acquire. As in Apache Kafka, a share-partition that can't be loaded doesn't end the wait, and only an
+    answer after a wait reports it.
 
     Raises `ShareSessionNotFound` when the session ends meanwhile.
     """
@@ -96,7 +95,7 @@ class _ShareFetch:
                 if is_late or is_hopeless or count > 0 or wanted.min_bytes <= 0:
                     break
                 offsets = [one.states.next_fetch_offset() for one in led.values()]
-                if offsets != seen:  # read records of aborted transactions: there may be more after them
+                if offsets != seen:  # only aborted transactions were read: look for records after them
                     seen = offsets
                     await asyncio.sleep(0)
                     continue
@@ -111,12 +110,12 @@ class _ShareFetch:
         }
 
     async def _load(self) -> dict[Place, LedPartition]:
-        """The partitions that are loaded. The load of others goes on; where there is none, the answer has an error,
-        unless it is too early for that.
+        """The loaded partitions; starts to load the others. A failed load is an error in the answer, but not before the
+        fetch has waited.
         """
         found = await self._loaded()
         if self._loading:
-            await asyncio.sleep(0)  # as a rule, no more is needed
+            await asyncio.sleep(0)  # usually enough for the load
             found = await self._loaded()
         return found
 
@@ -182,7 +181,7 @@ class _ShareFetch:
             offset = one.states.next_fetch_offset()
             try:
                 records = one.log.read(offset, share, at_least_one=not readings, end_offset=self._end_offset(one))
-            except errors.OffsetOutOfRange:  # the log was truncated, for example as its topic was recreated
+            except errors.OffsetOutOfRange:  # the log is shorter now, for example of a recreated topic
                 continue
             except KafkaError as error:
                 self._refuse(place, error)
@@ -205,7 +204,7 @@ class _ShareFetch:
         return group_config.share_isolation_level == "read_committed"
 
     def _acquire(self, readings: Mapping[Place, _ShareReading]) -> int:
-        """Acquires some of the records that were read; returns how many."""
+        """Acquires records from those read; returns how many."""
         wanted, count = self._wanted, 0
         for place, reading in readings.items():
             headers = list(iter_headers(reading.records))

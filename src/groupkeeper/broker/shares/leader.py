@@ -33,7 +33,7 @@ _log = getLogger("groupkeeper.broker")
 T = TypeVar("T")
 _PATIENCE_AT_END_S = 1.0
 _RETRY_S = 0.5
-"""As the coordinator's timers (`TimerTable`)."""
+"""Pause between attempts, as of the coordinator's timers (`TimerTable`)."""
 _LONGEST_RETRY_S = 10.0
 
 
@@ -65,7 +65,7 @@ class LedPartition:
 
     @property
     def config(self) -> GroupConfig:
-        """The group's settings as they are now."""
+        """The group's current settings."""
         return self._owner.broker.group_configs.of(self._key.group_id)
 
     def acquire(
@@ -79,7 +79,7 @@ class LedPartition:
         batch_size: int,
         is_strict: bool,
     ) -> list[Acquired]:
-        """Acquires records among those that were read; archives records of `aborted` transactions instead."""
+        """Acquires records from those read; archives records of `aborted` transactions instead."""
         self._require_leadership()
         config = self.config
         limits = Limits(
@@ -98,9 +98,9 @@ class LedPartition:
         return acquired
 
     async def acknowledge(self, member_id: str, acknowledgements: Sequence[Acknowledgement]) -> None:
-        """The acknowledgements are durable when it returns. Raises `KafkaError`: then the member keeps the records,
-        unless its locks expired meanwhile, or the share-partition must be loaded again. If only replicas of the share
-        coordinator were late, the acknowledgements may be stored all the same.
+        """Stores acknowledgements; they are durable when it returns. Raises `KafkaError`: then the member keeps the
+        records, unless its locks expired meanwhile, or the share-partition must be loaded again. If only replicas of
+        the share coordinator were late, the acknowledgements may be stored all the same.
         """
         self._require_leadership()
         config = self.config
@@ -126,7 +126,7 @@ class LedPartition:
             if transition.needs_storing:
                 await self._write(transition)
             is_stored = True
-        finally:  # also when the connection ends while the share coordinator loads
+        finally:  # even if the connection ends while the share coordinator loads
             if is_stored:
                 self.states.complete(transition)
                 self.bury_dead()
@@ -179,7 +179,7 @@ class LedPartition:
         self._arm()
 
     def _changed_alone(self, ended: Transition) -> None:
-        """Records have another state, although no member waits for that: it is stored as soon as possible."""
+        """Stores a change that no member waits for as soon as possible."""
         if not ended.batches or self._owner.is_stopped:
             return
         self.wake()
@@ -265,10 +265,8 @@ class SharePartitions:
     """The share-partitions that are led, by group, topic and partition.
 
     Attributes:
-        broker: the leader.
-        coordinators: where their states are stored.
-        meters: what is counted of them.
-        is_stopped: whether no new work may begin.
+        broker: the leader. coordinators: store the states. meters: their measurements. is_stopped: whether new work is
+        refused.
     """
 
     def __init__(self, broker: Node, states: ShareStateRuntime) -> None:
@@ -278,7 +276,7 @@ class SharePartitions:
         self.is_stopped = False
         self._led: dict[SharePartitionKey, LedPartition] = {}
         self._loading: dict[SharePartitionKey, asyncio.Task[LedPartition]] = {}
-        """Without those whose share-partition was dropped meanwhile."""
+        """Running loads, without those of share-partitions dropped meanwhile."""
         self._tasks: dict[asyncio.Task[Any], str] = {}
         broker.topics.on_deleted(self._topic_deleted)
         broker.group_configs.on_changed(self._group_changed)
@@ -320,7 +318,7 @@ class SharePartitions:
             is_dropped = self._loading.get(key) is not asyncio.current_task()
             if not is_dropped:
                 del self._loading[key]
-        if is_dropped:  # what was read is not valid any more
+        if is_dropped:  # the loaded state is no longer valid
             raise errors.NotLeaderOrFollower
         limit = self.broker.group_configs.of(key.group_id).effective.group_share_delivery_count_limit
         states = SharePartition(start_offset, state.batches, max_delivery_count=limit)
@@ -352,7 +350,7 @@ class SharePartitions:
             self.drop(key)
 
     def drop_partition(self, topic_id: bytes, index: int) -> None:
-        """Forgets a partition of all groups, as when another node leads it."""
+        """Forgets a partition in all groups, for example when another node leads it."""
         self._drop_all(lambda key: (key.topic_id, key.partition) == (topic_id, index))
 
     def drop_group(self, group_id: str) -> None:
@@ -360,13 +358,13 @@ class SharePartitions:
         self._drop_all(lambda key: key.group_id == group_id)
 
     async def settle(self, group_id: str) -> None:
-        """Waits until dead letters of a group are written and its changes stored, unless something takes too long."""
+        """Waits, within a time limit, until a group's dead letters are written and its changes stored."""
         pending: set[asyncio.Task[Any]] = set()
         while not pending and (work := [task for task, of_group in self._tasks.items() if of_group == group_id]):
             _, pending = await asyncio.wait(work, timeout=_PATIENCE_AT_END_S)
 
     def spawn(self, work: Coroutine[Any, Any, T], group_id: str = "") -> asyncio.Task[T]:
-        """Runs something in the background, until the broker stops; `settle` waits for what is of the group."""
+        """Runs `work` in the background, until the broker stops; `settle(group_id)` waits for the group's work."""
         task = asyncio.get_running_loop().create_task(work)
         self._tasks[task] = group_id
         task.add_done_callback(self._ended)
@@ -375,7 +373,7 @@ class SharePartitions:
     def _ended(self, task: asyncio.Task[Any]) -> None:
         del self._tasks[task]
         error = None if task.cancelled() else task.exception()
-        if error is not None and not isinstance(error, KafkaError):  # a fetch gets those of its loads
+        if error is not None and not isinstance(error, KafkaError):  # a fetch gets the errors of its loads
             _log.error("work for share groups failed", exc_info=error)
 
     async def stop(self) -> None:
@@ -400,7 +398,7 @@ class SharePartitions:
 
 
 def _as_replied(error: KafkaError) -> KafkaError:
-    """The share coordinator's error as members get it."""
+    """The error for members when the share coordinator raised `error`."""
     match error:
         case errors.CoordinatorLoadInProgress() | errors.CoordinatorNotAvailable() | errors.NotCoordinator():
             return errors.CoordinatorNotAvailable(error.message)

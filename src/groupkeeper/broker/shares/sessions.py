@@ -67,7 +67,7 @@ class ShareSession:
 
 
 class ShareSessions:
-    """The sessions of all members. `partitions`: what they fetch from."""
+    """The sessions of all members. `partitions`: the share-partitions that they fetch from."""
 
     def __init__(self, partitions: SharePartitions) -> None:
         self.partitions = partitions
@@ -130,11 +130,11 @@ class ShareSessions:
             self._ending.discard(session)
         if not self._has_sessions(session.group_id):
             await self.partitions.settle(session.group_id)
-        if not self._has_sessions(session.group_id):  # another one may have begun
+        if not self._has_sessions(session.group_id):  # another session may have begun
             self.partitions.drop_group(session.group_id)
 
     def _has_sessions(self, group_id: str) -> bool:
-        """Whether there are some, or some that are ending now and still have to release their records."""
+        """Whether a group has sessions, or ending sessions that still have to release their records."""
         return any(one.group_id == group_id for one in (*self._sessions.values(), *self._ending))
 
     async def _give_back(self, session: ShareSession) -> None:

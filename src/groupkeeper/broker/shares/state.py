@@ -29,21 +29,19 @@ if TYPE_CHECKING:
 SHARE_STATE_TOPIC = "__share_group_state"
 _PATIENCE_S = 5.0
 _ATTEMPTS = 5
-"""Of Apache Kafka's persister, between leaders and share coordinators."""
+"""Attempts of Apache Kafka's persister, which calls share coordinators for leaders."""
 
 
 class ShareStateRuntime(ShardHost["ShareStateShard"]):
-    """Brings operations to the share coordinators.
-
-    Operations answer at once and raise `CoordinatorLoadInProgress` or `NotCoordinator` when they can't; `ready` waits
-    for loading.
+    """Routes operations to the share coordinators. Operations return at once, or raise `CoordinatorLoadInProgress` or
+    `NotCoordinator`; `ready` waits for loading.
 
     Attributes:
         meters: what all partitions record.
     """
 
     topic_name = SHARE_STATE_TOPIC
-    OUTLIVES_CUTS = False  # who would ask it is on another side
+    OUTLIVES_CUTS = False  # its clients cannot reach the cut-off node
 
     def __init__(self, broker: Node) -> None:
         super().__init__(broker.topics)
@@ -77,7 +75,7 @@ class ShareStateRuntime(ShardHost["ShareStateShard"]):
         self.meters.last_pruned.clear()
 
     async def ready(self, *keys: SharePartitionKey) -> None:
-        """Makes the topic if there is none, and waits a while for the share-partitions' coordinators to be loaded."""
+        """Creates the topic if needed, and waits for a while until the share-partitions' coordinators are loaded."""
         self.ensure_topic()
         loading = [shard for key in keys if not (shard := self.shard_of(coordinator_key(key))).loaded.is_set()]
         if loading:
@@ -87,7 +85,7 @@ class ShareStateRuntime(ShardHost["ShareStateShard"]):
                         await shard.loaded.wait()
 
     def require_reached(self, key: SharePartitionKey, node: int) -> None:
-        """Raises `CoordinatorNotAvailable` where a node is cut off from the share-partition's coordinator."""
+        """Raises `CoordinatorNotAvailable` if the node is cut off from the share-partition's coordinator."""
         placements = self._topics.placements
         if placements.outdated and not placements.reaches(node, self.shard_of(coordinator_key(key)).node):
             raise CoordinatorNotAvailable
@@ -97,7 +95,7 @@ class ShareStateRuntime(ShardHost["ShareStateShard"]):
             raise error
 
     async def _late(self, shards: Iterable[ShareStateShard], attempts: int) -> dict[ShareStateShard, KafkaError]:
-        """Waits for all of these at the same time; returns for which it was in vain, and why."""
+        """Waits until in-sync replicas have the logs of all shards; returns the errors of shards that failed."""
         held = [shard for shard in dict.fromkeys(shards) if shard.log.placement.limit is not None]
         found = await asyncio.gather(*(self._lateness(shard, attempts) for shard in held)) if held else ()
         return {shard: error for shard, error in zip(held, found, strict=True) if error is not None}
@@ -132,7 +130,7 @@ class ShareStateRuntime(ShardHost["ShareStateShard"]):
     async def write_state(
         self, key: SharePartitionKey, written: Callable[[], ShareStateWrite], node: int
     ) -> ShareStateWrite:
-        """Stores what changed, and returns it; all replicas in sync have it then.
+        """Stores a change on all in-sync replicas, and returns it.
 
         Args:
             written: returns the change once the share coordinator is available, as changes may overtake each other
@@ -158,7 +156,7 @@ class ShareStateRuntime(ShardHost["ShareStateShard"]):
     # ------------------------------------------------------------------ operations
 
     def initialize(self, key: SharePartitionKey, state_epoch: int, start_offset: int) -> None:
-        """Starts again at an offset. Raises as `ShareStateCoordinator.initialize`."""
+        """Initializes a share-partition at an offset. Raises as `ShareStateCoordinator.initialize`."""
         shard, count, now_ms = self._at(key)
         shard.settle(shard.coordinator.initialize(key, state_epoch, start_offset, count, now_ms), now_ms)
         self._begun_anew(key)
@@ -192,7 +190,7 @@ class ShareStateRuntime(ShardHost["ShareStateShard"]):
             listener(key)
 
     async def perform(self, work: Work, node: int) -> ShareErrors:
-        """Does the work of a group's coordinator on a node; returns what failed."""
+        """Does the work of a group's coordinator on a node; returns the errors."""
         from groupkeeper.coordinator.share.work import DeleteShares, InitializeShares
 
         assert isinstance(work, InitializeShares | DeleteShares)
@@ -211,9 +209,9 @@ class ShareStateRuntime(ShardHost["ShareStateShard"]):
     async def operate_on(
         self, keys: Sequence[SharePartitionKey], operate: Callable[[int], T], node: int, attempts: int = _ATTEMPTS
     ) -> list[T | KafkaError]:
-        """What an operation on each share-partition, by its place in `keys`, returns, or the `KafkaError` that it
-        raises; a node asks for it. Waits for all coordinators at the same time: until they are loaded, then as
-        `replicated`.
+        """Calls `operate(index in keys)` for each share-partition, for a request of `node`; returns the results, or the
+        raised `KafkaError`s. Waits for all coordinators concurrently: until they are loaded, then until in-sync
+        replicas have their logs.
         """
         if not keys:
             return []

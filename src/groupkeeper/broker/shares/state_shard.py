@@ -1,4 +1,4 @@
-"""One share coordinator at work: its partition's log of `__share_group_state`."""
+"""Drives one share coordinator: its partition's log of `__share_group_state`."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class ShareStateShard(HostedShard["ShareStateRecord"]):
 
     Attributes:
         coordinator: the state machine.
-        loaded: set once the log is replayed, and when it couldn't be.
+        loaded: set once the log is replayed, or could not be.
     """
 
     def __init__(
@@ -66,7 +66,7 @@ class ShareStateShard(HostedShard["ShareStateRecord"]):
         self.loaded.set()
 
     def settle(self, result: ShareStateResult, now_ms: int) -> None:
-        """Makes a result happen. Raises `KafkaError` as `write` does."""
+        """Carries out a result. Raises `KafkaError` as `write` does."""
         if result.records:
             try:
                 self.write(result.records, now_ms, is_atomic=result.is_atomic)
@@ -79,12 +79,12 @@ class ShareStateShard(HostedShard["ShareStateRecord"]):
         self.settle(self.coordinator.remove_topics(topic_ids.values()), self._now_ms())
 
     def snapshot_cold(self, now_ms: int) -> None:
-        """Writes snapshots of what had none for long."""
-        with suppress(KafkaError):  # said by `settle`; the next time tries again
+        """Writes snapshots of share-partitions without a recent one."""
+        with suppress(KafkaError):  # logged by `settle`; the next round tries again
             self.settle(self.coordinator.snapshot_cold(now_ms), now_ms)
 
     def prune(self) -> None:
-        """Drops records that snapshots made redundant."""
+        """Deletes records that snapshots have made redundant."""
         offset = self.coordinator.redundant_offset
         if self.log.log_start_offset < offset <= self.log.high_watermark:
             self.log.advance_start(offset)

@@ -29,7 +29,7 @@ class DirectoryInUse(InvalidSetting):
 
 
 def random_uuid() -> bytes:
-    """16 random bytes as Kafka draws its ids: a version 4 uuid whose text form doesn't begin with a dash."""
+    """16 random bytes, as Kafka's ids: a version 4 uuid whose text form doesn't begin with a dash."""
     while True:
         drawn = bytearray(os.urandom(16))
         drawn[6] = (drawn[6] & 0x0F) | 0x40
@@ -60,12 +60,12 @@ def replace_file(path: str, text: str, *, survives_power_failure: bool = True, m
 
 
 def with_checksum(text: str) -> str:
-    """The text with its checksum behind it, as a comment; one such line of text stays a line."""
+    """The text with its checksum appended as a comment; a single line stays a single line."""
     return f"{text}{_CHECKSUM}{crc32c(text.encode()):08x}\n"
 
 
 def without_checksum(content: bytes) -> str:
-    """The text of `with_checksum`, or one that has no checksum. Raises ValueError when the text is damaged."""
+    """The text without its checksum, if it has one. Raises ValueError when the text is damaged."""
     text, mark, found = content.decode().rpartition(_CHECKSUM)
     if mark and found.rstrip("\n") != f"{crc32c(text.encode()):08x}":
         raise ValueError("its checksum does not match")
@@ -85,8 +85,8 @@ class StorageDirectory:
     """A locked data directory.
 
     Attributes:
-        path: where it is.
-        cluster_id: Kafka's 22-character form; drawn when the directory is first used.
+        path: its path.
+        cluster_id: Kafka's 22-character form; chosen at random when the directory is first used.
     """
 
     def __init__(self, path: str, node_id: int) -> None:
@@ -142,7 +142,7 @@ class StorageDirectory:
         return known["cluster.id"]
 
     def _take_marker(self) -> None:
-        """Removes the marker of a clean stop, and warns of the files that have gone since then."""
+        """Removes the marker of a clean stop, and warns of files that are missing since then."""
         path, names = self.file(CLEAN_STOP), []
         with suppress(FileNotFoundError):
             try:
@@ -156,13 +156,13 @@ class StorageDirectory:
                 _log.warning("%s is gone since the broker was stopped, and with it what it held", self.file(name))
 
     def mark_clean_stop(self) -> None:
-        """Notes, in Apache Kafka's file, that all logs are on the disk, and which files there are. Raises OSError."""
+        """Writes Apache Kafka's marker that all logs are flushed, with a list of the files. Raises OSError."""
         names = sorted(one.name for one in os.scandir(self.path) if one.is_file() and one.name[0] != ".")
         marker = json.dumps({"version": 0, "brokerEpoch": -1, "files": names})
         replace_file(self.file(CLEAN_STOP), with_checksum(marker + " "))
 
     def new_producer_id(self) -> int:
-        """A producer id that was never given out in this directory; blocks of them are reserved on disk.
+        """A producer id that was never used in this directory; ids are reserved on disk in blocks.
 
         Raises `CoordinatorLoadInProgress`, as Kafka does, while no block can be reserved: clients retry.
         """
@@ -186,7 +186,7 @@ class StorageDirectory:
         except FileNotFoundError:
             return 0
         except ValueError:
-            first = time.time_ns() // 1_000_000  # more than there were milliseconds for
+            first = time.time_ns() // 1_000_000  # higher than any id ever used
             _log.warning("%s is damaged: producer ids go on at %d, so that none is given out twice", path, first)
             return first
 

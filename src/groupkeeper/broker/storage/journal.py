@@ -1,5 +1,5 @@
 """A small registry on disk: a file of JSON lines. A change is appended before it is acknowledged; each start compacts
-the file. Each line has its checksum, and the first one says how many entries a start left.
+the file. Each line has a checksum; the first one has the number of entries after the last compaction.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class RegistryJournal:
             except InvalidSetting as error:
                 raise InvalidSetting(f"{self.path}: line {number}: {error}") from None
             except _MALFORMED:
-                # After a power failure, a page that was not yet on disk is full of zeros.
+                # After a power failure, a page that was not flushed is full of zeros.
                 has_zeros = b"\0\0" in line or line[:1] == b"\0"
                 if rest or number < len(lines) or not has_zeros:
                     raise InvalidSetting(
@@ -98,7 +98,7 @@ class RegistryJournal:
                 raise OSError(errno.ENOSPC, "the disk is full")
             os.fdatasync(self._file)
         except OSError as error:
-            with suppress(OSError):  # if this fails, the next write does it
+            with suppress(OSError):  # if this fails, the next write repairs it
                 os.ftruncate(self._file, self._size)
                 self._is_torn = False
             raise KafkaStorageError(f"cannot write the {self.subject}: {error.strerror}") from error

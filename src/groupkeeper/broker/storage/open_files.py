@@ -12,7 +12,7 @@ _MOST = 4096
 
 
 def descriptor_limit() -> int:
-    """How many files and sockets this process may have open."""
+    """The most files and sockets that this process may open."""
     soft = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     return _UNLIMITED if soft == resource.RLIM_INFINITY else soft
 
@@ -36,10 +36,10 @@ class OpenFiles:
     __slots__ = ("_descriptor_by_path", "_for_others", "limit")
 
     def __init__(self, limit: int | None = None) -> None:
-        """Without a limit, a quarter of what the process may have open."""
+        """`limit` None: a quarter of the process's descriptors."""
         of_process = descriptor_limit()
         self.limit = limit or min(of_process // 4, _MOST)
-        # Besides log files, a few stay free for what is open for a moment: journals, indexes, modules.
+        # Besides log files, a few descriptors stay free for files that are open briefly: journals, indexes, modules.
         self._for_others = of_process - self.limit - 8 - of_process // 32
         self._descriptor_by_path: dict[str, int] = {}
 
@@ -75,7 +75,7 @@ class OpenFiles:
     def leaves_reserve(self, opened: int) -> bool:
         """Whether one more socket like `opened` would leave enough descriptors free for log files."""
         try:
-            # The system gives the lowest free number: all below it are in use.
+            # The system returns the lowest free number: all lower ones are in use.
             lowest_free = os.dup(opened)
         except OSError:
             return False
