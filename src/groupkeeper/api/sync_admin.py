@@ -173,9 +173,8 @@ class SyncAdmin(Blocking):
         tell: Callable[[], None] | None = None,
         timeout_ms: int | None = None,
     ) -> Batch[str, Batch[TopicPartition, None]]:
-        """``alter_consumer_group_offsets`` of many groups: one request for each, many under way at a time.
-
-        ``tell`` is called whenever a group has its answer.
+        """``alter_consumer_group_offsets`` of many groups: one request for each, many in flight. ``tell`` is called
+        after each group's answer.
         """
         return self._run(self._admin.alter_offsets_of_groups(offsets, tell=tell, timeout_ms=timeout_ms))
 
@@ -273,7 +272,7 @@ class SyncAdmin(Blocking):
         tell: Callable[[], None] | None = None,
         timeout_ms: int | None = None,
     ) -> Batch[str, Batch[TopicPartition, None]]:
-        """``delete_consumer_group_offsets`` of many groups: one request for each, many under way at a time.
+        """``delete_consumer_group_offsets`` of many groups: one request for each, many in flight.
 
         An error of a whole group is in the outer ``failed``.
         """
@@ -293,8 +292,8 @@ class SyncAdmin(Blocking):
     ) -> Batch[str, None]:
         """Delete a share group's offsets of whole topics; the group must have no members.
 
-        UnknownTopicOrPartition per topic, also for a topic of which the group has no offsets. Raises the KafkaError of
-        the whole group: GroupIdNotFound, NonEmptyGroup, InvalidGroupId, GroupAuthorizationFailed.
+        UnknownTopicOrPartition per topic, also if the group has no offsets in it. Raises the KafkaError of the whole
+        group: GroupIdNotFound, NonEmptyGroup, InvalidGroupId, GroupAuthorizationFailed.
         """
         return self._run(self._admin.delete_share_group_offsets(group_id, topics, timeout_ms=timeout_ms))
 
@@ -539,7 +538,7 @@ class SyncAdmin(Blocking):
     def list_committed_offsets(
         self, group_ids: Iterable[str], *, timeout_ms: int | None = None
     ) -> Batch[str, CommittedOffsets]:
-        """All committed offsets of groups by column: for very many groups, of which few offsets are accessed singly."""
+        """All committed offsets of groups, by column: for very many groups, if few offsets are accessed singly."""
         return self._run(self._admin.list_committed_offsets(group_ids, timeout_ms=timeout_ms))
 
     def list_consumer_group_offsets(
@@ -571,9 +570,9 @@ class SyncAdmin(Blocking):
     ) -> GroupListings:
         """The groups of all brokers (KIP-518). Empty ``states`` or ``types``, None ``protocol_types``: all of them.
 
-        Consumer groups are types Classic and Consumer with protocol types "" and "consumer", share groups
-        are type Share. A broker that fails is in ``failed`` of the result: UnsupportedVersion when it is too old for a
-        filter. A state that is a plain text is sent as it is: brokers know NotReady as ``not_ready`` only.
+        Consumer groups are types Classic and Consumer with protocol types "" and "consumer", share groups are type
+        Share. A broker that fails is in ``failed`` of the result: UnsupportedVersion when it is too old for a filter. A
+        state given as a text is sent unchanged: brokers expect ``not_ready`` for NotReady.
         """
         return self._run(
             self._admin.list_groups(states=states, types=types, protocol_types=protocol_types, timeout_ms=timeout_ms)

@@ -1,4 +1,4 @@
-"""Authorization. By default every client may do everything; every API calls the authorizer all the same."""
+"""Authorization. By default every client may do everything; still every API calls the authorizer."""
 
 from __future__ import annotations
 

@@ -98,14 +98,14 @@ class Broker(Outages):
         brokers: int = 1,
         racks: Iterable[str] = (),
     ) -> None:
-        """`port` is the port of the first listener (0: a free port); the other listeners are not opened then. Without
+        """`port`: the port of the first listener (0: a free port); given, other listeners are not opened. Without
         `listeners` the only listener is on 127.0.0.1, on a free port unless one is given. Without an authorizer every
         client may do everything. `users` are passwords by user name: users may log in with PLAIN or SCRAM, and without
         `listeners` clients must log in. `acls` are lines such as `alice READ GROUP billing-*`
         (docs/broker-security.md); nothing else is allowed then. With `tls` a throw-away CA signs the broker's
         certificate, and without `listeners` clients must use TLS; `client_properties` has the settings that clients
         need. `brokers` nodes have ids from `node.id` on and ports one after the other, and the nodes' racks are
-        `racks`; the property `2:log.retention.ms` is for what node 2 serves. Raises `InvalidSetting`.
+        `racks`; the property `2:log.retention.ms` applies to node 2 only. Raises `InvalidSetting`.
         """
         given = {name: property_text(name, value) for name, value in (properties or {}).items()}
         if "config.providers" in given:

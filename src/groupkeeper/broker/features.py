@@ -22,9 +22,8 @@ _KRAFT = "kraft.version"
 
 
 def supported_features(config: Config) -> list[tuple[str, int, int]]:
-    """Name, lowest and highest level of each feature that Kafka has.
-
-    Some of them have no effect here: there are no votes.
+    """Name, lowest and highest level of each of Kafka's features. Some have no effect here, as this broker has no
+    voters.
     """
     metadata_version = _METADATA_VERSION + config.unstable_feature_versions_enable
     return [

@@ -3,8 +3,8 @@ variable-length values.
 
 The generated code reads optimistically, and bounds are enforced in three places. A byte or fixed-width value past the
 end raises by itself. A count is compared with the remaining bytes before anything is allocated, and in a `LargeRequest`
-with what all of its arrays may still have. A text or byte value that runs past the end leaves a position past the end,
-which the next read or the final check in `codec.decode` refuses.
+with its `room`. A text or byte value that runs past the end leaves a position past the end, which the next read or the
+final check in `codec.decode` refuses.
 """
 
 from __future__ import annotations

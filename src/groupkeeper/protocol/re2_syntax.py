@@ -29,7 +29,7 @@ UNICODE_CLASSES = frozenset(
 
 
 class BadPattern(ValueError):
-    """The pattern is not valid. The text says why, without a full stop."""
+    """The pattern is not valid. The text has the reason, without a full stop."""
 
 
 def check_pattern(pattern: str) -> None:

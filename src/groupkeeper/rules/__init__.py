@@ -1,5 +1,4 @@
-"""What numbers about groups mean: pure functions of plain values, for commands, `serve`, alerts, the report and the
-coordinators. No I/O, no clock, no SQL, and nothing of the package is imported here.
-
-What asks clusters, keeps state between polls or prints belongs elsewhere: it passes facts in and shows the verdict.
+"""The meaning of numbers about groups: pure functions of plain values, for commands, `serve`, alerts, the report and
+the coordinators. No I/O, no clock, no SQL, no imports from the package. Code that asks clusters, keeps state between
+polls or prints belongs elsewhere: it passes facts in and shows the verdict.
 """

@@ -1,4 +1,4 @@
-"""When committed offsets expire, as Apache Kafka's coordinators have it. All times are ms since 1970."""
+"""When committed offsets expire, by the rules of Apache Kafka's coordinators. All times are ms since 1970."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `check` and alert rules compare: the measures of a group, and when a value breaks its limit."""
+"""The measures of a group that `check` and alert rules compare with limits, and when a value breaks its limit."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ class Measure(StrEnum):
     """A measure of a group that a limit can apply to. Times are in ms.
 
     ``idle``: for how long a group has committed nothing in a partition where a record waits. ``rebalances``: in the
-    period that the rule names. ``dead_letters``: records in the dead-letter queue of a share group. ``state``: as Kafka
-    has it; ``status``: as groupkeeper.rules.status has it.
+    period that the rule names. ``dead_letters``: records in the dead-letter queue of a share group. ``state``: Kafka's;
+    ``status``: that of groupkeeper.rules.status.
     """
 
     LAG = "lag"

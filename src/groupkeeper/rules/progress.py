@@ -1,5 +1,5 @@
-"""How far a group is, how fast it moves, and how long records have waited. Offsets count from 0; times are in ms, rates
-in offsets a second. None: not known, unless a docstring says otherwise.
+"""The progress of a group: its lag, its speed, and how long records have waited. Offsets count from 0; times are in ms,
+rates in offsets a second. None: not known, unless a docstring says otherwise.
 """
 
 from __future__ import annotations

@@ -30,11 +30,11 @@ class Status(StrEnum):
     """From best to worst.
 
     ``losing``: records were removed before the group read them. ``stopped``: a record waits, and nothing was committed
-    for as long as the group's patience lasts. ``stalled``: the group commits, but the same offset. ``rewound``: behind
-    an earlier offset, and on its way back to it. ``lagging``: the next record has waited for five minutes, or for more
-    than half of its retention. ``unstable``: for whole groups only: the group rebalances all the time. ``abandoned``:
-    records wait, but nobody reads them: the group has had neither members nor commits for a day, or it has members, and
-    none of them reads the topic.
+    for as long as the group's patience lasts. ``stalled``: the group commits, but the same offset. ``rewound``: its
+    offset was moved back, and has not reached the earlier one again. ``lagging``: the next record has waited for five
+    minutes, or for more than half of its retention. ``unstable``: for whole groups only: the group rebalances all the
+    time. ``abandoned``: records wait, but nobody reads them: the group has had neither members nor commits for a day,
+    or it has members, and none of them reads the topic.
     """
 
     OK = "ok"
@@ -87,7 +87,7 @@ class Facts(NamedTuple):
 
 def patience_ms(usual_ms: int | None, members: int | None, *, is_simple: bool = False) -> int:
     """How long a group may stand still while a record waits: three times its usual gap (None: not known), but at least
-    10 minutes and at most 3 hours; a minute where it has no members.
+    10 minutes and at most 3 hours; a minute if it has no members.
     """
     if members == 0 and not is_simple:
         return EMPTY_PATIENCE_MS

@@ -1,4 +1,4 @@
-"""What both ends of a secured connection read: key stores, JAAS texts, TLS settings by Java's names, and SCRAM's keys.
+"""Security code of both ends of a connection: key stores, JAAS texts, TLS settings by Java's names, SCRAM's keys.
 
 No connection is opened here: the client's end is `groupkeeper.client.security`, the broker's
 `groupkeeper.broker.security`.

@@ -21,7 +21,7 @@ class BadStore(ValueError):
 
 
 class WrongPassword(ValueError):
-    """The password is not that of the store, or of the key in it."""
+    """The password of the store, or of its key, is wrong."""
 
 
 class KeyEntry(NamedTuple):

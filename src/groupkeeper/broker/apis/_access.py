@@ -26,12 +26,12 @@ def require_topic(broker: Broker, call: Call, operation: Operation, topic: str) 
 
 
 def topic_operations(broker: Broker, call: Call, topic: str, *, wanted: bool = True) -> int:
-    """What the caller may do with a topic, as a bit field."""
+    """The operations that the caller may do on a topic, as a bit field."""
     return broker.authorizer.allowed_operations(call, ResourceType.TOPIC, topic) if wanted else NOT_REQUESTED
 
 
 def cluster_operations(broker: Broker, call: Call, *, wanted: bool) -> int:
-    """What the caller may do with the cluster, as a bit field: 0 for a caller that may not describe it."""
+    """The operations that the caller may do on the cluster, as a bit field; 0 if it may not describe the cluster."""
     if not wanted:
         return NOT_REQUESTED
     if not may_cluster(broker, call, Operation.DESCRIBE):

@@ -14,11 +14,11 @@ def may_use(broker: Broker, call: Call, transactional_id: str, operation: Operat
 
 
 def told_before(since_version: int, version: int, code: int) -> int:
-    """PRODUCER_FENCED as INVALID_PRODUCER_EPOCH for clients from before `since_version`, which don't support it."""
+    """Replaces PRODUCER_FENCED by INVALID_PRODUCER_EPOCH for versions before `since_version`, which lack it."""
     is_unknown = code == ProducerFenced.code and version < since_version
     return InvalidProducerEpoch.code if is_unknown else code
 
 
 def writer_error(error: KafkaError) -> KafkaError:
-    """The error of a writer instead of PRODUCER_FENCED (Kafka 4.4.0 AddPartitionsToTxnManager)."""
+    """Replaces PRODUCER_FENCED by INVALID_PRODUCER_EPOCH, as for writers in Kafka 4.4.0's AddPartitionsToTxnManager."""
     return InvalidProducerEpoch() if isinstance(error, ProducerFenced) else error

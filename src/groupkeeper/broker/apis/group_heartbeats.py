@@ -38,7 +38,7 @@ async def handle_consumer(broker: Broker, call: Call, request: m.ConsumerGroupHe
 async def _consumer_trouble(
     broker: Broker, call: Call, request: m.ConsumerGroupHeartbeatRequest
 ) -> errors.KafkaError | None:
-    """What refuses the request before its group is looked at, or None."""
+    """The error that refuses the request before its group is read, or None."""
     if not may(broker, call, Operation.READ, request.group_id):
         return errors.GroupAuthorizationFailed()
     async for name in in_turns(request.subscribed_topic_names or ()):
@@ -56,7 +56,7 @@ async def handle_share(broker: Broker, call: Call, request: m.ShareGroupHeartbea
 
 
 async def _share_trouble(broker: Broker, call: Call, request: m.ShareGroupHeartbeatRequest) -> KafkaError | None:
-    """What refuses the request before its group is looked at, or None."""
+    """The error that refuses the request before its group is read, or None."""
     if not may(broker, call, Operation.READ, request.group_id):
         return errors.GroupAuthorizationFailed()
     if not 0 < len(request.member_id) <= _LONGEST_MEMBER_ID:
@@ -82,7 +82,7 @@ async def handle_streams(
 
 
 def _streams_trouble(broker: Broker, call: Call, request: m.StreamsGroupHeartbeatRequest) -> errors.KafkaError | None:
-    """What refuses the request before its group is looked at, or None."""
+    """The error that refuses the request before its group is read, or None."""
     if not may(broker, call, Operation.READ, request.group_id):
         return errors.GroupAuthorizationFailed()
     names = [] if request.topology is None else _topics(request.topology)
@@ -145,7 +145,7 @@ async def handle_topology(
 def _topology_trouble(
     broker: Broker, call: Call, request: m.StreamsGroupTopologyDescriptionUpdateRequest
 ) -> KafkaError | None:
-    """What refuses the request before its group is looked at, or None."""
+    """The error that refuses the request before its group is read, or None."""
     if not may(broker, call, Operation.READ, request.group_id):
         return errors.GroupAuthorizationFailed()
     if not broker.config.group_streams_topology_description_plugin_class:

@@ -202,7 +202,7 @@ def _end(log: PartitionLog | None, part: m.OffsetForLeaderPartition, node: int) 
 
 
 async def handle_dirs(broker: Broker, call: Call, request: m.DescribeLogDirsRequest) -> m.DescribeLogDirsResponse:
-    """How many bytes each partition takes."""
+    """The size in bytes of each partition."""
     require_cluster(broker, call, Operation.DESCRIBE)
     parts_by_topic: dict[str, list[m.DescribeLogDirsPartition]] = {}
     async for log in in_turns(_wanted(broker, request)):

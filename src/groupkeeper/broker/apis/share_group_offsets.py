@@ -1,4 +1,4 @@
-"""The start offsets of share groups: DescribeShareGroupOffsets (90), with what is left to them, and of empty groups
+"""The start offsets of share groups: DescribeShareGroupOffsets (90), with lags, and for empty groups
 AlterShareGroupOffsets (91) and DeleteShareGroupOffsets (92); KIP-932, KIP-1226.
 """
 

@@ -46,7 +46,7 @@ _NOTHING: Final = -1
 
 
 class Shard(HostedShard["Record"]):
-    """The coordinator of one partition of `__consumer_offsets`, driven as `groupkeeper.coordinator.kernel.result` says.
+    """The coordinator of one partition of `__consumer_offsets`, driven as in `groupkeeper.coordinator.kernel.result`.
 
     Everything from reading the state to changing it is one plain call, so operations never interleave; appends reach
     the log before the call returns.

@@ -35,8 +35,8 @@ class Surroundings(Protocol):
     def new_producer_id(self) -> int: ...
 
     def write_marker(self, partition: TopicPartition, marker: Marker, sender: PartitionLog) -> Unsettled | None:
-        """Ends a transaction in a partition, for the coordinator with this log; does nothing if the partition is gone.
-        Returns the marker, unless all replicas in sync have it. Raises `KafkaError`.
+        """Ends a transaction in a partition, for the coordinator with the log `sender`; does nothing if the partition
+        was deleted. Returns the marker if in-sync replicas still lack it. Raises `KafkaError`.
         """
 
 
@@ -51,8 +51,8 @@ _Untold = dict[TopicPartition, Unsettled | None]
 
 
 class TransactionShard(HostedShard["TransactionRecord"]):
-    """The coordinator of one partition of `__transaction_state`, driven as
-    `groupkeeper.coordinator.transactions.result` says.
+    """The coordinator of one partition of `__transaction_state`, driven as described in
+    `groupkeeper.coordinator.transactions.result`.
 
     Every operation is one plain call. Markers are written within the call that decides a transaction, so the outcome is
     visible when it replies; markers that can't be written then are retried. If replicas lag, markers are written once

@@ -1,3 +1,3 @@
-"""Partitions on disk: segments, indexes, producers' state, cleaning, topics and their directories. Nothing here knows
-coordinators; requests are handled in `apis`.
+"""Partitions on disk: segments, indexes, producers' state, cleaning, topics and their directories. Nothing here depends
+on coordinators; `apis` handles requests.
 """

@@ -196,7 +196,7 @@ class LogCleaner:
         return True
 
     async def _compact_log(self, log: PartitionLog, dirty: Dirty, now_ms: int) -> int | None:
-        """One pass; returns where it ended, None when the log changed under it. Raises CorruptRecord, OSError."""
+        """One pass; returns where it ended, None when the log changed meanwhile. Raises CorruptRecord, OSError."""
         started, before = perf_counter(), sum(segment.size for segment in dirty.segments)
         compaction = Compaction(
             log,

@@ -1,8 +1,8 @@
 """Positions of batches in a segment, and the files that store them (Apache Kafka's `.index` and `.timeindex`).
 
-Both are sparse: an entry per `index.interval.bytes` of log. An entry of `.index` is the last offset of a batch, less
-the segment's base offset, and the batch's position; one of `.timeindex` is the largest timestamp so far and the last
-offset of the first batch that has it, less the base offset.
+Both are sparse: an entry per `index.interval.bytes` of log. An entry of `.index` has the last offset of a batch,
+relative to the segment's base offset, and the batch's position; an entry of `.timeindex` the largest timestamp so far
+and the relative last offset of the first batch with it.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ class PatternType(IntEnum):
 
 
 class Permission(IntEnum):
-    """What an ACL does; values are Kafka's codes."""
+    """Whether an ACL allows or denies; values are Kafka's codes."""
 
     DENY = 2
     ALLOW = 3

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 _ALGORITHMS = frozenset(
     f"{family}{bits}" for family in ("RS", "PS", "ES", "HS") for bits in (256, 384, 512)
-)  # none of them is "none"
+)  # "none" is not allowed
 _KINDS = {"RS": "RSA", "PS": "RSA", "ES": "EC", "HS": "oct"}
 _OPTIONS: Any = {"enforce_minimum_key_length": True}
 

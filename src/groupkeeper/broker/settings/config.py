@@ -1,7 +1,7 @@
 """The broker's settings: Kafka's names, types, defaults and bounds (4.4.0); the documentation is made from this table.
 
-There are three kinds of keys: settings of this table; settings of Kafka that are kept as texts, most of them
-without an effect in a single process (`KEPT_AS_TEXT`); and unknown ones (kept in `Config.unknown`, for a warning).
+There are three kinds of keys: settings of this table; settings of Kafka kept as texts, most without an effect in a
+single process (`KEPT_AS_TEXT`); and unknown ones (kept in `Config.unknown`, for a warning).
 """
 
 from __future__ import annotations

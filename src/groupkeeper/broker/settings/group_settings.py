@@ -210,8 +210,8 @@ _TOPOLOGY_PLUGIN = "org.apache.kafka.server.streams.InMemoryTopologyDescriptionP
 
 
 def check_relations(config: GroupSettings) -> None:
-    """Checks what the bounds of single settings don't cover (Kafka 4.4.0 GroupCoordinatorConfig). Raises
-    `InvalidSetting`, which names the keys.
+    """Checks relations between settings (Kafka 4.4.0 GroupCoordinatorConfig). Raises `InvalidSetting`, which names the
+    keys.
     """
     for family, suffix in BOUNDED:
         low, high, value = (f"group.{family}.{bound}{suffix}" for bound in ("min.", "max.", ""))

@@ -100,7 +100,7 @@ class LedPartition:
     async def acknowledge(self, member_id: str, acknowledgements: Sequence[Acknowledgement]) -> None:
         """Stores acknowledgements; they are durable when it returns. Raises `KafkaError`: then the member keeps the
         records, unless its locks expired meanwhile, or the share-partition must be loaded again. If only replicas of
-        the share coordinator were late, the acknowledgements may be stored all the same.
+        the share coordinator were late, the acknowledgements may be stored nevertheless.
         """
         self._require_leadership()
         config = self.config

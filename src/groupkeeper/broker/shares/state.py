@@ -37,7 +37,7 @@ class ShareStateRuntime(ShardHost["ShareStateShard"]):
     `NotCoordinator`; `ready` waits for loading.
 
     Attributes:
-        meters: what all partitions record.
+        meters: the measurements of all partitions.
     """
 
     topic_name = SHARE_STATE_TOPIC

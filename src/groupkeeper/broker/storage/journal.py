@@ -27,7 +27,7 @@ class RegistryJournal:
 
     Attributes:
         path: the file's path.
-        subject: what the file holds, for messages to people: `topic registry`.
+        subject: the name of the content in messages, for example `topic registry`.
     """
 
     def __init__(self, path: str, subject: str, *, is_private: bool = False) -> None:

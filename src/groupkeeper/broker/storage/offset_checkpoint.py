@@ -22,7 +22,7 @@ class OffsetCheckpoint:
     """An offset checkpoint file, with its content in memory.
 
     Attributes:
-        offsets: what the file has, by topic and partition.
+        offsets: the offsets in the file, by topic and partition.
     """
 
     def __init__(self, path: str) -> None:

@@ -23,7 +23,7 @@ def several(values: Iterable[T], name: str) -> list[T]:
 
 
 def several_each(groups: Mapping[str, Iterable[T] | None], name: str) -> dict[str, list[T] | None]:
-    """The same for the values of a mapping by group, each once; None stands for something else there."""
+    """The values of a mapping by group, each checked as by ``several``, without repetitions; None stays None."""
     return {
         group_id: None if values is None else list(dict.fromkeys(several(values, name)))
         for group_id, values in mapped(groups, "groups").items()

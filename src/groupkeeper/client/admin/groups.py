@@ -49,9 +49,9 @@ class GroupCalls(DescriptionCalls):
     ) -> GroupListings:
         """The groups of all brokers (KIP-518). Empty ``states`` or ``types``, None ``protocol_types``: all of them.
 
-        Consumer groups are types Classic and Consumer with protocol types "" and "consumer", share groups
-        are type Share. A broker that fails is in ``failed`` of the result: UnsupportedVersion when it is too old for a
-        filter. A state that is a plain text is sent as it is: brokers know NotReady as ``not_ready`` only.
+        Consumer groups are types Classic and Consumer with protocol types "" and "consumer", share groups are type
+        Share. A broker that fails is in ``failed`` of the result: UnsupportedVersion when it is too old for a filter. A
+        state given as a text is sent unchanged: brokers expect ``not_ready`` for NotReady.
         """
         deadline = self._cluster.deadline("listGroups", timeout_ms)
         state_names = [name for state in several(states, "states") for name in _names(state)]
@@ -153,7 +153,7 @@ def _request(version: int, states: list[str], types: list[str]) -> m.ListGroupsR
             f"The broker only supports ListGroups v{version}, but we need v4 or newer to request groups by states."
         )
     if types and version < 5:
-        # Brokers before 3.8 have no groups of other types to tell apart.
+        # Brokers before 3.8 have only classic groups, and no filter by type.
         if {name.lower() for name in types} not in ({"classic"}, {"classic", "consumer"}):
             raise UnsupportedVersion(
                 f"The broker only supports ListGroups v{version}, but we need v5 or newer to request groups by type. "

@@ -75,13 +75,13 @@ class OffsetCalls:
     async def list_committed_offsets(
         self, group_ids: Iterable[str], *, timeout_ms: int | None = None
     ) -> Batch[str, CommittedOffsets]:
-        """All committed offsets of groups by column: for very many groups, of which few offsets are accessed singly."""
+        """All committed offsets of groups, by column: for very many groups, if few offsets are accessed singly."""
         return await self._list_offsets(dict.fromkeys(several(group_ids, "group_ids")), False, timeout_ms)
 
     async def _list_offsets(
         self, wanted: Wanted, require_stable: bool, timeout_ms: int | None
     ) -> Batch[str, CommittedOffsets]:
-        """Of some or all (None) partitions of groups."""
+        """Lists the offsets of the given or (None) all partitions of each group."""
         deadline = self._cluster.deadline("listConsumerGroupOffsets", timeout_ms)
         interned: Interned = {}
 
@@ -130,9 +130,8 @@ class OffsetCalls:
         tell: Callable[[], None] | None = None,
         timeout_ms: int | None = None,
     ) -> Batch[str, Batch[TopicPartition, None]]:
-        """``alter_consumer_group_offsets`` of many groups: one request for each, many under way at a time.
-
-        ``tell`` is called whenever a group has its answer.
+        """``alter_consumer_group_offsets`` of many groups: one request for each, many in flight. ``tell`` is called
+        after each group's answer.
         """
         for group_id, own in mapped(offsets, "offsets").items():
             keyed(own, TopicPartition, f"offsets[{group_id!r}]", OffsetAndMetadata)
@@ -149,7 +148,7 @@ class OffsetCalls:
         tell: Callable[[], None] | None = None,
         timeout_ms: int | None = None,
     ) -> Batch[str, Batch[TopicPartition, None]]:
-        """``delete_consumer_group_offsets`` of many groups: one request for each, many under way at a time.
+        """``delete_consumer_group_offsets`` of many groups: one request for each, many in flight.
 
         An error of a whole group is in the outer ``failed``.
         """

@@ -1,4 +1,4 @@
-"""Append batches to partitions (Produce), acknowledged by all replicas in sync."""
+"""Append batches to partitions (Produce), acknowledged by all in-sync replicas."""
 
 from __future__ import annotations
 

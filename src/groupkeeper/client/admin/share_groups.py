@@ -117,8 +117,8 @@ class ShareGroupCalls:
     ) -> Batch[str, None]:
         """Delete a share group's offsets of whole topics; the group must have no members.
 
-        UnknownTopicOrPartition per topic, also for a topic of which the group has no offsets. Raises the KafkaError of
-        the whole group: GroupIdNotFound, NonEmptyGroup, InvalidGroupId, GroupAuthorizationFailed.
+        UnknownTopicOrPartition per topic, also if the group has no offsets in it. Raises the KafkaError of the whole
+        group: GroupIdNotFound, NonEmptyGroup, InvalidGroupId, GroupAuthorizationFailed.
         """
         deadline = self._cluster.deadline("deleteShareGroupOffsets", timeout_ms)
         wanted = list(dict.fromkeys(several(topics, "topics")))

@@ -29,9 +29,9 @@ class EpochStep(Generic[G]):
     """Starts from the group as the log has it; `write` applies each record to a copy of the group.
 
     Attributes:
-        log: how groups of the type are written. records: the module that makes their records.
-        session, revocation: the type's timers; None where members have nothing to revoke. revoking: the state of a
-        member that has to revoke something. rebalance: what counts as a rebalance.
+        log: the type's `GroupLog`. records: the module that makes the type's records. session, revocation: the type's
+        timers; None if members have nothing to revoke. revoking: the state of a member that has to revoke. rebalance:
+        the meter of rebalances.
         group: the group after the records written so far. logged: the group as the log has it. soft: its new soft
         state. settings: of the group. topics: the topics of the cluster. now_ms: when the operation takes place.
     """

@@ -114,7 +114,7 @@ PARKED = Parked.PARKED
 
 
 class Released(NamedTuple):
-    """The answer to a parked call. If the caller is gone by now, the answer is dropped."""
+    """The answer to a parked call. If the caller is gone, the answer is dropped."""
 
     call_id: int
     response: Message
@@ -147,7 +147,7 @@ class Work:
 
 @dataclass(slots=True, init=False)
 class Result:
-    """The outcome of one operation; the module's docstring says how to carry it out."""
+    """The outcome of one operation; the module's docstring describes how to carry it out."""
 
     response: Message | Parked | None = None
     """None when no caller waits: after a timer, a load, or a deleted topic."""

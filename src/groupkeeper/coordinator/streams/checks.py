@@ -71,7 +71,7 @@ def _check_topology(topology: Topology) -> None:
 
 
 def read_topology(topology: Topology) -> stored.StreamsGroupTopologyValue:
-    """The topology of a request as the log has it."""
+    """The topology of a request in the form of the log."""
     return stored.StreamsGroupTopologyValue(
         topology.epoch,
         [

@@ -1,7 +1,7 @@
 """The input and output of the transaction coordinator.
 
-Its driver does the same with every result, in this order, without running another operation of the same
-coordinator in between:
+Its driver takes these steps for every result, in this order, without running another operation of the same coordinator
+in between:
 
 1. append `records` to the log, all or none (but see `is_atomic`). If that fails, pass the error to
 `TransactionCoordinator.refuse` and send the response it returns; the state is unchanged; 2. `replay` each record, then
@@ -54,7 +54,7 @@ class LastEpoch:
 
 @dataclass(frozen=True, slots=True)
 class TransactionResult:
-    """The outcome of one operation; the module's docstring says how to carry it out."""
+    """The outcome of one operation; the module's docstring describes how to carry it out."""
 
     response: Message | None = None
     """None when no caller waits."""

@@ -65,7 +65,7 @@ async def ask_broker(cluster: Cluster, broker_id: int, answer_type: type[A], req
 async def ask_every_broker(
     cluster: Cluster, answer_type: type[A], request: Request, deadline: Deadline, error_code: Callable[[A], int]
 ) -> dict[Node, A | Failure]:
-    """Send a request to each broker, all at the same time: its answer, or why there is none.
+    """Send a request to all brokers concurrently; returns the answer or the failure of each.
 
     Retriable errors are retried until the deadline. Raises BrokersNotFound when no broker is known for the request.
     """
