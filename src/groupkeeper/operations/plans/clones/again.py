@@ -1,4 +1,4 @@
-"""Looks behind known places for further copies of what groups have read: a copier that began again copies twice."""
+"""Looks after known places for further copies of records that groups have read: a copier may begin again."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from groupkeeper.operations.plans.log_walk import Kept
 
 
 class Tail(NamedTuple):
-    """What a target has from ``begin`` on: where it has further copies, and of which of the source's offsets, in its
-    order; and where the last record is that is no copy. ``is_whole``: it was read to its end.
+    """The records of a target from ``begin`` on. ``copies``: its offset of each further copy, with that of the source,
+    in the target's order; ``last_other``: the last record that is no copy; ``is_whole``: the log was read to its end.
     """
 
     begin: int = 0
@@ -28,16 +28,16 @@ class Tail(NamedTuple):
     is_whole: bool = False
 
     def read_again(self, offset: int, place: int) -> int:
-        """How many of these a group reads again that has read up to an offset of the source, and goes on at a place."""
+        """How many copies a group reads again that has read the source to ``offset`` and continues at ``place``."""
         return sum(at < offset for _, at in self.copies[bisect_left(self.copies, (place, -1)) :])
 
     def is_all_again(self, place: int) -> bool:
-        """Whether there is nothing but copies from the place on."""
+        """Whether only copies follow from ``place`` on."""
         return self.is_whole and self.begin <= place and self.last_other < place
 
 
 def tail_of(ours: Trace, theirs: Trace) -> Tail:
-    """``ours``: the source up to its end; ``theirs``: the target from about the copy of that end on."""
+    """The target's Tail. ``ours``: the source to its end; ``theirs``: the target from about that end's copy on."""
     records = [one for one in theirs.records if one.is_aborted is not True]
     kept = [one for one in ours.records if one.is_aborted is not True]
     offsets = {(one.digest, one.timestamp): one.offset for one in kept}
@@ -51,8 +51,8 @@ def tail_of(ours: Trace, theirs: Trace) -> Tail:
 
 
 def _with_other_times(records: Sequence[Kept], copies: Sequence[Kept]) -> list[int | None]:
-    """The same where copies got the times of copying: of records that are there once, enough in a row each time that
-    the copier began.
+    """The source's offset for each of the ``copies``, whose times are those of copying; None: it has none. Only records
+    that are there once count, and there must be ENOUGH in a row each time that the copier began.
     """
     counts = Counter(one.digest for one in records)
     offsets = {one.digest: one.offset for one in records if counts[one.digest] == 1}
@@ -64,41 +64,41 @@ def _with_other_times(records: Sequence[Kept], copies: Sequence[Kept]) -> list[i
 
 
 _TOGETHER = 8
-"""Ends of logs that are compared at a time: each may hold some megabytes of records."""
+"""The number of log ends to compare at a time: each may hold some megabytes of records."""
 
 _NEAR = 1_000
-"""How far behind a place further copies of the records before it are searched for."""
+"""How many offsets after a place to search for further copies of the records before it."""
 
 
 class _CopiedStretch(NamedTuple):
-    """Offsets of both logs."""
+    """A range of offsets to read in each log."""
 
     ours: tuple[int, int]
     theirs: tuple[int, int]
 
 
 class CopiedAgain:
-    """Reads the end of each partition, and what is shortly behind places where the target may have more than the
-    source. ``searched``: the most records of each of the two logs.
+    """Finds further copies: reads the end of each partition, and records shortly after places where the target may have
+    more than the source. ``searched``: the most records of each of the two logs.
     """
 
     def __init__(self, sides: Sides, ours: Reader, theirs: Reader, searched: int) -> None:
         self._sides, self._ours, self._theirs, self._searched = sides, ours, theirs, searched
         self._ends: dict[TopicPartition, tuple[int, Tail]] = {}
-        """From which offset on, and what is there."""
+        """For each partition, where its end begins in the target, and the Tail there."""
         self._left: dict[TopicPartition, int] = {}
-        """The offsets behind places that are still to be searched."""
+        """How many offsets after places may still be searched."""
 
     def forget(self) -> None:
-        """What was read is of no use for other partitions."""
+        """Drops all that was read, before other partitions."""
         self._ends.clear()
         self._left.clear()
 
     async def find(
         self, inside: Mapping[Position, int], found: Mapping[Position, Translated]
     ) -> dict[Position, Translated]:
-        """Of places known by content, which are of an offset ``inside`` the source's log, the ones that have to be told
-        otherwise: who has read all goes behind the copies, for others they are counted.
+        """Changes results of places known by content because of further copies. ``inside``: their offsets within the
+        source's log. A group that has read everything continues after the copies; for others they count as ``replays``.
         """
         known = {at: one for at, one in found.items() if at in inside and one.certainty is not Certainty.TIME}
         known = {at: one for at, one in known.items() if at.offset >= self._here(at.topic_partition).oldest}
@@ -107,7 +107,7 @@ class CopiedAgain:
         for at in sorted(known, key=lambda at: (at in exact, at)):
             most = found[at].offset + (0 if at in exact else found[at].replays or 0)
             places.setdefault(at.topic_partition, []).append(Pair(inside[at], most))
-        # Where the copies of all that the source has end, if none is missing: by the last place, as it is the nearest.
+        # Where the copies of the whole source end, if none is missing: by the last place, as it is the nearest.
         ends = {tp: self._here(tp).latest + each[-1].downstream - each[-1].upstream for tp, each in places.items()}
         await self._read_ends(ends)
         near = await self._near(places, ends)
@@ -115,7 +115,7 @@ class CopiedAgain:
         for at, one in known.items():
             tp, (_, end) = at.topic_partition, self._ends[at.topic_partition]
             at_end = end.read_again(at.offset, one.offset)
-            # Those around a place were counted with it.
+            # Copies near a place may be in ``replays`` already.
             replays = at_end + max(one.replays or 0, sum(each.read_again(at.offset, one.offset) for each in near[tp]))
             if replays == one.replays:
                 continue
@@ -150,7 +150,7 @@ class CopiedAgain:
     async def _near(
         self, places: Mapping[TopicPartition, Sequence[Pair]], ends: Mapping[TopicPartition, int]
     ) -> dict[TopicPartition, list[Tail]]:
-        """What is shortly behind such places, up to the end that is read anyway; behind the last ones first."""
+        """The Tails shortly after such places, up to the log's end, which is read anyway; the last places first."""
         stretches: dict[Position, _CopiedStretch] = {}
         for tp, each in places.items():
             left = self._left.setdefault(tp, self._searched)
@@ -158,7 +158,7 @@ class CopiedAgain:
                 (upstream, begin), last = some[0], some[-1]
                 theirs = begin, min(last.downstream + _NEAR, ends[tp], begin + left)
                 if theirs[0] < theirs[1]:
-                    # Copies of what is unread tell that these are copies, too.
+                    # Copies of unread records show that these are copies, too.
                     ours = upstream - _NEAR, min(last.upstream, upstream + left) + _NEAR
                     stretches[Position(*tp, begin)] = _CopiedStretch(ours, theirs)
                     left -= theirs[1] - theirs[0]
@@ -189,8 +189,8 @@ class CopiedAgain:
 
 
 def _behind_which_is_more(places: Sequence[Pair], end: Pair) -> list[Pair]:
-    """Those of the places behind which the target soon has more than the source: others' records, markers of
-    transactions, or further copies. Behind the last one it may have, as not all is copied yet.
+    """The places soon after which the target has more offsets than the source: other records, markers of transactions,
+    or further copies. The last place counts too, as the rest may not be copied yet.
     """
     found: list[Pair] = []
     more: int | None = None
@@ -203,7 +203,7 @@ def _behind_which_is_more(places: Sequence[Pair], end: Pair) -> list[Pair]:
 
 
 def _together(places: Iterable[Pair]) -> Iterator[list[Pair]]:
-    """Places so near one another that what is behind them is read in one stretch."""
+    """Groups places that are so near to one another that the records after them are read in one stretch."""
     some: list[Pair] = []
     for one in places:
         if some and one.downstream - some[-1].downstream > _NEAR:

@@ -1,4 +1,4 @@
-"""Where places of one log are in another one, by records that are the same but for their times. Pure."""
+"""Estimates where a place of one log is in another, by records that are equal except for their times. Pure."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from groupkeeper.operations.plans.log_walk import Kept
 
 
 class Seen:
-    """Which records of a log are nowhere else in what was read of it."""
+    """The records of a log that are nowhere else in what was read of it."""
 
     def __init__(self) -> None:
         self._offsets: dict[bytes, int] = {}
-        """By what they hold; -1: several have it."""
+        """Offsets by digest; -1: several records have it."""
 
     def add(self, records: Iterable[Kept]) -> None:
         for one in records:
@@ -26,16 +26,16 @@ class Seen:
                 self._offsets[one.digest] = -1
 
     def once(self) -> dict[int, bytes]:
-        """What these hold, by their offsets."""
+        """The digests of these records, by offset."""
         return {offset: digest for digest, offset in self._offsets.items() if offset >= 0}
 
     def has_enough(self, records: Iterable[Kept]) -> bool:
-        """Whether enough of these records occur once only, so that their place is not by chance."""
+        """Whether enough of the given records occur only once, so that an equal place is no coincidence."""
         return sum(self._offsets[one.digest] == one.offset for one in records) >= ENOUGH
 
 
 class Anchors:
-    """Places that are known in both logs, in the order that both have."""
+    """Places that are known in both logs, in the same order in both."""
 
     def __init__(self, here: Ends, there: Ends) -> None:
         self._here, self._there = here, there
@@ -46,7 +46,7 @@ class Anchors:
         return self._kept
 
     def add(self, pair: Pair) -> bool:
-        """Whether it is new, and in the order of the others: copies that were made again may not be."""
+        """Adds a pair; False: it is known, or contradicts the order of the others, as repeated copies may."""
         number = bisect_right(self._kept, pair)
         around = self._kept[max(0, number - 1) : number + 1]
         if any((one.upstream < pair.upstream) != (one.downstream < pair.downstream) or one == pair for one in around):
@@ -55,7 +55,7 @@ class Anchors:
         return True
 
     def guess(self, offset: int) -> int | None:
-        """About where in the target an offset of the source is, None: no place is known."""
+        """The estimated offset in the target for an offset of the source; None: no place is known."""
         number = bisect_right(self._kept, offset, key=_upstream)
         below = self._kept[number - 1] if number else None
         above = self._kept[number] if number < len(self._kept) else None
@@ -68,14 +68,14 @@ class Anchors:
         return min(max(one.downstream + offset - one.upstream, self._there.oldest), self._there.latest)
 
     def first_guesses(self, offset: int) -> list[int]:
-        """Where an offset of the source is if both logs begin, end or count alike."""
+        """Guesses for an offset of the source: both logs end alike, have equal offsets, or begin alike."""
         here, there = self._here, self._there
         guesses = [there.latest - (here.latest - offset), offset, there.oldest + offset - here.oldest]
         return [min(max(guess, there.oldest), there.latest) for guess in guesses]
 
 
 def same_records(ours: Sequence[Kept], theirs: Sequence[Kept]) -> list[Pair]:
-    """The records that both have, once each: enough of them in one order, else none."""
+    """The records that occur once in each log, as pairs of offsets; empty if they are few, or in another order."""
     here, there = (_once(records) for records in (ours, theirs))
     pairs = sorted(Pair(here[digest], there[digest]) for digest in here.keys() & there.keys())
     is_in_order = all(one.downstream < other.downstream for one, other in pairwise(pairs))
@@ -83,7 +83,7 @@ def same_records(ours: Sequence[Kept], theirs: Sequence[Kept]) -> list[Pair]:
 
 
 def outwards(guess: int, ends: Ends, step: int, most: int) -> list[int]:
-    """At most ``most`` offsets of a log, a step apart, those near the guess first."""
+    """At most ``most`` offsets of a log, ``step`` apart, the nearest to the guess first."""
     return sorted(_steps(guess, ends, step), key=lambda at: abs(at - guess))[:most] if most > 0 else []
 
 

@@ -29,7 +29,7 @@ _NAMED = 3
 
 
 class Source(NamedTuple):
-    """The cluster to copy from. ``admin`` None: the same one.
+    """The cluster to copy from; ``admin`` None: the target cluster.
 
     ``topic_prefix``: the prefix that replication adds to topic names in the target cluster; None: the names are the
     same, or those that MirrorMaker 2 gives its copies.
@@ -40,7 +40,7 @@ class Source(NamedTuple):
 
 
 class CloneRequest(NamedTuple):
-    """``groups``: which group of the target gets the offsets of which of the source, by the source's."""
+    """A requested clone. ``groups``: the target's group by the source's group whose offsets it gets."""
 
     groups: Mapping[str, str]
     topics: PlanTopics
@@ -49,20 +49,20 @@ class CloneRequest(NamedTuple):
     command: tuple[str, ...] = ()
     hints: Hints = Hints()
     are_named: bool = True
-    """Whether each group is meant, so that one without offsets of the topics is a trouble."""
+    """Whether each group was named, so that one without offsets of the topics is a trouble."""
     kind: Kind = Kind.CLONE
 
 
 async def make_clone(
     admin: Admin, source: Source, wanted: CloneRequest, *, say: Callable[[str], None] = lambda text: None
 ) -> Made:
-    """The plan that gives groups of ``admin``'s cluster what others have committed in the source. Changes nothing.
+    """The plan that gives groups of ``admin``'s cluster the committed offsets of groups in the source. Changes nothing.
 
-    For the same topics of the same cluster, offsets are copied as they are, and may be outside of the log. Else they
-    are translated by what the records hold, and by their times where that doesn't tell; ``certainty``, ``why``,
-    ``skips`` and ``replays`` describe how exact that is. Groups that cannot be described, partitions that the target
-    lacks, or that cannot be translated, are troubles, as are those of topics that have another number of them there and
-    are not named one by one. Raises the failure of a whole cluster. ``say`` gets what is being done.
+    For the same topics of the same cluster, offsets are copied as they are, and may be outside of the log. Otherwise
+    they are translated by the records' content, and by their times if that is not enough; ``certainty``, ``why``,
+    ``skips`` and ``replays`` tell how exact the result is. Troubles are groups that cannot be described, partitions
+    that the target lacks or that cannot be translated, and topics with another number of partitions there, unless their
+    partitions are named. Raises the failure of a whole cluster. ``say`` is called with the current step.
     """
     theirs = source.admin or admin
     cluster_id = await cluster_id_of(admin)
@@ -116,7 +116,7 @@ async def _settled(
     commits: Mapping[str, Iterable[TopicPartition]],
     say: Callable[[str], None],
 ) -> Settled:
-    """The places in the target, with the help of what MirrorMaker 2 says."""
+    """Finds the places in the target, with the help of MirrorMaker 2's own records."""
     committed = maker.groups.committed
     positions = {
         Position(*tp, committed[key][tp].offset) for key, one in commits.items() for tp in one if tp in sides.named
@@ -131,7 +131,7 @@ async def _settled(
 
 
 class _CloneMaker:
-    """Makes the plans of groups from what is known, and keeps what doesn't work beside them."""
+    """Makes the plans of groups from what is known, and keeps troubles and remarks."""
 
     def __init__(self, wanted: CloneRequest, groups: FoundGroups, targets: FoundGroups) -> None:
         self._names: dict[str, str] = {}
@@ -148,11 +148,11 @@ class _CloneMaker:
         self.checkpoints: Mapping[tuple[str, TopicPartition], Pair] = {}
         self.shares = Shares()
         self.ends: Mapping[TopicPartition, int] = {}
-        """Of the source's logs."""
+        """The ends of the source's logs."""
 
     def name(self, topics: Iterable[str], prefix: str | None, mirrored: RemoteNames, target: frozenset[str]) -> None:
-        """Learn what the source's topics are called in the target. ``prefix`` None: as MirrorMaker 2 calls its copies,
-        if these are the only ones.
+        """Sets the names of the source's topics in the target. ``prefix`` None: the same names, or those of MirrorMaker
+        2's copies if these are the only ones.
         """
         for topic in sorted(topics):
             copies = mirrored.copies.get(topic, ())
@@ -165,11 +165,11 @@ class _CloneMaker:
             self.remarks.append(f"topics are named as MirrorMaker 2 names its copies: {_several(renamed)}")
 
     def named(self, tp: TopicPartition) -> TopicPartition:
-        """What a partition of the source is called in the target."""
+        """The target's partition for a partition of the source."""
         return TopicPartition(self._names[tp.topic], tp.partition)
 
     def refuse_groups(self, *, is_here: bool) -> None:
-        """Groups that cannot be described, and those that the source doesn't have."""
+        """Adds troubles for groups that cannot be described, and for those that the source doesn't have."""
         failed = dict(self.groups.failed)
         if not is_here:
             failed |= {key: GroupIdNotFound(f"Group {key} not found.") for key in self.groups.absent}
@@ -177,7 +177,7 @@ class _CloneMaker:
         self.troubles += (PlanTrouble(group_id, None, why) for group_id, why in refused.items())
 
     def look_at(self, states: States, *, may_refuse: bool) -> None:
-        """Say of applications of Kafka Streams what they need, and refuse those that would lack it."""
+        """Adds remarks about states of Kafka Streams applications; refuses those whose state the target lacks."""
         for group_id, topics in states.topics.items():
             to, missing = self.wanted.groups[group_id], states.missing.get(group_id, {})
             if missing and may_refuse:
@@ -195,7 +195,7 @@ class _CloneMaker:
 
     @property
     def commits(self) -> dict[str, dict[TopicPartition, OffsetAndMetadata]]:
-        """What the source's groups have committed, of those partitions that are asked for."""
+        """The committed offsets of the source's groups in the selected partitions."""
         groups, targets = self.groups, self._targets
         absent = frozenset(groups.absent)
         return {
@@ -211,7 +211,7 @@ class _CloneMaker:
         return chosen(self.wanted.topics, self.groups.committed[group_id])
 
     def plan(self, group_id: str, logs: Logs, settled: Settled | None) -> GroupPlan:
-        """``settled`` None: offsets are copied as they are."""
+        """The plan of one group. ``settled`` None: offsets are copied as they are."""
         committed, target = self.groups.committed[group_id], self.wanted.groups[group_id]
         wanted = sorted(self._chosen(group_id))
         named = {tp: self.named(tp) for tp in wanted if tp.topic not in self.unclear}
@@ -247,7 +247,7 @@ class _CloneMaker:
         return None if end is None else self.shares.done_ahead(group_id, tp, start, end)
 
     def learn(self, shares: Shares) -> None:
-        """Name the partitions in which a share group has no start offset that could be cloned."""
+        """Keeps ``shares``, and adds remarks about partitions in which a share group has no start offset to clone."""
         self.shares = shares
         for group_id, to in self.wanted.groups.items():
             places = shares.without.get(group_id, [])
@@ -259,7 +259,7 @@ class _CloneMaker:
                 )
 
     def _not_skipped(self, group_id: str, tp: TopicPartition, one: Translated, oldest: int) -> Translated:
-        """MirrorMaker 2's own place, where something would be skipped from ours on: the source may have lost it."""
+        """The translation, or MirrorMaker 2's earlier one if this one skips records, which the source may have lost."""
         checkpoint, committed = self.checkpoints.get((group_id, tp)), self.groups.committed[group_id][tp].offset
         if not one.skips or checkpoint is None or checkpoint.upstream > committed:
             return one
@@ -271,7 +271,7 @@ class _CloneMaker:
         return Translated(place, why, 0, replays, certainty=Certainty.BOUNDED, to_come=one.to_come)
 
     def _of_mirror_maker(self, group_id: str, tp: TopicPartition, committed: int) -> str:
-        """What its own translation is, where that is of the same offset."""
+        """Text about MirrorMaker 2's own translation of the same offset; "" if there is none."""
         checkpoint = self.checkpoints.get((group_id, tp))
         if checkpoint is None or checkpoint.upstream != committed:
             return ""
@@ -284,7 +284,7 @@ class _CloneMaker:
         named: Mapping[TopicPartition, TopicPartition],
         settled: Settled,
     ) -> dict[TopicPartition, Translated]:
-        """The target offsets, by the policies where no record gives them."""
+        """The offsets in the target; where no record gives one, the policies decide."""
         found: dict[TopicPartition, Translated] = {}
         troubles: list[PlanTrouble] = []
         policy = self.wanted.policies.if_no_record
@@ -317,7 +317,7 @@ def _in_range(
     troubles: list[PlanTrouble],
     remarks: list[str],
 ) -> dict[TopicPartition, Change]:
-    """The changes, as the policies have them where the log doesn't hold the offset."""
+    """The changes; where the log doesn't hold the offset, the policies decide."""
     changes: dict[TopicPartition, Change] = {}
     for place, change in wanted.items():
         fitted = _fitted(change)
@@ -368,7 +368,7 @@ def _several(group_ids: Sequence[str]) -> str:
 
 
 def _unusable(target: str, places: Iterable[TopicPartition], logs: Logs) -> list[PlanTrouble]:
-    """What the target's cluster lacks: whole topics once, and single partitions."""
+    """Troubles about topics and partitions that the target's cluster lacks; one for a whole topic."""
     troubles: dict[TopicPartition | str, Failure] = {}
     for place in places:
         if place.topic in logs.topics.failed:
@@ -392,7 +392,7 @@ def _fitted(change: Change) -> Change:
 def _of_other_counts(
     named: Mapping[TopicPartition, TopicPartition], theirs: Logs, logs: Logs, topics: PlanTopics
 ) -> dict[TopicPartition, Failure]:
-    """The partitions of topics that have more or fewer of them in the target, unless they are named one by one."""
+    """Failures of partitions whose topic has another number of partitions in the target, unless they are named."""
     failed: dict[TopicPartition, Failure] = {}
     counts: dict[str, tuple[int, int]] = {}
     reasons: dict[str, PartitionsDiffer] = {}

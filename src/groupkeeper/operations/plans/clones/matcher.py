@@ -1,7 +1,7 @@
-"""Finds in one log the place that a place in another one corresponds to, by what the records hold. Pure.
+"""Finds the place in one log that corresponds to a place in another, by the content of records. Pure.
 
 A place lies between two records: the last that the group has read, and the next. In a log with copies of the same
-records it is where a copy of the one ends and a copy of the other begins, with the same neighbours around.
+records, it is where a copy of the former ends and a copy of the latter begins, with the same neighbours around.
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ from typing import NamedTuple
 from groupkeeper.operations.plans.log_walk import Kept
 
 _PLENTY = 48
-"""This many equal records in a row mark one place, even where each of them is also elsewhere."""
+"""This many equal records in a row identify a place, even if each of them is elsewhere, too."""
 
 _FEW = 3
-"""So few at the edge of what was read may be the same by chance."""
+"""This few equal records at the edge of what was read may be a coincidence."""
 
 ENOUGH = 8
 """The number of different records that must be equal before times are left out of the comparison."""
 
 
 class Trace(NamedTuple):
-    """All records of a log from ``begin`` up to ``end``; whether it begins and ends there, too."""
+    """All records of a log from ``begin`` up to ``end``, and whether these are the log's own start and end."""
 
     begin: int
     end: int
@@ -32,15 +32,15 @@ class Trace(NamedTuple):
     is_to_end: bool
 
     def offset(self, at: int) -> int:
-        """The offset of the record at a place in ``records``, or the end."""
+        """The offset of the record with this index in ``records``, or ``end``."""
         return self.records[at].offset if at < len(self.records) else self.end
 
 
 class Match(NamedTuple):
-    """The offset to read on from. ``equal``: how many records around it are the same. ``replays``: the most records
-    from there on that the group has read. ``has_times``: whether the times were compared, too; without them a place
-    far from the right one may look the same. ``unread``: where the first record is that the group has not read, None:
-    at the offset.
+    """A place in the target. ``offset``: where to continue; ``equal``: how many records around it are the same;
+    ``replays``: the most records from there on that the group has read; ``has_times``: whether times were compared, too
+    (without, a wrong place far away may look the same); ``unread``: the offset of the first unread record, None:
+    ``offset``.
     """
 
     offset: int
@@ -56,7 +56,7 @@ class Match(NamedTuple):
 
 
 class _Stretch(NamedTuple):
-    """What records are compared by, of the source up to ``at`` (read) and from there on (unread), and of the target."""
+    """Comparison keys of records: of the source, read up to ``at`` and unread from there on, and of the target."""
 
     ours: Sequence[Hashable]
     at: int
@@ -66,14 +66,14 @@ class _Stretch(NamedTuple):
 
 
 def are_equal(here: Trace, there: Trace) -> bool:
-    """Whether both have the same records at the same offsets, with the same times."""
+    """Whether both logs have the same records at the same offsets, with the same times."""
     pairs = [[(one.offset, one.digest, one.timestamp) for one in trace.records] for trace in (here, there)]
     return pairs[0] == pairs[1]
 
 
 def match(source: Trace, committed: int, target: Trace, *, has_other_times: bool = False) -> Match | None:
-    """Where in the target the group would go on, None: what is there doesn't tell. ``has_other_times``: the copies got
-    the times when they were made.
+    """The place in the target at which the group would continue; None: the records there don't tell.
+    ``has_other_times``: copies got the times of copying.
     """
     copies = [one for one in target.records if one.is_aborted is not True]
     target = target._replace(records=copies)
@@ -90,7 +90,7 @@ def match(source: Trace, committed: int, target: Trace, *, has_other_times: bool
 
 
 def match_without_times(source: Trace, committed: int, target: Trace) -> Match | None:
-    """The same where the copies got the times when they were made; those that kept theirs may be among them."""
+    """As `match`, for copies that got the times of copying; some may have kept theirs."""
     copies = [one for one in target.records if one.is_aborted is not True]
     kept = [one for one in source.records if one.is_aborted is not True]
     untimed = _stretch(kept, committed, target._replace(records=copies), has_times=False)
@@ -112,7 +112,7 @@ def _key(record: Kept, has_time: bool) -> Hashable:
 
 
 def _in_one_run(stretch: _Stretch) -> Match | None:
-    """Where all that both stretches have around a place is the same."""
+    """The place around which everything that both stretches have is the same."""
     ours, at, theirs, target, has_times = stretch
     if at < len(ours):
         places = [place for place, key in enumerate(theirs) if key == ours[at]]
@@ -145,7 +145,7 @@ def _in_one_run(stretch: _Stretch) -> Match | None:
 
 
 def _by_copies(stretch: _Stretch) -> Match | None:
-    """Where copies of what is unread begin, though records between are missing, or are there twice."""
+    """The place at which copies of unread records begin, if records between are missing or there twice."""
     ours, at, theirs, target, _ = stretch
     keys, unread = set(ours[:at]), set(ours[at:])
     first = next((place for place, key in enumerate(theirs) if key in unread), None)
@@ -170,8 +170,8 @@ def _by_copies(stretch: _Stretch) -> Match | None:
 
 
 def _can_be_copies(stretch: _Stretch, found: Match, records: Sequence[Kept], *, are_later: bool) -> bool:
-    """Whether these can be copies that got the time of copying: enough different records, or all that there are, and
-    those of one log are older than those of the other, if either has their times (``are_later``).
+    """Whether records match as copies with the time of copying: enough different ones (or all) are equal, and, with
+    ``are_later``, those of one log are never older than those of the other.
     """
     ours, at, _, target, _ = stretch
     place = sum(one.offset < found.offset for one in target.records)
@@ -185,7 +185,7 @@ def _can_be_copies(stretch: _Stretch, found: Match, records: Sequence[Kept], *, 
 
 
 def have_one_order(pairs: Sequence[tuple[Kept, Kept]]) -> bool:
-    """Whether none of one log is older than what it is a copy of: the group may stand in the copies, or go to them."""
+    """Whether one log's records are never older than their counterparts. Either log may have the copies."""
     times = [(one.timestamp, other.timestamp) for one, other in pairs]
     return all(one <= other for one, other in times) or all(one >= other for one, other in times)
 
@@ -207,15 +207,15 @@ def _neighbours(ours: Sequence[Hashable], at: int, place: int, theirs: Sequence[
 
 
 class Stretch(NamedTuple):
-    """Of both logs, at the same offsets: those that both have."""
+    """The records of both logs in the same range of offsets."""
 
     here: Trace
     there: Trace
 
     @property
     def is_same(self) -> bool:
-        """Whether the records are, but for their times; copies are not older than what they are copies of, whichever
-        log has them.
+        """Whether the records are equal except for their times, and copies, in whichever log, are not older than
+        originals.
         """
         here, there = self.here.records, self.there.records
         if [(one.offset, one.digest) for one in here] != [(one.offset, one.digest) for one in there]:
@@ -229,9 +229,9 @@ class Stretch(NamedTuple):
 
 
 def are_unlike(stretches: Sequence[Stretch], more: Trace) -> bool:
-    """Whether each stretch has enough records that are nowhere else in what was read of the source.
+    """Whether each stretch has enough records that are nowhere else in the records read of the source.
 
-    Records that come again and again (the same devices in turn) would be the same at other offsets, too.
+    Records that repeat (the same devices in turn) would be the same at other offsets, too.
     """
     digests = {one.offset: one.digest for trace in (more, *(each.here for each in stretches)) for one in trace.records}
     counts = Counter(digests.values())

@@ -1,4 +1,4 @@
-"""What MirrorMaker 2 has written down of its copying: how topics are called in the target, and places it knows."""
+"""The records in which MirrorMaker 2 keeps its progress: names of topics in the target, and known places."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from groupkeeper.protocol.record import Record
 from groupkeeper.protocol.record_batch import CorruptRecord, iter_headers, read_records
 
 MOST_RECORDS = 200_000
-"""The last records of an internal topic that are read: the latest say most."""
+"""How many of an internal topic's last records to read: the latest ones matter most."""
 
 _CHECKPOINTS = re.compile(r"(?P<alias>.+)(?P<separator>[._-]+)checkpoints(?P=separator)internal")
 _SYNCS = re.compile(r"mm2-offset-syncs(?P<separator>[._-]+)(?P<alias>.+)(?P=separator)internal")
@@ -28,10 +28,10 @@ T = TypeVar("T", OffsetSync, Checkpoint)
 
 
 class RemoteNames(NamedTuple):
-    """Topics of both clusters by which MirrorMaker 2 is recognised."""
+    """Topics of both clusters that MirrorMaker 2 has made."""
 
     copies: Mapping[str, Sequence[str]] = {}
-    """By the source's topics: those of the target that begin with the source's alias and a separator."""
+    """By topic of the source, the target's topics of that name behind the source's alias and a separator."""
     checkpoints: Sequence[str] = ()
     """In the target."""
     syncs_here: Sequence[str] = ()
@@ -41,10 +41,9 @@ class RemoteNames(NamedTuple):
 
 
 class MirrorRecords(NamedTuple):
-    """What is known of the partitions that are asked for, by the source's names.
+    """MirrorMaker 2's records about the requested partitions, by the source's names.
 
-    ``syncs``: records that were copied. ``checkpoints``: what groups have there, for what
-    they had in the source.
+    ``syncs``: offsets of copied records. ``checkpoints``: offsets of groups in both clusters.
     """
 
     syncs: Mapping[TopicPartition, Syncs] = {}
@@ -52,7 +51,7 @@ class MirrorRecords(NamedTuple):
 
 
 def names_of(source: Iterable[str], target: Iterable[str]) -> RemoteNames:
-    """Which of the topics of both clusters are MirrorMaker 2's, its copies and its own."""
+    """Finds the topics of MirrorMaker 2 in both clusters: its copies and its internal ones."""
     aliases: dict[str, None] = {}
     checkpoints, syncs_there = [], []
     names = sorted(target)
@@ -77,7 +76,7 @@ def names_of(source: Iterable[str], target: Iterable[str]) -> RemoteNames:
 async def mirror_of(
     source: Admin, target: Admin, names: RemoteNames, named: Mapping[TopicPartition, TopicPartition]
 ) -> tuple[MirrorRecords, list[str]]:
-    """What its topics say of partitions; and remarks about topics that could not be read."""
+    """Reads what MirrorMaker 2's topics have about partitions; and remarks about topics that could not be read."""
     remarks: list[str] = []
     found: list[dict[TopicPartition, Syncs]] = []
     for admin, topics in ((source, names.syncs_here), (target, names.syncs_there)):
@@ -88,7 +87,7 @@ async def mirror_of(
                 if tp in named:
                     of_topic.setdefault(tp, Syncs()).add(Pair(sync.upstream, sync.downstream))
             found.append(of_topic)
-    # Where several targets were copied to, it isn't known which of them this one is.
+    # If there are syncs for several targets, it isn't known which are for this one.
     syncs = {tp: each for one in found for tp, each in one.items() if sum(tp in other for other in found) == 1}
     back = {to: tp for tp, to in named.items()}
     checkpoints: dict[tuple[str, TopicPartition], Pair] = {}

@@ -1,4 +1,4 @@
-"""What MirrorMaker 2's syncs say of a place, and where it may have copied records again. Pure."""
+"""Places by MirrorMaker 2's syncs, and where it may have copied records again. Pure."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from groupkeeper.operations.plans.clones.translator import Certainty, Ends, Tran
 
 
 class Pair(NamedTuple):
-    """The source's record at ``upstream`` was copied to ``downstream``, and what comes after it was copied after it."""
+    """The source's record at ``upstream`` was copied to ``downstream``, and later records after it."""
 
     upstream: int
     downstream: int
 
 
 class Again(NamedTuple):
-    """Where copies of what was read before may be further on, as more was written there than the source has: parts
-    between ``begin`` and ``end``, of ``most`` offsets together.
+    """A part of the target, from ``begin`` to ``end``, with possible further copies of earlier records: more offsets
+    were written there than in the source. ``most``: the number of these offsets.
     """
 
     begin: int
@@ -29,7 +29,7 @@ class Again(NamedTuple):
 
 
 class SyncWay(NamedTuple):
-    """To a place: the last sync at or before it, and up to where its copies are."""
+    """The way to a place: the last sync at or before it, and the offset in the target at which its copies end."""
 
     pair: Pair
     end: int
@@ -37,14 +37,14 @@ class SyncWay(NamedTuple):
 
 
 class Syncs:
-    """Of a partition, in the order in which they were written."""
+    """The syncs of a partition, added in the order in which they were written."""
 
     def __init__(self) -> None:
         self._kept: list[Pair] = []
-        """The last sync of each offset of the source: later ones are all beyond it."""
+        """The last sync of each offset of the source: a sync replaces those of the same and larger offsets."""
         self._ends: dict[int, int] = {}
         self._again: list[Again] = []
-        """Each part, with the offsets of all up to there."""
+        """The parts; ``most`` of each also counts the parts before it."""
         self._last: Pair | None = None
 
     def add(self, pair: Pair) -> None:
@@ -62,7 +62,7 @@ class Syncs:
         self._last = pair
 
     def way_to(self, committed: int, here: Ends, there: Ends) -> SyncWay | None:
-        """None: no sync is at or before it."""
+        """The way to a committed offset; None: no sync is at or before it."""
         number = bisect_right(self._kept, committed, key=_upstream) - 1
         if number < 0 or self._last is None:
             return None
@@ -78,8 +78,8 @@ class Syncs:
 
 
 class Looked(NamedTuple):
-    """What was read: of the source the record of the sync, and what is around the place; of the target what is behind
-    the sync, and where copies may be again. None: it could not be, or would be too much.
+    """Records of both logs. ``first``: the sync's, ``ours``: those around the place, in the source; ``theirs``: after
+    the sync, ``again``: possible further copies, in the target; None: unreadable, or too much.
     """
 
     first: Trace
@@ -89,18 +89,18 @@ class Looked(NamedTuple):
 
 
 def is_copied(pair: Pair, first: Trace, theirs: Trace) -> bool:
-    """Whether the record is where the sync says, with what it holds."""
+    """Whether the record is at the sync's place in the target, with the same content."""
     copies = [one.digest for one in theirs.records if one.offset == pair.downstream and one.is_aborted is not True]
     return copies == [one.digest for one in first.records] != []
 
 
 def is_exactly_once(pair: Pair, theirs: Trace) -> bool:
-    """Whether it was copied in a transaction, as by a MirrorMaker 2 that copies nothing again (KIP-618)."""
+    """Whether the record was copied in a transaction, as by a MirrorMaker 2 that copies nothing twice (KIP-618)."""
     return any(one.offset == pair.downstream and one.is_transactional for one in theirs.records)
 
 
 def by_sync(way: SyncWay, committed: int, looked: Looked) -> Match | Translated:
-    """The place by what records hold, if that is better, else by the sync."""
+    """The place by the records' content if that is better, otherwise by the sync."""
     pair, back = way.pair, committed - way.pair.upstream
     why = f"MirrorMaker 2 copied the record at offset {pair.upstream} to {pair.downstream}, and it is the same"
     replays = max(0, back - 1)  # of offsets: compaction may have removed records here that were copied before
@@ -127,7 +127,7 @@ def by_sync(way: SyncWay, committed: int, looked: Looked) -> Match | Translated:
 
 
 def may_be_again(way: SyncWay, committed: int, looked: Looked) -> bool:
-    """Whether copies of records that were read may be further on than the sync's."""
+    """Whether further copies of records that the group has read may be after the sync's."""
     if way.again is None:
         return False
     if looked.again is None or way.again.begin == way.pair.downstream:
@@ -154,9 +154,9 @@ _there = attrgetter("downstream")
 def between(
     one: Translated, offset: int, known: Sequence[Pair], there: Ends, *, has_older_copies: bool = False
 ) -> Translated:
-    """``one``, which times tell of an offset of the source. Where it isn't between the ``known`` places around that
-    offset, times mislead, and the earlier one of these is taken: from there on nothing is skipped that is here. So it
-    is anywhere if records of the target are older than those of the source: the later times are too far on.
+    """A translation by time (``one``) of ``offset``, checked with ``known`` places around it. If it is outside of
+    these, or the target has older records than the source (whose times lead too far), the earlier place is used
+    instead: from there on, no record that the target has is skipped.
     """
     before = max((pair for pair in known if pair.upstream <= offset), key=_there, default=None)
     after = min((pair for pair in known if pair.upstream >= offset), key=_there, default=None)

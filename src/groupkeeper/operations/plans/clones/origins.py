@@ -1,4 +1,4 @@
-"""Finds the place by a header of the copies, which has the offset of each record in the source. Pure."""
+"""Finds places by a header of the copies with each record's offset in the source. Pure."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from groupkeeper.operations.plans.log_walk import Kept
 
 
 class HeaderSearch(NamedTuple):
-    """For the first copy of what is unread: from ``low`` on, and not after ``high``. ``guess``: where to look next,
-    None: there is no need. ``steps``: looks so far.
+    """A search for the first copy of an unread record, from ``low`` up to ``high``. ``guess``: where to look next,
+    None: the search is over. ``steps``: looks so far.
     """
 
     low: int
@@ -21,20 +21,20 @@ class HeaderSearch(NamedTuple):
     steps: int = 0
 
     def bounds(self, margin: int) -> tuple[int, int]:
-        """What to look at: the guess with its neighbours, at the end all that the place can be in."""
+        """The offsets to read: the guess with its neighbours, after the search the whole range."""
         low, high = (self.low, self.high) if self.guess is None else (self.guess, self.guess)
         return low - margin, high + margin
 
 
 _LINEAR = 4
-"""How often the next guess assumes copies without holes."""
+"""For how many steps the next guess assumes that copies have no gaps."""
 
 _STEPS = 80
 """The most guesses of a search; halving needs 40 for any log that has copies all over."""
 
 
 def narrowed(search: HeaderSearch, committed: int, target: Trace) -> HeaderSearch:
-    """The search after a look at what the target has around the guess."""
+    """The next state of the search, after a look at the records around the guess."""
     low, high, guess, steps = search
     copies = _copies(target)
     read = [one for one in copies if one.origin is not None and one.origin < committed]
@@ -56,13 +56,13 @@ def narrowed(search: HeaderSearch, committed: int, target: Trace) -> HeaderSearc
 
 
 def is_in_order(target: Trace) -> bool:
-    """Whether the copies are in the order of the source, each of them once."""
+    """Whether the copies are in the source's order, each of them once."""
     origins = [one.origin for one in _copies(target) if one.origin is not None]
     return all(one < other for one, other in pairwise(origins))
 
 
 def nearest(source: Trace, committed: int, target: Trace) -> int | None:
-    """The offset of a record near by that was copied, None: the stretch of the source has some, or none are known."""
+    """The source's offset of the nearest copied record; None: ``source`` has some already, or none are known."""
     origins = [one.origin for one in _copies(target) if one.origin is not None]
     if not origins or any(source.begin <= origin < source.end for origin in origins):
         return None
@@ -70,7 +70,7 @@ def nearest(source: Trace, committed: int, target: Trace) -> int | None:
 
 
 def match_origins(source: Trace, committed: int, target: Trace) -> Match | None:
-    """Where the group would go on, None: there are no such headers there, or what the records hold contradicts them."""
+    """The place where the group continues; None: such headers are missing, or the records contradict them."""
     copies = _copies(target)
     ours = {one.offset: one for one in source.records}
     pairs = [(ours[one.origin], one) for one in copies if one.origin in ours]

@@ -1,4 +1,4 @@
-"""Reads stretches of logs for clones, of each record what it holds as a digest."""
+"""Reads stretches of logs for clones, with a digest of each record's content."""
 
 from __future__ import annotations
 
@@ -18,31 +18,31 @@ from groupkeeper.protocol.errors import KafkaError
 from groupkeeper.protocol.record import Record
 
 CONTEXT = 32
-"""Offsets on each side of a place that are compared."""
+"""How many offsets to compare on each side of a place."""
 
 _WIDER = (CONTEXT, 1_000, 20_000)
-"""Where no record is that near, as compaction has removed them, or only markers are there."""
+"""The next wider distances, for places without near records: compaction removed them, or there are only markers."""
 
 _BLOCK = 128
-"""What is read begins and ends at multiples of it, so that groups at places nearby share a read."""
+"""Reads begin and end at multiples of this, so that groups at near places share a read."""
 
 _TOGETHER = 2_048
 """The longest stretch of offsets that is read at once for places near one another."""
 
 _PIECE_BYTES = (64 * 1024, 512 * 1024)
-"""Of a fetch: for a stretch around one place, and for a longer one."""
+"""The size of a fetch: for a stretch around one place, and for a longer one."""
 
 _DIGITS = 19
-"""Of the largest offset."""
+"""The number of digits of the largest offset."""
 
 _WALKS = 16
-"""Stretches of one partition that are read at the same time."""
+"""The most stretches of one partition that are read at the same time."""
 
 
 class Reader:
-    """Of one cluster. What was read is kept until it is forgotten.
+    """Reads the logs of one cluster. Records are kept until they are forgotten.
 
-    Places are asked for by positions of the source. ``named``: what its partitions are called in this cluster.
+    Places are given by positions in the source. ``named``: the names of its partitions in this cluster.
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class Reader:
         self._kept: dict[TopicPartition, list[Trace]] = {}
 
     async def around(self, offsets: Mapping[Position, int]) -> dict[Position, Trace]:
-        """The records on both sides of an offset, more of them where there are holes; of what can be read."""
+        """The readable records on both sides of each offset, in a wider range if some are missing there."""
         found: dict[Position, Trace] = {}
         left = dict(offsets)
         for width in _WIDER:
@@ -72,9 +72,9 @@ class Reader:
     async def between(
         self, ranges: Mapping[Position, tuple[int, int]], *, is_whole: bool = True
     ) -> dict[Position, Trace]:
-        """The records from an offset up to another, as far as the log has them, where that can be read.
+        """The records of each range, as far as the log has them; unreadable ranges are left out.
 
-        ``is_whole`` False: or a part of them, where that would be too much.
+        ``is_whole`` False: of a range that is too large, only the first records.
         """
         places = {key: self._place(key) for key in ranges}
         wanted = {key: self._clipped(places[key], *each) for key, each in ranges.items()}
@@ -94,11 +94,11 @@ class Reader:
         return found
 
     def forget(self) -> None:
-        """Keep of each partition what was read last: the next place may be near. The others are told to go."""
+        """Keeps only the last stretch of each partition, as the next place may be near."""
         self._kept = {place: kept[-1:] for place, kept in self._kept.items()}
 
     def forget_all(self) -> None:
-        """Keep nothing of what was read."""
+        """Drops all that was read."""
         self._kept.clear()
 
     def _place(self, key: Position) -> TopicPartition:
@@ -107,7 +107,7 @@ class Reader:
     def _missing(
         self, places: Mapping[Position, TopicPartition], wanted: Mapping[Position, tuple[int, int]]
     ) -> dict[TopicPartition, list[tuple[int, int]]]:
-        """What wasn't read yet, in blocks and in order."""
+        """The ranges that were not read yet, in blocks and in order."""
         missing: dict[TopicPartition, set[tuple[int, int]]] = {}
         for key, (begin, end) in wanted.items():
             if self._having(places[key], begin, end) is None:
@@ -142,7 +142,7 @@ class Reader:
         return self._clipped(place, begin - begin % _BLOCK, end + -end % _BLOCK)
 
     def _having(self, place: TopicPartition, begin: int, end: int) -> Trace | None:
-        """What was read that has all of it."""
+        """The kept stretch that has the whole range; None: none has."""
         kept = self._kept.get(place, [])
         for one in reversed(kept[: bisect_right(kept, begin, key=_begin)]):
             if end <= one.end and begin <= one.end:
@@ -159,7 +159,7 @@ class Reader:
 
 
 def _merged(ranges: Mapping[TopicPartition, Sequence[tuple[int, int]]]) -> dict[TopicPartition, list[tuple[int, int]]]:
-    """Ranges that touch one another as one, where that isn't too long."""
+    """Joins adjoining ranges, unless they become too long."""
     found: dict[TopicPartition, list[tuple[int, int]]] = {}
     for place, each in ranges.items():
         stretches: list[tuple[int, int]] = []
@@ -174,7 +174,7 @@ def _merged(ranges: Mapping[TopicPartition, Sequence[tuple[int, int]]]) -> dict[
 def _apart(
     left: Mapping[TopicPartition, Sequence[tuple[int, int]]], before: Mapping[TopicPartition, Sequence[tuple[int, int]]]
 ) -> dict[TopicPartition, Sequence[tuple[int, int]]]:
-    """What is left of several ranges; what alone was too much is so again."""
+    """The ranges to read one by one: a partition whose single range was too much is left out, as it would be again."""
     return {place: each for place, each in left.items() if len(before[place]) > 1}
 
 
@@ -187,7 +187,7 @@ def _offset(record: Kept) -> int:
 
 
 def look_of(offset_header: str | None = None) -> Look:
-    """Of key, value and headers, but for the one that copies have of the offset in the source."""
+    """Makes a record's digest, of all but ``offset_header``, and its origin, from that header."""
 
     def look(record: Record) -> tuple[bytes, int | None]:
         found, origin = hashlib.blake2b(digest_size=16), None
@@ -205,7 +205,7 @@ def look_of(offset_header: str | None = None) -> Look:
 
 
 def origin_of(value: bytes | None) -> int | None:
-    """The offset that a header tells, as text or as eight bytes, big endian; None: it tells none."""
+    """The offset in a header, as text or as eight bytes, big endian; None: it has none."""
     if value is None:
         return None
     if value.isdigit() and len(value) <= _DIGITS:  # as a number eight digits would be more than any log has

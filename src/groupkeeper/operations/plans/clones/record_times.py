@@ -1,4 +1,4 @@
-"""Asks what a translation by time needs: the records that tell where a group is, and what both logs have then."""
+"""Collects facts for a translation by time: the records that show where a group is, and both logs then."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from groupkeeper.protocol.errors import TopicAuthorizationFailed
 
 
 class Sides(NamedTuple):
-    """Both clusters. ``named``: what the source's partitions are called in the target; ends are by the names there."""
+    """Both clusters. ``named``: the target's partition by the source's; ends: by each cluster's names."""
 
     source: Admin
     target: Admin
@@ -28,7 +28,7 @@ class Sides(NamedTuple):
 async def facts_of(
     sides: Sides, offsets: Mapping[TopicPartition, int]
 ) -> tuple[dict[TopicPartition, TranslationFacts], dict[TopicPartition, Failure]]:
-    """The facts about the source's partitions in both clusters, and the failures of others. None of empty logs."""
+    """The facts about the source's partitions in both clusters, and failures of others. Empty logs have none."""
     source, target, named, here, there = sides
     records, failed = await _records(source, offsets, here)
     looked_up, why_not = await _looked_up(source, target, records, named)
@@ -55,7 +55,7 @@ class _Anchor(NamedTuple):
 async def _records(
     source: Admin, offsets: Mapping[TopicPartition, int], here: Mapping[TopicPartition, Ends]
 ) -> tuple[dict[TopicPartition, _Anchor], dict[TopicPartition, Failure]]:
-    """Whose times tell where the group is."""
+    """The records whose times show where the groups are; and failures."""
     inside = {tp: max(offset, here[tp].oldest) for tp, offset in offsets.items() if offset < here[tp].latest}
     read = await source.first_records([Position(*tp, offset) for tp, offset in inside.items()])
     failed: dict[TopicPartition, Failure] = {at.topic_partition: _unread(at, why) for at, why in read.failed.items()}
@@ -87,7 +87,7 @@ async def _leave_out_aborted(
     inside: Mapping[TopicPartition, int],
     here: Mapping[TopicPartition, Ends],
 ) -> None:
-    """Put committed records in place of aborted ones, which copies of committed records don't have."""
+    """Replaces aborted records by committed ones, as only these are copied."""
     some = {tp: anchor for tp, anchor in found.items() if anchor.record.is_transactional}
     begins = {tp: anchor.record.offset for tp, anchor in some.items() if not anchor.is_all_read}
     following = await committed_from(source, begins)
@@ -106,7 +106,7 @@ async def _looked_up(
     anchors: Mapping[TopicPartition, _Anchor],
     named: Mapping[TopicPartition, TopicPartition],
 ) -> tuple[dict[TopicPartition, tuple[Lookups, Lookups, bool]], dict[TopicPartition, Failure]]:
-    """Of both clusters the first records from the times on, and after them; and whether the target stamps them."""
+    """The first records at and after the times in both clusters; whether the target stamps records; failures."""
     times = {tp: anchor.record.timestamp for tp, anchor in anchors.items()}
     requests = [
         first_since(
@@ -137,7 +137,7 @@ async def _compare(
     facts: dict[TopicPartition, TranslationFacts],
     named: Mapping[TopicPartition, TopicPartition],
 ) -> None:
-    """Look at what the lookups led to: records of other times; how far the target is; and what lies there."""
+    """Completes the facts: records at the other log's times, the target's last records, and nearby records."""
     ends = {named[tp]: (one.target.oldest, one.target.latest) for tp, one in facts.items() if one.there.at.offset < 0}
     last = await _last_of(target, ends)
     times = {tp: last[named[tp]].timestamp for tp in facts if named[tp] in last}
@@ -163,7 +163,7 @@ async def _compare(
 
 
 async def _last_of(target: Admin, ends: Mapping[TopicPartition, tuple[int, int]]) -> dict[TopicPartition, FirstRecord]:
-    """The last records of the target's logs that were committed, or are in no transaction; those that can be found."""
+    """The last committed records in the target's logs (or those in no transaction), as far as they can be found."""
     oldest = {Position(*place, latest): begin for place, (begin, latest) in ends.items()}
     last = await last_records(target, oldest)
     found = {at.topic_partition: record for at, record in last.done.items() if record is not None}
@@ -173,7 +173,7 @@ async def _last_of(target: Admin, ends: Mapping[TopicPartition, tuple[int, int]]
 
 
 def _ours(facts: TranslationFacts) -> tuple[int, int]:
-    """What of the source's log tells how many records are skipped or read again."""
+    """The range of the source's log that shows how many records are skipped or read again."""
     here, record, end = facts.here, facts.record, facts.source.latest
     if facts.there.at.offset < 0:
         return (facts.source.oldest if facts.last is None else max(0, facts.last.offset)), end
@@ -185,7 +185,7 @@ def _ours(facts: TranslationFacts) -> tuple[int, int]:
 
 
 def _theirs(facts: TranslationFacts, first: Since | None) -> tuple[int, int]:
-    """The same of the target's. ``first``: from the time of its last record on."""
+    """That range of the target's log. ``first``: the target's first record with the time of its last one."""
     end = facts.target.latest
     if facts.there.at.offset < 0:
         return (end, end) if first is None or first.doubt or first.at.offset < 0 else (first.at.offset, end)
@@ -193,14 +193,14 @@ def _theirs(facts: TranslationFacts, first: Since | None) -> tuple[int, int]:
 
 
 async def _parts(admin: Admin, ranges: Mapping[TopicPartition, tuple[int, int]]) -> dict[TopicPartition, LogPart]:
-    """All records of these parts, where they are not too large."""
+    """The records of these ranges, except ranges that are too large."""
     wanted = {place: (begin, end) for place, (begin, end) in ranges.items() if begin < end}
     found = await toured(admin, wanted)
     return {place: LogPart(*wanted[place], records) for place, records in found.items()}
 
 
 def _unread(position: Position, why: Failure) -> Failure:
-    """Why a time isn't known; the failure itself says nothing of where."""
+    """TimeUnknown with the reason and the position, which the failure itself does not name."""
     reason = f"{type(why).__name__}: {why}".removesuffix(": ")
     if isinstance(why, TopicAuthorizationFailed):
         reason = f"the ACL READ on topic {position.topic} is missing in its cluster"

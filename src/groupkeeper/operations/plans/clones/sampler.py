@@ -1,4 +1,4 @@
-"""Looks for places where times say nothing: copies that got the time of copying, at other offsets."""
+"""Finds places without the help of times: copies that got the time of copying, at other offsets."""
 
 from __future__ import annotations
 
@@ -16,59 +16,59 @@ from groupkeeper.operations.plans.clones.translator import Certainty, Ends, Tran
 from groupkeeper.operations.plans.log_walk import Kept
 
 _REACH = 2 * CONTEXT
-"""Offsets in a sample on each side of its place."""
+"""How many offsets a sample has on each side of its place."""
 
 _WINDOWS = (1_000, None)
-"""Records of the other log that samples are compared with: first so many, then all that are searched."""
+"""How many records of the other log to compare with samples: first these, then all within ``searched``."""
 
 _TOGETHER = 16
-"""Samples of a partition that are read before they are compared."""
+"""How many samples of a partition to read before they are compared."""
 
 _PARTITIONS = 8
-"""Partitions that are compared at a time: each may hold some megabytes of records."""
+"""How many partitions to compare at a time: each may hold some megabytes of records."""
 
 _ROUNDS = 6
 """How often a place is guessed from the places found so far."""
 
 _MISSES = 3
-"""Places not found after which the search in a partition ends."""
+"""After this many failed searches, no more places of a partition are searched."""
 
 _REPEATED = 10_000
-"""The last records of both logs in which repeated records are counted."""
+"""How many of the last records of both logs to check for repeated records."""
 
 _TOLD = 2
-"""Told places that are checked for each place that is searched."""
+"""How many of the ``told`` places to check for each searched place."""
 
 _REMEMBERED = 64
-"""Partitions whose repeated records are remembered."""
+"""For how many partitions to remember repeated records."""
 
 
 @dataclass
 class _Learned:
-    """What is known of one partition. ``end``: the last record of the target, and what it is a copy of."""
+    """What is known of one partition. ``end``: the target's last record, and its original."""
 
     anchors: Anchors
     end: Pair | None = None
     has_end: bool = False
-    """Whether that was looked for."""
+    """Whether ``end`` was looked for."""
     seen: tuple[Seen, Seen] | None = None
-    """Of the source and of the target."""
+    """The unique records of the source and of the target."""
     sure: tuple[Pair, ...] = ()
-    """Places of records that are nowhere else in either log, as far as these were read."""
+    """Places of records that are unique in both logs, as far as these were read."""
     has_older_copies: bool = False
     """Whether a record of the target is older than the same one of the source."""
     misses: int = 0
     asked: set[int] = field(default_factory=set)
-    """Offsets of places that were looked for."""
+    """Offsets that were searched for."""
     searched: set[int] = field(default_factory=set)
-    """Of those whose surroundings were compared with samples."""
+    """Those of ``asked`` whose surroundings were compared with samples."""
 
 
 class Sampler:
-    """What was learned about a partition serves for its next places.
+    """Finds places by samples of both logs; each place helps with the next ones of its partition.
 
-    ``searched``: the number of records of each log that are compared for a place whose surroundings are unknown.
-    ``told``: places that somebody else knows, which are checked.
+    ``searched``: how many records of each log to compare for a place in unknown surroundings. ``told``: places from
+    elsewhere, which are checked.
     """
 
     def __init__(
@@ -81,7 +81,7 @@ class Sampler:
         self._learned: dict[TopicPartition, _Learned] = {}
 
     async def find(self, inside: Mapping[Position, int], ours: Mapping[Position, Trace]) -> dict[Position, Translated]:
-        """Those of the places that are found; a place that was not is not looked for a second time."""
+        """The places that are found. A place that was not found is not searched again."""
         found: dict[Position, Translated] = {}
         new = {at: offset for at, offset in inside.items() if at in ours and self._is_new(at)}
         places = list(dict.fromkeys(at.topic_partition for at in new))
@@ -97,11 +97,11 @@ class Sampler:
         return found | {at: one for at in left if (one := self._behind_the_copies(at, left[at])) is not None}
 
     def places(self, tp: TopicPartition) -> Sequence[Pair]:
-        """Those of a partition that are sure."""
+        """The sure places of a partition."""
         return () if tp not in self._learned else self._learned[tp].sure
 
     def has_older_copies(self, tp: TopicPartition) -> bool:
-        """Whether times of the source lead too far: the target, too, has copies, which were made earlier."""
+        """Whether the source's times lead too far, as the target has older copies of the same records."""
         return tp in self._learned and self._learned[tp].has_older_copies
 
     def _sure(self, tp: TopicPartition) -> tuple[Pair, ...]:
@@ -116,7 +116,7 @@ class Sampler:
         return *sure, *(Pair(each.upstream + 1, each.downstream + 1) for each in sure)
 
     def forget(self) -> None:
-        """What was learned is of no use for other partitions."""
+        """Drops all that was learned, before other partitions."""
         self._learned.clear()
 
     def _here(self, tp: TopicPartition) -> Ends:
@@ -126,7 +126,7 @@ class Sampler:
         return self._sides.there[self._sides.named[tp]]
 
     async def _learn(self, tp: TopicPartition) -> None:
-        """Look at the ends of both logs, if that wasn't done."""
+        """Reads the ends of both logs, unless that was done."""
         here, there = self._here(tp), self._there(tp)
         known = self._learned[tp] = self._learned.pop(tp)  # the last that was worked on
         if known.seen is None:
@@ -142,7 +142,7 @@ class Sampler:
             known.end, known.has_end = await self._copied_last(tp), True
 
     async def _found(self, left: dict[Position, int], ours: Mapping[Position, Trace]) -> dict[Position, Translated]:
-        """Places near known ones; where there is no known one, the search begins with one place of each partition."""
+        """Finds places near known ones; without a known one, the search begins with one place of each partition."""
         found: dict[Position, Translated] = {}
         while left:
             found |= await self._near(left, ours)
@@ -168,7 +168,7 @@ class Sampler:
         return known.misses >= _MISSES or at.offset in known.searched
 
     def _behind_the_copies(self, at: Position, offset: int) -> Translated | None:
-        """The end of the target, where the last record that was copied is one that the group has read."""
+        """The end of the target, if the last copied record is one that the group has read."""
         known = self._learned.get(at.topic_partition)
         end = None if known is None else known.end
         if end is None or offset <= end.upstream + 1:
@@ -179,7 +179,7 @@ class Sampler:
         return Translated(self._there(at.topic_partition).latest, why, 0, replays, certainty=Certainty.BOUNDED)
 
     async def _near(self, inside: Mapping[Position, int], ours: Mapping[Position, Trace]) -> dict[Position, Translated]:
-        """Places that are where known ones lead to."""
+        """Finds places by estimates from known ones."""
         found: dict[Position, Translated] = {}
         tried: dict[Position, int] = {}
         for _ in range(_ROUNDS):
@@ -210,7 +210,7 @@ class Sampler:
         return Translated(one.offset, why, 0, 0, certainty=Certainty.CONTENT)
 
     def _has_enough(self, tp: TopicPartition, ours: Trace, theirs: Sequence[Kept]) -> bool:
-        """Whether what both have is nowhere else in either log, as far as these were read."""
+        """Whether enough of the common records are unique in both logs, as far as these were read."""
         seen, same = self._learned[tp].seen, {one.digest for one in ours.records}
         assert seen is not None, "a partition that is worked on is remembered"
         both = ours.records, [one for one in theirs if one.digest in same]
@@ -219,7 +219,7 @@ class Sampler:
         return all(log.has_enough(records) for log, records in zip(seen, both, strict=True))
 
     def _same(self, tp: TopicPartition, ours: Sequence[Kept], theirs: Sequence[Kept]) -> list[Pair]:
-        """The records that both have, which are remembered."""
+        """The common records, as pairs of offsets; they are remembered."""
         pairs, known = same_records(ours, theirs), self._learned[tp]
         assert known.seen is not None, "a partition that is worked on is remembered"
         if pairs:
@@ -230,13 +230,13 @@ class Sampler:
         return pairs
 
     def _add(self, at: Position, pairs: Sequence[Pair]) -> bool:
-        """The nearest two, as what is between them is known then; whether one is new."""
+        """Adds the two pairs nearest to the place, so that the place lies between known ones; True: one is new."""
         anchors = self._learned[at.topic_partition].anchors
         nearest = sorted(pairs, key=lambda one: abs(one.upstream - at.offset))[:2]
         return sum(map(anchors.add, nearest)) > 0
 
     async def _meet(self, at: Position, offset: int) -> bool:
-        """Whether a sample of the target is somewhere around the place in the source."""
+        """Searches around the place in the source for a sample of the target, whose pairs it adds; False: none."""
         tp = at.topic_partition
         known, there = self._learned[tp], self._there(tp)
         known.searched.add(at.offset)
@@ -266,7 +266,7 @@ class Sampler:
         return None
 
     async def _followed(self, tp: TopicPartition, pair: Pair, tail: Trace) -> Pair | None:
-        """From a record of the target's end to its last one."""
+        """Follows copies from a record near the target's end to the target's last one; None: they don't lead there."""
         anchors = self._learned[tp].anchors
         records = [one for one in tail.records if one.is_aborted is not True]
         for _ in range(_ROUNDS):
@@ -282,12 +282,12 @@ class Sampler:
         return None
 
     def _windows(self) -> list[int]:
-        """How much of one log samples of the other are compared with; none where so little is searched."""
+        """How many records of one log to compare with samples of the other; empty: too few are searched."""
         windows = [self._searched if one is None else one for one in _WINDOWS]
         return sorted({one for one in windows if one <= self._searched and one >= 2 * _REACH})
 
     async def _long(self, reader: Reader, tp: TopicPartition, *ranges: tuple[int, int]) -> Trace:
-        """The records of these ranges, which follow one another, as far as they can be read."""
+        """The readable records of these consecutive ranges, as one Trace."""
         keys = {Position(*tp, begin): (begin, end) for begin, end in ranges}
         read = await reader.between(keys, is_whole=False)
         records = [record for trace in read.values() for record in trace.records]
@@ -297,7 +297,7 @@ class Sampler:
     async def _samples(
         self, reader: Reader, tp: TopicPartition, offsets: Sequence[int], other: Trace, *, is_source: bool
     ) -> list[Pair]:
-        """Of the first sample that the other log has: its records with their counterparts."""
+        """Pairs of the records in the first sample that the other log has."""
         for start in range(0, len(offsets), _TOGETHER):
             some = dict.fromkeys(offsets[start : start + _TOGETHER])
             traces = await reader.between({Position(*tp, at): _around(at) for at in some}, is_whole=False)

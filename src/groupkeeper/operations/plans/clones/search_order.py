@@ -1,4 +1,4 @@
-"""The order in which a place in one log is looked for in another one: what is cheap and certain comes first."""
+"""The order of methods for finding a place of one log in another: cheap and certain ones come first."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ from groupkeeper.operations.plans.clones.translator import EXACT, Certainty, End
 
 
 class Hints(NamedTuple):
-    """``searched``: the number of records of a partition that are read where times don't lead to one place.
-    ``offset_header``: of the target's records, with the offset that they have in the source.
+    """``searched``: how many records of a partition to read if times don't lead to one place. ``offset_header``: the
+    header of the target's records with their offset in the source.
     """
 
     searched: int = 10_000
@@ -39,20 +39,20 @@ class Hints(NamedTuple):
 
 
 _AT_ONCE = 1_000
-"""Partitions, and places in them, that are searched at a time."""
+"""How many partitions, and places in them, to search at a time."""
 
 _SAMPLES = 4
-"""How many places all over a log are compared before its offsets count as the same as the other's."""
+"""How many places all over a log to compare before its offsets count as the same as the other's."""
 
 
 _REPEATED = 10_000
-"""Records in which repeated ones are counted before offsets count as the same without times."""
+"""How many records to check for repeated ones, before offsets count as the same without times."""
 
 _SLACK = 1_000
 """The most records that only the target may have between a known place and the next one."""
 
 _WIDER = 1_000
-"""Further offsets on both sides that are compared where copies are not in order."""
+"""How many further offsets to compare on both sides if copies are not in order."""
 
 
 class Settled(NamedTuple):
@@ -71,8 +71,8 @@ async def settle(
     syncs: Mapping[TopicPartition, Syncs] | None = None,
     told: Mapping[TopicPartition, Sequence[Pair]] | None = None,
 ) -> Settled:
-    """Where in the target groups that stand at these positions of the source would go on. ``told``: places that are
-    said to be the same in both, which is not believed but looked at.
+    """Finds the places in the target at which groups at these positions of the source would continue. ``told``: pairs
+    from elsewhere, which are checked.
     """
     offsets: dict[TopicPartition, list[int]] = {}
     for topic, partition, offset in sorted(set(positions)):
@@ -96,7 +96,7 @@ async def settle(
 
 
 class _Settler:
-    """Several places of each partition at a time; what was learned about a partition serves for its next ones."""
+    """Finds several places of each partition at a time; each helps with the next ones of its partition."""
 
     def __init__(
         self,
@@ -114,17 +114,17 @@ class _Settler:
         self._theirs = Reader(sides.target, sides.there, sides.named, look=look)
         self._sampler = Sampler(sides, (self._ours, self._theirs), hints.searched, told)
         self._distances: dict[TopicPartition, int] = {}
-        """From an offset to its counterpart, of the last that was found."""
+        """By partition, the distance from the last found place's offset in the source to that in the target."""
         self._known: dict[TopicPartition, list[tuple[int, int]]] = {}
-        """Offsets with their counterparts: what comes after the one there comes after the other here."""
+        """By partition, the found places: offset in the source, and in the target."""
         self._is_same: dict[TopicPartition, bool] = {}
         """Whether samples all over both logs are the same at the same offsets."""
         self._is_restamped: dict[TopicPartition, bool] = {}
-        """Whether they are but for the times, which the copies got when they were made."""
+        """Whether they are the same except for times, which copies got when they were made."""
         self._again = CopiedAgain(sides, self._ours, self._theirs, hints.searched)
 
     async def settle(self, positions: Sequence[Position]) -> tuple[dict[Position, Translated], dict[Position, Failure]]:
-        """``positions`` in their order."""
+        """Finds places by all methods. ``positions`` must be sorted."""
         found, failed = self._of_empty_logs(positions)
         inside = {at: self._inside(at) for at in positions if at not in found and at not in failed}
         ours = await self._ours.around(inside)
@@ -174,7 +174,7 @@ class _Settler:
         return found, failed
 
     def forget(self) -> None:
-        """What was read is of no use for other partitions."""
+        """Drops all that was read, before other partitions."""
         self._known.clear()
         self._again.forget()
         self._sampler.forget()
@@ -194,7 +194,7 @@ class _Settler:
     def _of_empty_logs(
         self, positions: Iterable[Position]
     ) -> tuple[dict[Position, Translated], dict[Position, Failure]]:
-        """There is no record to look for."""
+        """The places in empty logs, which have no record to look for; and failures."""
         found: dict[Position, Translated] = {}
         failed: dict[Position, Failure] = {}
         for at in positions:
@@ -214,11 +214,11 @@ class _Settler:
     async def _guessed(
         self, inside: Mapping[Position, int], ours: Mapping[Position, Trace], distances: Mapping[TopicPartition, int]
     ) -> dict[Position, Translated]:
-        """Of those that are exactly at the same offset, or as far from it as another one of the partition."""
+        """Finds places at the same offset, or at the same distance from it as another place of the partition."""
         found: dict[Position, Translated] = {}
         guesses = {at: offset + distances.get(at.topic_partition, 0) for at, offset in inside.items() if at in ours}
         matches = await self._matched(inside, ours, {at: (guess, guess) for at, guess in guesses.items()})
-        # Without times any place with the same records would do: the lookup by time begins before the right one.
+        # Without times, any place with the same records would match; the lookup by time begins before the right one.
         matches = {at: one for at, one in matches.items() if one.is_exact and one.has_times}
         same = dict.fromkeys(at.topic_partition for at, one in matches.items() if one.offset == inside[at])
         await self._compare_samples([tp for tp in same if tp not in self._is_same])
@@ -241,7 +241,7 @@ class _Settler:
     async def _behind(
         self, known: Mapping[Position, tuple[int, int]], inside: Mapping[Position, int], ours: Mapping[Position, Trace]
     ) -> dict[Position, Translated]:
-        """Of those not far behind a known place: as that bounds them, records may also be compared without times."""
+        """Finds places shortly after a known one. As that is a lower bound, records may be compared without times."""
         guesses = {
             at: (place, place + inside[at] - offset + _SLACK) for at, (offset, place) in known.items() if at in ours
         }
@@ -255,7 +255,7 @@ class _Settler:
     async def _sampled(
         self, inside: Mapping[Position, int], ours: Mapping[Position, Trace], by_time: Mapping[Position, Translated]
     ) -> dict[Position, Translated]:
-        """Of those whose copies have other times, unless their times lead to a better place."""
+        """Finds places whose copies have other times, unless the times lead to a better place."""
         within = {at: offset for at, offset in inside.items() if at.offset >= self._here(at).oldest}
         found = await self._sampler.find(within, ours)
         return {
@@ -267,7 +267,7 @@ class _Settler:
     def _between(
         self, inside: Mapping[Position, int], found: Mapping[Position, Translated]
     ) -> dict[Position, Translated]:
-        """Of those that times alone tell, the ones that known places around them put right."""
+        """Corrects places found by times alone that contradict known places around them."""
         known: dict[TopicPartition, list[Pair]] = {}
         by_time: dict[Position, Translated] = {}
         within = [at for at in found if at in inside and at.offset >= self._here(at).oldest]
@@ -288,7 +288,7 @@ class _Settler:
     async def _restamped(
         self, inside: Mapping[Position, int], ours: Mapping[Position, Trace]
     ) -> dict[Position, Translated]:
-        """Of those at the same offset in logs that are the same but for the times of copies."""
+        """Finds places at the same offset in logs that are the same except for the copies' times."""
         places = dict.fromkeys(at.topic_partition for at in inside)
         await self._compare_stretches(
             [tp for tp in places if tp not in self._is_restamped and not self._is_same.get(tp)]
@@ -304,7 +304,7 @@ class _Settler:
         return found
 
     async def _compare_stretches(self, places: Iterable[TopicPartition]) -> None:
-        """Learn whether what is around samples all over both logs is the same, but for the times."""
+        """Finds out whether the records around samples all over both logs are the same, except for their times."""
         stretches: dict[TopicPartition, list[Stretch]] = {tp: [] for tp in places}
         self._is_restamped.update(dict.fromkeys(stretches, False))
         for part in range(_SAMPLES + 1):
@@ -328,7 +328,7 @@ class _Settler:
     async def _by_origins(
         self, inside: Mapping[Position, int], ours: Mapping[Position, Trace]
     ) -> dict[Position, Translated]:
-        """Of those whose place is told by the offsets in the headers of the target's records."""
+        """Finds places by the source's offsets in headers of the target's records."""
         known = {at: offset for at, offset in inside.items() if at.offset >= self._here(at).oldest}
         searches: dict[Position, HeaderSearch] = {}
         for at, offset in known.items():
@@ -360,7 +360,7 @@ class _Settler:
     async def _by_syncs(
         self, inside: Mapping[Position, int], ours: Mapping[Position, Trace]
     ) -> tuple[dict[Position, Translated], set[Position]]:
-        """Of those behind a record of which MirrorMaker 2 says where its copy is, and it is there; and which of them
+        """Finds places after a record whose copy is where MirrorMaker 2's sync says; and those of them whose records
         may have been copied again.
         """
         ways: dict[Position, SyncWay] = {}
@@ -412,7 +412,7 @@ class _Settler:
     def _settled(
         self, at: Position, one: Match, ours: Trace, inside: int, exact: Certainty = Certainty.CONTENT
     ) -> Translated:
-        """What a match says, and how far from the source's offset it is."""
+        """The result of a match; an exact one is kept as a known place."""
         to_come = self._to_come(at, one.offset, ours, inside)
         if one.is_exact:
             self._distances[at.topic_partition] = one.offset - inside
@@ -422,7 +422,7 @@ class _Settler:
         return Translated(one.offset, why, 0, one.replays, certainty=Certainty.BOUNDED, to_come=to_come)
 
     def _to_come(self, at: Position, offset: int, ours: Trace, inside: int) -> int | None:
-        """The time of the next record, where it is not copied yet."""
+        """The time of the next unread record if it is not copied yet; else None."""
         if offset < self._there(at).latest:
             return None
         unread = (each.timestamp for each in ours.records if each.offset >= inside and each.is_aborted is not True)
@@ -434,14 +434,14 @@ class _Settler:
         ours: Mapping[Position, Trace],
         guesses: Mapping[Position, tuple[int, int]],
     ) -> dict[Position, Match]:
-        """What the target has from the first of two offsets up to the second, and around both, compared."""
+        """Compares the records around each place with those of the target around a range of guesses."""
         ranges = {at: (begin - CONTEXT, end + CONTEXT) for at, (begin, end) in guesses.items()}
         theirs = await self._theirs.between(ranges, is_whole=False)
         matches = {at: match(ours[at], inside[at], trace) for at, trace in theirs.items()}
         return {at: one for at, one in matches.items() if one is not None}
 
     async def _compare_samples(self, places: Iterable[TopicPartition]) -> None:
-        """Learn whether offsets are the same all over both logs."""
+        """Finds out whether offsets are the same all over both logs."""
         self._is_same.update(dict.fromkeys(places, True))
         for part in range(_SAMPLES + 1):
             samples = (Position(*tp, self._sample(tp, part)) for tp in places if self._is_same[tp])
@@ -460,7 +460,7 @@ class _Settler:
     async def _by_time(
         self, positions: Sequence[Position], ours: Mapping[Position, Trace]
     ) -> tuple[dict[Position, Translated], dict[Position, Failure]]:
-        """By the times of records, and by what they hold where these lead to. One position of each partition."""
+        """Finds places by times of records, and by content around these. At most one position of each partition."""
         of_place = {at.topic_partition: at for at in positions}
         facts, why_not = await facts_of(self._sides, {tp: at.offset for tp, at in of_place.items()})
         failed = {of_place[tp]: why for tp, why in why_not.items()}
@@ -485,7 +485,7 @@ class _Settler:
 
 
 def _nearer(one: Translated, sync: Translated | None) -> Translated:
-    """Of a place by times and one that is not after the right one: which has less to be read again, and skips less."""
+    """The place by time, if it skips nothing and is after the sync's, which is never too far; else the sync's."""
     if sync is None or (not one.skips and one.offset > sync.offset):
         return one
     return sync

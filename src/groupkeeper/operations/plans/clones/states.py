@@ -1,5 +1,5 @@
-"""What a clone cannot carry over: what a share group has done above its start offsets, and the state of applications of
-Kafka Streams, if it is not where their offsets are cloned to.
+"""State that a clone cannot carry over: records that a share group has done above its start offsets, and the state of
+Kafka Streams applications that the target lacks.
 """
 
 from __future__ import annotations
@@ -15,22 +15,22 @@ from groupkeeper.operations.topics import describe_topics
 
 
 class Shares(NamedTuple):
-    """By share groups of the source. ``lags``: records from the start offset on that are not done, None where the
-    brokers do not tell (before 4.2, or as no member has read the partition). ``without``: partitions that the group has
-    subscribed to, and has no start offset in.
+    """By share group of the source. ``lags``: records from the start offset on that are not done; None: the brokers do
+    not tell (before 4.2, or no member has read the partition). ``without``: subscribed partitions without a start
+    offset.
     """
 
     lags: Mapping[str, Mapping[TopicPartition, int | None]] = {}
     without: Mapping[str, list[TopicPartition]] = {}
 
     def done_ahead(self, group_id: str, tp: TopicPartition, start: int, end: int) -> int | None:
-        """How many records from the start offset on are done at most, None: not known. ``end`` was read after lags."""
+        """The most records done after the start offset; None: unknown. ``end`` was read after the lags."""
         lag = self.lags.get(group_id, {}).get(tp)
         return None if lag is None else max(0, end - start - lag)
 
 
 async def look_at_shares(source: Admin, group_ids: Iterable[str]) -> Shares:
-    """Groups that cannot be asked are left out: their start offsets are not known either."""
+    """Reads lags of share groups. Groups that cannot be asked are left out: their start offsets are unknown, too."""
     listed = await source.list_share_group_offsets(dict.fromkeys(group_ids))
     lags: dict[str, dict[TopicPartition, int | None]] = {}
     without: dict[str, list[TopicPartition]] = {}
@@ -41,7 +41,7 @@ async def look_at_shares(source: Admin, group_ids: Iterable[str]) -> Shares:
 
 
 def delivered_again(found: Translated, done: int | None) -> Translated:
-    """The place, with the records that are done above the start offset: they are read again."""
+    """The place, with ``done`` more records that are delivered again."""
     if not done:
         return found
     records = "record is" if done == 1 else "records are"
@@ -54,8 +54,8 @@ _KINDS = ("-changelog", "-repartition")
 
 
 class States(NamedTuple):
-    """By groups of the source. ``topics``: internal ones that hold what an application has made so far, by their names
-    in the source. ``missing``: why the target has not all of them.
+    """By group of the source. ``topics``: an application's internal topics with its state, by their names in the
+    source. ``missing``: for topics that the target lacks, the reason.
     """
 
     topics: Mapping[str, list[str]]
@@ -65,7 +65,7 @@ class States(NamedTuple):
 async def look_at_states(
     source: Admin, target: Admin, groups: Mapping[str, str], source_topics: Iterable[str]
 ) -> States:
-    """``groups``: which group of the target is to have the offsets of which of the source."""
+    """Finds the internal topics of both clusters. ``groups``: the target's group by the source's."""
     some = [topic for topic in source_topics if topic.endswith(_KINDS)]
     known: Collection[str] = groups
     if some:

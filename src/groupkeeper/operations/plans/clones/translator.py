@@ -19,16 +19,16 @@ from groupkeeper.operations.times import utc_text
 
 
 class Ends(NamedTuple):
-    """Of a log: its first offset, and the one after its last record."""
+    """The first offset of a log, and the one after its last record."""
 
     oldest: int
     latest: int
 
 
 class Lookups(NamedTuple):
-    """The first records of a log from a time on: ``at`` the record's, ``after`` it (a millisecond later).
+    """The first records of a log at (``at``) and after (``after``, a millisecond later) a record's time.
 
-    Those of transactions that were aborted are none of them. ``doubt``: why one of them may be further on.
+    Records of aborted transactions are left out. ``doubt``: why a first record may be further on.
     """
 
     at: ListedOffset = NOTHING_THERE
@@ -37,14 +37,14 @@ class Lookups(NamedTuple):
 
 
 class Count(NamedTuple):
-    """A number of records that are not aborted: ``least`` without those of open transactions, ``most`` with them."""
+    """A number of records, without aborted ones: ``least`` without those of open transactions, ``most`` with them."""
 
     least: int
     most: int
 
 
 class LogPart(NamedTuple):
-    """All records of a log from ``begin`` up to ``end``. Of offsets alone it isn't known how many records they are."""
+    """All records of a log from ``begin`` up to ``end``: offsets alone don't tell how many there are."""
 
     begin: int
     end: int
@@ -86,10 +86,10 @@ class TranslationFacts(NamedTuple):
 
 
 class Certainty(StrEnum):
-    """How sure it is that a translated offset is the right one.
+    """How sure it is that a translated offset is right.
 
-    The first four are exact, by what the records hold. BOUNDED is before the right one, by what they hold; TIME is
-    what times alone tell.
+    The first four are exact, by the records' content. BOUNDED is at or before the right offset, by content; TIME is by
+    times alone.
     """
 
     IDENTITY = "identity"
@@ -120,7 +120,7 @@ class Translated(NamedTuple):
 
 
 def translate(facts: TranslationFacts) -> Translated:
-    """The offset in the target: its end, where the next record is still to come."""
+    """Translates a committed offset. The result is the target's end if the next record is not there yet."""
     if facts.there.doubt and facts.there.at.offset >= 0:
         return _in_doubt(facts)
     if facts.is_append_time and facts.there.at.offset >= 0:
@@ -132,7 +132,7 @@ def translate(facts: TranslationFacts) -> Translated:
 
 
 def _in_doubt(facts: TranslationFacts) -> Translated:
-    """What the lookup found may lie before the record that is meant, by any number of records, never after it."""
+    """For a doubtful lookup: its offset may be any number of records before the right one, but never after it."""
     at = facts.there.at
     replays = _all_behind(facts, at.offset)
     why = f"before the record of {utc_text(facts.record.timestamp)}: {facts.there.doubt}, {_again(replays)}"
@@ -151,8 +151,8 @@ def _by_arrival(facts: TranslationFacts) -> Translated:
 
 
 def _all_behind(facts: TranslationFacts, offset: int) -> int:
-    """What the target has from an offset on, or all that the group has read where that is more, as the target may get
-    it later: each record is copied once.
+    """The most records to read again from an offset on: those in the target, or all that the group has read if these
+    are more, as the target may still get them. Each record is copied once.
     """
     there, oldest = max(0, facts.target.latest - offset), facts.source.oldest
     lost = min(there, oldest)  # what only the target still has
@@ -222,13 +222,13 @@ def _after_the_last(facts: TranslationFacts) -> Translated:
 
 
 def _count(part: LogPart | None, begin: int, end: int) -> Count:
-    """The records of a log from an offset up to another: as their offsets are, where they were not looked at."""
+    """The number of records in a range; without its records, between none and one for each offset."""
     counted = None if part is None else part.counted(begin, end)
     return Count(0, max(0, end - begin)) if counted is None else counted
 
 
 def _of_the_time(facts: TranslationFacts) -> tuple[Count, Count]:
-    """The records of the time, and those up to the next later one, in the source and in the target."""
+    """The numbers of records in source and target from the record's time up to the next later one."""
     here, there = facts.here, facts.there
     if here.at.timestamp != there.at.timestamp:
         return Count(0, 0), Count(0, 0)
@@ -237,13 +237,13 @@ def _of_the_time(facts: TranslationFacts) -> tuple[Count, Count]:
 
 
 def _surplus(facts: TranslationFacts) -> int:
-    """How many of them the target has more than the source, at most."""
+    """How many more records of that time the target may have than the source."""
     ours, theirs = _of_the_time(facts)
     return max(0, theirs.most - ours.least)
 
 
 def _missing(facts: TranslationFacts) -> int:
-    """How many of them the target has less than the source, at most; it may have copies of aborted ones."""
+    """How many fewer records of that time the target may have than the source; some may be copies of aborted ones."""
     ours, theirs = _of_the_time(facts)
     records = () if facts.ours is None else facts.ours.records
     aborted = sum(bool(one.is_aborted) for one in records if one.timestamp == facts.record.timestamp)
@@ -251,7 +251,7 @@ def _missing(facts: TranslationFacts) -> int:
 
 
 def _still_to_come(facts: TranslationFacts) -> int:
-    """How many records that the group has read may not be in the target yet."""
+    """How many records that the group has read may still be missing in the target."""
     read_to, oldest = _read_to(facts), facts.source.oldest
     begin = oldest if facts.last is None else facts.last.offset
     if begin < 0:
@@ -286,7 +286,7 @@ def _lost(facts: TranslationFacts) -> str:
 
 
 def _lost_there(facts: TranslationFacts, offset: int) -> int:
-    """How many of the records that the source has lost unread the target may still have before an offset."""
+    """How many records that the source lost unread the target may still have before an offset."""
     return max(0, min(facts.source.oldest - facts.committed, offset - facts.target.oldest))
 
 
