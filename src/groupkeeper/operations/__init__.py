@@ -1,4 +1,4 @@
-"""What an operator does with groups, as typed results: describe, watch, reset, delete.
+"""Operators' actions on groups, with typed results: describe, watch, reset, delete.
 
 Printing is in `groupkeeper.cli`, single requests are in `groupkeeper.client`.
 """

@@ -1,7 +1,7 @@
-"""When offsets were committed: OffsetFetch doesn't tell, the records of `__consumer_offsets` do.
+"""Times of commits, read from `__consumer_offsets`, as OffsetFetch doesn't return them.
 
-Each commit is a record there, with the time of the coordinator's clock when it took it. Reading them needs READ on the
-topic, and takes as long as reading what is left of it after compaction.
+Each commit is a record there, with the coordinator's time. Reading needs READ on the topic, and takes as long as
+reading what compaction has left of it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ OFFSETS_TOPIC = "__consumer_offsets"
 
 
 class CommitTime(NamedTuple):
-    """``time_ms``: since 1970. ``expires_ms``: from the commit's own field, None: the broker's retention counts."""
+    """A commit. ``time_ms``: since 1970; ``expires_ms``: its own expiry, None: the broker's retention applies."""
 
     offset: int
     time_ms: int
@@ -31,9 +31,9 @@ class CommitTime(NamedTuple):
 
 
 class CommitTimes(NamedTuple):
-    """``commits``: by group and partition, those that are in force. ``empty_ms``: since when classic groups have had no
-    members; groups that never had a member, and those of the consumer protocol, are not in it. ``failed``: partitions
-    of `__consumer_offsets` that could not be read to their end: nothing is known of their groups.
+    """``commits``: the current ones by group and partition. ``empty_ms``: since when classic groups have had no
+    members; other groups, and those that never had any, are missing. ``failed``: partitions of `__consumer_offsets`
+    that could not be read to their end: nothing is known of their groups.
     """
 
     commits: dict[str, dict[TopicPartition, CommitTime]]
@@ -42,7 +42,7 @@ class CommitTimes(NamedTuple):
     partitions: int
 
     def failure(self, group_id: str) -> Failure | None:
-        """Why nothing is known of a group, None when it is."""
+        """Why nothing is known of a group; None: its commits are known."""
         return self.failed.get(_place(group_id, self.partitions)) if self.partitions else None
 
 

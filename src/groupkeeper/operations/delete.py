@@ -29,9 +29,9 @@ from groupkeeper.protocol.errors import GroupIdNotFound, KafkaError, NonEmptyGro
 
 
 class DeletedOffsets(NamedTuple):
-    """What became of each partition, None: its offset is gone. Topics that cannot be described are apart.
+    """The result for each partition; None: its offset is deleted. Topics that cannot be described are apart.
 
-    ``refused`` is the failure of the whole request, which every partition then has too.
+    ``refused``: the failure of the whole request, which every partition then has too.
     """
 
     partitions: dict[TopicPartition, Failure | None]
@@ -71,7 +71,7 @@ async def delete_offsets(
 
 
 async def look_at_deletion(admin: Admin, group_ids: Sequence[str]) -> Batch[str, int | None]:
-    """How many committed offsets go with each group of consumers, None: not known. Changes nothing.
+    """How many committed offsets would be deleted with each consumer group; None: unknown. Changes nothing.
 
     Others fail: NotOfConsumers for groups of other types, NonEmptyGroup with the names of the members.
     """

@@ -25,11 +25,11 @@ from groupkeeper.protocol.errors import GroupIdNotFound, InvalidGroupId
 
 
 class Places:
-    """The rows of a table of offsets, by column, without those of the group alone (offsets, epochs, lags).
+    """The rows of a table of offsets, by column, except columns of the group alone (offsets, epochs, lags).
 
-    A row is a partition that a group has an offset for, or that a member is assigned; ``members`` has None for what is
-    assigned to no member, ``ends`` for logs whose end isn't known: ``failures`` has the reasons (no leader, no topic,
-    no permission …). Groups without members share their places when they have offsets in the same partitions.
+    A row is a partition with an offset of the group, or assigned to a member. ``members``: None for a partition without
+    a member; ``ends``: None for an unknown log end, with the reason in ``failures`` (no leader, no topic, no permission
+    …). Groups without members share their places when they have offsets in the same partitions.
     """
 
     __slots__ = ("ends", "failures", "members", "partitions")
@@ -59,7 +59,7 @@ class GroupOffsets(NamedTuple):
 
 
 class FoundEnds(NamedTuple):
-    """Where logs end, and why that isn't known of some partitions."""
+    """The log ends, and why those of other partitions are unknown."""
 
     offsets: Mapping[TopicPartition, ListedOffset]
     failed: Mapping[TopicPartition, Failure]
@@ -69,7 +69,7 @@ _GROUPS_PER_PART = 2000
 """Enough to keep the brokers busy, few enough to hold all their rows at a time."""
 
 _PARTS_AHEAD = 1
-"""Parts that brokers work on while one is shown."""
+"""The number of parts that brokers work on while one is shown."""
 
 
 class DescribedOffsets(NamedTuple):
@@ -167,7 +167,7 @@ class OffsetTables:
         return places
 
     def _places_with(self, members: Sequence[MemberDescription], committed: tuple[TopicPartition, ...]) -> Places:
-        """By member, those with most partitions first, then what no member is assigned."""
+        """Partitions by member, those with most partitions first; then partitions of no member."""
         partitions: list[TopicPartition] = []
         owners: list[MemberDescription | None] = []
         for member in sorted(members, key=lambda member: -len(member.assignment)):

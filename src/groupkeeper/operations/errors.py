@@ -19,7 +19,7 @@ class OperationRefused(ClientError):
 
 
 class BadTopicArgument(OperationRefused):
-    """Not ``topic`` and not ``topic:0,1,2``."""
+    """The text is neither ``topic`` nor ``topic:0,1,2``."""
 
 
 class PartitionsMissing(OperationRefused):
@@ -32,7 +32,7 @@ class PartitionsMissing(OperationRefused):
 
 
 class SeveralCopies(OperationRefused):
-    """A topic of another cluster may be several ones here."""
+    """A topic of another cluster may have several copies here."""
 
     def __init__(self, topic: str, names: Sequence[str]) -> None:
         super().__init__(
@@ -87,11 +87,11 @@ class GroupIsActive(OperationRefused):
 
 
 TOOLS = {GroupType.SHARE: "kafka-share-groups", GroupType.STREAMS: "kafka-streams-groups"}
-"""The tools for groups whose offsets no consumer commits."""
+"""The official tools for groups whose offsets are not committed by consumers."""
 
 
 class NotOfConsumers(OperationRefused):
-    """A share group, whose start offsets no commit changes; with ``deletes``, a group of this type to delete."""
+    """The group is a share group: no commit changes its start offsets; with ``deletes``: one of this type to delete."""
 
     def __init__(self, *, deletes: GroupType | None = None) -> None:
         tool = TOOLS[deletes or GroupType.SHARE]
@@ -116,7 +116,7 @@ class NothingToDelete(OperationRefused):
 
 
 class StalePlan(OperationRefused):
-    """What the plan was made from is not so any more."""
+    """The cluster has changed since the plan was made."""
 
 
 class WrongCluster(OperationRefused):
@@ -146,7 +146,7 @@ class OutOfRange(OperationRefused):
 
 
 class NotAsCommitted(OperationRefused):
-    """What is committed now isn't what was just committed: another client commits too."""
+    """The committed offset isn't the one just committed: another client commits too."""
 
 
 _NAMED_MEMBERS = 5

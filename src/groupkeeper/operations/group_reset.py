@@ -22,7 +22,7 @@ _LONG_MAX = 2**63 - 1
 
 
 class EntryFinding(Enum):
-    """What an entry of a plan meets in the cluster. All but OUT_OF_RANGE keep it from being executed."""
+    """How an entry of a plan fits the cluster. Any finding but OK and OUT_OF_RANGE keeps it from being executed."""
 
     OK = "OK"
     NO_TOPIC = "topic does not exist"
@@ -33,7 +33,7 @@ class EntryFinding(Enum):
 
 
 class PlanEntry(NamedTuple):
-    """One partition of a plan beside what is so now; offsets are None where they aren't known.
+    """One partition of a plan, with the current state; offsets are None if unknown.
 
     ``applied``: the offset that executing commits, None: nothing. ``failure``: why its lookup fails.
     """
@@ -63,7 +63,7 @@ class ResetReport(NamedTuple):
 
 
 class Generated(NamedTuple):
-    """A plan, a report on it, and what is noteworthy, each in a line."""
+    """A plan, a report on it, and warnings, one line each."""
 
     plan: ResetPlan
     report: ResetReport
@@ -99,7 +99,7 @@ async def generate(admin: Admin, group_id: str, topics: Sequence[str] | None, ti
 
 
 async def examine(admin: Admin, plan: ResetPlan, groups: FoundGroups | None = None) -> ResetReport:
-    """What the entries of a plan meet. ``groups``: what was found of the group already."""
+    """Compares the entries of a plan with the cluster. ``groups``: the group's state, if it is already known."""
     if groups is None:
         groups = await _look(admin, plan.group_id)
     logs = await look_at_logs(admin, plan.offsets)
@@ -115,7 +115,7 @@ async def examine(admin: Admin, plan: ResetPlan, groups: FoundGroups | None = No
 async def execute(
     admin: Admin, report: ResetReport, recorder: Recorder | None
 ) -> tuple[dict[TopicPartition, int], tuple[PlanTrouble, ...]]:
-    """Commit what the report says: the offsets that are committed now, and what did not work.
+    """Commits the offsets of the report. Returns the offsets that are committed now, and failures.
 
     Raises GroupIsActive; if a member joins only then, the coordinator refuses the partitions.
     """

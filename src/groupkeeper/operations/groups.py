@@ -29,8 +29,8 @@ G = TypeVar("G", ShareGroupDescription, StreamsGroupDescription)
 
 
 class DescribedGroups(NamedTuple):
-    """Groups by id. Members of streams groups have the partitions that their active tasks read; ``streams`` has what
-    else is known of these groups. A group that a broker before 4.0 calls Dead is in ``done`` and in ``failed``.
+    """Groups by id. Members of streams groups have the partitions that their active tasks read; ``streams`` has these
+    groups' full descriptions. A group that a broker before 4.0 calls Dead is in ``done`` and in ``failed``.
     """
 
     done: dict[str, AnyGroup]
@@ -56,7 +56,7 @@ async def describe_any(admin: Admin, group_ids: Sequence[str]) -> DescribedGroup
 
 
 def unread_topics(group: AnyGroup | None, topics: frozenset[str]) -> frozenset[str]:
-    """Of these topics, those that no member reads. Only where it is known of each member what it subscribes to."""
+    """Those of the topics that no member reads; none if the subscription of some member is unknown."""
     if group is None or group.group_state is not GroupState.STABLE:
         return frozenset()
     if group.group_type in (GroupType.SHARE, GroupType.STREAMS):
@@ -75,9 +75,9 @@ def unread_topics(group: AnyGroup | None, topics: frozenset[str]) -> frozenset[s
 async def among(
     failed: Mapping[str, Failure], describe: Callable[[list[str]], Awaitable[Batch[str, G]]]
 ) -> Batch[str, G]:
-    """The groups of one type among those whose description as another type failed.
+    """Describes, as one more type, the groups whose description as another type failed.
 
-    Groups that are not of that type either are in neither, nor is any when the brokers don't have that type.
+    Groups that are not of this type either are missing in the result, as are all if the brokers don't have the type.
     """
     wanted = [group_id for group_id, failure in failed.items() if isinstance(failure, GroupIdNotFound)]
     if not wanted:

@@ -1,4 +1,4 @@
-"""The progress of groups: committed offsets beside both ends of each log, with the lag, many groups at a time.
+"""The progress of groups: committed offsets, both ends of each log, and the lag, for many groups at a time.
 
 The views of the official tools are in ``describe``; here every partition has a status that explains its numbers.
 """
@@ -51,15 +51,15 @@ class LagStatus(StrEnum):
 class PartitionLag(NamedTuple):
     """One partition that a group has an offset for, or that a member is assigned.
 
-    None: nothing committed (``committed``), not known (the ends of the log; ``last_stable_offset`` also when it wasn't
-    requested), not assigned (``member``). ``lag`` is how many offsets the commit is behind: never negative, and None
-    when either of the two is missing. ``lost``: the number of them removed unread, as the log starts after the
-    committed offset; None when not known. ``failure``: why the log's ends aren't known.
+    None: nothing committed (``committed``), unknown (the ends of the log; ``last_stable_offset`` also if not
+    requested), not assigned (``member``). ``lag``: how many offsets the commit is behind, never negative; None if the
+    commit or the end is missing. ``lost``: how many of them were removed unread, as the log starts after the committed
+    offset; None: unknown. ``failure``: why the log's ends are unknown. ``has_records`` False: the log was read, and has
+    only markers and aborted records.
 
-    Of a share group ``committed`` is the start offset, ``lag`` what the broker counts (what is in flight or
-    released is part of it), and ``done_ahead`` how many records after the start offset are done already, None when not
-    known; ``member`` is None too when several are assigned the partition. ``has_records`` False: its log was read, and
-    has nothing but markers and aborted records.
+    For a share group, ``committed`` is the start offset, ``lag`` the broker's count (with records in flight or
+    released), ``done_ahead`` the number of records after the start offset that are done (None: unknown); ``member`` is
+    None also when several are assigned the partition.
     """
 
     group_id: str
@@ -79,7 +79,7 @@ class PartitionLag(NamedTuple):
 
     @property
     def in_log(self) -> int | None:
-        """How many offsets the log has, up to where the lag ends; None: not known."""
+        """The number of offsets in the log, up to where the lag ends; None: unknown."""
         end = self.log_end_offset if self.last_stable_offset is None else self.last_stable_offset
         return None if self.log_start_offset is None or end is None else max(0, end - self.log_start_offset)
 
@@ -99,17 +99,16 @@ class PartitionLag(NamedTuple):
 WHY_BEYOND = (
     "the log was cut, or the topic deleted and created again; auto.offset.reset decides where a consumer starts"
 )
-"""How a committed offset comes to be past the end of its log, and what follows."""
+"""Why a committed offset may be past the end of its log, and the consequence."""
 
 
 class LagSum(NamedTuple):
-    """The lag of a group, or of one of its topics, as far as it is known; None: it isn't known of any partition.
+    """The known lag of a group, or of one of its topics; None: it is unknown for all partitions.
 
-    ``uncommitted_partitions`` partitions have no committed offset, of ``unknown`` ones the log's end isn't known.
-    ``uncommitted``: offsets in the logs of the partitions without a commit, as far as known; None: of none of them.
-    ``open_starts`` of these partitions have records, or it isn't known: where the group begins there, and so how many
-    wait, only its clients' ``auto.offset.reset`` tells. So it is of ``beyond`` ones, whose committed offset is past the
-    end of the log.
+    ``uncommitted_partitions``: partitions without a committed offset; ``unknown``: those whose log end is unknown;
+    ``uncommitted``: the known number of offsets in logs without a commit, None: unknown for all. ``open_starts``:
+    partitions without a commit that may have records; ``beyond``: those whose committed offset is past the log's end.
+    In both, ``auto.offset.reset`` of the clients decides where the group begins, and so how many records wait.
     """
 
     group_id: str
@@ -126,7 +125,7 @@ class LagSum(NamedTuple):
 
     @property
     def is_least(self) -> bool:
-        """Whether more may wait than the lag says."""
+        """Whether more records may wait than the lag says."""
         return bool(self.unknown or self.open_starts or self.beyond)
 
     @property
@@ -137,11 +136,11 @@ class LagSum(NamedTuple):
 
 
 class GroupsLag(NamedTuple):
-    """Groups by id, with the partitions of each by topic and number; and why others aren't there.
+    """Groups by id, with their partitions by topic and number; and the failures of groups.
 
-    A group can be in ``descriptions`` and ``failed``, or in ``failed`` and have rows: the available data is included.
-    ``streams``: what else is known of streams groups; in ``descriptions`` their members have the partitions they read.
-    ``topic_ids``: of topics by name, as far as brokers have ids: a topic that is made again has another one.
+    A group can be in ``descriptions`` and ``failed``, or in ``failed`` and have rows: all available data is included.
+    ``streams``: full descriptions of streams groups; in ``descriptions``, their members have the partitions that they
+    read. ``topic_ids``: by topic, if brokers have ids; a topic that is created again gets another one.
     """
 
     descriptions: dict[str, AnyGroup]
@@ -152,7 +151,7 @@ class GroupsLag(NamedTuple):
 
 
 _FIRST_GROUPS = 200
-"""Few, so that the first rows come soon."""
+"""The size of the first chunk: small, so that the first rows come soon."""
 
 _MORE_GROUPS = 1000
 
@@ -210,7 +209,7 @@ async def lag_of_offsets(
     topics: Matching | None = None,
     to_last_stable: bool = False,
 ) -> dict[str, list[PartitionLag]]:
-    """The rows of readers that keep their offsets somewhere else than in a group, by the readers' names.
+    """The rows of readers that keep their offsets outside of groups, by the readers' names.
 
     Raises nothing for single partitions: those have their failures.
     """
@@ -224,8 +223,8 @@ async def lag_of_offsets(
 
 
 class _Offsets(NamedTuple):
-    """Some groups as their coordinators tell them. ``wanted``: what is committed; ``refused``: of which partitions that
-    isn't known, and why; ``starts``: of share groups.
+    """Groups as their coordinators describe them. ``wanted``: their committed offsets; ``refused``: why those of some
+    partitions are unknown; ``starts``: the start offsets of share groups.
     """
 
     groups: dict[str, AnyGroup]
@@ -236,8 +235,8 @@ class _Offsets(NamedTuple):
     failed: dict[str, Failure]
 
     def added(self, counts: Mapping[str, int]) -> Iterator[tuple[str, list[TopicPartition]]]:
-        """The partitions that topics have got since groups without members committed in all that there were. Members
-        would be assigned them. ``counts``: of partitions by topic.
+        """By group without members, the partitions that its topics got after it had committed in all others; members
+        would be assigned them. ``counts``: the number of partitions by topic.
         """
         for group_id, commits in self.wanted.items():
             group = self.groups.get(group_id)
@@ -279,7 +278,7 @@ async def _ask(admin: Admin, part: Sequence[str], topics: Matching | None) -> _O
 
 
 def _beside(offsets: _Offsets, logs: _Logs) -> GroupsLag:
-    """What is committed beside the ends of the logs."""
+    """The committed offsets of the groups, with the ends of the logs."""
     rows = {
         group_id: sorted_rows(group_id, offsets.groups.get(group_id), commits, logs, offsets.refused.get(group_id, {}))
         for group_id, commits in offsets.wanted.items()
@@ -298,9 +297,7 @@ def _commits(starts: Starts) -> Commits:
 
 
 def of_share_group(row: PartitionLag, starts: Starts) -> PartitionLag:
-    """The row with the lag that the broker computes, as only the broker has the records after the start offset that are
-    done.
-    """
+    """The row with the broker's lag: only the broker knows which records after the start offset are done."""
     start = starts.get(TopicPartition(row.topic, row.partition))
     if start is None or start.lag is None:
         return row._replace(lag=None)
@@ -309,7 +306,7 @@ def of_share_group(row: PartitionLag, starts: Starts) -> PartitionLag:
 
 
 def _wanted(group: AnyGroup | None, commits: Commits, topics: Matching | None) -> Commits:
-    """What is committed for each partition of the group: those with a commit, and those assigned to its members."""
+    """The commit (None: none) for each partition with a commit or assigned to a member."""
     if group is not None and group.members:
         assigned = {partition: None for member in group.members for partition in member.assignment}
         commits = {**assigned, **commits}
@@ -432,7 +429,7 @@ _STATUS_BY_FAILURE: Mapping[type[Failure], LagStatus] = {
 
 
 def sum_by_group(group_id: str, rows: Sequence[PartitionLag]) -> LagSum:
-    """One sum of all rows of a group, which may be none."""
+    """The sum of all rows of a group, even if there are none."""
     return _sum(group_id, None, rows)
 
 

@@ -119,7 +119,7 @@ def _quoted(text: str) -> str:
 
 
 def _is_of_one_group(line: str, fill_gaps: bool) -> bool:
-    """Whether lines like this one, the first, have three fields. Kafka's tool decides by whether it reads so."""
+    """Whether lines have three fields, as this first one: Kafka's tool decides by whether it can be parsed so."""
     try:
         if not fill_gaps:
             found = fields(line)

@@ -1,5 +1,5 @@
-"""What did not work, in words: for people, and by names for programs, with the ACL that is missing when a broker
-refuses (Kafka's authorization table).
+"""Problems in words for people, and by names for programs, with the missing ACL when a broker refuses (Kafka's
+authorization table).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class MissingAcl(NamedTuple):
 
 
 class Attempt(Enum):
-    """What was tried: the operation that it needs on groups, on topics, and on the cluster and transactional ids."""
+    """An attempt: the operations that it needs on groups, topics, and the cluster and transactional ids."""
 
     DESCRIBE = ("DESCRIBE", "DESCRIBE")
     READ_RECORDS = ("DESCRIBE", "READ")
@@ -57,7 +57,7 @@ def missing_acl(
 
 
 class Problem(NamedTuple):
-    """What did not work: the error's name in capitals, its text, and what is concerned, None where that is nothing.
+    """A problem: the error's name in capitals, its text, and what it concerns (None: not that).
 
     ``cluster``: its name, with several clusters.
     """

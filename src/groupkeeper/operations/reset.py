@@ -122,7 +122,7 @@ async def partitions_of(admin: Admin, arguments: Sequence[str]) -> list[TopicPar
 
 
 def refuse_unusable(partitions: Sequence[TopicPartition], described: Mapping[str, TopicDescription]) -> None:
-    """Raise PartitionsMissing or PartitionsLeaderless when some of the partitions are so."""
+    """Raises PartitionsMissing or PartitionsLeaderless if some partitions don't exist or have no leader."""
     has_leader = {
         TopicPartition(topic.name, partition.partition): partition.leader is not None
         for topic in described.values()
@@ -168,7 +168,7 @@ async def resolve(admin: Admin, group_id: str, partitions: Iterable[TopicPartiti
 
 
 def plan_offsets(group_id: str, partitions: Sequence[TopicPartition], scenario: Scenario, facts: LogFacts) -> GroupPlan:
-    """The plan for a scenario, from what is known. Raises NothingCommitted for a shift from nowhere."""
+    """The plan for a scenario, from known facts. Raises NothingCommitted for a shift without a committed offset."""
     changes: dict[TopicPartition, Change] = {}
     notes: list[Note] = []
     for partition in partitions:
@@ -215,7 +215,7 @@ def _new_offset(partition: TopicPartition, scenario: Scenario, facts: LogFacts) 
 
 
 def _within(partition: TopicPartition, offset: int, facts: LogFacts) -> tuple[int, Note | None]:
-    """The offset, or the end of the log that it lies beyond."""
+    """The offset, or the log's nearer end, with a note, if the log doesn't hold it."""
     if offset > facts.latest[partition]:
         return facts.latest[partition], Note(NoteKind.ABOVE_LATEST, partition, offset, facts.latest[partition])
     if offset < facts.earliest[partition]:
@@ -224,7 +224,7 @@ def _within(partition: TopicPartition, offset: int, facts: LogFacts) -> tuple[in
 
 
 def moved(offset: int, commit: OffsetAndMetadata | None, found: ListedOffset | None) -> OffsetAndMetadata:
-    """The commit's metadata stays; its leader epoch only with its offset, as it is the epoch of that record."""
+    """The commit at another offset, with its metadata; its leader epoch stays only with the same offset."""
     epoch = found.leader_epoch if found is not None and found.offset == offset else None
     if commit is None:
         return OffsetAndMetadata(offset, epoch)

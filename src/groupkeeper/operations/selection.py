@@ -27,7 +27,7 @@ class BadGroupPattern(GroupkeeperError, ValueError):
 
 
 class Matching(Protocol):
-    """What chooses among names; one that is false chooses all."""
+    """A filter of names; one that is false accepts all."""
 
     def __bool__(self) -> bool: ...
 
@@ -57,13 +57,13 @@ class Names:
         return bool(self.exact or self.patterns)
 
     def matches(self, name: str) -> bool:
-        """Whether the name is selected, by a glob also where it is what was typed. ``among`` selects it alone then."""
+        """Whether the name is selected, also by a glob with the same text, which after ``among`` selects only it."""
         if not self:
             return True
         return name in self._typed or any(pattern.fullmatch(name) for _, pattern in self._compiled)
 
     def among(self, names: Container[str]) -> Names:
-        """What is meant where these names exist: a glob that is one of them itself means that name only."""
+        """This selection for existing names: a glob that is itself one of these names selects only that name."""
         if self._is_regex or not any(text in names for text in self.patterns):
             return self
         return Names([*self.exact, *self.patterns], literal=names)
@@ -75,7 +75,7 @@ class Names:
         return [text for text, rule in self._compiled if text not in there and not any(map(rule.fullmatch, known))]
 
     def without_any(self, names: Iterable[str]) -> list[str]:
-        """What was typed and is none of the names, and matches none."""
+        """The names and patterns typed that match none of the names."""
         known = set(names)
         return [*(text for text in self.exact if text not in known), *self.without_match(known)]
 
@@ -85,7 +85,7 @@ class Names:
 
 
 def command_about(way: Way, words: Sequence[str], group_id: str) -> tuple[str, ...]:
-    """A command of groupkeeper about this group alone: all but ``groups why`` take names for globs."""
+    """A command about this group alone, with its name quoted: all but ``groups why`` take names for globs."""
     return command(way, words, [group_id if words[-1] == "why" else Names(()).quoted(group_id)])
 
 
@@ -122,10 +122,10 @@ def _compiled(text: str, is_regex: bool) -> re.Pattern[str]:
 
 
 class Selection(NamedTuple):
-    """The selected groups, by id, and the reasons why some may be missing.
+    """The ids of the selected groups, and the reasons why some may be missing.
 
     ``failed``: brokers that could not be listed, whose groups are missing. ``unmatched``: patterns without a group;
-    ``namesakes``: globs that are the id of a group themselves, and were taken for that.
+    ``namesakes``: globs that are the id of a group, and were taken for that id.
     """
 
     group_ids: Sequence[str]
@@ -184,7 +184,7 @@ async def select_groups(
 async def of_new_types(
     admin: Admin, types: Sequence[GroupType] = (GroupType.SHARE, GroupType.STREAMS)
 ) -> dict[str, GroupListing]:
-    """The share and streams groups: to a request for groups of consumers the brokers say that they don't exist."""
+    """The share and streams groups, listed by type: consumer-group requests answer that these don't exist."""
     try:
         listings = await admin.list_groups(types=types)
     except (KafkaError, ClientError):  # brokers that have no types have no such groups

@@ -137,9 +137,9 @@ def _as_commit(one: SharePartitionOffset | None) -> OffsetAndMetadata | None:
 
 
 class ShareDeletion:
-    """One deletion of share groups, or of their offsets, by a tool that sends it itself.
+    """Journals one deletion of share groups, or of their offsets, by a tool that sends it itself.
 
-    ``recorder`` None: nothing is written down.
+    ``recorder`` None: nothing is written.
     """
 
     def __init__(self, admin: Admin, recorder: Recorder | None, kind: Kind) -> None:
@@ -150,8 +150,9 @@ class ShareDeletion:
         self._places: dict[str, list[TopicPartition]] = {}
 
     async def begin(self, group_ids: Iterable[str], topics: Iterable[str] | None = None) -> None:
-        """Write down that offsets are about to be deleted: all of the groups, or those of ``topics``. Does nothing
-        where nothing changes, or where the offsets may not be read."""
+        """Journals a coming deletion of offsets: all of the groups, or those of ``topics``. Does nothing if nothing
+        changes, or the offsets may not be read.
+        """
         if self._recorder is None:
             return
         chosen = None if topics is None else frozenset(topics)
@@ -172,7 +173,7 @@ class ShareDeletion:
             self._begun = await asyncio.to_thread(self._recorder.begin, plan, self._admin.principal)
 
     async def end(self, failed: Mapping[str, Failure], topics: Mapping[str, Failure] = {}) -> None:
-        """Write down what became of it: groups that failed as a whole, and topics that did."""
+        """Journals the outcome: groups that failed as a whole, and topics that failed."""
         if self._recorder is None or self._begun is None:
             return
         outcome: Batch[str, Outcome] = Batch()

@@ -28,9 +28,8 @@ _ENABLED = "errors.deadletterqueue.group.enable"
 class DeadLetterQueue(NamedTuple):
     """The topic of a group's dead letters.
 
-    ``records``: offsets from the start to the end of its logs, also those that other groups gave up; None: not known.
-    ``trouble``: why brokers do not write to it, as far as that is known; of an empty ``topic``: why the settings of the
-    group cannot be read.
+    ``records``: the number of offsets in its logs, with those of other groups; None: unknown. ``trouble``: why brokers
+    do not write to it, if known; for an empty ``topic``: why the group's settings cannot be read.
     """
 
     topic: str

@@ -1,4 +1,4 @@
-"""Streams groups (KIP-1071) among other groups: what their members read, as members of a consumer group have it."""
+"""Streams groups (KIP-1071) presented like other groups: the partitions that their members read."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from groupkeeper.operations.topics import describe_topics
 
 
 async def as_readers(admin: Admin, found: Mapping[str, StreamsGroupDescription]) -> dict[str, ConsumerGroupDescription]:
-    """Streams groups as groups of consumers, whose members have what their active tasks read."""
+    """Streams groups as consumer groups, whose members have the partitions that their active tasks read."""
     names = sorted({name for group in found.values() for some in topics_of(group).values() for name in some})
     topics = (await describe_topics(admin, names)).done if names else {}
     counts = {name: len(topic.partitions) for name, topic in topics.items()}
@@ -39,7 +39,7 @@ class PartitionProgress(NamedTuple):
 
 
 class StreamsProgress(NamedTuple):
-    """Where logs begin and end that active tasks of groups read, and what the groups have committed."""
+    """The ends of the logs that active tasks of groups read, and the groups' committed offsets."""
 
     begins: Batch[TopicPartition, ListedOffset]
     ends: Batch[TopicPartition, ListedOffset]
@@ -70,7 +70,7 @@ async def streams_progress(admin: Admin, groups: Collection[StreamsGroupDescript
 
 
 def read_by_tasks(group: StreamsGroupDescription) -> list[TopicPartition]:
-    """What the active tasks of all members read, whether there are such partitions or not."""
+    """The partitions that the active tasks of all members read, whether they exist or not."""
     topics = topics_of(group)
     tasks = {task for member in group.members for task in member.assignment.active}
     return [
@@ -79,7 +79,7 @@ def read_by_tasks(group: StreamsGroupDescription) -> list[TopicPartition]:
 
 
 def topics_of(group: StreamsGroupDescription) -> dict[str, list[str]]:
-    """What the tasks of each subtopology read."""
+    """The topics that the tasks of each subtopology read."""
     return {
         one.subtopology_id: [*one.source_topics, *(topic.name for topic in one.repartition_source_topics)]
         for one in group.subtopologies

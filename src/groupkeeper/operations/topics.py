@@ -1,4 +1,4 @@
-"""Topics for an operation: which partitions there are, which of them have a leader, and offsets of their logs."""
+"""Topics for an operation: their partitions, which of these have a leader, and offsets of their logs."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ RETENTION_SETTINGS = ("cleanup.policy", "retention.ms")
 """The settings that `retention_ms` needs."""
 
 KEPT = -1
-"""Records of a topic don't go for being old."""
+"""A topic's records are never deleted because of their age."""
 
 
 def retention_ms(settings: Mapping[str, str]) -> int | None:
-    """After how long a topic's records may go, of its settings by name; KEPT: never; None: that isn't known."""
+    """The age in ms at which a topic's records may go, from its settings by name; KEPT: never; None: unknown."""
     if any(name not in settings for name in RETENTION_SETTINGS):
         return None
     if "delete" not in (part.strip() for part in settings["cleanup.policy"].split(",")):
@@ -33,7 +33,7 @@ def retention_ms(settings: Mapping[str, str]) -> int | None:
 
 
 async def describe_topics(admin: Admin, names: Iterable[str]) -> Batch[str, TopicDescription]:
-    """The topics by name, failures in the order of ``names``: of all of them when no broker answers at all.
+    """Describes topics; failures are in the order of ``names``. If no broker answers, all topics fail.
 
     The empty name fails here: a request would take it for no name.
     """
@@ -69,7 +69,7 @@ def unreachable(
 async def listed(
     admin: Admin, partitions: Iterable[TopicPartition], spec: OffsetSpec
 ) -> Batch[TopicPartition, ListedOffset]:
-    """One kind of offset of partitions; none of none."""
+    """Lists one kind of offset; sends no request without partitions."""
     specs = dict.fromkeys(partitions, spec)
     return await admin.list_offsets(specs) if specs else Batch()
 

@@ -1,4 +1,4 @@
-"""Transactions: those that are open, what they hold back, and how one is aborted."""
+"""Open transactions, the offsets that they hold back, and how to abort one."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ class NothingToAbort(OperationRefused):
 
 
 class MayStillEnd(OperationRefused):
-    """The transaction is not one that has to be aborted, or not in this way."""
+    """The transaction need not be aborted, or not in this way."""
 
 
 class OpenTransaction(NamedTuple):
-    """A transaction that is open in a partition. ``description``: by its coordinator; None: no coordinator shows a
-    transaction of this producer here, or not all of them could be asked (``is_asked`` False). ``longest_ms``: the
-    longest timeout that brokers allow; None: they do not tell.
+    """An open transaction in a partition. ``description``: from its coordinator; None: no coordinator has a transaction
+    of this producer here, or some could not be asked (``is_asked`` False). ``longest_ms``: the longest timeout that
+    brokers allow; None: they do not tell.
     """
 
     place: TopicPartition
@@ -57,26 +57,24 @@ class OpenTransaction(NamedTuple):
 
     @property
     def began_ms(self) -> int | None:
-        """When it began, or, where no coordinator tells, the time that its last record has from its producer; None:
-        not known.
-        """
+        """When it began, by its coordinator, otherwise the producer's time in its last record; None: unknown."""
         if self.description is not None:
             return self.description.started_ms
         return None if self.producer.last_timestamp < 0 else self.producer.last_timestamp
 
     def open_ms(self, now_ms: int) -> int | None:
-        """For how long it is open, at the least; None: not known."""
+        """For how long it has been open, at least; None: unknown."""
         return None if self.began_ms is None else max(0, now_ms - self.began_ms)
 
     def standing(self, now_ms: int) -> Standing:
-        """See groupkeeper.rules.transactions."""
+        """Its state by groupkeeper.rules.transactions."""
         known, open_ms = self.description, self.open_ms(now_ms)
         if known is None:
             return standing_of_unknown(open_ms, self.longest_ms, is_asked=self.is_asked)
         return standing_of_known(known.state, open_ms, known.timeout_ms)
 
     def is_hanging(self, now_ms: int) -> bool | None:
-        """Whether it stands so; None: a coordinator, its age or the longest timeout of brokers is not known."""
+        """Whether it hangs; None: a coordinator, its age or the longest timeout of brokers is unknown."""
         standing = self.standing(now_ms)
         is_unclear = standing is Standing.UNCLAIMED and None in (self.open_ms(now_ms), self.longest_ms)
         return None if is_unclear or standing is Standing.UNKNOWN else standing is Standing.HANGING
@@ -85,7 +83,7 @@ class OpenTransaction(NamedTuple):
 def next_step(
     standing: Standing, transactional_id: str | None, topic: str, partition: int
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The command that ends a transaction where nothing else does, or shows it: its words, and names."""
+    """The command that ends a transaction if nothing else will, otherwise one that shows it: its words, and names."""
     if standing is Standing.HANGING:
         return ("transactions", "abort", *option("--partition", f"{topic}:{partition}")), ()
     if transactional_id is None:
@@ -95,7 +93,7 @@ def next_step(
 
 class Open(NamedTuple):
     """The open transactions in some partitions, the oldest first, and those of all coordinators by transactional id.
-    ``failed``: partitions that did not tell; ``silent``: coordinators.
+    ``failed``: partitions that did not answer; ``silent``: failures of coordinators.
     """
 
     transactions: list[OpenTransaction]
@@ -112,7 +110,7 @@ async def open_in(admin: Admin, places: Sequence[TopicPartition]) -> Open:
 async def open_anywhere(
     admin: Admin, places: Sequence[TopicPartition], *, states: Iterable[TransactionState] = OPEN_STATES
 ) -> Open:
-    """The same, and those that coordinators have in these states (none: in any)."""
+    """As `open_in`, and the transactions that coordinators have in these states (none given: in any)."""
     producers = await admin.describe_producers(places) if places else Batch()
     # Coordinators afterwards: by then they have what was open in a partition, unless it ended in between.
     described, silent = await _described(admin, states)
@@ -140,7 +138,7 @@ def _of(
 async def _described(
     admin: Admin, states: Iterable[TransactionState]
 ) -> tuple[dict[str, TransactionDescription], list[Failure]]:
-    """The transactions of all coordinators by transactional id; and the failures of coordinators that did not tell."""
+    """The transactions of all coordinators by transactional id; and failures of coordinators."""
     try:
         found = await admin.list_transactions(states=states)
         ids = list(found.transactions)
@@ -153,8 +151,8 @@ async def _described(
 async def held_offsets(
     admin: Admin, topics: Iterable[str] | None = None
 ) -> tuple[dict[TopicPartition, int], Mapping[TopicPartition, Failure]]:
-    """By partition the number of offsets between the last stable one and the end of the log; and those that did not
-    tell. ``topics`` None: all, internal ones too.
+    """By partition, the number of offsets between the last stable one and the log's end; and failures. ``topics`` None:
+    all, internal ones too.
     """
     if topics is None:
         topics = [one.name for one in await admin.list_topics(include_internal=True)]
@@ -184,8 +182,8 @@ async def _longest_timeout_ms(admin: Admin) -> int | None:
 
 class Abort(NamedTuple):
     """A transaction to abort. With a ``transactional_id``, its coordinator fences the producer and ends it in all
-    partitions. Without, no coordinator shows it, and a marker is written to its one partition. ``description``: by its
-    coordinator, None where none shows it.
+    partitions. Without one, no coordinator has it, and a marker is written to its only partition. ``description``: from
+    its coordinator, None: none has it.
     """
 
     places: dict[TopicPartition, ProducerState | None]
@@ -200,8 +198,8 @@ class Abort(NamedTuple):
         return f"producer {state.producer_id if state else '?'} in {place.topic}-{place.partition}"
 
     async def again(self, admin: Admin) -> Abort:
-        """The same as it is now. Raises NothingToAbort and MayStillEnd where it is another transaction by now, has
-        ended or goes on, and what brokers answer.
+        """Looks again, and returns its current state. Raises NothingToAbort or MayStillEnd if it has ended, goes on or
+        is another transaction, and the brokers' failures.
         """
         if self.transactional_id is not None:
             now = await plan_of_known(admin, self.transactional_id)
@@ -226,7 +224,9 @@ def _identity(known: TransactionDescription | None) -> tuple[object, ...]:
 
 
 async def plan_of_known(admin: Admin, transactional_id: str) -> Abort:
-    """The abort of a transaction that its coordinator has. Raises NothingToAbort, MayStillEnd, and what it answers."""
+    """The abort of a transaction of a coordinator. Raises NothingToAbort, MayStillEnd, and the coordinator's
+    failure.
+    """
     described = (await admin.describe_transactions([transactional_id])).result(transactional_id)
     if standing_of_known(described.state, None, described.timeout_ms) is Standing.ENDED:
         raise NothingToAbort(f"{transactional_id} has no open transaction (its state is {described.state})")
@@ -246,9 +246,9 @@ async def plan_of_known(admin: Admin, transactional_id: str) -> Abort:
 async def plan_of_hanging(
     admin: Admin, place: TopicPartition, producer_id: int | None, now_ms: int, *, is_forced: bool
 ) -> Abort:
-    """The abort of a transaction in a partition that no coordinator shows. ``producer_id`` None: there is only one.
-    ``is_forced``: without it, each is refused, as brokers tell nobody of ids that he may not describe, and records may
-    have any times: nothing proves that it hangs. Raises NothingToAbort, MayStillEnd.
+    """The abort of a transaction in a partition that no coordinator has. ``producer_id`` None: there is only one.
+    Without ``is_forced`` it is always refused, as nothing proves that it hangs: brokers hide ids that the user may not
+    describe, and records may have any times. Raises NothingToAbort, MayStillEnd.
     """
     found = await open_in(admin, [place])
     if place in found.failed:
@@ -275,7 +275,7 @@ async def plan_of_hanging(
 
 
 def _doubt(one: OpenTransaction, silent: Sequence[Failure], now_ms: int) -> str:
-    """Why a transaction may have a coordinator, and how one makes sure."""
+    """Why a transaction may still have a coordinator, and how to make sure."""
     why = (
         f"not all coordinators replied ({silent[0]})" if silent else
         f"its last record is {duration(one.open_ms(now_ms))} old by its own time, and it may have a transactional id "
@@ -288,8 +288,8 @@ def _doubt(one: OpenTransaction, silent: Sequence[Failure], now_ms: int) -> str:
 
 
 async def abort(admin: Admin, planned: Abort, recorder: Recorder | None) -> Abort:
-    """Look at it again, and abort it as it is now, which is returned; journalled before and after. Raises
-    NothingToAbort, MayStillEnd, what the brokers answer, and JournalUnwritable.
+    """Looks at the transaction again, aborts it, and returns its state before; journalled before and after. Raises
+    NothingToAbort, MayStillEnd, the brokers' failures, and JournalUnwritable.
     """
     now = await planned.again(admin)
     cluster_id = await known_cluster_id(admin)

@@ -24,7 +24,7 @@ LATE_S = 5.0
 
 
 class What(StrEnum):
-    """What changed. The first three and ``problem`` are of the group, the epochs too; the others of a member."""
+    """The kind of a change. The first three, the epochs and ``problem`` concern the group, the others a member."""
 
     TYPE = "type"
     STATE = "state"
@@ -58,7 +58,7 @@ class WatchedChange(NamedTuple):
 
 class Look(NamedTuple):
     """The changes that a poll found. ``failure``: why no group could be described; None: one could, or there is no
-    group. ``is_late``: there are no replies yet, and another Look follows with what came of the poll.
+    group. ``is_late``: no replies yet; another Look follows with the poll's result.
     """
 
     changes: list[WatchedChange]
@@ -117,7 +117,7 @@ async def follow(admin: Admin, names: Names, *, interval_s: float) -> AsyncItera
 
 
 async def _looked(admin: Admin, names: Names, groups: Iterable[str]) -> tuple[Mapping[str, Seen], Failure | None]:
-    """What a poll found, and why it failed as a whole: it does then for each of the ``groups`` that are known."""
+    """The results of a poll, and its failure as a whole, which each of the known ``groups`` then gets."""
     try:
         return await look(admin, names), None
     except (KafkaError, ClientError) as refused:
@@ -151,7 +151,7 @@ async def look(admin: Admin, names: Names) -> Mapping[str, Seen]:
 
 
 def changes(group_id: str, before: AnyGroup | None, after: AnyGroup | None) -> Iterator[WatchedChange]:
-    """What is other in a group; None is a group that is not there. Members are in the order of their ids."""
+    """The changes of a group; None: the group does not exist. Members are in the order of their ids."""
     for what, old, new in _facts(before, after):
         if old != new:
             yield WatchedChange(group_id, what, old, new)
@@ -164,7 +164,7 @@ def changes(group_id: str, before: AnyGroup | None, after: AnyGroup | None) -> I
 
 
 def _members(group: AnyGroup | None) -> dict[str, MemberDescription]:
-    """Members by their ids; those of share groups have what those of other groups have, less what they can't have."""
+    """Members by their ids; those of share groups in the form of other groups' members."""
     if group is None:
         return {}
     if isinstance(group, ConsumerGroupDescription):

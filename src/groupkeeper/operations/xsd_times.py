@@ -23,7 +23,7 @@ _DAY_S = 86400
 
 
 class XsdDuration(NamedTuple):
-    """``sign`` is 1 or −1 and holds for all parts; ``nanos`` below 10⁹ are what the fraction of the seconds says."""
+    """A duration. ``sign``, 1 or −1, holds for all parts; ``nanos``, below 10⁹: the fraction of the seconds."""
 
     sign: int
     months: int

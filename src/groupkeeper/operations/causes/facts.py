@@ -36,7 +36,7 @@ _RANKS = {cause: rank for rank, cause in enumerate(Cause)}
 _MOST_PLACES = 5
 _MOST_RECORDS = 3
 _PROOF_MS = 5 * 60 * 1000
-"""The default of ``max.poll.interval.ms``: a member that works on a batch for longer is none any more."""
+"""The default of ``max.poll.interval.ms``: a member that works on one batch for longer loses its membership."""
 
 _TEXTS = {
     Cause.NO_LEADER: "no broker leads the partition: its brokers are down, or were removed",
@@ -56,7 +56,9 @@ _WORDS = {
 
 
 class Fact(NamedTuple):
-    """``place`` None: of the whole group. ``words`` and ``names``: the command that helps, without the cluster."""
+    """A fact about a group, or its partition ``place``. ``words``, ``names``: the command that helps, without the
+    cluster.
+    """
 
     cause: Cause
     place: TopicPartition | None
@@ -69,11 +71,11 @@ class Fact(NamedTuple):
 
 
 class KnownCauses(NamedTuple):
-    """A group at an instant. ``held``: partitions in which an open transaction begins where the group reads on, with
-    the oldest one; None: which is not known. ``rates`` by partition; of some, or none, where there was one look.
-    ``nexts``: the next record for readers of committed records, of some; None: there is none. ``well``: partitions that
-    hold nothing, as their statuses say. ``apart_ms``: how far the looks are apart; ``has_rebalanced``: between
-    them. ``moved``: partitions that stand while the group went on elsewhere; None: all, if it moves by its rates.
+    """A group at an instant. ``held``: partitions where the group's next offset is in an open transaction, with the
+    oldest one (None: unknown). ``rates`` by partition; after one look, of some or none. ``nexts``: the next record for
+    readers of committed records (None: none), of some partitions. ``well``: partitions that are fine by their status.
+    ``apart_ms``: the time between the looks; ``has_rebalanced``: in that time. ``moved``: partitions that stand still
+    while the group moved elsewhere; None: all, if its rates show that it moves.
     """
 
     group: AnyGroup
@@ -88,14 +90,14 @@ class KnownCauses(NamedTuple):
     moved: Collection[TopicPartition] | None = None
 
     def waiting(self, row: PartitionLag) -> int:
-        """Offsets that wait of a partition, as far as that is known; none where only markers and aborted records do."""
+        """The known number of offsets that wait in a partition; 0 if only markers and aborted records do."""
         place = TopicPartition(row.topic, row.partition)
         is_done = place not in self.held and self.nexts.get(place, 0) is None
         return 0 if is_done else waiting_of(row) or 0
 
 
 class Explained(NamedTuple):
-    """``facts``: the reason first; none where the group moves, or has nothing to read. ``rate``: of the group."""
+    """The explanation. ``facts``: the reason first; none if the group moves, or has read all. ``rate``: the group's."""
 
     facts: list[Fact]
     problems: list[Problem]
@@ -104,7 +106,7 @@ class Explained(NamedTuple):
 
 
 async def explain(admin: Admin, group_id: str, *, interval_s: float, shows_value: bool = False) -> Explained:
-    """Two looks at a group, so far apart. Raises why nothing is known of it."""
+    """Explains a group by two looks, ``interval_s`` apart. Raises the failure if nothing is known of the group."""
     began_ms, first = await lag_at_an_instant(admin, [group_id], to_last_stable=True)
     _refuse_unknown(first.failed.get(group_id), first.descriptions.get(group_id))
     await asyncio.sleep(interval_s)
@@ -142,13 +144,13 @@ def _refuse_unknown(failure: KafkaError | ClientError | None, group: AnyGroup | 
 
 
 def _has_rebalanced(before: AnyGroup, now: AnyGroup) -> bool:
-    """Whether members came, went or got other partitions."""
+    """Whether members joined, left or got other partitions."""
     was, is_now = ({one.member_id: frozenset(one.assignment) for one in group.members} for group in (before, now))
     return before.group_state in REBALANCING or was != is_now
 
 
 def facts_of(group_id: str, known: KnownCauses) -> list[Fact]:
-    """The facts, the reason first; of one cause those of a few partitions, where most waits."""
+    """The facts, the reason first; for each cause the few partitions where most offsets wait."""
     group, rows = known.group, known.rows
     total = _sum(known.rates.values())
     is_simple = getattr(group, "is_simple", False)
@@ -191,8 +193,8 @@ def facts_of(group_id: str, known: KnownCauses) -> list[Fact]:
 
 
 def _hung(stuck: Sequence[PartitionLag], known: KnownCauses, *, moves: bool) -> dict[str | None, str]:
-    """What is said once of a member whose program hangs, by member id. A record that cannot be read is likely only
-    where one of several partitions of a member stands still while the group goes on elsewhere.
+    """By member id, the text about a member whose program hangs. A single stuck partition does not count if the member
+    has others and the group moves elsewhere: then one record is the likely cause.
     """
     counts = Counter(map(_member_of, known.rows))
     stopped: dict[str | None, list[PartitionLag]] = {}
@@ -212,7 +214,7 @@ def _hung(stuck: Sequence[PartitionLag], known: KnownCauses, *, moves: bool) -> 
 
 
 def _once(rows: Iterable[PartitionLag], hung: Container[str | None]) -> list[PartitionLag]:
-    """The rows, of a member that hangs the first only."""
+    """The rows, but only the first one of each member that hangs."""
     told, found = set[str | None](), []
     for row in rows:
         member = _member_of(row)
@@ -228,7 +230,7 @@ def _member_of(row: PartitionLag) -> str | None:
 
 
 def waiting_of(row: PartitionLag) -> int | None:
-    """Offsets up to the end of the log, also those behind an open transaction; None: not known."""
+    """The number of offsets up to the end of the log, including those behind an open transaction; None: unknown."""
     if row.committed is None or row.log_end_offset is None:
         return row.lag
     return max(0, row.log_end_offset - row.committed.offset)
@@ -237,7 +239,7 @@ def waiting_of(row: PartitionLag) -> int | None:
 async def _nexts(
     admin: Admin, rows: Iterable[PartitionLag], rates: Mapping[TopicPartition, Pace]
 ) -> tuple[dict[TopicPartition, int | None], dict[Position, Failure]]:
-    """The next record for readers of committed records, of partitions that do not move; and why it is not known."""
+    """The next record for readers of committed records, in partitions that do not move; and why it is unknown."""
     stops = {
         Position(row.topic, row.partition, row.committed.offset): row.last_stable_offset
         for row in rows
@@ -255,8 +257,8 @@ async def _nexts(
 
 
 def _held(rows: Iterable[PartitionLag], nexts: Mapping[TopicPartition, int | None]) -> list[TopicPartition]:
-    """Where readers of committed records have read up to the first open transaction. Markers and aborted records may
-    be left before it.
+    """The partitions where readers of committed records have reached the first open transaction. Markers and aborted
+    records may be left before it.
     """
     ends = {TopicPartition(row.topic, row.partition): (row.last_stable_offset, row.log_end_offset) for row in rows}
     return [place for place, one in nexts.items() if one is None and ends[place][0] != ends[place][1]]
@@ -356,7 +358,7 @@ async def _with_records(
     *,
     shows_value: bool,
 ) -> tuple[list[Fact], list[Problem]]:
-    """The facts of stuck partitions with the record there, of the first few."""
+    """The facts; those of the first few stuck partitions with the record there."""
     ends = {TopicPartition(row.topic, row.partition): row.log_end_offset or 0 for row in rows}
     found, problems = list(facts), list[Problem]()
     for number, fact in list(_stuck(facts))[:_MOST_RECORDS]:

@@ -40,7 +40,7 @@ from groupkeeper.operations.topics import HIDDEN, describe_topics, hides_topics
 
 
 class Otherwise(StrEnum):
-    """What to do where the wanted offset or time isn't in the log."""
+    """The policy for an offset or time that isn't in the log."""
 
     END = "end"
     CLAMP = "clamp"
@@ -57,10 +57,11 @@ class Policies(NamedTuple):
 
 
 class PlanTopics(NamedTuple):
-    """Which partitions of a group: ``names`` are whole topics, ``partitions`` single ones, whether committed or not.
+    """The selected partitions of a group: ``names`` are whole topics, ``partitions`` single ones, whether committed or
+    not.
 
-    ``matches``: of the partitions that the group has committed offsets of, those that it accepts; None: none of them.
-    ``is_whole``: and in a reset of the others of their topics, which begin to be consumed then.
+    ``matches``: accepts partitions with a committed offset; None: none of them. ``is_whole``: a reset also takes the
+    other partitions of their topics.
     """
 
     names: Sequence[str] = ()
@@ -73,7 +74,7 @@ ALL_COMMITTED = PlanTopics(matches=lambda place: True)
 
 
 class Made(NamedTuple):
-    """A plan, what could not be part of it, and remarks for people. ``absent``: groups that don't exist."""
+    """A plan, troubles of what is not part of it, and remarks for people. ``absent``: groups that don't exist."""
 
     plan: Plan
     troubles: tuple[PlanTrouble, ...] = ()
@@ -82,7 +83,7 @@ class Made(NamedTuple):
 
     @property
     def is_refused(self) -> bool:
-        """Whether no plan is made, as a partition meets the case of a policy that is set to fail."""
+        """Whether no plan is made because a policy of some partition is to fail."""
         return any(isinstance(trouble.failure, NoSuchTime | OutOfRange) for trouble in self.troubles)
 
 
@@ -166,7 +167,7 @@ async def with_times(admin: Admin, plan: Plan) -> tuple[Plan, list[str]]:
 
 
 def _at(place: TopicPartition, change: Change) -> Iterable[Position]:
-    """The places of a change where there may be a record."""
+    """The positions of a change at which there may be a record."""
     if change.log_start_offset is None or change.log_end_offset is None:
         return
     for commit in (change.before, change.after):
@@ -175,7 +176,7 @@ def _at(place: TopicPartition, change: Change) -> Iterable[Position]:
 
 
 class _Selection:
-    """The selected partitions of a group, and those of them that don't exist."""
+    """The selected partitions of a group, those of them that don't exist apart."""
 
     def __init__(self, request: Request, groups: FoundGroups, logs: Logs) -> None:
         self._request = request
@@ -207,7 +208,7 @@ class _Selection:
 
 
 class _Maker:
-    """Makes the plans of groups from what is known, and keeps what doesn't work beside them."""
+    """Makes the plans of groups from what is known, and keeps troubles and remarks."""
 
     def __init__(
         self, request: Request, groups: FoundGroups, logs: Logs, found: Mapping[TopicPartition, Since]
@@ -290,7 +291,7 @@ def _topic_facts(request: Request, logs: Logs, plans: Iterable[GroupPlan]) -> di
 
 
 def aim(scenario: Scenario) -> str:
-    """Where a scenario leads, in words."""
+    """The target of a scenario, in words."""
     match scenario:
         case ToEarliest():
             return "the oldest record"
@@ -309,7 +310,7 @@ def aim(scenario: Scenario) -> str:
 
 
 def because(note: Note) -> str:
-    """Why the planned offset differs from the requested one, and which it is."""
+    """Why the planned offset differs from the requested one, and where it is, in words."""
     if note.kind is NoteKind.NOTHING_LATER:
         return f"{_found_missing(note)}: the end of the log"
     instead = "the log end" if note.kind is NoteKind.ABOVE_LATEST else "the log start"

@@ -28,13 +28,13 @@ from groupkeeper.operations.topics import listed, offsets_of
 NOTHING_THERE = ListedOffset(-1, -1, None)
 
 _BACK = (100, 2_000, 40_000)
-"""How far before an offset the last record is looked for that no transaction has aborted, one after the other."""
+"""How far before an offset to look for the last record that is not aborted, one distance after the other."""
 
 _UNREAD = "it may be the end of a transaction instead of a record: you may not read the records"
 
 
 class Since(NamedTuple):
-    """Where the records from a time on begin. ``doubt``, if any: why ``at`` may be before the first of them."""
+    """The first record from a time on. ``doubt``: why ``at`` may be before it; "": it is exact."""
 
     at: ListedOffset
     doubt: str = ""
@@ -45,8 +45,8 @@ Found = Batch[TopicPartition, Since]
 
 
 async def first_since(admin: Admin, times: Mapping[TopicPartition, int], *, skips_aborted: bool = False) -> Found:
-    """The first record in the order of each log whose time isn't earlier; ``skips_aborted``: of those that no
-    transaction has aborted. Fails per partition as list_offsets, and with TimeUnknown.
+    """The first record at or after a time, in the log's order; ``skips_aborted``: the first that is not aborted. Fails
+    per partition as list_offsets, and with TimeUnknown.
     """
     if not times:
         return Batch()
@@ -88,8 +88,8 @@ async def first_since(admin: Admin, times: Mapping[TopicPartition, int], *, skip
 async def committed_from(
     admin: Admin, offsets: Mapping[TopicPartition, int]
 ) -> dict[TopicPartition, FirstRecord | None]:
-    """The first records at or after offsets that no transaction has aborted, None: there is none; those that were
-    found.
+    """The first records at or after offsets that are not aborted, None: there is none. Records that cannot be found are
+    missing.
     """
     searches, failed = await _searched(admin, {}, offsets, True)
     return {
@@ -102,9 +102,9 @@ async def committed_from(
 async def committed_before(
     admin: Admin, ends: Mapping[TopicPartition, tuple[int, int]]
 ) -> dict[TopicPartition, FirstRecord]:
-    """The last records before offsets that a transaction has committed, or that are in none; those that were found.
+    """The last records before offsets that were committed, or are in no transaction, as far as they are found.
 
-    ``ends`` has where each log begins, and the offset.
+    ``ends``: the log's start, and the offset.
     """
     found: dict[TopicPartition, FirstRecord] = {}
     left = dict(ends)
@@ -122,7 +122,7 @@ async def committed_before(
 
 
 async def toured(admin: Admin, ranges: Mapping[TopicPartition, tuple[int, int]]) -> dict[TopicPartition, list[Kept]]:
-    """All records from an offset up to another, where that isn't too much."""
+    """All records of each range, except ranges that are too large."""
     ends = await listed(admin, ranges, OffsetSpec.latest())
     tours = {place: Tour(*ranges[place], end.offset) for place, end in ends.done.items()}
     failed = await walk(admin, tours)

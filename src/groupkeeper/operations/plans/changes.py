@@ -1,4 +1,4 @@
-"""The changes of a journal: what its lines say, as much of it as a list or one change needs, and how they are written.
+"""The changes of a journal: the content of its lines, as much as a list or one change needs, and their format.
 
 Where lines are kept, and in which order they are written, is in ``journal``.
 """
@@ -21,20 +21,20 @@ _LINES_PER_WRITE = 1000
 
 MOST_CHANGES = 10_000
 MOST_NAMES = 200_000
-"""What a server keeps of a journal: so many of the latest changes, with so many names of groups together."""
+"""A server keeps at most this many names of groups, in the latest MOST_CHANGES changes of a journal."""
 
 Pair = tuple[OffsetAndMetadata | None, OffsetAndMetadata | None]
-"""Committed before and after; None: nothing."""
+"""The commits before and after; None: nothing was, or is, committed."""
 
 Span = tuple[int, int]
-"""A journal's first offset of something, and the one after its last."""
+"""The first offset of something in a journal, and the one after its last."""
 
 NOWHERE: Span = (0, 0)
-"""Of a journal without offsets."""
+"""The span in a journal that has no offsets."""
 
 
 class ApplyResult(StrEnum):
-    """What is known of a change."""
+    """The known outcome of a change."""
 
     APPLIED = "applied"
     PARTLY = "partly"
@@ -45,7 +45,7 @@ class ApplyResult(StrEnum):
 class Head(NamedTuple):
     """The fields that all lines of a change share. ``undoes``: the id of the change that this one undoes.
     ``principal``: the author's principal at the brokers, "" if unknown; ``user``: the author's user name on the
-    machine, or at the server ``through`` which it was made, "" for none. ``subject``: what it has the names of.
+    machine, or at the server ``through`` which it was made, "" for none. ``subject``: the kind of its names.
     """
 
     id: str
@@ -72,10 +72,10 @@ class Lost(NamedTuple):
 
 
 class ChangeSummary(NamedTuple):
-    """A change as a list of changes shows it. ``names``: of its groups, or of its transaction. ``undone_by``: a later
-    change's id.
+    """A change in a list of changes. ``names``: of its groups, or of its transaction. ``undone_by``: a later change's
+    id.
 
-    ``moves``: whether something was to become different; offsets may also be recommitted unchanged.
+    ``moves``: whether some offset was to change; offsets may also be recommitted unchanged.
     """
 
     head: Head
@@ -87,7 +87,7 @@ class ChangeSummary(NamedTuple):
 
     @property
     def groups(self) -> tuple[str, ...]:
-        """Its groups; none where it is of a transaction."""
+        """The change's groups; none if it is of a transaction."""
         return self.names if self.head.subject is Subject.GROUP else ()
 
     @property
@@ -96,8 +96,8 @@ class ChangeSummary(NamedTuple):
 
 
 class Recorded(NamedTuple):
-    """A change with everything in it. ``groups``: by name of the group, or of the transaction. ``broken``: lines that
-    name the change and make no sense, so that a part of it may be missing here.
+    """A change in full. ``groups``: by name of the group, or of the transaction. ``broken``: the number of invalid
+    lines that name the change, parts of which may be missing here.
     """
 
     head: Head
@@ -135,7 +135,7 @@ class KnownChanges:
         self._found: dict[str, _Count] = {}
 
     def take(self, text: bytes, span: Span = NOWHERE) -> None:
-        """Add a line. ``span``: where it is in the journal."""
+        """Adds a line. ``span``: its place in the journal."""
         line = parsed(text)
         if line is None:
             self.broken += 1
@@ -156,11 +156,11 @@ class KnownChanges:
             self.left_out += 1
 
     def span(self, change_id: str) -> Span | None:
-        """Where the journal has the lines of a change; None: that is not known."""
+        """The span of a change's lines in the journal; None: unknown."""
         return self._found[change_id].span if change_id in self._found else None
 
     def summaries(self, groups: Names | None = None) -> list[ChangeSummary]:
-        """All changes or those of groups, oldest first."""
+        """All changes, or those of these groups, oldest first."""
         undone: dict[str, str] = {}
         for change_id, count in reversed(self._found.items()):  # an undo that was undone has taken nothing back
             undoes, is_done = count.head.undoes, count.result is ApplyResult.APPLIED
@@ -209,7 +209,7 @@ class Loading:
 
 
 class Begun(NamedTuple):
-    """A line of what was about to be done to a group."""
+    """A line that begins a change of a group."""
 
     head: Head
     group_id: str
@@ -254,7 +254,7 @@ class _Outcomes:
 
 
 class _Count:
-    """A change of which only a summary is kept."""
+    """A change, of which only the numbers for its summary are kept."""
 
     def __init__(self, head: Head, span: Span) -> None:
         self.head = head
@@ -351,7 +351,7 @@ def _lost(one: Any) -> Lost:
 
 
 def _checked(rows: Any) -> list[Any]:
-    """The places of a change as they are in the line. Raises TypeError and ValueError where they aren't such."""
+    """A change's partitions as the line has them. Raises TypeError and ValueError for an invalid form."""
     for topic, partition, before, after in rows:
         _text(topic)
         _number(partition)
@@ -382,7 +382,7 @@ def _number(value: Any) -> int:
 
 
 def chunks(lines: Iterable[Mapping[str, Any]]) -> Iterator[bytes]:
-    """Lines as they are written, some at a time."""
+    """The lines in JSON, several in each piece."""
     encode = json.JSONEncoder(ensure_ascii=True, separators=(",", ":")).encode
     texts: list[str] = []
     for line in lines:

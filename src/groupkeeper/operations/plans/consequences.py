@@ -1,4 +1,4 @@
-"""What a plan means and why some of it is not done, in words for people."""
+"""The meaning of a plan, and the reasons of its troubles, in words for people."""
 
 from __future__ import annotations
 
@@ -45,6 +45,6 @@ def consequences(groups: Sequence[GroupPlan], *, is_share: bool = False) -> list
 
 
 def trouble_problem(trouble: PlanTrouble, deed: Attempt = Attempt.COMMIT) -> Problem:
-    """What keeps something from being planned or done."""
+    """The problem that keeps a part of a plan from being made or done."""
     topic, partition = trouble.place
     return problem_of(trouble.failure, deed, group=trouble.group_id, topic=topic, partition=partition)

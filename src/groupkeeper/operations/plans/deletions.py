@@ -1,4 +1,4 @@
-"""Plans by which committed offsets go."""
+"""Plans that delete committed offsets."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from groupkeeper.operations.plans.world import Committed, look_at_ends, look_at_
 from groupkeeper.operations.topics import describe_topics
 
 NO_PARTITIONS = PlannedTopic(None, 0)
-"""Of a topic that doesn't exist: a plan that says so is stale when it does."""
+"""The facts of a missing topic, so that the plan is stale once the topic exists."""
 
 
 async def make_deletion(
@@ -61,7 +61,7 @@ def chosen(topics: PlanTopics, committed: Committed) -> list[TopicPartition]:
 
 
 def lacking(topics: PlanTopics, committed: Committed) -> list[TopicPartition | str]:
-    """What was named, and has no committed offset."""
+    """The named topics and partitions that have no committed offset."""
     known = {tp.topic for tp in committed}
     return [
         *(name for name in topics.names if name not in known),
@@ -70,5 +70,5 @@ def lacking(topics: PlanTopics, committed: Committed) -> list[TopicPartition | s
 
 
 def nothing(topic_partition: TopicPartition | str) -> NothingToDelete:
-    """Why an offset cannot be part of a plan that needs one."""
+    """The reason why a partition without a committed offset cannot be in a plan."""
     return NothingToDelete(f"the group has no committed offset for {topic_partition}")

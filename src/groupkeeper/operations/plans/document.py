@@ -15,7 +15,7 @@ FORMAT = "groupkeeper-plan"
 VERSION = 1
 
 _KINDS = (Kind.RESET, Kind.UNDO, Kind.DELETE, Kind.CLONE, Kind.SWEEP, Kind.SHARE_CLONE)
-"""The others are changes that only the journal has."""
+"""The kinds of plans in files; other kinds are only in the journal."""
 
 _INT = range(2**31)
 _LONG = range(2**63)

@@ -20,9 +20,9 @@ _LOOK_EVERY_S = 0.5
 
 
 class Applied(NamedTuple):
-    """``done``: the changes that were made, and read back. ``already``: places that were as planned before.
+    """The result of applying a plan. ``done``: changes made and read back; ``already``: partitions as planned before.
 
-    ``troubles``: everything else; empty when all of the plan is so now.
+    ``troubles``: everything else; empty if the whole plan is in effect.
     """
 
     done: tuple[GroupPlan, ...]
@@ -39,10 +39,10 @@ async def apply_plan(
     skips_refused: bool = False,
     tell: Callable[[int], None] | None = None,
 ) -> Applied:
-    """Apply what still fits. Unless ``skips_refused``, nothing at all is applied when something doesn't.
+    """Applies the changes that still fit. Unless ``skips_refused``, nothing at all is applied if one doesn't.
 
-    ``verdict``: how the plan was found to fit just now; None: look. A plan that was interrupted may be applied again:
-    changes that are already made are left out. ``tell``: as in ``recorder.commit``.
+    ``verdict``: how the plan fits, if just checked; None: it is checked here. A plan that was interrupted may be
+    applied again: changes that are already made are left out. ``tell``: as in ``recorder.commit``.
 
     Raises WrongCluster, JournalUnwritable (nothing is changed then), and the failure of the whole cluster.
     """
@@ -59,7 +59,7 @@ async def apply_plan(
 async def carry_out(
     admin: Admin, plan: Plan, recorder: Recorder | None, *, tell: Callable[[int], None] | None = None
 ) -> tuple[tuple[GroupPlan, ...], tuple[PlanTrouble, ...]]:
-    """Commit a plan that was compared already, and read back: the changes that were made, and what is amiss."""
+    """Commits a plan that was already compared, and reads back; returns the changes made, and troubles."""
     outcome = await commit(admin, plan, recorder, tell=tell)
     reached = [group.group_id for group in plan.groups if group.group_id in outcome.done]
     offsets = await admin.list_consumer_group_offsets(dict.fromkeys(reached)) if reached else Batch()
@@ -110,7 +110,7 @@ def _unread(failure: Failure) -> NotAsCommitted:
 async def wait_until_inactive(
     admin: Admin, plan: Plan, limit_s: float, tell: Callable[[Sequence[GroupIsActive], float], None]
 ) -> None:
-    """Return when no group of the plan has members, or the time is up: applying says then who holds them.
+    """Waits until no group of the plan has members, or ``limit_s`` is over; applying then names the members.
 
     ``tell`` is called after each poll with the active groups and the remaining seconds.
     """

@@ -1,4 +1,4 @@
-"""Compare a plan with the cluster before it is applied: what was true when it was made must still be so."""
+"""Compares a plan with the cluster before it is applied: the state from which it was made must not have changed."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ HOW_TO_CREATE = "--create makes it"
 
 
 class PlanVerdict(NamedTuple):
-    """``ready``: what is to be done, of groups without any trouble. ``already``: places that are as planned."""
+    """How a plan fits. ``ready``: changes to make, of groups without trouble. ``already``: partitions as planned."""
 
     ready: tuple[GroupPlan, ...]
     already: tuple[tuple[str, TopicPartition], ...]
@@ -24,7 +24,7 @@ class PlanVerdict(NamedTuple):
 
 
 async def check(admin: Admin, plan: Plan, *, creates: bool = True, takes_any: bool = False) -> PlanVerdict:
-    """What of the plan can be applied now. ``creates``, ``takes_any``: as in ``judge``. Raises WrongCluster."""
+    """Checks which changes can be applied now. ``creates``, ``takes_any``: as in ``judge``. Raises WrongCluster."""
     await refuse_other_cluster(admin, plan)
     groups = await look_at_groups(admin, [group.group_id for group in plan.groups])
     partitions = dict.fromkeys(tp for group in plan.groups for tp in group.changes)
@@ -40,10 +40,10 @@ async def refuse_other_cluster(admin: Admin, plan: Plan) -> None:
 
 
 def judge(plan: Plan, groups: FoundGroups, logs: Logs, *, creates: bool = True, takes_any: bool = False) -> PlanVerdict:
-    """The same, from what is known already. Pure.
+    """As ``check``, from known facts. Pure.
 
-    ``creates``: whether groups may be made that don't exist. ``takes_any``: whether offsets may be committed that the
-    log doesn't hold.
+    ``creates``: whether missing groups may be created. ``takes_any``: whether offsets outside of the log may be
+    committed.
     """
     stale_topics = _stale_topics(plan, logs)
     ready: list[GroupPlan] = []
@@ -71,7 +71,7 @@ def judge(plan: Plan, groups: FoundGroups, logs: Logs, *, creates: bool = True, 
 def _judge_group(
     plan: Plan, group: GroupPlan, groups: FoundGroups, logs: Logs | None, stale_topics: dict[str, str]
 ) -> list[PlanTrouble]:
-    """What keeps a group's part from being applied. ``logs`` None: whatever offsets they have."""
+    """The troubles that keep a group's changes from being applied. ``logs`` None: any offset is accepted."""
     group_id = group.group_id
     if group_id in groups.failed:
         return [PlanTrouble(group_id, None, groups.failed[group_id])]
@@ -102,15 +102,15 @@ def _judge_group(
 
 
 def _is_renewed(plan: Plan, change: Change) -> bool:
-    """Whether the same offset is set again: in a sweep, so that it doesn't expire; of a share group, so that records
-    that were done ahead of it are delivered again.
+    """Whether the same offset is committed again on purpose: in a sweep, so that it doesn't expire; in a share group,
+    so that records done ahead of it are delivered again.
     """
     is_kept = change.before is not None and change.before == change.after
     return is_kept and plan.kind in (Kind.SWEEP, Kind.SHARE_RESET)
 
 
 def _are_unread(group: GroupPlan, groups: FoundGroups) -> bool:
-    """Whether only offsets go of topics that no member reads: brokers take that while there are members (KIP-496)."""
+    """Whether all changes delete offsets of topics that no member reads, which members don't prevent (KIP-496)."""
     reads = read_topics(groups.described.get(group.group_id))
     return reads is not None and all(
         change.after is None and tp.topic not in reads for tp, change in group.changes.items()
@@ -137,7 +137,7 @@ def _commit_text(commit: OffsetAndMetadata | None) -> str:
 
 
 def _stale_topics(plan: Plan, logs: Logs) -> dict[str, str]:
-    """What has become of topics since the plan was made."""
+    """By topic, how it has changed since the plan was made."""
     stale: dict[str, str] = {}
     for topic, before in plan.topics.items():
         now = logs.facts(topic, is_whole=True)

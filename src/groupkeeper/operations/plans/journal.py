@@ -1,9 +1,9 @@
-"""The journal of changes on the operator's machine: what is about to be committed, and what became of it.
+"""The journal of changes on the operator's machine: coming commits, and their outcomes.
 
-A text file, one JSON object a line, only ever appended to. A *change* is what one command does: one line for each
-group, written and synced before anything about it is sent to a broker, and a line of the outcome afterwards. Lines of
-the same change have the same ``id``; a command that handles groups one by one writes several outcomes, each with its
-number of ``groups``. A change that lacks the outcome of some groups was interrupted, or is under way.
+A text file, one JSON object a line, only ever appended to. A *change* is all that one command does: one line for each
+group, written and synced before a request about it is sent, and a line of the outcome afterwards. Lines of the same
+change have the same ``id``; a command that handles groups one by one writes several outcomes, each with its number of
+``groups``. A change that lacks the outcome of some groups was interrupted, or is under way.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class JournalUnwritable(GroupkeeperError):
 
 
 class BeingUndone(OperationRefused):
-    """Somebody else undoes the same change: nothing was changed. The text says so, who it is, and since when."""
+    """Somebody else is undoing the same change: nothing was changed. The text names them, and since when."""
 
 
 class JournalUnreadable(OperationRefused):
@@ -57,18 +57,18 @@ class JournalUnreadable(OperationRefused):
 
 
 class Take(Protocol):
-    """Gets a line, and where the journal has it."""
+    """Receives a line, and its place in the journal."""
 
     def __call__(self, text: bytes, span: Span = NOWHERE, /) -> None: ...
 
 
 class ChangeJournal(ABC):
-    """What is about to be done and what became of it, in lines. A subclass says where they are kept."""
+    """A journal of coming changes and their outcomes, in lines. A subclass decides where they are kept."""
 
     @property
     @abstractmethod
     def name(self) -> str:
-        """For messages."""
+        """The journal's name in messages."""
 
     @abstractmethod
     def _append(self, lines: Iterable[Mapping[str, Any]]) -> None:
@@ -76,16 +76,16 @@ class ChangeJournal(ABC):
 
     @abstractmethod
     def _visit(self, take: Take, only: str | None = None) -> None:
-        """Give ``take`` all lines so far, in order; ``only``: at least those of a change. Raises JournalUnreadable."""
+        """Passes all lines to ``take``, in order; ``only``: at least those of a change. Raises JournalUnreadable."""
 
     @abstractmethod
     async def catch_up(self, known: KnownChanges) -> bool:
-        """Add to ``known`` what is new since the last call with it; whether there was something. Raises
+        """Adds to ``known`` the changes since the last call with it; returns whether there were any. Raises
         JournalUnreadable, and may then be called again.
         """
 
     async def loaded(self, change_id: str, known: KnownChanges) -> Recorded | None:
-        """The same as ``load``, for a program on a loop that goes on reading the journal with ``catch_up``."""
+        """As ``load``, for a program on a loop that goes on reading the journal with ``catch_up``."""
         return await asyncio.to_thread(self.load, change_id)
 
     async def close(self) -> None:
@@ -94,15 +94,15 @@ class ChangeJournal(ABC):
 
     @property
     def claim_ms(self) -> int | None:
-        """For how long after its last sign an undo keeps others from undoing the same change; None: it never does."""
+        """How long after its last claim an undo keeps others from undoing the same change, in ms; None: not at all."""
         return None
 
     def keep_claim(self, change_id: str) -> None:
-        """Give such a sign. Raises JournalUnwritable."""
+        """Renews the claim of an undo. Raises JournalUnwritable."""
         return
 
     def begin(self, head: Head, groups: Iterable[tuple[str, Mapping[TopicPartition, Pair]]]) -> None:
-        """Write what is about to be done. Raises JournalUnwritable, and then nothing may be done."""
+        """Writes the coming change. Raises JournalUnwritable, and then nothing may be changed."""
         front = {
             "v": VERSION,
             "id": head.id,
@@ -125,7 +125,7 @@ class ChangeJournal(ABC):
         self._append([{**line, "result": str(result), "lost": [one._asdict() for one in lost]}])
 
     def summaries(self, groups: Names | None = None) -> tuple[list[ChangeSummary], int]:
-        """All changes or those of groups, oldest first, and how many lines make no sense. Raises JournalUnreadable."""
+        """All changes, or those of groups, oldest first, and the number of invalid lines. Raises JournalUnreadable."""
         known = KnownChanges()
         self._visit(known.take)
         return known.summaries(groups), known.broken
@@ -137,9 +137,7 @@ class ChangeJournal(ABC):
         return loading.recorded()
 
     def changes(self) -> tuple[list[Recorded], int]:
-        """All changes with everything in them, oldest first, and how many lines make no sense. Raises
-        JournalUnreadable.
-        """
+        """All changes in full, oldest first, and the number of invalid lines. Raises JournalUnreadable."""
         found: dict[str, Loading] = {}
         broken = 0
 
@@ -179,7 +177,7 @@ class Journal(ChangeJournal):
         return True
 
     def _stamp(self) -> object:
-        """What differs once there are more lines."""
+        """A value that changes when lines are added."""
         try:
             found = self.path.stat()
         except FileNotFoundError:
@@ -202,7 +200,7 @@ class Journal(ChangeJournal):
                         _write(file, chunk)
                     os.fsync(file)
                 except OSError:
-                    # A part of the lines, on a disk that is full now, would tell of a change that isn't made.
+                    # If only some lines were kept, as on a full disk, they would tell of a change that isn't made.
                     with contextlib.suppress(OSError):
                         os.ftruncate(file, size)
                     raise
@@ -232,7 +230,7 @@ class Journal(ChangeJournal):
 
 
 def default_path() -> Path:
-    """Where this platform keeps such files: ``$XDG_STATE_HOME``, by default ``~/.local/state``; Library on a Mac.
+    """The platform's path for such files: ``$XDG_STATE_HOME``, by default ``~/.local/state``; Library on a Mac.
 
     For a user without a home directory it is a path that cannot be written, so that the usual error names it.
     """

@@ -67,7 +67,7 @@ def read(text: str) -> ResetPlan:
 
 
 class _Pairs(tuple[tuple[str, Any], ...]):
-    """A JSON object with all its keys, those that are there twice too."""
+    """A JSON object with all its keys, also repeated ones."""
 
 
 def _parsed(text: str) -> Any:
@@ -113,7 +113,7 @@ def _pairs(value: Any, what: str) -> _Pairs:
 
 
 def _object(value: Any, what: str) -> Mapping[str, Any]:
-    """The keys and values of an object; a key that is there twice has one meaning too many."""
+    """The keys and values of an object; a repeated key is refused as ambiguous."""
     pairs = _pairs(value, what)
     found = dict(pairs)
     if len(found) < len(pairs):

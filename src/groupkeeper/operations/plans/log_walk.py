@@ -22,8 +22,8 @@ MOST_RECORDS = 100_000
 
 
 class Kept(NamedTuple):
-    """A record on the way. ``is_aborted`` None: its transaction is open, or ends further on. ``digest``: of what it
-    holds, and ``origin``: the offset that it says it had in another log, where that was asked for.
+    """A record of a walk. ``is_aborted`` None: its transaction is open, or ends further on. ``digest`` of its content,
+    ``origin``: its offset in another log, by itself; both only if a Look was given.
     """
 
     offset: int
@@ -36,7 +36,7 @@ class Kept(NamedTuple):
 
 
 Look = Callable[[Record], tuple[bytes, int | None]]
-"""At what a record holds: its digest, and the offset that it says it had in another log."""
+"""Returns the digest of a record's content, and the offset that it names in another log."""
 
 
 def no_look(record: Record) -> tuple[bytes, int | None]:
@@ -44,7 +44,7 @@ def no_look(record: Record) -> tuple[bytes, int | None]:
 
 
 class Walk:
-    """From ``start`` up to ``end``, where the log ends: the records from a time on, in the log's order."""
+    """Walks from ``start`` to the log's ``end``, and keeps the records from a time on, in the log's order."""
 
     def __init__(self, start: int, end: int, since: int | None = None, look: Look = no_look) -> None:
         self.start = start
@@ -69,11 +69,11 @@ class Walk:
         return bool(self._open)
 
     def is_done(self) -> bool:
-        """Whether there is no need to read on, though the log may go on."""
+        """Whether reading may stop, though the log may go on."""
         raise NotImplementedError
 
     def take(self, batches: bytes) -> int | None:
-        """The offset to read on from, the log's end where that isn't needed; None: nothing could be read."""
+        """Takes batches; returns the next offset to read (the log's end: no more), None: nothing could be read."""
         try:
             for pos, header in iter_headers(batches):
                 if header.next_offset <= self.reached:
@@ -113,7 +113,7 @@ class Walk:
 
 
 class Search(Walk):
-    """For the first record from a time on; ``skips_aborted``: that isn't of an aborted transaction."""
+    """Walks to the first record from a time on; ``skips_aborted``: to one that is not aborted."""
 
     def __init__(self, start: int, end: int, since: int | None = None, *, skips_aborted: bool = False) -> None:
         super().__init__(start, end, since)
@@ -121,7 +121,7 @@ class Search(Walk):
 
     @property
     def found(self) -> Kept | None:
-        """What is known now. Its transaction may still be open."""
+        """The record found so far. Its transaction may still be open."""
         return next((one for one in self._records.values() if not (self._skips_aborted and one.is_aborted)), None)
 
     def is_done(self) -> bool:
@@ -130,7 +130,7 @@ class Search(Walk):
 
 
 class Tour(Walk):
-    """Over all records before an offset, and to the ends of their transactions."""
+    """Walks over all records before an offset, and to the ends of their transactions."""
 
     def __init__(self, start: int, until: int, end: int, look: Look = no_look) -> None:
         super().__init__(start, max(until, end), look=look)
@@ -150,7 +150,7 @@ class Tour(Walk):
 async def walk(
     admin: Admin, walks: Mapping[TopicPartition, Walk], *, max_bytes: int | None = None
 ) -> dict[TopicPartition, Failure]:
-    """Each as far as needed. The result has why some could not be finished. ``max_bytes``: as in read_logs."""
+    """Does each walk as far as needed; returns the failures of those not finished. ``max_bytes``: as in read_logs."""
     ranges = {place: (one.start, one.end) for place, one in walks.items() if one.start < one.end}
     if not ranges:
         return {}

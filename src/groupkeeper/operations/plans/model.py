@@ -1,4 +1,4 @@
-"""What a plan is: for each partition of each group what is committed, what is to be, and what that means. Pure."""
+"""Plans: for each partition of each group, the committed offset, the planned one, and the consequences. Pure."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from groupkeeper.client.admin.types import Failure, OffsetAndMetadata, TopicPart
 
 
 def is_same(one: OffsetAndMetadata | None, other: OffsetAndMetadata | None) -> bool:
-    """Whether two commits are the same. Brokers before 2.1 don't keep leader epochs: one that isn't known fits any."""
+    """Whether two commits are the same. An unknown leader epoch equals any: brokers before 2.1 don't keep them."""
     if one is None or other is None or one == other:
         return one == other
     epochs = (one.leader_epoch, other.leader_epoch)
@@ -94,9 +94,9 @@ class Note(NamedTuple):
 
 
 class GroupPlan(NamedTuple):
-    """The changes of one group by partition, with notes about them. Making one changes nothing.
+    """The changes of one group by partition, with notes about them. Making a plan changes nothing.
 
-    ``state`` of the group when the plan was made, "" when not looked at.
+    ``state``: the group's state when the plan was made, "" if it was not looked up.
     """
 
     group_id: str
@@ -116,7 +116,7 @@ class GroupPlan(NamedTuple):
 
     @property
     def committed(self) -> dict[TopicPartition, OffsetAndMetadata]:
-        """What was committed for these partitions."""
+        """The offsets that were committed for these partitions."""
         return {partition: change.before for partition, change in self.changes.items() if change.before is not None}
 
 
@@ -131,14 +131,14 @@ class PlannedTopic(NamedTuple):
 
 
 class Subject(StrEnum):
-    """What has the offsets of a change: groups, or a transaction, by its id or its producer."""
+    """The kind of names in a change: groups, or a transaction, by its id or its producer."""
 
     GROUP = "group"
     TRANSACTION = "transaction"
 
 
 class Kind(StrEnum):
-    """What a plan is for."""
+    """The purpose of a plan."""
 
     RESET = "reset"
     UNDO = "undo"
@@ -178,7 +178,7 @@ class Plan(NamedTuple):
 
     @property
     def size(self) -> int:
-        """How many partitions of groups it is about."""
+        """The number of partitions, over all groups."""
         return sum(len(group.changes) for group in self.groups)
 
 
@@ -191,6 +191,6 @@ class PlanTrouble(NamedTuple):
 
     @property
     def place(self) -> tuple[str | None, int | None]:
-        """The topic and the partition, each None where it is not about one."""
+        """The topic and the partition; None: the trouble is not about one."""
         named = self.topic_partition
         return named if isinstance(named, TopicPartition) else (named, None)

@@ -1,4 +1,4 @@
-"""The command lines of Kafka's own tool that do what a plan does. Pure."""
+"""Command lines of Kafka's own tool that have the effect of a plan. Pure."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ TOOL = "kafka-consumer-groups"
 
 
 def commands(plan: Plan, connection: Sequence[str], scenario: Scenario | None = None) -> list[str]:
-    """A line for each command. ``connection``: the options that select the cluster.
+    """The lines, one for each command. ``connection``: the options that select the cluster.
 
-    ``scenario``: where all of the plan goes, so that one command does for a group; None: by offset. The official
-    tool drops the metadata of the commits. Raises OperationRefused.
+    ``scenario``: the target of the whole plan, so that a group needs one command; None: by offset. The official tool
+    drops the metadata of the commits. Raises OperationRefused.
     """
     if plan.kind is Kind.SHARE_CLONE:
         raise OperationRefused("kafka-share-groups cannot set start offsets to given offsets: apply the plan instead")
@@ -38,7 +38,7 @@ def commands(plan: Plan, connection: Sequence[str], scenario: Scenario | None = 
 
 
 def scenario_options(scenario: Scenario) -> list[str] | None:
-    """The scenario as the official tool has it, None when it doesn't."""
+    """The official tool's options for the scenario; None: it has none."""
     match scenario:
         case ToEarliest():
             return ["--to-earliest"]

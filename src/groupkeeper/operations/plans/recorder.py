@@ -79,9 +79,7 @@ class Recorder:
         return self._id if self._has_begun and not self._is_off else ""
 
     def begin(self, plan: Plan, principal: str) -> BegunPart | None:
-        """Write down what is about to be done, and its author; None when the journal cannot be written. Raises
-        BeingUndone.
-        """
+        """Journals the coming changes, and their author; None: the journal cannot be written. Raises BeingUndone."""
         if self._is_off:
             return None
         now_ms = time.time_ns() // 10**6
@@ -111,12 +109,12 @@ class Recorder:
         return BegunPart(head.id, len(plan.groups))
 
     def settle(self, plan: Plan, principal: str) -> None:
-        """Write down that there was nothing to do. Raises as ``begin``."""
+        """Journals that nothing had to be changed. Raises as ``begin``."""
         groups = tuple(group._replace(changes={}) for group in plan.groups)
         self.end(self.begin(plan._replace(groups=groups), principal), ApplyResult.APPLIED)
 
     def end(self, begun: BegunPart | None, result: ApplyResult, lost: Iterable[Lost] = ()) -> None:
-        """Write down what became of it. Does nothing when its beginning could not be written; never raises."""
+        """Journals the outcome. Does nothing if `begin` could not write; never raises."""
         if begun is None:
             return
         try:
@@ -127,7 +125,7 @@ class Recorder:
 
 @asynccontextmanager
 async def _claimed(recorder: Recorder | None, begun: BegunPart | None, plan: Plan) -> AsyncIterator[None]:
-    """Keeps others from undoing the same change for as long as it takes."""
+    """Keeps others from undoing the same change until the block ends."""
     claim_ms = None if recorder is None or plan.undoes is None else recorder.journal.claim_ms
     if recorder is None or begun is None or claim_ms is None:
         yield
@@ -151,11 +149,11 @@ async def _claimed(recorder: Recorder | None, begun: BegunPart | None, plan: Pla
 async def commit(
     admin: Admin, plan: Plan, recorder: Recorder | None, *, tell: Callable[[int], None] | None = None
 ) -> Batch[str, Outcome]:
-    """Commit and delete according to the plan, without any check before. ``recorder`` None: unjournalled.
+    """Commits and deletes by the plan, without any check. ``recorder`` None: unjournalled.
 
     A partition that the coordinator refuses is in its group's ``failed``. ``tell`` is called with the number of answers
     so far: one for each group, two for one with commits and deletions. Raises JournalUnwritable, and then nothing is
-    changed. When it is cancelled, the journal has no outcome: it is not known what the brokers still did.
+    changed. If cancelled, the journal has no outcome: brokers may still do the rest.
     """
     begun = None if recorder is None else await asyncio.to_thread(recorder.begin, plan, admin.principal)
     answers = 0
@@ -184,7 +182,7 @@ async def commit(
 async def _answered(
     by_group: Mapping[str, V], ask: Callable[[Mapping[str, V]], Awaitable[Batch[str, T]]]
 ) -> Batch[str, T]:
-    """What was answered, in calls about some groups each: the time limit is that of a call, however many there are.
+    """The answers to calls about a few groups each, as a call has a time limit, for however many groups.
 
     When a call reaches no broker, its failure applies to all remaining groups.
     """
@@ -223,7 +221,7 @@ async def known_cluster_id(admin: Admin) -> str | None:
 
 
 def judged(outcome: Batch[str, Outcome]) -> tuple[ApplyResult, list[Lost]]:
-    """The result of an outcome for the journal, with what failed."""
+    """An outcome's result for the journal, and its failures."""
     lost = [_lost(group_id, None, failure) for group_id, failure in outcome.failed.items()]
     done = 0
     for group_id, batch in outcome.done.items():

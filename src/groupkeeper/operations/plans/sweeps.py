@@ -1,4 +1,4 @@
-"""Plans that clear away: offsets out of use go, offsets that are about to expire are committed again."""
+"""Plans that delete unused offsets, and commit offsets again that are about to expire."""
 
 from __future__ import annotations
 
@@ -124,8 +124,8 @@ def _different(failures: Iterable[Failure]) -> list[Failure]:
 
 
 async def _times_of_records(admin: Admin, groups: FoundGroups, logs: Logs) -> tuple[CommitTimes, list[str]]:
-    """The times of the records that were the last to be read: a commit is never older than that. The texts are the
-    reasons why others are unknown.
+    """As times of commits, those of the last records before the committed offsets: a commit is never older. The texts
+    are the reasons why others are unknown.
     """
     ends = {
         Position(*tp, commit.offset): logs.oldest[tp]
@@ -197,12 +197,12 @@ class _Sweep:
         return Change(before, after, self._logs.oldest.get(place), self._logs.latest.get(place), why=why)
 
     def _known(self, group_id: str, committed: Committed) -> dict[TopicPartition, CommitTime]:
-        """Times of what is committed now; a commit made in between is left out."""
+        """Times of the current commits; commits made since the offsets were fetched are left out."""
         times = self._times.commits.get(group_id, {})
         return {tp: one for tp, one in times.items() if tp in committed and committed[tp].offset == one.offset}
 
     def _idle(self, group_id: str, committed: Committed, group: FoundGroup | None) -> dict[str, str]:
-        """The topics of a group that are idle, with what is known of it."""
+        """The idle topics of a group, with the age of their last commit, in words."""
         if self._criteria.idle_ms is None or self._times.failure(group_id) is not None or not committed:
             return {}
         known = self._known(group_id, committed)

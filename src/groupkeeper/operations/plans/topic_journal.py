@@ -43,7 +43,7 @@ from groupkeeper.protocol.record_batch import CorruptRecord, iter_headers, read_
 SCHEME = "kafka://"
 PATIENCE_MS = 10_000
 CLAIM_MS = 5 * 60 * 1000
-"""For how long after its last sign an undo keeps others from undoing the same change, by the clock of the brokers."""
+"""How long after its last claim an undo keeps others from undoing the same change, in ms of the brokers' clock."""
 
 _BYTES_PER_RECORD = 512 * 1024
 _CLAIM = "/claim"
@@ -59,7 +59,7 @@ T = TypeVar("T")
 
 
 class UnfitTopic(OperationRefused):
-    """The topic would lose changes, has them in no order, or doesn't tell when they were written."""
+    """The topic would lose changes, keeps no order, or doesn't store when they were written."""
 
 
 class NotAllowed(OperationRefused):
@@ -67,7 +67,7 @@ class NotAllowed(OperationRefused):
 
 
 class _Log(NamedTuple):
-    """Where a topic's records begin and end. ``topic_id`` None: there is no topic, or its brokers are too old."""
+    """The ends of a topic's log. ``topic_id`` None: there is no topic, or its brokers are too old."""
 
     topic_id: bytes | None
     first: int
@@ -75,8 +75,8 @@ class _Log(NamedTuple):
 
 
 class TopicJournal(ChangeJournal):
-    """The topic of a ``kafka://`` address. ``open_admin`` makes a client of its cluster, and may raise ClientError.
-    ``claim_ms``: see CLAIM_MS. Calls that are no coroutines connect, and block: callers on a loop use a thread.
+    """The journal in the topic of a ``kafka://`` address. ``open_admin`` makes a client, and may raise ClientError.
+    ``claim_ms``: see CLAIM_MS. Methods that are no coroutines connect, and block: callers on a loop use a thread.
     """
 
     def __init__(self, address: str, open_admin: Callable[[], Admin], claim_ms: int = CLAIM_MS) -> None:
@@ -96,7 +96,7 @@ class TopicJournal(ChangeJournal):
         return self._claim_ms
 
     def begin(self, head: Head, groups: Iterable[tuple[str, Mapping[TopicPartition, Pair]]]) -> None:
-        """The same as for a file. Raises BeingUndone where another undo of the same change is in the log before it."""
+        """As for a file. Raises BeingUndone if the log has another undo of the same change before it."""
         some = list(groups)
         super().begin(head, some)
         if head.undoes is None:
@@ -115,8 +115,8 @@ class TopicJournal(ChangeJournal):
             raise BeingUndone(rival)
 
     def _first_claim(self, head: Head, groups: set[str]) -> str | None:
-        """The undo of the same change in the same groups that is under way or was done, and is first in the log, in
-        words; None: there is none.
+        """The first undo in the log of the same change and groups that is under way or done, in words; None: it is this
+        one.
         """
         known, reader = KnownChanges(MOST_CHANGES, MOST_NAMES), _Reader(0)
         self._read(lambda admin: self._read_on(admin, reader, known.take))
@@ -174,7 +174,7 @@ class TopicJournal(ChangeJournal):
             await admin.close()
 
     async def _ask(self, work: Callable[[Admin], Awaitable[T]]) -> T:
-        """Ask with the one client that stays open; it is closed when something fails."""
+        """Calls ``work`` with the client that stays open; it is closed after a failure."""
         try:
             async with self._opening:
                 admin = self._admin = self._admin or await self._open_admin().__aenter__()
@@ -187,7 +187,7 @@ class TopicJournal(ChangeJournal):
         self._read(lambda admin: self._read_on(admin, _Reader(0, only), take))
 
     async def _log(self, admin: Admin) -> _Log:
-        """``first`` and ``end`` are 0 where there is no topic yet."""
+        """The topic's log; ``first`` and ``end`` are 0 without a topic."""
         try:
             described = await self._described(admin)
             first = (await admin.list_offsets({self._place: OffsetSpec.earliest()})).result(self._place)
@@ -202,7 +202,7 @@ class TopicJournal(ChangeJournal):
 
     @contextlib.contextmanager
     def _needing(self, operation: str, admin: Admin) -> Iterator[None]:
-        """Says which ACL is missing where brokers refuse."""
+        """Names the missing ACL if brokers refuse in the block."""
         try:
             yield
         except (errors.TopicAuthorizationFailed, errors.ClusterAuthorizationFailed) as failure:
@@ -213,7 +213,7 @@ class TopicJournal(ChangeJournal):
             ) from failure
 
     async def _read_on(self, admin: Admin, reader: _Reader, take: Take, end: int | None = None) -> None:
-        """Read piece by piece, on a thread; ``end`` None: the one at the time of asking."""
+        """Reads piece by piece, on a thread, up to ``end``; None: the current end."""
         if end is None:
             log = await self._log(admin)
             end, reader.at = log.end, max(reader.at, log.first)
@@ -257,7 +257,7 @@ class TopicJournal(ChangeJournal):
             raise JournalUnwritable(self._told(failure)) from failure
 
     async def _make_fit(self, admin: Admin) -> None:
-        """Make the topic where there is none. Raises UnfitTopic."""
+        """Creates the topic if it is missing. Raises UnfitTopic."""
         topic = self._place.topic
         try:
             described = await self._described(admin)
@@ -322,7 +322,7 @@ class _Reader:
         self._whole: OrderedDict[str, None] = OrderedDict()
 
     def read(self, batches: bytes, take: Take) -> None:
-        """Give ``take`` the lines of what became whole. Raises UnexpectedAnswer."""
+        """Passes the lines of completed texts to ``take``. Raises UnexpectedAnswer."""
         try:
             for pos, header in iter_headers(batches):
                 if header.next_offset > self.at:
@@ -360,7 +360,7 @@ class _Reader:
 
 
 def _keep(found: OrderedDict[str, Any], most: int) -> None:
-    """Only the latest."""
+    """Drops all but the latest."""
     while len(found) > most:
         found.popitem(last=False)
 
@@ -383,7 +383,7 @@ def split(address: str) -> tuple[str, str]:
 
 
 def _place_of(key: bytes | None) -> tuple[str, int, int | None]:
-    """Of a key the text, the number of the record in it, and their count; None: it is no part of a text."""
+    """The text's name in a record's key, the record's number in it, and the count; None: it is no part of a text."""
     text = (key or b"").decode(errors="replace")
     try:
         name, number, count = text.rsplit("/", 2)

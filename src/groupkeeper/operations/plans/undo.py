@@ -1,4 +1,4 @@
-"""The plan that takes a change of the journal back."""
+"""Plans that undo a change of the journal."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from groupkeeper.operations.times import utc_text
 
 
 class AlreadyUndone(OperationRefused):
-    """Somebody has taken the change back, and nothing of it is there now. The text says who and when."""
+    """The change was already undone, and nothing of it is left. The text names who, and when."""
 
 
 def undo_of(journal: ChangeJournal, change_id: str) -> ChangeSummary | None:
-    """The change that took another one back; None: none did. Raises JournalUnreadable."""
+    """The change that undid another one; None: none did. Raises JournalUnreadable."""
     known = {one.head.id: one for one in journal.summaries()[0]}
     return known.get(known[change_id].undone_by or "") if change_id in known else None
 
@@ -33,12 +33,12 @@ async def make_undo(
     undo: ChangeSummary | None = None,
     if_out_of_range: Otherwise = Otherwise.FAIL,
 ) -> tuple[Plan, PlanVerdict]:
-    """The plan that restores what was committed before a change, and deletes what didn't exist; and how it fits now.
+    """The plan that restores the offsets before a change, and deletes those that didn't exist; and how it fits now.
 
-    Its ``before`` is what the change committed, so that it is stale where the group has committed since. Partitions
-    that the brokers refused to change are left out. ``if_out_of_range``: the policy for offsets that are outside of the
-    log now: FAIL leaves them to the guard, EXACT commits them. ``undo``: what took the change back before. Raises
-    WrongCluster, AlreadyUndone, and OperationRefused for a change that nothing takes back.
+    Its ``before`` is the change's ``after``, so that it is stale if the group has committed since. Partitions that the
+    brokers refused to change are left out. ``if_out_of_range``: the policy for offsets that are outside of the log now:
+    FAIL leaves them to the guard, EXACT commits them. ``undo``: the earlier undo of the change. Raises WrongCluster,
+    AlreadyUndone, and OperationRefused for a change that cannot be undone.
     """
     if recorded.head.subject is Subject.TRANSACTION:
         raise OperationRefused(f"{recorded.head.id} aborted a transaction, and an abort cannot be taken back")
@@ -74,7 +74,7 @@ async def make_undo(
 
 
 def _fitted(change: Change, policy: Otherwise) -> Change | None:
-    """The change, to an offset that the log holds if it is to be so; None: it is left out."""
+    """The change, clamped to the log by the policy CLAMP; None: the policy leaves it out."""
     if policy in (Otherwise.FAIL, Otherwise.EXACT) or change.clamped == change:
         return change
     return change.clamped if policy is Otherwise.CLAMP else None

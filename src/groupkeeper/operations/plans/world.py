@@ -1,4 +1,4 @@
-"""How things are now: what plans are made from, and what they are compared with before they are applied."""
+"""The current state of groups and logs, from which plans are made, and with which they are compared."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ from groupkeeper.rules.words import counted
 Committed = Mapping[TopicPartition, OffsetAndMetadata]
 
 MOST_TIMES = 1000
-"""Records that are read for their timestamps: each costs the broker a read of its log."""
+"""How many records to read for their timestamps: each costs the broker a read of its log."""
 
 _BACK = ((1,), (2, 3, 4, 8, 16, 64, 256))
-"""How far before a position its last record is looked for, one after the other."""
+"""The distances before a position at which to look for its last record, one tuple after the other."""
 
 _WRITABLE = range(253_402_300_800_000)
 """Timestamps that can be written as dates: from 1970 to the year 9999."""
@@ -99,7 +99,7 @@ class Logs(NamedTuple):
     failed: dict[TopicPartition, Failure]
 
     def facts(self, topic: str, *, is_whole: bool) -> PlannedTopic | None:
-        """The facts about a topic that a plan stores, None when it cannot be described."""
+        """The facts about a topic that a plan stores; None: it cannot be described."""
         described = self.topics.done.get(topic)
         if described is None:
             return None
@@ -225,8 +225,8 @@ async def record_times(admin: Admin, positions: Collection[Position]) -> tuple[d
 
 
 async def last_records(admin: Admin, ends: Mapping[Position, int]) -> Batch[Position, FirstRecord | None]:
-    """Of each position a record before it, mostly the last one; None: there is none near. ``ends`` has where the log
-    begins. Right before a position there may be markers of transactions, or records that compaction has removed.
+    """For each position, a record shortly before it, mostly the last one; None: none is near. ``ends`` has the log's
+    start. Right before a position there may be markers of transactions, or records that compaction has removed.
     """
     found: Batch[Position, FirstRecord | None] = Batch(dict.fromkeys(ends))
     for steps in _BACK:

@@ -1,4 +1,4 @@
-"""Queries that keep their offsets outside of Kafka, as Spark's do: where they are to start.
+"""Starting offsets of queries that keep their offsets outside of Kafka, as Spark's do.
 
-How far they are is read from their checkpoints in `groupkeeper.pipeline.checkpoints`.
+Their progress is read from their checkpoints in `groupkeeper.pipeline.checkpoints`.
 """

@@ -1,4 +1,4 @@
-"""Where a reader that takes offsets by itself is to start: Spark's `startingOffsets`, of a group's commits or a time.
+"""Starting offsets for a reader: Spark's `startingOffsets`, from a group's commits or a time.
 
 Spark requires an offset for every partition of a topic, and fails for an offset that the log does not have.
 """
@@ -27,7 +27,7 @@ class StartOffset(NamedTuple):
 
 
 class Starts(NamedTuple):
-    """By partition, in order. ``gone``: requested partitions that don't exist (any more)."""
+    """Starting offsets by partition, in order. ``gone``: requested partitions that don't exist (any more)."""
 
     done: Mapping[TopicPartition, StartOffset]
     gone: tuple[TopicPartition, ...]
@@ -39,7 +39,7 @@ class Starts(NamedTuple):
         return found + [f"{place.topic}-{place.partition} does not exist: left out" for place in self.gone]
 
     def as_json(self) -> str:
-        """As Spark's option ``startingOffsets`` has it."""
+        """The value of Spark's option ``startingOffsets``."""
         by_topic: dict[str, dict[str, int]] = {}
         for place, start in self.done.items():
             by_topic.setdefault(place.topic, {})[str(place.partition)] = start.offset
@@ -47,8 +47,8 @@ class Starts(NamedTuple):
 
 
 async def start_at_offsets(admin: Admin, offsets: Mapping[TopicPartition, int], *, otherwise: int) -> Starts:
-    """At these offsets, moved into the log where it does not have them; `otherwise` (EARLIEST or LATEST) in the other
-    partitions of these topics.
+    """Starts at these offsets, moved into the log if it does not have them; `otherwise` (EARLIEST or LATEST) in the
+    other partitions of these topics.
     """
     there, failed = await _partitions(admin, {place.topic for place in offsets}, offsets)
     earliest, latest = await asyncio.gather(
@@ -64,7 +64,7 @@ async def start_at_offsets(admin: Admin, offsets: Mapping[TopicPartition, int], 
 
 
 async def start_at_time(admin: Admin, topics: Iterable[str], time_ms: int) -> Starts:
-    """At the first record at or after a time; at the end where there is none."""
+    """Starts at the first record at or after a time; at the end if there is none."""
     there, failed = await _partitions(admin, set(topics), {})
     found, latest = await asyncio.gather(
         listed(admin, there, OffsetSpec.for_timestamp(time_ms)), listed(admin, there, OffsetSpec.latest())

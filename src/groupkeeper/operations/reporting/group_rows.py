@@ -74,7 +74,7 @@ def is_unread(member: AnyMember) -> bool:
 
 def member_row(group_id: str, member: AnyMember) -> Row:
     """A member as a row of the shape `members`."""
-    # What share groups don't have: static members, targets and members of an older protocol.
+    # Columns that share groups don't have: static members, targets and members of an older protocol.
     own = member if isinstance(member, MemberDescription) else None
     target = own.target_assignment if own else None
     return {

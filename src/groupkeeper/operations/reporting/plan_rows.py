@@ -1,4 +1,4 @@
-"""Plans, what became of them, and the changes of the journal as rows."""
+"""Plans, their outcomes, and the changes of the journal as rows."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def reset_row(group: GroupPlan, place: TopicPartition, note: str | None, result:
 
 
 def _meaning(change: Change) -> Row:
-    """How much a change skips and reads again, and the times that it leads from and to."""
+    """How many records a change skips and reads again, and the times of the records at both offsets."""
     return {
         "skipped": change.skipped,
         "replayed": change.replayed,
@@ -74,7 +74,7 @@ def outcome_rows(groups: Iterable[GroupPlan]) -> Iterable[Row]:
 
 
 def already_rows(planned: Iterable[GroupPlan], places: Sequence[tuple[str, TopicPartition]]) -> Iterable[Row]:
-    """Places that were as planned before, as rows of OUTCOMES."""
+    """Places that were already as planned, as rows of OUTCOMES."""
     changes = {group.group_id: group.changes for group in planned}
     for group_id, place in places:
         now = _offset(changes[group_id][place].after)
@@ -106,7 +106,7 @@ def history_row(summary: ChangeSummary) -> Row:
 
 
 def recorded_rows(recorded: Recorded, only: Names) -> Iterable[Row]:
-    """A change with everything in it, as rows of RECORDED. ``only``: of these groups."""
+    """A change in full, as rows of RECORDED. ``only``: the groups to show."""
     errors = {(one.group_id, one.topic, one.partition): one.error for one in recorded.lost}
     is_group = recorded.head.subject is Subject.GROUP
     for group_id, pairs in recorded.groups.items():
