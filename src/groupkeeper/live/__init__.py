@@ -1,4 +1,4 @@
-"""Clusters watched without end: a collector for each, its last snapshot, and a bounded history.
+"""Continuous watching of clusters: a collector for each, its last snapshot, and a bounded history.
 
-What is served of them over HTTP is in `groupkeeper.web`.
+Pages and metrics over HTTP are in `groupkeeper.web`.
 """

@@ -1,4 +1,4 @@
-"""From snapshots to notices: an alert fires once, is repeated rarely, is resolved, and is never sent twice. Pure: no
+"""Turns snapshots into notices: an alert fires once, is repeated rarely, is resolved, and is never sent twice. Pure: no
 clock here.
 
 Unknown values change nothing: a firing alert keeps firing, a pending one stays pending.
@@ -37,7 +37,7 @@ class AlertKind(StrEnum):
 
 
 class Key(NamedTuple):
-    """The subject of an alert; the group is "" when it is a cluster."""
+    """The rule and the subject of an alert; the group is "" for an alert about a cluster."""
 
     rule: str
     cluster: str
@@ -45,8 +45,8 @@ class Key(NamedTuple):
 
 
 class Notice(NamedTuple):
-    """A message for webhooks. ``since_ms``: when the limit was broken first; ``at_ms``: of this notice. ``texts``: the
-    exceeded limits, or why the alert is resolved. ``command``: a command that helps. ``to``: names of webhooks.
+    """A message for webhooks. ``since_ms``: when the limit was first broken; ``at_ms``: the notice's time. ``texts``:
+    the exceeded limits, or why the alert is resolved. ``command``: one that helps. ``to``: names of webhooks.
     """
 
     kind: AlertKind
@@ -62,8 +62,8 @@ class Notice(NamedTuple):
 
 
 class FiringAlert(NamedTuple):
-    """An alert that fires. ``since_ms``: when the limit was broken first; ``texts``: the exceeded limits;
-    ``is_silenced``: no notice of it is sent now. ``to``: names of webhooks, none where notices go nowhere.
+    """A firing alert. ``since_ms``: when the limit was first broken; ``texts``: the exceeded limits; ``is_silenced``:
+    no notices are sent now. ``to``: names of webhooks; empty: notices go nowhere.
     """
 
     key: Key
@@ -76,7 +76,7 @@ class FiringAlert(NamedTuple):
 
 
 class _Alert:
-    """One that is pending (``fired_ms`` None) or fires. ``well_ms``: since when the limit is kept again."""
+    """An alert that is pending (``fired_ms`` None) or fires. ``well_ms``: since when the limit is kept again."""
 
     __slots__ = ("fired_ms", "sent_ms", "since_ms", "texts", "well_ms")
 
@@ -88,7 +88,7 @@ class _Alert:
         self.texts: tuple[str, ...] = ()
 
     def clamp(self, now_ms: int) -> None:
-        """Clocks are set back: what was is not later than now, or nothing would end until then."""
+        """Moves times after ``now_ms``, left from a clock that was set back, to it: nothing would end before them."""
         self.since_ms = min(self.since_ms, now_ms)
         self.fired_ms = None if self.fired_ms is None else min(self.fired_ms, now_ms)
         self.well_ms = None if self.well_ms is None else min(self.well_ms, now_ms)
@@ -119,7 +119,7 @@ class Alerts:
         self._used: set[str] = set()
 
     def replace(self, rules: Rules, now_ms: int) -> list[Notice]:
-        """Follow other rules from now on; the notices that end the alerts of those that are gone."""
+        """Applies other rules from now on; returns the notices that end the alerts of removed rules."""
         names = {rule.name for rule in rules.rules}
         gone = {rule.name: rule for rule in self._rules.rules if rule.name not in names}
         ended = [key for key in self._alerts if key.rule in gone]
@@ -132,7 +132,7 @@ class Alerts:
         return [notice for notice in known if notice.to]
 
     def state(self) -> str:
-        """All that has to be known after a restart."""
+        """The state to keep for a restart."""
         return json.dumps(
             [
                 [*key, each.since_ms, each.fired_ms, each.well_ms, each.sent_ms, each.texts]
@@ -152,15 +152,17 @@ class Alerts:
 
     @property
     def silences(self) -> tuple[Silence, ...]:
-        """Those of the rules, of any time."""
+        """All silences of the rules, past ones too."""
         return self._rules.silences
 
     def judged(self) -> Iterator[tuple[str, str, int]]:
-        """Rule, cluster, and how many of its groups the rule was for at the last poll that succeeded."""
+        """Each rule and cluster, with the number of groups that the rule applied to at the last successful poll."""
         return ((rule, cluster, count) for (rule, cluster), count in self._judged.items())
 
     def unmatched(self, clusters: Collection[str]) -> Iterator[tuple[str, str]]:
-        """Rules with what of them matches nothing since the start; of groups once all clusters were polled."""
+        """Rules, with parts that have matched nothing since the start; groups only count once all clusters were
+        polled.
+        """
         for rule in self._rules.rules:
             for name in rule.clusters.without_any(clusters):
                 yield rule.name, f"no cluster here matches {name!r}"
@@ -188,7 +190,7 @@ class Alerts:
         return found
 
     def _of_nobody(self, rule: AlertRule, cluster: str, now_ms: int) -> Iterator[Notice]:
-        """Of alerts of groups and clusters that the rule was for before it was edited."""
+        """Ends alerts of groups and clusters that the edited rule no longer applies to."""
         for key in [key for key in self._alerts if key[:2] == (rule.name, cluster)]:
             is_for = rule.clusters.matches(cluster) and rule.is_of_cluster == (not key.group)
             if not is_for or (key.group and not rule.groups.matches(key.group)):
@@ -234,12 +236,12 @@ class Alerts:
             self._unmatched[rule.name] = [name for name in unmatched if name in missing]
 
     def _on_hold(self, rule: AlertRule, cluster: str, now_ms: int) -> Iterator[Notice]:
-        """Nothing is known of the groups: firing alerts keep firing, and are repeated."""
+        """For a cluster that was not polled: firing alerts keep firing, and are repeated."""
         for key in [key for key in self._alerts if key[:2] == (rule.name, cluster)]:
             yield from self._step(rule, key, Verdict.UNKNOWN, (), now_ms)
 
     def _within(self, rule: AlertRule, cluster: str, group: GroupView, now_ms: int) -> GroupView:
-        """The group with the rebalances within the rule's window, where those are limited."""
+        """The group; if its rebalances are limited, with those within the rule's window."""
         if rule.limits.max_rebalances is None:
             return group
         seen = self._rebalances.setdefault((rule.name, cluster, group.group_id), deque())
@@ -336,7 +338,7 @@ class Alerts:
 
 
 def _blind(rule: AlertRule, seen_ms: int) -> set[Measure]:
-    """Measures of which it is not known that their limits are kept: rebalances were seen for too short a time."""
+    """Measures whose limits may be broken unseen: rebalances were watched for too short a time."""
     found = {Measure.REBALANCES} if seen_ms < rule.within_ms else set()
     return found | ({Measure.STATUS} if Status.UNSTABLE in rule.limits.statuses and seen_ms < REBALANCES_MS else set())
 
@@ -369,7 +371,7 @@ def text_of(finding: LimitFinding) -> str:
 
 
 def _told(finding: LimitFinding, group: GroupView, at_ms: int) -> str:
-    """The same, of a status with the reason that pages give."""
+    """A broken limit in words; for a status, with the reason that pages give."""
     reason = status_row(read_part(group), at_ms)["reason"] if finding.measure is Measure.STATUS else None
     return text_of(finding) + (f": {reason}" if reason else "")
 
@@ -377,9 +379,9 @@ def _told(finding: LimitFinding, group: GroupView, at_ms: int) -> str:
 def helpful(
     key: Key, findings: Sequence[LimitFinding], ways: Ways, group: GroupView | None = None, at_ms: int = 0
 ) -> str:
-    """The command that shows more, or would help: the one that pages name, unless the broken limit has its own. Of lost
-    records none can be read again: the group is put where its logs begin, and stays where it is in others. ``group``:
-    at the time ``at_ms``.
+    """The command that shows more or helps: the one on pages, unless the broken limit has its own. Lost records cannot
+    be read again: for them it moves the group to its logs' starts, where it is before these. ``group``: at the time
+    ``at_ms``.
     """
     way = way_to(key.cluster, ways)
     if not key.group:
@@ -398,7 +400,7 @@ def helpful(
 
 
 def _filled(template: str, key: Key, ways: Ways) -> str:
-    """A rule's own command. A group's name cannot be taken for an option there: it is a glob that matches it alone."""
+    """Fills in a rule's own command. A group's name becomes a glob that matches only it, and looks like no option."""
     group = Names(()).quoted(key.group)
     values = {
         "{group}": shlex.quote(f"[-]{group[1:]}" if group.startswith("-") else group),

@@ -1,4 +1,4 @@
-"""The history beside running collectors: written in a thread of its own, so that a slow disk delays nothing else."""
+"""Writes the history while collectors run: in a thread of its own, so that a slow disk delays nothing else."""
 
 from __future__ import annotations
 
@@ -40,19 +40,19 @@ class Archive:
         return self._history is not None
 
     async def known(self, cluster: str) -> tuple[ClusterSnapshot, Mapping[str, KnownGroup]]:
-        """What was known last of a cluster and of its groups; nothing without a history."""
+        """The last known state of a cluster and of its groups; empty without a history."""
         history = self._history
         if history is None:
             return not_polled(cluster), {}
         return await self.ask(lambda: (history.last(cluster), history.known(cluster)))
 
     async def known_of(self, cluster_id: str) -> Mapping[str, KnownGroup]:
-        """What was known last of the groups of the cluster with this id."""
+        """The last known state of the groups of the cluster with this id."""
         history = self._history
         return {} if history is None else await self.ask(lambda: history.known_of(cluster_id))
 
     async def add(self, found: Polled, at_ms: int) -> None:
-        """Store the result of a poll."""
+        """Stores the result of a poll."""
         history = self._history
         if history is None:
             return
@@ -77,7 +77,7 @@ class Archive:
     async def of_group(
         self, cluster: str, group_id: str, since_ms: int, until_ms: int
     ) -> tuple[list[GroupSample], list[Noted]]:
-        """The samples and changes of a group between these times; none without a history. Raises HistoryFailed."""
+        """The samples and changes of a group between these times; empty without a history. Raises HistoryFailed."""
         history = self._history
         if history is None:
             return [], []
@@ -85,7 +85,7 @@ class Archive:
         return await self.ask(lambda: (history.samples(*which), history.changes(*which)))
 
     async def keep(self, texts: Mapping[str, str]) -> None:
-        """Store texts that survive a restart, all or none; without a history they are lost."""
+        """Stores texts that survive a restart, all or none; without a history they are lost."""
         if self._history is not None:
             self._to_keep |= texts
             try:
@@ -94,13 +94,13 @@ class Archive:
                 self._failed(failure)
 
     async def ask(self, question: Callable[[], T]) -> T:
-        """The result of a call on the history, made in its thread."""
+        """Calls the history in its thread, and returns the result."""
         # A call that is cancelled before the thread starts it would never run: the result of the last poll would be
         # lost.
         return await asyncio.shield(asyncio.get_running_loop().run_in_executor(self._thread, question))
 
     def close(self) -> None:
-        """Wait for what is being written, and close the file."""
+        """Waits for pending writes, and closes the file."""
         self._thread.shutdown()
         if self._history is not None:
             self._history.close()

@@ -1,6 +1,4 @@
-"""One poll of a whole cluster. What fails of it is in the answer; it raises only when the whole cluster cannot be
-polled.
-"""
+"""One poll of a whole cluster. The answer has partial failures; only a failure of the whole cluster is raised."""
 
 from __future__ import annotations
 
@@ -36,15 +34,15 @@ from groupkeeper.operations.watch import WatchedChange
 from groupkeeper.protocol.errors import GroupIdNotFound
 
 _MOST_PROBLEMS = 20
-"""Of one group: a topic without rights has one, but a thousand partitions without leaders would have as many."""
+"""The most problems of one group: each of a thousand partitions without leaders would have one."""
 
 _GROUPS_AT_A_TIME = 200
 _LOOK_S = 1.0
 
 
 class WantedGroups(NamedTuple):
-    """The selection of a collector. ``to_last_stable``: lag ends at the last stable offset. ``reads_records``: for
-    their times. ``short_ms``: of records that have waited for less it does not matter whether they were aborted.
+    """The selection of a collector. ``to_last_stable``: lag ends at the last stable offset. ``reads_records``: records
+    are read for their times. ``short_ms``: it does not matter whether records were aborted that have waited for less.
     """
 
     groups: Choice = ALL
@@ -64,7 +62,7 @@ class Unlisted:
         self._said = GroupsLag({}, {}, {})
 
     async def look(self, admin: Admin, group_ids: Sequence[str], wanted: WantedGroups, *, within_s: float) -> GroupsLag:
-        """What their coordinators say, as far as they have replied by now."""
+        """The replies that their coordinators have given by now."""
         if not group_ids:
             await self.end()
             return self._said
@@ -83,13 +81,13 @@ class Unlisted:
         return self._said._replace(failed={**self._said.failed, **dict.fromkeys(missing, late)})
 
     async def end(self) -> None:
-        """Ask no more, and forget the answers."""
+        """Stops asking, and forgets the answers."""
         await self._asking.end()
         self._said = GroupsLag({}, {}, {})
 
 
 class Polled(NamedTuple):
-    """A snapshot, and what has changed since the one before."""
+    """A snapshot, and the changes since the previous one."""
 
     snapshot: ClusterSnapshot
     changes: list[WatchedChange]
@@ -106,10 +104,10 @@ async def poll(
     *,
     within_s: float,
 ) -> Polled:
-    """Look at the cluster. ``within_s``: for each of the two parts that can take long, as they depend on one broker:
-    asking for unlisted groups, and reading times of records.
+    """Polls the cluster. ``within_s``: the time limit of each of the two slow parts, which depend on one broker: asking
+    for unlisted groups, and reading times of records.
 
-    Raises why nothing is known of it: no broker answers, or none lists its groups.
+    Raises the failure if nothing is known: no broker answers, or none lists its groups.
     """
     began = time.monotonic()
     (listed, selection), described = await asyncio.gather(
@@ -160,7 +158,7 @@ async def poll(
 async def look(
     admin: Admin, wanted: WantedGroups, say: Callable[[str], None], *, within_s: float, for_s: float = 0
 ) -> ClusterSnapshot:
-    """The groups now, or after they were followed for that long. Raises why nothing is known of the cluster."""
+    """The groups now, or after following them for ``for_s``. Raises the failure if nothing is known of the cluster."""
     following, unlisted, waits = Following(), Unlisted(), Waits(reads_records=wanted.reads_records, short_ms=0)
     until = time.monotonic() + for_s
     try:
@@ -178,7 +176,7 @@ async def look(
 
 
 def _scope(wanted: WantedGroups, listed: Sequence[GroupListing], lag: GroupsLag, *, is_whole: bool) -> Scope:
-    """``is_whole``: all brokers listed their groups."""
+    """What the selection leaves out. ``is_whole``: all brokers listed their groups."""
     left_out = tuple(group.group_id for group in listed if not wanted.groups.matches(group.group_id))
     unmatched = _unmatched("--group", wanted.groups, (group.group_id for group in listed)) if is_whole else []
     if wanted.topics and is_whole and not lag.failed:
@@ -281,7 +279,7 @@ _NO_PROBLEM = frozenset(
 def _problems(
     group_id: str, failure: Failure | None, rows: Sequence[PartitionLag], waits: Waits, *, may_hide: bool
 ) -> tuple[Problem, ...]:
-    """Why something of the group isn't known, each thing once."""
+    """The reasons why parts of the group are unknown, each once."""
     found: dict[Problem, None] = {}
     if failure is not None:
         found[problem_of(failure, group=group_id)] = None
@@ -298,7 +296,7 @@ def _problems(
             )
             found[Problem(row.status.name, text, group_id, row.topic, row.partition)] = None
         if row.failure is not None and row.status not in _NO_PROBLEM:
-            # Whether a topic may be seen is no matter of its partitions.
+            # A missing right concerns the whole topic, not the partition.
             partition = None if row.status is LagStatus.NOT_AUTHORIZED else row.partition
             found[problem_of(row.failure, group=group_id, topic=row.topic, partition=partition)] = None
     for topic, deed, refusal in waits.refusals(waiting):

@@ -18,7 +18,7 @@ from groupkeeper.live.waits import Waits
 from groupkeeper.protocol.errors import KafkaError
 
 _WAITING_SHARE = 0.25
-"""The fraction of the interval that a poll waits for the parts that can take long: see ``poll``."""
+"""The fraction of the interval that a poll waits for its slow parts: see ``poll``."""
 
 _LEAST_PAUSE_SHARE = 0.1
 """The fraction of the interval for the pause after a poll that takes longer than the interval."""
@@ -35,7 +35,7 @@ class Told(NamedTuple):
 
 
 class Schedule(NamedTuple):
-    """``interval_s`` is between the beginnings of two polls."""
+    """The times of polls. ``interval_s`` is between the beginnings of two polls."""
 
     interval_s: float = 15.0
     wanted: WantedGroups = WantedGroups()
@@ -68,7 +68,7 @@ class Collector:
         return Waits(reads_records=wanted.reads_records, short_ms=wanted.short_ms)
 
     def look_from(self, short_ms: int) -> None:
-        """`WantedGroups.short_ms` from the next poll on."""
+        """Sets `WantedGroups.short_ms` from the next poll on."""
         wanted = self._schedule.wanted._replace(short_ms=short_ms)
         self._schedule = self._schedule._replace(wanted=wanted)
         self._waits.short_ms = short_ms
@@ -105,7 +105,7 @@ class Collector:
         return await poll(admin, self.cluster, wanted, following, self._unlisted, self._waits, polls, within_s=within_s)
 
     async def _remember(self) -> None:
-        """Begin with what an earlier run has left in the history."""
+        """Loads the state of an earlier run from the history."""
         last, known = await self._archive.known(self.cluster)
         self._cluster_id, self._replaced = last.cluster_id, last.replaced
         self._before = self._before._replace(polls=last.polls, last=last if last.is_up else None)
@@ -122,7 +122,7 @@ class Collector:
         return before is not None
 
     async def _begin_anew(self, cluster_id: str) -> None:
-        """Drop what was derived from polls of the other cluster."""
+        """Drops all state about the other cluster."""
         await self._end_late()
         self._following = Following(await self._archive.known_of(cluster_id))
         self._waits = self._new_waits()
@@ -148,7 +148,7 @@ class Collector:
             await self.close()
 
     def hurry(self) -> None:
-        """Poll at once, or right after the poll that is under way, because something was changed."""
+        """Polls at once, or right after the current poll, because something was changed."""
         self._hurry.set()
 
     async def close(self) -> None:
@@ -159,6 +159,6 @@ class Collector:
             await admin.close()
 
     async def _end_late(self) -> None:
-        """End what the last poll did not wait for."""
+        """Ends the work that the last poll did not wait for."""
         await self._unlisted.end()
         await self._waits.end()

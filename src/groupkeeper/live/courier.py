@@ -22,18 +22,18 @@ from groupkeeper.live.rules import Webhook
 from groupkeeper.live.webhooks import request_of, title
 
 _LAST_S = 6.0
-"""The time for what is under way as the program ends."""
+"""The time for requests under way as the program ends."""
 
 _MOST_AT_ONCE = 256
-"""Requests to all webhooks together; each has `AT_ONCE`. A thread is there when it is needed."""
+"""The most requests to all webhooks together; each has `AT_ONCE`. Threads are started as needed."""
 
 _TRY_AGAIN = frozenset({408, 425, 429})
 _UNCERTAIN = frozenset({408, 500, 502, 504})
-"""With these the receiver, or one behind it, may have taken the notice."""
+"""HTTP statuses after which the receiver, or one behind it, may have taken the notice."""
 
 
 class _Straight(urllib.request.HTTPRedirectHandler):
-    """A redirected POST would become a GET without the notice."""
+    """Follows no redirect: a redirected POST would become a GET without the notice."""
 
     def redirect_request(
         self, req: urllib.request.Request, fp: IO[bytes], code: int, msg: str, headers: HTTPMessage, newurl: str
@@ -45,7 +45,7 @@ _OPENER = urllib.request.build_opener(_Straight)
 
 
 def post(url: str, document: Any) -> Failure | None:
-    """Post the document, or send the message. None: it was taken. The failure's text doesn't have the address, which
+    """Posts the document, or sends the mail. None: it was accepted. The failure's text doesn't have the address, which
     may be a secret.
     """
     if isinstance(document, EmailMessage):
@@ -74,7 +74,7 @@ def post(url: str, document: Any) -> Failure | None:
 
 
 def _retry_after_ms(text: str | None) -> int | None:
-    """Seconds, or a date; None: neither."""
+    """The pause in ms from a header with seconds or a date; None: it is neither."""
     if text is None:
         return None
     text = text.strip()
@@ -87,14 +87,12 @@ def _retry_after_ms(text: str | None) -> int | None:
 
 
 class Courier:
-    """Sends notices to webhooks, and no notice waits for another webhook or another alert."""
+    """Sends notices to webhooks. No notice waits for another webhook or another alert."""
 
     def __init__(
         self, webhooks: Mapping[str, Webhook], tell: Callable[[str], None], rules: Collection[str] = (), kept: str = ""
     ) -> None:
-        """``tell`` is called with failures. ``rules``: the names of all. ``kept``: what ``state`` gave before a
-        restart.
-        """
+        """``tell`` is called with failures. ``rules``: the names of all rules. ``kept``: `state` before a restart."""
         self._webhooks = webhooks
         self._tell = tell
         self._began_ms = time.time_ns() // 1_000_000 - time.monotonic_ns() // 1_000_000
@@ -109,11 +107,11 @@ class Courier:
         self._mistake: asyncio.Future[None]
 
     def _now_ms(self) -> int:
-        """A clock that is never set."""
+        """The time of a clock that is never set."""
         return self._began_ms + time.monotonic_ns() // 1_000_000
 
     def state(self) -> str:
-        """All that has to be known after a restart."""
+        """The state to keep for a restart."""
         return json.dumps({name: outbox.state() for name, outbox in self.outboxes.items()})
 
     def ages_ms(self) -> Iterator[tuple[str, int]]:
@@ -121,7 +119,7 @@ class Courier:
         return ((name, outbox.age_ms(self._now_ms())) for name, outbox in self.outboxes.items())
 
     def take(self, notice: Notice) -> None:
-        """Send the notice to its webhooks."""
+        """Queues the notice for its webhooks."""
         for name in notice.to:
             outbox = self.outboxes[name]
             was_dropping = outbox.counts["dropped"] > 0
@@ -132,10 +130,10 @@ class Courier:
             self.changed.set()
 
     async def run(self, *, is_kept: bool) -> None:
-        """Send what comes until this is cancelled, also without webhooks; then end what is under way. ``is_kept``: what
-        waits is sent after a restart; otherwise it is tried once more.
+        """Sends notices until it is cancelled, even without webhooks; then ends requests under way. ``is_kept``:
+        waiting notices are sent after a restart; otherwise each is tried once more.
 
-        Raises what a request raises: that is a mistake of ours, as failures of webhooks are results.
+        Raises errors of requests: these are bugs of ours, as failures of webhooks are results.
         """
         self._mistake = asyncio.get_running_loop().create_future()
         self._serve_all()
@@ -156,7 +154,9 @@ class Courier:
                 self._say_lost(name, "are lost as there is no history")
 
     def replace(self, webhooks: Mapping[str, Webhook]) -> None:
-        """Send to other webhooks from now on. What waits for one of the same name is sent to it; call while it runs."""
+        """Uses other webhooks from now on. Notices for one stay for its new version of that name; call while it
+        runs.
+        """
         for name in self.outboxes.keys() - webhooks.keys():
             self._serving.pop(name).cancel()
             self._say_lost(name, "are lost as it is gone")
@@ -186,7 +186,7 @@ class Courier:
                 pass
 
     def _begin(self, name: str) -> None:
-        """All requests that are due."""
+        """Starts all requests that are due."""
         while (notice := self.outboxes[name].next(self._now_ms())) is not None:
             task = asyncio.create_task(self._bring(self._webhooks[name], notice))
             self._under_way.add(task)
@@ -233,7 +233,7 @@ class Courier:
 
 
 def _of_known(kept: Any, rules: Collection[str]) -> Any:
-    """Without alerts of rules that are gone, which would never be resolved."""
+    """The kept state without alerts of removed rules, which would never be resolved."""
     if not kept:
         return None
     waiting = [each for each in kept["waiting"] if each[0][0] in rules or each[-1][-1][0] == AlertKind.RESOLVED]

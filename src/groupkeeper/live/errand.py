@@ -1,4 +1,4 @@
-"""Work that can take longer than a poll waits for it: it goes on, so that a later poll has what came of it."""
+"""Work that may take longer than a poll waits: it goes on, and a later poll gets its result."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ Result = TypeVar("Result")
 
 
 class Errand(Generic[Result]):
-    """One kind of work, of which at most one piece is under way. Begun anew with each poll it might never end."""
+    """One kind of work, at most one piece at a time. Started anew with each poll, it might never end."""
 
     def __init__(self) -> None:
         self._task: asyncio.Task[Result] | None = None
 
     async def result(self, begin: Callable[[], Coroutine[Any, Any, Result]], within_s: float) -> Result | None:
-        """Wait for what an earlier call has begun, then for new work, together for at most ``within_s``.
+        """Waits for the work of an earlier call, then for new work, together for at most ``within_s``.
 
-        Returns the latest result; None: nothing has ended yet. Raises what the work raises.
+        Returns the latest result; None: nothing has ended yet. Raises the work's exceptions.
         """
         clock = asyncio.get_running_loop().time
         until_s, found = clock() + within_s, None
@@ -34,7 +34,7 @@ class Errand(Generic[Result]):
                 return found
 
     async def end(self) -> None:
-        """Cancel what is under way."""
+        """Cancels the work under way."""
         if self._task is not None:
             task, self._task = self._task, None
             task.cancel()

@@ -50,13 +50,13 @@ CREATE TABLE kept (name TEXT PRIMARY KEY, content TEXT NOT NULL) WITHOUT ROWID;
 
 
 def version_of(file: sqlite3.Connection) -> int:
-    """0: it is empty."""
+    """The version of the file; 0: it is empty."""
     [version] = file.execute("PRAGMA user_version").fetchone()
     return int(version)
 
 
 def create(file: sqlite3.Connection) -> None:
-    """Within a transaction: the tables, in an empty file."""
+    """Creates the tables in an empty file, within a transaction."""
     for statement in _TABLES.split(";"):
         file.execute(statement)
     file.execute(f"PRAGMA user_version = {VERSION}")
@@ -65,10 +65,10 @@ def create(file: sqlite3.Connection) -> None:
 _BOUNDED = ("samples", "changes", "polls")
 _REMOVED_TOGETHER = 20_000
 _WRITES_PER_SWEEP = 1000
-"""Now and then names go of which nothing is left."""
+"""How often, in writes, groups without remaining rows are removed."""
 
 _CLOCK_ERROR_MS = 3_600_000
-"""A clock that goes ahead by more than this beside the steady one was set, and makes no row older."""
+"""A clock that gains more than this on the steady one was set: rows don't become older by it."""
 
 _LATEST_MS = 2**63 - 1
 _LONGEST_TEXT = 500
@@ -92,7 +92,7 @@ BOUNDS = Bounds()
 
 
 class GroupSample(NamedTuple):
-    """A group at a time, and until its next sample; None: not known then. ``committed``: see ``Followed``."""
+    """The state of a group from a time until its next sample; None: unknown. ``committed``: see ``Followed``."""
 
     at_ms: int
     state: str | None
@@ -114,7 +114,7 @@ class Noted(NamedTuple):
 
 
 def default_path() -> Path:
-    """Beside the journal of changes."""
+    """The default path, beside the journal of changes."""
     from groupkeeper.operations.plans.journal import default_path
 
     return default_path().with_name("watched.sqlite")
@@ -125,9 +125,7 @@ def _steady_ms() -> int:
 
 
 def _locked(path: Path) -> int:
-    """A file beside the history that one program at a time has; −1 where the platform has no such lock. Raises
-    HistoryFailed.
-    """
+    """Locks a file beside the history for this program; −1: the platform has no such lock. Raises HistoryFailed."""
     try:
         import fcntl
     except ImportError:
@@ -145,7 +143,7 @@ def _locked(path: Path) -> int:
 
 
 class History:
-    """The file. Not for several threads at once; each call is one transaction. Everything raises HistoryFailed."""
+    """The file of the history. Not thread-safe; each call is one transaction. Everything raises HistoryFailed."""
 
     def __init__(
         self, path: str | os.PathLike[str], bounds: Bounds = BOUNDS, *, steady_ms: Callable[[], int] = _steady_ms
@@ -202,14 +200,14 @@ class History:
             self._last[key] = GroupSample(*fields)
 
     def close(self) -> None:
-        """Leave the file alone. Closing twice is harmless."""
+        """Closes the file. Closing twice is harmless."""
         self._file.close()
         if self._lock >= 0:
             os.close(self._lock)
             self._lock = -1
 
     def add(self, snapshot: ClusterSnapshot, changes: Iterable[WatchedChange], at_ms: int) -> None:
-        """Store the result of a poll that began or measured then, and prune rows beyond the bounds."""
+        """Stores the result of a poll that began or measured at ``at_ms``, and prunes rows beyond the bounds."""
         problem = snapshot.problems[0].message[:_LONGEST_TEXT] if snapshot.problems else None
         last: dict[int, GroupSample] = {}
         gone: list[tuple[int, str]] = []
@@ -219,7 +217,7 @@ class History:
                     "INSERT INTO polls (at_ms, cluster, problem) VALUES (?, ?, ?)", (at_ms, snapshot.cluster, problem)
                 )
                 cluster = self._cluster_of(snapshot, at_ms)
-                # Of a cluster with two names the history is written once.
+                # Several names may lead to one cluster: its history is written once.
                 if cluster is not None and self._writers.setdefault(cluster, snapshot.cluster) == snapshot.cluster:
                     last, gone = self._note(cluster, snapshot, changes, at_ms)
                 self._prune(at_ms)
@@ -235,7 +233,7 @@ class History:
     def _note(
         self, cluster: int, snapshot: ClusterSnapshot, changes: Iterable[WatchedChange], at_ms: int
     ) -> tuple[dict[int, GroupSample], list[tuple[int, str]]]:
-        """Returns the samples that are new, and the groups that are gone."""
+        """Writes samples and changes; returns the new samples, and the groups that no longer exist."""
         last: dict[int, GroupSample] = {}
         back: list[tuple[int]] = []
         for group in snapshot.groups.values():
@@ -276,7 +274,7 @@ class History:
         self._now = {name: key for key, _, name in found}
 
     def _cluster_of(self, snapshot: ClusterSnapshot, at_ms: int) -> int | None:
-        """The cluster of a snapshot, which has its name from now on; None: it was never reached."""
+        """The key of a snapshot's cluster, to which the name belongs from now on; None: it was never reached."""
         name, cluster_id, now = snapshot.cluster, snapshot.cluster_id or "", self._now.get(snapshot.cluster)
         if not snapshot.is_up or (now is not None and cluster_id in ("", self._clusters[now])):
             return now
@@ -319,7 +317,7 @@ class History:
         return key
 
     def _prune(self, at_ms: int) -> None:
-        """Delete the oldest rows, a bounded number at a time. Rows are in order of time."""
+        """Deletes the oldest rows, a bounded number at a time. Rows are in order of time."""
         oldest_ms = self._sure_ms(at_ms) - self._bounds.age_ms
         for table in _BOUNDED:
             first, newest = self._file.execute(f"SELECT min(id), max(id) FROM {table}").fetchone()
@@ -341,7 +339,7 @@ class History:
             self._check_ids()
 
     def _sure_ms(self, at_ms: int) -> int:
-        """A time that can't be far ahead of the right one: what is deleted by a wrong one doesn't come back."""
+        """A time that is not far ahead of the true one: rows deleted because of a wrong clock would be lost."""
         steady_ms = self._steady_ms()
         ahead_ms = at_ms - steady_ms
         if self._ahead_ms is None or ahead_ms < self._ahead_ms + _CLOCK_ERROR_MS:
@@ -354,22 +352,22 @@ class History:
         self._gone = {key for key, is_gone in there.items() if is_gone}
 
     def keep(self, texts: Mapping[str, str]) -> None:
-        """Store texts under names, all or none; they replace earlier ones."""
+        """Stores texts under names, all or none; they replace earlier ones."""
         with self._telling(), self._writing():
             self._file.executemany("INSERT OR REPLACE INTO kept VALUES (?, ?)", texts.items())
 
     def kept(self, name: str) -> str:
-        """The text of that name, "" when there is none."""
+        """The text under a name; "": there is none."""
         with self._telling():
             row = self._file.execute("SELECT content FROM kept WHERE name = ?", (name,)).fetchone()
         return "" if row is None else str(row[0])
 
     def known(self, cluster: str) -> Mapping[str, KnownGroup]:
-        """What was known last of the groups of the cluster of this name."""
+        """The last known state of the groups of the cluster with this name."""
         return self._known(self._now.get(cluster))
 
     def known_of(self, cluster_id: str) -> Mapping[str, KnownGroup]:
-        """The same of the cluster with this id."""
+        """The last known state of the groups of the cluster with this id."""
         return self._known(next((key for key, known in self._clusters.items() if known == cluster_id), None))
 
     def _known(self, cluster: int | None) -> Mapping[str, KnownGroup]:
@@ -381,7 +379,7 @@ class History:
         }
 
     def _pauses(self) -> Mapping[int, Pauses]:
-        """The gaps between the commits that the samples tell of, of groups with several."""
+        """By group with several commits, the gaps between these, from the samples."""
         found: dict[int, Pauses] = {}
         none = Pauses()
         with self._telling():
@@ -396,7 +394,9 @@ class History:
         return found
 
     def last(self, cluster: str) -> ClusterSnapshot:
-        """The cluster of this name as it was found last, less partitions and members; not polled: there is nothing."""
+        """The last snapshot of the cluster with this name, without partitions and members; not polled if there
+        is none.
+        """
         found = not_polled(cluster)
         with self._telling():
             columns = "cluster_id, since_ms, instead_of, measured_ms, succeeded_ms, failing_ms"
@@ -432,7 +432,7 @@ class History:
         return [Noted(*row) for row in self._rows(columns, "changes", "id", cluster, group_id, since_ms, until_ms)]
 
     def count(self) -> dict[str, int]:
-        """Rows of each kind."""
+        """The number of rows of each kind."""
         with self._telling():
             return {table: self._file.execute(f"SELECT count(*) FROM {table}").fetchone()[0] for table in _BOUNDED}
 
@@ -450,7 +450,7 @@ class History:
 
     @contextmanager
     def _telling(self, way_out: str = "") -> Iterator[None]:
-        """``way_out``: what whoever chose the file can do."""
+        """Raises SQLite's and file errors as HistoryFailed. ``way_out``: a hint for whoever chose the file."""
         try:
             yield
         except sqlite3.Error as problem:
@@ -471,7 +471,7 @@ class History:
 
 
 def _reason(problem: OSError, path: Path) -> str:
-    """In words, with the file that it is about where that is another one."""
+    """The error in words, with the file if it concerns another one."""
     if isinstance(problem, (FileExistsError, NotADirectoryError)):
         return f"{next((str(each) for each in path.parents if each.is_file()), path.parent)} is a file, not a folder"
     about = problem.filename
@@ -480,7 +480,7 @@ def _reason(problem: OSError, path: Path) -> str:
 
 
 def sample_of(group: GroupView, at_ms: int) -> GroupSample:
-    """A group as it is noted."""
+    """The sample of a group."""
     state = None if group.group_state is None else sys.intern(group.group_state.value)
     return GroupSample(
         at_ms, state, group.members, group.lag.lag, group.wait.lag_ms, group.committed, group.progress_ms
@@ -488,7 +488,7 @@ def sample_of(group: GroupView, at_ms: int) -> GroupSample:
 
 
 def view_of(group_id: str, sample: GroupSample) -> GroupView:
-    """What a sample has of a group."""
+    """The GroupView with the values of a sample."""
     state = sample.state if sample.state in set(GroupState) else None
     return GroupView(
         group_id, None, None if state is None else GroupState(state), None, None, (), (), {},

@@ -18,8 +18,8 @@ Value = int | str | None
 
 
 class GroupLimits(NamedTuple):
-    """None: not limited. ``max_idle_ms``: how long a group may commit nothing in a partition where a record waits.
-    ``states``: the allowed ones; empty: all. ``max_rebalances``: since the first poll.
+    """Limits of a group; None: no limit. ``max_idle_ms``: how long a group may commit nothing in a partition where a
+    record waits. ``states``: the allowed ones; empty: all. ``max_rebalances``: since the first poll.
     """
 
     max_lag: int | None = None
@@ -39,9 +39,9 @@ class GroupLimits(NamedTuple):
 
 
 class LimitFinding(NamedTuple):
-    """One measure of one group beside its limit. ``value`` None: not known. ``why``: what makes it unknown.
+    """One measure of one group, with its limit. ``value`` None: unknown. ``why``: the reason why it is unknown.
 
-    A sum of which a part isn't known breaks a limit when what is known does, and is unknown otherwise.
+    A sum with an unknown part breaks a limit if its known part does; otherwise it is unknown.
     """
 
     group_id: str
@@ -55,7 +55,7 @@ class LimitFinding(NamedTuple):
 def judge(
     snapshot: ClusterSnapshot, limits: GroupLimits, group_ids: Iterable[str] | None = None
 ) -> Iterator[LimitFinding]:
-    """A finding for each limit of each group; None: of all groups of the snapshot, in the order of their ids."""
+    """A finding for each limit of each group; ``group_ids`` None: of all groups of the snapshot, ordered by id."""
     for group_id in sorted(snapshot.groups) if group_ids is None else group_ids:
         yield from judge_group(snapshot.groups[group_id], limits, snapshot.at_ms)
 
@@ -129,7 +129,7 @@ def _idle_ms(group: GroupView, now_ms: int) -> int:
     ]
     if stood:
         return max(stood)
-    # Where it isn't known since when a record waits, the commits tell.
+    # If it isn't known since when a record waits, the commits tell.
     is_behind = group.wait.unknown and group.lag.lag and group.progress_ms is not None
     return now_ms - (group.progress_ms or 0) if is_behind else 0
 

@@ -15,20 +15,20 @@ from groupkeeper.operations.share_groups import DeadLetterQueue
 from groupkeeper.operations.transactions import OpenTransaction
 
 MOST_REBALANCES = 100
-"""The most rebalances that are kept of a group, the latest ones: no more are counted of the last 10 minutes."""
+"""The most rebalances of a group that are kept, the latest ones: the last 10 minutes count no more than these."""
 
 
 class Wait(NamedTuple):
-    """How long the next record that a group has to read of a partition has waited, at the snapshot's instant. Aborted
-    records and markers of transactions do not wait.
+    """How long the next record of a partition has waited for a group, at the snapshot's instant. Aborted records and
+    markers of transactions do not wait.
 
-    ``lag_ms``: since the record's own timestamp, or since a poll saw it if that is earlier; never negative; None: not
-    known. ``is_waiting``: whether a record is known to wait, which a time lag of 0 does not tell. ``is_estimated``:
+    ``lag_ms``: since the record's own timestamp, or since a poll saw it if that is earlier; never negative; None:
+    unknown. ``is_waiting``: whether a record is known to wait, which a time lag of 0 does not tell. ``is_estimated``:
     ``lag_ms`` comes from the log ends of earlier polls. ``margin_ms``: until the topic's ``retention.ms`` lets the
-    record be removed, negative when it is overdue; None: nothing waits, or the topic has no time retention, or
-    (``is_margin_known`` False) it isn't known. ``held_at``: the last stable offset, where an open transaction keeps
-    consumers of committed records from this record; None: none is known to. ``holder``: the oldest transaction that is
-    open there; None: it is not known.
+    record be removed, negative when overdue; None: nothing waits, the topic has no time retention, or
+    (``is_margin_known`` False) it is unknown. ``held_at``: the last stable offset, if an open transaction there is
+    known to keep consumers of committed records from this record. ``holder``: the oldest transaction that is open
+    there; None: unknown.
     """
 
     lag_ms: int | None
@@ -47,9 +47,9 @@ class WaitSum(NamedTuple):
     """The longest wait of several partitions, and the shortest margin.
 
     ``lag_ms``: a lower bound if some waits are unknown; None: all are unknown, or nothing waits in the partitions with
-    known waits. ``waiting``, ``estimated`` and ``unknown`` count partitions: where a record waits, where its time is
-    estimated, where it isn't known whether one waits or since when. Those without a commit have no lag, and aren't
-    counted.
+    known waits. ``waiting``, ``estimated`` and ``unknown`` are numbers of partitions: where a record waits, where its
+    time is estimated, where it is unknown whether one waits or since when. Partitions without a commit have no lag, and
+    aren't counted.
     """
 
     lag_ms: int | None
@@ -67,10 +67,9 @@ class Stood(NamedTuple):
 
 
 class TopicView(NamedTuple):
-    """A group's partitions of one topic together. ``assigned``: to how many members some are assigned.
+    """A group's partitions of one topic together. ``assigned``: the number of members with such partitions.
 
-    ``progress_ms``: time of the first poll that found the current commit; None: nothing is committed, or it isn't
-    known.
+    ``progress_ms``: time of the first poll that found the current commit; None: nothing is committed, or unknown.
     """
 
     lag: LagSum
@@ -123,7 +122,7 @@ class GroupView(NamedTuple):
 
     @property
     def members(self) -> int | None:
-        """How many there are; None: not known."""
+        """The number of members; None: unknown."""
         return self.noted_members if self.description is None else len(self.description.members)
 
 
@@ -138,7 +137,7 @@ class Polls(NamedTuple):
     failing_ms: int | None = None
 
     def ended(self, began_ms: int, *, is_success: bool) -> Polls:
-        """With one more."""
+        """The counts with one more poll."""
         if is_success:
             return Polls(self.done + 1, self.failed, began_ms)
         failing_ms = began_ms if self.failing_ms is None else self.failing_ms
@@ -146,9 +145,9 @@ class Polls(NamedTuple):
 
 
 class Scope(NamedTuple):
-    """What the choice of groups and topics leaves out of a cluster.
+    """What the selection of groups and topics leaves out of a cluster.
 
-    ``left_out``: the groups, by name. ``unmatched``: options with names that no group has, or no topic of the groups.
+    ``left_out``: the groups, by name. ``unmatched``: options whose names match no group, or no topic of the groups.
     ``are_topics_chosen``: whether the groups may have other topics. ``hides_topics``: whether they may have topics that
     the client may not describe, which brokers silently leave out.
     """
@@ -160,7 +159,7 @@ class Scope(NamedTuple):
 
 
 class OtherCluster(NamedTuple):
-    """The cluster with the id ``before`` had the name until then."""
+    """An earlier cluster: the one with the id ``before`` had the name until then."""
 
     before: str
     since_ms: int
@@ -170,10 +169,10 @@ class ClusterSnapshot(NamedTuple):
     """A cluster at one instant.
 
     ``measured_ms``: when all log ends were requested, after all other requests; None: the poll failed, and ``groups``
-    is empty. ``problems``: why it failed, or which brokers did not list their groups. ``seconds``: what the poll took.
-    ``listed``: groups that the cluster lists, also unselected ones. ``last``: after failed polls the last successful
-    one; None: there is none. ``replaced``: another cluster had the name before. ``is_partial``: it is from the history,
-    which has no partitions and members.
+    is empty. ``problems``: why it failed, or which brokers did not list their groups. ``seconds``: how long the poll
+    took. ``listed``: the number of groups in the cluster, with unselected ones. ``last``: after failed polls the last
+    successful one; None: there is none. ``replaced``: another cluster had the name before. ``is_partial``: it is from
+    the history, which has no partitions and members.
     """
 
     cluster: str
@@ -197,7 +196,7 @@ class ClusterSnapshot(NamedTuple):
 
     @property
     def known(self) -> ClusterSnapshot:
-        """What is known of the cluster: this, or the last successful poll, which is old."""
+        """This snapshot, or the last successful one if the poll failed."""
         return self if self.is_up or self.last is None else self.last
 
     @property

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from groupkeeper.live.alerts import AlertKind, Key, Notice
 
 AT_ONCE = 4
-"""Requests to one webhook at the same time."""
+"""The most requests to one webhook at the same time."""
 
 _FIRST_PAUSE_MS = 1000
 _LONGEST_PAUSE_MS = 60_000
@@ -26,15 +26,16 @@ _LONGEST_HOLD_MS = 30_000
 _LONGEST_RETRY_AFTER_MS = 3600_000
 _GIVE_UP_MS = 24 * 3600_000
 _MOST_WAITING = 1000
-"""Alerts with waiting notices: when a webhook takes nothing for long, the oldest go."""
+"""The most alerts with waiting notices: if a webhook takes none for long, the oldest are dropped."""
 
 _MOST_MISSED = 10_000
 _OUTCOMES = ("sent", "failed", "dropped", "superseded")
 
 
 class Failure(NamedTuple):
-    """A request that failed. ``reason``: one of few, for counting. ``is_final``: the notice will never be taken.
-    ``may_be_taken``: it may have been, as there was no certain answer. ``retry_after_ms``: what the answer asked for.
+    """A failed request. ``reason``: one of a few, for counting. ``is_final``: the notice will never be taken.
+    ``may_be_taken``: it may have been, the answer is not certain. ``retry_after_ms``: the pause that the answer asked
+    for.
     """
 
     reason: str
@@ -45,8 +46,8 @@ class Failure(NamedTuple):
 
 
 class _Waiting:
-    """The notices of one alert, in order. ``has``: the receiver was told that it fires; ``may_have``: perhaps it was.
-    ``since_ms``: when the first one came; ``failures``: of the first one in order.
+    """The notices of one alert, in order. ``has``: the receiver knows that the alert fires; ``may_have``: perhaps it
+    does. ``since_ms``: when the first notice came; ``failures``: the first notice's failures in a row.
     """
 
     __slots__ = ("due_ms", "failures", "has", "is_under_way", "may_have", "notices", "since_ms")
@@ -61,12 +62,12 @@ class _Waiting:
         self.is_under_way = False
 
     def add(self, notice: Notice) -> int:
-        """Put it where it belongs; returns how many became unnecessary."""
+        """Appends a notice; returns how many became unnecessary."""
         self.notices.append(notice)
         return self.settle()
 
     def settle(self) -> int:
-        """Remove what the receiver needs no more; returns how many that were. The first one may have been tried, and
+        """Removes notices that the receiver no longer needs; returns how many. The first one may have been tried, and
         stays while it is under way.
         """
         before = len(self.notices)
@@ -105,7 +106,7 @@ class _Waiting:
         return len(self.notices) == 1
 
     def begin(self, now_ms: int) -> None:
-        """What waited behind another is the first one."""
+        """Resets the state for a new first notice."""
         self.failures, self.since_ms, self.due_ms = 0, now_ms, now_ms
 
 
@@ -120,7 +121,7 @@ class Outbox:
     """
 
     def __init__(self, kept: Mapping[str, Any] | None = None, now_ms: int = 0) -> None:
-        """``kept``: what ``state`` gave before a restart."""
+        """``kept``: `state` before a restart."""
         self.counts: Counter[str] = Counter(dict.fromkeys(_OUTCOMES, 0))
         self.failures: Counter[str] = Counter()
         self.retries = 0
@@ -137,7 +138,7 @@ class Outbox:
         self._missed = {Key(*key): None for key in (kept or {}).get("missed", ())}
 
     def state(self) -> Mapping[str, Any]:
-        """All that has to be known after a restart, for JSON. What is under way is part of it."""
+        """The state to keep for a restart, for JSON, with notices under way."""
         return {
             "waiting": [
                 [key, each.has, each.may_have or each.is_under_way, each.since_ms, each.notices]
@@ -152,16 +153,16 @@ class Outbox:
         return sum(len(each.notices) for each in self._waiting.values())
 
     def age_ms(self, now_ms: int) -> int:
-        """Since when the oldest one waits; 0: none does."""
+        """How long the oldest notice has waited; 0: none waits."""
         return max((now_ms - each.since_ms for each in self._waiting.values()), default=0)
 
     @property
     def is_failing(self) -> bool:
-        """Whether notices wait whose requests failed."""
+        """Whether notices wait after failed requests."""
         return any(each.failures for each in self._waiting.values())
 
     def take(self, notice: Notice, now_ms: int) -> None:
-        """Send this one."""
+        """Queues a notice."""
         key, is_missed = notice.key, notice.key in self._missed
         waiting = self._waiting.get(key)
         if waiting is None:
@@ -181,7 +182,7 @@ class Outbox:
         if len(self._waiting) < _MOST_WAITING:
             return
         idle = [key for key, each in self._waiting.items() if not each.is_under_way]
-        # Whoever was told that an alert fires should also be told when it is over.
+        # A receiver that was told of a firing alert should also be told of its end.
         oldest = next((key for key in idle if self._waiting[key].notices[-1].kind is AlertKind.FIRING), idle[0])
         self.counts["dropped"] += len(self._waiting[oldest].notices)
         self._miss(oldest)
@@ -209,14 +210,14 @@ class Outbox:
 
     @property
     def _most(self) -> int:
-        """When several alerts in a row failed it is the webhook that does, and one request tries it."""
+        """The most requests at once; 1 if several alerts in a row failed, to try whether the webhook works."""
         return 1 if len(self._failing) >= AT_ONCE else AT_ONCE
 
     def _ready(self) -> Iterator[tuple[Key, _Waiting]]:
         return ((key, each) for key, each in self._waiting.items() if not each.is_under_way)
 
     def pause_ms(self, now_ms: int) -> int | None:
-        """Until ``next`` may have something without another call; None: never."""
+        """The time until ``next`` may have a notice without another call; None: never."""
         due_ms = min((each.due_ms for _, each in self._ready()), default=None)
         if due_ms is None or self._under_way >= self._most:
             return None
@@ -257,7 +258,7 @@ class Outbox:
         return False
 
     def _skip(self, waiting: _Waiting, now_ms: int) -> None:
-        """Give up the first one, and the resolution of what the receiver was never told of."""
+        """Gives up the first notice, and the resolution of an alert that the receiver never heard of."""
         given_up = waiting.notices.pop(0)
         if given_up.kind is AlertKind.FIRING and not waiting.may_have and waiting.notices[0].kind is AlertKind.RESOLVED:
             del waiting.notices[0]
@@ -280,7 +281,7 @@ class Outbox:
             self._failing.discard(key)
 
     def hurry(self, now_ms: int) -> None:
-        """Let everything be tried at once, as the program ends."""
+        """Makes all notices due at once, as the program ends."""
         self._hold_ms = 0
         for each in self._waiting.values():
             each.due_ms = min(each.due_ms, now_ms)

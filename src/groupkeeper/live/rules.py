@@ -28,7 +28,7 @@ from groupkeeper.rules.status import Status
 
 
 class Template(StrEnum):
-    """The form of what a webhook is sent."""
+    """The format of a webhook's requests."""
 
     JSON = "json"
     SLACK = "slack"
@@ -39,8 +39,8 @@ class Template(StrEnum):
 
 
 class Webhook(NamedTuple):
-    """A webhook. ``repeat_ms``: the interval at which a firing alert is sent again; None: never. ``key``: of a service
-    of PagerDuty, a secret as the URL can be one. ``sender`` and ``recipients``: of mail, whose URL is a mail server's.
+    """A webhook. ``repeat_ms``: the interval at which a firing alert is sent again; None: never. ``key``: PagerDuty's,
+    a secret as the URL can be. ``sender`` and ``recipients``: for mail, where the URL is a mail server's.
     """
 
     name: str
@@ -53,10 +53,9 @@ class Webhook(NamedTuple):
 
 
 class AlertRule(NamedTuple):
-    """``for_ms``: how long a limit is broken before an alert fires; ``resolve_ms``: how long it is kept before the
-    alert is resolved.
-    ``is_of_cluster``: the rule is broken when the cluster cannot be polled, and has no limits of groups. ``within_ms``:
-    for limits of rebalances. ``to``: names of webhooks.
+    """A rule for alerts. ``for_ms``: how long a limit is broken before an alert fires; ``resolve_ms``: how long it is
+    kept before the alert is resolved. ``is_of_cluster``: the rule is broken when the cluster cannot be polled, and has
+    no limits of groups. ``within_ms``: for limits of rebalances. ``to``: names of webhooks.
     """
 
     name: str
@@ -74,7 +73,7 @@ class AlertRule(NamedTuple):
 
 
 class Silence(NamedTuple):
-    """No alert of these rules, clusters and groups is sent between the two times, in ms; None: without an end."""
+    """No alert of these rules, clusters and groups is sent between two times, in ms; None: without an end."""
 
     rules: Names
     clusters: Names
@@ -84,12 +83,12 @@ class Silence(NamedTuple):
     why: str
 
     def holds(self, now_ms: int) -> bool:
-        """Whether it is for this time."""
+        """Whether the silence applies at this time."""
         return self.from_ms <= now_ms and (self.until_ms is None or now_ms < self.until_ms)
 
 
 class Rules(NamedTuple):
-    """All of a file."""
+    """The content of a file of rules."""
 
     rules: tuple[AlertRule, ...]
     silences: tuple[Silence, ...]
@@ -102,7 +101,7 @@ class Rules(NamedTuple):
         return min(ms for ms in (*limits, SHORT_MS) if ms is not None)
 
     def with_polls(self, interval_ms: int) -> Rules:
-        """For polls at this interval: no alert is repeated more often, nor taken for over before the next poll."""
+        """The rules for polls at this interval: no alert is repeated more often."""
         webhooks = {
             name: each if each.repeat_ms is None else each._replace(repeat_ms=max(each.repeat_ms, interval_ms))
             for name, each in self.webhooks.items()
@@ -244,7 +243,7 @@ def _duration_ms(value: Any) -> int:
 
 
 def _repeat_ms(value: Any) -> int:
-    """0: never."""
+    """The interval of repetitions; 0: never."""
     return 0 if value == "never" else max(1000, _duration_ms(value))
 
 

@@ -17,13 +17,13 @@ from groupkeeper.rules.status import GAPS, PATIENCE_MS, REBALANCES_MS
 
 _MOVES = frozenset({What.JOINED, What.LEFT, What.ASSIGNMENT})
 _NEWEST = 0.3
-"""Of the change of a lag: the weight of the latest poll."""
+"""The weight of the latest poll in the average change of lag."""
 
 _OF_LOGS = frozenset({LagStatus.NO_LEADER, LagStatus.DELETED})
-"""Of partitions of which it is known that nothing is committed, though not where their logs end."""
+"""Statuses in which a partition is known to have no commit, although its log end is unknown."""
 
 _LONG_MS = PATIENCE_MS // GAPS
-"""Shorter gaps between commits make no group more patient, and are not kept one by one."""
+"""Shorter gaps between commits don't make a group's limit longer, and are not kept one by one."""
 
 _MOST_GAPS = 16
 
@@ -37,22 +37,22 @@ class Pauses(NamedTuple):
     short_ms: int = 0
 
     def then(self, gap_ms: int) -> Pauses:
-        """With one more."""
+        """The pauses with one more gap."""
         if gap_ms < _LONG_MS:
             return self._replace(short_ms=self.short_ms + max(0, gap_ms)) if self.long_ms else self
         if len(self.long_ms) < _MOST_GAPS:
             return Pauses((*self.long_ms, gap_ms), self.short_ms)
-        # So much of the rest goes with the oldest.
+        # An equal share of the rest goes with the oldest.
         return Pauses((*self.long_ms[1:], gap_ms), self.short_ms - self.short_ms // _MOST_GAPS)
 
     @property
     def usual_ms(self) -> int | None:
-        """None: too little is known, or the usual gap is short."""
+        """The usual gap in ms; None: too little is known, or it is short."""
         return usual_gap_ms(list(self.long_ms), self.short_ms) if self.long_ms else None
 
 
 class KnownGroup(NamedTuple):
-    """The last known progress of a group, from the history: see ``GroupView``. ``has_moved``: it made some earlier."""
+    """The last known progress of a group, from the history: see ``GroupView``. ``has_moved``: it was seen to move."""
 
     committed: int
     progress_ms: int | None
@@ -69,10 +69,10 @@ class GroupStanding(NamedTuple):
 
 
 class Followed(NamedTuple):
-    """``standing``: of each topic with commits, in order; a topic that can't be read now keeps its last value.
-    ``stood``: of partitions with records to read; those that can't be read now keep theirs. ``rebalances`` and
+    """A followed group. ``standing``: by topic with commits, in order; a topic that can't be read now keeps its value.
+    ``stood``: partitions with records to read; those that can't be read now keep their values. ``rebalances`` and
     ``lag_change_per_s``: see ``GroupView``. ``rebalanced_ms``: times of the latest rebalances. ``lag``: at ``at_ms``,
-    None: not known of all. ``first_ms``: the ``progress_ms`` that tells of no commit; 0: there is none.
+    None: partly unknown. ``first_ms``: a ``progress_ms`` that shows no commit; 0: there is none.
     """
 
     description: AnyGroup | None = None
@@ -103,7 +103,7 @@ class Followed(NamedTuple):
 
 
 class Following:
-    """The groups of one cluster from poll to poll."""
+    """Follows the groups of one cluster from poll to poll."""
 
     def __init__(self, known: Mapping[str, KnownGroup] = {}) -> None:
         self._known = known
@@ -111,7 +111,7 @@ class Following:
         self._began_ms: int | None = None
 
     def follow(self, lag: GroupsLag, group_ids: Iterable[str], at_ms: int) -> list[WatchedChange]:
-        """Add the results of a poll for the existing groups; returns the changes since the previous poll."""
+        """Adds the results of a poll for the existing groups; returns the changes since the previous poll."""
         before, self._groups = self._groups, {}
         self._began_ms = at_ms if self._began_ms is None else min(self._began_ms, at_ms)
         found: list[WatchedChange] = []
@@ -154,7 +154,7 @@ class Following:
                 rebalanced_ms,
                 first_ms,
             )
-        # What could not be asked yet is still to be compared.
+        # Keep known groups that could not be asked yet, to compare them later.
         self._known = {
             group_id: known
             for group_id, known in self._known.items()
@@ -163,7 +163,7 @@ class Following:
         return found
 
     def of(self, group_id: str) -> Followed:
-        """What is known of a group that was followed."""
+        """The state of a followed group."""
         return self._groups[group_id]
 
     def is_old(self, group_id: str) -> bool:
@@ -177,8 +177,8 @@ class Following:
 
 
 def _standing(rows: Sequence[PartitionLag], before: tuple[GroupStanding, ...], at_ms: int) -> tuple[GroupStanding, ...]:
-    """What is committed of each topic; ``at_ms`` where that is news."""
-    # Where the clock was set back, it has stood still since now at least.
+    """The committed offsets by topic; ``at_ms`` for those that have changed."""
+    # After a clock was set back, an offset has stood still at most since now.
     known = {each.topic: each._replace(since_ms=min(each.since_ms, at_ms)) for each in before}
     found = []
     for topic, some in groupby(rows, key=lambda row: row.topic):
@@ -197,20 +197,20 @@ def _standing(rows: Sequence[PartitionLag], before: tuple[GroupStanding, ...], a
 
 
 def _is_as_known(standing: tuple[GroupStanding, ...], known: KnownGroup) -> bool:
-    """After a restart: only what the whole group had is known, and each topic has stood still for at least as long."""
+    """Whether the sum of offsets is as before a restart: then each topic has stood still for at least as long."""
     return known.committed == sum(each.committed for each in standing)
 
 
 def _first_ms(known: KnownGroup, since_ms: int) -> int:
-    """See ``Followed``, after a restart: commits that differ from those known are later ones."""
+    """``Followed.first_ms`` after a restart: offsets other than the known ones are later commits."""
     return since_ms if not known.has_moved and known.progress_ms in (None, since_ms) else 0
 
 
 def _stood(
     rows: Sequence[PartitionLag], before: Mapping[TopicPartition, Stood], at_ms: int, new_ms: int
 ) -> dict[TopicPartition, Stood]:
-    """Of the partitions with records to read; what is new stands since ``new_ms``. Of share groups it is the start
-    offset that stands: what is done ahead of it is not of one instant with the log's end.
+    """Partitions with records to read, with their commits; new ones have stood since ``new_ms``. In share groups, the
+    start offset counts: records done ahead of it are not of the same instant as the log's end.
     """
     found = {}
     for row in rows:
@@ -226,7 +226,7 @@ def _stood(
 
 
 def _lag(rows: Sequence[PartitionLag]) -> int | None:
-    """None: not known of all that have a commit, or nothing is committed: the lag of a first commit is no growth."""
+    """The total lag; None: partly unknown, or nothing is committed (the lag of a first commit is no growth)."""
     if all(row.committed is None for row in rows) or any(
         row.lag is None and (row.committed is not None or row.failure is not None) for row in rows
     ):
@@ -246,5 +246,5 @@ def _rebalances(before: AnyGroup, after: AnyGroup, differences: Sequence[Watched
         return max(0, after.group_epoch - before.group_epoch)
     is_new_round = after.group_state in _IN_ROUND and before.group_state not in _IN_ROUND
     was_in_round = before.group_state in _IN_ROUND
-    # What a round leads to was counted with the round.
+    # A change of members or assignments during a round was counted with the round.
     return int(is_new_round or (not was_in_round and any(change.what in _MOVES for change in differences)))

@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 
 def read_toml(path: str, read: Callable[[Mapping[str, Any]], T]) -> T:
-    """What ``read`` makes of a file. Raises BadTable with the file's name, OSError."""
+    """Reads a file with ``read``. Raises BadTable with the file's name, OSError."""
     with open(path, "rb") as file:
         try:
             return read(tomllib.load(file))
@@ -30,7 +30,7 @@ def read_toml(path: str, read: Callable[[Mapping[str, Any]], T]) -> T:
 
 
 class TomlTable:
-    """A table of the document, of which each key is taken once; what is left is a mistake."""
+    """A table of the document. Each key is taken once; keys that are left are mistakes."""
 
     def __init__(self, where: str, table: Mapping[str, Any]) -> None:
         self.where = where
@@ -38,7 +38,7 @@ class TomlTable:
         self._known: list[str] = []
 
     def take(self, key: str, read: Callable[[Any], Any], *default: Any) -> Any:
-        """What ``read`` makes of a key's value, else the default. Raises BadTable."""
+        """The value of a key, converted by ``read``; else the default. Raises BadTable."""
         self._known.append(key)
         if key not in self._left:
             if not default:
@@ -53,7 +53,7 @@ class TomlTable:
             raise BadTable(f"{self.where}: {key}: {problem}") from None
 
     def end(self) -> None:
-        """Raise BadTable when there are keys that were not read."""
+        """Raises BadTable if keys are left."""
         if self._left:
             key = next(iter(self._left))
             near = get_close_matches(key, self._known, 1)
@@ -62,7 +62,7 @@ class TomlTable:
 
 
 def as_text(value: Any) -> str:
-    """Raises ValueError, as the others do."""
+    """The value as a text. Raises ValueError, as the other functions do."""
     if not isinstance(value, str) or not value:
         raise ValueError("expected a text")
     return value
@@ -81,19 +81,19 @@ def as_names(value: Any) -> Names:
 
 
 def as_tables(value: Any) -> Sequence[Mapping[str, Any]]:
-    """``[[table]]``, several times."""
+    """A list of tables, ``[[table]]``."""
     if not isinstance(value, list) or not all(isinstance(each, dict) for each in value):
         raise ValueError("expected tables in double brackets")
     return value
 
 
 def _ways(key: str) -> tuple[str, str, str]:
-    """A secret is given itself, or by a file or a variable that has it."""
+    """The three keys for a secret: itself, its file, or its environment variable."""
     return key, f"{key}_file", f"{key}_variable"
 
 
 def given_secret(table: TomlTable, key: str) -> dict[str, str]:
-    """How a secret is given, for ``secret_of``; empty: it is not."""
+    """The way in which a secret is given, for ``secret_of``; empty: it is not."""
     return {way: value for way in _ways(key) if (value := table.take(way, as_text, None)) is not None}
 
 

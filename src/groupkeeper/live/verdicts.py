@@ -1,6 +1,6 @@
-"""The groups of a snapshot by ``groupkeeper.rules.status``: the facts that polls give it, and what it answers.
+"""Judges the groups of a snapshot by ``groupkeeper.rules.status``, with the facts that polls find.
 
-Polls see offsets, not commits: whether a group commits the same offset again, or was further before, is not known.
+Polls see offsets, not commits: whether a group commits the same offset again, or was further before, is unknown.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from groupkeeper.rules.urgency import SOON_MS, UrgencyFacts
 
 
 class Judged(NamedTuple):
-    """``still_ms``: how long the commits have stood still at least, None: not known. ``bad``: the partitions that need
-    someone, with their statuses. ``wait_ms``, ``stood_ms``: of the longest wait among those with the group's status,
-    and for how long its commit has stood; None also: the sums told enough.
+    """The status of a group. ``still_ms``: how long the commits have stood still at least, None: unknown. ``bad``: the
+    partitions that need someone, with their statuses. ``wait_ms``, ``stood_ms``: the longest wait among partitions with
+    the group's status, and how long that partition's commit has stood; None also if the sums were enough.
     """
 
     status: Status
@@ -49,8 +49,8 @@ def judge_status(group: GroupView, now_ms: int) -> Judged:
 
 
 def urgency_facts(group: GroupView, judged: Judged) -> UrgencyFacts:
-    """What polls know of a group that may need someone; of one that is well, the change of its lag tells nothing. They
-    see no rate of a partition: what retention may remove within the hour may be read in time.
+    """The facts from polls about a group that may need someone; if it is well, the change of its lag does not matter.
+    Polls see no rate of a partition: records that retention may remove within the hour may be read in time.
     """
     status, members, lag = judged.status, group.members, group.lag
     if status in (Status.OK, Status.UNKNOWN):
@@ -71,13 +71,13 @@ def _is_simple(group: GroupView) -> bool:
 
 
 def caught_up_ms(group: GroupView) -> int | None:
-    """In how long the lag is 0 if it goes on like that; None: the lag doesn't shrink, is 0, or is unknown."""
+    """The time until the lag is 0 at its current change; None: the lag doesn't shrink, is 0, or is unknown."""
     change, lag = group.lag_change_per_s, group.lag.lag
     return catch_up_ms(lag, change, 0) if lag and change is not None else None
 
 
 def partition_statuses(group: GroupView, now_ms: int) -> dict[TopicPartition, tuple[Status, str]]:
-    """The status of each partition with something to tell, and why."""
+    """The status, and its reason, of each partition with something to read, or unknown."""
     still_ms = _still_ms(group, now_ms)
     return {
         TopicPartition(row.topic, row.partition): (status, rules.reason(facts, status))
@@ -89,9 +89,7 @@ def partition_statuses(group: GroupView, now_ms: int) -> dict[TopicPartition, tu
 def worst_partition(
     group: GroupView, status: Status, statuses: Mapping[TopicPartition, tuple[Status, str]]
 ) -> tuple[TopicPartition, str] | None:
-    """The partition that a group has its status from, and why; None: it has it from none. ``statuses``: of its
-    partitions.
-    """
+    """The partition that gives the group its status, and why; None: none does. ``statuses``: of its partitions."""
     found = [each for each in statuses.items() if each[1][0] is status]
     waits = {TopicPartition(row.topic, row.partition): wait for row, wait in zip(group.rows, group.waits, strict=True)}
     found.sort(key=lambda each: waits[each[0]].lag_ms or 0)
@@ -99,7 +97,7 @@ def worst_partition(
 
 
 def reason_of(group: GroupView, worst: tuple[TopicPartition, str] | None) -> str | None:
-    """Why a group has its status, as a phrase. ``worst``: as ``worst_partition`` has it."""
+    """The reason of a group's status, as a phrase. ``worst``: from ``worst_partition``."""
     found = [] if worst is None else [f"{worst[0].topic}-{worst[0].partition}: {worst[1]}"]
     lately = group.rebalances_lately
     if lately >= rules.REBALANCES:
@@ -108,7 +106,7 @@ def reason_of(group: GroupView, worst: tuple[TopicPartition, str] | None) -> str
 
 
 def since_ms(group: GroupView, place: TopicPartition, now_ms: int) -> int | None:
-    """Since when a partition has been as its status says; None: not known, or the status begins at no time."""
+    """Since when a partition has had its status, in ms; None: unknown, or the status begins at no certain time."""
     for row, facts, status in _of_partitions(group, _still_ms(group, now_ms), now_ms):
         if row is not None and place == (row.topic, row.partition):
             stood_ms = rules.stands_ms(facts, status)
@@ -128,14 +126,14 @@ def status_row(group: GroupView, now_ms: int, *, is_first_look: bool = False) ->
 
 
 def missing_facts(group: GroupView, now_ms: int, *, is_first_look: bool = False) -> str | None:
-    """Which statuses could not be judged, and why, of any partition where a record may wait; None: all could."""
+    """Which statuses could not be judged, and why, for partitions where a record may wait; None: all could."""
     missing = _missing(group, now_ms, is_first_look=is_first_look)
     return "; ".join(f"{status.value}: {what}" for status, what in missing) or None
 
 
 def may_be(group: GroupView, now_ms: int) -> str | None:
-    """The same in words for people, without what is so for each group that is behind: polls see no commits of the same
-    offset, and nobody reads for a group without members.
+    """As ``missing_facts``, in words for people, without what is true of each group that is behind: polls see no
+    commits of the same offset, and a group without members has no readers.
     """
     left_out = {Status.STALLED} if group.members else {Status.STALLED, Status.ABANDONED}
     missing = [(status, what) for status, what in _missing(group, now_ms) if status not in left_out]
@@ -152,7 +150,7 @@ def _missing(group: GroupView, now_ms: int, *, is_first_look: bool = False) -> l
 
 
 def standing(group: GroupView) -> Iterator[int]:
-    """Of each partition where a record waits that a member may read: the first poll that found its committed offset."""
+    """For each partition where a record waits for a member, the first poll that found its committed offset."""
     for row, wait in zip(group.rows, group.waits, strict=True):
         if wait.is_waiting and row.topic not in group.unread:
             known = group.stood.get(TopicPartition(row.topic, row.partition))
@@ -176,7 +174,7 @@ def _is_well(group: GroupView, still_ms: int | None) -> bool:
 def _of_partitions(
     group: GroupView, still_ms: int | None, now_ms: int
 ) -> Iterator[tuple[PartitionLag | None, rules.Facts, Status]]:
-    """Those with something to read, or of which something isn't known."""
+    """The facts and status of partitions with something to read, or with unknown values."""
     members, unread, gap_ms = group.members, group.unread, group.usual_gap_ms
     is_simple = _is_simple(group)
     if not group.rows and group.lag.lag:  # from the history, which has no partitions

@@ -1,4 +1,4 @@
-"""How long records have waited: by their own times, which are read once, and else by where logs ended when."""
+"""How long records have waited: by their own times, which are read once, else by the log ends of earlier looks."""
 
 from __future__ import annotations
 
@@ -21,24 +21,24 @@ from groupkeeper.protocol.errors import KafkaError, TopicAuthorizationFailed
 from groupkeeper.rules.progress import retention_margin_ms, time_lag_ms
 
 _MOST_POINTS = 24
-"""Of a partition: a day of looks is thinned to these, the newer ones lying closer together."""
+"""The most looks kept for a partition: a day of looks is thinned to these, the newer ones closer together."""
 
 _MOST_ASKED = 50
 _ASK_AGAIN_MS = 60_000
 
 
 class Holders:
-    """The open transactions of one cluster that keep consumers of committed records back, as far as brokers tell.
-    They are asked only where a transaction holds a group back.
+    """The open transactions of a cluster that hold back consumers of committed records, if brokers tell. Brokers are
+    asked only about partitions where a group is held back.
     """
 
     def __init__(self) -> None:
         self._asked: dict[TopicPartition, tuple[int, int]] = {}
-        """For which last stable offset, and when."""
+        """By partition, the last stable offset and the time of the last request."""
         self._found: dict[TopicPartition, OpenTransaction] = {}
 
     async def ask(self, admin: Admin, held: Mapping[TopicPartition, int], at_ms: int) -> None:
-        """``held``: partitions with their last stable offsets; what is known of others is forgotten."""
+        """Asks about partitions. ``held``: their last stable offsets; answers about other partitions are forgotten."""
         self._asked = {place: asked for place, asked in self._asked.items() if held.get(place) == asked[0]}
         self._found = {place: one for place, one in self._found.items() if place in self._asked}
         due = [each for each in held if at_ms - self._asked.get(each, (0, 0))[1] >= _ASK_AGAIN_MS][:_MOST_ASKED]
@@ -48,7 +48,7 @@ class Holders:
         self._found |= {one.place: one for one in reversed(found.transactions)}
 
     def of(self, place: TopicPartition) -> OpenTransaction | None:
-        """The oldest one there; None: it is not known, or none is known to hold anyone."""
+        """The oldest open transaction in a partition; None: unknown, or it holds nobody back."""
         return self._found.get(place)
 
 
@@ -59,8 +59,8 @@ class EndsSeen:
         self._points: dict[TopicPartition, tuple[array[int], array[int]]] = {}
 
     def note(self, topic_partition: TopicPartition, end: int, at_ms: int, *, is_new: bool = False) -> bool:
-        """The log ended so at that time. ``is_new``: it is of another topic of that name than before. A log that has
-        become shorter counts as a new one, too: returns whether it is new.
+        """Notes the log's end at a time. ``is_new``: the topic was created again. A log that has become shorter counts
+        as new, too; returns whether the log is new.
         """
         ends, times = self._points.setdefault(topic_partition, (array("q"), array("q")))
         is_new = is_new or (bool(ends) and end < ends[-1])
@@ -76,7 +76,7 @@ class EndsSeen:
         return is_new
 
     def written_ms(self, topic_partition: TopicPartition, offset: int) -> int | None:
-        """About when the record with this offset was written; None: before the first look, or not yet."""
+        """The estimated time at which a record was written, in ms; None: before the first look, or not yet."""
         ends, times = self._points.get(topic_partition, (array("q"), array("q")))
         after = bisect_right(ends, offset)
         if not 0 < after < len(ends):
@@ -85,13 +85,13 @@ class EndsSeen:
         return times[after - 1] + (times[after] - times[after - 1]) * (offset - first) // (last - first)
 
     def seen_ms(self, topic_partition: TopicPartition, offset: int) -> int | None:
-        """The first look that found the log longer than this offset: the record was written before; None: none did."""
+        """The time of the first look after the record was written, by the log's end; None: none was."""
         ends, times = self._points.get(topic_partition, (array("q"), array("q")))
         after = bisect_right(ends, offset)
         return times[after] if after < len(ends) else None
 
     def keep(self, places: Collection[TopicPartition]) -> None:
-        """Remove all others."""
+        """Removes all other partitions."""
         if len(self._points) > len(places):
             self._points = {
                 topic_partition: points for topic_partition, points in self._points.items() if topic_partition in places
@@ -103,8 +103,8 @@ _TRY_AGAIN_MS = 300_000
 """The interval between attempts to read refused topics, and between requests for settings."""
 
 SHORT_MS = 60_000
-"""A group whose next record has waited for less is judged well, unless a limit is shorter: whether it was aborted is
-not asked.
+"""A group whose next record has waited for less is judged well without asking whether that record was aborted, unless a
+limit is shorter.
 """
 
 _AHEAD_MS = 60_000
@@ -117,7 +117,7 @@ Rows = Mapping[str, Sequence[PartitionLag]]
 
 
 class Waits:
-    """The state about one cluster's records between polls: bounded by the number of its partitions."""
+    """The state about one cluster's records between polls; its size is bounded by the number of partitions."""
 
     def __init__(self, *, reads_records: bool = True, short_ms: int = SHORT_MS) -> None:
         """``reads_records`` False: records are never read, and times are always interpolated."""
@@ -126,13 +126,13 @@ class Waits:
         self._ends = EndsSeen()
         self._records: dict[Position, FirstRecord] = {}
         self._readable: dict[Position, FirstRecord] = {}
-        """Of those in transactions: the first that was committed."""
+        """The next committed record, if the record of ``_records`` is in a transaction."""
         self._clear_to: dict[Position, int] = {}
-        """From there to this offset nothing is to be read: markers, aborted records, holes."""
+        """By position, the offset up to which there is nothing to read: markers, aborted records, gaps."""
         self._open: dict[Position, FirstRecord] = {}
-        """What is there: the first record of a transaction that is open."""
+        """The first record of an open transaction at that offset."""
         self._held_at: dict[Position, int] = {}
-        """The last stable offset, where the transaction that is open begins before the next record or with it."""
+        """The last stable offset, if an open transaction begins at or before the next record."""
         self._holders = Holders()
         self._read_ms: dict[TopicPartition, int] = {}
         self._refused: dict[str, tuple[int, Failure]] = {}  # by topic: since when
@@ -144,16 +144,16 @@ class Waits:
     async def look(
         self, admin: Admin, rows_by_group: Rows, at_ms: int, topic_ids: Mapping[str, bytes] = {}, *, within_s: float
     ) -> None:
-        """Read the records and settings that the waits at that instant need. This waits for at most ``within_s``; what
-        takes longer is there at a later look. ``topic_ids``: of a topic that was made again, nothing is kept.
+        """Reads the records and settings for the waits at an instant. Waits for at most ``within_s``; a later look has
+        the rest. ``topic_ids``: the state of a topic with a new id is dropped.
         """
         again = {topic for topic, its in topic_ids.items() if self._topic_ids.get(topic, its) != its}
         self._topic_ids = topic_ids
         self._retention.forget(again)
         wanted: dict[Position, int] = {}
-        """With the log's end."""
+        """Positions to look up, with the log's end."""
         uncommitted: set[Position] = set()
-        """Those of them where a group has no commit."""
+        """The positions of partitions without a commit."""
         places: set[TopicPartition] = set()
         new: set[TopicPartition] = set()
         for row in _each(rows_by_group):
@@ -185,13 +185,13 @@ class Waits:
         await self._reading.result(lambda: self._look_up(admin, wanted, uncommitted, at_ms), within_s)
 
     async def end(self) -> None:
-        """Read no more of what the last look wanted."""
+        """Stops reading for the last look."""
         await self._reading.end()
 
     async def _look_up(
         self, admin: Admin, wanted: Mapping[Position, int], uncommitted: Set[Position], at_ms: int
     ) -> None:
-        """After the next look that goes on with what is known by then, this ends soon."""
+        """Reads settings and records. Ends soon after the next look has begun, which goes on with what is known."""
         with contextlib.suppress(ClientError, KafkaError):
             await self._retention.ask(admin, {position.topic for position in wanted}, at_ms)
         with contextlib.suppress(ClientError, KafkaError):
@@ -228,8 +228,8 @@ class Waits:
     async def _read_committed(
         self, admin: Admin, wanted: Mapping[Position, int], uncommitted: Set[Position], at_ms: int
     ) -> None:
-        """What a consumer of committed records has to read where the next record is of a transaction. Each poll goes on
-        where the one before ended.
+        """Finds the next committed record for positions whose next record is in a transaction. Each poll goes on where
+        the one before ended.
         """
         ends: dict[Position, int] = {}
         for position, end in wanted.items():
@@ -247,7 +247,7 @@ class Waits:
 
     async def _read_up_to(self, ends: Mapping[Position, int], admin: Admin) -> None:
         latest = {position.topic_partition: OffsetSpec.latest() for position in ends}
-        # First up to where all transactions have ended, then what they left there.
+        # First up to the end of ended transactions, then the record after it.
         stable = (await admin.list_offsets(latest, read_committed=True)).done
         stops = {
             at: min(end, stable[at.topic_partition].offset) for at, end in ends.items() if at.topic_partition in stable
@@ -274,19 +274,19 @@ class Waits:
                 self._held_at[at] = stops[at]
 
     def _begin(self, position: Position) -> Position:
-        """Where to read on."""
+        """The position at which to go on reading."""
         return position._replace(offset=max(position.offset, self._clear_to.get(position, position.offset)))
 
     def _is_clear(self, position: Position, end: int) -> bool:
-        """Whether nothing is to be read up to there, by what is known by now."""
+        """Whether it is known that there is nothing to read up to ``end``."""
         return self._clear_to.get(position, -1) >= end
 
     def _next_record(self, position: Position) -> FirstRecord | None:
-        """The first record that was not aborted, by what is known by now; None: it has not been read."""
+        """The first record that is not known to be aborted; None: it has not been read."""
         return self._readable.get(position) or self._open.get(position) or self._records.get(position)
 
     def read(self, row: PartitionLag) -> PartitionLag:
-        """The row; if nothing is committed, with what is known by now of the log: there may be nothing to read."""
+        """The row; without a commit, ``has_records`` is set by what is known of the log."""
         if row.committed is not None:
             return row
         position, end = next_position(row), row.log_end_offset
@@ -297,7 +297,7 @@ class Waits:
         return row._replace(has_records=has_records)
 
     def of(self, row: PartitionLag, at_ms: int) -> Wait:
-        """The wait of a partition, as far as it is known by now."""
+        """The wait of a partition, by what is known now."""
         if row.lag is None:
             return _NO_COMMIT if row.committed is None and row.failure is None else _UNKNOWN
         position, end = next_position(row), row.log_end_offset
@@ -335,8 +335,8 @@ class Waits:
 
 
 def next_position(row: PartitionLag) -> Position | None:
-    """Where the group reads on, without a commit at the start of the log; None: it has nothing to read, or that isn't
-    known.
+    """The position at which the group continues (without a commit, the log's start); None: it has nothing to read, or
+    that is unknown.
     """
     if row.log_start_offset is None or not (row.has_open_start if row.committed is None else row.lag):
         return None
@@ -346,7 +346,7 @@ def next_position(row: PartitionLag) -> Position | None:
 
 
 def longest(rows: Iterable[PartitionLag], waits: Iterable[Wait]) -> WaitSum:
-    """The waits of several rows together."""
+    """The sum of several rows' waits."""
     known: int | None = None
     margin: int | None = None
     waiting = estimated = unknown = 0
@@ -377,7 +377,7 @@ class _TimeAnswer(NamedTuple):
 
 
 class _Retention:
-    """How long topics keep their records. What a broker didn't report counts as not known until the next request."""
+    """How long topics keep their records. A setting that a broker didn't report is unknown until the next request."""
 
     def __init__(self) -> None:
         self._answers: dict[str, _TimeAnswer] = {}
@@ -394,16 +394,16 @@ class _Retention:
                 self._answers[topic] = _TimeAnswer(at_ms, None, failure)
 
     def forget(self, topics: Iterable[str]) -> None:
-        """Their settings may be others now."""
+        """Forgets the settings of topics that were created again."""
         for topic in topics:
             self._answers.pop(topic, None)
 
     def of(self, topic: str) -> int | None:
-        """In ms; None: not known."""
+        """A topic's retention in ms; None: unknown."""
         answer = self._answers.get(topic)
         return None if answer is None else answer.retention_ms
 
     def failure(self, topic: str) -> Failure | None:
-        """Why it isn't known."""
+        """Why a topic's retention is unknown; None: it is known."""
         answer = self._answers.get(topic)
         return None if answer is None else answer.failure

@@ -1,4 +1,4 @@
-"""What webhooks are sent."""
+"""The requests to webhooks, in their formats."""
 
 from __future__ import annotations
 
@@ -14,13 +14,11 @@ from groupkeeper.operations.times import utc_text
 
 _ALERTMANAGER_PATH = "/api/v2/alerts"
 _LEASE = 5
-"""Alertmanager resolves an alert that was not repeated for this number of intervals, for example after this program
-ended.
-"""
+"""Alertmanager resolves an alert that is not repeated for this many intervals, for example after this program ended."""
 
 
 def title(notice: Notice) -> str:
-    """One line."""
+    """The title of a notice, in one line."""
     rule, cluster, group = notice.key
     what = f"{cluster}: {group}" if group else cluster
     is_over = notice.kind is AlertKind.RESOLVED
@@ -74,18 +72,18 @@ def _slack(notice: Notice) -> Any:
 
 
 def _code(command: str) -> str:
-    """In Slack's format. What ends code ends neither kind of it there."""
+    """A command as code in Slack's format; one with both marks of code in it cannot be shown."""
     mark = next((mark for mark in ("`", "```") if mark not in command), None)
     return "its command cannot be shown here" if mark is None else f"{mark}{_escaped(command)}{mark}"
 
 
 def _escaped(text: str) -> str:
-    """In Slack's format: otherwise a group's name could notify all members of a channel."""
+    """Escapes text for Slack: otherwise a group's name could notify all members of a channel."""
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
 def _lines(notice: Notice) -> list[str]:
-    """What is told of a notice beside its title, as plain text."""
+    """The lines of a notice below its title, as plain text."""
     owner = [f"Owner: {notice.owner}"] if notice.owner else []
     return [*notice.texts, *owner, *([notice.command] if notice.command else []), f"since {utc_text(notice.since_ms)}"]
 
@@ -125,7 +123,7 @@ def _pagerduty(notice: Notice, key: str) -> Any:
 
 
 def _mail(notice: Notice, webhook: Webhook) -> EmailMessage:
-    """Replies and later notices of an alert are one thread."""
+    """A message of mail. Replies and later notices of an alert are in one thread."""
     message = EmailMessage()
     message["From"], message["To"] = webhook.sender, ", ".join(webhook.recipients)
     subject = title(notice) + (" (still)" if notice.is_repeat else "")
