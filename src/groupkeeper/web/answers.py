@@ -1,4 +1,4 @@
-"""How answers are sent."""
+"""Forms of responses."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ HEADERS = {
 
 
 class Streamed(Response):
-    """A long answer, sent as fast as its reader takes it: each part is made when it is its turn."""
+    """A long response, sent as fast as its reader takes it: each part is made when it is its turn."""
 
     def __init__(self, parts: Iterable[bytes], status: int = 200, headers: Mapping[str, str] = {}) -> None:
         super().__init__(None, status, headers)
@@ -34,7 +34,7 @@ class Streamed(Response):
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
-        # Left unfinished, the answer's connection is closed: too late, or the server ends.
+        # The connection of an unfinished response is closed: it is late, or the server ends.
         with contextlib.suppress(TimeoutError, asyncio.CancelledError):
             async with asyncio.timeout(_LONGEST_S):
                 for part in self._parts:
@@ -43,7 +43,7 @@ class Streamed(Response):
 
 
 class Chunked(Streamed):
-    """A long response with a known length; what isn't sent yet is held once for all readers."""
+    """A long response with a known length; parts not sent yet are held once for all readers."""
 
     def __init__(self, body: bytes, status: int = 200, headers: Mapping[str, str] = {}) -> None:
         whole = memoryview(body)
@@ -53,6 +53,6 @@ class Chunked(Streamed):
 
 
 def html_answer(html: str, status: int = 200, more: Mapping[str, str] = {}) -> Response:
-    """A page. ``more``: headers of its own."""
+    """A response with a page. ``more``: its additional headers."""
     headers = {**HEADERS, **more, "Content-Type": "text/html; charset=utf-8"}
     return Chunked(html.encode("utf-8", "replace"), status, headers)

@@ -50,7 +50,7 @@ from groupkeeper.web.pages.topics import LONGEST_TEXT, topic_page, topics_of, to
 LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "[::1]"})
 
 FILES = {"grafana-dashboard.json": "application/json", "prometheus-rules.yaml": "application/yaml"}
-"""What comes with the package for Prometheus and Grafana, by name with its type."""
+"""Files of the package for Prometheus and Grafana, by name with their types."""
 
 _KEPT_S = 2.0
 _MOST_KEPT = 64
@@ -61,7 +61,7 @@ _HISTORY_MS = 24 * 3600 * 1000
 
 
 class Site:
-    """What the routes answer. ``desk`` None: nothing can be changed here; ``record`` None: there is no journal."""
+    """The handlers of the routes. ``desk`` None: nothing can be changed here; ``record`` None: there is no journal."""
 
     def __init__(
         self,
@@ -130,7 +130,7 @@ class Site:
         ]
 
     def _api(self) -> BaseRoute:
-        """What programs ask, where its library is installed."""
+        """The route of the HTTP API, if its library is installed."""
         try:
             from groupkeeper.web.api.answers import Answers
             from groupkeeper.web.api.routes import PREFIX, api_of
@@ -140,7 +140,7 @@ class Site:
         return Mount(PREFIX, api_of(Answers(self._service, self._rows.rows_of, self._alerts), self._access))
 
     def forget(self, cluster: str) -> None:
-        """What was made of a cluster's snapshot: there is a newer one."""
+        """Drops everything made of a cluster's earlier snapshot."""
         self._access.forget_views()
         self._rows.forget(cluster)
 
@@ -175,7 +175,7 @@ class Site:
         return answer
 
     async def begin_oidc(self, request: Request) -> Response:
-        """To the provider, which sends the browser back to ``end_oidc``."""
+        """Redirects to the provider, which sends the browser back to ``end_oidc``."""
         assert self._oidc is not None
         target = _own(request.query_params.get("target", "/"))
         try:
@@ -192,7 +192,7 @@ class Site:
             user = await self._oidc.end(request, request.cookies.get(f"{cookie_name(request)}-login", ""))
         except OidcFailed as failed:
             return html_answer(self._login_page(f"{failed}.", "/"), failed.status)
-        # A redirect would still be of the other site, and the browser would keep the session's cookie back.
+        # A redirect would still count as from the other site, and the browser would not send the session's cookie.
         refresh = {"Refresh": f"0;url={quote(user.target, safe=_OF_ADDRESSES)}"}
         answer = html_answer(parts.logged_in_page(user.target, self._nobody()), more=refresh)
         session = self._access.begin(user.name, user.teams)
@@ -207,7 +207,7 @@ class Site:
         )
 
     def _nobody(self) -> Viewer:
-        """The viewer of a page that says nothing of clusters."""
+        """The viewer of a page without content about clusters."""
         return Viewer(changes=self._access.changes)
 
     async def missing(self, request: Request, _: Exception) -> Response:
@@ -273,7 +273,7 @@ class Site:
         return Response(PLOT_SCRIPT, media_type="text/javascript", headers=HEADERS)
 
     async def events(self, request: Request) -> Response:
-        """The polls of a cluster, or of all, as long as the viewer may see them."""
+        """The stream of polls of a cluster, or of all, while the viewer may see them."""
         only = request.query_params.get("cluster")
 
         def seen() -> list[str]:
@@ -288,7 +288,7 @@ class Site:
     def _shared(
         self, request: Request, snapshots: Sequence[ClusterSnapshot], write: Callable[[], str], *more: Hashable
     ) -> Response:
-        """A page of snapshots and ``more``. Many may have the same page open, and all request it after a poll."""
+        """A page of snapshots and ``more``, kept for all viewers who have it open: they request it after each poll."""
         key = self._key(request, snapshots, *more)
         page = self._fresh(key)
         if page is None:
@@ -334,15 +334,15 @@ class Site:
         return html_answer(alerts_page(found, _now_ms(), viewer, self._notes_of_rules(viewer), urgencies))
 
     def _notes_of_rules(self, viewer: Viewer) -> str:
-        """Names in rules are not for all viewers."""
+        """Notes about the rules, for viewers who see everything: they have names of groups."""
         return "".join(map(parts.note, self._notes())) if viewer.sees_all else ""
 
     def _ways_for(self, viewer: Viewer) -> Ways:
-        """They name brokers and a file of this machine: only for who sees all, or where changes need them."""
+        """The ways to clusters, with brokers and a file: for viewers who see all, or where changes need them."""
         return self._ways if viewer.changes or viewer.sees_all else NO_WAYS
 
     def _note(self) -> str:
-        """What viewers should know of the server itself. The reason names a path, which is not for all of them."""
+        """A note about the server itself, without the reason, which names a path."""
         if self._archive.problem is None:
             return ""
         since = parts.moment(self._archive.since_ms)
@@ -454,7 +454,7 @@ def _csv(name: str, text: str) -> Response:
 
 
 def _own(target: str) -> str:
-    """Where a login leads to: to no other site, and to no address that is too long for a cookie."""
+    """The path after a login: none of another site, and none that is too long for a cookie."""
     is_own = (
         len(target) <= _LONGEST_TARGET
         and target.startswith("/")
@@ -467,8 +467,8 @@ def _own(target: str) -> str:
 def _set_cookie(
     answer: Response, request: Request, name: str, value: str, age_s: int, *, from_elsewhere: bool = False
 ) -> None:
-    """No script reads it, and it is sent over TLS where this request was. ``from_elsewhere``: also with a request that
-    a page of another site leads to.
+    """Sets a cookie that scripts cannot read; over TLS only if this request was. ``from_elsewhere``: it is also sent
+    with requests that pages of other sites lead to.
     """
     secure = request.headers.get("x-forwarded-proto", request.url.scheme) == "https"
     same_site: Literal["lax", "strict"] = "lax" if from_elsewhere else "strict"
@@ -480,7 +480,7 @@ def _now_ms() -> int:
 
 
 def takes_gzip(accepted: str) -> bool:
-    """Whether a client takes gzip, by its header Accept-Encoding."""
+    """Whether a client accepts gzip, by its header Accept-Encoding."""
     for part in accepted.lower().split(","):
         coding, *parameters = (each.strip() for each in part.split(";"))
         if coding == "gzip":
@@ -493,7 +493,7 @@ def _iso(ms: int) -> str:
 
 
 def state_of(snapshot: ClusterSnapshot) -> str:
-    """How a cluster is, in one line."""
+    """The state of a cluster, in one line."""
     if not snapshot.polls.done:
         return "not polled yet"
     if snapshot.measured_ms is None:

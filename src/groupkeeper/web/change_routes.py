@@ -33,16 +33,16 @@ Answer = Callable[[Request], Awaitable[Response]]
 
 
 class Changes:
-    """The routes. Where nothing can be changed, pages show that."""
+    """The routes for changes. If nothing can be changed, pages say so."""
 
     def __init__(self, access: Access, service: ChangeService, ways_for: Callable[[Viewer], Ways]) -> None:
-        """``ways_for``: what commands may name for a viewer."""
+        """``ways_for``: the ways to clusters that a viewer's commands may name."""
         self._access = access
         self._service = service
         self._ways_for = ways_for
 
     def answers(self) -> list[tuple[str, str, Answer]]:
-        """All of them, with their methods and paths."""
+        """All routes: method, path and handler."""
         return [
             (method, path, self.telling(answer))
             for method, path, answer in (
@@ -62,7 +62,7 @@ class Changes:
         ]
 
     def telling(self, answer: Answer) -> Answer:
-        """The same, with a page for what is refused."""
+        """The handler, with a page for refusals."""
 
         async def answered(request: Request) -> Response:
             try:
@@ -162,7 +162,7 @@ class Changes:
         return html_answer(change_made_page(record, recorded, viewer, may_undo=may, unseen=unseen, command=command))
 
     def note_of_journal(self, viewer: Viewer) -> str:
-        """That the journal could not be read the last time, for the first page; "" where it was."""
+        """A note that the last reading of the journal failed, for the first page; "": it did not."""
         record = self._service.record
         if record is None or not record.is_failing or viewer.person is None:
             return ""
@@ -170,7 +170,7 @@ class Changes:
         return parts.note(f"{capitalized(told)}. Changes since then are not shown.")
 
     async def made_table(self, viewer: Viewer, cluster: str, group_id: str) -> str:
-        """What the journal has of a group, for its page, and why that may not be all; "" when that is nothing."""
+        """The journal's changes of a group, for its page, with a note if some may be missing; "": neither."""
         if self._service.record is None:
             return ""
         record = self._service.journal()
@@ -198,14 +198,14 @@ class Changes:
 
 
 def known(viewer: Viewer) -> Person:
-    """The viewer. Raises ChangeRefused where nothing is known of them."""
+    """The person behind the viewer. Raises ChangeRefused if there is none."""
     if viewer.person is None:
         raise ChangeRefused(401, "Log in first.")
     return viewer.person
 
 
 async def read_form(request: Request) -> Form:
-    """The fields of a form that was sent. Raises ChangeRefused for what no page of this server sends."""
+    """The fields of a sent form. Raises ChangeRefused if no page of this server sends such a body."""
     body = await read_body(request, "application/x-www-form-urlencoded", "a form")
     try:
         return parse_qs(body.decode("ascii"), keep_blank_values=True, max_num_fields=_MOST_FIELDS, errors="strict")
@@ -214,7 +214,7 @@ async def read_form(request: Request) -> Form:
 
 
 async def read_body(request: Request, kind: str, what: str) -> bytes:
-    """What was sent. Raises ChangeRefused unless it is ``kind``, is from this site, and comes in time.
+    """The body of a request. Raises ChangeRefused unless it is ``kind``, is from this site, and comes in time.
     ``what``: the kind in words.
     """
     if request.headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
@@ -234,5 +234,5 @@ async def read_body(request: Request, kind: str, what: str) -> bytes:
 
 
 def _seen(entry: DeskEntry) -> Response:
-    """The page of a plan follows."""
+    """A redirect to the page of a plan."""
     return RedirectResponse(f"/plan?{urlencode({'id': entry.id})}", 303, HEADERS)

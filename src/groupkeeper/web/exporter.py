@@ -30,7 +30,7 @@ _METRICS = {
 
 
 class ExportedNames(NamedTuple):
-    """Metrics with the names of another exporter."""
+    """Metrics under the names of another exporter."""
 
     metrics: Sequence[MetricFamily]
     of_cluster: Callable[[ClusterSnapshot], Iterator[Sample]]
@@ -93,7 +93,7 @@ PROGRAM_METRICS = (
 
 
 class Choices(NamedTuple):
-    """``names``: of OWN and OTHERS. ``levels``: beside those of groups and topics. ``most``: series of each cluster."""
+    """The chosen series. ``names``: OWN and OTHERS. ``levels``: beside groups and topics. ``most``: per cluster."""
 
     names: Sequence[str] = (OWN,)
     levels: frozenset[Level] = frozenset()
@@ -101,10 +101,10 @@ class Choices(NamedTuple):
 
 
 class Exporter:
-    """The series of several clusters. A snapshot replaces those of its cluster, so that none outlives its source."""
+    """The series of several clusters. A snapshot's series replace the earlier ones of its cluster."""
 
     def __init__(self, choices: Choices, of_program: Callable[[], Iterable[Sample]] = tuple) -> None:
-        """``of_program``: samples of PROGRAM_METRICS beside those that every program has."""
+        """``of_program``: samples of PROGRAM_METRICS, beside those of any program."""
         self._choices = choices
         self._of_program = of_program
         self._blocks: dict[str, Block] = {}
@@ -116,7 +116,7 @@ class Exporter:
 
     @property
     def metrics(self) -> list[MetricFamily]:
-        """Every metric that there may be."""
+        """All metrics that may have samples."""
         found: list[MetricFamily] = [*PROGRAM_METRICS, *series.CLUSTER_METRICS]
         if OWN in self._choices.names:
             found += [metric for level in self._levels for metric in _METRICS[level]]
@@ -126,14 +126,14 @@ class Exporter:
         return found
 
     def take(self, snapshot: ClusterSnapshot) -> None:
-        """Write the series of a cluster's latest snapshot."""
+        """Writes the series of a cluster's latest snapshot."""
         writing = Writing()
         for sample in self._of(snapshot):
             writing.add(sample)
         self._show(snapshot.cluster, writing.block())
 
     async def take_aside(self, snapshot: ClusterSnapshot) -> None:
-        """The same, yielding to other tasks of this loop."""
+        """As `take`, yielding to other tasks of this loop."""
         writing = Writing()
         for number, sample in enumerate(self._of(snapshot)):
             writing.add(sample)
@@ -168,13 +168,13 @@ class Exporter:
         yield from budget.samples(snapshot.cluster)
 
     def text(self, form: Format) -> Iterator[bytes]:
-        """All series as they are now, part by part: the whole is large, and nowhere in memory."""
+        """The current series, part by part: the whole text is large, and is never in memory."""
         with self._lock:
             parts = self._parts(form)
         return map(unpacked, parts)
 
     def gzipped(self, form: Format) -> bytes:
-        """The same with gzip. Made once for all scrapes until the next snapshot, in any thread: it takes a moment."""
+        """The current series with gzip, made once for all scrapes until the next snapshot, in any thread."""
         with self._lock:
             if form not in self._gzipped:
                 self._gzipped[form] = gzipped(self._parts(form))
@@ -194,7 +194,7 @@ class Exporter:
 
 
 class _Budget:
-    """The most series of a cluster. What is left out is counted, and a group's series of a level stay together."""
+    """The limit of a cluster's series. Series left out are counted, and a group's series of a level stay together."""
 
     def __init__(self, most: int) -> None:
         self._left = most
@@ -222,7 +222,7 @@ def plain(name: str, value: int | str) -> Sample:
 
 
 def _resident_bytes() -> int | None:
-    """None where the system doesn't tell it in this way."""
+    """The memory of this program; None: the system doesn't tell it in this way."""
     try:
         with open("/proc/self/statm", "rb") as file:
             return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")

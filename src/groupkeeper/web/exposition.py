@@ -1,4 +1,4 @@
-"""The two texts that Prometheus reads: its own format, and OpenMetrics. They differ in headers, and in the end."""
+"""The two text formats that Prometheus reads: its own, and OpenMetrics. They differ in headers, and in the end."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 
 class Format(Enum):
-    """The value is the content type."""
+    """A format; the value is its content type."""
 
     PROMETHEUS = "text/plain; version=0.0.4; charset=utf-8"
     OPENMETRICS = "application/openmetrics-text; version=1.0.0; charset=utf-8"
@@ -37,11 +37,11 @@ class MetricFamily(NamedTuple):
 END = {Format.PROMETHEUS: "", Format.OPENMETRICS: "# EOF\n"}
 
 Sample = tuple[str, str]
-"""A metric's name, and the line that a sample of it is, with its end."""
+"""A metric's name, and the line of a sample, with its end of line."""
 
 
 def label(value: str) -> str:
-    """A label's value as it stands between quotes. A lone surrogate, which UTF-8 hasn't, becomes a question mark."""
+    """A label's value, escaped for quotes. A lone surrogate, which UTF-8 lacks, becomes a question mark."""
     if not value.isascii():
         value = value.encode("utf-8", "replace").decode()
     return value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
@@ -58,7 +58,7 @@ def seconds(ms: int) -> str:
 
 
 Block = Mapping[str, Sequence[bytes]]
-"""The samples of one source by the metrics' names, packed: as text they would be twelve times as large."""
+"""The samples of one source by metric, packed: as text they would be twelve times as large."""
 
 _SEGMENT = 65536
 _WINDOW = -zlib.MAX_WBITS  # deflate alone, without a header
@@ -68,7 +68,7 @@ _LAST_SEGMENT = b"\x03\x00"
 
 
 def _packed(text: bytes | bytearray) -> bytes:
-    """A segment of deflate that ends at a byte and needs none before it, so that others may stand around it."""
+    """Packs text to a deflate segment that ends at a byte and needs no earlier one: segments can be joined."""
     packing = zlib.compressobj(_FAST, zlib.DEFLATED, _WINDOW)
     return packing.compress(text) + packing.flush(zlib.Z_SYNC_FLUSH)
 
@@ -86,7 +86,7 @@ class Writing:
         self._lines: dict[str, bytearray] = {}
 
     def add(self, sample: Sample) -> None:
-        """One more sample."""
+        """Adds a sample."""
         name, line = sample
         lines = self._lines.get(name)
         if lines is None:
@@ -99,7 +99,7 @@ class Writing:
         self._segments.setdefault(name, []).append(_packed(self._lines.pop(name)))
 
     def block(self) -> Block:
-        """All of them; nothing is left here."""
+        """The block of all samples; nothing is left here."""
         for name in list(self._lines):
             self._end(name)
         segments, self._segments = self._segments, {}
@@ -107,7 +107,7 @@ class Writing:
 
 
 def segments(metrics: Iterable[MetricFamily], blocks: Iterable[Block], form: Format) -> Iterator[bytes]:
-    """All samples, those of a metric together, from all sources; a metric without samples is left out."""
+    """The samples of all sources, grouped by metric; a metric without samples is left out."""
     sources = list(blocks)
     for metric in metrics:
         found = [block[metric.name] for block in sources if metric.name in block]
@@ -119,7 +119,7 @@ def segments(metrics: Iterable[MetricFamily], blocks: Iterable[Block], form: For
 
 
 def gzipped(parts: Sequence[bytes]) -> bytes:
-    """A file of gzip that has these segments; none is packed again."""
+    """A gzip file of these segments, which are not packed again."""
     check = size = 0
     for part in parts:
         text = unpacked(part)

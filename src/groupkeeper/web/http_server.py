@@ -30,7 +30,7 @@ _GRACE_S = 5
 
 
 class _Connection(H11Protocol):
-    """One that waits for its peer makes room for a new one where there is none: the one that has waited for longest."""
+    """A connection. If there are too many, a new one closes the one that has waited for its peer for longest."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -51,23 +51,23 @@ class _Connection(H11Protocol):
 
     @property
     def has_request(self) -> bool:
-        """Whether a whole request was sent that isn't answered yet."""
+        """Whether a whole request came that isn't answered yet."""
         return self.cycle is not None and not self.cycle.response_complete and not self.cycle.more_body
 
     def waits_s(self) -> float:
-        """For how long it has waited for a whole request, or for its peer to read; 0: it does not wait."""
+        """How long it has waited for a whole request, or for its peer to read; 0: it does not wait."""
         return 0 if self.has_request and not self.flow.write_paused else self.loop.time() - self._since_s
 
 
 class _PageServer(uvicorn.Server):
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Signals are the program's matter."""
+        """Leaves signals to the program."""
         yield
 
     async def hang_up(self) -> None:
-        """Run forever, and abort connections that send no whole request in time, and closing ones with readers that
-        don't read the rest of their response.
+        """Aborts, without end, connections that send no whole request in time, and closing ones whose readers don't
+        read the rest of their response.
         """
         closing: set[Any] = set()
         while True:
@@ -100,11 +100,11 @@ async def serve(
     told: Told,
     *beside: Coroutine[Any, Any, None],
 ) -> None:
-    """Collect and answer until ``stop`` is set; then end what is under way. ``told`` is called with each snapshot,
-    ``beside`` is what runs as long.
+    """Collects and serves until ``stop`` is set; then ends open work. ``told`` is called with each snapshot; ``beside``
+    runs meanwhile.
 
-    Raises what any part of it raises, and AssertionError when one has ended before ``stop`` is set: that is a mistake
-    of ours, old numbers must not be served for ever, and a supervisor must see it.
+    Raises the exception of any part, and AssertionError if a part ends before ``stop`` is set: that is a bug of ours,
+    and a supervisor must see it rather than old numbers for ever.
     """
     config = uvicorn.Config(
         app,

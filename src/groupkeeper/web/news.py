@@ -1,7 +1,7 @@
-"""News of polls for open pages: a stream of events for each (Server-Sent Events). The pages then request their
-new content.
+"""News of polls for open pages: a stream of events for each (Server-Sent Events). The pages then request their new
+content.
 
-A stream holds nothing that its reader hasn't taken: it has one number for each cluster, and tells the latest only.
+A stream buffers nothing for its reader: it has one number for each cluster, and tells the latest only.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _LONGEST_S = 20.0
 
 
 class News:
-    """Which clusters were polled how often. Streams end when it is closed."""
+    """Counts the polls of clusters, and tells streams. Streams end when it is closed."""
 
     def __init__(self) -> None:
         self._polls: Counter[str] = Counter()
@@ -34,11 +34,11 @@ class News:
 
     @property
     def streams(self) -> int:
-        """How many there are."""
+        """The number of streams."""
         return len(self._waiting)
 
     def tell(self, cluster: str) -> None:
-        """A cluster was polled."""
+        """Notes a poll of a cluster."""
         self._polls[cluster] += 1
         self._wake()
 
@@ -47,7 +47,7 @@ class News:
             event.set()
 
     async def run(self) -> None:
-        """Until it is cancelled: then the streams end, which nothing else would."""
+        """Waits until it is cancelled, and then ends the streams, which nothing else would."""
         try:
             await asyncio.Event().wait()
         finally:
@@ -55,8 +55,8 @@ class News:
             self._wake()
 
     def stream(self, clusters: Callable[[], Collection[str]]) -> Response:
-        """A stream of the polls of clusters. It counts from now on, so it has to be sent. ``clusters``: the clusters
-        that its reader may see, none to end the stream.
+        """A stream of polls from now on, which counts at once, so it has to be sent. ``clusters``: those that its
+        reader may see; empty: the stream ends.
         """
         if self.streams >= MOST_STREAMS:
             return PlainTextResponse("Too many pages are open.\n", 503, HEADERS)
@@ -87,7 +87,7 @@ async def _say(send: Send, text: str) -> None:
 
 
 class _Stream(Response):
-    """Ends with the news, or with its reader."""
+    """A stream of news; it ends with the news, or when its reader leaves."""
 
     def __init__(self, news: News, event: asyncio.Event, clusters: Callable[[], Collection[str]]) -> None:
         super().__init__(None, 200, HEADERS, "text/event-stream")
@@ -119,6 +119,6 @@ class _Stream(Response):
 
 
 async def _left(receive: Receive) -> None:
-    """Return when the reader has hung up."""
+    """Waits until the reader has hung up."""
     while (await receive())["type"] != "http.disconnect":
         pass

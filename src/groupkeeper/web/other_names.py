@@ -1,7 +1,7 @@
-"""The same numbers under the names, and with the labels, of other exporters: existing dashboards keep working.
+"""The same numbers under the names, and with the labels, of other exporters, so that existing dashboards keep working.
 
-Where an exporter has −1 or 0 for what isn't known, here the series is absent. Every series has the cluster's name in a
-label, which those exporters for one cluster don't have.
+If an exporter has −1 or 0 for an unknown value, the series is absent here. Every series has a label with the cluster's
+name, which exporters for one cluster lack.
 """
 
 from __future__ import annotations
@@ -194,7 +194,7 @@ def _protocol_type(group: GroupView) -> str:
 
 
 def _by_topic(group: GroupView) -> tuple[Counter[str], Counter[str]]:
-    """The sums of committed offsets, and the numbers of assigned partitions."""
+    """By topic, the sums of committed offsets, and the numbers of assigned partitions."""
     offsets: Counter[str] = Counter()
     for row in group.rows:
         if row.committed is not None:

@@ -1,4 +1,4 @@
-"""The metrics of this program: which there are, and the samples of a snapshot."""
+"""The metrics of this program, and their samples from a snapshot."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _PARTITION = ("cluster", "group", "topic", "partition")
 
 
 class Level(Enum):
-    """Of what a series is. Where there would be too many, those of the later ones are left out first."""
+    """The subject of a series. If there are too many series, those of later levels are left out first."""
 
     GROUP = "group"
     TOPIC = "topic"
@@ -197,7 +197,7 @@ MEMBER_METRICS = (
 
 
 def cluster_samples(snapshot: ClusterSnapshot) -> Iterator[Sample]:
-    """How a cluster and its collector are."""
+    """The samples of a cluster and its collector."""
     own = labels(cluster=snapshot.cluster)
     if snapshot.polls.done:
         yield _sample("groupkeeper_cluster_up", own, int(snapshot.is_up))
@@ -326,7 +326,7 @@ def member_samples(snapshot: ClusterSnapshot, group: GroupView) -> Iterator[Samp
 
 
 def log_ends(groups: Iterable[GroupView]) -> Mapping[tuple[str, int], tuple[int | None, int]]:
-    """Where the logs of the groups' partitions begin and end, by topic and number."""
+    """The start (None: unknown) and end of the groups' logs, by topic and partition."""
     return {
         (row.topic, row.partition): (row.log_start_offset, row.log_end_offset)
         for group in groups

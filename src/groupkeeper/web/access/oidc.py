@@ -20,7 +20,7 @@ DONE = "/login/oidc/done"
 BEGUN_S = 600
 _TIMEOUT_S = 10.0
 _ALGORITHMS = frozenset({"RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"})
-"""Those by which only the provider can sign."""
+"""Signature algorithms with which only the provider can sign."""
 
 
 _NEEDED = ("authorization_endpoint", "token_endpoint", "jwks_uri")
@@ -28,7 +28,7 @@ _DIRECT, _CIPHER = "dir", "A256GCM"
 
 
 class OidcFailed(Exception):
-    """Why nobody was logged in, for the user. ``status``: that of HTTP."""
+    """The login failed; the text, for the user, has the reason. ``status``: that of HTTP."""
 
     def __init__(self, reason: str, status: int = 403) -> None:
         super().__init__(reason)
@@ -36,7 +36,7 @@ class OidcFailed(Exception):
 
 
 class OidcSettings(NamedTuple):
-    """``client_secret`` "": a public client. ``public_url``: of this server for users; "": as a request names it."""
+    """The settings. ``client_secret`` "": a public client. ``public_url``: this server's; "": as requests name it."""
 
     issuer: str
     client_id: str
@@ -48,7 +48,7 @@ class OidcSettings(NamedTuple):
 
 
 class OidcUser(NamedTuple):
-    """``target``: the path that was asked for first."""
+    """A user who has logged in. ``target``: the path requested before the login."""
 
     name: str
     teams: tuple[str, ...]
@@ -86,7 +86,7 @@ def _settings(document: Mapping[str, Any], folder: Path) -> OidcSettings:
 
 
 class OidcLogin:
-    """The server holds nothing of logins that have begun and have not ended: the browser has it, in a cookie that only
+    """Logins by a provider. The server keeps no state of logins under way: it is in a cookie of the browser that only
     this server can read and write.
     """
 
@@ -122,7 +122,7 @@ class OidcLogin:
         return self._settings.issuer
 
     async def begin(self, request: Request, target: str) -> tuple[str, str]:
-        """The address where the user logs in, and the value of the cookie. Raises LoginFailed."""
+        """The address where the user logs in, and the value of the cookie. Raises OidcFailed."""
         session: dict[str, Any] = {}
         request.scope["session"] = session
         base = self._settings.public_url or str(request.base_url).rstrip("/")
@@ -132,7 +132,7 @@ class OidcLogin:
         return answer.headers["location"], self._sealed({"target": target, "session": session})
 
     async def end(self, request: Request, cookie: str) -> OidcUser:
-        """Who the provider says has logged in. Raises LoginFailed."""
+        """The user who has logged in at the provider. Raises OidcFailed."""
         begun = self._opened(cookie)
         request.scope["session"] = begun["session"]
         with self._told():
@@ -151,7 +151,7 @@ class OidcLogin:
         return OidcUser(name, tuple(each for each in teams if isinstance(each, str)), begun["target"])
 
     async def _learn(self) -> None:
-        """Read what the provider says of itself, once it says all that is needed. Raises LoginFailed."""
+        """Reads the provider's metadata until it has all that is needed. Raises OidcFailed."""
         metadata = await self._provider.load_server_metadata()
         said = metadata.get("issuer")
         reason = ""
@@ -167,7 +167,7 @@ class OidcLogin:
 
     @contextmanager
     def _told(self) -> Iterator[None]:
-        """What Authlib raises, in words. Raises LoginFailed."""
+        """Turns Authlib's exceptions into OidcFailed."""
         try:
             yield
         except self._away as failure:

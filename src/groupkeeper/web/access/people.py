@@ -16,7 +16,7 @@ from groupkeeper.operations.plans.recorder import user as system_user
 from groupkeeper.web.access.roles import Rights, Roles
 
 LEAST_TOKEN = 16
-"""Characters of a token; a shorter one could be guessed."""
+"""The least number of characters in a token; a shorter one could be guessed."""
 
 _LONGEST_NAME = 200
 SESSION_S = 12 * 3600
@@ -92,13 +92,13 @@ def read_tokens(path: str) -> PageTokens:
 
 
 class Proxy(NamedTuple):
-    """Trusted proxies, which name the user in ``header``: peers in these networks."""
+    """Trusted proxies: peers in these networks, which name the user in ``header``."""
 
     header: str
     networks: Sequence[IPv4Network | IPv6Network]
 
     def user(self, request: Request) -> str | None:
-        """The name that the header gives; None when it isn't trusted, isn't there once, or is no name."""
+        """The user named by the header; None: its sender isn't trusted, or it isn't one valid name."""
         given = request.headers.getlist(self.header)
         if len(given) != 1 or request.client is None or not self._trusts(request.client.host):
             return None
@@ -115,7 +115,7 @@ class Proxy(NamedTuple):
 
 
 def is_name(text: str) -> bool:
-    """Whether a user can be called so."""
+    """Whether the text can be a user's name."""
     return 0 < len(text) <= _LONGEST_NAME and text.isprintable() and "\ufffd" not in text
 
 
@@ -125,7 +125,7 @@ def networks_of(texts: Sequence[str]) -> list[IPv4Network | IPv6Network]:
 
 
 class _Session(NamedTuple):
-    """``began_with``: the token's owner; None: another login. ``until_s``: on the monotonic clock."""
+    """A session. ``began_with``: the token's owner; None: another login. ``until_s``: on the monotonic clock."""
 
     name: str
     teams: tuple[str, ...]
@@ -158,17 +158,17 @@ class Access:
         self._key = secrets.token_bytes(32)
 
     def take_roles(self, roles: Roles) -> None:
-        """Other roles from now on."""
+        """Uses other roles from now on."""
         self._roles = roles
 
     def take_tokens(self, tokens: PageTokens) -> None:
-        """Other tokens from now on. Sessions that began with one that is gone end."""
+        """Uses other tokens from now on. Sessions that began with a removed token end."""
         self._tokens = tokens
         known = {None, *tokens.owners}
         self._sessions = {key: session for key, session in self._sessions.items() if session.began_with in known}
 
     def forget_views(self) -> None:
-        """A cluster has a new snapshot."""
+        """Drops the kept views, as a cluster has a new snapshot."""
         self._roles.views.forget()
 
     def person(self, request: Request, *, has_session: bool = True) -> Person | None:
@@ -191,12 +191,12 @@ class Access:
         return (begun.name, session) if begun is not None and time.monotonic() < begun.until_s else (None, "")
 
     def log_in(self, token: str) -> str | None:
-        """A new session of a token's owner, None when it is none."""
+        """Begins a session of the token's owner; None: the token is unknown."""
         owner = None if self._tokens is None else self._tokens.owner(token)
         return None if owner is None else self.begin(owner.name, began_with=owner)
 
     def begin(self, name: str, teams: tuple[str, ...] = (), *, began_with: TokenOwner | None = None) -> str:
-        """A new session of a user who has logged in."""
+        """Begins a session of a user who has logged in."""
         if len(self._sessions) >= _MOST_SESSIONS:
             del self._sessions[next(iter(self._sessions))]
         session = secrets.token_urlsafe(32)
@@ -208,7 +208,7 @@ class Access:
         self._sessions.pop(person.session, None)
 
     def seal(self, person: Person) -> str:
-        """What forms of a person's pages have, and those of other sites can't."""
+        """The seal in forms of a person's pages, which forms of other sites lack."""
         return hmac.new(self._key, f"{person.session}\n{person.name}".encode(), hashlib.sha256).hexdigest()
 
     def is_sealed(self, person: Person, seal: str) -> bool:
@@ -217,6 +217,6 @@ class Access:
 
 
 def cookie_name(request: Request) -> str:
-    """Browsers send cookies to all ports of a host: servers must not end each other's sessions."""
+    """The cookie's name, with the port: servers on one host share cookies, and must not end others' sessions."""
     server = request.scope.get("server")
     return f"{_COOKIE}-{server[1]}" if server and server[1] else _COOKIE

@@ -1,4 +1,4 @@
-"""Roles: which users may see, and which may change, which groups of which clusters. A file of TOML, read once."""
+"""Roles: which users may see or change which groups of which clusters. A file of TOML, read once."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Role(StrEnum):
 
 
 class Grant(NamedTuple):
-    """A role of some users, by their names or teams, for some groups of some clusters. None: that names nobody."""
+    """A role of users, named or by teams, for some groups of some clusters. ``users``, ``teams`` None: nobody."""
 
     users: Names | None
     role: Role
@@ -31,25 +31,25 @@ class Grant(NamedTuple):
     teams: Names | None = None
 
     def is_of(self, user: str, teams: Sequence[str]) -> bool:
-        """Whether a user has it."""
+        """Whether a user has the role."""
         is_named = self.users is not None and self.users.matches(user)
         return is_named or (self.teams is not None and any(map(self.teams.matches, teams)))
 
     def is_for(self, cluster: str, group_id: str, role: Role) -> bool:
-        """Whether it lets do that."""
+        """Whether the role covers this action on the group."""
         return role in (self.role, Role.VIEW) and self.clusters.matches(cluster) and self.groups.matches(group_id)
 
 
 class Views:
-    """The parts of snapshots that choices of groups select. Each is made once, however many pages and streams of
-    however many users with the same rights ask for it. It is held until ``forget``, as snapshots are large.
+    """The parts of snapshots that choices of groups select. Each part is made once for all users with the same rights,
+    and kept until ``forget``, as snapshots are large.
     """
 
     def __init__(self) -> None:
         self._made: dict[str, tuple[ClusterSnapshot, dict[tuple[Choice, ...], ClusterSnapshot]]] = {}
 
     def of(self, snapshot: ClusterSnapshot, choices: tuple[Choice, ...]) -> ClusterSnapshot:
-        """The groups that one of the choices selects."""
+        """The snapshot with the groups that at least one of the choices selects."""
         source, made = self._made.get(snapshot.cluster, (None, {}))
         if source is not snapshot or len(made) >= _MOST_VIEWS:
             made = {}
@@ -59,7 +59,7 @@ class Views:
         return made[choices]
 
     def forget(self) -> None:
-        """There are newer snapshots."""
+        """Drops all parts, as there are newer snapshots."""
         self._made.clear()
 
 
@@ -69,16 +69,16 @@ def _part(snapshot: ClusterSnapshot, choices: tuple[Choice, ...]) -> ClusterSnap
 
     groups = {group_id: group for group_id, group in snapshot.groups.items() if is_in(group_id)}
     left_out = tuple(filter(is_in, snapshot.scope.left_out))
-    # What was typed may name groups that this viewer may not see.
+    # Patterns as typed may name groups that this viewer may not see.
     scope = snapshot.scope._replace(left_out=left_out, unmatched=())
     last = None if snapshot.last is None else _part(snapshot.last, choices)
     return snapshot._replace(groups=groups, listed=len(groups) + len(left_out), scope=scope, last=last)
 
 
 class Rights(NamedTuple):
-    """A user's rights: what one of the grants allows, everything when ``grants`` is None.
+    """A user's rights: those of all grants; everything if ``grants`` is None.
 
-    ``changes``: whether changes are allowed here at all. ``views``: where parts of snapshots are held; None: nowhere.
+    ``changes``: whether changes are allowed here at all. ``views``: keeps parts of snapshots; None: they are not kept.
     """
 
     grants: tuple[Grant, ...] | None
@@ -93,11 +93,11 @@ class Rights(NamedTuple):
 
     @property
     def sees_all(self) -> bool:
-        """Whether there is nothing here that may not be seen."""
+        """Whether everything may be seen."""
         return self.grants is None or any(not grant.clusters and not grant.groups for grant in self.grants)
 
     def sees_whole(self, cluster: str) -> bool:
-        """Whether there is nothing of a cluster that may not be seen."""
+        """Whether all of a cluster may be seen."""
         return self.grants is None or any(grant.clusters.matches(cluster) and not grant.groups for grant in self.grants)
 
     def sees(self, cluster: str) -> bool:
@@ -105,7 +105,7 @@ class Rights(NamedTuple):
         return self.grants is None or any(grant.clusters.matches(cluster) for grant in self.grants)
 
     def seen(self, snapshot: ClusterSnapshot) -> ClusterSnapshot | None:
-        """As much of a cluster as may be seen, None when that is nothing."""
+        """The part of a cluster that may be seen; None: nothing."""
         if self.sees_all:
             return snapshot
         own = tuple(grant.groups for grant in self.grants or () if grant.clusters.matches(snapshot.cluster))
@@ -117,7 +117,7 @@ class Rights(NamedTuple):
 
 
 class Roles:
-    """What is granted. ``grants`` None: every known user may do everything. ``changes``: as in Rights."""
+    """The grants of all users. ``grants`` None: every known user may do everything. ``changes``: as in Rights."""
 
     def __init__(self, grants: Sequence[Grant] | None, *, changes: bool) -> None:
         self.changes = changes
@@ -125,7 +125,7 @@ class Roles:
         self._grants = grants
 
     def of(self, user: str, teams: Sequence[str] = ()) -> Rights:
-        """What a user may do. ``teams``: the groups of users that the provider of the login names."""
+        """The rights of a user. ``teams``: the groups of users that the provider of the login names."""
         if self._grants is None:
             return Rights(None, self.changes)
         return Rights(tuple(grant for grant in self._grants if grant.is_of(user, teams)), self.changes, self.views)
@@ -163,7 +163,7 @@ def _grant(table: TomlTable) -> Grant:
 
 
 def _some(value: Any) -> Names:
-    """An empty list would stand for everything."""
+    """A list of names that is not empty: an empty one would stand for everything."""
     if value == []:
         raise ValueError('expected names; "*" stands for all')
     return as_names(value)

@@ -1,4 +1,4 @@
-"""What persons may see, as documents: from the snapshots, as pages are made."""
+"""Documents of what a person may see, made from the snapshots as pages are."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _MOST_NAMES = 20
 
 
 class Answers(NamedTuple):
-    """``judge``: of pages; ``now``: the alerts. All methods raise ChangeRefused."""
+    """The API's answers. ``judge``: that of pages; ``now``: the current alerts. All methods raise ChangeRefused."""
 
     service: ChangeService
     judge: Judge
@@ -239,7 +239,7 @@ def _measured(snapshot: ClusterSnapshot) -> dict[str, Any]:
 
 
 def problem_rows(problems: Sequence[Problem]) -> list[d.ProblemRow]:
-    """The first of them."""
+    """The first problems, as rows."""
     return [
         d.ProblemRow(**{**each._asdict(), "acl": each.acl and d.Acl(**each.acl._asdict())})
         for each in problems[:_MOST_PROBLEMS]
@@ -247,12 +247,12 @@ def problem_rows(problems: Sequence[Problem]) -> list[d.ProblemRow]:
 
 
 def _fields(row: Row) -> dict[str, Any]:
-    """A row without its cluster, which callers name where it is a field."""
+    """A row without its cluster, for which callers have a field."""
     return {name: value for name, value in row.items() if name != "cluster"}
 
 
 def _cut(row: Row) -> dict[str, Any]:
-    """A member whose assignments are no longer than an answer may be."""
+    """A member, with its assignments cut to the longest that an answer may have."""
     return {key: value[:_MOST_PLACES] if isinstance(value, list) else value for key, value in _fields(row).items()}
 
 

@@ -1,5 +1,5 @@
-"""Pages of lists: what follows a cursor. A cursor is the key of the last row before it, so a list that changes
-meanwhile neither repeats nor skips the rows that stay.
+"""Pages of lists, by cursors. A cursor is the key of the last row before the page, so a list that changes meanwhile
+neither repeats nor skips the rows that stay.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class WantedPage(NamedTuple):
     cursor: str | None = None
 
     def of(self, rows: Sequence[T], key: Callable[[T], Key]) -> tuple[Sequence[T], str | None]:
-        """The rows, and the cursor of the page after them, None where there is none. ``rows``: in the order of their
+        """The rows of the page, and the cursor of the next one; None: it is the last. ``rows``: in the order of their
         keys. Raises ChangeRefused.
         """
         try:
@@ -42,7 +42,7 @@ def _written(key: Key) -> str:
 
 
 def _read(cursor: str) -> Key:
-    """Raises ValueError."""
+    """Decodes a cursor. Raises ValueError."""
     try:
         found = json.loads(base64.urlsafe_b64decode(cursor.encode("ascii")))
     except RecursionError:

@@ -1,7 +1,7 @@
-"""What the API reads and writes; the OpenAPI document is made from these types.
+"""The API's types, from which the OpenAPI document is made.
 
-Fields with the names of columns of ``--output json`` mean what they mean there (docs/cli.md). Times are text in UTC,
-``_ms`` are milliseconds, and null is what is not known.
+Fields with the names of columns of ``--output json`` have the same meaning (docs/cli.md). Times are text in UTC,
+``_ms`` are milliseconds, and null is unknown.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ To = Literal["earliest", "latest", "current", "time", "ago", "offset", "shift"]
 
 
 class Document(BaseModel):
-    """Without fields that are not named here."""
+    """A document, which refuses unknown fields."""
 
     model_config = ConfigDict(extra="forbid", use_attribute_docstrings=True)
 
@@ -30,7 +30,7 @@ class Acl(Document):
 
 
 class ProblemRow(Document):
-    """What could not be read or done."""
+    """A problem in reading or doing something."""
 
     error: str
     """Kafka's name of the error, or the client's."""
@@ -50,7 +50,7 @@ class ProblemDetail(Document):
     title: str
     status: int
     detail: str
-    """What is the matter, with the name of what it is about."""
+    """The reason, with the name of its subject."""
     about: str
     """cluster, group, topic, plan, change, journal, server, login, role or request."""
     help: str
@@ -65,7 +65,7 @@ class ClusterRow(Document):
     cluster_id: str | None
     state: Literal["up", "down", "not polled yet"]
     measured: str | None
-    """When; of a cluster that is down: when it was up."""
+    """When it was measured; of a cluster that is down: when it was last up."""
     groups: int
     left_out: int
     """Groups that the options of the server leave out."""
@@ -122,7 +122,7 @@ class GroupRow(Document):
     time_lag_ms: int | None
     """How long the oldest record that waits has waited."""
     retention_margin_ms: int | None
-    """Until the oldest record that waits may be removed; negative: it is overdue."""
+    """Time until the oldest record that waits may be removed; negative: it is overdue."""
     commits_still_ms: int | None
     """For how long nothing was committed; null: no commit was seen since the server began, and it is not known."""
     rebalances: int
@@ -264,7 +264,7 @@ class HistoryRow(Document):
 
 
 class HistoryList(Document):
-    """The latest first. ``problem``: why the journal cannot be read now, if so."""
+    """Changes, the latest first. ``problem``: why the journal cannot be read now, if so."""
 
     changes: list[HistoryRow]
     problem: str | None
@@ -335,9 +335,9 @@ class PlanHead(Document):
     names: list[str]
     """The first 20 groups."""
     verdict: str
-    """How it stands, in a sentence."""
+    """Its state, in a sentence."""
     change_id: str | None
-    """In the journal, once it was applied: to undo it."""
+    """The id of the change in the journal, once the plan was applied: to undo it."""
     applied_by: str | None
 
 
@@ -345,7 +345,7 @@ class PlanDetail(PlanHead):
     """With a page of its partitions."""
 
     command: str
-    """What does the same in a shell."""
+    """The command that does the same in a shell."""
     remarks: list[str]
     problems: list[ProblemRow]
     """The first 50."""
@@ -365,7 +365,7 @@ class PlanRequest(Document):
     group: str
     deed: Deed = Deed.RESET
     to: To | None = None
-    """Of a reset: where to; ``time``, ``ago``, ``offset`` and ``shift`` need the field of that name."""
+    """The target of a reset; ``time``, ``ago``, ``offset`` and ``shift`` need the field of that name."""
     time: str | None = None
     """``2026-01-31T23:59:59``, in UTC."""
     ago: str | None = None
@@ -379,7 +379,7 @@ class PlanRequest(Document):
     to_cluster: str | None = None
     to_group: str | None = None
     prefix: str | None = None
-    """Of a clone: what stands before the names of its topics in the other cluster."""
+    """Of a clone: the prefix of its topics' names in the other cluster."""
 
     def form(self) -> Form:
         """The same as the fields of a page."""
@@ -389,7 +389,7 @@ class PlanRequest(Document):
 
 
 class SweepRequest(Document):
-    """What of a cluster to delete or keep; at least one of the last three fields."""
+    """A sweep of a cluster: offsets to delete or keep; at least one of the last three fields."""
 
     cluster: str
     groups: str | None = None

@@ -1,7 +1,7 @@
 """The routes under ``/api/v1/``. The OpenAPI document is made of them and of the types in ``documents``.
 
-A token in the header says who asks, or a trusted proxy; cookies do not count, so no page of another site acts for a
-reader. Names are in the query, as Kafka allows any character in those of groups.
+A token in the header, or a trusted proxy, identifies the user; cookies do not count, so that no page of another site
+acts for a reader. Names are in the query, as Kafka allows any character in group names.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ _token = HTTPBearer(auto_error=False, description="A token of the server's --tok
 
 
 class _Unfit(ChangeRefused):
-    """A plan was not applied, as it does not fit the cluster any more."""
+    """A plan was not applied because it does not fit the cluster any more."""
 
     def __init__(self, entry: DeskEntry) -> None:
         self.problems = problems_of(entry)
@@ -67,7 +67,7 @@ class _Unfit(ChangeRefused):
 
 
 class Asking(NamedTuple):
-    """Who asks, and what answers."""
+    """The person who asks, and the source of answers."""
 
     person: Person
     answers: Answers
@@ -101,7 +101,7 @@ APage = Annotated[WantedPage, Depends(_page)]
 Name = Annotated[str, Query(max_length=1000)]
 
 router = APIRouter()
-"""Functions that are no coroutines look through all groups, on threads."""
+"""The API's routes. Functions that are no coroutines look through all groups, on threads."""
 
 
 @router.get("/clusters")
@@ -252,7 +252,7 @@ def api_of(answers: Answers, access: Access) -> FastAPI:
 
 
 class _Bounded:
-    """Reads bodies as forms are read: from this site only, JSON, not too long, and not too slowly."""
+    """Checks bodies as those of forms: from this site only, JSON, not too long, and not too slow."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app

@@ -1,6 +1,6 @@
-"""The tools of ``groupkeeper mcp``: what the HTTP API tells and does, for a model that a person watches.
+"""The tools of ``groupkeeper mcp``: the HTTP API for a model that a person watches.
 
-Tools that read and plan change nothing. A plan is applied when a person confirms it, whom the client asks.
+Tools that read and plan change nothing. A plan is applied once a person, asked by the client, confirms it.
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ T = TypeVar("T")
 
 
 class Toolbox(NamedTuple):
-    """``person``: who uses a connection; ``look``: polls a cluster, unless that was done just now. ``allows_apply``:
-    whether plans are applied without asking a person.
+    """The tools' context. ``person``: the user of the connection; ``look``: polls a cluster, unless it was just polled.
+    ``allows_apply``: whether plans are applied without asking a person.
     """
 
     answers: Answers
@@ -108,7 +108,7 @@ class Confirmation(d.Document):
 
 
 def _told(tool: Callable[P, Awaitable[T]]) -> Callable[P, Awaitable[T]]:
-    """A tool that says what is the matter, and what to do instead."""
+    """Wraps a tool, so that it answers errors with their reason, and what to do instead."""
 
     @functools.wraps(tool)
     async def answered(*arguments: P.args, **named: P.kwargs) -> T:

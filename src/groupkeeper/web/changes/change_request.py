@@ -1,4 +1,4 @@
-"""The change of one group that a form requests, and the command that does the same."""
+"""The change of one group that a form requests, and the equivalent command."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class BadForm(ValueError):
 
 
 class Deed(StrEnum):
-    """What is to become of a group."""
+    """The kind of change of a group."""
 
     RESET = "reset"
     DELETE_OFFSETS = "delete-offsets"
@@ -37,7 +37,7 @@ class Deed(StrEnum):
 
 
 class Target(NamedTuple):
-    """Which group of which cluster gets offsets; ``prefix``: what stands before the names of its topics there."""
+    """The group that gets offsets, and its cluster; ``prefix``: stands before the names of its topics there."""
 
     cluster: str
     group_id: str
@@ -45,8 +45,8 @@ class Target(NamedTuple):
 
 
 class ChangeRequest(NamedTuple):
-    """``topics``: which partitions. ``scenario``: where to; None: nowhere, it is no reset. ``target``: of a clone.
-    ``command``: what does the same in a shell. ``is_of_share_group``: start offsets are set, not committed ones.
+    """A requested change. ``topics``: its partitions. ``scenario``: a reset's target; None: no reset. ``target``: of a
+    clone. ``command``: does the same in a shell. ``is_of_share_group``: start offsets are set, not committed ones.
     """
 
     deed: Deed
@@ -60,7 +60,7 @@ class ChangeRequest(NamedTuple):
 
 
 class Swept(NamedTuple):
-    """What a sweep of a cluster is to remove or keep, of which groups. ``options``: of the command that does it."""
+    """A sweep of offsets: which of which groups to delete or keep. ``options``: of the equivalent command."""
 
     groups: Names
     criteria: Criteria
@@ -92,7 +92,7 @@ def change_request_of(form: Form, cluster: str, group_id: str, ways: Ways, *, is
 
 
 SHARE_SCENARIOS = ("earliest", "latest", "time", "ago")
-"""To where a share group can be reset: what kafka-share-groups can do, too."""
+"""The targets of a share group's reset: those that kafka-share-groups has."""
 
 
 def _of_share_group(form: Form, deed: Deed, cluster: str, group_id: str, ways: Ways) -> ChangeRequest:

@@ -1,6 +1,6 @@
 """Plans that were made from pages, with their outcomes. How plans are made and carried out is in `operations`.
 
-Every one is of one cluster, and has a client of its own while it is made, compared or applied. Changes of a cluster are
+Every plan is of one cluster, and has its own client while it is made, compared or applied. Changes of a cluster are
 applied one after the other. The plans are lost when the program ends; the journal is not.
 """
 
@@ -37,7 +37,7 @@ from groupkeeper.web.access.people import Person
 from groupkeeper.web.changes.change_request import ChangeRequest, Deed, Swept, Target
 
 MOST_PLANS = 200
-"""The oldest go."""
+"""The most plans that are kept; the oldest are dropped."""
 
 THROUGH = "groupkeeper serve"
 
@@ -45,7 +45,7 @@ T = TypeVar("T")
 
 
 class NotDone(Exception):
-    """The cluster did not reply. The text has the reason. ``status``: that of HTTP."""
+    """An action failed, as when the cluster did not reply. The text has the reason. ``status``: that of HTTP."""
 
     status = 502
 
@@ -63,7 +63,7 @@ class DoesNotFit(NotDone):
 
 
 class DeskStage(StrEnum):
-    """How far a plan is."""
+    """The stage of a plan."""
 
     PLANNED = "planned"
     APPLYING = "being applied"
@@ -104,7 +104,7 @@ class DeskEntry:
 
     @property
     def troubles(self) -> tuple[PlanTrouble, ...]:
-        """Why it cannot be applied now, all or nothing of it."""
+        """Why the plan, of which all or nothing is applied, does not fit now."""
         return self.verdict.troubles
 
     @property
@@ -113,7 +113,7 @@ class DeskEntry:
 
     @property
     def can_be_applied(self) -> bool:
-        """Whether there is something to do that fits."""
+        """Whether the plan has changes to make, and all of it fits."""
         has_work = bool(self.verdict.ready) or self.is_deletion_of_group or self.plan.settles
         return self.stage is DeskStage.PLANNED and has_work and not self.troubles and not self.made.is_refused
 
@@ -123,8 +123,8 @@ _NAMED = 100
 
 
 def sweep_command(way: Way, options: Sequence[str], group_ids: Sequence[str]) -> tuple[str, ...]:
-    """The command for these groups: pages leave out groups that a pattern, or --all-groups, would take. Nothing where
-    they are too many to be named.
+    """The command for these groups by name, as pages leave out groups that a pattern, or --all-groups, would include.
+    Empty: they are too many.
     """
     if len(group_ids) > _NAMED:
         return ()
@@ -132,9 +132,9 @@ def sweep_command(way: Way, options: Sequence[str], group_ids: Sequence[str]) ->
 
 
 class Desk:
-    """``open_admins`` make clients that aren't connected yet, by cluster. ``tell`` is called with the cluster of each
-    plan that was applied. ``watched``: the groups that the server shows; it changes no others. ``ways``: for commands.
-    ``through``: the program, for the journal.
+    """The plans in memory. ``open_admins`` make clients, not connected yet, by cluster. ``tell`` is called with the
+    cluster of each applied plan. ``watched``: the groups that the server shows; it changes no others. ``ways``: for
+    commands. ``through``: the program, for the journal.
     """
 
     def __init__(
@@ -156,15 +156,15 @@ class Desk:
         self._applying = {cluster: asyncio.Lock() for cluster in open_admins}
 
     def entry(self, entry_id: str) -> DeskEntry | None:
-        """A plan, None when there is none of this id (any more)."""
+        """A plan; None: there is none with this id (any more)."""
         return self._entries.get(entry_id)
 
     def entries(self) -> list[DeskEntry]:
-        """All of them, the latest first."""
+        """All plans, the latest first."""
         return list(self._entries.values())[::-1]
 
     async def make(self, cluster: str, change: ChangeRequest, person: Person) -> DeskEntry:
-        """Plan the requested change, and compare it. Nothing is changed. Raises NotDone."""
+        """Plans the requested change, and compares it. Nothing is changed. Raises NotDone."""
 
         async def work(admin: Admin) -> DeskEntry:
             used = ShareAdmin(admin) if change.is_of_share_group else admin
@@ -198,7 +198,7 @@ class Desk:
         return made._replace(remarks=tuple(remarks))
 
     async def sweep(self, cluster: str, swept: Swept, group_ids: Sequence[str], person: Person) -> DeskEntry:
-        """Plan a sweep of these groups. Nothing is changed. Raises NotDone."""
+        """Plans a sweep of these groups. Nothing is changed. Raises NotDone."""
 
         async def work(admin: Admin) -> DeskEntry:
             made = await make_sweep(admin, group_ids, ALL_COMMITTED, swept.criteria, _now_ms())
@@ -211,11 +211,11 @@ class Desk:
         return self._put(await self._with(cluster, work))
 
     def undo_command(self, cluster: str, change_id: str) -> tuple[str, ...]:
-        """What takes a change back in a shell."""
+        """The command that undoes a change."""
         return command(way_to(cluster, self.ways), ["undo"], (change_id,))
 
     async def undo(self, cluster: str, change_id: str, recorded: Recorded, person: Person) -> DeskEntry:
-        """Plan what takes a change back. Nothing is changed. Raises NotDone."""
+        """Plans the undo of a change. Nothing is changed. Raises NotDone."""
         is_share = await self._ask_journal(lambda: is_of_share_groups(self.journal, recorded))
         undone = await self._ask_journal(lambda: undo_of(self.journal, change_id))
         words = self.undo_command(cluster, change_id)
@@ -231,7 +231,7 @@ class Desk:
         return self._put(await self._with(cluster, work))
 
     async def compare(self, entry: DeskEntry) -> None:
-        """See how a plan fits now. Raises NotDone."""
+        """Compares a plan with the cluster again. Raises NotDone."""
 
         async def work(admin: Admin) -> PlanVerdict:
             used = ShareAdmin(admin) if entry.is_of_share_groups else admin
@@ -242,7 +242,7 @@ class Desk:
             entry.verdict, entry.compared_ms = verdict, _now_ms()
 
     async def apply(self, entry: DeskEntry, person: Person) -> None:
-        """Compare a plan, and carry it out if all of it fits; at most once, however often it is requested. Raises
+        """Compares a plan, and applies it if all of it fits; at most once, however often it is requested. Raises
         NotDone.
         """
         if entry.stage is not DeskStage.PLANNED:

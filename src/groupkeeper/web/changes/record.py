@@ -40,24 +40,24 @@ class ChangeRecord:
 
     @property
     def is_failing(self) -> bool:
-        """Whether it could not be read the last time."""
+        """Whether the last reading of the journal failed."""
         return bool(self._failure)
 
     @property
     def problem(self) -> str:
-        """Why this may not be all that the journal has, "" when it was just read."""
+        """Why changes of the journal may be missing here; "": it was just read."""
         if self._failure:
             since = "" if self._read_ms is None else f" since {utc_text(self._read_ms)}"
             return f"journal: not read{since}: {self._failure}"
         return "journal: not read yet" if self._read_ms is None else ""
 
     def said_to(self, person: Person) -> str:
-        """The same, for a user. The reason names a path or brokers: only users who see everything are told."""
+        """``problem`` for a user. Its reason names a path or brokers, and is only for users who see everything."""
         is_short = self._failure and not person.rights.sees_all
         return self.problem.removesuffix(f": {self._failure}") if is_short else self.problem
 
     def know(self, snapshots: Sequence[ClusterSnapshot]) -> None:
-        """Store the names of clusters by id: a cluster that is down reports no id."""
+        """Stores the names of clusters by id: a cluster that is down reports no id."""
         for each in snapshots:
             if each.cluster_id is not None:
                 if each.replaced is not None and self._names.get(each.replaced.before) == each.cluster:
@@ -65,12 +65,12 @@ class ChangeRecord:
                 self._names[each.cluster_id] = each.cluster
 
     def cluster(self, head: Head) -> str | None:
-        """The server's name of a change's cluster, None: it isn't watched, or not known."""
+        """The server's name of a change's cluster; None: it isn't watched, or unknown."""
         return None if head.cluster_id is None else self._names.get(head.cluster_id)
 
     async def changes(self, person: Person, group_id: str = "") -> list[ChangeSummary]:
-        """The changes, or those of a group, that a user may see, the latest first: the user may see all of their
-        groups. The journal is not read for it.
+        """The changes (or those of a group) of which a user may see all groups, the latest first. Does not read the
+        journal.
         """
 
         def seen() -> list[ChangeSummary]:
@@ -81,7 +81,7 @@ class ChangeRecord:
         return await asyncio.to_thread(seen)
 
     def is_seen(self, person: Person, head: Head, names: Sequence[str]) -> bool:
-        """Whether a user may see a change; that of a transaction, which no role names, who sees all of its cluster."""
+        """Whether a user may see a change; that of a transaction needs the right to see the whole cluster."""
         if person.rights.sees_all:
             return True
         cluster = self.cluster(head)
@@ -90,7 +90,7 @@ class ChangeRecord:
         return all(person.rights.may(Role.VIEW, cluster, each) for each in names)
 
     async def load(self, change_id: str) -> Recorded | None:
-        """A change with everything in it. Raises JournalUnreadable, at once where the journal cannot be read now."""
+        """A change in full. Raises JournalUnreadable, at once if the last reading failed."""
         if self.problem:
             raise JournalUnreadable(self.problem)
         try:
@@ -100,7 +100,7 @@ class ChangeRecord:
             raise JournalUnreadable(f"journal: {self.journal.name}: no answer in {_PATIENCE_S:g} s") from None
 
     async def run(self) -> None:
-        """Read what is new, again and again: less often while that fails."""
+        """Reads new changes again and again: less often while that fails."""
         pause_s = _EVERY_S
         try:
             while True:
@@ -111,7 +111,7 @@ class ChangeRecord:
             await self.journal.close()
 
     async def refresh(self, patience_s: float | None = None) -> None:
-        """Read what is new now; ``patience_s``: wait for it so long at most."""
+        """Reads new changes now; ``patience_s``: the longest wait for that."""
         if self._reading is not None and not self._reading.done():  # it may have looked too early
             done, _ = await asyncio.wait([self._reading], timeout=patience_s)
             if not done:

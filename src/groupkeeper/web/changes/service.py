@@ -1,4 +1,4 @@
-"""What a person may look at, plan, apply and undo: the same for pages, the HTTP API and MCP."""
+"""The actions of a person: looking, planning, applying and undoing; the same for pages, the HTTP API and MCP."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ OPTIONS = "--group, --except-group"
 """The options of the server that leave out groups."""
 
 _PATIENCE_S = 1.0
-"""For a change that was just made to be read back from the journal; pages show it a little later otherwise."""
+"""How long to wait until a new change is read back from the journal; otherwise pages show it a little later."""
 
 Snapshots = Callable[[], Sequence[ClusterSnapshot]]
-"""The latest of each cluster, in the order in which they were named."""
+"""Returns the latest snapshot of each cluster, in the order in which they were named."""
 
 
 class Concern(StrEnum):
-    """What a refusal is about."""
+    """The subject of a refusal."""
 
     CLUSTER = "cluster"
     GROUP = "group"
@@ -66,7 +66,7 @@ class ChangeRefused(Exception):
 
 
 class ChangeService:
-    """``desk`` None: nothing can be changed here. ``record`` None: there is no journal."""
+    """The actions of persons. ``desk`` None: nothing can be changed here. ``record`` None: there is no journal."""
 
     def __init__(self, snapshots: Snapshots, desk: Desk | None, record: ChangeRecord | None) -> None:
         self.desk = desk
@@ -74,18 +74,18 @@ class ChangeService:
         self._snapshots = snapshots
 
     def clusters(self, person: Person) -> list[ClusterSnapshot]:
-        """As much of the clusters as the person may see."""
+        """The clusters, with the groups that the person may see."""
         return [seen for each in self._snapshots() if (seen := person.rights.seen(each)) is not None]
 
     def cluster(self, person: Person, name: str) -> ClusterSnapshot:
-        """One of them. Raises ChangeRefused."""
+        """One of these clusters. Raises ChangeRefused."""
         for snapshot in self.clusters(person):
             if snapshot.cluster == name:
                 return snapshot
         raise ChangeRefused(404, f"There is no cluster {name!r} here.", Concern.CLUSTER)
 
     def group(self, person: Person, cluster: str, group_id: str) -> tuple[ClusterSnapshot, GroupView]:
-        """A group as it is now, with its cluster. Raises ChangeRefused."""
+        """The current state of a group, with its cluster. Raises ChangeRefused."""
         snapshot = self.cluster(person, cluster)
         if group_id not in snapshot.groups:
             if not snapshot.is_up:
@@ -94,14 +94,14 @@ class ChangeService:
         return snapshot, snapshot.groups[group_id]
 
     def known_cluster(self, person: Person, name: str) -> ClusterSnapshot:
-        """A cluster of which something is known, now or from before. Raises ChangeRefused."""
+        """A cluster with a current or an earlier snapshot. Raises ChangeRefused."""
         snapshot = self.cluster(person, name)
         if not snapshot.known.is_up:
             raise ChangeRefused(503, why_down(snapshot), Concern.CLUSTER)
         return snapshot
 
     def known_group(self, person: Person, cluster: str, group_id: str) -> tuple[ClusterSnapshot, GroupView]:
-        """A group as it is known last, with its cluster. Raises ChangeRefused."""
+        """The last known state of a group, with its cluster. Raises ChangeRefused."""
         snapshot = self.known_cluster(person, cluster)
         group = snapshot.known.groups.get(group_id)
         if group is None:
@@ -122,13 +122,13 @@ class ChangeService:
         return [] if self.desk is None else [each for each in self.desk.entries() if self._sees(person, each)]
 
     def why_nothing(self, person: Person) -> str:
-        """Why the person can plan no change at all, "" when that is possible."""
+        """Why the person can plan no change at all; "": they can."""
         if self.desk is None:
             return "This server is read-only: it was started without --allow-changes."
         return "" if person.is_known else "Log in to change something."
 
     def why_not(self, person: Person, cluster: str, group_id: str) -> str:
-        """Why the person cannot plan a change of a group, "" when that is possible."""
+        """Why the person cannot plan a change of a group; "": they can."""
         if why := self.why_nothing(person):
             return why
         if not person.rights.may(Role.CHANGE, cluster, group_id):
@@ -136,15 +136,15 @@ class ChangeService:
         return ""
 
     def may(self, person: Person, cluster: str, group_ids: Sequence[str]) -> bool:
-        """Whether a change of these groups is allowed by the roles."""
+        """Whether the roles allow a change of these groups."""
         return person.is_known and all(person.rights.may(Role.CHANGE, cluster, group_id) for group_id in group_ids)
 
     def unseen(self, group_ids: Sequence[str]) -> str:
-        """A group that is not watched here; "" when all are."""
+        """One of these groups that the server does not watch; "": it watches all."""
         return "" if self.desk is None else next((key for key in group_ids if not self.desk.watched.matches(key)), "")
 
     async def plan(self, person: Person, form: Form) -> DeskEntry:
-        """Plan what a form requests. Nothing is changed. Raises ChangeRefused, BadForm, NotDone."""
+        """Plans the change that a form requests. Nothing is changed. Raises ChangeRefused, BadForm, NotDone."""
         desk = self._open_desk(person)
         snapshot, group = self.group(person, first(form, "cluster"), first(form, "group"))
         is_share = group.group_type is GroupType.SHARE
@@ -155,7 +155,7 @@ class ChangeService:
         return await desk.make(snapshot.cluster, wanted, person)
 
     async def sweep(self, person: Person, form: Form) -> DeskEntry:
-        """Plan the sweep that a form requests. Raises as ``plan``."""
+        """Plans the sweep that a form requests. Raises as ``plan``."""
         desk = self._open_desk(person)
         snapshot = self.cluster(person, first(form, "cluster"))
         swept = swept_of(form)
@@ -171,7 +171,7 @@ class ChangeService:
         return await desk.sweep(snapshot.cluster, swept, group_ids, person)
 
     async def compare(self, person: Person, entry_id: str) -> DeskEntry:
-        """See how a plan fits now. Raises as ``plan``."""
+        """Compares a plan with the cluster again. Raises as ``plan``."""
         desk = self._open_desk(person)
         entry = self.entry(person, entry_id)
         self._check(person, entry.cluster, entry.group_ids)
@@ -179,7 +179,7 @@ class ChangeService:
         return entry
 
     async def apply(self, person: Person, entry_id: str, confirmed: str = "") -> DeskEntry:
-        """Apply a plan, if it fits. ``confirmed``: the number of its groups; "" will do for one. Raises as ``plan``."""
+        """Applies a plan, if it fits. ``confirmed``: its number of groups; "" is enough for one. Raises as ``plan``."""
         desk = self._open_desk(person)
         entry = self.entry(person, entry_id)
         self._check(person, entry.cluster, entry.group_ids)
@@ -196,7 +196,7 @@ class ChangeService:
         return entry
 
     async def undo(self, person: Person, cluster: str, change_id: str) -> DeskEntry:
-        """Plan what takes a change of the journal back. Raises as ``plan``."""
+        """Plans the undo of a change of the journal. Raises as ``plan``."""
         desk = self._open_desk(person)
         recorded = await desk.recorded(change_id)
         if recorded is None or not self.journal().is_seen(person, recorded.head, tuple(recorded.groups)):
@@ -222,7 +222,7 @@ class ChangeService:
         return recorded
 
     def where_to_undo(self, person: Person, recorded: Recorded) -> str | None:
-        """The cluster on which the person may take a change back; None: that is not possible."""
+        """The cluster on which the person may undo a change; None: they may not."""
         cluster = self.journal().cluster(recorded.head)
         is_final = recorded.head.subject is Subject.TRANSACTION
         is_allowed = cluster is not None and not is_final and self.may(person, cluster, tuple(recorded.groups))
@@ -237,12 +237,12 @@ class ChangeService:
 
     @staticmethod
     def _sees(person: Person, entry: DeskEntry) -> bool:
-        """A plan without groups may still name some in its problems."""
+        """Whether a person may see a plan. One without groups may still name some in its problems."""
         may = all(person.rights.may(Role.VIEW, entry.cluster, group_id) for group_id in entry.group_ids)
         return may and (bool(entry.group_ids) or entry.made_by == person.name)
 
     def _check(self, person: Person, cluster: str, group_ids: Sequence[str], command: Sequence[str] = ()) -> None:
-        """Raises ChangeRefused. ``command``: what does it in a shell."""
+        """Raises ChangeRefused if the person may not change these groups. ``command``: named in the text."""
         if not self.may(person, cluster, group_ids):
             reason = f"Nothing was changed: {person.name} has no role that may change all of these groups."
             raise ChangeRefused(403, reason, Concern.ROLE)

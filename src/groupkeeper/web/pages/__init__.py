@@ -1,4 +1,4 @@
 """Pages for people: written on the server from snapshots, in the report's look, by pure functions.
 
-Routes and what is sent beside HTML are in `groupkeeper.web.app`, plans made from forms in `changes`.
+Routes and other responses are in `groupkeeper.web.app`, plans made from forms in `changes`.
 """

@@ -1,4 +1,4 @@
-"""The alerts that fire, and the silences."""
+"""The page of firing alerts and silences."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ _MOST = 500
 
 
 class AlertsNow(NamedTuple):
-    """``firing``: the earliest first. ``silences``: of any time."""
+    """The current alerts. ``firing``: the earliest first. ``silences``: past and future ones, too."""
 
     firing: Sequence[FiringAlert] = ()
     silences: Sequence[Silence] = ()
 
     def by_group(self) -> Firing:
-        """The names of rules, for lists of groups."""
+        """The rules with firing alerts by cluster and group, for lists of groups."""
         found: dict[tuple[str, str], list[str]] = {}
         for alert in self.firing:
             found.setdefault(alert.key[1:], []).append(alert.key.rule)
         return found
 
     def seen_by(self, person: Person | None) -> AlertsNow:
-        """What a user may see; None: nothing. Names in silences are for those who may see all."""
+        """The alerts that a user may see; ``person`` None: none. Only users who see all may see silences."""
         if person is None:
             return AlertsNow()
         if person.rights.sees_all:
@@ -77,8 +77,8 @@ def alerts_page(
     note: str = "",
     urgencies: Mapping[tuple[str, str], Urgency] = MappingProxyType({}),
 ) -> str:
-    """``alerts``: those that the viewer may see. ``urgencies``: by cluster and group; alerts of groups
-    with ``left`` are folded.
+    """The page of ``alerts``, those that the viewer may see. ``urgencies``: by cluster and group; alerts of groups with
+    ``left`` are folded.
     """
     left = [each for each in alerts.firing if urgencies.get(each.key[1:]) is Urgency.LEFT]
     others = [each for each in alerts.firing if urgencies.get(each.key[1:]) is not Urgency.LEFT]

@@ -1,4 +1,4 @@
-"""What can be done to a group: forms that make plans, or why there are none."""
+"""The page to change a group: forms that make plans, or why there are none."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ def change_page(
     *,
     is_chosen: bool = False,
 ) -> str:
-    """``why_not``: why this person cannot change this group, "" when that is possible. ``clusters``: to which it may be
-    cloned. ``way``: to the cluster, for commands. ``is_chosen``: the server leaves out groups.
+    """The page of a group. ``why_not``: why this person cannot change it; "": they can. ``clusters``: to which it may
+    be cloned. ``way``: to the cluster, for commands. ``is_chosen``: the server leaves out groups.
     """
     crumbs = [
         *parts.way_to(snapshot.cluster),
@@ -55,7 +55,7 @@ def _why(why_not: str, viewer: Viewer) -> str:
 
 
 def _commands(group: GroupView, way: Way) -> str:
-    """What makes the same plans, where this server makes none."""
+    """Commands that make the same plans, if this server makes none."""
     if group.group_type not in (GroupType.CLASSIC, GroupType.CONSUMER):
         return ""
     everything, one = ("--all-topics",), ("--topic", "TOPIC:PARTITION")
@@ -68,7 +68,7 @@ def _commands(group: GroupView, way: Way) -> str:
 
 
 def sweep_page(cluster: str, viewer: Viewer, why_not: str) -> str:
-    """Forms for a sweep of a whole cluster. ``why_not``: as of ``change_page``."""
+    """The page for a sweep of a whole cluster. ``why_not``: as in ``change_page``."""
     title = f"Sweep {cluster}"
     if why_not:
         return parts.page(title, _why(why_not, viewer), parts.way_to(cluster), viewer)

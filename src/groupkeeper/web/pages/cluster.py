@@ -1,4 +1,4 @@
-"""A cluster's groups: a list that the URL filters and sorts, a page at a time, or as CSV."""
+"""The page of a cluster's groups: a list that the URL filters and sorts, a page at a time, or as CSV."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ COLUMNS: Sequence[PageColumn[JudgedGroup]] = [
     PageColumn("problem", lambda row: _problem(row.group), "why"),
 ]  # fmt: skip
 UNTITLED = ("status", "group", "problem")
-"""On cards."""
+"""Columns without a title on cards."""
 _ASCENDING_FIRST = ("group", "type", "state", "margin")
 
 
 class Wish(NamedTuple):
-    """The view that the URL selects: as it was typed, anything may be in it."""
+    """The view that the URL requests, as typed: it may have any text."""
 
     text: str = ""
     status: str = ""
@@ -73,7 +73,7 @@ class Wish(NamedTuple):
         return Order(self.sort, self.order, self.page, _ASCENDING_FIRST)
 
     def link(self, path: str, cluster: str, other: Mapping[str, str | int] = {}) -> str:
-        """The same wish with something else."""
+        """The link to this view with ``other`` parameters."""
         own: dict[str, str | int] = {"q": self.text, "status": self.status, "type": self.kind, "state": self.state,
                                      **self.ordering.parameters}  # fmt: skip
         return parts.url(path, cluster=cluster, **{**own, **other})
@@ -84,7 +84,7 @@ def _one_of(known: Iterable[str], text: str) -> str:
 
 
 def chosen(rows: Sequence[JudgedGroup], wish: Wish) -> list[JudgedGroup]:
-    """The groups that are wished for, in order; what isn't known comes last. ``rows``: all, by their names."""
+    """The requested groups, in order; unknown values come last. ``rows``: all groups, by name."""
     wanted = wish.text.lower()
     is_narrowed = bool(wanted or wish.kind or wish.state or wish.status)
     found = (
@@ -170,7 +170,7 @@ def _problem(group: GroupView) -> str:
 
 
 def groups_csv(snapshot: ClusterSnapshot, wish: Wish, judge: Judge = rows_of) -> str:
-    """All of the list, unrounded: times in seconds, nothing where it isn't known."""
+    """The whole list, unrounded: times in seconds, unknown values empty."""
     rows: list[list[object]] = [
         ["cluster", "group", "status", "type", "state", "lag", "time_lag_s", "lag_change_per_s", "retention_margin_s",
          "members", "rebalances", "commits_still_s", "problem", "uncommitted_partitions", "uncommitted",

@@ -1,4 +1,4 @@
-"""The first page: how the clusters are, and the groups that need attention."""
+"""The first page: the state of the clusters, and the groups that need attention."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def fleet_page(
     firing: Firing = MappingProxyType({}),
     ways: Ways = NO_WAYS,
 ) -> str:
-    """All clusters. ``note``: about the server itself; ``firing``: names of rules; ``ways``: for commands."""
+    """The first page. ``note``: about the server itself; ``firing``: names of rules; ``ways``: for commands."""
     cards = "".join(_cluster(each, now_ms, judge) for each in snapshots)
     needs = needs_of(snapshots, watched(judge, firing))
     return parts.page(

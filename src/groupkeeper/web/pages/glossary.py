@@ -36,6 +36,6 @@ def _block(block: str) -> str:
 
 
 def _inline(text: str) -> str:
-    """Names in code, and links by their texts alone: the other documents are not served."""
+    """A line as HTML: names in code, and links as plain text, as the other documents are not served."""
     text = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", escape(text.strip(), quote=False))
     return re.sub(r"`([^`]*)`", r"<code>\1</code>", text)

@@ -1,4 +1,4 @@
-"""One group: its partitions, its members with assignments and targets, and its history."""
+"""The page of a group: its partitions, its members with assignments and targets, and its history."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ EVENTS: Mapping[str, str] = {
     What.ASSIGNMENT: "assignment",
     What.PROBLEM: "problem",
 }
-"""What the events of a group are called."""
+"""The events of groups in words."""
 
 
 def group_page(
@@ -67,7 +67,7 @@ def group_page(
     ways: Ways = NO_WAYS,
     order: Order = BY_STATUS,
 ) -> str:
-    """The whole page. ``group``: as it is known last. ``made``: a table of what the journal has of it; ``note``: about
+    """The whole page. ``group``: its last known state. ``made``: a table of its changes in the journal; ``note``: about
     the server itself; ``ways``: for commands; ``order``: of the partitions.
     """
     link = parts.url("/change", cluster=snapshot.cluster, group=group.group_id)
@@ -187,7 +187,7 @@ def _lag(snapshot: ClusterSnapshot, group: GroupView, samples: Sequence[GroupSam
 
 
 def _progress(cluster: str, samples: Sequence[GroupSample]) -> str:
-    """The progress of its commits. A sample has what was committed since the one before."""
+    """A plot of offsets committed. A sample stands for the commits since the previous one."""
     known = [(each.at_ms // _MINUTE_MS, each.committed) for each in samples if each.committed is not None]
     if len(known) < 2:
         return ""
@@ -206,7 +206,7 @@ def _progress(cluster: str, samples: Sequence[GroupSample]) -> str:
 
 
 def _thinned(samples: Sequence[GroupSample]) -> Iterable[GroupSample]:
-    """No more than can be seen; the highest of those that lie together."""
+    """No more samples than can be seen; of neighbours, the highest."""
     size = -(-len(samples) // _MOST_POINTS) or 1
     for start in range(0, len(samples), size):
         yield max(samples[start : start + size], key=lambda each: each.lag or 0)
@@ -263,7 +263,7 @@ _PROTOCOLS = {"True": "consumer", "False": "classic"}
 
 
 def _value(what: str, noted: str | None) -> str:
-    """A value of an event as the history has it, in words."""
+    """A value of an event from the history, in words."""
     if what == What.UPGRADED:
         return _PROTOCOLS.get(noted or "", "—")
     return "nothing" if noted == "" else parts.text(noted)

@@ -1,4 +1,4 @@
-"""The journal, one change of it, and the plans in memory."""
+"""The pages of the journal, of one change, and of the plans in memory."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _TOP = [("Consumer groups", "/")]
 def journal_page(
     record: ChangeRecord, changes: Sequence[ChangeSummary], parameters: Mapping[str, str], viewer: Viewer
 ) -> str:
-    """The list. ``parameters``: of the address; anything may be in them."""
+    """The page of the journal. ``parameters``: of the URL, with any text."""
     group = parameters.get("group", "")[:_LONGEST_TEXT]
     order = Order.of(parameters)
     wanted = [each for each in changes if not group or group in each.groups]
@@ -78,7 +78,7 @@ def _names(names: Sequence[str]) -> str:
 
 
 def _link_to(change_id: str, name: str = "") -> str:
-    """``name`` "": by its id."""
+    """The link to a change; ``name`` "": its id."""
     return f'<a href="{parts.url("/journal/change", id=change_id)}">{parts.text(name or change_id)}</a>'
 
 
@@ -103,8 +103,8 @@ def change_made_page(
     unseen: str = "",
     command: Sequence[str] = (),
 ) -> str:
-    """A change with everything in it. ``may_undo``: whether this person may take it back. ``unseen``: a group of it
-    that this server leaves out, so that it is not taken back from here, but by this command.
+    """The page of a change. ``may_undo``: whether this person may undo it. ``unseen``: a group of it that this server
+    leaves out; then it can only be undone by ``command``.
     """
     head = recorded.head
     tone, summary = _OUTCOMES[recorded.result]
@@ -136,7 +136,7 @@ def change_made_page(
 
 
 class _Place(NamedTuple):
-    """What became of the offset of a partition."""
+    """The outcome for the offset of a partition."""
 
     group_id: str
     place: TopicPartition
@@ -181,7 +181,7 @@ _PLANS: Sequence[PageColumn[DeskEntry]] = [
 
 
 def plans_page(entries: Sequence[DeskEntry], viewer: Viewer) -> str:
-    """The plans that are held, the latest first."""
+    """The page of the plans in memory, the latest first."""
     note = (
         '<p class="soft">Plans that were made from pages since the server was started, the latest first. '
         '<a href="/journal">The journal</a> has all changes.</p>'

@@ -12,11 +12,11 @@ from groupkeeper.rules.urgency import Urgency, UrgencyFacts, order, urgency
 
 _MOST_KEPT = 20
 GENERATED = re.compile(r"console-consumer-\d{1,5}")
-"""What Kafka's console consumer calls the group of one run: an alert of it does not make it one that needs someone."""
+"""The names of groups that Kafka's console consumer makes for one run: their alerts don't make them need someone."""
 
 
 class JudgedGroup(NamedTuple):
-    """A group with its status, and its place among those that need someone, the first lowest."""
+    """A group with its status, and its place among those that need someone: the lowest comes first."""
 
     group: GroupView
     judged: Judged
@@ -31,7 +31,7 @@ class JudgedGroup(NamedTuple):
         return cls(group, judged, cluster, facts, order(facts))
 
     def watched(self) -> JudgedGroup:
-        """While an alert of it fires."""
+        """The group while an alert about it fires."""
         facts = self.urgency_facts._replace(is_watched=True)
         return self._replace(urgency_facts=facts, place=order(facts))
 
@@ -45,20 +45,20 @@ class JudgedGroup(NamedTuple):
 
 
 Firing = Mapping[tuple[str, str], Sequence[str]]
-"""By cluster and group the names of the rules with firing alerts."""
+"""The names of the rules with firing alerts, by cluster and group."""
 Judge = Callable[[ClusterSnapshot], Sequence[JudgedGroup]]
-"""The groups of a snapshot by their names, as they were at its instant: as series, `check` and alerts say it."""
+"""Returns the groups of a snapshot by name, judged at its instant, as series, `check` and alerts do."""
 
 
 def rows_of(snapshot: ClusterSnapshot) -> Sequence[JudgedGroup]:
-    """A ``Judge``."""
+    """A ``Judge``, which keeps nothing."""
     at_ms = snapshot.at_ms
     groups = (group for _, group in sorted(snapshot.groups.items()))
     return [JudgedGroup.of(group, snapshot.cluster, at_ms) for group in groups]
 
 
 def watched(judge: Judge, firing: Firing) -> Judge:
-    """A ``Judge`` that knows for which groups alerts fire."""
+    """``judge``, with the groups about which alerts fire marked."""
 
     def rows(snapshot: ClusterSnapshot) -> Sequence[JudgedGroup]:
         names = {name for cluster, name in firing if cluster == snapshot.cluster and not GENERATED.fullmatch(name)}
@@ -69,7 +69,7 @@ def watched(judge: Judge, firing: Firing) -> Judge:
 
 
 class KeptRows:
-    """The rows of snapshots, until ``forget``. Without pages there are none."""
+    """Keeps the judged groups of snapshots until ``forget``. Without viewers, nothing is judged."""
 
     def __init__(self) -> None:
         self._kept: dict[tuple[str, int], tuple[Mapping[str, GroupView], Sequence[JudgedGroup]]] = {}
@@ -85,13 +85,13 @@ class KeptRows:
         return kept[1]
 
     def forget(self, cluster: str) -> None:
-        """There is a newer snapshot."""
+        """Drops the groups of the cluster's earlier snapshot."""
         self._kept = {key: kept for key, kept in self._kept.items() if key[0] != cluster}
 
 
 class ClusterSums(NamedTuple):
-    """The groups of a snapshot together, as far as they are known. ``lag`` None: of no group; ``time_lag_ms``: the
-    longest; ``margin_ms``: the shortest; None: nothing waits, or it isn't known.
+    """The sums of a snapshot's known groups. ``lag`` None: unknown for all groups; ``time_lag_ms``: the longest;
+    ``margin_ms``: the shortest; None: nothing waits, or unknown.
     """
 
     members: int

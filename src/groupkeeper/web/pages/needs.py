@@ -1,4 +1,4 @@
-"""The groups that need someone, as the first page shows them."""
+"""The list of groups that need someone, on the first page."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _FEW = 3
 
 
 class Need(NamedTuple):
-    """A group that needs someone. ``snapshot``: of its cluster now, which may be down."""
+    """A group that needs someone. ``snapshot``: the current one of its cluster, which may be down."""
 
     urgency: Urgency
     snapshot: ClusterSnapshot
@@ -46,14 +46,14 @@ class Need(NamedTuple):
 
 
 def needs_of(snapshots: Iterable[ClusterSnapshot], judge: Judge) -> list[Need]:
-    """Groups that need someone, in order; of clusters that are down the last known ones."""
+    """Groups that need someone, in order; the last known ones of clusters that are down."""
     rows = ((each, row) for each in snapshots for row in judge(each.known))
     found = [Need(rank, each, row) for each, row in rows if (rank := row.urgency) is not Urgency.NONE]
     return sorted(found, key=lambda one: (one.row.place, one.snapshot.cluster, one.name))
 
 
 def needs_html(needs: Sequence[Need], now_ms: int, viewer: Viewer, firing: Firing, ways: Ways) -> str:
-    """``needs``: in order. ``firing``: names of rules. ``ways``: for commands."""
+    """The list as HTML. ``needs``: in order. ``firing``: names of rules. ``ways``: for commands."""
     left = [one for one in needs if one.urgency is Urgency.LEFT]
     others = needs[: len(needs) - len(left)]
     counts = Counter(one.urgency for one in others)
@@ -132,7 +132,7 @@ def _trend(row: JudgedGroup) -> str:
 
 
 def _concern(one: Need, verdict: GroupVerdict, cause: Fact | None) -> UrgencyFacts:
-    """With what is known of the partition that decides, or of the whole group."""
+    """The facts of a group's urgency, with the reader and the reason of the partition that decides."""
     group, place = one.row.group, verdict.worst and verdict.worst[0]
     readers = [each.member for each in group.rows if place == (each.topic, each.partition) and each.member]
     return one.row.urgency_facts._replace(
@@ -147,7 +147,7 @@ def _cause(one: Need, verdict: GroupVerdict) -> Fact | None:
 
 
 def _left(left: Sequence[Need], viewer: Viewer, ways: Ways) -> str:
-    """Groups without members are one row, which opens."""
+    """One row, which can be opened, for all groups without members."""
     named = [one for one in left if not GENERATED.fullmatch(one.name)]
     generated = len(left) - len(named)
     named.sort(key=lambda one: -(one.row.group.lag.lost or 0))
@@ -167,7 +167,7 @@ def _left(left: Sequence[Need], viewer: Viewer, ways: Ways) -> str:
 
 
 def _commitless(left: Sequence[Need]) -> str:
-    """Since when none of them has committed, as far as it was seen."""
+    """Text about the last commit that was seen in any of these groups; "": none was."""
     latest_ms = max((one.row.group.progress_ms or 0 for one in left), default=0)
     return f" since {parts.moment(latest_ms)} UTC" if latest_ms else ""
 
@@ -187,7 +187,7 @@ _LEFT: Sequence[PageColumn[Need]] = [
 
 
 def _sweeps(left: Sequence[Need], viewer: Viewer, ways: Ways) -> str:
-    """A command for each cluster, and its page where something can be changed."""
+    """For each cluster, a command for a sweep, and a link to its page if changes are possible."""
     clusters = dict.fromkeys(sorted(one.snapshot.cluster for one in left))
     items = ""
     for cluster in clusters:

@@ -1,4 +1,4 @@
-"""Lists that the address orders and turns over: the heads of their columns, and the links between their pages."""
+"""Lists that the URL sorts and pages: headings of columns, and links between pages."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from groupkeeper.web.pages.parts import PageColumn
 ROWS = 100
 
 Link = Callable[[Mapping[str, str | int]], str]
-"""The address of the same list with other parameters."""
+"""Returns the URL of the same list with other parameters."""
 
 T = TypeVar("T")
 
 
 class Order(NamedTuple):
-    """By which column, which way, and which page. ``order`` is up, down or "": the column's own way, which is up for
-    those of ``ascending``.
+    """The column that sorts, the direction, and the page. ``order`` is up, down or "": the column's default, which is
+    up for those of ``ascending``.
     """
 
     sort: str
@@ -34,7 +34,7 @@ class Order(NamedTuple):
         default: str = "",
         ascending: Collection[str] = (),
     ) -> Order:
-        """The order that the URL selects: anything may be in it."""
+        """The order that the URL requests, which may have any text."""
         sort, order, page = (parameters.get(name, "") for name in ("sort", "order", "page"))
         number = int(page) if page.isascii() and page.isdecimal() and len(page) < 8 else 1
         is_known = bool(sort) and sort in (each.key for each in columns)
@@ -49,7 +49,7 @@ class Order(NamedTuple):
         return {"sort": self.sort, "order": self.order}
 
     def head(self, column: PageColumn[T], link: Link) -> str:
-        """A cell of the first row, which orders by its column."""
+        """The heading of a column, with a link that sorts by it."""
         if column.key is None:
             return column.head()
         is_own = self.sort == column.key
@@ -60,7 +60,7 @@ class Order(NamedTuple):
         return column.head(f'<a href="{address}">{column.title}{mark}</a>', aria)
 
     def heads(self, columns: Sequence[PageColumn[T]], link: Link) -> list[str]:
-        """The first row."""
+        """The headings of all columns."""
         return [self.head(column, link) for column in columns]
 
     def cut(self, rows: Sequence[T]) -> Sequence[T]:
@@ -69,7 +69,7 @@ class Order(NamedTuple):
         return rows[start : start + ROWS]
 
     def turning(self, count: int, link: Link) -> str:
-        """Links to the pages before and after, where there are ``count`` rows."""
+        """Links to the previous and the next page of ``count`` rows."""
         pages, number = self._pages(count), self._number(count)
         if pages == 1:
             return ""
@@ -86,7 +86,7 @@ class Order(NamedTuple):
 
 
 def ordered(rows: list[T], columns: Sequence[PageColumn[T]], order: Order) -> None:
-    """Sort in place; what isn't known comes last."""
+    """Sorts in place; unknown values come last."""
     key = next(each.by for each in columns if each.by is not None and each.key == order.sort)
     keyed = [(value, row) for row in rows if (value := key(row)) is not None]
     keyed.sort(key=itemgetter(0), reverse=order.is_down)

@@ -19,14 +19,14 @@ from groupkeeper.web.pages.parts import PageColumn, number, plain, seconds
 
 _MOST_ROWS = 2000
 WELL = (Status.OK, "")
-"""Of a partition that no status is known of."""
+"""The status of a partition that has none."""
 
 PartitionStatuses = Mapping[TopicPartition, tuple[Status, str]]
 
 
 class PartitionRow(NamedTuple):
-    """``stood_ms``: for how long its commit has been the same, as far as it was seen; None: not known. ``is_marked``:
-    whether it is the reason why the group does not move.
+    """A partition of the table. ``stood_ms``: how long its commit is known to have been the same; None: unknown.
+    ``is_marked``: whether it is the reason why the group does not move.
     """
 
     row: PartitionLag
@@ -37,7 +37,7 @@ class PartitionRow(NamedTuple):
     is_marked: bool
 
     def waiting(self, shown: str) -> str:
-        """What is known of records that wait."""
+        """``shown``, or "unknown" if it is unknown how many records wait."""
         return parts.UNKNOWN if self.row.has_open_start else shown
 
 
@@ -68,11 +68,11 @@ _COLUMNS: Sequence[PageColumn[PartitionRow]] = [
 ]  # fmt: skip
 _ASCENDING_FIRST = ("topic", "partition", "margin", "member")
 BY_STATUS = Order("status", ascending=_ASCENDING_FIRST)
-"""The worst first, and of them the one that waits for longest."""
+"""The worst status first, and in it the longest wait."""
 
 
 def order_of(parameters: Mapping[str, str]) -> Order:
-    """As the URL wants it: anything may be in it."""
+    """The order that the URL requests, which may have any text."""
     return Order.of(parameters, _COLUMNS, "status", _ASCENDING_FIRST)
 
 
@@ -104,7 +104,7 @@ def partitions_table(
     marked: TopicPartition | None,
     order: Order = BY_STATUS,
 ) -> str:
-    """``marked``: the partition that is the reason why the group does not move."""
+    """The table. ``marked``: the partition that is the reason why the group does not move."""
     known = snapshot.known
     if known.is_partial:
         return parts.nothing("They are not in the history, from which these numbers come.")
@@ -130,7 +130,7 @@ def _offset(group: GroupView) -> str:
 
 
 def _columns(group: GroupView) -> list[PageColumn[PartitionRow]]:
-    """Those that tell something of this group."""
+    """The columns that have content for this group."""
     left_out = [] if group.lag.lost else ["lost", "readable"]
     left_out += [] if group.group_type is GroupType.SHARE else ["done ahead"]
     return [
@@ -141,7 +141,7 @@ def _columns(group: GroupView) -> list[PageColumn[PartitionRow]]:
 
 
 def partitions_csv(snapshot: ClusterSnapshot, group: GroupView, order: Order) -> str:
-    """All of them, unrounded: times in seconds, nothing where it isn't known."""
+    """All partitions, unrounded: times in seconds, unknown values empty."""
     rows: list[list[object]] = [
         ["cluster", "group", "topic", "partition", "status", "offset_status", "committed_offset", "log_start_offset",
          "log_end_offset", "lag", "lost", "readable", "time_lag_s", "retention_margin_s", "commits_still_s",

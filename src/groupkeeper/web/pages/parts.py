@@ -1,4 +1,4 @@
-"""What all pages are made of. Names are what strangers chose: they come onto pages through ``text`` alone."""
+"""The building blocks of all pages. Strangers choose names: these come onto pages only through ``text``."""
 
 from __future__ import annotations
 
@@ -127,9 +127,9 @@ def url(path: str, **parameters: str | int | None) -> str:
 
 
 class Viewer(NamedTuple):
-    """The reader of a page. ``person`` None: nothing is known of them, and they see no cluster. ``seal``: what their
-    forms carry. ``has_login``: whether one can log in here. ``changes``: whether anything can be changed here.
-    ``has_journal``: whether there is one to look at.
+    """The reader of a page. ``person`` None: unknown, sees no cluster. ``seal``: the one in their forms. ``has_login``:
+    whether one can log in here. ``changes``: whether anything can be changed here. ``has_journal``: whether there is a
+    journal to read.
     """
 
     person: Person | None = None
@@ -140,25 +140,25 @@ class Viewer(NamedTuple):
 
     @property
     def name(self) -> str:
-        """What they are called, "" when they aren't known."""
+        """The reader's name; "": unknown."""
         return "" if self.person is None else self.person.name
 
     @property
     def can_log_in(self) -> bool:
-        """Whether there is a login, and they aren't known yet."""
+        """Whether there is a login, and the reader is not logged in."""
         return self.has_login and not self.name
 
     @property
     def sees_all(self) -> bool:
-        """Whether they may see all groups of all clusters."""
+        """Whether the reader may see all groups of all clusters."""
         return self.person is not None and self.person.rights.sees_all
 
     def sees(self, cluster: str) -> bool:
-        """Whether they may see groups of a cluster."""
+        """Whether the reader may see groups of a cluster."""
         return self.person is not None and self.person.rights.sees(cluster)
 
     def seen(self, snapshots: Sequence[ClusterSnapshot]) -> list[ClusterSnapshot]:
-        """As much of the clusters as they may see."""
+        """The parts of the clusters that the reader may see."""
         if self.person is None:
             return []
         return [seen for each in snapshots if (seen := self.person.rights.seen(each)) is not None]
@@ -194,7 +194,7 @@ ANONYMOUS = Viewer()
 
 
 def way_to(cluster: str) -> list[tuple[str, str]]:
-    """The way to a cluster, for ``page``."""
+    """The crumbs of a cluster's pages, for ``page``."""
     return [("Consumer groups", "/"), (cluster, url("/cluster", cluster=cluster))]
 
 
@@ -202,7 +202,7 @@ _REFUSALS = {401: "Log in", 404: "Not found", 503: "Not available"}
 
 
 def refusal_page(text: str, status: int, viewer: Viewer = ANONYMOUS) -> str:
-    """Why something is not done, or not there. ``status``: that of HTTP."""
+    """A page that tells why something is not done, or not there. ``status``: that of HTTP."""
     return page(
         _REFUSALS.get(status, "Not done"),
         f'<p class="verdict bad">{sentence(text)}</p>',
@@ -212,8 +212,8 @@ def refusal_page(text: str, status: int, viewer: Viewer = ANONYMOUS) -> str:
 
 
 def login_page(text: str, target: str, issuer: str = "", *, has_tokens: bool = True, changes: bool) -> str:
-    """A form for a token, and the way to a provider of logins. ``target``: where it leads to then. ``issuer`` "":
-    there is no such provider. ``changes``: see ``Viewer``.
+    """The page with a form for a token, and a link to a provider of logins. ``target``: the path after the login.
+    ``issuer`` "": there is no provider. ``changes``: see ``Viewer``.
     """
     why = f'<p class="verdict bad" role="alert">{sentence(text)}</p>' if text else ""
     elsewhere = (
@@ -228,7 +228,7 @@ def login_page(text: str, target: str, issuer: str = "", *, has_tokens: bool = T
 
 
 def logged_in_page(target: str, viewer: Viewer) -> str:
-    """A page that leads on to another."""
+    """The page after a login, with a link to ``target``."""
     return page("Logged in", f'<p><a href="{escape(target)}">Go on</a></p>', viewer=viewer)
 
 
@@ -253,8 +253,8 @@ def page(
     *,
     follows: str | None = None,
 ) -> str:
-    """A whole page. ``crumbs``: the way to it, as texts with links. ``follows``: the cluster whose polls bring its live
-    parts up to date, or EVERY.
+    """A whole page. ``crumbs``: the path to it, as texts with links. ``follows``: the cluster whose polls update its
+    live parts, or EVERY.
     """
     events = url("/events", cluster=None if follows == EVERY else follows)
     script = '<script src="/live.js" defer></script>' if follows is not None else ""
@@ -276,18 +276,18 @@ def page(
 
 
 def since(ms: int, now_ms: int) -> str:
-    """A point in time, in short: of the last day only the hours and minutes."""
+    """A time, in short: hours and minutes within the last day, else the date."""
     day, _, clock = moment(ms).partition(" ")
     return clock[:5] if now_ms - ms < _DAY_MS else day
 
 
 def ago(ms: int, now_ms: int) -> str:
-    """How long before now."""
+    """How long ago a time was."""
     return f"{words.duration(max(0, now_ms - ms))} ago"
 
 
 def problems(found: Sequence[Problem]) -> str:
-    """Why something isn't known; nothing when all is."""
+    """The list of problems; "": there are none."""
     if not found:
         return ""
     items = "".join(f"<li>{problem(each)}</li>" for each in found[:_MOST_PROBLEMS])
@@ -297,7 +297,7 @@ def problems(found: Sequence[Problem]) -> str:
 
 
 def problem(of: Problem, *, with_group: bool = False) -> str:
-    """One of them, with the permission that is missing."""
+    """One problem, or the missing permission that explains it."""
     where = [of.group] if with_group and of.group is not None else []
     where += [f"broker {of.broker}"] if of.broker is not None else []
     if of.topic is not None:
@@ -307,19 +307,19 @@ def problem(of: Problem, *, with_group: bool = False) -> str:
 
 
 def when(snapshot: ClusterSnapshot, now_ms: int) -> str:
-    """Of when the numbers of a page are, and what the cluster's problems are."""
+    """The live part of a page with the time of its numbers, and the cluster's problems."""
     return live("when", as_of(snapshot, now_ms))
 
 
 def as_of(snapshot: ClusterSnapshot, now_ms: int) -> str:
-    """The same, for a part of a page."""
+    """The time of the numbers, and the cluster's problems."""
     tone = "soft" if snapshot.is_up else "verdict bad" if snapshot.polls.done else "verdict none"
     text = f'<p class="{tone}">{measured(snapshot, now_ms)}</p>{problems(snapshot.problems)}'
     return text + another(snapshot, now_ms)
 
 
 def another(snapshot: ClusterSnapshot, now_ms: int) -> str:
-    """That the name has gone to another cluster, for a day."""
+    """A note, for a day, that the name now belongs to another cluster."""
     replaced = snapshot.replaced
     if replaced is None or now_ms - replaced.since_ms >= _DAY_MS:
         return ""
@@ -331,7 +331,7 @@ def another(snapshot: ClusterSnapshot, now_ms: int) -> str:
 
 
 def away(snapshots: Sequence[ClusterSnapshot]) -> list[str]:
-    """Which clusters are not known now; empty when all are."""
+    """Texts about clusters that cannot be reached, or are not polled yet."""
     down = [text(each.cluster) for each in snapshots if not each.is_up and each.polls.done]
     waiting = [text(each.cluster) for each in snapshots if not each.polls.done]
     said = [f"{words.counted(len(down), 'cluster')} cannot be reached: {', '.join(down)}"] if down else []
@@ -339,7 +339,7 @@ def away(snapshots: Sequence[ClusterSnapshot]) -> list[str]:
 
 
 def measured(snapshot: ClusterSnapshot, now_ms: int) -> str:
-    """Of when the numbers are."""
+    """The time of the numbers, in words."""
     if not snapshot.polls.done:
         return "The cluster is being polled for the first time."
     if snapshot.measured_ms is None:
@@ -359,7 +359,7 @@ def _down(snapshot: ClusterSnapshot, now_ms: int) -> str:
 
 
 def old(snapshot: ClusterSnapshot, html: str) -> str:
-    """Numbers of a cluster, marked where they are old."""
+    """HTML with numbers of a cluster, marked if they are old."""
     return html if snapshot.is_up else f'<div class="old"><p class="soft">Last known:</p>{html}</div>'
 
 
@@ -373,9 +373,9 @@ def table(
     most: int | None = None,
     rest: str = "",
 ) -> str:
-    """``heads``: cells of the first row, where they are not the titles alone. ``untitled``: columns whose content tells
-    what it is; if it is given, each row is a card of its own on a phone. ``most``: how many rows are shown; ``rest``:
-    where the others are.
+    """A table. ``heads``: the headings, if they are more than titles. ``untitled``: columns that need no label; if it
+    is given, each row is a card on a phone. ``most``: how many rows are shown; ``rest``: text about where the others
+    are.
     """
     titles = [None if untitled is None else "" if each.title in untitled else each.title for each in columns]
     labels = ["" if title is None else f' data-label="{title}"' for title in titles]
@@ -393,17 +393,17 @@ def table(
 
 
 def group_link(cluster: str, group_id: str) -> str:
-    """To a group's page, by its name."""
+    """A link to a group's page, with its name."""
     return f'<a href="{url("/group", cluster=cluster, group=group_id)}">{text(group_id)}</a>'
 
 
 def cluster_link(cluster: str) -> str:
-    """To a cluster's page, likewise."""
+    """A link to a cluster's page, with its name."""
     return f'<a href="{url("/cluster", cluster=cluster)}">{text(cluster)}</a>'
 
 
 def topic_link(cluster: str, topic: str) -> str:
-    """To a topic's page, likewise."""
+    """A link to a topic's page, with its name."""
     return f'<a href="{url("/topic", cluster=cluster, topic=topic)}">{text(topic)}</a>'
 
 
@@ -416,19 +416,19 @@ UNKNOWN = "unknown"
 
 
 def lag(of: LagSum) -> str:
-    """Records that wait, as far as that is known."""
+    """The number of waiting records, "≥" if it is a lower bound."""
     if of.is_least and not of.lag:
         return UNKNOWN
     return f"≥ {words.number(of.lag)}" if of.is_least else words.number(of.lag)
 
 
 def lag_and_lost(of: LagSum) -> str:
-    """The same, with how many of them are lost."""
+    """The lag, and how many of its records are lost."""
     return lag(of) + (f" <small>({words.number(of.lost)} lost)</small>" if of.lost else "")
 
 
 def time_lag(of: LagSum, wait: WaitSum) -> str:
-    """How long the oldest of them has waited, likewise."""
+    """How long the oldest waiting record has waited, marked as `duration` does."""
     has_more = bool(of.open_starts or of.beyond)
     if has_more and not wait.lag_ms:
         return UNKNOWN
@@ -437,7 +437,7 @@ def time_lag(of: LagSum, wait: WaitSum) -> str:
 
 
 def without_commit(of: LagSum) -> str:
-    """Partitions whose waiting records are unknown, "" when there are none."""
+    """Text about partitions without a commit whose waiting records are unknown; "": there are none."""
     if not of.open_starts:
         return ""
     verb = "has" if of.open_starts == 1 else "have"
@@ -445,13 +445,13 @@ def without_commit(of: LagSum) -> str:
 
 
 def unread(group: GroupView) -> str:
-    """That topics of a group with members are not read any more, "" when all are."""
+    """Text about topics that no member of the group reads any more; "": there are none."""
     names = ", ".join(map(text, sorted(group.unread)[:_MOST_PROBLEMS]))
     return f"no member reads {names} any more" if names else ""
 
 
 def per_s(per_s: float | None) -> str:
-    """The change of a lag."""
+    """The change of a lag per second."""
     if per_s is None:
         return "—"
     return f"{per_s:+,.1f}/s" if abs(per_s) >= 0.05 else "0/s"
@@ -463,7 +463,7 @@ def offset(commit: OffsetAndMetadata | None, otherwise: str) -> str:
 
 
 def duration(ms: int | None, *, is_least: bool = False, is_estimated: bool = False) -> str:
-    """A time, marked when it is at least that, or interpolated."""
+    """A duration, marked if it is a lower bound, or interpolated."""
     if ms is None:
         return "—"
     sign = "−" if ms < 0 else "≥ " if is_least else "~ " if is_estimated else ""
@@ -471,7 +471,7 @@ def duration(ms: int | None, *, is_least: bool = False, is_estimated: bool = Fal
 
 
 def seconds(ms: int | None) -> float | None:
-    """A time for CSV."""
+    """A duration in seconds, for CSV."""
     return None if ms is None else ms / 1000
 
 

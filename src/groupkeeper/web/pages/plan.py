@@ -1,4 +1,4 @@
-"""A plan: before and after for each partition, the problems that keep it from being applied, and its outcome."""
+"""The page of a plan: each partition before and after, problems that prevent applying it, and its outcome."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _TITLES = {
 
 
 class _Planned(NamedTuple):
-    """The change of a partition, and what became of it."""
+    """The change of a partition, and its outcome."""
 
     group_id: str
     place: TopicPartition
@@ -71,18 +71,18 @@ def plan_page(entry: DeskEntry, viewer: Viewer, *, may_change: bool) -> str:
 
 
 def subject_of(entry: DeskEntry) -> str:
-    """The group of a plan, or how many it has."""
+    """The group of a plan, or their number."""
     groups = entry.group_ids
     return groups[0] if len(groups) == 1 else words.counted(len(groups), "group")
 
 
 def problems_of(entry: DeskEntry) -> list[Problem]:
-    """What keeps parts of a plan from being made or done."""
+    """The problems that keep parts of a plan from being made or applied."""
     return [trouble_problem(each, _DEEDS.get(entry.plan.kind, Attempt.COMMIT)) for each in _troubles(entry)]
 
 
 def remarks_of(entry: DeskEntry) -> list[str]:
-    """What a plan means, and what was noteworthy in making and doing it."""
+    """The consequences of a plan, and the remarks of its making and applying."""
     return [*consequences(entry.plan.groups, is_share=entry.is_of_share_groups), *entry.remarks]
 
 
@@ -98,7 +98,7 @@ def _verdict(entry: DeskEntry, problems: Sequence[Problem]) -> str:
 
 
 def outcome_of(entry: DeskEntry, problems: Sequence[Problem]) -> tuple[str, str]:
-    """How a plan stands: good, bad or none, and a sentence."""
+    """The state of a plan: good, bad or none, and a sentence."""
     applied = entry.applied
     if entry.stage is DeskStage.APPLYING:
         return "none", "The plan is being applied. Load the page again to see the outcome."

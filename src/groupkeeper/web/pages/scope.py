@@ -1,4 +1,4 @@
-"""What the options of the server leave out of a cluster, in sentences."""
+"""Sentences about groups and topics that the server's options leave out of a cluster."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from groupkeeper.web.changes.service import OPTIONS as OPTIONS
 
 
 def left_out(snapshot: ClusterSnapshot) -> str:
-    """Groups that are not shown, and names that match nothing; "" when there is neither."""
+    """Sentences about groups that are not shown, and names that match nothing; "": there are neither."""
     scope = snapshot.scope
     said = ""
     if scope.unmatched:
@@ -23,7 +23,7 @@ def left_out(snapshot: ClusterSnapshot) -> str:
 
 
 def topics_chosen(snapshot: ClusterSnapshot) -> str:
-    """That numbers are of some topics only; "" when they are of all."""
+    """A sentence if numbers are of some topics only; "": they are of all."""
     if snapshot.scope.hides_topics:
         return '<p class="soft">Numbers cover the topics that this server may describe: brokers leave out others.</p>'
     if not snapshot.scope.are_topics_chosen:

@@ -1,4 +1,4 @@
-"""What is found of a name in all clusters: groups, the worst first, and topics."""
+"""The page of a search in all clusters: groups, the worst first, and topics."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _COLUMNS = [*COLUMNS[:2], _CLUSTER, *COLUMNS[2:]]
 def search_page(
     snapshots: Sequence[ClusterSnapshot], text: str, viewer: Viewer = ANONYMOUS, judge: Judge = rows_of
 ) -> str:
-    """Groups and topics with the text in their names, whatever its case. ``snapshots``: as much as may be seen."""
+    """Groups and topics with the text in their names, in any case. ``snapshots``: the parts that the viewer may see."""
     wanted = text.lower()
     up, others = ([each for each in snapshots if each.is_up is is_up] for is_up in (True, False))
     body = _found(up, wanted, judge)
@@ -36,7 +36,7 @@ def search_page(
 
 
 def _found(snapshots: Sequence[ClusterSnapshot], wanted: str, judge: Judge) -> str:
-    """Of these clusters together."""
+    """The findings in these clusters."""
     groups = [row for each in snapshots for row in judge(each) if wanted in row.group.group_id.lower()]
     topics = [(each.cluster, topic.name) for each in snapshots for topic in topics_of(each, wanted)]
     groups.sort(key=lambda row: (row.place, row.group.group_id, row.cluster))

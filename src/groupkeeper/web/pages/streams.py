@@ -1,4 +1,4 @@
-"""What a streams group has beside others: the parts of its topology, and the tasks of its members."""
+"""The additional parts of a streams group's page: its topology, and its members' tasks."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _MEMBERS: Sequence[PageColumn[StreamsMemberDescription]] = [
 
 
 def topology(group: StreamsGroupDescription) -> str:
-    """Its parts, with the topics that each reads and writes."""
+    """The parts of the topology, with the topics that each reads and writes."""
     if not group.subtopologies:
         return parts.nothing("No member has sent its topology yet.")
     return parts.table(_PARTS, group.subtopologies, "parts of the topology", most=_MOST_ROWS)

@@ -1,4 +1,4 @@
-"""Topics, and the groups that read them: what the groups' offsets and members tell, so only topics that some have."""
+"""The pages of topics and their groups. Only topics in offsets or assignments of groups are known."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class TopicReader(NamedTuple):
 
 
 class ReadTopic(NamedTuple):
-    """A topic with what is known of it by the groups that read it."""
+    """A topic, with the groups that read it."""
 
     cluster: str
     name: str
@@ -35,12 +35,12 @@ class ReadTopic(NamedTuple):
 
     @property
     def partitions(self) -> int:
-        """As many as a group has at most."""
+        """The largest number of partitions that a group has of the topic."""
         return max(view.lag.partitions for view in self._views)
 
     @property
     def active(self) -> int:
-        """Groups with a member that has some of its partitions."""
+        """The number of groups with a member that is assigned some of its partitions."""
         return sum(bool(view.assigned) for view in self._views)
 
     @property
@@ -60,7 +60,7 @@ class ReadTopic(NamedTuple):
 
     @property
     def lost(self) -> int | None:
-        """Of all groups."""
+        """The lost records of all groups."""
         return sum(view.lag.lost or 0 for view in self._views)
 
 
@@ -94,7 +94,7 @@ def topics_of(snapshot: ClusterSnapshot, wanted: str = "") -> list[ReadTopic]:
 def topics_page(
     snapshot: ClusterSnapshot, parameters: Mapping[str, str], now_ms: int, viewer: Viewer = ANONYMOUS
 ) -> str:
-    """The list. ``parameters``: of the address; anything may be in them."""
+    """The page of topics. ``parameters``: of the URL, with any text."""
     title = f"Topics of {snapshot.cluster}"
     when, mark = parts.when(snapshot, now_ms), snapshot
     if not snapshot.known.is_up:

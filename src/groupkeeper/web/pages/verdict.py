@@ -18,7 +18,7 @@ from groupkeeper.web.pages.partitions import WELL
 
 
 class GroupVerdict(NamedTuple):
-    """How a group and its partitions are doing, and the one that the group has its status from."""
+    """The statuses of a group and its partitions, and the partition that gives the group its status."""
 
     judged: Judged
     statuses: Mapping[TopicPartition, tuple[Status, str]]
@@ -31,7 +31,7 @@ class GroupVerdict(NamedTuple):
 
 
 def causes_of(snapshot: ClusterSnapshot, group: GroupView, verdict: GroupVerdict) -> list[Fact]:
-    """Why it does not move, as `groupkeeper groups why` says it, from what the polls know; none where it moves."""
+    """The causes why a group does not move, as in `groupkeeper groups why`, from the polls' facts; none if it moves."""
     if group.description is None or verdict.judged.status in (Status.OK, Status.ABANDONED):
         return []
     rows: list[PartitionLag] = []
@@ -56,13 +56,13 @@ def causes_of(snapshot: ClusterSnapshot, group: GroupView, verdict: GroupVerdict
 
 
 def told(fact: Fact) -> str:
-    """A cause as a sentence without its end: it begins with its partition, or with a capital."""
+    """A cause as a sentence without a full stop; it begins with its partition, or with a capital."""
     if fact.place is None:
         return capitalized(fact.text)
     return f"{fact.place.topic}-{fact.place.partition}: {fact.text}"
 
 
 def _moved_since(group: GroupView, place: TopicPartition) -> bool:
-    """Whether the group has committed elsewhere after the partition was seen first as it is."""
+    """Whether the group has committed elsewhere since the partition stands at its offset."""
     stood = group.stood.get(place)
     return stood is not None and group.progress_ms is not None and group.progress_ms > stood.since_ms
