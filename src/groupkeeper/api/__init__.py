@@ -1,4 +1,4 @@
-"""What programs import as `groupkeeper`: the admin client with what takes several calls, a form that blocks, tables.
+"""The names that programs import as `groupkeeper`: an admin client with combined calls, its blocking form, and tables.
 
 An operator's rules are in `groupkeeper.operations`.
 """

@@ -1,4 +1,4 @@
-"""Admin as programs have it: the client's calls, and what takes several of them."""
+"""Admin for programs: the client's calls, and calls that take several of these."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
 
 class GroupLag(NamedTuple):
-    """How far a group is. ``partitions``: those with an offset, or assigned to a member, in order.
+    """The progress of a group. ``partitions``: those with an offset, or assigned to a member, in order.
 
-    ``group`` is its description, None where that isn't known: ``failure`` says why, and what of ``partitions`` could be
-    found out is there all the same.
+    ``group``: its description; None: unknown, ``failure`` has the reason, and ``partitions`` all data that could be
+    found.
     """
 
     group_id: str
@@ -31,13 +31,13 @@ class GroupLag(NamedTuple):
 
     @property
     def total(self) -> int | None:
-        """The lag of all partitions together, as far as it is known; None: of none of them."""
+        """The known lag of all partitions together; None: unknown for all of them."""
         known = [each.lag for each in self.partitions if each.lag is not None]
         return sum(known) if known else None
 
 
 class GroupLags(Batch[str, GroupLag]):
-    """The groups by id, as in every Batch. By its own name, as a table of it has columns though it be empty."""
+    """The groups by id, as in every Batch; a class of its own, so that even an empty table of it has columns."""
 
     __slots__ = ()
 
@@ -62,10 +62,10 @@ class Admin(Client):
         read_committed: bool = False,
         timeout_ms: int | None = None,
     ) -> GroupLags:
-        """How far groups of every type are: what is committed, where the logs begin and end, and the lag between.
+        """The progress of groups of every type: committed offsets, log starts and ends, and the lag between.
 
         ``group_ids`` None: all groups. ``topics``: only those, by name or glob; empty: all. ``read_committed``: the lag
-        ends at the last stable offset. Each partition has a ``status`` that says what its numbers mean: uncommitted,
+        ends at the last stable offset. Each partition has a ``status`` that explains its numbers: uncommitted,
         below_log_start, deleted … Fails per group of which nothing is known: GroupIdNotFound, GroupAuthorizationFailed.
         ``timeout_ms`` is for everything together; None: each request has the default timeout.
         """
@@ -93,7 +93,7 @@ class Admin(Client):
         return batch
 
     async def _with_offsets(self) -> list[str]:
-        """All groups of types that have offsets; of the classic ones those of consumers."""
+        """All groups whose type has offsets; of classic groups, those of consumers."""
         from groupkeeper.operations.selection import CONSUMER_PROTOCOLS, SHARE_PROTOCOL, STREAMS_PROTOCOL
 
         protocols = (*CONSUMER_PROTOCOLS, SHARE_PROTOCOL, STREAMS_PROTOCOL)

@@ -29,7 +29,7 @@ class Blocking:
 
     @property
     def principal(self) -> str:
-        """Who this client is for brokers, `User:name`; empty: it has no login, or only they know (tokens)."""
+        """The client's principal for brokers, `User:name`; empty: it has no login, or only brokers know it (tokens)."""
         return self._admin.principal
 
     def __enter__(self) -> Self:
@@ -74,7 +74,7 @@ class Blocking:
         await asyncio.gather(*others, return_exceptions=True)  # calls of other threads: they have failed
 
     def _run(self, call: Coroutine[Any, Any, T]) -> T:
-        """What a call answers, or raises. Ctrl-C ends the call, too."""
+        """Runs a call in the loop; returns its result, or raises its exception. Ctrl-C ends the call, too."""
         if self._loop is None or threading.current_thread() is self._thread:
             call.close()
             if self._loop is None:

@@ -1,4 +1,4 @@
-"""Results as rows: which keys lead to a value, and what the value's columns are. Pure, without libraries."""
+"""Results as rows: the keys that lead to a value, and the value's columns. Pure, without libraries."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from groupkeeper.operations.lag import LagStatus, PartitionLag
 
 
 class LagRow(NamedTuple):
-    """A partition of a group in a table: what PartitionLag has, in columns. ``member_id`` None: not assigned."""
+    """A partition of a group in a table: the fields of PartitionLag, as columns. ``member_id`` None: not assigned."""
 
     group_id: str
     topic: str
@@ -73,7 +73,7 @@ class ReplicaRow(NamedTuple):
 
 
 class FlatRow(NamedTuple):
-    """One row: the keys that lead to a value, outermost first, and the value, or why there is none."""
+    """One row: the keys that lead to a value, outermost first, and the value, or the reason why it is missing."""
 
     keys: tuple[Any, ...]
     value: object = None
@@ -106,11 +106,11 @@ _FIELD_NAMES: dict[type, dict[str, str]] = {
     AclFilter: {field: f"filter_{field}" for field in AclFilter._fields},
     FirstRecord: {"offset": "record_offset"},
 }
-"""Column names of fields that two values of a row have in common, so that columns differ."""
+"""Column names for fields that two values of a row share, so that columns differ."""
 
 
 def row_class(result: object) -> type | None:
-    """The class of the values, where the result says so even when it has none."""
+    """The class of the values, if the result tells it, even without values; else None."""
     match result:
         case GroupLags():
             return LagRow
@@ -196,7 +196,7 @@ def is_row(value: object) -> TypeGuard[tuple[Any, ...]]:
 
 
 class Layout:
-    """Which columns the rows of a result have. ``columns`` are their types by name."""
+    """The columns of a result's rows. ``columns``: their types by name."""
 
     def __init__(self, rows: Sequence[FlatRow], row: type | None = None) -> None:
         """``row`` is the class of the values, for a result that may have none. Raises TypeError for several classes."""
@@ -213,7 +213,7 @@ class Layout:
             self.columns = columns | self.columns
 
     def values(self, row: FlatRow) -> dict[str, object]:
-        """A row's values by column; what it hasn't is None."""
+        """A row's values by column; None: the row lacks it."""
         values: dict[str, object] = dict.fromkeys(self.columns)
         if row.value is not None:
             values.update(zip(self._value, row.value if is_row(row.value) else (row.value,), strict=True))
@@ -248,5 +248,5 @@ def fields_of(kind: type) -> dict[str, Any]:
 
 
 def error_text(failure: Exception) -> str:
-    """Why a key has no value: the kind of failure, and what was said."""
+    """The reason why a key has no value: the kind of failure, and its text."""
     return f"{type(failure).__name__}: {failure}"

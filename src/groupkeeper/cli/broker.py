@@ -21,7 +21,7 @@ from groupkeeper.java_properties import BadEscape, name_in, parse_properties
 _DEFAULT_PORT = 9092
 _EXIT_BAD_START = 1
 _LOGIN = 'org.apache.kafka.common.security.scram.ScramLoginModule required username="USER" password="PASSWORD";'
-"""What a client still has to fill in."""
+"""The login of a client, with the values that its user has to fill in."""
 _EXIT_FORCED = 130
 
 
@@ -58,7 +58,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _open_standard_streams() -> None:
-    """Started with a closed stream (`>&-`), a socket would take its number and be mistaken for it."""
+    """Opens closed standard streams: otherwise (`>&-`) a socket would get a stream's number, and be mistaken for it."""
     while (descriptor := os.open(os.devnull, os.O_RDWR)) <= 2:
         os.set_inheritable(descriptor, True)
     os.close(descriptor)
@@ -203,8 +203,8 @@ async def _serve(broker: Broker, has_own_ca: bool) -> int:
 
 
 async def collect_but_what_is_loaded(broker: Broker) -> None:
-    """Collects garbage once the groups are loaded, but never looks through them: with a million offsets that takes
-    0.2 s, in which no request is answered. For the same reason it is rare while a long request has many objects.
+    """Collects garbage once the groups are loaded, but without looking through them: with a million offsets that takes
+    0.2 s, in which no request is answered. Collections are rare, as a long request may have many objects.
     """
     await broker.groups.wait_until_loaded()
     garbage.keep_all()

@@ -1,4 +1,4 @@
-"""``groupkeeper check``: whether groups keep limits, for cron and CI: an exit status, and a row for what doesn't."""
+"""``groupkeeper check``: whether groups keep limits, for cron and CI: an exit status, and rows of broken limits."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ BROKEN = 3
 """The exit status when a limit is broken."""
 
 _TOLD_STATUSES = values.ListOf((Status.LAGGING, Status.LOSING, Status.UNKNOWN), "lagging,losing")
-"""Those that one look tells."""
+"""Statuses that one look shows."""
 
 CHECKS = Shape(
     "check",
@@ -162,7 +162,7 @@ class _Check:
         )
 
     async def _look(self, session: ClusterSession, names: Names) -> ClusterSnapshot:
-        """The groups now; where rebalances are limited, after they were followed for that long."""
+        """The groups now; if rebalances are limited, after following them for --within."""
         limits, options = self._limits, session.options
         reads = bool(limits.statuses) or limits.max_time_lag_ms is not None or limits.min_margin_ms is not None
         wanted = WantedGroups(
@@ -193,7 +193,7 @@ def _row(finding: LimitFinding, group: GroupView, time_of: Callable[[Value], Val
 
 
 def _worst(finding: LimitFinding, group: GroupView) -> tuple[str | None, int | None]:
-    """The partition that breaks the limit, or that most of the value is of."""
+    """The partition that breaks the limit, or has most of the value; None: none does."""
     part = _PARTS.get(finding.measure)
     if part is None or finding.verdict is not Verdict.BROKEN:
         return None, None
@@ -209,7 +209,7 @@ _PARTS: Mapping[Measure, Callable[[PartitionLag, Wait], int | None]] = {
     Measure.LOST: lambda row, wait: row.lost,
     Measure.MARGIN: lambda row, wait: None if wait.margin_ms is None else -wait.margin_ms,
 }
-"""What a partition adds to a value of its group; the greater, the worse."""
+"""A partition's part in the value of its group; larger is worse."""
 
 
 def _why(problem: Problem) -> str:

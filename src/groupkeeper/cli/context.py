@@ -35,7 +35,7 @@ PROPERTIES = Shape(
 
 
 def _handling(run: Callable[[Namespace], None]) -> Callable[[Namespace], int]:
-    """What cannot be read or written is one line, and exit status 1."""
+    """Wraps a command: a ContextProblem is printed as one line, with exit status 1."""
 
     def handled(options: Namespace) -> int:
         try:
@@ -111,7 +111,7 @@ def _add(options: Namespace) -> None:
 
 
 _ENTERED = {"sasl.jaas.config": ' (the whole entry: CLASS required username="…" password="…";)'}
-"""What a prompt says of properties that are often mistaken for a password."""
+"""Hints in prompts for properties that are often mistaken for a password."""
 
 
 def _ask(name: str) -> str:
@@ -126,7 +126,7 @@ def _ask(name: str) -> str:
 
 
 def _check(options: Namespace, path: str | None, properties: dict[str, str]) -> None:
-    """Refuse what the client would refuse, while it is easy to mend."""
+    """Refuses a context that the client would refuse, while it is easy to correct."""
     try:
         referred = {} if path is None else values.properties(path)
         given = [f"--{name}" for name in ("property", "secret") if getattr(options, name)]

@@ -1,4 +1,4 @@
-"""``groupkeeper __complete_tool NAME WORD…``: what could stand in place of the last word of a drop-in's command line.
+"""``groupkeeper __complete_tool NAME WORD…``: candidates for the last word of a drop-in's command line.
 
 The shells' completion scripts call this for the commands with the names of official tools. Without a --bootstrap-server
 among the words no cluster is contacted, as these commands have no contexts.
@@ -23,7 +23,7 @@ _TABLES = {
     "kafka-share-groups": "share_groups_options",
     "kafka-streams-groups": "streams_groups_options",
 }
-"""Where each tool has its options."""
+"""The module with the options of each tool."""
 
 _TYPES = {"kafka-share-groups": ("Share",), "kafka-streams-groups": ("Streams",)}
 _OTHERS = ("Classic", "Consumer", "Unknown")

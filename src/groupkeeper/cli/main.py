@@ -1,4 +1,4 @@
-"""groupkeeper: the broker, and the better form of what the drop-in commands do."""
+"""groupkeeper: the broker, and commands that do more than the drop-in commands."""
 
 from __future__ import annotations
 

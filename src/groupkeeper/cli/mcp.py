@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 _TIMEOUT_MS = 10_000
 _HOST = "127.0.0.1"
 _FRESH_S = 10.0
-"""For so long a poll is as good as a new one."""
+"""A poll is not repeated within this time."""
 
 
 def _add_arguments(command: ArgumentParser) -> None:
@@ -62,7 +62,7 @@ class _Looks:
         self._looking = asyncio.Lock()
 
     async def look(self, cluster: str | None) -> None:
-        """At a cluster, or all (None)."""
+        """Polls a cluster, or all (None), unless just polled."""
         async with self._looking:
             late = [
                 each
@@ -74,7 +74,7 @@ class _Looks:
             self._looked_s |= {each.cluster: time.monotonic() for each in late}
 
     def forget(self, cluster: str) -> None:
-        """It was changed."""
+        """Has the changed cluster polled again."""
         self._looked_s.pop(cluster, None)
 
     async def close(self) -> None:
@@ -117,7 +117,7 @@ def _run(options: Namespace) -> int:
 
 
 def _toolbox(options: Namespace, access: Access | None) -> tuple[Toolbox, _Looks]:
-    """Raises UsageMistake."""
+    """The tools' context, and the polls behind it. Raises UsageMistake."""
     from groupkeeper.web.access.people import Person
     from groupkeeper.web.access.roles import Rights
     from groupkeeper.web.api.answers import Answers

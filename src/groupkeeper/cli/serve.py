@@ -1,4 +1,4 @@
-"""``groupkeeper serve``: watches clusters, and serves what is found as metrics, until a signal ends it."""
+"""``groupkeeper serve``: watches clusters, and serves metrics and pages, until a signal ends it."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 _TIMEOUT_MS = 10_000
 _OFF = "off"
 _PAGES_FIRST_S = 1.0
-"""Open pages request their new content before the series are written, which takes the event loop as long."""
+"""The pause between a poll and writing its series, which takes the event loop as long: open pages load in it."""
 
 _LEVELS = {"partitions": Level.PARTITION, "members": Level.MEMBER}
 _DAY_MS = 24 * 3600 * 1000
@@ -141,7 +141,7 @@ def _add_history(command: ArgumentParser) -> None:
 
 
 def _rules(options: Namespace) -> Rules:
-    """Raises UsageMistake."""
+    """The rules in the given file. Raises UsageMistake."""
     rules = Rules((), (), {}) if options.rules is None else read_file("--rules", options.rules, read_rules)
     return rules.with_polls(options.interval)
 
@@ -250,7 +250,7 @@ def _told(site: Site, news: News, watch: ServeWatch, exporter: Exporter, pages_f
 
 
 def _stopping() -> asyncio.Event:
-    """What a signal sets."""
+    """An event that a signal sets."""
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
@@ -284,16 +284,16 @@ def _admission(
 
 
 def _hosts(options: Namespace, listening: socket.socket) -> frozenset[str] | None:
-    """The host names that requests may have, None: any."""
+    """The host names that requests may have; None: any."""
     from groupkeeper.web.app import LOOPBACK_NAMES
 
-    # On this machine only: a page in a browser must not reach it by a name that leads here.
+    # A web page must not reach a server for this machine only by a name that leads here.
     is_any = not _is_local(listening) and not options.allowed_host
     return None if is_any else LOOPBACK_NAMES.union(map(str.lower, options.allowed_host))
 
 
 def _is_local(listening: socket.socket) -> bool:
-    """Whether only this machine reaches it."""
+    """Whether only this machine can reach the socket."""
     return ip_address(listening.getsockname()[0]).is_loopback
 
 

@@ -1,4 +1,4 @@
-"""Who may see and change what in ``groupkeeper serve``: its arguments."""
+"""The arguments about who may see and change what in ``groupkeeper serve``."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ _TOKEN_BYTES = 24
 
 
 class PageAccess(NamedTuple):
-    """``desk`` None: nothing can be changed. ``record`` None: there is no journal. ``token``: one that was made for
-    this run, "" for none. ``files``: those of users and roles. ``oidc`` None: no provider of logins.
+    """The access to the server. ``desk`` None: nothing can be changed. ``record`` None: there is no journal. ``token``:
+    made for this run, "": none. ``files``: of users and roles. ``oidc`` None: no provider of logins.
     """
 
     access: Access
@@ -40,7 +40,7 @@ class PageAccess(NamedTuple):
 
 
 def add_access(command: ArgumentParser) -> None:
-    """The arguments."""
+    """Adds the arguments."""
     who = command.add_argument_group("who may see and change something")
     who.add_argument(
         "--allow-changes",
@@ -163,15 +163,15 @@ def _tokens(options: Namespace) -> tuple[PageTokens | None, str]:
 
 
 def tokens_of(options: Namespace) -> PageTokens:
-    """Those of the file of ``--token-file``. Raises UsageMistake."""
+    """The tokens in the file of ``--token-file``. Raises UsageMistake."""
     from groupkeeper.web.access.people import read_tokens
 
     return read_file("--token-file", options.token_file, read_tokens)
 
 
 def roles_of(options: Namespace, *, changes: bool) -> Roles:
-    """Those of the file of ``--roles``; without it everybody may do everything. ``changes``: whether something can be
-    changed at all. Raises UsageMistake.
+    """The roles in the file of ``--roles``; without it everybody may do everything. ``changes``: whether something can
+    be changed at all. Raises UsageMistake.
     """
     from groupkeeper.web.access.roles import Roles, read_grants
 

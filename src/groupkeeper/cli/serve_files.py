@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 
 def read_file(option: str, path: str, read: Callable[[str], T]) -> T:
-    """What ``read`` makes of the file that an option names. Raises UsageMistake."""
+    """Reads the file of an option by ``read``. Raises UsageMistake."""
     try:
         return read(path)
     except OSError as problem:
@@ -28,15 +28,15 @@ def read_file(option: str, path: str, read: Callable[[str], T]) -> T:
 
 
 class ServedFile(NamedTuple):
-    """``take``: reads the file, and what it has counts from now on. Raises UsageMistake, and changes nothing then."""
+    """A file. ``take`` reads and applies it; raises UsageMistake, and changes nothing then."""
 
     path: str
     take: Callable[[], None]
 
 
 class ServedFiles:
-    """Reads files again when they change, or when that is asked for. One that is invalid is said, and what was read
-    before it counts.
+    """Reads files again when they change, or on request. An invalid file is reported, and its earlier content stays in
+    effect.
     """
 
     def __init__(self, files: Sequence[ServedFile]) -> None:
@@ -46,11 +46,11 @@ class ServedFiles:
         self._asked = asyncio.Event()
 
     def notes(self) -> list[str]:
-        """Why what is in a file does not count."""
+        """Why files are not in effect."""
         return [f"{path} has changed, and what it had before counts: {why}." for path, why in self._problems.items()]
 
     async def run(self) -> None:
-        """Look again and again, and at SIGHUP read all of them, with the files that they name."""
+        """Checks files again and again, and at SIGHUP reads all of them, with the files that they name."""
         if self._files:  # without any, a terminal that is closed ends the program as usual
             asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, self._asked.set)
         while True:
@@ -79,7 +79,7 @@ class ServedFiles:
 
 
 def _state(path: str) -> tuple[int, int, int] | None:
-    """What differs when a file has been written or replaced; None: it cannot be looked at."""
+    """A value that changes when a file is written or replaced; None: the file cannot be checked."""
     try:
         found = os.stat(path)
     except OSError:

@@ -1,4 +1,4 @@
-"""What ``groupkeeper serve`` does with each snapshot beside serving it."""
+"""The work of ``groupkeeper serve`` on each snapshot, beside serving it."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ _LOG = logging.getLogger("groupkeeper.serve")
 _ALERTS = "alerts"
 _NOTICES = "notices"
 KEPT = (_ALERTS, _NOTICES)
-"""Names of the texts in the history that the next run begins with."""
+"""Names of texts in the history that are kept for the next run."""
 
 _PAUSE_S = 0.25
-"""Between two writes: what changes meanwhile is written together."""
+"""The pause between two writes: changes in it are written together."""
 
 
 class ServeWatch:
-    """What is done with each snapshot beside serving it: alerts, and saying on standard error what has changed."""
+    """Handles each snapshot, beside serving it: alerts, and lines on standard error about changes."""
 
     def __init__(
         self, archive: Archive, rules: Rules, kept: Mapping[str, str], ways: Ways, record: ChangeRecord | None = None
@@ -56,7 +56,7 @@ class ServeWatch:
         self._unmatched: dict[str, tuple[str, ...]] = {}
 
     def beside(self) -> list[Coroutine[Any, Any, None]]:
-        """What runs while snapshots come."""
+        """Tasks that run while snapshots come."""
         if not self._has_rules:
             return []
         return [self._courier.run(is_kept=self._archive.is_kept), self._keep_changes()]
@@ -68,12 +68,12 @@ class ServeWatch:
             await asyncio.sleep(_PAUSE_S)
 
     async def keep(self) -> None:
-        """Store what has to be known after a restart: alerts, and notices that wait, both as they are now."""
+        """Stores the state for a restart: the current alerts, and waiting notices."""
         self._courier.changed.clear()
         await self._archive.keep({_ALERTS: self._alerts.state(), _NOTICES: self._courier.state()})
 
     def replace(self, rules: Rules) -> None:
-        """Follow other rules from now on."""
+        """Applies other rules from now on."""
         ended = self._alerts.replace(rules, time.time_ns() // 1_000_000)
         self._courier.replace(rules.webhooks)
         self._tell(ended)
@@ -86,7 +86,7 @@ class ServeWatch:
             self._courier.take(notice)
 
     def take(self, snapshot: ClusterSnapshot) -> None:
-        """The latest snapshot of a cluster."""
+        """Handles the latest snapshot of a cluster."""
         if self._has_rules:
             self._tell(self._alerts.take(snapshot, time.time_ns() // 1_000_000))
             if (state := self._alerts.state()) != self._state:
@@ -105,7 +105,7 @@ class ServeWatch:
             self._note("the journal", problem, "can be read again")
 
     def _say_replaced(self, snapshot: ClusterSnapshot) -> None:
-        """That a name went to another cluster while this program runs, once."""
+        """Logs, once, that a name went to another cluster while this program runs."""
         replaced = snapshot.replaced
         if replaced is not None and replaced.since_ms > self._replaced_ms.get(snapshot.cluster, self._began_ms):
             now = snapshot.known.cluster_id
@@ -113,7 +113,7 @@ class ServeWatch:
             self._replaced_ms[snapshot.cluster] = replaced.since_ms
 
     def _say_unmatched(self, snapshot: ClusterSnapshot) -> None:
-        """Options with names that no group or topic has."""
+        """Logs options whose names match no group or topic."""
         if snapshot.is_up:
             before = self._unmatched.get(snapshot.cluster, ())
             for each in snapshot.scope.unmatched:
@@ -128,7 +128,7 @@ class ServeWatch:
                 _LOG.info(f"rule {rule!r}: {why}")
 
     def notes(self) -> list[str]:
-        """What of the rules has no effect."""
+        """Notes about parts of the rules without effect."""
         return [f"Rule {rule!r}: {why}." for rule, why in self._unused]
 
     def alerts(self) -> AlertsNow:
@@ -141,7 +141,7 @@ class ServeWatch:
             _LOG.info(f"{what} {good}" if problem is None else f"{what}: {problem}")
 
     def samples(self) -> Iterator[Sample]:
-        """How the program itself does."""
+        """The samples about the program itself."""
         if self._archive.is_kept:
             yield plain("groupkeeper_history_up", int(self._archive.problem is None))
             yield plain("groupkeeper_history_failed_polls_total", self._archive.failed)

@@ -1,4 +1,4 @@
-"""What spark-submit runs: `groupkeeper pipeline` with the words that follow."""
+"""The program for spark-submit: `groupkeeper pipeline` with the words that follow."""
 
 import sys
 

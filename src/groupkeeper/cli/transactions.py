@@ -1,4 +1,4 @@
-"""``groupkeeper transactions …``: open transactions, what they hold back, and the abort of one that does not end."""
+"""``groupkeeper transactions …``: open transactions, offsets held back, and the abort of one that does not end."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ _IN_TOPIC = "transactions that have written to this topic; repeat for several"
 
 
 class _Found(NamedTuple):
-    """Open transactions of a cluster: those that coordinators show, those in partitions, and what partitions hold."""
+    """Open transactions of a cluster, by coordinators and by partitions, and the offsets that these hold back."""
 
     described: Mapping[str, TransactionDescription]
     open: Open
@@ -117,7 +117,7 @@ class _Found(NamedTuple):
     problems: list[Problem]
 
     def held_in(self, places: Collection[TopicPartition]) -> int | None:
-        """How many offsets partitions hold; None: it is not known of one, or not which they are."""
+        """The number of offsets held back in partitions; None: unknown for one, or the partitions are unknown."""
         known = [self.held[place] for place in places if place in self.held]
         return sum(known) if places and len(known) == len(places) else None
 
@@ -246,7 +246,7 @@ def _add_describe(command: ArgumentParser) -> None:
 
 
 async def _describe_pages(session: ClusterSession) -> AsyncIterator[Page]:
-    """One row for each partition that a transaction is open in."""
+    """A row for each partition with the open transaction."""
     options, now_ms = session.options, _now_ms()
     found = await _look(session, options.topic or None)
     wanted = set(options.transactions)
@@ -318,7 +318,7 @@ def _mistake_in_abort(options: Namespace) -> str | None:
 
 
 async def _abort_pages(session: ClusterSession) -> AsyncIterator[Page]:
-    """What is aborted, and with --execute the abort."""
+    """The transactions to abort; with --execute, aborts them."""
     options = session.options
     transactional_id: str | None = options.transaction
     try:

@@ -1,4 +1,4 @@
-"""What the tour stands on: a broker in a child process and the installed commands, run and shown."""
+"""The base of the tour: a broker in a child process and the installed commands, run and shown."""
 
 import os
 import re
@@ -18,7 +18,7 @@ COMMAND_WITHIN_S = 30.0
 
 
 class TourFailed(Exception):
-    """Something did not do what the tour promises; the text says what."""
+    """A step did not do what the tour promises; the text has the reason."""
 
 
 def emphasised(text: str) -> str:

@@ -1,4 +1,4 @@
-"""The tour: what happens, in order, and what each step shows."""
+"""The tour: its steps in order, and what each step shows."""
 
 import time
 from datetime import UTC, datetime

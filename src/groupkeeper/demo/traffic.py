@@ -30,7 +30,7 @@ class Sent(NamedTuple):
 
 
 class DemoReading(NamedTuple):
-    """What one run of a consumer saw. oldest_ms is None when it read nothing."""
+    """The records that one run of a consumer read. oldest_ms is None if it read nothing."""
 
     records_by_topic: dict[str, int]
     oldest_ms: int | None
@@ -54,7 +54,7 @@ def past_hours(now_ms: int, hours: int = 3) -> list[Sent]:
 
 
 def client_settings(bootstrap: str) -> dict[str, str | int | float | bool]:
-    """What every confluent-kafka client here is given: where to connect, and to speak up for errors only."""
+    """The settings of every confluent-kafka client here: the address, and logging of errors only."""
     return {"bootstrap.servers": bootstrap, "log_level": 3}
 
 

@@ -1,4 +1,4 @@
-"""How the official tools read --bootstrap-server and --command-config, and what they say when those are wrong."""
+"""Reads --bootstrap-server and --command-config as the official tools do, with their errors."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ADDRESS = re.compile(r"(?:[0-9a-zA-Z\-%._]*://)?\[?([0-9a-zA-Z\-%._:]*)\]?:([0-9
 
 
 class BadProperties(UsageProblem):
-    """The file of properties has an escape that is none: to most tools a mistake of usage."""
+    """The file of properties has an invalid escape: most tools call this a wrong usage."""
 
 
 NO_CLIENT = "Failed to create new KafkaAdminClient"
@@ -115,7 +115,7 @@ def _has_address(host: str) -> bool:
 
 
 def _refuse_unfit(properties: Mapping[str, str]) -> None:
-    """Values that are right each by itself, but not together."""
+    """Refuses values that are valid alone, but not together."""
     api = int(properties.get("default.api.timeout.ms", 60000))
     request = int(properties.get("request.timeout.ms", 30000))
     if ("default.api.timeout.ms" in properties and api < request) or properties.get("bootstrap.controllers"):

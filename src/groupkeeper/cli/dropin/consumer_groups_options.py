@@ -1,4 +1,4 @@
-"""The options of kafka-consumer-groups, and which of them go together, checked in the official tool's order."""
+"""The options of kafka-consumer-groups, and their valid combinations, checked in the official tool's order."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ UNDECIDED = (
 
 
 def check(options: Options) -> None:
-    """Refuse what doesn't go together, by raising UsageProblem, and say what is only doubtful."""
+    """Refuses invalid combinations by raising UsageProblem, and warns about doubtful ones."""
     if not options.has("validate-regex") and not options.has("bootstrap-server"):
         raise UsageProblem('Missing required argument "[bootstrap-server]"')
     if options.has("describe"):
@@ -160,7 +160,7 @@ class Converted(NamedTuple):
 
 
 def converted(options: Options) -> Converted:
-    """Raises Unconvertible, SeveralArguments."""
+    """Converts the values. Raises Unconvertible, SeveralArguments."""
     return Converted(
         options.numbers("to-offset"),
         options.text("by-duration"),
@@ -170,7 +170,7 @@ def converted(options: Options) -> Converted:
 
 
 def check_views(options: Options, views: Sequence[str] = VIEWS, shown: Sequence[str] = VIEWS) -> None:
-    """Refuse more than one of the views of a description, of which the text has the ``shown`` ones, and a state as one.
+    """Refuses more than one view of a description, and a state as one. ``shown``: the views that the text names.
 
     Raises UsageProblem, SeveralArguments.
     """
@@ -182,7 +182,7 @@ def check_views(options: Options, views: Sequence[str] = VIEWS, shown: Sequence[
 
 
 def check_decided(options: Options) -> None:
-    """Refuse a reset that is neither to be shown only nor to be carried out, or both. Raises UsageProblem."""
+    """Refuses a reset with neither or both of --dry-run and --execute. Raises UsageProblem."""
     if options.has("dry-run") and options.has("execute"):
         raise UsageProblem("Option [reset-offsets] only accepts one of [execute] and [dry-run]")
     if not options.has("dry-run") and not options.has("execute"):

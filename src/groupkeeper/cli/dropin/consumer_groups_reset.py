@@ -95,7 +95,7 @@ class GroupReset:
         return plan_csv.write(offsets, with_group=len(self.options.texts("group")) != 1) + "\n"
 
     async def partitions(self, group_id: str) -> Sequence[TopicPartition]:
-        """Those to reset, which exist and have leaders."""
+        """The partitions to reset, which exist and have leaders."""
         partitions: Sequence[TopicPartition] = ()
         if self.options.has("all-topics"):
             partitions = list(await self.committed(group_id))
@@ -107,19 +107,19 @@ class GroupReset:
         return partitions
 
     def refuse_no_scope(self, scopes: str = "--all-topics, --topic") -> None:
-        """Without topics there must be a file."""
+        """Refuses a reset without topics or a file. ``scopes``: the options that the text names."""
         if not self.options.has("from-file"):
             raise UsageProblem(f"One of the reset scopes should be defined: {scopes}.")
 
     async def committed(self, group_id: str) -> dict[TopicPartition, OffsetAndMetadata]:
-        """What the group has committed, in partitions that may be reset."""
+        """The group's committed offsets, in partitions that may be reset."""
         with failing(java.wrapped):
             return await committed_offsets(self.admin, group_id)
 
     async def _plan(self, group_id: str, partitions: Sequence[TopicPartition]) -> GroupPlan:
         scenario = await self.scenario(group_id, partitions)
         if isinstance(scenario, ToPlan):
-            # A plan's partitions are not checked before; the lookup of their log ends says what is wrong with them.
+            # A plan's partitions are not checked before; the lookup of their log ends finds problems with them.
             await refuse_unlistable(self.admin, scenario.offsets, java.wrapped)
             partitions = list(scenario.offsets)
         else:
@@ -197,7 +197,7 @@ def _bare(commit: OffsetAndMetadata | None) -> OffsetAndMetadata | None:
 
 
 def _tell(note: Note) -> None:
-    """Say why an offset isn't the one that was asked for, where and as the official tool does."""
+    """Warns if an offset isn't the requested one, where and as the official tool does."""
     if note.kind is NoteKind.NOTHING_LATER:
         say(nothing_later(note.partition))
         return
@@ -232,7 +232,7 @@ async def check_partitions(admin: Admin, partitions: Sequence[TopicPartition]) -
 async def refuse_unlistable(
     admin: Admin, partitions: Iterable[TopicPartition], text_of: Callable[[Exception], str]
 ) -> None:
-    """Say of which topic a lookup of log ends finds no metadata. Raises ExecutionFailure."""
+    """Names the first topic for which a lookup of log ends finds no metadata. Raises ExecutionFailure."""
     wanted = list(partitions)
     topics = list(dict.fromkeys(partition.topic for partition in wanted))
     if not topics:
@@ -252,7 +252,7 @@ async def refuse_unlistable(
 
 
 def refuse_duplicates(partitions: Sequence[TopicPartition]) -> None:
-    """Topics that overlap are too much for the official tool's maps. Raises ExecutionFailure."""
+    """Refuses overlapping topics, which are too much for the official tool's maps. Raises ExecutionFailure."""
     if len(set(partitions)) < len(partitions):
         twice = next(partition for partition in partitions if partitions.count(partition) > 1)
         raise ExecutionFailure(f"Duplicate key {twice}")
@@ -267,7 +267,7 @@ def datetime_ms(options: Options) -> int:
 
 
 def nothing_later(partition: TopicPartition) -> str:
-    """Said of a partition without a record from the time on, empty or not."""
+    """The text about a partition without a record at or after the time, empty or not."""
     return (
         f"\nWarn: Partition {partition.partition} from topic {partition.topic} is empty. "
         "Falling back to latest known offset.\n"

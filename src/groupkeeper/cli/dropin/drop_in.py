@@ -1,4 +1,4 @@
-"""What the commands with the names of official tools have in common: the way in, the way out, and the cluster."""
+"""Common parts of the commands with the names of official tools: start, exit, and the cluster."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from groupkeeper.protocol.errors import KafkaError
 
 
 class ExecutionFailure(Exception):
-    """The command could not be carried out. The text is what the official tool's exception says."""
+    """The command could not be carried out. The text is that of the official tool's exception."""
 
 
 class PropertiesUnreadable(ExecutionFailure):
@@ -31,7 +31,7 @@ class PropertiesUnreadable(ExecutionFailure):
 
 @contextmanager
 def failing(text_of: Callable[[Exception], str]) -> Iterator[None]:
-    """Turn what brokers and the client say into an ExecutionFailure with the text that the official tool gives it."""
+    """Turns errors of brokers and the client into an ExecutionFailure with the official tool's text."""
     try:
         yield
     except OperationRefused:
@@ -49,7 +49,7 @@ def states_of(text: str, valid: Sequence[GroupState]) -> list[GroupState]:
 
 
 def log_warning(text: str, logger: str) -> None:
-    """A warning as the official tools log it."""
+    """Logs a warning as the official tools do."""
     from datetime import datetime
 
     time = datetime.now().strftime("%Y-%m-%d %H:%M:%S,%f")[:-3]
@@ -66,7 +66,7 @@ def run_tool(run: Callable[[Sequence[str]], int], arguments: Sequence[str] | Non
     except UnknownRelease as problem:
         complain(f"{problem}\n")
         return 1
-    # The tool is done soon: looking for cycles among what it has would cost more time than they take memory.
+    # The tool ends soon: looking for cycles would take more time than it saves memory.
     garbage.stop_looking()
     # What the terminal's encoding lacks becomes a question mark, as Java writes it.
     status = written(lambda: run(words), unencodable="replace")
@@ -82,9 +82,9 @@ def read_options(
     *,
     with_help: tuple[type[Exception], ...] = (UsageProblem, OptionProblem),
 ) -> Options | int:
-    """The options, or the exit status where nothing is left to do.
+    """The options, or the exit status if there is nothing left to do.
 
-    What the parser refuses is said without the help, what ``check`` refuses with it if it is one of these.
+    Errors of the parser are printed without the help; errors of ``check`` with it, if they are of ``with_help``.
     """
     if not arguments:
         return refuse_usage(table)
@@ -107,7 +107,7 @@ def read_options(
 
 
 def show_help_or_version(table: OptionTable, options: Options) -> int | None:
-    """The exit status when --help or --version was given and is done, None otherwise."""
+    """Handles --help and --version; the exit status, or None without these options."""
     if options.has("help"):
         return refuse_usage(table)
     if options.has("version"):
@@ -117,7 +117,7 @@ def show_help_or_version(table: OptionTable, options: Options) -> int | None:
 
 
 def refuse_usage(table: OptionTable, text: str | None = None) -> int:
-    """Show what is wrong, None: what the tool is for, and the help; the exit status is 1."""
+    """Prints the error (None: the tool's purpose) and the help; returns the exit status 1."""
     shown = release().purposes.get(table.tool, table.purpose) if text is None else text
     complain(f"{shown}\n{render(table)}")
     return 1

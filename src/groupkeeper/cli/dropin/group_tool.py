@@ -1,4 +1,4 @@
-"""The tools for groups of one type: what they have in common, from the options to the one action that these name."""
+"""The common base of the tools for groups of one type: from the options to the one action that they name."""
 
 from __future__ import annotations
 
@@ -90,18 +90,18 @@ class GroupTool(ABC):
         return drop_in_recorder(self.table.tool)
 
     def text_of(self, failure: Exception) -> str:
-        """What is said of a question that failed."""
+        """The text about a failed request."""
         return java.wrapped(failure)
 
     def in_order(self, group_ids: Sequence[str]) -> Sequence[str]:
-        """All groups, in the order in which the tool goes through them."""
+        """All groups, in the order in which the tool handles them."""
         return group_ids
 
     async def listings(
         self, states: Sequence[GroupState] = (), types: Sequence[GroupType] | None = None
     ) -> Sequence[GroupListing]:
-        """The groups in these states, in any when there are none."""
-        # As texts they are asked for by the name that the official tool sends, NotReady, which finds no group.
+        """The groups in these states; no states: all groups."""
+        # Texts send the official tool's own name of the state, NotReady, which finds no group.
         listings = await self.admin.list_groups(
             states=[state.value for state in states],
             types=self.types if types is None else types,
@@ -119,9 +119,9 @@ class GroupTool(ABC):
         return await self.all_group_ids() if self.options.has("all-groups") else self.options.texts("group")
 
     async def sorted_out(self, absent: str, absence: str) -> tuple[Sequence[str], dict[str, str]]:
-        """The groups to delete, and why others are not even tried, in the official tool's words.
+        """The groups to delete, and for others the reason why they are not even tried, in the official tool's words.
 
-        `absent` is what is said of groups of other types, `absence` the class of that failure.
+        `absent`: the text about groups of other types; `absence`: the class of that failure.
         """
         with failing(self.text_of):
             states = {group.group_id: group.group_state for group in await self.listings()}
@@ -142,7 +142,7 @@ class GroupTool(ABC):
 
 
 def run_group_tool(tool: type[GroupTool], check: Callable[[Options], None], arguments: Sequence[str]) -> int:
-    """Read the arguments, check them and execute. Errors of the parser come without the help, other ones with it."""
+    """Reads and checks the arguments, and executes. Only errors of the parser are printed without the help."""
     options = read_options(tool.table, arguments, check)
     return options if isinstance(options, int) else execute(tool, options)
 

@@ -1,4 +1,4 @@
-"""What kafka-consumer-groups prints, from typed values. Every function returns text with its line breaks."""
+"""The output of kafka-consumer-groups, from typed values. Every function returns text with its line breaks."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def all_groups(groups: Sequence[GroupListing]) -> str:
 
 
 def remark(group_id: str, state: GroupState) -> str:
-    """What a description says about a group's state on standard error, "" for nothing."""
+    """The remark about a group's state on standard error; "": none."""
     if state is GroupState.EMPTY:
         return f"\nConsumer group '{group_id}' has no active members.\n"
     if state in REBALANCING:
@@ -233,7 +233,7 @@ def deletion_verdict(group_id: str, failure: Failure | None) -> str:
 
 
 def deletion_outcomes(deleted: DeletedOffsets) -> dict[tuple[str, int], str | None]:
-    """What became of each partition, and of topics that cannot be described (partition −1), for `deleted_offsets`."""
+    """The outcome of each partition, and of topics that cannot be described (partition −1), for `deleted_offsets`."""
     outcomes: dict[tuple[str, int], str | None] = {(topic, -1): described(e) for topic, e in deleted.topics.items()}
     for partition, why in deleted.partitions.items():
         outcomes[partition] = None if why is None else described(why)
@@ -255,7 +255,7 @@ def deleted_offsets(outcomes: Mapping[tuple[str, int], str | None]) -> str:
 
 
 def deleted_groups(deleted: Sequence[str], failed: Mapping[str, str], *, kind: str = "consumer") -> str:
-    """What --delete says: ``failed`` has the reasons, ``kind`` is consumer or share."""
+    """The output of --delete: ``failed`` has the reasons, ``kind`` is consumer or share."""
     names = ", ".join(f"'{group_id}'" for group_id in deleted)
     if not failed:
         return f"Deletion of requested {kind} groups ({names}) was successful.\n"

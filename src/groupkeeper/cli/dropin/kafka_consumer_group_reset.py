@@ -77,7 +77,7 @@ TABLE = OptionTable(
 
 
 class ResetFailed(Exception):
-    """The operation ends here. The text says why."""
+    """The operation failed. The text has the reason."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -174,7 +174,7 @@ def topics_of(options: Options) -> list[str] | None:
 
 
 def open_admin(options: Options) -> Admin:
-    """The admin client for the options. Raises UsageProblem, Failed."""
+    """The admin client for the options. Raises UsageProblem, ResetFailed."""
     try:
         servers = values.servers(options.text("bootstrap-server") or "")
         path = options.text("command-config")
@@ -237,7 +237,7 @@ def _where(trouble: PlanTrouble) -> str:
 
 
 def read_plan(path: str) -> ResetPlan:
-    """The plan in a file. Raises Failed, before any broker is asked."""
+    """The plan in a file. Raises ResetFailed, before any broker is asked."""
     try:
         return kip122.read(Path(path).read_bytes().decode("utf-8-sig"))
     except OSError as problem:
@@ -280,7 +280,7 @@ def status(entry: PlanEntry) -> str:
 
 
 def table(report: ResetReport) -> str:
-    """The plan beside the cluster."""
+    """The table of the plan, with the current offsets."""
     rows = [
         (
             report.group_id,

@@ -48,7 +48,7 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def regex_verdict(pattern: str) -> str:
-    """What --validate-regex says of a pattern."""
+    """The output of --validate-regex for a pattern."""
     from groupkeeper.protocol.re2_syntax import BadPattern, check_pattern
 
     try:
@@ -120,7 +120,7 @@ class ConsumerGroups(GroupTool):
             )
 
     async def describe_offsets(self, group_ids: Sequence[str], *, verbose: bool) -> None:
-        """The tables of offsets. That a group cannot be described comes before what is wrong with any offsets."""
+        """The tables of offsets. A group that cannot be described is reported before problems with any offsets."""
         from groupkeeper.operations.describe import describe_offsets
         from groupkeeper.protocol.errors import LeaderNotAvailable
 
@@ -181,7 +181,7 @@ class ConsumerGroups(GroupTool):
 
 
 def raise_first(failed: Mapping[str, Failure], group_ids: Sequence[str]) -> None:
-    """Raise the failure that the official tool comes upon first, when there is one."""
+    """Raises the failure that the official tool finds first, if there is one."""
     if failed:
         raise next(failed[group_id] for group_id in java.group_order(group_ids) if group_id in failed)
 

@@ -35,7 +35,7 @@ TIMES_TEXT = " / ".join(f"{number} or {name}" for name, number in TIMES.items())
 
 TABLE = OptionTable(
     "kafka-get-offsets",
-    # The official tool's words, as they are also what it says when it is called without arguments.
+    # The official tool's words, which it also prints when it is called without arguments.
     "An interactive shell for getting topic-partition offsets.",
     [
         Option("bootstrap-server", "The brokers to connect to first. Always needed.", "HOST1:PORT1,...,HOST3:PORT3"),
@@ -71,7 +71,7 @@ RULE = re.compile(r"([^:,]*)(?::(?:([0-9]*)|(?:([0-9]*)-([0-9]*))))?")
 
 
 class OffsetsRefused(Exception):
-    """The tool ends here. The text is shown behind ``Error occurred:``."""
+    """The tool failed. The text is shown behind ``Error occurred:``."""
 
 
 class PartitionRule(NamedTuple):
@@ -152,7 +152,7 @@ async def _partitions(admin: Admin, rules: Sequence[PartitionRule], exclude_inte
     described = (await admin.describe_topics(names)).all() if names else {}
     partitions = [
         TopicPartition(name, partition.partition)
-        # What is skipped is reported in this order.
+        # Skipped partitions are reported in this order.
         for name in java.topic_order(names)
         for partition in described[name].partitions
         if any(rule.has_topic(name) and rule.has_partition(partition.partition) for rule in rules)
@@ -163,7 +163,7 @@ async def _partitions(admin: Admin, rules: Sequence[PartitionRule], exclude_inte
 
 
 def offset_spec(text: str | None) -> OffsetSpec:
-    """The offset that --time names. Raises Refused."""
+    """The offset that --time names. Raises OffsetsRefused."""
     number = TIMES.get(text or "", java.parse_number(text or "", java.LONG_MAX))
     if number is None:
         raise OffsetsRefused(
@@ -173,7 +173,7 @@ def offset_spec(text: str | None) -> OffsetSpec:
 
 
 def rules_of(options: Options) -> list[PartitionRule]:
-    """The rules that the options give, one without any. Raises Refused."""
+    """The rules of the options, or one that takes all. Raises OffsetsRefused."""
     if options.has("topic-partitions"):
         return [_rule(text) for text in java.split(options.text("topic-partitions") or "", ",")]
     topic = options.text("topic")
@@ -211,7 +211,7 @@ def _numbers(text: str) -> set[int]:
 
 
 def _pattern(text: str) -> re.Pattern[str]:
-    """A topic filter: commas separate alternatives, blanks and quotes around it don't count. Raises Refused."""
+    """The pattern of a topic filter: commas separate alternatives, outer blanks don't count. Raises OffsetsRefused."""
     from groupkeeper.cli.java.pattern import BadJavaPattern, compile_pattern
 
     text = re.sub(r"[\"']+$", "", re.sub(r"^[\"']+", "", java.trim(text).replace(",", "|").replace(" ", "")))

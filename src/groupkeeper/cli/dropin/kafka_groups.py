@@ -51,7 +51,7 @@ PATIENCE_MS = 30_000
 
 
 class BadType(Exception):
-    """--group-type with something else."""
+    """--group-type names no type."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -79,7 +79,7 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def check(options: Options) -> None:
-    """Refuse what doesn't go together. Raises UsageProblem, BadType, SeveralArguments."""
+    """Refuses invalid combinations. Raises UsageProblem, BadType, SeveralArguments."""
     if not options.has("list"):
         raise UsageProblem("Command must include exactly one action: --list.")
     if options.has("group-type") and _type(options) is GroupType.UNKNOWN:
@@ -118,7 +118,7 @@ async def _list(options: Options) -> int:
 
 
 def _text(problem: Exception) -> str:
-    """What the official tool says: it waits thirty seconds, less than its client would, and then has no words."""
+    """The official tool's text: it waits thirty seconds, less than its client would, and then prints none."""
     if isinstance(problem, BrokersNotFound) and isinstance(problem.__cause__, CallTimedOut):
         return "null"
     return java.message(problem)

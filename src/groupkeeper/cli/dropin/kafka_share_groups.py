@@ -42,11 +42,11 @@ class ShareGroups(GroupTool):
     states = (GroupState.EMPTY, GroupState.STABLE, GroupState.DEAD)
 
     def _change(self, kind: Kind) -> ShareDeletion:
-        """A change that is journalled, as far as that can be done without a word."""
+        """A journalled deletion; failures of the journal are not printed."""
         return ShareDeletion(self.admin, self.recorder, kind)
 
     def text_of(self, failure: Exception) -> str:
-        """As the official tool's release shows it."""
+        """The failure as this release of the official tool prints it."""
         return java.message(failure) if release().bare_questions else super().text_of(failure)
 
     async def describe(self) -> None:
@@ -128,7 +128,7 @@ class ShareGroups(GroupTool):
 
 
 def _tell_state(group: ShareGroupDescription) -> bool:
-    """Say what is noteworthy about a group's state; whether it exists."""
+    """Prints a remark about a group's state; returns whether the group exists."""
     if group.group_state is GroupState.DEAD:
         say(share_groups_text.missing(group.group_id))
         return False
@@ -137,7 +137,7 @@ def _tell_state(group: ShareGroupDescription) -> bool:
 
 
 def _verdict(failure: Failure | None) -> str:
-    """The first words of --delete-offsets, "" for none: what fails by topic is in the table only."""
+    """The first line of --delete-offsets; "": failures by topic are only in the table."""
     if failure is None or isinstance(failure, errors.TopicAuthorizationFailed | errors.UnknownTopicOrPartition):
         return ""
     if isinstance(

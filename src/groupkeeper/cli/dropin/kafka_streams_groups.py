@@ -59,7 +59,7 @@ class StreamsGroups(GroupTool):
     usage_errors = (*GroupTool.usage_errors, OptionProblem)
 
     def in_order(self, group_ids: Sequence[str]) -> Sequence[str]:
-        """As Java's set of them has it."""
+        """The groups in the order of Java's set of them."""
         return java.hash_order(group_ids, java.string_hash)
 
     async def _describe(self, group_ids: Sequence[str]) -> Batch[str, StreamsGroupDescription]:
@@ -68,7 +68,7 @@ class StreamsGroups(GroupTool):
 
     @cached_property
     def reset(self) -> StreamsReset:
-        """What changes offsets and deletes topics, with the journal."""
+        """Resets offsets and deletes topics, journalled."""
         from groupkeeper.cli.dropin.streams_groups_reset import StreamsReset
 
         return StreamsReset(self.admin, self.options, self.values, self.recorder)
@@ -191,7 +191,7 @@ class StreamsGroups(GroupTool):
         return streams_groups_text.offsets(group.group_id, found, verbose=self.options.has("verbose"))
 
     async def _refuse_unread(self, partitions: Sequence[TopicPartition], progress: StreamsProgress) -> None:
-        """Tasks may read topics of unequal sizes; where the official tool's time is up, the partition is named."""
+        """Raises for a missing partition, with its name: topics may differ in size, and the official tool times out."""
         from groupkeeper.cli.dropin.consumer_groups_reset import refuse_unlistable
 
         await refuse_unlistable(self.admin, partitions, java.described)

@@ -16,7 +16,7 @@ from groupkeeper.cli.java.values import INT_MAX, LONG_MAX, hash_order, parse_num
 
 
 class OptionProblem(Exception):
-    """The arguments do not fit the options. The text is jopt-simple's."""
+    """The arguments do not match the options. The text is jopt-simple's."""
 
 
 class Unrecognized(OptionProblem):
@@ -86,7 +86,7 @@ VERSION = Option("version", "Show the version of Kafka whose tool this one equal
 
 
 class Options:
-    """The options that were given: present or absent, with their texts in order. ``strays`` belong to none."""
+    """The given options: present or absent, with their texts in order. ``strays``: other arguments."""
 
     def __init__(self, table: OptionTable) -> None:
         self._table = table
@@ -254,7 +254,7 @@ def refuse_several(options: Options, names: Sequence[str]) -> None:
 
 
 def in_hash_order(names: Iterable[str]) -> list[str]:
-    """Up to twelve options in the order in which a HashSet of them gives them: messages show that order."""
+    """Up to twelve options in the order of a Java HashSet, which messages show."""
     return hash_order(names, lambda name: 31 + string_hash(name))
 
 

@@ -1,4 +1,4 @@
-"""The options of kafka-share-groups, and which of them go together, checked in the official tool's order."""
+"""The options of kafka-share-groups, and their valid combinations, checked in the official tool's order."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ TABLE = CONSUMER_GROUPS.derived(
 
 
 def check(options: Options) -> None:
-    """Refuse what doesn't go together, by raising UsageProblem; SeveralArguments for a state given twice."""
+    """Refuses invalid combinations by raising UsageProblem; SeveralArguments for a state given twice."""
     if not options.has("bootstrap-server"):
         raise UsageProblem('Missing required argument "[bootstrap-server]"')
     if options.has("describe"):

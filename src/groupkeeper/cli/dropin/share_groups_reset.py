@@ -27,7 +27,7 @@ class ShareReset(GroupReset):
     """
 
     async def partitions(self, group_id: str) -> Sequence[TopicPartition]:
-        """Those that --topic names, otherwise those of the group, with --from-file too."""
+        """The partitions that --topic names, otherwise the group's, with --from-file too."""
         if self.options.has("topic"):
             partitions = await named_partitions(self.admin, self.options)
         else:
@@ -49,7 +49,7 @@ class ShareReset(GroupReset):
         return await super().scenario(group_id, partitions)
 
     async def _commit(self, plan: GroupPlan) -> None:
-        """Set start offsets. A refusal of the whole group is one of each partition, so that it needs one to be seen."""
+        """Sets start offsets. A refusal of the whole group is shown for each partition, so only if there is one."""
         if not plan.changes:
             return
         cluster_id = None

@@ -1,4 +1,4 @@
-"""What kafka-share-groups prints, from typed values. Texts come with their line breaks."""
+"""The output of kafka-share-groups, from typed values. Texts have their line breaks."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from groupkeeper.client.admin.types import GroupState, ShareGroupDescription, Sh
 
 
 def missing(group_id: str) -> str:
-    """Said of a dead group on standard output."""
+    """The text about a dead group on standard output."""
     return f"\nError: Share group '{group_id}' does not exist.\n"
 
 
 def remark(group: ShareGroupDescription) -> str:
-    """Said of a group without members on standard error, "" for nothing."""
+    """The text about a group without members on standard error; "": none."""
     is_empty = group.group_state is GroupState.EMPTY
     return f"\nShare group '{group.group_id}' has no active members.\n" if is_empty else ""
 

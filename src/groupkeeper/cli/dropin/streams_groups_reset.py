@@ -1,4 +1,4 @@
-"""What kafka-streams-groups resets and deletes beside whole groups: offsets of input topics, and internal topics."""
+"""Resets and deletions of kafka-streams-groups beside whole groups: offsets of input topics, and internal topics."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ class StreamsReset(GroupReset):
             return described.result(group_id)
 
     async def input_offsets(self, group_id: str) -> dict[TopicPartition, OffsetAndMetadata]:
-        """What the group has committed in its source topics, those for repartitioning apart."""
+        """The group's committed offsets in its source topics, except topics for repartitioning."""
         group = await self.described(group_id)
         return await self._committed_in(
             group_id, {topic for part in group.subtopologies for topic in part.source_topics}
         )
 
     async def committed(self, group_id: str) -> dict[TopicPartition, OffsetAndMetadata]:
-        """What the group has committed in what its tasks read."""
+        """The group's committed offsets in the topics that its tasks read."""
         group = await self.described(group_id)
         return await self._committed_in(group_id, {topic for some in topics_of(group).values() for topic in some})
 
@@ -56,7 +56,7 @@ class StreamsReset(GroupReset):
         return {partition: offset for partition, offset in offsets.items() if partition.topic in topics}
 
     async def partitions(self, group_id: str) -> Sequence[TopicPartition]:
-        """Those to reset: none when the group hasn't committed in one of them."""
+        """The partitions to reset; none if one of them has no committed offset."""
         if self.options.has("all-input-topics"):
             return list(await self.input_offsets(group_id))
         if not self.options.has("input-topic"):
@@ -72,13 +72,13 @@ class StreamsReset(GroupReset):
         return partitions
 
     async def scenario(self, group_id: str, partitions: Sequence[TopicPartition]) -> Scenario:
-        """The scenario; of a group that does not exist there are no current offsets."""
+        """The scenario; a group that does not exist has no current offsets."""
         if self.options.has("to-current"):
             await self.described(group_id)
         return await super().scenario(group_id, partitions)
 
     async def delete_topics(self, group_id: str) -> None:
-        """Delete the internal topics that the options name. Raises ExecutionFailure where they ask for none."""
+        """Deletes the internal topics that the options name. Raises ExecutionFailure if they name none."""
         if self.options.has("delete-all-internal-topics"):
             described = await self.described_all([group_id])
             topics = internal_topics(described).get(group_id)
@@ -107,7 +107,7 @@ class StreamsReset(GroupReset):
 
 
 def internal_topics(groups: Mapping[str, StreamsGroupDescription]) -> dict[str, Sequence[str]]:
-    """The internal topics of groups that have some. Says which ones are not taken for internal by their names."""
+    """The internal topics of groups that have some. Prints which named topics are not internal by their names."""
     found: dict[str, Sequence[str]] = {}
     for group_id in java.hash_order(groups, java.string_hash):
         topics = []

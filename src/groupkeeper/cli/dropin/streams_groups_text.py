@@ -1,4 +1,4 @@
-"""What kafka-streams-groups prints, from typed values. Texts come with their line breaks."""
+"""The output of kafka-streams-groups, from typed values. Texts have their line breaks."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from groupkeeper.operations.streams_groups import PartitionProgress
 
 
 def remark(group: StreamsGroupDescription) -> str:
-    """Said of a group without members, "" for nothing."""
+    """The text about a group without members; "": none."""
     if group.group_state is GroupState.DEAD:
         return f"\nError: Streams group '{group.group_id}' does not exist.\n"
     if group.group_state is GroupState.EMPTY:
@@ -141,7 +141,7 @@ def new_offsets(plans: Mapping[str, Mapping[TopicPartition, OffsetAndMetadata]])
 
 
 def deleted_groups(deleted: Sequence[str], failed: Mapping[str, str]) -> str:
-    """What --delete says of groups; ``failed`` has the reasons."""
+    """The output of --delete about groups; ``failed`` has the reasons."""
     names = "'" + "', '".join(deleted) + "'"
     if not failed:
         return f"Deletion of requested streams groups ({names}) was successful.\n"
@@ -153,7 +153,7 @@ def deleted_groups(deleted: Sequence[str], failed: Mapping[str, str]) -> str:
 
 
 def deleted_topics(group_ids: Sequence[str], failed: Mapping[str, str]) -> str:
-    """What --delete says of the internal topics of deleted groups."""
+    """The output of --delete about the internal topics of deleted groups."""
     if not failed:
         names = "', '".join(group_ids)
         return f"Deletion of associated internal topics of the streams groups ('{names}') was successful.\n"

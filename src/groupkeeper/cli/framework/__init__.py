@@ -1,4 +1,4 @@
-"""What all commands share: the table of commands, options, connections, output, errors, completion.
+"""Common parts of all commands: the table of commands, options, connections, output, errors, completion.
 
 Nothing here belongs to a single command.
 """

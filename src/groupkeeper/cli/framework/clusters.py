@@ -40,8 +40,7 @@ PATIENCE_S = 1.0
 """After this time without a connection, the state of each broker address is shown."""
 
 Pages = Callable[["ClusterSession"], AsyncIterator[Page]]
-"""The body of a command: it sends requests, and gives its report page by page. What it raises is the report's last
-problem."""
+"""The body of a command: sends requests, and yields its report page by page. An exception is the last problem."""
 
 
 class UsageMistake(Exception):
@@ -49,8 +48,8 @@ class UsageMistake(Exception):
 
 
 class Cluster(NamedTuple):
-    """The address of a cluster, the properties of its clients, and the source of these, for messages. ``protected``:
-    the name of its context, where that is a protected one.
+    """A cluster: its address, its clients' properties, and their source, for messages. ``protected``: the name of its
+    context, if that is protected.
     """
 
     bootstrap_server: str
@@ -61,9 +60,9 @@ class Cluster(NamedTuple):
 
 
 class ClusterSession(NamedTuple):
-    """The client of a command. ``is_secured``: it authenticates, so that the brokers may hide some things from it.
-    ``cluster``: its name, with several clusters. ``context``: the name of the context in use, None: none;
-    ``protected``: the name of the context that protects this cluster.
+    """The client of a command. ``is_secured``: it authenticates, so brokers may hide some things. ``cluster``: its
+    name, with several clusters. ``context``: the name of the context in use, None: none; ``protected``: the name of the
+    context that protects this cluster.
     """
 
     admin: Admin
@@ -82,8 +81,8 @@ class ClusterSession(NamedTuple):
 
 
 class ClusterReport(NamedTuple):
-    """What a command reports. ``more``: facts about the whole; those of a page override them. ``is_plain``: no rows.
-    ``has_lines``: it has no end, so JSON is one object for each row. ``in_order``: arranges the rows of all pages.
+    """The report of a command. ``more``: facts about the whole; those of a page override them. ``is_plain``: no rows.
+    ``has_lines``: it has no end, so JSON is one object for each row. ``in_order``: sorts the rows of all pages.
     ``may_lack``: with several clusters, a named group may be missing in some if another one has it.
     """
 
@@ -132,7 +131,7 @@ def add_context(where: argparse._ArgumentGroup, *, may_be_several: bool) -> None
 
 
 def add_timeout(where: argparse._ArgumentGroup, otherwise_ms: int = TIMEOUT_MS) -> None:
-    """The argument for the time that a call may take. ``otherwise_ms``: without it and the property of that meaning."""
+    """Adds the argument for the time of a call. ``otherwise_ms``: the default, without it and its property."""
     where.add_argument(
         "--timeout",
         type=values.span_ms,
@@ -157,7 +156,7 @@ def timeout_of(cluster: Cluster, given_ms: int | None, otherwise_ms: int = TIMEO
 
 
 def add_property(where: argparse._ArgumentGroup) -> None:
-    """The argument that gives one property of the client."""
+    """Adds the argument for a property of the client."""
     where.add_argument(
         "--property",
         action="append",
@@ -218,7 +217,7 @@ def cluster_of(options: Namespace) -> Cluster:
 
 
 def is_pattern(context: str) -> bool:
-    """Whether a glob was typed, for several contexts."""
+    """Whether the text is a glob, for several contexts."""
     return any(char in context for char in "*?[")
 
 
@@ -232,7 +231,7 @@ def admin_of(cluster: Cluster, given_ms: int | None = None, otherwise_ms: int = 
 
 
 def check(cluster: Cluster) -> None:
-    """Raise UsageMistake for what makes no client, and note properties that are perhaps misspelt."""
+    """Raises UsageMistake for properties with which no client can be made, and notes probably misspelt ones."""
     note_misspelt(cluster.properties)
     admin_of(cluster)
 
@@ -298,7 +297,7 @@ async def _write(
                     if report.has_lines:  # there may be no end to tell them at
                         _tell(options, (), page.problems)
         except asyncio.CancelledError:
-            # Ctrl-C: what is there so far should still be readable, and say that it isn't all.
+            # After Ctrl-C, the output so far should be readable, and tell that it is incomplete.
             if options.output == "json" and not report.has_lines:
                 say(writer.page(Page(problems=[_INTERRUPTED])) + writer.end())
             raise
@@ -328,7 +327,7 @@ async def _nothing(session: ClusterSession) -> AsyncIterator[Page]:
 
 
 def _tell(options: Namespace, remarks: Sequence[str], problems: Sequence[Problem]) -> int:
-    """Write remarks and problems to standard error, unless the report has them; the exit status."""
+    """Writes remarks and problems to standard error, unless the report has them; returns the exit status."""
     if options.output != "json":
         is_coloured = has_colour(sys.stderr, options.color)
         complain("".join(map(remark_text, remarks)))
@@ -364,7 +363,7 @@ def _writer(options: Namespace, report: ClusterReport) -> Writer:
 async def pages_of(
     cluster: Cluster, report: ClusterReport, options: Namespace, progress: Progress, name: str | None = None
 ) -> AsyncGenerator[Page, None]:
-    """What a cluster has of a report; what fails as a whole is a problem on the last page. Raises UsageMistake."""
+    """The pages of one cluster; a failure of the whole is a problem on the last page. Raises UsageMistake."""
     is_secured = cluster.properties.get("security.protocol", "PLAINTEXT").strip().upper() != "PLAINTEXT"
     protected = cluster.protected
     if protected is None and hasattr(options, "execute"):
@@ -403,7 +402,7 @@ async def beside(*work: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
 
 
 async def refusals_of(bootstrap_server: str) -> str | None:
-    """What the addresses answer, where none lets the client in; None: one does."""
+    """Why all addresses refuse the client; None: one accepts it."""
     addresses = parse_bootstrap_servers(bootstrap_server)
     refusals = await asyncio.gather(*map(_refusal, addresses))
     return None if None in refusals else ", ".join(map(str, refusals))

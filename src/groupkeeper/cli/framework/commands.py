@@ -1,8 +1,8 @@
-"""The tree of the commands of ``groupkeeper``: what there is, and the parser of what was typed.
+"""The tree of the commands of ``groupkeeper``, and the parser of command lines.
 
 A family of commands is a table of names; a command adds its arguments to a parser, and runs with what was parsed. Only
-the modules on the way to the command that was typed are imported. To add a command: a ``Command`` in the module of its
-family, and its line in the family's table. To add a family: a module with a ``Family``, and its line in ``COMMANDS``.
+the modules on the way to the typed command are imported. To add a command: a ``Command`` in the module of its family,
+and its line in the family's table. To add a family: a module with a ``Family``, and its line in ``COMMANDS``.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _USAGE_WIDTH = 92
 
 
 class Command(NamedTuple):
-    """``run`` gives the exit status. It finds ``refuse`` among the options, which ends with a wrong usage."""
+    """A command. ``run`` returns the exit status. ``refuse`` in its options ends it with a wrong usage."""
 
     add_arguments: Callable[[ArgumentParser], None]
     run: Callable[[Namespace], int]
@@ -45,7 +45,7 @@ class Command(NamedTuple):
 
 
 class Family(NamedTuple):
-    """Commands with a word in common."""
+    """Commands with a common first word."""
 
     commands: Mapping[str, CommandName]
     description: str = ""
@@ -117,7 +117,7 @@ class ArgumentParser(argparse.ArgumentParser):
         self.checks: list[Callable[[Namespace], str | None]] = []
 
     def parse_args(self, args: Sequence[str] | None = None, namespace: Any = None) -> Any:  # type: ignore[override]
-        """As argparse's, but what isn't known is refused by the parser of the command that was typed."""
+        """As argparse's, but unknown words are refused by the typed command's own parser."""
         options, unknown = self.parse_known_args(args, namespace)
         if unknown:
             getattr(options, "parser", self).refuse_unknown(*unknown)
@@ -139,7 +139,7 @@ class ArgumentParser(argparse.ArgumentParser):
         return super().parse_known_args(args, namespace)
 
     def _with_dashed_values(self, words: Sequence[str]) -> Iterator[str]:
-        """The words, with --name and -value as one: whether the value is a good one is for the option to say."""
+        """The words, with --name and -value joined: the option decides whether the value is valid."""
         rest = iter(words)
         for word in rest:
             if word == "--":
@@ -160,7 +160,7 @@ class ArgumentParser(argparse.ArgumentParser):
         return self._option_string_actions.keys()
 
     def refuse_unknown(self, *words: str) -> NoReturn:
-        """End with exit status 2 and what may have been meant by the first of the words."""
+        """Ends with exit status 2, and a suggestion for the first of the words."""
         name = words[0].partition("=")[0]
         way_out = self._instead_of(name) if name.startswith("--") else ""
         if not way_out and name.startswith("-"):
@@ -170,7 +170,7 @@ class ArgumentParser(argparse.ArgumentParser):
         self.error(f"unrecognized arguments: {' '.join(words)}{way_out}")
 
     def _instead_of(self, option: str) -> str:
-        """An option of this command with a name like that, and the family's other commands that have it."""
+        """Suggests a similar option of this command, and the family's other commands that have the option."""
         family = self.prog.split()[1:2]
         having = [each.prog for each in _leaves(parser()) if option in each.option_names]
         others = [command.partition(" ")[2] for command in having if command.split()[1:2] == family]
@@ -178,7 +178,7 @@ class ArgumentParser(argparse.ArgumentParser):
         return near + (f"; {', '.join(others[:3])} {'have' if others[1:] else 'has'} {option}" if others else "")
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
-        """As argparse's, but with the choice that may have been meant, or the command of another family."""
+        """As argparse's, but suggests a similar choice, or the same command of another family."""
         if action.choices is not None and value not in action.choices:
             choices = [str(choice) for choice in action.choices]
             text = f"invalid choice: {value!r} (choose from {', '.join(map(repr, choices))})"
@@ -203,7 +203,7 @@ def _leaves(command: ArgumentParser) -> Iterator[ArgumentParser]:
 
 
 def similar(typed: str, names: Sequence[str], *, cutoff: float = 0.7) -> str:
-    """``; did you mean …?`` with the nearest of the names, "" when none is near. Of those the one that begins alike."""
+    """``; did you mean …?`` with the nearest of the names, the one with the same beginning first; "": none is near."""
     import difflib
 
     near = difflib.get_close_matches(typed, names, n=3, cutoff=cutoff)
@@ -211,7 +211,7 @@ def similar(typed: str, names: Sequence[str], *, cutoff: float = 0.7) -> str:
 
 
 def _alike(one: str, other: str) -> int:
-    """How many letters are the same from the beginning."""
+    """The number of equal letters at the beginning."""
     pairs = zip(one, other, strict=False)
     return next((at for at, (left, right) in enumerate(pairs) if left != right), min(len(one), len(other)))
 
@@ -275,20 +275,20 @@ def parser(words: Sequence[str] | None = None) -> ArgumentParser:
 
 
 def build_words() -> str:
-    """What stands behind the name of a build that is not pure Python."""
+    """The words behind the name of a build that is not pure Python."""
     from groupkeeper.protocol import primitives
 
     return "" if primitives.__file__.endswith(".py") else " (compiled)"
 
 
 def _show_commands(options: Namespace) -> int:
-    """A family without a command: the commands that it has."""
+    """Shows the commands of a family, for a family without a command."""
     complain(options.parser.format_help())
     return 2
 
 
 def _usage(command: ArgumentParser) -> str:
-    """What is always needed, on one line if that is not too long. The options are below it in the help."""
+    """The usage: required arguments, on one line if that is not too long. The options are below it in the help."""
     parts = []
     for action in command._actions:
         name = action.metavar if isinstance(action.metavar, str) else "|".join(map(str, action.choices or ()))

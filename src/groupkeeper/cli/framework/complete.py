@@ -1,7 +1,7 @@
-"""``groupkeeper __complete WORD…``: what could stand in place of the last word, which may be begun or empty.
+"""``groupkeeper __complete WORD…``: candidates for the last word, which may be empty or begun.
 
-The shells' completion scripts call this command. One candidate a line, with a tab before what it means; ``:files``
-where a name of a file belongs. Nothing is printed when a cluster doesn't answer in time.
+The shells' completion scripts call this command. One candidate a line, with a tab before its meaning; ``:files`` for
+names of files. Nothing is printed if a cluster doesn't answer in time.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ FILES = ":files"
 
 
 _USUAL = ("groups", "list")
-"""A command that has the options which may stand before any."""
+"""A command with the options that may stand before any command."""
 
 
 class Typed(NamedTuple):
-    """A command line up to the word to complete: its parser, what its options got, and what is still expected."""
+    """A command line up to the word to complete: its parser, the options given, and the arguments still expected."""
 
     command: argparse.ArgumentParser
     given: dict[str, list[str]]
@@ -122,7 +122,7 @@ def _positional(typed: Typed, begun: str) -> Iterable[tuple[str, str]]:
 
 
 def _values(typed: Typed, action: argparse.Action, begun: str) -> Iterable[tuple[str, str]]:
-    """What can be given for an argument, by its choices, or else by what its help calls it."""
+    """The possible values of an argument, by its choices, or by its name in the help."""
     from groupkeeper.cli.framework import context_files, values
 
     if action.choices:
@@ -176,8 +176,8 @@ def _changes() -> list[tuple[str, str]]:
 def names_in_cluster(
     kind: str, servers: str | None, context: str | None, config_path: str | None, types: Container[str] | None = None
 ) -> list[str]:
-    """The groups (``GROUP``), transactional ids (``TRANSACTION``) or topics of a cluster, none when it doesn't answer
-    soon. ``types``: names of those of the groups, None: of any.
+    """The groups (``GROUP``), transactional ids (``TRANSACTION``) or topics of a cluster; none if it doesn't answer
+    soon. ``types``: names of the wanted groups' types, None: any.
     """
     import asyncio
     from argparse import ArgumentTypeError, Namespace

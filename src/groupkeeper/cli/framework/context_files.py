@@ -34,9 +34,9 @@ class ContextProblem(Exception):
 
 
 class Context(NamedTuple):
-    """``properties`` are those of its own, ``command_config`` the path of a file with more; its own ones win.
-    ``is_protected``: changes there must be confirmed with the context's name. ``journal``: where changes are written
-    down, None: where all others are.
+    """A context. ``properties``: its own; ``command_config``: the path of a file with more, over which its own win.
+    ``is_protected``: changes must be confirmed with the context's name. ``journal``: where its changes are journalled;
+    None: as for other clusters.
     """
 
     name: str
@@ -48,17 +48,17 @@ class Context(NamedTuple):
 
 
 def folder() -> Path:
-    """Where the files are: $XDG_CONFIG_HOME/groupkeeper, %APPDATA%\\groupkeeper on Windows."""
+    """The folder of the files: $XDG_CONFIG_HOME/groupkeeper, %APPDATA%\\groupkeeper on Windows."""
     if sys.platform == "win32":
         return Path(os.environ.get("APPDATA") or Path.home()) / "groupkeeper"
     configured = os.environ.get("XDG_CONFIG_HOME", "")
-    # The specification has relative paths ignored.
+    # By the specification, relative paths are ignored.
     base = Path(configured) if os.path.isabs(configured) else Path(os.path.expanduser("~")) / ".config"
     return base / "groupkeeper"
 
 
 def names() -> list[str]:
-    """The contexts that there are."""
+    """The names of all contexts."""
     try:
         entries = os.listdir(folder() / "contexts")
     except OSError:
@@ -111,7 +111,7 @@ def _unknown(name: str) -> str:
 
 
 def write(context: Context) -> None:
-    """Keep the context, in place of one that has its name. Raises ContextProblem."""
+    """Writes the context, over one with its name. Raises ContextProblem."""
     own = {COMMAND_CONFIG: context.command_config} if context.command_config else {}
     own |= {PROTECTED: "true"} if context.is_protected else {}
     own |= {JOURNAL: context.journal} if context.journal else {}
@@ -121,7 +121,7 @@ def write(context: Context) -> None:
 
 
 def remove(name: str) -> None:
-    """Delete the context; nothing is current then if it was. Raises ContextProblem."""
+    """Deletes the context; if it was current, none is. Raises ContextProblem."""
     if name not in names():
         raise ContextProblem(_unknown(name))
     try:
@@ -152,7 +152,7 @@ def is_open_to_others(name: str) -> bool:
 
 
 def masked(name: str, value: str) -> str:
-    """The value of a property, as far as it may be shown."""
+    """The value of a property for display, masked if it may be secret."""
     lower = name.lower()
     return "********" if value and _SECRET.search(lower) and not _NO_SECRET.search(lower) else value
 

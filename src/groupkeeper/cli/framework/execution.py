@@ -1,4 +1,4 @@
-"""The rule of all commands that change offsets or groups: show what would be, and do nothing without ``--execute``."""
+"""The rule of all commands that change offsets or groups: without ``--execute``, they only show the change."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from groupkeeper.operations.plans.model import Plan
 from groupkeeper.rules.words import counted
 
 WOULD_BE = "would be "
-"""Stands before the result of what isn't done yet."""
+"""The beginning of results that are not yet made."""
 
 _MOST_ROWS = 40
 
 
 class NotConfirmed(ClientError):
-    """The number of groups isn't the one that was confirmed, or is still to be confirmed."""
+    """The confirmed number of groups is wrong, or missing."""
 
 
 _CONFIRM_SEVERAL = (
@@ -40,8 +40,8 @@ _CONFIRM_ONE = (
 
 
 def add_executing(command: ArgumentParser, deed: str, *, is_for_one: bool = False, counts_groups: bool = True) -> None:
-    """Whether it is done. ``deed``: what is. ``is_for_one``: the command changes one group only. ``counts_groups``
-    False: it changes none.
+    """Adds the options to execute and confirm. ``deed``: the change, for the help. ``is_for_one``: the command changes
+    one group only. ``counts_groups`` False: it changes no groups.
     """
     does = command.add_mutually_exclusive_group()
     does.add_argument("--execute", action="store_true", help=f"{deed}; without it, only show what would be done")
@@ -59,7 +59,7 @@ def add_executing(command: ArgumentParser, deed: str, *, is_for_one: bool = Fals
 
 
 def add_creating(command: ArgumentParser, deed: str) -> None:
-    """Whether groups may be made."""
+    """Adds the option to create groups."""
     command.add_argument("--create", action="store_true", help=f"also {deed} groups that don't exist")
 
 
@@ -71,13 +71,12 @@ async def check_confirmed(
     are_named: bool = False,
     show: Callable[[], None] | None = None,
 ) -> bool:
-    """Raise NotConfirmed unless the number of groups and the context are confirmed, by option or at a terminal prompt.
+    """Raises NotConfirmed unless the number of groups and the context are confirmed, by option or at a terminal prompt.
 
     True: there was a prompt, so an earlier comparison with the cluster may be out of date. ``are_named``: every group
-    was named on the command line, so their number needs no confirmation. ``of``: how many groups the plan has, of which
-    some may be changed already: --confirm may be that number too, so that the same command goes on where it was
-    interrupted. ``show`` is called before the prompt. When no
-    group is left to change, nothing has to be confirmed.
+    was named on the command line, so their number needs no confirmation. ``of``: the number of groups in the plan, some
+    of which may be changed already: --confirm accepts it, too, so that an interrupted command can be repeated. ``show``
+    is called before the prompt. If no group is left to change, nothing has to be confirmed.
     """
     if not count:
         return False
@@ -123,7 +122,7 @@ async def check_context(session: ClusterSession, show: Callable[[], None] | None
 
 
 async def _protecting(session: ClusterSession) -> str | None:
-    """The protected context that has one of the cluster's brokers, whatever its address was when it was named."""
+    """The protected context that has one of the cluster's brokers, by whatever address the cluster was reached."""
     if not session.options.execute or not context_files.names():
         return None
     return context_files.protecting(
@@ -137,7 +136,7 @@ def can_ask() -> bool:
 
 
 async def ask(session: ClusterSession, count: int) -> None:
-    """Let the person at the terminal type how many groups are changed. Raises NotConfirmed."""
+    """Asks at the terminal how many groups are changed. Raises NotConfirmed for another answer."""
     await _ask(session, f"Type the number of groups, {count}, to change them", str(count))
 
 
@@ -150,7 +149,7 @@ async def _ask(session: ClusterSession, question: str, answer: str) -> None:
 
 
 async def _typed() -> str:
-    """The next line that is typed. It is waited for in the event loop: there Ctrl-C ends the command at once."""
+    """The next line typed at the terminal. Waiting in the event loop lets Ctrl-C end the command at once."""
     loop = asyncio.get_running_loop()
     is_there = asyncio.Event()
     with contextlib.suppress(NotImplementedError):  # on Windows
@@ -173,7 +172,7 @@ def show_first(session: ClusterSession, shape: Shape, rows: Sequence[Row], remar
 
 
 def not_yet(count: int, *, are_named: bool = False) -> str:
-    """How what was shown is done."""
+    """The text about how to make the shown change."""
     confirm = f" --confirm {count}" if count > 1 and not are_named else ""
     return f"nothing is changed yet: add --execute{confirm}"
 

@@ -1,4 +1,4 @@
-"""Writing files of results: whole or not at all."""
+"""Writing result files: whole or not at all."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def save(path: str, texts: Iterable[str], *, is_private: bool = False) -> None:
 
 
 def check_writable(path: str) -> None:
-    """Raise Unsaved where ``save`` would for what can be known before; no temporary file remains."""
+    """Raises Unsaved if ``save`` would certainly fail; no temporary file remains."""
     target = Path(path)
     try:
         if target.is_dir():
@@ -57,7 +57,7 @@ def check_writable(path: str) -> None:
 
 
 def check_directory_writable(path: str | Path) -> None:
-    """Raise Unsaved where a directory can't be made, or nothing in it; nothing remains."""
+    """Raises Unsaved if a directory can't be created, or written to; nothing remains."""
     part = Path(path)
     try:
         while not part.exists():

@@ -1,6 +1,7 @@
-"""When Python looks for garbage in cycles, which costs the more the more objects there are.
+"""Control of Python's search for garbage cycles, which takes longer with more objects.
 
-All else is freed by reference counts. PyPy has none: its collector frees all, and stays on. There, these do nothing.
+All else is freed by reference counts. PyPy has none: its collector frees everything, and stays on; these functions do
+nothing there.
 """
 
 import gc
@@ -10,24 +11,24 @@ _COUNTS_REFERENCES = sys.implementation.name == "cpython"
 
 
 def stop_looking() -> None:
-    """Look for none from now on."""
+    """Stops the search."""
     if _COUNTS_REFERENCES:
         gc.disable()
 
 
 def look_less_often() -> None:
-    """For programs that make rows by the hundred thousand, and no cycles of them."""
+    """Searches less often, for programs that make many rows without cycles."""
     if _COUNTS_REFERENCES:
         gc.set_threshold(100_000)
 
 
 def keep_all() -> None:
-    """Never look through what there is now, not even when the program ends."""
+    """Excludes all existing objects from searches, also at the end of the program."""
     if _COUNTS_REFERENCES:
         gc.freeze()
 
 
 def look_again() -> None:
-    """The opposite of `stop_looking`."""
+    """Starts the search again."""
     if _COUNTS_REFERENCES:
         gc.enable()

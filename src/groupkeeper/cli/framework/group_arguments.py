@@ -1,4 +1,4 @@
-"""Arguments that commands on groups have in common, and what they mean: which groups and topics, in which order."""
+"""Common arguments of commands on groups, and their meaning: which groups and topics, in which order."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ GROUP_HELP = (
 
 _FEW_NAMES = 5
 _MANY_NAMES = 20_000
-"""Similar names are looked for only for few, and among not too many: it takes 20 µs for each pair."""
+"""Similar names are only suggested for few unknown groups, among not too many: each pair takes 20 µs."""
 
 
 def add_groups(command: ArgumentParser, *, is_required: bool = True) -> None:
-    """Which groups: GROUP …, or --all-groups."""
+    """Adds the arguments for groups: GROUP …, or --all-groups."""
     default = "" if is_required else "; default: all"
     command.add_argument("groups", nargs="*", default=[], metavar="GROUP", help=f"{GROUP_HELP}{default}")
     command.add_argument("--all-groups", action="store_true", help=f"all consumer groups{default and ', the default'}")
@@ -49,7 +49,7 @@ def _check_groups(options: Namespace) -> str | None:
 
 
 def add_filters(command: ArgumentParser, *, of_all_types: bool = False) -> None:
-    """Which of those groups. ``of_all_types``: share and streams groups, too, which are shown and not changed."""
+    """Adds filters of these groups. ``of_all_types``: share and streams groups, too, which are only shown."""
     states, types = (values.listed_states, values.listed_types) if of_all_types else (values.states, values.types)
     command.add_argument(
         "--state", type=states, default=[], metavar="STATE[,STATE]", help=f"only groups in these states: {states}"
@@ -60,14 +60,14 @@ def add_filters(command: ArgumentParser, *, of_all_types: bool = False) -> None:
 
 
 def add_topics(command: ArgumentParser) -> None:
-    """Which topics."""
+    """Adds the option for topics."""
     command.add_argument(
         "--topic", action="append", default=[], metavar="TOPIC", help="only these; a name or a glob; repeat for several"
     )
 
 
 def add_order(command: ArgumentParser, columns: Sequence[str]) -> None:
-    """In which order, and how many."""
+    """Adds the options for order and number of rows."""
     by = ", ".join(f"{name} (the lag, or the whole log where nothing is committed)" if name == "readable" else name
                    for name in columns)  # fmt: skip
     command.add_argument("--sort", choices=columns, metavar="COLUMN", help=f"by {by}; numbers in descending order")
@@ -75,7 +75,7 @@ def add_order(command: ArgumentParser, columns: Sequence[str]) -> None:
 
 
 def names_of(options: Namespace, argument: str) -> Names:
-    """What was typed for ``groups`` or ``topic``. Raises UsageMistake."""
+    """The names and patterns typed for ``groups`` or ``topic``. Raises UsageMistake."""
     try:
         return Names(getattr(options, argument), regex=options.regex)
     except BadGroupPattern as problem:
@@ -116,7 +116,7 @@ def passed_over(file: values.PlanFile | None, in_file: Iterable[str], meant: Ite
 
 
 async def said_about(session: ClusterSession, selection: Selection) -> Page:
-    """Brokers that could not be listed, patterns without a group, and that there may be groups that are hidden."""
+    """Problems and remarks about a selection: failed brokers, patterns without a group, and possibly hidden groups."""
     problems = [problem_of(failure, broker=node.id) for node, failure in selection.failed.items()]
     remarks = [f"no group matches {pattern!r}" for pattern in selection.unmatched]
     remarks += [
@@ -155,7 +155,7 @@ def problems_of(options: Namespace, failed: Mapping[str, Failure], deed: Attempt
 
 
 async def with_suggestions(session: ClusterSession, failed: Mapping[str, Failure]) -> list[Problem]:
-    """The same; for groups that don't exist, with a similar name of an existing one."""
+    """As `problems_of`, with a similar existing name for groups that don't exist."""
     problems = problems_of(session.options, failed)
     unknown = [one.group for one in problems if one.group and isinstance(failed[one.group], GroupIdNotFound)]
     meant = await suggested(session, unknown)

@@ -1,5 +1,5 @@
-"""Which journal commands write to: ``GROUPKEEPER_JOURNAL``, else ``journal.url`` of the context, is a file, a topic or
-``off``; without both it is the platform's place.
+"""The journal that commands write to: ``GROUPKEEPER_JOURNAL``, else ``journal.url`` of the context, is a file, a topic
+or ``off``; without both it is a file at the platform's place.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def journal(options: Namespace | None = None) -> ChangeJournal | None:
 
 
 def _of_contexts(options: Namespace) -> str:
-    """What the contexts in use name, "" for nothing."""
+    """The journal that the contexts in use name; "": none."""
     typed = [options.context] if isinstance(options.context, str) else options.context or []
     if not typed and not options.bootstrap_server:
         typed = [each for each in (os.environ.get(context_files.VARIABLE) or context_files.current(),) if each]
@@ -61,7 +61,7 @@ def journal_in(address: str) -> TopicJournal:
 
 
 def checked(address: str) -> TopicJournal:
-    """The same. Raises OperationRefused for an address that makes no client."""
+    """As `journal_in`. Raises OperationRefused for an address that makes no client."""
     _admin_of(address)
     return journal_in(address)
 
@@ -81,7 +81,7 @@ def _admin_of(address: str) -> Admin:
 
 
 def own_recorder(options: Namespace, remarks: list[str]) -> Recorder | None:
-    """For commands that only warn when a file cannot be written, and continue without it."""
+    """The recorder of commands that only warn when the journal cannot be written, and continue without it."""
 
     def tell(problem: str) -> None:
         remarks.append(f"the change is not journalled, and cannot be undone: {problem}")
@@ -90,7 +90,7 @@ def own_recorder(options: Namespace, remarks: list[str]) -> Recorder | None:
 
 
 def recorder(tool: str, on_failure: Callable[[str], None] | None) -> Recorder | None:
-    """Journals what this program does, None when that is turned off. ``on_failure``: see Recorder."""
+    """A recorder of this program's changes; None: the journal is turned off. ``on_failure``: see Recorder."""
     return _recorder((tool, *sys.argv[1:]), on_failure)
 
 
@@ -107,10 +107,10 @@ def _recorder(
 
 
 def drop_in_recorder(tool: str) -> Recorder | None:
-    """For tools that must print what the official ones print: a file that cannot be written is passed over."""
+    """The recorder of tools that must print the same as official ones: a journal that cannot be written is ignored."""
     return recorder(tool, lambda problem: None)
 
 
 def way_back(recorder: Recorder, options: Namespace) -> str:
-    """How a change that was made is taken back."""
+    """The text about how to undo a change."""
     return f"'{follow_up(options, 'undo', recorder.id)}' takes this back"

@@ -21,7 +21,7 @@ class Unwritable(Exception):
 
 
 class _Closed(io.TextIOBase):
-    """Replaces a standard output that was closed when the program started: what is written is missed at a flush."""
+    """Replaces a standard output that was closed at the start: a flush after a write fails."""
 
     def __init__(self) -> None:
         self._missed = False
@@ -74,7 +74,7 @@ def complain_and_say(texts: Iterable[tuple[str, str]]) -> None:
 
 
 _AT_ONCE = 500
-"""Texts that are written together: fewer calls, and few of them are there twice."""
+"""The number of texts to write together: this saves calls, and copies only few texts."""
 
 
 def _are_one_place() -> bool:
@@ -85,7 +85,7 @@ def _are_one_place() -> bool:
 
 
 def flush() -> None:
-    """Send off what standard output has so far. Raises Unwritable, BrokenPipeError."""
+    """Flushes standard output. Raises Unwritable, BrokenPipeError."""
     try:
         sys.stdout.flush()
     except BrokenPipeError:
@@ -95,9 +95,9 @@ def flush() -> None:
 
 
 def written(run: Callable[[], int], *, unencodable: str) -> int:
-    """Run a command, and see that its output arrives; the result is the exit status.
+    """Runs a command, and makes sure that its output arrives; returns the exit status.
 
-    ``unencodable``: Python's name for what becomes of characters that the output's encoding doesn't have.
+    ``unencodable``: Python's error handler for characters that the output's encoding lacks.
     """
     if sys.stdout is None:  # mypy doesn't know that it is None when the descriptor is closed
         sys.stdout = _Closed()
@@ -112,7 +112,7 @@ def written(run: Callable[[], int], *, unencodable: str) -> int:
             raise
         flush()
     except BrokenPipeError:
-        # The reader has enough.
+        # The reader has read enough.
         _drop_output()
         return 0
     except Unwritable as problem:
@@ -126,14 +126,14 @@ def written(run: Callable[[], int], *, unencodable: str) -> int:
 
 
 def status_of(interrupt: KeyboardInterrupt) -> int:
-    """The exit status of what a signal has ended, by its number, which the interrupt has unless it is Ctrl-C's."""
+    """The exit status after a signal, by its number, which the interrupt has unless it is Ctrl-C's."""
     number: int = next(iter(interrupt.args), signal.SIGINT)
     return 128 + number
 
 
 @contextlib.contextmanager
 def _interrupts_that_arrive() -> Iterator[None]:
-    """Python prints a KeyboardInterrupt inside a finalizer or a weak reference, and goes on: it is sent again."""
+    """Sends an interrupt again that came in a finalizer or a weak reference: Python only prints it, and goes on."""
     hook, main_thread = sys.unraisablehook, threading.get_ident()
 
     def interrupt_again(failure: sys.UnraisableHookArgs) -> None:
@@ -153,8 +153,8 @@ _AGAIN_S = 0.02
 
 
 def dismiss(interrupt: KeyboardInterrupt) -> None:
-    """Throws away what Ctrl-C left half made, such as a coroutine that was never awaited or a loop without its parts:
-    Python would print a message for each of them.
+    """Frees objects that Ctrl-C left half made, such as a coroutine that was never awaited, without the messages that
+    Python would print for them.
     """
     hook = sys.unraisablehook
     sys.unraisablehook = lambda _: None
@@ -174,5 +174,5 @@ def _complain_at_last(text: str) -> None:
 
 
 def _drop_output() -> None:
-    """Nothing may be flushed again when Python exits."""
+    """Replaces standard output, so that Python flushes nothing more at its exit."""
     sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115

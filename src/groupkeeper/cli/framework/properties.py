@@ -13,7 +13,7 @@ class BadValue(ValueError):
 
 
 class PropertyRule(NamedTuple):
-    """What a value must be: its type, and for numbers the least and the greatest, for texts the ones allowed."""
+    """The rule for a value: its type, and the least and greatest number, or the allowed texts."""
 
     type: str
     least: float | None = None

@@ -1,6 +1,6 @@
 """Reports as tables for people, and as JSON and CSV for programs. Pure: each writer turns pages into text.
 
-``begin``, then ``page`` for every page as it comes, then ``end``: what they return, put together, is the output.
+The output is the joined results of ``begin``, of ``page`` for every page as it comes, and of ``end``.
 """
 
 from __future__ import annotations
@@ -46,23 +46,23 @@ class Writer(Protocol):
 
 
 WIDTH = 100
-"""So wide tables are at most, where their names and numbers let them; a wider terminal has more."""
+"""The widest that a table should be, in columns of text; a wider terminal may have more."""
 
 _WIDEST = 64
-"""A text that is longer doesn't push the columns after it to the right in other rows."""
+"""The widest that a column is made for its texts: a longer text only shifts its own row."""
 
 
 _GAP = "  "
-"""Between two columns."""
+"""The space between two columns."""
 
 _LEAST = 20
-"""Lists of partitions are not cut to less."""
+"""The least width to which lists of partitions are cut."""
 
 _LEAST_NAME = 12
-"""Nor are names."""
+"""The least width to which names are cut."""
 
 CUT = "long texts are cut: --wide shows them whole"
-"""The remark below such a table."""
+"""The remark about a table with cut texts."""
 
 
 class TableWriter:
@@ -120,7 +120,7 @@ class TableWriter:
         return ""
 
     def _fit(self, rows: Sequence[Row]) -> None:
-        """Leave out columns for which there is no room beside those that matter more."""
+        """Leaves out columns without room, the least important first."""
         if self._limit is None:
             return
         widths = {name: self._width(name, rows) for name in self._columns}
@@ -146,7 +146,7 @@ class TableWriter:
         return _texts([row[name] for row in rows], self._encoding)
 
     def _room(self, rows: Sequence[Row]) -> Mapping[str, int]:
-        """How wide columns of texts may be, of those that are cut. The widest are cut first, to the same width."""
+        """The widths of the text columns that are cut: the widest first, to the same width."""
         if self._limit is None or not self._cuts_names:
             return {}
         sizes: dict[str, int] = {}
@@ -159,12 +159,12 @@ class TableWriter:
         return room_for(sizes, [name for name in names if name != last or not self._is_cut(rows)], self._limit)
 
     def _is_cut(self, rows: Sequence[Row]) -> bool:
-        """Whether the last column has what is cut first: lists of partitions, or sentences."""
+        """Whether the last column has texts that are cut first: lists of partitions, or sentences."""
         name = self._columns[-1]
         return isinstance(rows[0][name], list | tuple) or (bool(self._goes.get(name)) and _are_sentences(rows, name))
 
     def _cut(self, texts: Sequence[str], rows: Sequence[Row]) -> list[str]:
-        """The texts of the last column, no longer than there is room."""
+        """The texts of the last column, cut to the room that is left."""
         room = 0 if self._limit is None else self._limit - sum(size + len(_GAP) for size in self._widths[:-1])
         if not self._is_cut(rows) or room < _LEAST:
             return list(texts)
@@ -172,7 +172,7 @@ class TableWriter:
         return [text if width(text) <= room else text[: room - 1] + "…" for text in texts]
 
     def _column(self, position: int, rows: Sequence[Row], has_header: bool, room: Mapping[str, int]) -> list[str]:
-        """The cells of a column, as wide as each other."""
+        """The cells of a column, padded to the same width."""
         name = self._columns[position]
         title = [name.upper().replace("_", "-")] if has_header else []
         texts = title + self._texts(rows, name)
@@ -224,7 +224,7 @@ def _is_number(rows: Sequence[Row], name: str) -> bool:
 
 
 def width(text: str) -> int:
-    """How many cells of a terminal the text takes."""
+    """The width of the text in cells of a terminal."""
     if text.isascii():
         return len(text)
     import unicodedata
@@ -265,8 +265,8 @@ def printable(text: str) -> str:
 
 
 def room_for(sizes: Mapping[K, int], names: Collection[K], limit: int) -> Mapping[K, int]:
-    """How wide those of the columns may be that are cut so that the table is no wider than ``limit``, of those with
-    names: the widest first, to the same width.
+    """The widths of the columns to cut so that the table is at most ``limit`` wide; only those in ``names`` are cut,
+    the widest first, to the same width.
     """
     over = sum(sizes.values()) + len(_GAP) * (len(sizes) - 1) - limit
     most = max((sizes[name] for name in names), default=0)
@@ -277,7 +277,7 @@ def room_for(sizes: Mapping[K, int], names: Collection[K], limit: int) -> Mappin
 
 
 def shortened(text: str, size: int) -> str:
-    """The text in that width: a name without its middle, a sentence without its end."""
+    """The text cut to a width: a name loses its middle, a sentence its end."""
     keeps = size - 1
     while True:
         tail = 0 if " " in text else keeps // 2
@@ -390,7 +390,7 @@ def _csv_value(value: Value) -> object:
 
 
 class PlainWriter:
-    """The text that the pages have of their own."""
+    """Prints the pages' own text."""
 
     def begin(self) -> str:
         return ""
@@ -403,19 +403,19 @@ class PlainWriter:
 
 
 def remark_text(remark: str) -> str:
-    """A line of standard error."""
+    """The remark as a line of standard error."""
     return f"note: {printable(remark)}\n"
 
 
 def problem_text(problem: Problem, *, has_colour: bool = False) -> str:
-    """A line of standard error."""
+    """The problem as a line of standard error."""
     error = f"\x1b[{RED}merror:\x1b[0m" if has_colour else "error:"
     return f"{error} {explained(problem)}\n"
 
 
 def explained(problem: Problem) -> str:
-    """What did not work, of what, and the error's name."""
-    # Kafka's own texts often name the group already, and so does that it does not exist.
+    """The problem in words: the error, its subject, and the error's name."""
+    # Kafka's own texts often name the group, or say that it does not exist, already.
     named = (f"Group {problem.group} ", f"there is no group {problem.group}")
     place = "" if problem.message.startswith(named) else _place(problem)
     acl = f"; missing ACL: {problem.acl}" if problem.acl else ""

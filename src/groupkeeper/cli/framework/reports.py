@@ -1,4 +1,4 @@
-"""What commands of ``groupkeeper`` report: rows of a documented shape, in pages, and what is missing beside them."""
+"""The reports of commands: rows of a documented shape, in pages, and missing parts beside them."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ Places = Mapping[str, Sequence[int]]
 
 
 class Column(NamedTuple):
-    """A key in JSON and a column in CSV. ``in_table`` False: tables leave it out unless it is selected.
+    """A key in JSON, and a column in CSV and tables. ``in_table`` False: tables have it only if it is selected.
 
-    ``goes``: the greater, the sooner a table that would be too wide leaves it out; 0: it stays.
+    ``goes``: the larger, the sooner it is left out of a table that is too wide; 0: it stays.
     """
 
     name: str
@@ -31,7 +31,7 @@ CLUSTER = Column("cluster", "the cluster's name", in_table=False)
 
 
 class Shape(NamedTuple):
-    """Rows of one kind: what its schema is called, the key in JSON that has them, and their columns.
+    """Rows of one kind: the name of the schema, their key in JSON, and their columns.
 
     ``version`` grows when a column is removed or changes its meaning, not when one is added at the end.
     """
@@ -48,7 +48,7 @@ class Shape(NamedTuple):
 
 
 class Page(NamedTuple):
-    """A part of a report: it is shown at once. ``remarks``: what is noteworthy but no failure.
+    """A part of a report, shown at once. ``remarks``: noteworthy facts that are no failures.
 
     ``more``: facts about the whole, for programs. ``plain``: the text of a page in a report without rows.
     """

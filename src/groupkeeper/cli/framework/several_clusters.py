@@ -36,11 +36,11 @@ _UNNAMED = "default"
 """The name of a cluster given without a name."""
 
 _PATIENCE_S = 1.0
-"""How long to wait for slower clusters so that clusters are shown in the order of the command line."""
+"""How long to wait for slower clusters, so that all are shown in the order of the command line."""
 
 
 _PAUSE_S = 2.0
-"""Until a cluster that failed is asked again."""
+"""The pause before a failed cluster is asked again."""
 
 
 class Named(NamedTuple):
@@ -219,7 +219,7 @@ def _in_cluster(page: Page, name: str) -> Page:
 async def _pages_again(
     name: str, cluster: Cluster | Problem, report: ClusterReport, options: Namespace, progress: Progress
 ) -> AsyncGenerator[Page, None]:
-    """The pages of one cluster of a report that has no end: after a failure, which is told once, it is asked again."""
+    """The pages of one cluster in a report without end: after a failure, which is reported once, it is asked again."""
     is_failing = False
     while True:
         async with aclosing(_pages_of(name, cluster, report, options, progress)) as pages:
@@ -240,7 +240,7 @@ async def _pages_again(
 
 
 async def _as_they_come(all_pages: Sequence[AsyncGenerator[Page, None]]) -> AsyncGenerator[Page, None]:
-    """The pages of reports that have no end. Raises at once what one of them raises."""
+    """The pages of reports without end, as they come. Raises the first exception at once."""
     come: asyncio.Queue[Page | asyncio.Task[None]] = asyncio.Queue()
 
     async def follow(pages: AsyncGenerator[Page, None]) -> None:
@@ -266,10 +266,10 @@ async def _as_they_come(all_pages: Sequence[AsyncGenerator[Page, None]]) -> Asyn
 async def _one_after_the_other(
     pages_by_cluster: Mapping[str, AsyncGenerator[Page, None]], absences: _Absences, patience_s: float | None
 ) -> AsyncGenerator[Page, None]:
-    """The pages of clusters in the order in which these were named, but those of slow ones after the others'.
+    """The pages of clusters in the order of the command line; slow clusters come after the others.
 
-    ``patience_s``: after how long that is, None: never. Remarks come last; one that several clusters share is shown
-    once.
+    ``patience_s``: the time after which a cluster is slow, None: never. Remarks come last; one that several clusters
+    share is shown once.
     """
 
     async def collect(pages: AsyncGenerator[Page, None]) -> list[Page]:
@@ -298,7 +298,7 @@ async def _one_after_the_other(
 
 
 def _list_of(names: Sequence[str], every: Collection[str]) -> str:
-    """Clusters that have something in common, in the order in which they were named."""
+    """The names of clusters that share a remark, in the order of the command line."""
     if len(names) == len(every):
         return f"all {len(every)} clusters" if len(every) > 2 else "both clusters"
     return ", ".join(name for name in every if name in names)
@@ -309,8 +309,8 @@ _NOWHERE = (None, None, None)
 
 
 class _Absences:
-    """Groups that some clusters don't have, with those clusters. ``is_allowed``: it suffices that one cluster has the
-    group.
+    """Groups that some clusters don't have, and these clusters. ``is_allowed``: one cluster with the group is
+    enough.
     """
 
     def __init__(self, is_allowed: bool) -> None:
@@ -324,7 +324,7 @@ class _Absences:
         self._answered += not failed
 
     def holds(self, problem: Problem) -> bool:
-        """Whether the problem is about such a group. It is then held back for ``page``."""
+        """Whether the problem is that a group is missing; it is then kept for ``page``."""
         if not self._is_allowed or problem.error != GroupIdNotFound.name or problem.group is None:
             return False
         self._held.setdefault(problem.group, []).append(problem)
@@ -368,7 +368,7 @@ def add_choices(command: ArgumentParser) -> None:
 
 
 def choice_of(options: Namespace, what: str) -> Choice:
-    """What was typed for groups or topics: ``group`` or ``topic``. Raises UsageMistake."""
+    """The names and patterns typed for ``group`` or ``topic``. Raises UsageMistake."""
 
     def names(argument: str) -> Names:
         try:

@@ -1,4 +1,4 @@
-"""What is only for people at a terminal: colour, and the progress of long work."""
+"""Output for people at a terminal only: colour, and the progress of long work."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import Self, TextIO
 
 _PATIENCE_S = 1.0
-"""Work that is done sooner shows no progress."""
+"""Work that ends within this time shows no progress."""
 
 _INTERVAL_S = 0.2
 
@@ -79,14 +79,14 @@ class Progress:
         self._text = f"{text}: {done} of {total}" + (f", {left_s:.0f} s left" if left_s >= 1 else "")
 
     def clear(self) -> None:
-        """Take the line away."""
+        """Removes the progress line."""
         if self._shown:
             self._shown = ""
             self._write("\r\x1b[K")
 
     @contextlib.contextmanager
     def paused(self) -> Iterator[None]:
-        """Show nothing in the meantime."""
+        """Shows no progress until the block ends."""
         self.clear()
         self._is_paused = True
         try:

@@ -1,4 +1,4 @@
-"""The command as it was typed, and what other commands need of it to be about the same cluster."""
+"""The command as it was typed, and parts of it for commands on the same cluster."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def words_of(options: Namespace) -> tuple[str, ...]:
 
 
 def follow_up(options: Namespace, *words: str, names: Sequence[str] = ()) -> str:
-    """Another command of groupkeeper on the same cluster, as it is to be typed. ``names``: of groups and the like."""
+    """Another command of groupkeeper on the same cluster, as text to type. ``names``: of groups and the like."""
     cluster = [word for name in _CLUSTER for word in as_typed(options, name)]
     for name, value in getattr(options, "property", ()):
         cluster += ["--property", f"{name}={masked(name, value)}"]
@@ -61,7 +61,7 @@ def _config_of(context: Context) -> str:
 
 
 def as_typed(options: Namespace, name: str) -> list[str]:
-    """An option with its value, nothing when it wasn't given. The last one counts."""
+    """An option with its last value, as words; empty: it wasn't given."""
     typed = words_of(options)
     for at in range(len(typed) - 1, -1, -1):
         if typed[at] == name:

@@ -32,9 +32,7 @@ class PlanFile(NamedTuple):
 
 
 class NamedCheckpoint(NamedTuple):
-    """Where a query of Spark's keeps its offsets, and what it is called; None: as the folder, and of the one cluster
-    that there is.
-    """
+    """The path of a query's checkpoint, with a name and a cluster; None: the folder's name, and the only cluster."""
 
     cluster: str | None
     name: str | None
@@ -90,22 +88,22 @@ def span_ms(text: str) -> int:
 
 
 def span_s(text: str) -> float:
-    """The same in seconds."""
+    """A duration of at least 1 ms, in seconds."""
     return span_ms(text) / 1000
 
 
 def wait_s(text: str) -> float:
-    """The same, and 0: not at all."""
+    """A duration in seconds; 0: don't wait."""
     return 0.0 if text == "0" else span_s(text)
 
 
 def hours(text: str) -> float:
-    """The same in hours, and 0: none."""
+    """A duration in hours; 0: none."""
     return 0.0 if text == "0" else span_ms(text) / 3_600_000
 
 
 def _length_ms(text: str) -> float | None:
-    """None: no duration. One below zero has its sign before it."""
+    """A duration in ms, with a sign before it if it is negative; None: it is no duration."""
     sign, size = (-1, text[1:]) if text.startswith("-") else (1, text)
     try:
         length = parse_length(size)
@@ -128,7 +126,7 @@ class ListOf(Generic[T]):
     """Names separated by commas, each in any case."""
 
     def __init__(self, names: Iterable[T], example: str, hints: Mapping[str, str] = {}) -> None:
-        """``hints``: what is said of names that are not among them."""
+        """``hints``: texts about names that are not among ``names``."""
         self.names = tuple(names)
         self._by_text = {name.lower(): name for name in self.names}
         self._example = example
@@ -235,14 +233,14 @@ def checkpoint(text: str) -> NamedCheckpoint:
 
 
 def number(text: str) -> int:
-    """How many, perhaps none."""
+    """A number of at least 0."""
     if not (text.isascii() and text.isdecimal()):
         raise ArgumentTypeError(f"{text!r}: expected a number, at least 0")
     return int(text)
 
 
 def count(text: str) -> int:
-    """How many, at least 1."""
+    """A number of at least 1."""
     if not (text.isascii() and text.isdecimal() and int(text) > 0):
         raise ArgumentTypeError(f"{text!r}: expected a number, at least 1")
     return int(text)

@@ -42,7 +42,7 @@ def _offset_report(options: Namespace) -> ClusterReport:
 
 
 async def _offset_pages(session: ClusterSession) -> AsyncIterator[Page]:
-    """Committed offsets that go; partitions without one are a problem."""
+    """The committed offsets to delete; partitions without one are a problem."""
     options = session.options
     made = await make_deletion(session.admin, [options.group], topics_of(options), time.time_ns() // 10**6)
     problems, _ = await note_absent(session, made, suggests=False)
@@ -84,7 +84,7 @@ def _add_delete(command: ArgumentParser) -> None:
 
 
 async def _group_pages(session: ClusterSession) -> AsyncIterator[Page]:
-    """Groups that go. Only consumer groups are deleted."""
+    """The groups to delete. Only consumer groups are deleted."""
     options = session.options
     selection, overall = await selected(session)
     remarks = list(overall.remarks)

@@ -217,7 +217,7 @@ def _filters(options: Namespace) -> str:
 
 
 class _Notes:
-    """What is noteworthy about groups and partitions, each thing once."""
+    """Remarks about groups and partitions, each once."""
 
     def __init__(self) -> None:
         self.topics: set[str] = set()
@@ -227,7 +227,7 @@ class _Notes:
         self._deleted: set[str] = set()
 
     def of(self, part: GroupsLag, about: Collection[str]) -> list[Problem]:
-        """Stores the part, of some groups. The problems are those of partitions that no row before had."""
+        """Notes a part of the report; returns the problems of partitions that no earlier row had."""
         for group_id in sorted(part.rows):
             if group_id not in part.failed and group_id in about:
                 group = part.descriptions.get(group_id)
@@ -243,7 +243,7 @@ class _Notes:
             self._deleted.add(row.topic)
         if row.status in _NO_PROBLEM or row.failure is None:
             return
-        # Whether a topic may be seen is no matter of its partitions.
+        # A missing right concerns the whole topic, not the partition.
         partition = None if row.status is LagStatus.NOT_AUTHORIZED else row.partition
         key = (type(row.failure).__name__, row.topic, partition)
         if key not in self._shown:
@@ -256,7 +256,7 @@ class _Notes:
         return bool(self._without_offsets)
 
     def remarks(self, is_filtered: bool, *, may_hide: bool) -> list[str]:
-        """All that was noteworthy. ``may_hide``: there may be offsets that cannot be seen."""
+        """All remarks. ``may_hide``: some offsets may be hidden."""
         what = "no committed offsets" + " for these topics" * is_filtered + " that may be seen" * may_hide
         return [
             *_counted(self._idle, "has no members", "have no members"),
@@ -272,7 +272,7 @@ def _counted(group_ids: Sequence[str], one: str, many: str) -> list[str]:
 
 
 async def _topic_problems(session: ClusterSession, wanted: Sequence[str], notes: _Notes) -> list[Problem]:
-    """Why topics that were named are not there: brokers leave out what one may not see without a word."""
+    """Problems with named topics that are missing: brokers silently leave out hidden ones."""
     missing = [topic for topic in wanted if topic not in notes.topics]
     if not missing:
         return []
@@ -307,7 +307,7 @@ async def _first_look(session: ClusterSession, group_ids: Sequence[str]) -> Firs
 def _lag_rows(
     rows: Sequence[PartitionLag], group_id: str, options: Namespace, earlier: FirstLook | None
 ) -> Iterable[Row]:
-    """The rows of a group that the options leave, or their sums."""
+    """The rows of a group that the options select, or their sums."""
     if options.status:
         rows = [row for row in rows if row.status in options.status]
         if not rows:
@@ -336,7 +336,7 @@ _NOTHING_MORE: Row = {**statuses.NO_STATUS, **NO_TREND}
 
 
 async def _descriptions(session: ClusterSession) -> AsyncIterator[tuple[list[AnyGroup], Page]]:
-    """The groups in parts by id, each with what failed; then what is to be said about all."""
+    """The groups in parts by id, each with its problems; then remarks about all."""
     selection, overall = await selected(session, with_share=True, with_streams=True)
     total = len(selection.group_ids)
     done = 0

@@ -49,7 +49,7 @@ def _add_arguments(command: ArgumentParser) -> None:
 
 
 def _report(options: Namespace) -> ClusterReport:
-    """Refuses what doesn't go together, and a plan that isn't one."""
+    """Refuses invalid combinations of options, and an invalid plan."""
     check_scope(options)
     names_of(options, "groups")
     topics_of(options)
@@ -60,7 +60,7 @@ def _report(options: Namespace) -> ClusterReport:
 
 
 async def _pages(session: ClusterSession) -> AsyncIterator[Page]:
-    """New offsets of groups, committed with --execute. What is refused for one group doesn't keep the others."""
+    """New offsets of groups, committed with --execute. A refused group doesn't stop the others."""
     options = session.options
     selection, overall = await selected(session)
     remarks = [*overall.remarks, *passed_over(options.from_file, plans_of(options) or (), selection.group_ids)]
@@ -106,7 +106,7 @@ async def _pages(session: ClusterSession) -> AsyncIterator[Page]:
 
 
 async def _made(session: ClusterSession, group_ids: Sequence[str], remarks: list[str]) -> tuple[Made, list[Problem]]:
-    """The plan of the groups of which all can be planned, and what is in the way of the others."""
+    """The plan, only with groups without problems; and the problems."""
     options = session.options
     scenario = None if options.from_file is not None else scenario_of(options)
     request = Request(
@@ -138,7 +138,7 @@ def _problem_of(trouble: PlanTrouble) -> Problem:
 
 
 def _rows(groups: Iterable[GroupPlan], applied: Applied, result: str, *, has_group: bool) -> Iterable[Page]:
-    """What became of each group, or would: ``result`` says which."""
+    """The outcome of each group, or the expected one, as in ``result``."""
     done = {group.group_id: group.changes for group in applied.done}
     already = set(applied.already)
     for group in groups:

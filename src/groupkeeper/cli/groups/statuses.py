@@ -19,14 +19,14 @@ NO_STATUS: Row = dict.fromkeys(COLUMNS)
 
 
 class Statuses(NamedTuple):
-    """``rows``: of each group the columns. Groups that the poll has not found are unknown; None: the rows stay as they
-    are, with ``NO_STATUS``.
+    """The status columns. ``rows``: by group; groups that the poll has not found are unknown. None: rows keep
+    NO_STATUS.
     """
 
     rows: Mapping[str, Row] | None = None
 
     def beside(self, rows: Iterable[Row]) -> list[Row]:
-        """The rows, with the columns."""
+        """The rows with the status columns."""
         if self.rows is None:
             return list(rows)
         unknown: Row = {**NO_STATUS, "group_status": "unknown"}
@@ -44,7 +44,7 @@ def add_status(command: ArgumentParser) -> None:
 
 
 async def statuses_of(session: ClusterSession) -> Statuses:
-    """Of the named groups, or of all. Raises why nothing is known."""
+    """The statuses of the selected groups. Raises the failure if nothing is known."""
     options = session.options
     if not options.with_status:
         return Statuses()
@@ -56,7 +56,7 @@ async def statuses_of(session: ClusterSession) -> Statuses:
 
 
 def judged(snapshot: ClusterSnapshot) -> Statuses:
-    """The groups of a poll."""
+    """The statuses of a poll's groups."""
     from groupkeeper.live.verdicts import status_row
 
     at_ms = snapshot.at_ms

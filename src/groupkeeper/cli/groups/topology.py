@@ -17,7 +17,7 @@ TOO_OLD = "the group's brokers are older than Kafka 4.4, and keep no topologies"
 
 
 async def topology_pages(session: ClusterSession) -> AsyncIterator[Page]:
-    """The nodes of the streams groups that are selected; which groups have none is a remark."""
+    """The nodes of the selected streams groups; a remark names groups without nodes."""
     options = session.options
     names = names_of(options, "groups")
     types = options.type or ([] if names.exact and not names.patterns else [GroupType.STREAMS])

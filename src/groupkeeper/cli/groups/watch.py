@@ -101,14 +101,14 @@ def _value(value: str | int | bool | Partitions | None) -> Value:
 
 
 def _run(options: Namespace) -> int:
-    # A shell without job control lets what it puts in the background ignore Ctrl-C: it would never end.
+    # Without job control, shells let background commands ignore Ctrl-C: this one would never end.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGTERM, lambda number, frame: signal.raise_signal(signal.SIGINT))
     try:
         return run_reports(options, _report)
     except KeyboardInterrupt as interrupt:
         dismiss(interrupt)
-        # That is how following ends.
+        # Following ends this way.
         flush()
         return 0
 

@@ -1,4 +1,4 @@
-"""What Java does in the official commands and the others do without noticing: numbers, letters, patterns, exceptions.
+"""Java's behaviour in the official commands: numbers, letters, patterns, exceptions.
 
 No command is here.
 """

@@ -1,4 +1,4 @@
-"""Which of the characters that topics' names consist of belong to a class of java.util.regex."""
+"""The letters of topic names that belong to a class of java.util.regex."""
 
 from __future__ import annotations
 
@@ -139,6 +139,6 @@ def _script(name: str) -> frozenset[str] | None:
 
 
 def _block(name: str) -> frozenset[str] | None:
-    """Any name is taken for a block without these letters, but for the one block that has them."""
+    """The letters of a Unicode block. Any name counts as a block: only one block has letters of topic names."""
     plain = name.upper().replace("_", "").replace(" ", "").replace("-", "")
     return NAME_LETTERS if plain == "BASICLATIN" else NONE

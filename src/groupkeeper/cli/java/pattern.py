@@ -32,7 +32,7 @@ class BadJavaPattern(ValueError):
 
 
 def compile_pattern(text: str) -> re.Pattern[str]:
-    """Python's form of the pattern, for a full match of a topic's name. Raises BadPattern."""
+    """Python's form of the pattern, for a full match of a topic's name. Raises BadJavaPattern."""
     try:
         return re.compile(_PatternReader(without_quotes(text)).read(), re.ASCII)
     except (re.error, OverflowError, RecursionError) as problem:
@@ -75,7 +75,7 @@ class _PatternReader:
         return found
 
     def _peek(self) -> str:
-        """The next letter that counts; "" at the end."""
+        """The next significant letter; "" at the end."""
         while self._has_comments and self._at < len(self._text):
             if self._text[self._at] == "#":
                 while self._at < len(self._text) and self._text[self._at] not in "\n\r\x85\u2028\u2029":
@@ -316,7 +316,7 @@ class _PatternReader:
         return NAME_LETTERS - found if is_negative else found
 
     def _intersected(self) -> frozenset[str] | None:
-        """What stands on the right of ``&&``, None for nothing."""
+        """The class on the right of ``&&``; None: there is none."""
         right: frozenset[str] | None = None
         while (letter := self._peek()) not in ("]", "&"):
             if letter == "[":

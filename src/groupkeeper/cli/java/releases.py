@@ -19,11 +19,11 @@ class UnknownRelease(ValueError):
 
 
 class Release(NamedTuple):
-    """What the official tools of one release print.
+    """The output of the official tools of one release.
 
-    ``purposes``: what each tool says of itself. ``end``: what some sentences end with. ``resetter``: who logs that an
-    offset was moved into the log. ``bare_questions``: a failed question of kafka-share-groups is shown without the Java
-    classes around it, and a refused reset with the broker's reason. ``unknown_share_group``: the class of that failure.
+    ``purposes``: each tool's description. ``end``: the end of some sentences. ``resetter``: the logger of offsets moved
+    into the log. ``bare_questions``: a failed request of kafka-share-groups is shown without the Java classes around
+    it, and a refused reset with the broker's reason. ``unknown_share_group``: the class of that failure.
     ``share_scopes``, ``share_scenarios``: the options that kafka-share-groups lists. ``undeletable_topics``: the
     options that its --delete refuses, and how it names them. ``streams_views``: the options of kafka-streams-groups
     --describe. ``streams_scopes``: those of its --reset-offsets. ``has_assignor``: its --state has that column.

@@ -1,4 +1,4 @@
-"""What the official tools inherit from Java, and a replacement has to copy: numbers, widths, order, class names."""
+"""Java's behaviour that a replacement of the official tools has to copy: numbers, widths, order, class names."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def to_int(number: int) -> int:
 
 
 def to_long(number: int) -> int:
-    """The low 64 bits as a signed number: what Java's long arithmetic leaves of it."""
+    """The low 64 bits as a signed number: the result of Java's long arithmetic."""
     return (number + 2**63) % 2**64 - 2**63
 
 

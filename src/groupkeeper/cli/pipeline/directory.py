@@ -1,4 +1,4 @@
-"""The tables' directory, and what is looked at in it before clusters are asked and Spark starts."""
+"""The tables' directory, and its checks before clusters are asked and Spark starts."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from groupkeeper.pipeline.storage.ledger import NextOffsets
 
 _URL = re.compile(r"([a-z][a-z0-9+.-]+:)/(?!/)")
-"""Java's form, in which they look like paths."""
+"""URLs in Java's form, which look like paths."""
 
 
 def directory(text: str) -> str:
@@ -37,7 +37,7 @@ def directory(text: str) -> str:
 
 
 def check_directory(options: Namespace) -> None:
-    """Refuse what a run that writes there would refuse later. A directory that is elsewhere is looked at by the run.
+    """Refuses a directory to which a run could not write. One that is elsewhere is checked by the run.
 
     Raises SourceError when another run writes to it, or it cannot be read.
     """
@@ -89,5 +89,5 @@ def read_offsets(tables: str) -> NextOffsets:
 
 
 def _counts(name: str) -> bool:
-    """Whether it is somebody's, and no mark of a file system or of a version control."""
+    """Whether a file counts as content: it is no mark of a file system or version control."""
     return not name.startswith(".") and name != "lost+found"

@@ -39,17 +39,17 @@ if TYPE_CHECKING:
     from groupkeeper.pipeline.storage.ledger import NextOffsets
 
     Work = Callable[[Screen, dict[str, str], Callable[[], ReadPlan], Any], Summary]
-    """What a job does, with the options of the source, and what asks the clusters once for what there is to read."""
+    """The work of a job: gets the source's options, and a function that asks the clusters, once, for ranges."""
 
 _FAILED = 1
 _FOLLOWING_TIMEOUT_MS = 10_000
 _FEW = 500_000
-"""So few records are read by plans of Spark before Java's better compiler pays. In other jobs Java hardly works: tasks
-of Python read and make the rows.
+"""Spark reads at most this many records before Java's better compiler pays. In other jobs Java hardly works: Python
+tasks read and make the rows.
 """
 _OF_PLANS = ("as-of",)
 _OF_LOGS = ("as-of", "scan-time")
-"""They read the logs from their starts, whatever the tables have."""
+"""Jobs that read the logs from their starts, whatever the tables have."""
 _ENDLESS = "follow"
 _MASTER = re.compile(
     r"local(\[(\d+|\*)(, *\d+)?\])?|local-cluster\[\d+, *\d+, *\d+\]|spark://[^\s,/]+:\d+(,[^\s,/]+:\d+)*|yarn|k8s://\S+"
@@ -104,7 +104,7 @@ def add_directory(parser: ArgumentParser) -> None:
 
 
 def add_checkpoints(parser: ArgumentParser) -> None:
-    """The argument that names checkpoints of queries."""
+    """Adds the argument that names checkpoints of queries."""
     parser.add_argument(
         "--checkpoint", action="append", metavar="[[CLUSTER:][NAME]=]PATH", dest="checkpoints", default=[],
         type=values.checkpoint,
@@ -114,7 +114,7 @@ def add_checkpoints(parser: ArgumentParser) -> None:
 
 
 def add_owners(parser: ArgumentParser) -> None:
-    """The argument that names the file of owners."""
+    """Adds the argument that names the file of owners."""
     parser.add_argument(
         "--owners", metavar="FILE", type=_owners, default=(),
         help="a file that says who owns groups and topics, for the table owners: lines of [group:|topic:]PATTERN "
@@ -132,7 +132,7 @@ def _owners(path: str) -> Any:
 
 
 def add_journals(parser: ArgumentParser) -> None:
-    """The argument that names journals of changes."""
+    """Adds the argument that names journals of changes."""
     parser.add_argument(
         "--journal", action="append", metavar="PATH", dest="journals", default=[], type=_journal,
         help="a journal of groupkeeper (a file, kafka://CONTEXT/TOPIC or kafka://HOST:PORT/TOPIC), or a folder with "
@@ -213,7 +213,7 @@ def _add_snapshot_arguments(parser: ArgumentParser, timeout_ms: int = TIMEOUT_MS
 
 
 def check_checkpoints(options: Namespace) -> None:
-    """Refuses those of which it isn't clear what cluster they are of."""
+    """Refuses checkpoints whose cluster is unclear."""
     names = [name for name, _ in options.servers] + list(options.contexts)
     for each in options.checkpoints:
         if each.cluster is None and len(names) > 1:
@@ -236,7 +236,7 @@ def _rebuild(options: Namespace) -> int:
 
 
 def snapshot_work(options: Namespace, *, from_start: bool = False) -> Work:
-    """What `snapshot` does, or `rebuild`, for run_job."""
+    """The work of `snapshot`, or of `rebuild`, for run_job."""
 
     def work(screen: Screen, source: dict[str, str], ask: Callable[[], ReadPlan], spark: Any) -> Summary:
         snapshot = import_part("jobs.snapshot").snapshot
@@ -277,7 +277,7 @@ def _follow(options: Namespace) -> int:
             if stop.is_set():  # what is under way does not end
                 raise import_part("jobs.running").InterruptedAtWork(number)
             stop.set()
-            # In a thread of its own: the program may hold the screen's lock at this moment.
+            # In a thread: the program may hold the screen's lock now.
             said = "ending; a refresh that is under way ends first (once more: at once)"
             threading.Thread(target=screen.say, args=(said,)).start()
 
@@ -344,8 +344,8 @@ def do_job(
 
 
 def _is_tried(options: Namespace) -> bool:
-    """Whether only Spark finds out what is wrong with its options, or with a directory elsewhere: clusters are asked
-    after that. On this machine they are asked first, as Spark takes its time.
+    """Whether only a start of Spark shows errors in its options, or in a directory elsewhere: then clusters are asked
+    after the start. On this machine they are asked first, as Spark takes its time.
     """
     return bool(options.master or options.remote or options.settings) or local_path(options.tables) is None
 
@@ -368,7 +368,7 @@ def _json_text(options: Namespace, name: str, summary: Summary | None, error: st
 
 
 def source_of(options: Namespace) -> dict[str, str]:
-    """The source's options for the clusters that are named."""
+    """The source's options for the named clusters."""
     given = {**(options.command_config or {}), **dict(getattr(options, "property", ()))}
     clusters = [(name, servers, given) for name, servers in options.servers]
     if options.contexts or not clusters:
@@ -377,7 +377,7 @@ def source_of(options: Namespace) -> dict[str, str]:
     if twice := sorted({name for name in names if names.count(name) > 1}):
         options.refuse(f"cluster names must differ: {', '.join(twice)} is given twice")
     found = [
-        # The tables are built from committed records: an isolation.level that the file has for consumers is ignored.
+        # The tables are built from committed records: isolation.level, in the file for consumers, is ignored.
         {f"kafka.{key}": value for key, value in properties.items() if key != "isolation.level"}
         | {"kafka.bootstrap.servers": servers}
         | ({"cluster": name} if name else {})
@@ -408,8 +408,8 @@ def of_contexts(options: Namespace) -> list[tuple[str, str, dict[str, str]]]:
 
 
 def _survey(parsed: ReadOptions, screen: Screen, known: NextOffsets, *, has_end: bool) -> ReadPlan:
-    """What there is to read; nothing for a job without an end, which asks the clusters itself. Says how much of it is
-    past the offsets that are `known`. Raises SourceError when no cluster can be read.
+    """The ranges to read; none for a job without an end, which asks the clusters itself. Prints how many records are
+    past the `known` offsets. Raises SourceError when no cluster can be read.
     """
     from groupkeeper.pipeline.kafka.planning import ReadPlan
 
@@ -431,7 +431,7 @@ def _survey(parsed: ReadOptions, screen: Screen, known: NextOffsets, *, has_end:
 
 
 async def _planned(options: ReadOptions, screen: Screen) -> ReadPlan:
-    """What the clusters have; an address that refuses connections is named soon, while it is tried on."""
+    """Plans the reading; an address that refuses connections is named soon, while it is still tried."""
     from groupkeeper.cli.framework.clusters import beside
     from groupkeeper.pipeline.kafka.planning import plan
 

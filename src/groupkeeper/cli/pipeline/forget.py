@@ -90,7 +90,7 @@ def _run(options: Namespace) -> int:
 
 
 def _session(options: Namespace) -> AbstractContextManager[Any]:
-    """Spark, for tables of Delta Lake or Iceberg."""
+    """The Spark session, for tables of Delta Lake or Iceberg."""
     settings = settings_of(options)
     session: Callable[..., AbstractContextManager[Any]] = import_part("jobs.running").session
     return session("forget", master=options.master, remote=options.remote, settings=settings, is_short=True)

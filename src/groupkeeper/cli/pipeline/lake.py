@@ -14,7 +14,7 @@ _OF_A_LAKE = ("catalog", "namespace", "keep_versions")
 
 
 def add_lake(parser: ArgumentParser) -> None:
-    """The arguments themselves."""
+    """Adds the arguments."""
     lake = parser.add_argument_group("lake")
     lake.add_argument(
         "--table-format", choices=["parquet", "delta", "iceberg"],
@@ -43,7 +43,7 @@ _DAY_MS = 24 * 3600 * 1000
 
 
 def _days(text: str) -> int:
-    """0: for ever."""
+    """A number of days; 0: for ever."""
     if text == "never":
         return 0
     days, rest = divmod(values.span_ms(text), _DAY_MS)
@@ -53,7 +53,7 @@ def _days(text: str) -> int:
 
 
 def check_lake(options: Namespace) -> None:
-    """Refuse what the run would refuse, before clusters are asked and Spark starts."""
+    """Refuses options that the run would refuse, before clusters are asked and Spark starts."""
     wanted, known = options.table_format, _known_format(options)
     given = [name for name in _OF_A_LAKE if getattr(options, name) is not None]
     if (wanted or known) not in ("delta", "iceberg") and given:
@@ -68,7 +68,7 @@ def check_lake(options: Namespace) -> None:
 
 
 def keeping(options: Namespace) -> dict[str, Any]:
-    """How the jobs keep tables, as their arguments."""
+    """The jobs' arguments about the format of tables and how long to keep rows."""
     return {"lake": _lake_choice(options), "keep_days": getattr(options, "keep_rows", None)}
 
 
@@ -91,7 +91,7 @@ def _lake_choice(options: Namespace) -> Any:
 
 
 def _known_format(options: Namespace) -> str | None:
-    """Of the tables in a directory of this machine."""
+    """The format of the tables, if their directory is on this machine."""
     try:
         found = import_part("storage.ledger").stored_lake(options.tables)
     except OSError:  # the run looks at the directory, and says why it cannot be used

@@ -1,4 +1,4 @@
-"""The arguments about what the tables keep of people."""
+"""The arguments about personal data in the tables."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _MODES = ("keep", "drop", "salt")
 
 
 def add_privacy(parser: ArgumentParser) -> None:
-    """The choice, and the key for it."""
+    """Adds the arguments for the choice, and the key for it."""
     parser.add_argument(
         "--privacy", type=_modes, metavar="KIND=MODE[,...]", default={},
         help="how the tables store hosts, client-ids, member-ids and metadata (of commits): keep, drop, or salt "
@@ -23,7 +23,7 @@ def add_privacy(parser: ArgumentParser) -> None:
 
 
 def add_privacy_key(parser: ArgumentParser) -> None:
-    """The key alone, for commands that add to tables that are there."""
+    """Adds the argument for the key, for commands that add to existing tables."""
     parser.add_argument(
         "--privacy-key", type=_key, metavar="FILE",
         help="a file with the key of salted values, at least 16 bytes; blanks around the key are ignored",
@@ -52,7 +52,7 @@ def _key(path: str) -> bytes:
 
 
 def privacy_of(options: Namespace) -> dict[str, str]:
-    """The source's options; none when nothing is chosen."""
+    """The source's options about privacy; none if nothing is chosen."""
     found = {}
     if modes := getattr(options, "privacy", {}):
         found["privacy"] = json.dumps({kind.replace("-", "_"): mode for kind, mode in modes.items()})

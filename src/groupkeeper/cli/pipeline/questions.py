@@ -110,7 +110,7 @@ def _as_of(options: Namespace) -> int:
 
 
 async def _of_topics_now(source: dict[str, str], offsets: list[OffsetThen], run: Run) -> Then:
-    """Without the offsets of topics that have been created again since, which are told of."""
+    """The offsets without those of topics that were created again since, which are reported."""
     from groupkeeper.pipeline.jobs.restoring import of_topics_now, then_of
 
     async with _admin_of(source) as admin:
@@ -123,7 +123,7 @@ async def _of_topics_now(source: dict[str, str], offsets: list[OffsetThen], run:
 
 
 def _save(options: Namespace, source: dict[str, str], then: Then, run: Run, screen: Screen) -> None:
-    """Raises SourceError for a file that cannot be written."""
+    """Writes the plan to its file. Raises SourceError."""
     from groupkeeper.cli.framework.render import explained
     from groupkeeper.operations.plans import document
     from groupkeeper.operations.plans.consequences import trouble_problem
@@ -163,7 +163,7 @@ def _save(options: Namespace, source: dict[str, str], then: Then, run: Run, scre
 
 
 def _outside(group: GroupPlan) -> str:
-    """Of the offsets that the logs do not have: how many, and one of them."""
+    """Text about offsets outside of the logs: how many, and one of them."""
     from groupkeeper.operations.plans.builder import because
 
     one = group.notes[0]
@@ -172,7 +172,7 @@ def _outside(group: GroupPlan) -> str:
 
 
 async def _save_starts(folder: str, source: dict[str, str], then: Then, run: Run, screen: Screen) -> None:
-    """Files only of groups of which all could be asked."""
+    """Writes a file for each group all of whose topics could be asked."""
     from groupkeeper.operations.queries.starting_offsets import EARLIEST, start_at_offsets
 
     os.makedirs(folder, exist_ok=True)
@@ -201,7 +201,7 @@ def _admin_of(source: dict[str, str]) -> Admin:
 
 
 def _file_name(group_id: str) -> str:
-    """Of a group's plan; a name that file systems would refuse is cut, and told apart by its digest."""
+    """The file name of a group's plan; a name that file systems would refuse is cut, and made unique by a digest."""
     name = quote(group_id, safe="")
     if len(name) > _LONGEST_NAME:
         name = f"{name[:_LONGEST_NAME]}-{hashlib.sha256(group_id.encode()).hexdigest()[:16]}"

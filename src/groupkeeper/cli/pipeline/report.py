@@ -51,7 +51,7 @@ _FILE = "report.html"
 _BLOCKS = "▁▂▃▄▅▆▇█"
 _HOURS = 24.0
 _SHOWN = 16
-"""Steps of lag over time in a line of text."""
+"""The number of steps of lag over time in a line of text."""
 _STYLES: dict[str, str] = {
     Status.OK: GREEN, Status.UNSTABLE: YELLOW, Status.LAGGING: YELLOW, Status.REWOUND: YELLOW, Status.STALLED: RED,
     Status.STOPPED: RED, Status.LOSING: RED,
@@ -135,8 +135,8 @@ def _run(options: Namespace) -> int:
 
 
 def _ways(options: Namespace, names: Mapping[int, str]) -> Ways:
-    """To the clusters that are saved as contexts, and those that the options name, for the commands in the report.
-    `names`: what those are called, by their numbers.
+    """The ways to clusters that are saved as contexts, or named by options, for the commands in the report. `names`:
+    the clusters' names in the tables, by their numbers.
     """
     named = [(name, Cluster(servers, {})) for name, servers in options.servers]
     if options.contexts:
@@ -173,7 +173,7 @@ def summary_text(report: Report, *, is_coloured: bool = False, limit: int | None
 
 
 _Section = tuple[str, list[str], list[list[str]], int]
-"""A title, heads, rows, and how many rows there would be in all."""
+"""A section: title, headings, rows, and the total number of rows."""
 
 
 def _clusters(report: Report) -> _Section:
@@ -227,7 +227,7 @@ def _names(report: Report, row: Group | Rewind | Stale) -> list[str]:
 
 
 def _spark(lags: Sequence[int]) -> str:
-    """The highest lag of each step, from 0 on."""
+    """A line of blocks: the highest lag of each step, on a scale from 0."""
     if not lags:
         return "-"
     size = max(1, -(-len(lags) // _SHOWN))
@@ -239,7 +239,7 @@ def _spark(lags: Sequence[int]) -> str:
 def _table(
     title: str, heads: list[str], rows: list[list[str]], is_coloured: bool, total: int, limit: int | None
 ) -> list[str]:
-    """A title, a header and the rows; numbers stand on the right. Nothing without rows."""
+    """The lines of a section: title, headings and rows, numbers on the right. Empty without rows."""
     if not rows:
         return []
     left = f", the first {len(rows)} of {total:,}" if total > len(rows) else ""

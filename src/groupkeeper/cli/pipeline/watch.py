@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 
 _INTERVAL_S = 0.5
 _LEAST_S = 0.1
-"""No rate is shown for less."""
+"""No rate is shown before this time."""
 _LOOK_S = 5.0
 _PATIENCE_S = 15.0
-"""A stage of which no task runs for longer waits for executors."""
+"""A stage without running tasks for this long waits for executors."""
 _NO_EXECUTORS = (
     f"no executor has taken a task for {_PATIENCE_S:g} s: see in the cluster's UI whether it has free cores, and as "
     "much memory as spark.executor.memory asks for"
@@ -33,7 +33,7 @@ _NO_EXECUTORS = (
 
 
 class Screen(Watch):
-    """Writes to standard error. `stage` gives what Spark is at; None: it is not known."""
+    """Writes the progress to standard error. `stage` returns Spark's current stage; None: unknown."""
 
     def __init__(self) -> None:
         self.stage: Callable[[], Stage | None] = lambda: None
@@ -162,7 +162,7 @@ class Screen(Watch):
         return f"{', '.join(parts)} ({duration(round(self.seconds) * 1000)})"
 
     def _share_read(self) -> float:
-        """How much of what is to be read has been, by the tasks of the stage that reads."""
+        """The share of the reading that is done, by the tasks of the stage that reads."""
         stage = self.stage()
         if self._reads is None and stage is not None:
             self._reads = stage.number
@@ -181,7 +181,7 @@ class Screen(Watch):
 
 
 class FollowScreen(Screen):
-    """Of a job without an end: lines with their times, one for each refresh."""
+    """The progress of a job without an end: lines with their times, one for each refresh."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""``groupkeeper apply``: carry out a plan, if what it was made from is still so."""
+"""``groupkeeper apply``: applies a plan if the state from which it was made has not changed."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from groupkeeper.operations.share_changes import SHARE_KINDS, ShareAdmin
 
 
 def plan_of(path: str) -> Plan:
-    """The plan in a file, of standard input when it is ``-``."""
+    """The plan in a file; ``-`` is standard input."""
     try:
         return document.read(values.text_of(path, is_standard_input=path == STANDARD_OUTPUT))
     except BadPlanFile as problem:

@@ -138,7 +138,7 @@ def _report(options: Namespace) -> ClusterReport:
 
 
 def _check_groups(options: Namespace) -> None:
-    """Which groups are meant, in one way only. Raises UsageMistake."""
+    """Checks that groups are named in one way only. Raises UsageMistake."""
     if several := "--all-groups" if options.all_groups else "--group" if options.group else "":
         if options.all_groups and options.group:
             raise UsageMistake("give --all-groups or --group: not both")
@@ -166,7 +166,7 @@ def _names(options: Namespace, argument: str) -> Names:
 
 
 async def _selected(admin: Admin, options: Namespace) -> tuple[list[str], Page]:
-    """The groups of the other cluster that are meant, and what is to be said of that."""
+    """The selected groups of the other cluster, and remarks about the selection."""
     wanted, unwanted = _names(options, "group"), _names(options, "excepted")
     selection = await select_groups(admin, wanted)
     unwanted = unwanted.among(selection.group_ids)
@@ -180,7 +180,7 @@ async def _selected(admin: Admin, options: Namespace) -> tuple[list[str], Page]:
 
 
 async def _left_out(admin: Admin, wanted: Names, unwanted: Names) -> list[str]:
-    """What is to be said of share and streams groups that the patterns match: they are named one by one."""
+    """Remarks about share and streams groups that the patterns match: these have to be named one by one."""
     remarks = []
     for kind in (GroupType.SHARE, GroupType.STREAMS):
         found = sorted(
@@ -197,7 +197,7 @@ async def _left_out(admin: Admin, wanted: Names, unwanted: Names) -> list[str]:
 
 
 def _source_of(options: Namespace) -> Cluster | None:
-    """Where the source group is, None: in the same cluster. Raises UsageMistake."""
+    """The cluster of the source group; None: the same cluster. Raises UsageMistake."""
     if options.from_bootstrap_server is None and options.from_context is None:
         return None
     cluster = cluster_of(

@@ -1,4 +1,4 @@
-"""``groupkeeper history`` and ``groupkeeper undo``: what was changed from here, and the way back."""
+"""``groupkeeper history`` and ``groupkeeper undo``: changes made from here, and their undo."""
 
 from __future__ import annotations
 
@@ -203,7 +203,7 @@ def _told_of(recorded: Recorded, *, is_share: bool) -> list[str]:
 
 
 def _chosen(where: ChangeJournal, change_id: str | None, cluster_id: str | None) -> Recorded:
-    """The change to take back. Raises NoSuchChange, NothingToUndo."""
+    """The change to undo. Raises NoSuchChange, NothingToUndo."""
     if change_id is None:
         summaries, _ = where.summaries()
         open_to_undo = [one for one in summaries if _is_open(one, cluster_id)]

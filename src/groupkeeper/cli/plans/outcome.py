@@ -1,4 +1,4 @@
-"""What ``groupkeeper apply`` and ``groupkeeper undo`` have in common: asking back, waiting, the report."""
+"""Common parts of ``groupkeeper apply`` and ``groupkeeper undo``: confirming, waiting, the report."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _NOTHING = {
 
 
 class NotJournalled(ClientError):
-    """The change could not be written to the journal before it is made, so it isn't made."""
+    """The coming change could not be journalled, so it isn't made."""
 
 
 def add_applying(command: ArgumentParser, deed: str) -> None:
@@ -69,7 +69,7 @@ async def compared(session: ClusterSession, plan: Plan) -> PlanVerdict:
 
 
 async def compared_now(session: ClusterSession, plan: Plan) -> PlanVerdict:
-    """Compares a plan with the cluster as it is, also with members that it is to wait for."""
+    """Compares a plan with the cluster now, without waiting for members to leave."""
     options = session.options
     session.progress.say(f"comparing {counted(len(plan.groups), 'group')} with the cluster")
     is_exact = getattr(options, "if_out_of_range", None) == "exact"
@@ -83,13 +83,13 @@ def foreseen(options: Namespace, verdict: PlanVerdict) -> Applied:
 
 
 def left_to_change(plan: Plan, verdict: PlanVerdict) -> int:
-    """How many groups are not yet as planned, also those that the plan doesn't fit now."""
+    """The number of groups that are not as planned, including those that the plan doesn't fit now."""
     already = set(verdict.already)
     return sum(any((group.group_id, tp) not in already for tp in group.changes) for group in plan.groups)
 
 
 def rows_of(plan: Plan, applied: Applied, *, is_done: bool) -> list[Row]:
-    """What was done, or would be, as rows of OUTCOMES."""
+    """The changes that were made, or would be, as rows of OUTCOMES."""
     rows = list(outcome_rows(applied.done))
     if not is_done:
         rows = [{**row, "result": f"{WOULD_BE}{row['result']}"} for row in rows]
@@ -155,7 +155,7 @@ def _report(plan: Plan, applied: Applied, options: Namespace) -> Sequence[Page]:
 
 
 def _way_out(options: Namespace, plan: Plan) -> str:
-    """What to do when the cluster isn't as the plan has it. ``undo`` makes its plan itself, each time."""
+    """The advice if the plan no longer fits the cluster. ``undo`` makes its own plan each time."""
     policy = getattr(options, "if_out_of_range", None)
     if policy is None:
         return f"make the plan again: {shlex.join(plan.command)}" if plan.command else "make the plan again"

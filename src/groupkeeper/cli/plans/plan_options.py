@@ -1,4 +1,4 @@
-"""What the commands that make plans have in common: which partitions, the file, and how a plan is shown."""
+"""Common parts of the commands that make plans: the partitions, the file, and how a plan is shown."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _NAMING = (Kind.RESET, Kind.CLONE)
 
 
 def add_scope(command: ArgumentParser) -> None:
-    """Which partitions: --topic, or --all-topics."""
+    """Adds the options for partitions: --topic, or --all-topics."""
     scope = command.add_mutually_exclusive_group()
     scope.add_argument("--all-topics", action="store_true", help="every partition with a committed offset")
     scope.add_argument("--topic", action="append", type=values.topic, metavar="TOPIC[:PARTITION,...]", help=TOPIC_HELP)
@@ -72,7 +72,7 @@ def policies_of(options: Namespace) -> Policies:
 
 
 def add_saving(command: ArgumentParser) -> None:
-    """What becomes of the plan."""
+    """Adds the options for the plan's file and form."""
     command.add_argument(
         "--save",
         metavar="FILE",
@@ -84,8 +84,8 @@ def add_saving(command: ArgumentParser) -> None:
 
 
 def is_plain(options: Namespace) -> bool:
-    """Whether the plan or commands are all that is printed. Raises UsageMistake for what doesn't go with that, and for
-    a file that cannot be written.
+    """Whether only the plan or commands are printed. Raises UsageMistake for options that exclude this, and for a file
+    that cannot be written.
     """
     plain = options.show_command or options.save == STANDARD_OUTPUT
     if plain and options.output != "table":
@@ -164,7 +164,7 @@ def _making(options: Namespace, group_id: str) -> str:
 
 
 async def with_topics(session: ClusterSession, problems: Sequence[Problem]) -> list[Problem]:
-    """The problems, those of topics that don't exist with the name of one that does where that is similar."""
+    """The problems; a missing topic has a similar existing name, if there is one."""
     unknown = {one.topic for one in problems if one.topic and one.error == UnknownTopicOrPartition.name}
     if not unknown:
         return list(problems)
@@ -214,5 +214,5 @@ def _accepting(pattern: Names, numbers: list[int] | None) -> Callable[[TopicPart
 
 
 def connection_of(options: Namespace) -> list[str]:
-    """Where the cluster is, as options of the official tool."""
+    """The cluster's address and properties, as options of the official tool."""
     return ["--bootstrap-server", cluster_of(options).bootstrap_server, *as_typed(options, "--command-config")]

@@ -1,4 +1,4 @@
-"""``groupkeeper plan reset``: what a reset would do, as a table and as a file for ``groupkeeper apply``."""
+"""``groupkeeper plan reset``: the result of a reset, as a table and as a file for ``groupkeeper apply``."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def _add_arguments(command: ArgumentParser) -> None:
 
 
 def _report(options: Namespace) -> ClusterReport:
-    """Refuses what doesn't go together, and a file that isn't one of offsets."""
+    """Refuses invalid combinations of options, and an invalid file of offsets."""
     check_scope(options)
     names_of(options, "groups")
     topics_of(options)

@@ -14,7 +14,7 @@ from groupkeeper.operations import reset as resets
 
 
 def add_scenario(command: ArgumentParser) -> None:
-    """Where to: exactly one of several."""
+    """Adds the options for the target of a reset, exactly one of which is required."""
     to = command.add_mutually_exclusive_group(required=True)
     to.add_argument("--to-earliest", action="store_true", help="the oldest record")
     to.add_argument("--to-latest", action="store_true", help="the end")
@@ -68,7 +68,7 @@ def plans_of(options: Namespace) -> plan_csv.Plans | None:
 
 
 def scenario_of(options: Namespace) -> resets.Scenario:
-    """Where to, when it isn't in a file."""
+    """The target of the reset, if it isn't in a file."""
     if options.to_earliest:
         return resets.ToEarliest()
     if options.to_latest:

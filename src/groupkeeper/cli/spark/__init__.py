@@ -1,5 +1,5 @@
-"""`groupkeeper spark`: how far queries of Structured Streaming are, and offsets for them to start from.
+"""`groupkeeper spark`: the progress of Structured Streaming queries, and starting offsets for them.
 
-Checkpoints are read by `groupkeeper.pipeline.checkpoints`, starting offsets found by
-`groupkeeper.operations.queries`. The commands on tables are in `groupkeeper.cli.pipeline`.
+Checkpoints are read by `groupkeeper.pipeline.checkpoints`, starting offsets found by `groupkeeper.operations.queries`.
+The commands on tables are in `groupkeeper.cli.pipeline`.
 """

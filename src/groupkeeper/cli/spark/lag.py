@@ -45,7 +45,7 @@ async def _pages(session: ClusterSession) -> AsyncIterator[Page]:
     options = session.options
     session.progress.say("reading checkpoints")
     clusters = await names_of_cluster(session)
-    # before the logs are asked: so no lag is below what it was
+    # before the logs are asked, so that no lag is too low
     queries, failed = read_queries(options.checkpoints, clusters)
     by_name = {query.name: query for query in queries}
     session.progress.say("asking for the ends of logs")
@@ -62,7 +62,7 @@ async def _pages(session: ClusterSession) -> AsyncIterator[Page]:
 
 
 async def names_of_cluster(session: ClusterSession) -> list[str]:
-    """What a query's source may call the cluster: by its id, or as it is called here."""
+    """The names by which a query's source may call the cluster: its id, or its name here."""
     found = (await session.admin.describe_cluster()).cluster_id, session.context
     return [each for each in found if each is not None]
 

@@ -91,7 +91,7 @@ async def _of_checkpoint(session: ClusterSession) -> tuple[Mapping[TopicPartitio
 
 
 def _page(starts: Starts, problems: list[Problem], topics: Names) -> Page:
-    """The JSON is printed only when it is whole: a query that is started with less would read something else."""
+    """The page with the JSON, only if that is complete: with less, a query would read something else."""
     problems = problems + [
         problem_of(why, topic=place.topic, partition=place.partition) for place, why in starts.failed.items()
     ]
