@@ -524,10 +524,10 @@ class SyncAdmin(Blocking):
         read_committed: bool = False,
         timeout_ms: int | None = None,
     ) -> GroupLags:
-        """How far groups of every type are: what is committed, where the logs begin and end, and the lag between.
+        """The progress of groups of every type: committed offsets, log starts and ends, and the lag between.
 
         ``group_ids`` None: all groups. ``topics``: only those, by name or glob; empty: all. ``read_committed``: the lag
-        ends at the last stable offset. Each partition has a ``status`` that says what its numbers mean: uncommitted,
+        ends at the last stable offset. Each partition has a ``status`` that explains its numbers: uncommitted,
         below_log_start, deleted … Fails per group of which nothing is known: GroupIdNotFound, GroupAuthorizationFailed.
         ``timeout_ms`` is for everything together; None: each request has the default timeout.
         """
