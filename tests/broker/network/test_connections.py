@@ -8,11 +8,9 @@ import socket
 import struct
 import sys
 import time
-from collections.abc import Awaitable, Callable
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
-from typing import Any
 
 import pytest
 from tests.broker.conftest import Connect, Start, Wire
@@ -30,6 +28,10 @@ from groupkeeper.protocol.messages.fetch_request import FetchPartition, FetchTop
 from groupkeeper.protocol.record_batch import Record, write_batch
 
 API_VERSIONS = m.ApiVersionsRequest("test", "1.0")
+WAITS = m.FetchRequest(
+    max_wait_ms=60_000, min_bytes=1, topics=[FetchTopic("t", partitions=[FetchPartition(0, partition_max_bytes=100)])]
+)
+"""For a first record of the topic t."""
 
 
 class TestApiVersions:
@@ -143,9 +145,7 @@ async def test_clients_with_many_requests_share_a_turn(broker: Broker, connect: 
 async def test_a_closed_connection_with_a_waiting_request_is_no_garbage(broker: Broker, connect: Connect) -> None:
     broker.topics.create("t", 1)
     wire = await connect(broker)
-    wire.send(
-        m.FetchRequest(max_wait_ms=20_000, min_bytes=1, topics=[FetchTopic("t", partitions=[FetchPartition(0)])]), 12
-    )
+    wire.send(WAITS, 12)
     async with asyncio.timeout(20):
         while not any(one.idle_since() == math.inf for one in broker.server.connections):  # noqa: ASYNC110
             await asyncio.sleep(0)
@@ -169,13 +169,10 @@ async def test_a_closed_connection_with_a_waiting_request_is_no_garbage(broker: 
 async def test_a_waiting_request_holds_up_its_own_connection_only(broker: Broker, connect: Connect) -> None:
     one, two = await connect(broker), await connect(broker)
     broker.topics.create("t", 1)
-    partition = FetchPartition(0, fetch_offset=0, partition_max_bytes=100)
-    one.send(m.FetchRequest(max_wait_ms=20_000, min_bytes=1, topics=[FetchTopic("t", partitions=[partition])]), 12)
+    one.send(WAITS, 12)
     one.send(m.MetadataRequest([]), 12)
     await two.call(m.MetadataRequest([]), 12)
-    batch = write_batch([Record(None, b"v")])
-    data = [m.TopicProduceData("t", partition_data=[m.PartitionProduceData(0, batch)])]
-    await two.call(m.ProduceRequest(None, -1, 1000, data), 9)
+    await two.produce("t", write_batch([Record(None, b"v")]))
     assert (await one.receive(m.FetchResponse, 12))[0] == 1
     assert (await one.receive(m.MetadataResponse, 12))[0] == 2
 
@@ -200,17 +197,13 @@ async def test_a_request_may_arrive_byte_by_byte(wire: Wire) -> None:
     assert (await wire.receive(m.MetadataResponse, 12))[0] == 2
 
 
-async def test_a_large_request(start: Callable[..., Awaitable[Broker]], connect: Connect) -> None:
+async def test_a_large_request(start: Start, connect: Connect) -> None:
     broker = await start(properties={"message.max.bytes": "20000000"})
     broker.topics.create("t", 1)
     wire = await connect(broker)
     batch = write_batch([Record(None, bytes(10_000_000))])
-    data = [m.TopicProduceData("t", partition_data=[m.PartitionProduceData(0, batch)])]
-    answer = await wire.call(m.ProduceRequest(None, -1, 1000, data), 9)
-    assert answer.responses[0].partition_responses[0].error_code == 0
-    partition = FetchPartition(0, fetch_offset=0, partition_max_bytes=1)
-    fetched = await wire.call(m.FetchRequest(max_wait_ms=0, topics=[FetchTopic("t", partitions=[partition])]), 12)
-    assert len(fetched.responses[0].partitions[0].records) == len(batch)
+    assert (await wire.produce("t", batch)).error_code == 0
+    assert len((await wire.fetch("t", 0, max_bytes=1)).records or b"") == len(batch)
 
 
 @pytest.mark.parametrize(
@@ -249,7 +242,7 @@ async def test_a_size_out_of_bounds_closes_the_connection(wire: Wire, size: int)
     assert await wire.is_closed()
 
 
-async def test_the_bound_of_a_request_is_a_setting(start: Callable[..., Awaitable[Broker]], connect: Connect) -> None:
+async def test_the_bound_of_a_request_is_a_setting(start: Start, connect: Connect) -> None:
     broker = await start(properties={"socket.request.max.bytes": "100"})
     wire = await connect(broker)
     wire.writer.write(struct.pack(">i", 101))
@@ -300,8 +293,7 @@ async def test_a_peer_that_does_not_read_is_not_served_without_end(broker: Broke
 async def test_empty_frames_behind_a_waiting_request_are_bounded(broker: Broker, connect: Connect) -> None:
     broker.topics.create("t", 1)
     wire, other = await connect(broker), await connect(broker)
-    partition = FetchPartition(0, fetch_offset=0, partition_max_bytes=100)
-    wire.send(m.FetchRequest(max_wait_ms=60_000, min_bytes=1, topics=[FetchTopic("t", partitions=[partition])]), 12)
+    wire.send(WAITS, 12)
     wire.writer.write(bytes(1_000_000))
     for _ in range(200):
         await other.call(m.MetadataRequest([]), 12)
@@ -343,9 +335,7 @@ async def test_a_flood_of_requests_lets_others_have_their_turn(broker: Broker, c
     await flood
 
 
-async def test_a_connection_that_comes_while_the_broker_stops_is_dropped(
-    start: Callable[..., Awaitable[Broker]],
-) -> None:
+async def test_a_connection_that_comes_while_the_broker_stops_is_dropped(start: Start) -> None:
     broker = await start()
     server = broker.server
     await broker.stop()
@@ -365,7 +355,7 @@ async def test_a_connection_that_comes_while_the_broker_stops_is_dropped(
 @pytest.mark.parametrize("before", range(2))
 @pytest.mark.parametrize("after", range(3))
 async def test_a_connection_that_is_being_accepted_while_the_broker_stops_is_dropped(
-    start: Callable[..., Awaitable[Broker]], caplog: pytest.LogCaptureFixture, before: int, after: int
+    start: Start, caplog: pytest.LogCaptureFixture, before: int, after: int
 ) -> None:
     broker, loop = await start(), asyncio.get_running_loop()
     host, port = broker.bootstrap_servers.rsplit(":", 1)
@@ -404,11 +394,10 @@ async def test_a_stopped_broker_leaves_nothing_behind(connect: Connect) -> None:
     broker = Broker()
     await broker.start()
     probe, *wires = [await connect(broker) for _ in range(6)]
-    partition = FetchPartition(0, fetch_offset=0, partition_max_bytes=100)
     broker.topics.create("t", 1)
-    log: Any = broker.topics.partition("t", 0)
+    log = log_of(broker, "t")
     for wire in wires:
-        wire.send(m.FetchRequest(max_wait_ms=60_000, min_bytes=1, topics=[FetchTopic("t", partitions=[partition])]), 12)
+        wire.send(WAITS, 12)
         await wire.writer.drain()
     while len(log._waiters) < 5:
         await probe.call(m.MetadataRequest([]), 12)
@@ -422,7 +411,7 @@ async def test_a_stopped_broker_leaves_nothing_behind(connect: Connect) -> None:
     assert {task for task in asyncio.all_tasks() if not task.done()} <= before | {asyncio.current_task()}
 
 
-async def test_several_brokers_in_one_process(start: Callable[..., Awaitable[Broker]], connect: Connect) -> None:
+async def test_several_brokers_in_one_process(start: Start, connect: Connect) -> None:
     brokers = [await start() for _ in range(5)]
     assert len({broker.bootstrap_servers for broker in brokers}) == 5
     assert len({broker.cluster_id for broker in brokers}) == 5

@@ -16,7 +16,7 @@ from confluent_kafka.admin import (
     ResourcePatternType,
     ResourceType,
 )
-from tests.broker.conftest import Wire
+from tests.broker.conftest import Connect, Start, Wire
 from tests.broker.security.logins import log_in
 from tests.broker.started import Begin
 from tests.broker.test_cluster_apis import part
@@ -34,7 +34,12 @@ LogIn = Callable[..., Awaitable[Wire]]
 
 
 @pytest.fixture
-def log_in_as(connect: Callable[[Broker], Awaitable[Wire]]) -> LogIn:
+async def broker(start: Start) -> Broker:
+    return await start(properties=SETTINGS, users=USERS)
+
+
+@pytest.fixture
+def log_in_as(connect: Connect) -> LogIn:
     async def login(broker: Broker, user: str) -> Wire:
         wire = await connect(broker)
         assert (await log_in(wire, user, USERS[user])).error_code == 0
@@ -79,67 +84,60 @@ async def topic_error(wire: Wire, topic: str = "orders") -> int:
     return int(answer.topics[0].error_code)
 
 
-async def test_created_described_deleted(log_in_as: LogIn) -> None:
-    async with Broker(properties=SETTINGS, users=USERS) as broker:
-        broker.topics.create("orders", 1)
-        admin, alice, bob = [await log_in_as(broker, user) for user in USERS]
-        assert [await topic_error(wire) for wire in (admin, alice, bob)] == [0, TOPIC_FAILED, TOPIC_FAILED]
-        assert await created(admin, creation(), creation(), creation(operation=4)) == [(0, "")] * 3
-        assert [await topic_error(wire) for wire in (admin, alice, bob)] == [0, 0, TOPIC_FAILED]
-        assert await created(admin, creation(principal="User:*", operation=8, permission_type=2)) == [(0, "")]
-        assert [await topic_error(wire) for wire in (admin, alice)] == [0, TOPIC_FAILED]
-        known = await described(admin)
-        assert known == [
-            (2, "orders", 3, "User:alice", "*", 3, 3),
-            (2, "orders", 3, "User:alice", "*", 4, 3),
-            (2, "orders", 3, "User:*", "*", 8, 2),
-        ]
-        assert await described(admin, 2, None, 1, "User:*", None, 1, 1) == known[2:]
-        wanted = [
-            m.DeleteAclsFilter(1, None, 1, "User:*", None, 1, 1),
-            m.DeleteAclsFilter(1, None, 1, None, None, 8, 1),
-        ]
-        answer = await admin.call(m.DeleteAclsRequest(wanted), 3)
-        # Each filter names what it meant before the request.
-        assert [len(one.matching_acls) for one in answer.filter_results] == [1, 1]
-        assert await topic_error(alice) == 0
-        assert await described(admin) == known[:2]
+async def test_created_described_deleted(broker: Broker, log_in_as: LogIn) -> None:
+    broker.topics.create("orders", 1)
+    admin, alice, bob = [await log_in_as(broker, user) for user in USERS]
+    assert [await topic_error(wire) for wire in (admin, alice, bob)] == [0, TOPIC_FAILED, TOPIC_FAILED]
+    assert await created(admin, creation(), creation(), creation(operation=4)) == [(0, "")] * 3
+    assert [await topic_error(wire) for wire in (admin, alice, bob)] == [0, 0, TOPIC_FAILED]
+    assert await created(admin, creation(principal="User:*", operation=8, permission_type=2)) == [(0, "")]
+    assert [await topic_error(wire) for wire in (admin, alice)] == [0, TOPIC_FAILED]
+    known = await described(admin)
+    assert known == [
+        (2, "orders", 3, "User:alice", "*", 3, 3),
+        (2, "orders", 3, "User:alice", "*", 4, 3),
+        (2, "orders", 3, "User:*", "*", 8, 2),
+    ]
+    assert await described(admin, 2, None, 1, "User:*", None, 1, 1) == known[2:]
+    wanted = [m.DeleteAclsFilter(1, None, 1, "User:*", None, 1, 1), m.DeleteAclsFilter(1, None, 1, None, None, 8, 1)]
+    answer = await admin.call(m.DeleteAclsRequest(wanted), 3)
+    # Each filter names what it meant before the request.
+    assert [len(one.matching_acls) for one in answer.filter_results] == [1, 1]
+    assert await topic_error(alice) == 0
+    assert await described(admin) == known[:2]
 
 
-async def test_who_may_not(log_in_as: LogIn) -> None:
-    async with Broker(properties=SETTINGS, users=USERS) as broker:
-        alice = await log_in_as(broker, "alice")
-        assert [code for code, _ in await created(alice, creation())] == [CLUSTER_FAILED]
-        assert (await alice.call(m.DescribeAclsRequest(*EVERYTHING), 3)).error_code == CLUSTER_FAILED
-        answer = await alice.call(m.DeleteAclsRequest([m.DeleteAclsFilter(*EVERYTHING)]), 3)
-        assert [one.error_code for one in answer.filter_results] == [CLUSTER_FAILED]
-        admin = await log_in_as(broker, "admin")
-        cluster = {"resource_type": 4, "resource_name": "kafka-cluster"}
-        assert await created(admin, creation(**cluster, operation=7)) == [(0, "")]
-        # ALTER brings DESCRIBE with it.
-        assert await described(alice) == [(4, "kafka-cluster", 3, "User:alice", "*", 7, 3)]
+async def test_who_may_not(broker: Broker, log_in_as: LogIn) -> None:
+    alice = await log_in_as(broker, "alice")
+    assert [code for code, _ in await created(alice, creation())] == [CLUSTER_FAILED]
+    assert (await alice.call(m.DescribeAclsRequest(*EVERYTHING), 3)).error_code == CLUSTER_FAILED
+    answer = await alice.call(m.DeleteAclsRequest([m.DeleteAclsFilter(*EVERYTHING)]), 3)
+    assert [one.error_code for one in answer.filter_results] == [CLUSTER_FAILED]
+    admin = await log_in_as(broker, "admin")
+    cluster = {"resource_type": 4, "resource_name": "kafka-cluster"}
+    assert await created(admin, creation(**cluster, operation=7)) == [(0, "")]
+    # ALTER brings DESCRIBE with it.
+    assert await described(alice) == [(4, "kafka-cluster", 3, "User:alice", "*", 7, 3)]
 
 
-async def test_who_may_read_neither_group_nor_topic_hears_of_the_group(log_in_as: LogIn) -> None:
-    async with Broker(properties=SETTINGS, users=USERS) as broker:
-        wire = await log_in_as(broker, "alice")
-        heartbeat = m.ConsumerGroupHeartbeatRequest("g", "m", 0, subscribed_topic_names=["orders"])
-        assert (await wire.call(heartbeat, 0)).error_code == GROUP_FAILED
-        admin = await log_in_as(broker, "admin")
-        assert await created(admin, creation(resource_type=3, resource_name="g")) == [(0, "")]
-        assert (await wire.call(heartbeat, 0)).error_code == TOPIC_FAILED
+async def test_who_may_read_neither_group_nor_topic_hears_of_the_group(broker: Broker, log_in_as: LogIn) -> None:
+    wire = await log_in_as(broker, "alice")
+    heartbeat = m.ConsumerGroupHeartbeatRequest("g", "m", 0, subscribed_topic_names=["orders"])
+    assert (await wire.call(heartbeat, 0)).error_code == GROUP_FAILED
+    admin = await log_in_as(broker, "admin")
+    assert await created(admin, creation(resource_type=3, resource_name="g")) == [(0, "")]
+    assert (await wire.call(heartbeat, 0)).error_code == TOPIC_FAILED
 
 
-async def test_who_may_not_reassign_hears_so_for_each_partition(log_in_as: LogIn) -> None:
-    async with Broker(properties=SETTINGS, users=USERS) as broker:
-        wire = await log_in_as(broker, "alice")
-        moved = [part(45, "ReassignablePartition", partition_index=index, replicas=[1]) for index in (0, 7)]
-        topics = [part(45, "ReassignableTopic", name="orders", partitions=moved)]
-        answer = await wire.call(m.AlterPartitionReassignmentsRequest(5000, topics=topics), 0)
-        assert answer.error_code == CLUSTER_FAILED
-        assert [
-            (topic.name, one.partition_index, one.error_code) for topic in answer.responses for one in topic.partitions
-        ] == [("orders", 0, CLUSTER_FAILED), ("orders", 7, CLUSTER_FAILED)]
+async def test_who_may_not_reassign_hears_so_for_each_partition(broker: Broker, log_in_as: LogIn) -> None:
+    wire = await log_in_as(broker, "alice")
+    moved = [part(45, "ReassignablePartition", partition_index=index, replicas=[1]) for index in (0, 7)]
+    topics = [part(45, "ReassignableTopic", name="orders", partitions=moved)]
+    answer = await wire.call(m.AlterPartitionReassignmentsRequest(5000, topics=topics), 0)
+    assert answer.error_code == CLUSTER_FAILED
+    assert [
+        (topic.name, one.partition_index, one.error_code) for topic in answer.responses for one in topic.partitions
+    ] == [("orders", 0, CLUSTER_FAILED), ("orders", 7, CLUSTER_FAILED)]
 
 
 @pytest.mark.parametrize(
@@ -157,29 +155,28 @@ async def test_who_may_not_reassign_hears_so_for_each_partition(log_in_as: LogIn
         ),
     ],
 )
-async def test_refusals(log_in_as: LogIn, changes: dict[str, Any], says: str) -> None:
-    async with Broker(properties=SETTINGS, users=USERS) as broker:
-        admin = await log_in_as(broker, "admin")
-        (code, said), other = await created(admin, creation(**changes), creation())
-        assert code == 42
-        assert (said or "").startswith(says)
-        assert other == (0, "")
-        assert len(await described(admin)) == 1
+async def test_refusals(broker: Broker, log_in_as: LogIn, changes: dict[str, Any], says: str) -> None:
+    admin = await log_in_as(broker, "admin")
+    (code, said), other = await created(admin, creation(**changes), creation())
+    assert code == 42
+    assert (said or "").startswith(says)
+    assert other == (0, "")
+    assert len(await described(admin)) == 1
 
 
 @pytest.mark.parametrize("changes", [{"resource_type": 1}, {"resource_pattern_type": 2}, {"operation": 1}])
-async def test_what_only_a_filter_may_have_fails_the_whole_request(log_in_as: LogIn, changes: dict[str, Any]) -> None:
-    async with Broker(properties=SETTINGS, users=USERS) as broker:
-        admin = await log_in_as(broker, "admin")
-        assert await created(admin, creation(), creation(**changes)) == [(-1, None)] * 2
-        assert await described(admin) == []
+async def test_what_only_a_filter_may_have_fails_the_whole_request(
+    broker: Broker, log_in_as: LogIn, changes: dict[str, Any]
+) -> None:
+    admin = await log_in_as(broker, "admin")
+    assert await created(admin, creation(), creation(**changes)) == [(-1, None)] * 2
+    assert await described(admin) == []
 
 
-async def test_what_cannot_be_parsed_ends_the_connection(log_in_as: LogIn) -> None:
-    async with Broker(properties=SETTINGS, users=USERS) as broker:
-        alice = await log_in_as(broker, "alice")
-        alice.send(m.CreateAclsRequest([creation(operation=0)]), 3)
-        assert await alice.reader.read() == b""
+async def test_what_cannot_be_parsed_ends_the_connection(broker: Broker, log_in_as: LogIn) -> None:
+    alice = await log_in_as(broker, "alice")
+    alice.send(m.CreateAclsRequest([creation(operation=0)]), 3)
+    assert await alice.reader.read() == b""
 
 
 async def test_without_any_acl(log_in_as: LogIn) -> None:
@@ -194,12 +191,11 @@ async def test_without_any_acl(log_in_as: LogIn) -> None:
         assert await topic_error(bob, "payments") == 0
 
 
-async def test_a_host(log_in_as: LogIn) -> None:
-    async with Broker(properties=SETTINGS, users=USERS) as broker:
-        broker.topics.create("orders", 1)
-        admin, alice, bob = [await log_in_as(broker, user) for user in USERS]
-        await created(admin, creation(host="10.0.0.1"), creation(principal="User:bob", host="127.0.0.0/8"))
-        assert [await topic_error(wire) for wire in (alice, bob)] == [TOPIC_FAILED, 0]
+async def test_a_host(broker: Broker, log_in_as: LogIn) -> None:
+    broker.topics.create("orders", 1)
+    admin, alice, bob = [await log_in_as(broker, user) for user in USERS]
+    await created(admin, creation(host="10.0.0.1"), creation(principal="User:bob", host="127.0.0.0/8"))
+    assert [await topic_error(wire) for wire in (alice, bob)] == [TOPIC_FAILED, 0]
 
 
 @pytest.mark.parametrize(

@@ -91,11 +91,9 @@ async def broker() -> AsyncIterator[Broker]:
 
 
 @pytest.fixture
-async def wire(broker: Broker) -> AsyncIterator[Wire]:
-    opened = await Wire.open(broker.bootstrap_servers)
-    assert (await handshake(opened, "OAUTHBEARER")).error_code == 0
-    yield opened
-    opened.writer.close()
+async def wire(wire: Wire) -> Wire:
+    assert (await handshake(wire, "OAUTHBEARER")).error_code == 0
+    return wire
 
 
 def fresh(**claims: Any) -> str:

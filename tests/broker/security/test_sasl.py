@@ -5,7 +5,7 @@ import logging
 from collections.abc import AsyncIterator
 
 import pytest
-from tests.broker.conftest import Wire
+from tests.broker.conftest import Connect, Wire
 from tests.broker.security.logins import handshake, log_in, log_in_by_scram, plain, token
 
 from groupkeeper.broker import Broker
@@ -15,6 +15,7 @@ from groupkeeper.protocol import errors
 from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.framing import encode_request
 from groupkeeper.protocol.messages.incremental_alter_configs_request import AlterableConfig, AlterConfigsResource
+from groupkeeper.protocol.primitives import RootMessage
 
 # GA: who the client is comes before what it may do.
 JAAS = 'org.apache.kafka.common.security.plain.PlainLoginModule required user_alice="alice-secret" user_bob="b";'
@@ -34,13 +35,6 @@ async def broker() -> AsyncIterator[Broker]:
         yield started
 
 
-@pytest.fixture
-async def wire(broker: Broker) -> AsyncIterator[Wire]:
-    opened = await Wire.open(broker.bootstrap_servers)
-    yield opened
-    opened.writer.close()
-
-
 async def is_closed(wire: Wire) -> bool:
     return not await wire.reader.read(1)
 
@@ -49,14 +43,15 @@ async def may_ask(wire: Wire) -> bool:
     return (await wire.call(m.ListGroupsRequest(), 4)).error_code == 0
 
 
-async def test_plain(wire: Wire) -> None:
-    answer = await log_in(wire, "alice", "alice-secret")
+@pytest.mark.parametrize(
+    "message",
+    [plain("alice", "alice-secret"), plain("carol", "carol-secret"), plain("alice", "alice-secret", "alice")],
+    ids=["of the settings", "given", "with its own name as authorization id"],
+)
+async def test_plain(wire: Wire, message: bytes) -> None:
+    await handshake(wire, "PLAIN")
+    answer = await token(wire, message)
     assert (answer.error_code, answer.auth_bytes, answer.session_lifetime_ms) == (0, b"", 0)
-    assert await may_ask(wire)
-
-
-async def test_plain_of_a_user_that_is_given(wire: Wire) -> None:
-    assert (await log_in(wire, "carol", "carol-secret")).error_code == 0
     assert await may_ask(wire)
 
 
@@ -102,11 +97,6 @@ async def test_plain_is_refused(wire: Wire, message: bytes, says: str, caplog: p
     assert "guess" not in caplog.text
 
 
-async def test_an_authorization_id_that_is_the_user(wire: Wire) -> None:
-    await handshake(wire, "PLAIN")
-    assert (await token(wire, plain("alice", "alice-secret", "alice"))).error_code == 0
-
-
 async def test_versions_may_be_asked_once_before(wire: Wire) -> None:
     unknown = bytearray(encode_request(5, "c", m.ApiVersionsRequest("c", "1"), 4))
     unknown[6:8] = (99).to_bytes(2)
@@ -131,13 +121,13 @@ async def test_versions_in_the_middle_of_a_login(wire: Wire) -> None:
     assert await is_closed(wire)
 
 
-async def test_a_request_before_the_login_gets_no_answer(wire: Wire) -> None:
-    wire.send(m.MetadataRequest(), 9)
-    assert await is_closed(wire)
-
-
-async def test_a_login_without_handshake_gets_no_answer(wire: Wire) -> None:
-    wire.send(m.SaslAuthenticateRequest(plain("alice", "alice-secret")), 2)
+@pytest.mark.parametrize(
+    ("request_", "version"),
+    [(m.MetadataRequest(), 9), (m.SaslAuthenticateRequest(plain("alice", "alice-secret")), 2)],
+    ids=["a request before the login", "a login without handshake"],
+)
+async def test_what_gets_no_answer(wire: Wire, request_: RootMessage, version: int) -> None:
+    wire.send(request_, version)
     assert await is_closed(wire)
 
 
@@ -179,28 +169,26 @@ async def test_a_second_login_is_out_of_place(wire: Wire) -> None:
     assert await may_ask(wire)
 
 
-async def test_large_requests_come_after_the_login(broker: Broker, wire: Wire) -> None:
+async def test_large_requests_come_after_the_login(broker: Broker, wire: Wire, connect: Connect) -> None:
     wire.writer.write((524289).to_bytes(4))
     assert await is_closed(wire)
-    again = await Wire.open(broker.bootstrap_servers)
+    again = await connect(broker)
     await log_in(again, "alice", "alice-secret")
     large = encode_request(1, "c" * 30000, m.MetadataRequest([]), 9) + bytes(600_000)
     again.writer.write((len(large) - 4).to_bytes(4) + large[4:])
     assert (await again.receive(m.MetadataResponse, 9))[0] == 1
-    again.writer.close()
 
 
-async def test_a_login_that_takes_too_long() -> None:
+async def test_a_login_that_takes_too_long(connect: Connect) -> None:
     async with Broker(properties={**SETTINGS, "groupkeeper.authentication.timeout.ms": "50"}, users=USERS) as broker:
-        silent = await Wire.open(broker.bootstrap_servers)
-        half = await Wire.open(broker.bootstrap_servers)
-        quick = await Wire.open(broker.bootstrap_servers)
+        silent = await connect(broker)
+        half = await connect(broker)
+        quick = await connect(broker)
         await handshake(half, "PLAIN")
         await log_in(quick, "alice", "alice-secret")
         assert await is_closed(silent)
         assert await is_closed(half)
         assert await may_ask(quick)
-        quick.writer.close()
 
 
 async def test_the_answer_to_a_guess_waits() -> None:
@@ -293,13 +281,11 @@ async def may_ask_or_is_closed(wire: Wire) -> bool:
         return False
 
 
-async def test_who_asks(broker: Broker) -> None:
-    wire = await Wire.open(broker.bootstrap_servers)
+async def test_who_asks(broker: Broker, wire: Wire) -> None:
     await log_in(wire, "alice", "alice-secret")
     (connection,) = broker.server.connections
     assert connection.identity.principal == "User:alice"
     assert connection.security_protocol == "SASL_PLAINTEXT"
-    wire.writer.close()
 
 
 @pytest.mark.parametrize(
@@ -329,7 +315,9 @@ async def test_plain_without_users_is_refused() -> None:
         await Broker(properties=settings).start()
 
 
-async def test_a_jaas_file(tmp_path_factory: pytest.TempPathFactory, caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_jaas_file(
+    tmp_path_factory: pytest.TempPathFactory, caplog: pytest.LogCaptureFixture, connect: Connect
+) -> None:
     path = tmp_path_factory.mktemp("jaas") / "server.conf"
     path.write_text(
         """
@@ -345,19 +333,17 @@ async def test_a_jaas_file(tmp_path_factory: pytest.TempPathFactory, caplog: pyt
     )
     settings = {name: text for name, text in SETTINGS.items() if "jaas" not in name}
     async with Broker(properties={**settings, "java.security.auth.login.config": str(path)}) as broker:
-        wire = await Wire.open(broker.bootstrap_servers)
+        wire = await connect(broker)
         assert (await log_in(wire, "dave", "dave-secret")).error_code == 0
-        wire.writer.close()
     assert "unknown setting" not in caplog.text
 
 
-async def test_users_alone_make_a_listener_that_asks_for_them() -> None:
+async def test_users_alone_make_a_listener_that_asks_for_them(connect: Connect) -> None:
     async with Broker(users=USERS) as broker:
-        wire = await Wire.open(broker.bootstrap_servers)
+        wire = await connect(broker)
         assert sorted((await handshake(wire, "X")).mechanisms) == sorted(USERS_MECHANISMS)
-        other = await Wire.open(broker.bootstrap_servers)
+        other = await connect(broker)
         assert (await log_in(other, "carol", "carol-secret")).error_code == 0
-        other.writer.close()
 
 
 async def test_nothing_is_logged_of_a_login(wire: Wire, caplog: pytest.LogCaptureFixture) -> None:
@@ -384,7 +370,7 @@ async def test_java_code_is_said_to_be_left_out(caplog: pytest.LogCaptureFixture
     assert said == [f"{name}={text} is ignored: Java code cannot run here" for name, text in mine.items()]
 
 
-async def test_passwords_that_stand_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_passwords_that_stand_elsewhere(monkeypatch: pytest.MonkeyPatch, connect: Connect) -> None:
     jaas = "listener.name.secure.plain.sasl.jaas.config"
     providers = {
         "config.providers": "env",
@@ -393,9 +379,8 @@ async def test_passwords_that_stand_elsewhere(monkeypatch: pytest.MonkeyPatch) -
     }
     monkeypatch.setenv("ERIN_PASSWORD", "erin-secret")
     async with Broker(properties={**SETTINGS, **providers}) as broker:
-        wire = await Wire.open(broker.bootstrap_servers)
+        wire = await connect(broker)
         assert (await log_in(wire, "erin", "erin-secret")).error_code == 0
-        wire.writer.close()
     monkeypatch.delenv("ERIN_PASSWORD")
     with pytest.raises(InvalidSetting, match=r"ERIN_PASSWORD\} cannot be had: there is no such environment variable"):
         Broker(properties={**SETTINGS, **providers})

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.broker.conftest import Wire
+from tests.broker.conftest import Connect, Wire
 from tests.broker.security.logins import log_in
 from tests.unit.client.certificates import Certified, certified, trust_pkcs12
 
@@ -225,21 +225,19 @@ async def test_sasl_over_tls(authority: Authority) -> None:
         wire.writer.close()
 
 
-async def test_a_client_without_tls(authority: Authority, broker: Broker) -> None:
-    wire = await Wire.open(broker.bootstrap_servers)
+async def test_a_client_without_tls(authority: Authority, broker: Broker, connect: Connect) -> None:
+    wire = await connect(broker)
     wire.send(m.MetadataRequest([]), 9)
     assert len(await wire.reader.read()) < 20  # an alert at most
-    wire.writer.close()
 
 
-async def test_a_handshake_that_does_not_end(authority: Authority) -> None:
+async def test_a_handshake_that_does_not_end(authority: Authority, connect: Connect) -> None:
     settings = authority.settings(groupkeeper_authentication_timeout_ms="100")
     async with Broker(properties=settings) as broker:
-        wire = await Wire.open(broker.bootstrap_servers)
+        wire = await connect(broker)
         wire.writer.write(b"\x16\x03")
         async with asyncio.timeout(DEADLINE_S):
             assert not await wire.reader.read(1)
-        wire.writer.close()
 
 
 async def is_trusted(broker: Broker, context: ssl.SSLContext) -> bool:

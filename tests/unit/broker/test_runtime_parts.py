@@ -1,6 +1,7 @@
 """Parts of the runtime that need no broker: the partition of a group, deadlines, and rates."""
 
 import asyncio
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -83,49 +84,31 @@ def timers() -> Iterator[Timers]:
     timers.loop.close()
 
 
-def test_timers_expire_once_in_order(timers: Timers) -> None:
-    timers.table.arm(A, 2_000)
-    timers.table.arm(B, 1_000)
-    assert timers.advance(0.9) == []
-    assert timers.advance(0.2) == [B]
-    assert timers.advance(10) == [A]
-    assert timers.advance(10) == []
+ARMED = {
+    "once, in order": "A=2000 B=1000 +0.9: +0.2:B +10:A +10:",
+    "at moved deadlines": "A=1000 A=3000 B=3000 B=1000 +1.5:B +1: +1:A +10:",
+    "not when disarmed": "A=1000 A- B- +2: A=1000 +2:A",
+    "when armed again before the old alarm rings": "A=1000 A- A=5000 +2: +4:A",
+    "each type for itself": "A=1000 C=1000 C- +1:A",
+    "not when all are cleared": "A=1000 clear +2:",
+}
+"""`A=1000` arms a timer (ms), `A-` disarms it; `+2:A` is what expires within 2 seconds."""
+TIMERS: dict[str, TimerKey] = {"A": A, "B": B, "C": SyncPhase("a")}
+
+
+@pytest.mark.parametrize("steps", ARMED.values(), ids=ARMED)
+def test_timers_expire(timers: Timers, steps: str) -> None:
+    for step in steps.split():
+        match re.split("([=:-])", step):
+            case [name, "=", after_ms]:
+                timers.table.arm(TIMERS[name], int(after_ms))
+            case [name, "-", _]:
+                timers.table.disarm(TIMERS[name])
+            case [seconds, ":", expired]:
+                assert timers.advance(float(seconds)) == [TIMERS[name] for name in expired], step
+            case _:
+                timers.table.clear()
     assert len(timers.table) == 0
-
-
-def test_moved_deadlines(timers: Timers) -> None:
-    timers.table.arm(A, 1_000)
-    timers.table.arm(A, 3_000)
-    timers.table.arm(B, 3_000)
-    timers.table.arm(B, 1_000)
-    assert timers.advance(1.5) == [B]
-    assert timers.advance(1) == []
-    assert timers.advance(1) == [A]
-    assert timers.advance(10) == []
-
-
-def test_disarmed_timers_do_not_expire(timers: Timers) -> None:
-    timers.table.arm(A, 1_000)
-    timers.table.disarm(A)
-    timers.table.disarm(B)
-    assert timers.advance(2) == []
-    timers.table.arm(A, 1_000)
-    assert timers.advance(2) == [A]
-
-
-def test_rearmed_before_the_old_alarm_rings(timers: Timers) -> None:
-    timers.table.arm(A, 1_000)
-    timers.table.disarm(A)
-    timers.table.arm(A, 5_000)
-    assert timers.advance(2) == []
-    assert timers.advance(4) == [A]
-
-
-def test_keys_of_other_types_are_other_timers(timers: Timers) -> None:
-    timers.table.arm(A, 1_000)
-    timers.table.arm(SyncPhase("a"), 1_000)
-    timers.table.disarm(SyncPhase("a"))
-    assert timers.advance(1) == [A]
 
 
 def test_expiring_may_disarm_and_arm(timers: Timers) -> None:
@@ -163,12 +146,6 @@ def test_one_that_fails_costs_no_other_and_comes_again(timers: Timers) -> None:
     assert timers.advance(0.5) == [SyncPhase("c"), A]
     assert len(failures) == 2
     assert timers.advance(10) == []
-
-
-def test_cleared_table_is_silent(timers: Timers) -> None:
-    timers.table.arm(A, 1_000)
-    timers.table.clear()
-    assert timers.advance(2) == []
 
 
 def test_the_order_of_answers_is_that_of_apaches_tables() -> None:
