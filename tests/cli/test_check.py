@@ -1,6 +1,5 @@
 """`groupkeeper check`: rows, and the exit status that cron and CI go by."""
 
-import asyncio
 import json
 import threading
 import time
@@ -9,13 +8,13 @@ from typing import Any
 
 import pytest
 from confluent_kafka import Consumer
-from tests.live.stage import arrange, commit
+from tests.cli.offsets import commit
+from tests.live.stage import arrange
 from tests.times_and_transactions import make_topic, producer_of, send, wait_until_it_ends_at
 
 from groupkeeper.broker.authorizer import Operation, ResourceType, RuleAuthorizer
 from groupkeeper.cli.main import main
-from groupkeeper.client.admin import Admin
-from groupkeeper.client.admin.types import NewTopic
+from groupkeeper.client.admin.types import TopicPartition
 from groupkeeper.testing.background import BackgroundBroker
 
 
@@ -97,12 +96,7 @@ def test_aborted_records_of_a_moment_ago_do_not_wait(capsys: pytest.CaptureFixtu
         send(producer, "t", [time.time_ns() // 1_000_000 - 10_000])
         producer.abort_transaction(30)
         wait_until_it_ends_at(servers, "t", 2)
-
-        async def make() -> None:
-            async with Admin(servers) as admin:
-                await commit(admin, "g", "t", 0)
-
-        asyncio.run(make())
+        commit(servers, "g", {TopicPartition("t", 0): 0})
         words = ["check", "g", "--max-time-lag", "1s", "--show-ok", "--bootstrap-server", servers, "--output", "json"]
         assert main(words) == 0
         [row] = json.loads(capsys.readouterr().out)["checks"]
@@ -164,11 +158,7 @@ def test_rebalances_are_followed(check: Any, servers: str) -> None:
             consumer.close()
             is_over.wait(0.3)
 
-    async def make() -> None:
-        async with Admin(servers) as admin:
-            await commit(admin, "restless", "orders", 8)
-
-    asyncio.run(make())
+    commit(servers, "restless", {TopicPartition("orders", 0): 8})
     worker = threading.Thread(target=come_and_go)
     worker.start()
     has_begun.wait()
@@ -202,15 +192,11 @@ def test_several_clusters(servers: str, capsys: pytest.CaptureFixture[str]) -> N
         status = main(["check", *words, "--timeout", "500ms", "--output", "json"])
         return status, json.loads(capsys.readouterr().out)
 
-    async def make(other: str) -> None:
-        async with Admin(other) as admin:
-            (await admin.create_topics([NewTopic("orders", 1, 1)])).all()
-            await commit(admin, "search", "orders", 0)
-
     prod = ["--bootstrap-server", f"prod={servers}"]
     gone = ["--bootstrap-server", "gone=127.0.0.1:1"]
     with BackgroundBroker() as other:
-        asyncio.run(make(other.bootstrap_servers))
+        make_topic(other.bootstrap_servers, "orders")
+        commit(other.bootstrap_servers, "search", {TopicPartition("orders", 0): 0})
         both = [*prod, "--bootstrap-server", f"dr={other.bootstrap_servers}"]
         status, report = run("[abs]*", "--max-lag", "7", "--show-ok", *both)
         assert status == 3

@@ -1,6 +1,5 @@
 """Commands on pages and in notices run as they are printed, whatever the names of groups and topics are."""
 
-import asyncio
 import html
 import os
 import re
@@ -11,18 +10,18 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from tests.live.stage import commit
+from tests.cli.offsets import commit
+from tests.copies import make_topic
 from tests.unit.live.views import snapshot, view
 from tests.unit.web.test_change_pages import SOMEBODY
 
-from groupkeeper import shell
+from groupkeeper import SyncAdmin, shell
 from groupkeeper.cli.dropin import kafka_share_groups, kafka_streams_groups
 from groupkeeper.cli.framework.commands import parse
 from groupkeeper.cli.framework.several_clusters import usable_clusters_of
 from groupkeeper.cli.framework.typed import way_of
 from groupkeeper.cli.main import main
-from groupkeeper.client.admin import Admin
-from groupkeeper.client.admin.types import GroupType, NewTopic, TopicPartition
+from groupkeeper.client.admin.types import GroupType, TopicPartition
 from groupkeeper.live.alerts import Key, _filled, helpful
 from groupkeeper.live.limits import LimitFinding
 from groupkeeper.rules.limits import Measure, Verdict
@@ -59,19 +58,16 @@ class Place(NamedTuple):
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
     """Two clusters with these groups, and share groups whose names begin with "share "."""
-
-    async def fill(servers: str) -> None:
-        async with Admin(servers) as admin:
-            (await admin.create_topics([NewTopic(TOPIC, 1, 1), NewTopic("orders", 1, 1)])).all()
-            for group_id in GROUPS:
-                await commit(admin, group_id, TOPIC, 0)
-                await commit(admin, group_id, "orders", 0)
-                start = {TopicPartition(TOPIC, 0): 0}
-                (await admin.alter_share_group_offsets(f"share {group_id}", start)).all()
-
     with BackgroundBroker() as one, BackgroundBroker() as two:
         for broker in (one, two):
-            asyncio.run(fill(broker.bootstrap_servers))
+            servers = broker.bootstrap_servers
+            for topic in (TOPIC, "orders"):
+                make_topic(servers, topic)
+            with SyncAdmin(servers) as admin:
+                for group_id in GROUPS:
+                    commit(servers, group_id, {TopicPartition(topic, 0): 0 for topic in (TOPIC, "orders")})
+                    start = {TopicPartition(TOPIC, 0): 0}
+                    admin.alter_share_group_offsets(f"share {group_id}", start).all()
         yield Place(one.bootstrap_servers, two.bootstrap_servers, tmp_path_factory.mktemp("commands"))
 
 

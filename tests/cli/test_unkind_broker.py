@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.cli.offsets import committed
 from tests.cli.stages import INACTIVE, SETTINGS, put_back, set_up
 
 from groupkeeper.cli.dropin import kafka_consumer_groups, kafka_get_offsets
@@ -71,25 +72,17 @@ def test_commands_print_the_same(broker: BackgroundBroker, capsys: pytest.Captur
     assert unkindness.hits
 
 
-def committed(servers: str) -> object:
-    async def fetch() -> object:
-        async with Admin(servers) as admin:
-            return (await admin.list_consumer_group_offsets({"billing": None})).result("billing").all()
-
-    return asyncio.run(fetch())
-
-
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_plan_is_applied_and_undone(broker: BackgroundBroker, tmp_path: Path, seed: int) -> None:
     where = ["--bootstrap-server", broker.bootstrap_servers]
     path = str(tmp_path / "plan.json")
-    before = committed(broker.bootstrap_servers)
+    before = committed(broker.bootstrap_servers, "billing")
     broker.faults.unkind(seed)
     assert main(["plan", "reset", "billing", "--topic", "orders", "--to-earliest", "--save", path, *where]) == 0
     assert main(["apply", path, "--execute", *where]) == 0
-    assert committed(broker.bootstrap_servers) != before
+    assert committed(broker.bootstrap_servers, "billing") != before
     assert main(["undo", "--execute", *where]) == 0
-    assert committed(broker.bootstrap_servers) == before
+    assert committed(broker.bootstrap_servers, "billing") == before
 
 
 @pytest.mark.parametrize("seed", SEEDS)

@@ -7,8 +7,10 @@ import asyncio
 from collections.abc import Callable, Iterator
 
 import pytest
+from tests.cli.offsets import committed
 from tests.cli.stages import ACTIVE, INACTIVE, PATIENCE_S, Live, Stage, connect, put_back
 
+from groupkeeper import SyncAdmin
 from groupkeeper.cli.dropin import kafka_consumer_groups
 from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import MemberToRemove, OffsetAndMetadata, TopicPartition
@@ -55,17 +57,9 @@ async def join_of_another_protocol(servers: str, group_id: str) -> str:
     return member_id
 
 
-async def remove(servers: str, group_id: str, member_id: str) -> None:
-    async with Admin(servers) as admin:
-        (await admin.remove_members(group_id, [MemberToRemove(member_id=member_id)])).all()
-
-
-def committed(servers: str, group_id: str) -> set[TopicPartition]:
-    async def fetch() -> set[TopicPartition]:
-        async with Admin(servers) as admin:
-            return set((await admin.list_consumer_group_offsets({group_id: None})).result(group_id).all())
-
-    return asyncio.run(fetch())
+def remove(servers: str, group_id: str, member_id: str) -> None:
+    with SyncAdmin(servers) as admin:
+        admin.remove_members(group_id, [MemberToRemove(member_id=member_id)]).all()
 
 
 # K88-50, K88-51: the warning goes to standard error, behind an empty line
@@ -90,7 +84,7 @@ def test_deleted_offsets_are_listed_as_texts_are_ordered(run: Run, servers: str)
     rows = [line.split() for line in output if line.startswith("many")]
     assert [row[1] for row in rows] == ["0", "1", "10", "2", "3", "4", "5", "6", "7", "8", "9"]
     assert {row[2] for row in rows} == {"Successful"}
-    assert committed(servers, "wide") == set()
+    assert committed(servers, "wide") == {}
 
 
 # K496-56, K496-58: a topic that cannot be described isn't part of the request
@@ -129,7 +123,7 @@ def test_groups_of_other_protocols_are_not_listed(run: Run, servers: str) -> Non
     assert (status, sorted(output), errors) == (0, ["app", "billing", "wide", "zeta"], [])
     # K122-87 in the classic protocol: it cannot be described as a group of consumers
     assert "is not a consumer group (connect)." in run("--describe --group connect-sink")[1][1]
-    asyncio.run(remove(servers, "connect-sink", member_id))
+    remove(servers, "connect-sink", member_id)
 
 
 # K122-73

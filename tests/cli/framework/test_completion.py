@@ -1,6 +1,5 @@
 """Completion in real shells at a terminal: what is typed and then a tab gives."""
 
-import asyncio
 import json
 import os
 import pty
@@ -16,9 +15,9 @@ from pathlib import Path
 
 import pytest
 
+from groupkeeper import SyncAdmin
 from groupkeeper.cli.framework.commands import COMMANDS
 from groupkeeper.cli.framework.completion import DROP_INS
-from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import NewTopic, OffsetAndMetadata, TopicPartition
 from groupkeeper.testing.background import BackgroundBroker
 
@@ -42,20 +41,19 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
         "LC_ALL": "C.UTF-8",
     }
     with BackgroundBroker() as broker:
-        asyncio.run(commit(broker.bootstrap_servers))
+        set_up(broker.bootstrap_servers)
         add = ["groupkeeper", "context", "add", "local", "--bootstrap-server", broker.bootstrap_servers]
         subprocess.run(add, env=environment, check=True, timeout=30, stdout=subprocess.DEVNULL)
         yield environment
 
 
-async def commit(servers: str) -> None:
-    async with Admin(servers) as admin:
-        (await admin.create_topics([NewTopic("orders", 1)])).all()
-        (await admin.alter_share_group_offsets(SHARED, {TopicPartition("orders", 0): 0})).all()
+def set_up(servers: str) -> None:
+    with SyncAdmin(servers) as admin:
+        place = TopicPartition("orders", 0)
+        admin.create_topics([NewTopic("orders", 1)]).all()
+        admin.alter_share_group_offsets(SHARED, {place: 0}).all()
         for group_id in GROUPS:
-            (
-                await admin.alter_consumer_group_offsets(group_id, {TopicPartition("orders", 0): OffsetAndMetadata(0)})
-            ).all()
+            admin.alter_consumer_group_offsets(group_id, {place: OffsetAndMetadata(0)}).all()
 
 
 def candidates(environment: dict[str, str], *words: str, of: str = "__complete") -> list[str]:

@@ -1,6 +1,5 @@
 """`groupkeeper` as a person meets it: colours and progress at a terminal only; Ctrl-C; readers that leave."""
 
-import asyncio
 import json
 import os
 import pty
@@ -14,10 +13,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
+from tests.cli.offsets import commit, committed
 from tests.cli.stages import INACTIVE
 
 from groupkeeper.cli.framework.terminal import _INTERVAL_S, _PATIENCE_S
-from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import OffsetAndMetadata, TopicPartition
 
 STAGE = INACTIVE
@@ -101,31 +100,14 @@ def test_colours_at_a_terminal(
 QUESTION = "Type the number of groups, {}, to change them, anything else to cancel: "
 
 
-def offsets_of(servers: str, group_id: str) -> Mapping[TopicPartition, OffsetAndMetadata | None]:
-    async def ask() -> Mapping[TopicPartition, OffsetAndMetadata | None]:
-        async with Admin(servers) as admin:
-            return (await admin.list_consumer_group_offsets({group_id: None})).result(group_id).done
-
-    return asyncio.run(ask())
-
-
-def commit(servers: str, offsets: Mapping[str, Mapping[TopicPartition, OffsetAndMetadata]]) -> None:
-    async def send() -> None:
-        async with Admin(servers) as admin:
-            for batch in (await admin.alter_offsets_of_groups(offsets)).all().values():
-                batch.all()
-
-    asyncio.run(send())
-
-
 def test_an_undo_shows_what_it_takes_back_and_asks(servers: str, tmp_path: Path) -> None:
     journal = {"GROUPKEEPER_JOURNAL": str(tmp_path / "journal.jsonl")}
     where = ["--bootstrap-server", servers]
-    before = offsets_of(servers, "billing")
+    before = committed(servers, "billing")
     reset = ["groups", "reset", "billing", "--topic", "orders", "--to-earliest", "--execute", *where]
     done = subprocess.run([*COMMAND, *reset], env={**os.environ, **journal}, capture_output=True, check=False)
     assert done.returncode == 0
-    now = offsets_of(servers, "billing")
+    now = committed(servers, "billing")
     assert now != before
     change = json.loads((tmp_path / "journal.jsonl").read_text().splitlines()[0])["id"]
     for words, answer in (([], "no\n"), ([], "\n"), (["--execute"], "2\n"), (["--output", "json"], "y\n")):
@@ -136,16 +118,16 @@ def test_an_undo_shows_what_it_takes_back_and_asks(servers: str, tmp_path: Path)
         terminal.press(answer)
         assert terminal.end() == 1
         assert "nothing was changed" in terminal.shown
-        assert offsets_of(servers, "billing") == now
+        assert committed(servers, "billing") == now
     # Who only wants to look is not asked.
     terminal = Terminal("undo", "--dry-run", *where, **journal)
     assert (terminal.end(), "Type the number" in terminal.shown) == (0, False)
-    assert offsets_of(servers, "billing") == now
+    assert committed(servers, "billing") == now
     terminal = Terminal("undo", *where, **journal)
     terminal.read(QUESTION.format(1))
     terminal.press("1\n")
     assert terminal.end() == 0
-    assert offsets_of(servers, "billing") == before
+    assert committed(servers, "billing") == before
 
 
 @pytest.mark.parametrize(
@@ -162,14 +144,14 @@ def test_the_number_of_several_groups_is_asked_for(servers: str, tmp_path: Path,
     path = str(tmp_path / "plan.json")
     plan = ["plan", "reset", "[bz]*", "--topic", "orders:0", "--to-offset", "1", "--save", path]
     assert subprocess.run([*COMMAND, *plan, *where], capture_output=True, check=False).returncode == 0
-    before = offsets_of(servers, "billing")
+    before = committed(servers, "billing")
     terminal = Terminal(*[path if word == "plan.json" else word for word in words], "--execute", *where, **journal)
     terminal.read(QUESTION.format(2))
     assert terminal.shown.count("would be ") >= 2  # what it is about stands above
     terminal.press("1\n")
     assert terminal.end() == 1
     assert "nothing was changed" in terminal.shown
-    assert offsets_of(servers, "billing") == before
+    assert committed(servers, "billing") == before
 
 
 def test_no_progress_erases_a_question(servers: str, tmp_path: Path) -> None:
@@ -188,7 +170,8 @@ def test_what_is_committed_before_the_answer_is_not_overwritten(servers: str, tm
     where = ["--bootstrap-server", servers]
     path = str(tmp_path / "plan.json")
     place, groups = TopicPartition("orders", 0), ("first", "second")
-    commit(servers, {group_id: {place: OffsetAndMetadata(2)} for group_id in groups})
+    for group_id in groups:
+        commit(servers, group_id, {place: 2})
     before = ["plan", "reset", *groups, "--topic", "orders:0", "--to-offset", "1", "--save", path]
     if command == "undo":
         before = ["groups", "reset", *groups, "--topic", "orders:0", "--to-offset", "1", "--execute"]
@@ -201,16 +184,16 @@ def test_what_is_committed_before_the_answer_is_not_overwritten(servers: str, tm
     }[command]
     terminal = Terminal(*words, *where, **journal)
     terminal.read(QUESTION.format(2))
-    commit(servers, {"first": {place: OffsetAndMetadata(3)}})
+    commit(servers, "first", {place: 3})
     terminal.press("2\n")
     assert terminal.end() == 1
-    assert offsets_of(servers, "first") == {place: OffsetAndMetadata(3)}
+    assert committed(servers, "first") == {place: OffsetAndMetadata(3)}
     assert "and is committed at 3 now" in terminal.shown.replace("\r\n", " ")
 
 
 def test_ctrl_c_at_the_question(servers: str, tmp_path: Path) -> None:
     journal = {"GROUPKEEPER_JOURNAL": str(tmp_path / "journal.jsonl")}
-    before = offsets_of(servers, "billing")
+    before = committed(servers, "billing")
     words = ["groups", "delete", "[bz]*", "--execute", "--bootstrap-server", servers]
     terminal = Terminal(*words, **journal)
     terminal.read(QUESTION.format(2))
@@ -218,7 +201,7 @@ def test_ctrl_c_at_the_question(servers: str, tmp_path: Path) -> None:
     assert terminal.end() == 130
     assert terminal.shown.endswith("interrupted\r\n")
     assert "Traceback" not in terminal.shown
-    assert offsets_of(servers, "billing") == before
+    assert committed(servers, "billing") == before
 
 
 @pytest.mark.parametrize(("words", "has_colour"), [([], False), (["--color", "always"], True)])

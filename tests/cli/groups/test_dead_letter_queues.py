@@ -8,8 +8,8 @@ import pytest
 from tests.live.stage import collector
 from tests.times_and_transactions import producer_of, send
 
+from groupkeeper import SyncAdmin
 from groupkeeper.cli.main import main
-from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.resources.types import ConfigResource
 from groupkeeper.client.admin.types import NewTopic, TopicPartition
 from groupkeeper.live.model import ClusterSnapshot
@@ -24,19 +24,19 @@ QUEUES = {"used": "dlq.used", "new": "dlq.new", "closed": "jobs", "without": ""}
 @pytest.fixture(scope="module")
 def servers() -> Iterator[str]:
     with BackgroundBroker() as broker:
-        asyncio.run(_prepare(broker.bootstrap_servers))
+        _prepare(broker.bootstrap_servers)
         send(producer_of(broker.bootstrap_servers), "dlq.used", [1_700_000_000_000] * 3)
         yield broker.bootstrap_servers
 
 
-async def _prepare(servers: str) -> None:
-    async with Admin(servers) as admin:
+def _prepare(servers: str) -> None:
+    with SyncAdmin(servers) as admin:
         enabled = {"errors.deadletterqueue.group.enable": "true"}
-        (await admin.create_topics([NewTopic("jobs", 2), NewTopic("dlq.used", 2, configs=enabled)])).all()
+        admin.create_topics([NewTopic("jobs", 2), NewTopic("dlq.used", 2, configs=enabled)]).all()
         for group_id, queue in QUEUES.items():
-            (await admin.alter_share_group_offsets(group_id, {TopicPartition("jobs", 0): 0})).all()
+            admin.alter_share_group_offsets(group_id, {TopicPartition("jobs", 0): 0}).all()
             named = {"errors.deadletterqueue.topic.name": queue}
-            (await admin.alter_configs({ConfigResource.group(group_id): named})).all()
+            admin.alter_configs({ConfigResource.group(group_id): named}).all()
 
 
 def test_describe(servers: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -10,12 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.cli.offsets import commit, committed
 from tests.cli.stages import ACTIVE, FIRST_MS, INACTIVE, Live, Stage, put_back
+from tests.copies import make_topic
 
 from groupkeeper.broker.authorizer import Operation, ResourceType, RuleAuthorizer
 from groupkeeper.cli.main import main
-from groupkeeper.client.admin import Admin
-from groupkeeper.client.admin.types import NewTopic, OffsetAndMetadata, TopicPartition
+from groupkeeper.client.admin.types import OffsetAndMetadata, TopicPartition
 from groupkeeper.operations.times import utc_text
 from groupkeeper.testing.background import BackgroundBroker
 
@@ -41,14 +42,6 @@ def run(servers: str, capsys: pytest.CaptureFixture[str]) -> Iterator[Run]:
 
     yield call
     asyncio.run(put_back(STAGE, servers))
-
-
-def committed(servers: str, group_id: str) -> dict[TopicPartition, OffsetAndMetadata | None]:
-    async def fetch() -> dict[TopicPartition, OffsetAndMetadata | None]:
-        async with Admin(servers) as admin:
-            return (await admin.list_consumer_group_offsets({group_id: None})).result(group_id).all()
-
-    return asyncio.run(fetch())
 
 
 # K518-40, K518-41, K518-42
@@ -200,14 +193,10 @@ def test_a_deletion_that_was_refused_has_no_way_back(
     rules = RuleAuthorizer(allows_without_rules=True)
     rules.allow(Operation.READ, ResourceType.GROUP, "kept")  # and nothing else
 
-    async def commit(servers: str) -> None:
-        async with Admin(servers) as admin:
-            (await admin.create_topics([NewTopic("orders", 1, 1)])).all()
-            for group_id in ("kept", "old"):
-                await admin.alter_consumer_group_offsets(group_id, {TopicPartition("orders", 0): OffsetAndMetadata(0)})
-
     with BackgroundBroker(authorizer=rules) as broker:
-        asyncio.run(commit(broker.bootstrap_servers))
+        make_topic(broker.bootstrap_servers, "orders")
+        for group_id in ("kept", "old"):
+            commit(broker.bootstrap_servers, group_id, {TopicPartition("orders", 0): 0})
         for group_id, was_deleted in (("kept", False), ("old", True)):
             words = ["groups", "delete", group_id, "--execute", "--bootstrap-server", broker.bootstrap_servers]
             assert main([*words, "--output", "json"]) == (0 if was_deleted else 1)

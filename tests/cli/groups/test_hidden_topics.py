@@ -1,16 +1,16 @@
 """Brokers leave out offsets of topics that one may not see, without a word: no command says that there are none."""
 
-import asyncio
 import json
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from tests.cli.offsets import commit
+from tests.copies import make_topic
 
 from groupkeeper.broker.authorizer import Operation, ResourceType, RuleAuthorizer
 from groupkeeper.cli.main import main
-from groupkeeper.client.admin import Admin
-from groupkeeper.client.admin.types import NewTopic, OffsetAndMetadata, TopicPartition
+from groupkeeper.client.admin.types import TopicPartition
 from groupkeeper.operations.topics import HIDDEN
 from groupkeeper.testing.background import BackgroundBroker
 
@@ -24,15 +24,9 @@ COMMANDS = {
 @pytest.fixture(scope="module")
 def servers(authorizer: RuleAuthorizer) -> Iterator[str]:
     """A broker with the group jane, who has an offset, and the group empty, which has had one."""
-
-    async def commit() -> None:
-        async with Admin(broker.bootstrap_servers) as admin:
-            (await admin.create_topics([NewTopic("orders", 1, 1)])).all()
-            place = TopicPartition("orders", 0)
-            (await admin.alter_consumer_group_offsets("jane", {place: OffsetAndMetadata(0)})).all()
-
     with BackgroundBroker(authorizer=authorizer) as broker:
-        asyncio.run(commit())
+        make_topic(broker.bootstrap_servers, "orders")
+        commit(broker.bootstrap_servers, "jane", {TopicPartition("orders", 0): 0})
         yield broker.bootstrap_servers
 
 

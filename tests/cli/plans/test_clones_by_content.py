@@ -6,8 +6,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from tests.cli.offsets import commit
 from tests.copies import FIRST_MS, Item, Writer, checked, cloned, cut, end_of, items, make_topic, without, write
 
+from groupkeeper import SyncAdmin
 from groupkeeper.cli.main import main
 from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import Failure, OffsetAndMetadata, Position, TopicPartition
@@ -124,13 +126,7 @@ def test_a_target_that_stamps_records_is_searched(
     write(here, topic, records)
     write(there, topic, [Item(-1, None, b"another's", FIRST_MS)] * 100)
     write(there, topic, records)
-
-    async def commit() -> None:
-        async with Admin(here) as admin:
-            wanted = {TopicPartition(topic, 0): OffsetAndMetadata(150)}
-            (await admin.alter_consumer_group_offsets(topic, wanted)).all()
-
-    asyncio.run(commit())
+    commit(here, topic, {TopicPartition(topic, 0): 150})
     plan, where = str(tmp_path / "one.json"), ["--from-bootstrap-server", here, "--bootstrap-server", there]
     assert main(["plan", "clone", topic, "--search-records", searched, "--save", plan, *where]) == 0
     ((change,),) = [group.changes.values() for group in read((tmp_path / "one.json").read_text()).groups]
@@ -156,15 +152,11 @@ def test_all_groups_at_once(two: Two, tmp_path: Path, capsys: pytest.CaptureFixt
     write(two.here, two.topic, records)
     write(two.there, two.topic, [Item(-1, None, b"another's", FIRST_MS - 5), *records])
     offsets = {f"{two.topic}-{number}": number % 100 * 3 for number in range(200)}
-
-    async def commit() -> None:
-        async with Admin(two.here) as here:
-            place = TopicPartition(two.topic, 0)
-            wanted = {group: {place: OffsetAndMetadata(offset)} for group, offset in offsets.items()}
-            for done in (await here.alter_offsets_of_groups(wanted)).all().values():
-                done.all()
-
-    asyncio.run(commit())
+    with SyncAdmin(two.here) as admin:
+        place = TopicPartition(two.topic, 0)
+        wanted = {group: {place: OffsetAndMetadata(offset)} for group, offset in offsets.items()}
+        for done in admin.alter_offsets_of_groups(wanted).all().values():
+            done.all()
     plan, where = str(tmp_path / "all.json"), ["--from-bootstrap-server", two.here, "--bootstrap-server", two.there]
     assert main(["plan", "clone", "--all-groups", "--topic", two.topic, "--save", plan, *where]) == 0
     made = {group.group_id: group for group in read((tmp_path / "all.json").read_text()).groups}

@@ -1,17 +1,16 @@
 """Clones that know the place by a header with the offset that a copied record has in the source."""
 
-import asyncio
 import time
 from collections.abc import Sequence
 from pathlib import Path
 from struct import pack
 
 import pytest
+from tests.cli.offsets import commit
 from tests.copies import FIRST_MS, Item, items, make_topic, without, write
 
 from groupkeeper.cli.main import main
-from groupkeeper.client.admin import Admin
-from groupkeeper.client.admin.types import OffsetAndMetadata, TopicPartition
+from groupkeeper.client.admin.types import TopicPartition
 from groupkeeper.operations.plans.document import read
 from groupkeeper.operations.plans.model import Change
 
@@ -27,12 +26,7 @@ def with_offsets(records: Sequence[Item], *, as_bytes: bool = False) -> list[Ite
 
 
 def planned(clusters: tuple[str, str], topic: str, offset: int, folder: Path) -> Change:
-    async def commit() -> None:
-        async with Admin(clusters[0]) as admin:
-            wanted = {TopicPartition(topic, 0): OffsetAndMetadata(offset)}
-            (await admin.alter_consumer_group_offsets(topic, wanted)).all()
-
-    asyncio.run(commit())
+    commit(clusters[0], topic, {TopicPartition(topic, 0): offset})
     where = ["--from-bootstrap-server", clusters[0], "--bootstrap-server", clusters[1]]
     plan = folder / "plan.json"
     assert main(["plan", "clone", topic, "--offset-header", "from", "--save", str(plan), *where]) == 0

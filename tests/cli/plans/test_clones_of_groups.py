@@ -7,15 +7,17 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.cli.offsets import commit
 from tests.copies import items, make_topic, write
 
 from groupkeeper.cli.main import main
 from groupkeeper.client.admin import Admin
-from groupkeeper.client.admin.types import OffsetAndMetadata, TopicPartition
+from groupkeeper.client.admin.types import TopicPartition
 from groupkeeper.operations.plans.document import read
 from groupkeeper.operations.plans.model import Plan
 from groupkeeper.testing.background import BackgroundBroker
 
+PLACE = TopicPartition("orders", 0)
 GROUPS = ("app-one", "app-two", "app-test", "other", "x1", "x[1]")
 
 
@@ -25,18 +27,9 @@ def clusters() -> Iterator[tuple[str, str]]:
         for servers in (here.bootstrap_servers, there.bootstrap_servers):
             make_topic(servers, "orders")
             write(servers, "orders", items(50))
-        commit(here.bootstrap_servers, *GROUPS)
+        for group in GROUPS:
+            commit(here.bootstrap_servers, group, {PLACE: 20})
         yield here.bootstrap_servers, there.bootstrap_servers
-
-
-def commit(servers: str, *groups: str) -> None:
-    async def work() -> None:
-        async with Admin(servers) as admin:
-            for group in groups:
-                offsets = {TopicPartition("orders", 0): OffsetAndMetadata(20)}
-                (await admin.alter_consumer_group_offsets(group, offsets)).all()
-
-    asyncio.run(work())
 
 
 def planned(clusters: tuple[str, str], folder: Path, *words: str, status: int = 0) -> Plan:
@@ -75,7 +68,8 @@ def test_an_application_of_kafka_streams_needs_its_state(
 ) -> None:
     here, there = clusters
     group = f"counts{time.time_ns()}"
-    commit(here, group, f"{group}-more")
+    for one in (group, f"{group}-more"):
+        commit(here, one, {PLACE: 20})
     make_topic(here, f"{group}-store-changelog", 2)
     make_topic(here, f"{group}-by-name-repartition")
     make_topic(here, f"{group}-more-store-changelog")  # of the other application
@@ -98,7 +92,7 @@ def test_an_application_whose_state_is_copied(
     clusters: tuple[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     group = f"counts{time.time_ns()}"
-    commit(clusters[0], group)
+    commit(clusters[0], group, {PLACE: 20})
     for servers in clusters:
         make_topic(servers, f"{group}-store-changelog")
     assert len(planned(clusters, tmp_path, group).groups) == 1

@@ -3,7 +3,6 @@
 The journal tells the truth, a second apply finishes or says why it doesn't, undo restores.
 """
 
-import asyncio
 import json
 import os
 import signal
@@ -16,8 +15,8 @@ import pytest
 from tests.broker.started import Started
 from tests.cli.stages import SETTINGS
 
+from groupkeeper import SyncAdmin
 from groupkeeper.cli.main import main
-from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import NewTopic, OffsetAndMetadata, TopicPartition
 from groupkeeper.operations.plans import document, recorder
 from groupkeeper.operations.plans.changes import ApplyResult
@@ -33,16 +32,16 @@ BEFORE, AFTER = OffsetAndMetadata(0, None, "kept"), OffsetAndMetadata(0, None, "
 pytestmark = pytest.mark.slow
 
 
-async def set_up(bootstrap_servers: str) -> None:
-    async with Admin(bootstrap_servers) as admin:
-        (await admin.create_topics([NewTopic(PLACE.topic, 1, 1)])).all()
-        (await admin.alter_offsets_of_groups({group_id: {PLACE: BEFORE} for group_id in GROUPS})).all()
+def set_up(servers: str) -> None:
+    with SyncAdmin(servers) as admin:
+        admin.create_topics([NewTopic(PLACE.topic, 1, 1)]).all()
+        admin.alter_offsets_of_groups({group_id: {PLACE: BEFORE} for group_id in GROUPS}).all()
 
 
 @pytest.fixture
 def broker() -> Iterator[BackgroundBroker]:
     with BackgroundBroker(properties=SETTINGS) as broker:
-        asyncio.run(set_up(broker.bootstrap_servers))
+        set_up(broker.bootstrap_servers)
         yield broker
 
 
@@ -81,28 +80,16 @@ def finish_and_undo(journal: Journal, plan: str, servers: str) -> None:
     assert set(committed(servers).values()) == {BEFORE}
 
 
-async def fetch(admin: Admin, group_ids: list[str]) -> dict[str, OffsetAndMetadata | None]:
-    found = (await admin.list_consumer_group_offsets({group_id: [PLACE] for group_id in group_ids})).all()
+def committed(servers: str, group_ids: list[str] = GROUPS) -> dict[str, OffsetAndMetadata | None]:
+    with SyncAdmin(servers) as admin:
+        found = admin.list_consumer_group_offsets({group_id: [PLACE] for group_id in group_ids}).all()
     return {group_id: batch.all()[PLACE] for group_id, batch in found.items()}
-
-
-def committed(servers: str) -> dict[str, OffsetAndMetadata | None]:
-    async def ask() -> dict[str, OffsetAndMetadata | None]:
-        async with Admin(servers) as admin:
-            return await fetch(admin, GROUPS)
-
-    return asyncio.run(ask())
 
 
 def wait_for_commits(child: subprocess.Popen[bytes], servers: str) -> None:
     """Return when some of the command's commits have arrived."""
-
-    async def watch() -> None:
-        async with Admin(servers) as admin, asyncio.timeout(60):
-            while AFTER not in (await fetch(admin, GROUPS[::50])).values():
-                assert child.poll() is None, "it ended without a commit"
-
-    asyncio.run(watch())
+    while AFTER not in committed(servers, GROUPS[::50]).values():
+        assert child.poll() is None, "it ended without a commit"
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
@@ -129,7 +116,7 @@ def test_the_broker_is_killed_within_apply(tmp_path: Path, journal: Journal, pla
     first = Started(*data, "0", directory=tmp_path)
     again = None
     try:
-        asyncio.run(set_up(first.address))
+        set_up(first.address)
         child = begin("apply", plan, *confirmed(first.address), "--timeout", "3000ms")
         wait_for_commits(child, first.address)
         first.process.kill()

@@ -2,11 +2,12 @@
 
 import asyncio
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.cli.offsets import commit, committed
 from tests.cli.stages import ACTIVE, FIRST_MS, INACTIVE, SETTINGS, Live, Stage, put_back, set_up
 
 from groupkeeper.cli.dropin import kafka_consumer_groups
@@ -56,25 +57,6 @@ def plan(tmp_path: Path, run: Run) -> str:
     path = str(tmp_path / "plan.json")
     assert run("plan", "reset", "billing", "--topic", "orders", "--to-earliest", "--save", path)[0] == 0
     return path
-
-
-async def offsets_of(servers: str, group_id: str) -> Offsets:
-    async with Admin(servers) as admin:
-        found = (await admin.list_consumer_group_offsets({group_id: None})).result(group_id).all()
-    return {place: commit for place, commit in found.items() if commit is not None}
-
-
-def committed(servers: str, group_id: str) -> Offsets:
-    return asyncio.run(offsets_of(servers, group_id))
-
-
-def commit(servers: str, group_id: str, offsets: Mapping[TopicPartition, int]) -> None:
-    async def send() -> None:
-        async with Admin(servers) as admin:
-            wanted = {place: OffsetAndMetadata(offset) for place, offset in offsets.items()}
-            (await admin.alter_consumer_group_offsets(group_id, wanted)).all()
-
-    asyncio.run(send())
 
 
 def results(journal: Journal) -> list[tuple[str, ApplyResult]]:
@@ -210,7 +192,7 @@ async def test_waiting_ends_when_the_members_are_gone(servers: str, tmp_path: Pa
 
         await wait_until_inactive(admin, plan, 30, tell)
         applied = await apply_plan(admin, plan, None)
-        found = await offsets_of(servers, group_id)
+        found = await asyncio.to_thread(committed, servers, group_id)
         (await admin.delete_consumer_groups([group_id])).all()
     assert told[0][0] == ["the group is active (Stable), held by worker on /127.0.0.1"]
     assert (len(applied.done), applied.troubles, found[ORDERS[0]].offset) == (1, (), 3)

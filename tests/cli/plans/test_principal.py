@@ -1,30 +1,25 @@
 """Plans and the journal say who made a change for the brokers, beside who did for the machine."""
 
-import asyncio
 import json
 from pathlib import Path
 
 import pytest
 
+from groupkeeper import SyncAdmin
 from groupkeeper.cli.main import main
-from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import NewTopic, OffsetAndMetadata, TopicPartition
 from groupkeeper.testing.background import BackgroundBroker
-
-
-async def set_up(broker: BackgroundBroker) -> None:
-    async with Admin(broker.bootstrap_servers, properties=broker.client_properties("alice")) as admin:
-        assert admin.principal == "User:alice"
-        (await admin.create_topics([NewTopic("orders", 1, 1)])).all()
-        (await admin.alter_offsets_of_groups({"billing": {TopicPartition("orders", 0): OffsetAndMetadata(3)}})).all()
 
 
 def test_who_made_a_change(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setenv("GROUPKEEPER_JOURNAL", str(tmp_path / "journal"))
     config, plan = tmp_path / "alice.properties", tmp_path / "plan.json"
     with BackgroundBroker(users={"alice": "alice-secret"}) as broker:
-        asyncio.run(set_up(broker))
         properties = broker.client_properties("alice")
+        with SyncAdmin(broker.bootstrap_servers, properties=properties) as admin:
+            assert admin.principal == "User:alice"
+            admin.create_topics([NewTopic("orders", 1, 1)]).all()
+            admin.alter_consumer_group_offsets("billing", {TopicPartition("orders", 0): OffsetAndMetadata(3)}).all()
         config.write_text("".join(f"{name}={value}\n" for name, value in properties.items()))
         cluster = ["--bootstrap-server", broker.bootstrap_servers, "--command-config", str(config)]
         assert (

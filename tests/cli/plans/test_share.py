@@ -11,9 +11,9 @@ from tests.apache_kafka import require as require_apache_kafka
 from tests.cli.stages import SETTINGS, Stage, set_up
 from tools.apache_kafka import ApacheKafka
 
+from groupkeeper import SyncAdmin
 from groupkeeper.cli.dropin import kafka_share_groups
 from groupkeeper.cli.main import main
-from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import OffsetAndMetadata, TopicPartition
 from groupkeeper.operations.plans import document
 from groupkeeper.operations.plans.changes import ApplyResult
@@ -39,12 +39,9 @@ def servers(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
 
 
 def starts(servers: str) -> Mapping[TopicPartition, int]:
-    async def ask() -> Mapping[TopicPartition, int]:
-        async with Admin(servers) as admin:
-            found = (await admin.list_share_group_offsets({"idle": None})).result("idle").done
-        return {place: one.start_offset for place, one in found.items() if one is not None}
-
-    return asyncio.run(ask())
+    with SyncAdmin(servers) as admin:
+        found = admin.list_share_group_offsets({"idle": None}).result("idle").done
+    return {place: one.start_offset for place, one in found.items() if one is not None}
 
 
 def undo(servers: str, capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, Any]:

@@ -4,13 +4,16 @@ import asyncio
 import json
 import re
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.cli.offsets import committed
 from tests.cli.stages import ACTIVE, FIRST_MS, INACTIVE, SETTINGS, Live, Stage, put_back, set_up
+from tests.patience import until
 
+from groupkeeper import SyncAdmin
 from groupkeeper.cli.main import main
 from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import ALL, NewTopic, OffsetAndMetadata, TopicPartition
@@ -54,14 +57,6 @@ def run(servers: str, journal: Journal, capsys: pytest.CaptureFixture[str]) -> I
     asyncio.run(put_back(STAGE, servers))
 
 
-def committed(servers: str, group_id: str) -> dict[TopicPartition, OffsetAndMetadata]:
-    async def ask() -> Mapping[TopicPartition, OffsetAndMetadata | None]:
-        async with Admin(servers) as admin:
-            return (await admin.list_consumer_group_offsets({group_id: None})).result(group_id).all()
-
-    return {place: commit for place, commit in asyncio.run(ask()).items() if commit is not None}
-
-
 def places(report: Any) -> list[tuple[str, str, int, int | None, int | None]]:
     keys = ("group", "topic", "partition", "before", "after")
     return [tuple(row[key] for key in keys) for row in report["changes"]]
@@ -96,15 +91,11 @@ def test_offsets_of_topics_that_are_gone(run: Run, servers: str, tmp_path: Path)
     # The brokers delete such offsets by themselves; a commit for a topic that never was is the same to a sweep.
     path = str(tmp_path / "plan.json")
 
-    async def commit_and_delete() -> None:
-        async with Admin(servers) as admin:
-            (await admin.create_topics([NewTopic("lost", 1, 1)])).all()
-            wanted = {TopicPartition("lost", 0): OffsetAndMetadata(0)}
-            async with asyncio.timeout(30):  # Kafka's coordinator hears of a new topic a little later
-                while (await admin.alter_consumer_group_offsets("loser", wanted)).failed:
-                    pass
-
-    asyncio.run(commit_and_delete())
+    with SyncAdmin(servers) as admin:
+        admin.create_topics([NewTopic("lost", 1, 1)]).all()
+        wanted = {TopicPartition("lost", 0): OffsetAndMetadata(0)}
+        # Kafka's coordinator hears of a new topic a little later.
+        until(lambda: not admin.alter_consumer_group_offsets("loser", wanted).failed, within_s=30)
     status, report = run("plan", "sweep", "--all-groups", "--missing-topics", "--save", path)
     assert (status, places(report)) == (0, [])
 

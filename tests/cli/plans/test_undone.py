@@ -1,13 +1,13 @@
 """`groupkeeper undo` of a change that was undone already, and of one that committed nothing."""
 
-import asyncio
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from tests.copies import make_topic
 
-from groupkeeper.client.admin import Admin
-from groupkeeper.client.admin.types import NewTopic, OffsetAndMetadata, TopicPartition
+from groupkeeper import SyncAdmin
+from groupkeeper.client.admin.types import OffsetAndMetadata, TopicPartition
 from groupkeeper.operations.plans.journal import Journal
 from groupkeeper.operations.times import utc_text
 from groupkeeper.testing.background import BackgroundBroker
@@ -17,25 +17,21 @@ DELETE = ("groups", "delete-offsets", "billing", "--topic", "orders", "--execute
 Run = Callable[..., tuple[int, Any]]
 
 
-async def commit(servers: str, metadata: str) -> None:
-    async with Admin(servers) as admin:
+def commit(servers: str, metadata: str) -> None:
+    with SyncAdmin(servers) as admin:
         wanted = {PLACE: OffsetAndMetadata(0, None, metadata)}
-        (await admin.alter_consumer_group_offsets("billing", wanted)).all()
+        admin.alter_consumer_group_offsets("billing", wanted).all()
 
 
 @pytest.fixture
 def servers() -> Iterator[str]:
-    async def make_topic(servers: str) -> None:
-        async with Admin(servers) as admin:
-            (await admin.create_topics([NewTopic(PLACE.topic, 1, 1)])).all()
-
     with BackgroundBroker() as broker:
-        asyncio.run(make_topic(broker.bootstrap_servers))
+        make_topic(broker.bootstrap_servers, PLACE.topic)
         yield broker.bootstrap_servers
 
 
 def test_a_change_that_was_undone_is_not_undone_again(run: Run, servers: str, journal: Journal) -> None:
-    asyncio.run(commit(servers, "before"))
+    commit(servers, "before")
     assert run(*DELETE)[0] == 0
     assert run("undo", "--execute")[0] == 0
     change, undo = (one.head for one in journal.summaries()[0])
@@ -44,16 +40,16 @@ def test_a_change_that_was_undone_is_not_undone_again(run: Run, servers: str, jo
         status, report = run("undo", change.id, "--execute")
         assert (status, [one["error"] for one in report["problems"]]) == (1, ["ALREADY_UNDONE"])
         assert report["problems"][0]["message"] == said
-        asyncio.run(commit(servers, "of the group"))
+        commit(servers, "of the group")
     rows = run("history")[1]["changes"]
     assert [(row["result"], row["undone_by"]) for row in rows] == [("undone", undo.id), ("applied", None)]
 
 
 def test_a_change_that_committed_nothing_is_settled(run: Run, servers: str, journal: Journal) -> None:
-    asyncio.run(commit(servers, "before"))
+    commit(servers, "before")
     assert run(*DELETE)[0] == 0
     journal.path.write_bytes(journal.path.read_bytes().splitlines(keepends=True)[0])  # as if it had been killed
-    asyncio.run(commit(servers, "before"))
+    commit(servers, "before")
     status, report = run("undo")
     said = "nothing of the change is there: --execute writes to the journal that it is undone"
     assert (status, report["notes"][-1], len(journal.summaries()[0])) == (0, said, 1)
