@@ -31,17 +31,6 @@ def servers() -> Iterator[str]:
 
 
 @pytest.fixture
-def run(servers: str, capsys: pytest.CaptureFixture[str]) -> Run:
-    """Runs a command with --output json: its status, and what it printed."""
-
-    def call(*words: str, family: tuple[str, ...] = ("transactions",)) -> tuple[int, Any]:
-        status = main([*family, *words, "--bootstrap-server", servers, "--output", "json"])
-        return status, json.loads(capsys.readouterr().out)
-
-    return call
-
-
-@pytest.fixture
 def producer(servers: str, request: pytest.FixtureRequest) -> Producer:
     """Has written two records of an open transaction to a topic with the test's name, which is also its id."""
     name = request.node.name
@@ -63,60 +52,62 @@ def stray(servers: str, topic: str, age_ms: int) -> None:
 
 def test_an_open_transaction_is_listed_described_and_aborted(run: Run, producer: Producer) -> None:
     name = "test_an_open_transaction_is_listed_described_and_aborted"
-    status, listed = run("list", "--topic", name)
+    status, listed = run("transactions", "list", "--topic", name)
     assert (status, listed["schema"]) == (0, "transactions/1")
     (row,) = listed["transactions"]
     expected = {"transactional_id": name, "standing": "open", "state": "Ongoing", "timeout_ms": TIMEOUT_MS}
     assert expected.items() <= row.items()
     assert (row["partitions"], row["held_offsets"]) == (1, 2)
     assert 0 <= row["open_ms"] < TIMEOUT_MS
-    assert run("list", "--older-than", "1h")[1]["transactions"] == []
-    assert run("list", "--topic", name, "--hanging")[1]["notes"] == ["no transaction hangs"]
-    (place,) = run("describe", name)[1]["partitions"]
+    assert run("transactions", "list", "--older-than", "1h")[1]["transactions"] == []
+    assert run("transactions", "list", "--topic", name, "--hanging")[1]["notes"] == ["no transaction hangs"]
+    (place,) = run("transactions", "describe", name)[1]["partitions"]
     assert (place["topic"], place["partition"], place["first_offset"], place["held_offsets"]) == (name, 0, 0, 2)
 
-    status, would_be = run("abort", name)
+    status, would_be = run("transactions", "abort", name)
     assert (status, would_be["executed"]) == (0, False)
     (row,) = would_be["aborted"]
     assert (row["way"], row["result"], row["first_offset"]) == ("coordinator", "would be aborted", 0)
     assert "nothing is changed yet: add --execute" in would_be["notes"]
-    assert len(run("describe", name)[1]["partitions"]) == 1
+    assert len(run("transactions", "describe", name)[1]["partitions"]) == 1
 
-    status, done = run("abort", name, "--execute")
+    status, done = run("transactions", "abort", name, "--execute")
     assert (status, done["executed"], done["aborted"][0]["result"]) == (0, True, "aborted")
-    assert run("list", "--topic", name)[1]["transactions"] == []
+    assert run("transactions", "list", "--topic", name)[1]["transactions"] == []
     with pytest.raises(KafkaException):
         producer.commit_transaction(20)  # it was fenced
-    (ended,) = [row for row in run("list", "--all")[1]["transactions"] if row["transactional_id"] == name]
+    (ended,) = [
+        row for row in run("transactions", "list", "--all")[1]["transactions"] if row["transactional_id"] == name
+    ]
     assert (ended["standing"], ended["open_ms"], ended["started_time"]) == ("ended", None, None)
-    status, again = run("abort", name, "--execute")
+    status, again = run("transactions", "abort", name, "--execute")
     assert (status, [each["error"] for each in again["problems"]]) == (1, ["NOTHING_TO_ABORT"])
 
 
 def test_one_that_no_coordinator_has_hangs_when_it_is_old(run: Run, servers: str) -> None:
     stray(servers, "hangs", HOUR_MS)
-    (row,) = run("list", "--topic", "hangs", "--hanging")[1]["transactions"]
+    (row,) = run("transactions", "list", "--topic", "hangs", "--hanging")[1]["transactions"]
     assert (row["transactional_id"], row["producer_id"], row["standing"]) == (None, STRAY, "hanging")
     assert (row["state"], row["partitions"], row["held_offsets"]) == (None, 1, 2)
     assert row["open_ms"] >= HOUR_MS
-    (place,) = run("describe", "--topic", "hangs")[1]["partitions"]
+    (place,) = run("transactions", "describe", "--topic", "hangs")[1]["partitions"]
     assert (place["producer_id"], place["first_offset"], place["held_offsets"]) == (STRAY, 0, 2)
 
-    wrong = run("abort", "--partition", "hangs:0", "--producer-id", "1")[1]["problems"]
+    wrong = run("transactions", "abort", "--partition", "hangs:0", "--producer-id", "1")[1]["problems"]
     assert [each["error"] for each in wrong] == ["NOTHING_TO_ABORT"]
-    assert run("abort", "--partition", "hangs:0", "--force")[1]["aborted"][0]["way"] == "marker"
-    status, done = run("abort", "--partition", "hangs:0", "--force", "--execute")
+    assert run("transactions", "abort", "--partition", "hangs:0", "--force")[1]["aborted"][0]["way"] == "marker"
+    status, done = run("transactions", "abort", "--partition", "hangs:0", "--force", "--execute")
     assert (status, done["aborted"][0]["result"]) == (0, "aborted")
-    assert run("list", "--topic", "hangs")[1]["transactions"] == []
+    assert run("transactions", "list", "--topic", "hangs")[1]["transactions"] == []
 
-    change = run(family=("history",))[1]["changes"][-1]
+    change = run("history")[1]["changes"][-1]
     assert (change["kind"], change["result"], change["partitions"]) == ("abort-transaction", "applied", 1)
     name = f"producer {STRAY} in hangs-0"
     assert (change["names"], change["groups"]) == (name, 0)
-    assert change not in run("--group", "*", family=("history",))[1]["changes"]
-    (place,) = run(change["id"], family=("history",))[1]["changes"]
+    assert change not in run("history", "--group", "*")[1]["changes"]
+    (place,) = run("history", change["id"])[1]["changes"]
     assert (place["group"], place["transaction"], place["topic"]) == (None, name, "hangs")
-    status, undone = run(change["id"], "--execute", family=("undo",))
+    status, undone = run("undo", change["id"], "--execute")
     assert (status, undone["problems"][0]["error"]) == (1, "OPERATION_REFUSED")
     assert "cannot be taken back" in undone["problems"][0]["message"]
 
@@ -204,17 +195,19 @@ def test_one_that_no_coordinator_shows_is_aborted_by_force_only(run: Run, server
     """Its transactional id may be hidden, and its records may have any times."""
     for topic, age_ms, standing in (("young", 60_000, "unclaimed"), ("old", HOUR_MS, "hanging")):
         stray(servers, topic, age_ms)
-        (row,) = run("list", "--topic", topic)[1]["transactions"]
+        (row,) = run("transactions", "list", "--topic", topic)[1]["transactions"]
         assert row["standing"] == standing
-        status, refused = run("abort", "--partition", f"{topic}:0", "--execute")
+        status, refused = run("transactions", "abort", "--partition", f"{topic}:0", "--execute")
         (problem,) = refused["problems"]
         assert (status, problem["error"], problem["topic"], problem["partition"]) == (1, "MAY_STILL_END", topic, 0)
         assert "DESCRIBE on all transactional ids" in problem["message"]
         assert problem["message"].endswith("--force aborts it")
-    assert run("abort", "--partition", "young:0", "--force", "--execute")[0] == 0
+    assert run("transactions", "abort", "--partition", "young:0", "--force", "--execute")[0] == 0
     # A coordinator has this one: it is named by its id.
     name = "test_one_that_no_coordinator_shows_is_aborted_by_force_only"
-    message = run("abort", "--partition", f"{name}:0", "--force", "--execute")[1]["problems"][0]["message"]
+    message = run("transactions", "abort", "--partition", f"{name}:0", "--force", "--execute")[1]["problems"][0][
+        "message"
+    ]
     assert message.endswith(f"abort it by its transactional id, {name}")
     producer.abort_transaction(20)
 
@@ -227,8 +220,8 @@ def test_ids_and_topics_are_completed(servers: str, producer: Producer, capsys: 
 
 
 def test_what_is_not_there_is_told(run: Run) -> None:
-    status, answer = run("describe", "no-such-id")
+    status, answer = run("transactions", "describe", "no-such-id")
     assert (status, answer["problems"][0]["error"]) == (1, "TRANSACTIONAL_ID_NOT_FOUND")
     assert answer["problems"][0]["message"].startswith("no-such-id: ")
-    status, answer = run("list", "--topic", "no-such-topic")
+    status, answer = run("transactions", "list", "--topic", "no-such-topic")
     assert (status, answer["problems"][0]["topic"]) == (1, "no-such-topic")

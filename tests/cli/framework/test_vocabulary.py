@@ -10,12 +10,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
-from tests.cli.framework.commands_of import leaves
+from tests.cli.framework.commands_of import leaves, needed
 
 from groupkeeper.cli.framework.commands import ArgumentParser, parse, parser
-from groupkeeper.client.admin.types import OffsetAndMetadata, TopicPartition
-from groupkeeper.operations.plans import document
-from groupkeeper.operations.plans.model import Change, GroupPlan, Plan, PlannedTopic
 from groupkeeper.operations.times import BadDuration
 
 USAGE = 2
@@ -129,53 +126,11 @@ GLOBAL: Mapping[str, str | None] = {
     "--wide": None,
     "--debug": None,
 }
-NEEDED = {
-    "groups describe": "g",
-    "groups offsets": "g",
-    "groups members": "g",
-    "groups why": "g",
-    "transactions describe": "x",
-    "transactions abort": "x",
-    "groups watch": "g",
-    "groups reset": "g --topic t --to-earliest",
-    "groups delete-offsets": "g --topic t",
-    "groups delete": "g",
-    "plan reset": "g --topic t --to-earliest",
-    "plan delete-offsets": "g --topic t",
-    "plan sweep": "g --idle 7d",
-    "plan clone": "g h",
-    "context add": "prod --bootstrap-server b:1",
-    "context use": "prod",
-    "context protect": "prod",
-    "context remove": "prod",
-    "completion": "bash",
-    "check": "--max-lag 1",
-    "pipeline snapshot": "--tables t",
-    "pipeline rebuild": "--tables t",
-    "pipeline follow": "--tables t",
-    "pipeline report": "--tables t",
-    "pipeline quality": "--tables t",
-    "pipeline forget": "g --tables t",
-    "pipeline as-of": "--tables t --time 2026-01-31T23:59:59",
-    "pipeline scan-time": "--tables t --time 2026-01-31T23:59:59 --topic t",
-    "spark lag": "checkpoint",
-    "spark starting-offsets": "--group g",
-}
-
-
-def given(command: str, tmp_path: Path) -> list[str]:
-    """What the command needs to be parsed."""
-    if command == "apply":
-        plan = tmp_path / "plan.json"
-        groups = (GroupPlan("g", {TopicPartition("t", 0): Change(None, OffsetAndMetadata(0))}),)
-        plan.write_text("".join(document.write(Plan(None, groups, topics={"t": PlannedTopic(None, 1)}))))
-        return [str(plan)]
-    return NEEDED.get(command, "").split()
 
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_options_of_many_commands_may_stand_anywhere(command: str, tmp_path: Path) -> None:
-    path, rest = command.split(), given(command, tmp_path)
+    path, rest = command.split(), needed(command, tmp_path)
     here = parser_of(command).option_names
     words = []
     for name, value in GLOBAL.items():
