@@ -1,4 +1,4 @@
-"""The table of APIs: which module of `apis` serves which key, and in which versions. Only this table has versions."""
+"""The table of APIs: the module in `apis` and the versions of each API key. Only this table has versions."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def _waiting(reply: Reply) -> Handler:
 
 
 _UNSTABLE = frozenset((22,))
-"""APIs whose highest version in Kafka 4.4.0 has one above it that is unstable."""
+"""APIs that have an unstable version above the highest stable one in Kafka 4.4.0."""
 
 TABLE: dict[int, Api] = {
     key: Api(key, place, lowest, highest)

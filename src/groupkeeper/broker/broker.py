@@ -390,7 +390,7 @@ class Broker(Outages):
 
     @property
     def security(self) -> Security:
-        """The security of listeners, and the credentials; made on first use."""
+        """The security of listeners, and the credentials; created on first use."""
         if self._security is None:
             from groupkeeper.broker.security.security import Security
 
@@ -415,7 +415,7 @@ class Broker(Outages):
 
     @property
     def share_sessions(self) -> ShareSessions:
-        """The sessions of share groups' members, with the share-partitions they fetch from; made on first use."""
+        """The sessions of share groups' members, with the share-partitions they fetch from; created on first use."""
         if self._share_sessions is None:
             from groupkeeper.broker.shares.leader import SharePartitions
             from groupkeeper.broker.shares.sessions import ShareSessions

@@ -1,4 +1,4 @@
-"""One request as the API modules see it."""
+"""A request, in the form that API modules get."""
 
 from __future__ import annotations
 

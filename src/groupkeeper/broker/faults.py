@@ -223,7 +223,7 @@ class Faults:
 
     def unkind(self, seed: int) -> Unkindness:
         """Replies that are legal but rare, by chance, until `clear`: short, empty and reordered ones, throttling,
-        leaders and coordinators that are elsewhere for a moment, connections that end.
+        leaders and coordinators that are briefly elsewhere, connections that end.
         """
         with self._lock:
             self._unkindness = Unkindness(seed, lambda group_id: self._move(self._broker.groups, group_id, 0))

@@ -1,4 +1,4 @@
-"""The basis of a broker that its other parts use: settings, topics, clock. It does not depend on them."""
+"""The base of a broker for its other parts: settings, topics, clock. It does not depend on these parts."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Node:
 
     @property
     def security(self) -> Security:
-        """The security of listeners, and the credentials; made on first use."""
+        """The security of listeners, and the credentials; created on first use."""
         raise NotImplementedError
 
     @property

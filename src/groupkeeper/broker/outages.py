@@ -77,7 +77,7 @@ class Outages(Cluster):
                 log.placement.cut_off(node)
 
     async def hide_node(self, node: int) -> None:
-        """Cuts a node off from clients: its connections break, and its port refuses them. It goes on leading."""
+        """Cuts a node off from clients: its connections break, and its port refuses them. It keeps its leaders."""
         async with self._one_at_a_time:
             self._begin(node, "hidden", None, lags=False)
             await self.fronts[node].go_down()

@@ -20,7 +20,7 @@ def require_cluster(broker: Broker, call: Call, operation: Operation) -> None:
 
 
 def require_topic(broker: Broker, call: Call, operation: Operation, topic: str) -> None:
-    """Raises `TopicAuthorizationFailed`, whether there is such a topic or not."""
+    """Raises `TopicAuthorizationFailed`, even if the topic does not exist."""
     if not broker.authorizer.allows(call, operation, ResourceType.TOPIC, topic):
         raise TopicAuthorizationFailed
 

@@ -52,9 +52,7 @@ class Refused(Generic[R]):
             self._of(topic).append(self.partition(one.partition_index, error.code))
 
     def topics(self, others: Iterable[R] = ()) -> list[R]:
-        """The answer as Apache Kafka orders it: partitions refused here by topic, then those of the coordinator's
-        response.
-        """
+        """The response's topics, in Apache Kafka's order: partitions refused here, then the coordinator's answers."""
         for topic in others:
             self._of(topic).extend(topic.partitions)
         return [self.topic(name, topic_id, partitions) for (name, topic_id), partitions in self.partitions.items()]
@@ -66,8 +64,8 @@ class Refused(Generic[R]):
 def known_topics(
     broker: Broker, call: Call, topics: Iterable[Q], refused: Refused[Any], *, is_by_id: bool = False
 ) -> list[tuple[Q, Topic]]:
-    """The topics of a request that the caller may read, each with the existing topic, and without partitions that don't
-    exist.
+    """The topics of a request that exist and that the caller may read, without missing partitions; adds others to
+    `refused`.
     """
     known = []
     for topic in topics:
@@ -90,7 +88,7 @@ def known_topics(
 
 
 def _resolve(broker: Broker, call: Call, topic: Any, *, is_by_id: bool) -> Topic:
-    """An existing topic that the caller may read."""
+    """Finds an existing topic that the caller may read. Raises `KafkaError`."""
     found = broker.topics.by_id(topic.topic_id) if is_by_id else broker.topics.get(topic.name)
     if is_by_id and found is None:
         raise UnknownTopicId

@@ -40,6 +40,6 @@ async def handle_leave(broker: Broker, call: Call, request: m.LeaveGroupRequest)
 
 async def handle_sync(broker: Broker, call: Call, request: m.SyncGroupRequest) -> Message:
     lacks_protocol = None in (request.protocol_type, request.protocol_name)
-    if lacks_protocol and call.api_version >= _PROTOCOL_REQUIRED_SINCE:  # this comes before authorization
+    if lacks_protocol and call.api_version >= _PROTOCOL_REQUIRED_SINCE:  # checked before authorization
         return m.SyncGroupResponse(error_code=InconsistentGroupProtocol.code)
     return await ask(broker, call, Operation.READ, request.group_id, request)

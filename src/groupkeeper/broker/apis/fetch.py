@@ -72,7 +72,7 @@ async def _read(broker: Broker, call: Call, context: FetchContext) -> Answers:
 
 
 def _by_topic(answers: Answers) -> list[FetchableTopicResponse]:
-    """The topics of a response: the order of the partitions stays, so a topic may come more than once."""
+    """The topics of a response. The order of partitions is kept, so a topic may occur more than once."""
     topics: list[FetchableTopicResponse] = []
     parts: list[PartitionData] = []
     for key, part in answers.items():

@@ -256,7 +256,7 @@ async def _fetch(
 
 
 def _rotated(session: ShareSession) -> list[tuple[Place, str | None]]:
-    """The session's partitions; each time another partition comes first, so that none starves."""
+    """The session's partitions, in a rotated order: each time another one is first, so that none starves."""
     topics = list(session.topics.items())
     first = session.epoch % len(topics) if topics else 0
     return topics[first:] + topics[:first]

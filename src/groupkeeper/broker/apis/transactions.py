@@ -76,7 +76,7 @@ _BATCHES_SINCE = 4
 async def handle_add_partitions(
     broker: Broker, call: Call, request: m.AddPartitionsToTxnRequest
 ) -> m.AddPartitionsToTxnResponse:
-    """Clients add partitions to a transaction up to version 3, brokers add or verify from 4 on."""
+    """Adds partitions to a transaction: for clients up to version 3; from version 4 for brokers, or verifies them."""
     if call.api_version < _BATCHES_SINCE:
         codes = await _add(broker, call, _only_transaction(request), is_client=True)
         return m.AddPartitionsToTxnResponse(results_by_topic_v3_and_below=await _topics(codes))
@@ -202,7 +202,7 @@ _Lagging = list[tuple[m.WritableTxnMarkerPartitionResult, Unsettled]]
 
 
 async def handle_markers(broker: Broker, call: Call, request: m.WriteTxnMarkersRequest) -> m.WriteTxnMarkersResponse:
-    """Ends transactions in partitions; for operators that abort a hanging one."""
+    """Writes transaction markers for operators who abort a hanging transaction."""
     if not may_cluster(broker, call, Operation.ALTER):
         require_cluster(broker, call, Operation.CLUSTER_ACTION)
     lagging: _Lagging = []

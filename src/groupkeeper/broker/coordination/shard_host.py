@@ -149,7 +149,7 @@ class HostedShard(Generic[R]):
             self._removal = None
 
     def resign(self) -> None:
-        """Stops as when another broker becomes the coordinator."""
+        """Stops, as if another broker became the coordinator."""
         self.unload()
         self.has_resigned = True
 
@@ -187,7 +187,7 @@ class HostedShard(Generic[R]):
         batches, only some. After `UnknownServerError` the coordinator may have failed.
         """
         if not records:
-            return  # a batch without records would have no last offset, and readers of the log could not go on
+            return  # a batch without records has no last offset, and would block readers of the log
         if not is_atomic and len(records) > _RECORDS_PER_BATCH:
             self._write_halves(records, now_ms, transaction)
             return

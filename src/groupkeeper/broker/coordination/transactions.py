@@ -175,7 +175,7 @@ class TransactionRuntime(ShardHost["TransactionShard"]):
             shard.take_settings(self._settings(shard.log))
 
     def _new_shard(self, log: PartitionLog) -> TransactionShard:
-        # Imported late: a broker without transactions starts without them.
+        # Imported late: a broker without transactions doesn't need them.
         from groupkeeper.broker.coordination.transaction_shard import TransactionShard
 
         return TransactionShard(log, self._settings(log), self)

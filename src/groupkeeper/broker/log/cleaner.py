@@ -229,7 +229,7 @@ class LogCleaner:
         return compaction.end_offset
 
     def _put_in_place(self, log: PartitionLog, cleaned: Cleaned) -> bool:
-        """Swaps the segments unless the log has changed under the pass, by DeleteRecords for example."""
+        """Replaces the segments unless the log has changed meanwhile, for example by DeleteRecords."""
         if log.failure is not None or self._is_busy(log) or not _has(log.segments, cleaned.old):
             return False
         log.replace(cleaned.old, cleaned.new)

@@ -182,7 +182,7 @@ class Compaction:
         yield Cleaned(group, new)
 
     def _kept(self, buf: bytes, pos: int, header: BatchHeader) -> bytes:
-        """The remaining bytes of a batch: all of them, fewer, or none."""
+        """The bytes that remain of a batch: all, some, or none."""
         if header.base_offset >= self.end_offset:
             return buf[pos : pos + header.size_in_bytes]
         if header.is_control:

@@ -111,11 +111,11 @@ class Topics:
     # ------------------------------------------------------------------ looking
 
     def get(self, name: str) -> Topic | None:
-        """The topic of a name, or None."""
+        """The topic with this name, or None."""
         return self._topic_by_name.get(name)
 
     def by_id(self, topic_id: bytes) -> Topic | None:
-        """The topic of an id, or None."""
+        """The topic with this id, or None."""
         return self._topic_by_id.get(topic_id)
 
     def names(self) -> Sequence[str]:

@@ -1,4 +1,4 @@
-"""One client connection: bytes to request frames, one request at a time, answers in order (as Apache Kafka does it)."""
+"""One client connection: splits bytes into request frames, and answers one request at a time, as Apache Kafka does."""
 
 from __future__ import annotations
 
@@ -432,7 +432,7 @@ class Connection(asyncio.BufferedProtocol):
         return self.idle_since() + (_KEPT_SILENT_S if self._active_at == self._began_at else _KEPT_S)
 
     def close_if_idle(self, since: float) -> None:
-        """Closes the connection if it was idle since that time of the event loop and no request waits for an answer."""
+        """Closes the connection if it was idle since then (the loop's time), and no request waits for an answer."""
         if self.idle_since() <= since and self._transport is not None:
             if self._transport.get_write_buffer_size():  # the peer does not read its answers
                 self._transport.abort()

@@ -29,7 +29,7 @@ class Front:
         rack: str | None,
         shift: int,
     ) -> None:
-        """`shift`: the node's number, added to configured ports."""
+        """`shift` is added to configured ports, so that each node has its own."""
         self.node_id = node_id
         self.rack = rack
         self.server = Server(broker, respond, node_id)

@@ -1,4 +1,4 @@
-"""The listening sockets, and the way from a request frame to its answer."""
+"""The server of a node: listening sockets, and the processing of request frames."""
 
 from __future__ import annotations
 

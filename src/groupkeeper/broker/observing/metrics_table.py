@@ -19,7 +19,7 @@ _REPLICAS = "kafka.server:type=ReplicaManager"
 
 class Metric(NamedTuple):
     """A metric: its MBean, its attribute (or `name` tag, for MBeans of Kafka's older kind), its meaning, its labels,
-    and how the JMX exporter ends the name of a meter's count.
+    and the JMX exporter's suffix for a meter's count.
     """
 
     mbean: str

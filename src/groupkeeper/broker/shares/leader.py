@@ -223,7 +223,7 @@ class LedPartition:
         return DeliveryLimit(config.effective.group_share_delivery_count_limit, last_state)
 
     def bury_dead(self) -> None:
-        """Writes the records that were given up to the group's dead-letter queue, in the background."""
+        """Writes archiving records to the group's dead-letter queue, in the background."""
         if not (self._is_burying or self.is_fenced or self._owner.is_stopped) and self.states.dead():
             self._is_burying = True
             self._owner.spawn(self._bury(), self._key.group_id)
@@ -377,7 +377,7 @@ class SharePartitions:
             _log.error("work for share groups failed", exc_info=error)
 
     async def stop(self) -> None:
-        """Ends every leadership, after the records of members whose connections ended are released."""
+        """Ends all leaderships, after releasing the records of members whose connections ended."""
         self.is_stopped = True
         for load in self._loading.values():
             load.cancel()

@@ -242,7 +242,7 @@ class ShareStateRuntime(ShardHost["ShareStateShard"]):
         return shard, 0 if topic is None else len(topic.partitions), self._broker.now_ms()
 
     def _new_shard(self, log: PartitionLog) -> ShareStateShard:
-        # Imported late: a broker without share groups starts without them.
+        # Imported late: a broker without share groups doesn't need them.
         from groupkeeper.broker.shares.state_shard import ShareStateShard
         from groupkeeper.coordinator.share_state.coordinator import ShareStateSettings
 

@@ -61,7 +61,7 @@ class ShareStateShard(HostedShard["ShareStateRecord"]):
         self.loaded.set()
 
     def unload(self) -> None:
-        """Stops."""
+        """Stops the coordinator."""
         super().unload()
         self.loaded.set()
 

@@ -1,4 +1,4 @@
-"""A bounded number of open files for any number of partitions, and the descriptors that stay free for them."""
+"""Bounds the number of open files for any number of partitions, and keeps descriptors free for them."""
 
 from __future__ import annotations
 

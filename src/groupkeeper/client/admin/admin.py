@@ -108,7 +108,7 @@ class Admin(GroupCalls, OffsetCalls, ShareGroupCalls, TopicCalls, LogOffsetCalls
         await self.close()
 
     async def close(self) -> None:
-        """Close every connection. Calls that are under way fail with ClientClosed. Closing twice is harmless."""
+        """Close every connection. Calls in progress fail with ClientClosed. Closing twice is harmless."""
         await self._cluster.close()
 
     async def first_records(

@@ -22,7 +22,7 @@ GROUPS_PER_FETCH = 400
 """Groups per OffsetFetch request: hundreds, so that the answer stays below about a megabyte."""
 
 _GROUPS_PER_CHUNK = 200
-"""Groups whose commits share their retries: few tasks, and still several chunks under way at each broker."""
+"""Groups whose commits are retried together: few tasks, but still several chunks in flight at each broker."""
 
 _LAST_VERSION_WITH_NAMES = 9
 """Last version of OffsetFetch and OffsetCommit with topic names: newer ones have topic ids."""

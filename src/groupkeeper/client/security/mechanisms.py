@@ -16,7 +16,7 @@ class MechanismFailed(GroupkeeperError):
 
 
 class Conversation(Protocol):
-    """One authentication under way."""
+    """One authentication in progress."""
 
     def first(self) -> bytes:
         """The client's first message."""

@@ -8,7 +8,7 @@ steps with every result, in this order, without running another operation of the
    (which has no records); 2. `Coordinator.replay` each record, in order, with the transaction's producer id; 3.
    `Coordinator.apply` each value of `soft`, in order; 4. `timers`: arm and disarm, in order; 5. count `marks`; 6. send
    `response` (unless it is PARKED) and the `released` answers. No answer may be sent before step 1 has succeeded, nor
-   before all replicas in sync have the `records`; `response` waits for earlier records, too, unless it is `Immediate`.
+   before all in-sync replicas have the `records`; `response` waits for earlier records, too, unless it is `Immediate`.
 
 The driver does the `lookups` afterwards, asynchronously; their outcome is another operation.
 """
