@@ -222,7 +222,6 @@ COMMAND = Command(
     run,
     "Run the embedded Kafka broker in the foreground: one process is a whole cluster, of one node or of several.",
     """\
-examples:
   groupkeeper broker
   groupkeeper broker --port 9092 --data data --property auto.create.topics.enable=false
   groupkeeper broker --brokers 3 --racks a,b,c""",

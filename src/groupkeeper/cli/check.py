@@ -242,7 +242,6 @@ COMMAND = Command(
     f"limit is broken, 1 when a value that the result depends on could not be read: an unknown value never counts as "
     f"within its limit. A group that is named must exist in each of the clusters; a glob may match none.",
     """\
-examples:
   groupkeeper check --max-lag 10000 --max-time-lag 10m
   groupkeeper check billing --state Stable --min-members 2
   groupkeeper check 'orders-*' --context '*' --min-retention-margin 1d --output json""",

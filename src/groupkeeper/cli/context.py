@@ -207,7 +207,6 @@ ADD = Command(
     _add_add,
     _handling(_add),
     examples="""\
-examples:
   groupkeeper context add local --bootstrap-server localhost:9092
   groupkeeper context add prod --bootstrap-server kafka.example.com:9093 --protected \\
       --command-config prod.properties

@@ -185,7 +185,6 @@ COMMAND = Command(
     "Offer groups and plans as tools of the Model Context Protocol: list, describe, explain, plan, and apply after a "
     "person has confirmed. What is asked about is polled then, at most every 10 seconds.",
     """\
-examples:
   groupkeeper mcp --context prod
   groupkeeper mcp --bootstrap-server localhost:9092 --http-port 8090 --token-file tokens""",
 )

@@ -126,7 +126,7 @@ def _add_history(command: ArgumentParser) -> None:
     )
     kept.add_argument(
         "--history-age",
-        type=_age_ms,
+        type=values.age_ms,
         default=BOUNDS.age_ms,
         metavar="DURATION",
         help=f"remove entries older than this; default: {BOUNDS.age_ms // _DAY_MS}d",
@@ -159,11 +159,6 @@ def _some_of(text: str, known: Sequence[str]) -> list[str]:
     if not set(names) <= set(known):
         raise ArgumentTypeError(f"{text!r}: expected some of {', '.join(known)}")
     return names
-
-
-def _age_ms(text: str) -> int:
-    length = values.duration(text)
-    return length.seconds * 1000 + length.nanos // 10**6
 
 
 def _run(options: Namespace) -> int:
@@ -319,7 +314,6 @@ COMMAND = Command(
     "Watch clusters, and serve their state: pages for a browser, /metrics for Prometheus and OpenMetrics, /healthz, "
     "/readyz. Brokers are polled on a schedule, never because of an HTTP request. SIGTERM or Ctrl-C ends it.",
     """\
-examples:
   groupkeeper serve --context '*'
   groupkeeper serve --bootstrap-server localhost:9092 --history history.db --rules rules.toml""",
 )

@@ -383,7 +383,6 @@ LIST = Command(
     "List open transactions, those that nothing will end first. In all partitions whose last stable offset is before "
     "their end, the producers with an open transaction are compared with what the coordinators of transactions have.",
     """\
-examples:
   groupkeeper transactions list
   groupkeeper transactions list --hanging --context '*'
   groupkeeper transactions list --topic orders --older-than 5m --output json""",
@@ -395,7 +394,6 @@ DESCRIBE = Command(
     "Show each partition that transactions are open in, from which offset on, and how many offsets readers of "
     "committed records do not get.",
     """\
-examples:
   groupkeeper transactions describe
   groupkeeper transactions describe billing-tx-1 --output json
   groupkeeper transactions describe --topic orders""",
@@ -408,7 +406,6 @@ ABORT = Command(
     "named by its transactional id, and its producer is fenced. One that no coordinator shows is named by its "
     "partition, and needs --force: it may have a transactional id that you may not describe.",
     """\
-examples:
   groupkeeper transactions abort billing-tx-1
   groupkeeper transactions abort billing-tx-1 --execute
   groupkeeper transactions abort --partition orders:0 --force --execute""",

@@ -27,8 +27,7 @@ def test_examples_are_understood(command: str, tmp_path: Path, monkeypatch: pyte
     monkeypatch.chdir(tmp_path)
     for name, text in FILES.items():
         Path(name).write_text(text)
-    heading, *lines = command_of(command).examples.replace("\\\n", " ").splitlines()
-    assert heading == "examples:"
+    lines = command_of(command).examples.replace("\\\n", " ").splitlines()
     typed = [shlex.split(line) for line in lines]
     for name, *words in typed:
         if command != "completion":  # in the words of each shell

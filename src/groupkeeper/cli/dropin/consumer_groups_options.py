@@ -160,7 +160,7 @@ class Converted(NamedTuple):
 
 
 def converted(options: Options) -> Converted:
-    """Converts the values. Raises Unconvertible, SeveralArguments."""
+    """Converts the values. Raises OptionProblem."""
     return Converted(
         options.numbers("to-offset"),
         options.text("by-duration"),
@@ -172,7 +172,7 @@ def converted(options: Options) -> Converted:
 def check_views(options: Options, views: Sequence[str] = VIEWS, shown: Sequence[str] = VIEWS) -> None:
     """Refuses more than one view of a description, and a state as one. ``shown``: the views that the text names.
 
-    Raises UsageProblem, SeveralArguments.
+    Raises UsageProblem, OptionProblem.
     """
     if len(options.given(views)) > 1:
         names = ", ".join(f"[{name}]" for name in shown)

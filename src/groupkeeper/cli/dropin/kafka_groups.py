@@ -79,7 +79,7 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def check(options: Options) -> None:
-    """Refuses invalid combinations. Raises UsageProblem, BadType, SeveralArguments."""
+    """Refuses invalid combinations. Raises UsageProblem, BadType, OptionProblem."""
     if not options.has("list"):
         raise UsageProblem("Command must include exactly one action: --list.")
     if options.has("group-type") and _type(options) is GroupType.UNKNOWN:

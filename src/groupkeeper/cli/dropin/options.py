@@ -19,30 +19,6 @@ class OptionProblem(Exception):
     """The arguments do not match the options. The text is jopt-simple's."""
 
 
-class Unrecognized(OptionProblem):
-    """An option that the tool doesn't have."""
-
-
-class MissingArgument(OptionProblem):
-    """An option without the value that it needs."""
-
-
-class MissingOptions(OptionProblem):
-    """Options that are always needed."""
-
-
-class Unavailable(OptionProblem):
-    """Options that only go with others which are absent."""
-
-
-class SeveralArguments(OptionProblem):
-    """An option that was given several times and takes one value."""
-
-
-class Unconvertible(OptionProblem):
-    """A value of the wrong type."""
-
-
 class UsageProblem(Exception):
     """The options make no sense together. The text is shown above the help, and the exit status is 1."""
 
@@ -107,18 +83,18 @@ class Options:
         return list(self._texts.get(name, ()))
 
     def text(self, name: str) -> str | None:
-        """The one value, None when there is none. Raises SeveralArguments."""
+        """The one value, None when there is none. Raises OptionProblem where there are several."""
         texts = self._texts.get(name, ())
         if len(texts) > 1:
-            raise SeveralArguments(f"Found multiple arguments for option {name}, but you asked for only one")
+            raise OptionProblem(f"Found multiple arguments for option {name}, but you asked for only one")
         return texts[0] if texts else None
 
     def numbers(self, name: str) -> list[int]:
-        """The values of an option of type Integer or Long. Raises Unconvertible."""
+        """The values of an option of type Integer or Long. Raises OptionProblem for others."""
         return [self._number(name, text) for text in self._texts.get(name, ())]
 
     def number(self, name: str) -> int | None:
-        """The one value or the default, None when there is neither. Raises SeveralArguments, Unconvertible."""
+        """The one value or the default, None when there is neither. Raises OptionProblem."""
         self.numbers(name)  # each is converted before they are counted
         text = self.text(name)
         if text is not None:
@@ -129,7 +105,7 @@ class Options:
     def _number(self, name: str, text: str) -> int:
         number = parse_number(text, INT_MAX if self._table[name].kind == "Integer" else LONG_MAX)
         if number is None:
-            raise Unconvertible(f"Cannot parse argument '{text}' of option {name}")
+            raise OptionProblem(f"Cannot parse argument '{text}' of option {name}")
         return number
 
     def given(self, names: Iterable[str]) -> list[str]:
@@ -163,7 +139,7 @@ class OptionTable:
         return self.options[name]
 
     def parse(self, arguments: Sequence[str]) -> Options:
-        """Read the arguments. Raises Unrecognized, MissingArgument, MissingOptions, Unavailable."""
+        """Read the arguments. Raises OptionProblem."""
         found = Options(self)
         rest = list(reversed(arguments))
         while rest:
@@ -188,14 +164,14 @@ class OptionTable:
             longer = [o for o in self.options.values() if o.name.startswith(name)]
             option = longer[0] if len(longer) == 1 and name else None
         if option is None:
-            raise Unrecognized(f"{name} is not a recognized option")
+            raise OptionProblem(f"{name} is not a recognized option")
         return option
 
     def _take_short(self, token: str, rest: list[str], found: Options) -> None:
         name, text = _split(token)
         try:
             option = self._find(name)
-        except Unrecognized:
+        except OptionProblem:
             self._take_cluster(token, rest, found)
         else:
             self._take(option, text, rest, found)
@@ -205,7 +181,7 @@ class OptionTable:
         cluster = []
         for place, letter in enumerate(letters, 1):
             if letter not in self.options:
-                raise Unrecognized(f"{letter} is not a recognized option")
+                raise OptionProblem(f"{letter} is not a recognized option")
             value = letters[place:] if self.options[letter].takes_value else ""
             cluster.append((self.options[letter], value or None))
             if self.options[letter].takes_value:
@@ -220,7 +196,7 @@ class OptionTable:
             found.add(option.name, text)
         elif not option.optional:
             if not rest:
-                raise MissingArgument(f"Option {option.name} requires an argument")
+                raise OptionProblem(f"Option {option.name} requires an argument")
             found.add(option.name, rest.pop())
         elif rest and not _looks_like_an_option(rest[-1]):
             found.add(option.name, rest.pop())
@@ -230,14 +206,14 @@ class OptionTable:
     def _check_required(self, found: Options) -> None:
         missing = [option.name for option in self.options.values() if option.required and not found.has(option.name)]
         if missing:
-            raise MissingOptions(f"Missing required option(s) [{', '.join(missing)}]")
+            raise OptionProblem(f"Missing required option(s) [{', '.join(missing)}]")
 
     def _check_available(self, found: Options) -> None:
         dependent = in_hash_order(option.name for option in self.options.values() if option.available_with)
         lonely = [name for name in dependent if found.has(name) and not found.given(self.options[name].available_with)]
         if lonely:
             names = ", ".join(lonely)
-            raise Unavailable(f"Option(s) [{names}] are unavailable given other options on the command line")
+            raise OptionProblem(f"Option(s) [{names}] are unavailable given other options on the command line")
 
 
 def need_one_of(options: Options, action: str, names: Iterable[str], shown: Iterable[str] | None = None) -> None:

@@ -70,7 +70,7 @@ TABLE = CONSUMER_GROUPS.derived(
 
 
 def check(options: Options) -> None:
-    """Refuses invalid combinations by raising UsageProblem; SeveralArguments for a state given twice."""
+    """Refuses invalid combinations by raising UsageProblem; OptionProblem for a state given twice."""
     if not options.has("bootstrap-server"):
         raise UsageProblem('Missing required argument "[bootstrap-server]"')
     if options.has("describe"):

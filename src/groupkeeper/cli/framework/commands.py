@@ -36,7 +36,9 @@ _USAGE_WIDTH = 92
 
 
 class Command(NamedTuple):
-    """A command. ``run`` returns the exit status. ``refuse`` in its options ends it with a wrong usage."""
+    """A command. ``run`` returns the exit status. ``refuse`` in its options ends it with a wrong usage.
+    ``examples``: a command on each line.
+    """
 
     add_arguments: Callable[[ArgumentParser], None]
     run: Callable[[Namespace], int]
@@ -321,7 +323,7 @@ def _add_commands(above: ArgumentParser, entries: Mapping[str, CommandName], wor
             nested.set_defaults(run=_show_commands)
             _add_commands(nested, loaded.commands, rest)
         else:
-            nested.epilog = loaded.examples or None
+            nested.epilog = f"examples:\n{loaded.examples}" if loaded.examples else None
             loaded.add_arguments(nested)
             nested.add_argument("--debug", action="store_true", help="show the traceback of an unexpected error")
             nested.usage = _usage(nested)

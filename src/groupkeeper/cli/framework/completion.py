@@ -129,7 +129,6 @@ COMMAND = Command(
     "names of groups and topics of the cluster; for the drop-ins (kafka-consumer-groups …), names are completed once "
     "a --bootstrap-server is typed.",
     """\
-examples:
   source <(groupkeeper completion bash)         # in ~/.bashrc
   source <(groupkeeper completion zsh)          # in ~/.zshrc, after compinit
   groupkeeper completion fish | source          # in ~/.config/fish/config.fish""",

@@ -74,12 +74,18 @@ def add_order(command: ArgumentParser, columns: Sequence[str]) -> None:
     command.add_argument("--top", type=values.count, metavar="N", help="only the first N rows")
 
 
+def named(texts: Iterable[str], *, regex: bool, argument: str) -> Names:
+    """What was typed for an argument. Raises UsageMistake for what is no pattern."""
+    try:
+        return Names(texts, regex=regex)
+    except BadGroupPattern as problem:
+        raise UsageMistake(f"argument {argument}: {problem}") from None
+
+
 def names_of(options: Namespace, argument: str) -> Names:
     """The names and patterns typed for ``groups`` or ``topic``. Raises UsageMistake."""
-    try:
-        return Names(getattr(options, argument), regex=options.regex)
-    except BadGroupPattern as problem:
-        raise UsageMistake(f"argument {'GROUP' if argument == 'groups' else '--topic'}: {problem}") from None
+    shown = "GROUP" if argument == "groups" else "--topic"
+    return named(getattr(options, argument), regex=options.regex, argument=shown)
 
 
 def are_typed(options: Namespace) -> bool:

@@ -6,8 +6,9 @@ The output is the joined results of ``begin``, of ``page`` for every page as it 
 from __future__ import annotations
 
 import json
+from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 from groupkeeper.cli.framework.reports import CLUSTER, Page, Problem, Row, Shape, Value
 
@@ -35,14 +36,17 @@ _STYLES = {
 }
 
 
-class Writer(Protocol):
+class Writer(ABC):
     """Turns a report into text, page by page."""
 
-    def begin(self) -> str: ...
+    def begin(self) -> str:
+        return ""
 
+    @abstractmethod
     def page(self, page: Page) -> str: ...
 
-    def end(self) -> str: ...
+    def end(self) -> str:
+        return ""
 
 
 WIDTH = 100
@@ -65,7 +69,7 @@ CUT = "long texts are cut: --wide shows them whole"
 """The remark about a table with cut texts."""
 
 
-class TableWriter:
+class TableWriter(Writer):
     """A header, and a line for each row; nothing without rows.
 
     Columns are as wide as what the first page has in them; a later page that needs more room makes them wider. Where
@@ -100,9 +104,6 @@ class TableWriter:
         self._limit = limit
         self._goes = {one.name: one.goes for one in shape.columns if one.name not in with_columns}
 
-    def begin(self) -> str:
-        return ""
-
     def page(self, page: Page) -> str:
         if not page.rows:
             return ""
@@ -115,9 +116,6 @@ class TableWriter:
         # Column by column: a table may have a million cells.
         columns = [self._column(position, page.rows, header, room) for position in range(len(self._columns))]
         return "".join([_GAP.join(cells).rstrip() + "\n" for cells in zip(*columns, strict=True)])
-
-    def end(self) -> str:
-        return ""
 
     def _fit(self, rows: Sequence[Row]) -> None:
         """Leaves out columns without room, the least important first."""
@@ -295,7 +293,7 @@ def places_text(places: Sequence[Mapping[str, str | int]]) -> str:
     return ";".join(f"{topic}:{','.join(numbers)}" for topic, numbers in partitions.items())
 
 
-class JsonWriter:
+class JsonWriter(Writer):
     """One object: ``schema``, the rows under the shape's kind, what there is more, ``notes`` and ``problems``.
 
     Every row is on a line of its own. Letters that the output's encoding doesn't have are escaped as JSON does it.
@@ -361,7 +359,7 @@ def _problem_object(problem: Problem) -> Mapping[str, object]:
     return {**problem._asdict(), "acl": problem.acl and problem.acl._asdict()}
 
 
-class CsvWriter:
+class CsvWriter(Writer):
     """A line with the names of the columns, then one for each row.
 
     Absent values are empty, ``true`` and ``false`` stand for themselves, partitions are ``orders:0,1;payments:2``.
@@ -379,9 +377,6 @@ class CsvWriter:
     def page(self, page: Page) -> str:
         return self._text([[_csv_value(row[name]) for name in self._names] for row in page.rows])
 
-    def end(self) -> str:
-        return ""
-
 
 def _csv_value(value: Value) -> object:
     if isinstance(value, bool):
@@ -389,17 +384,11 @@ def _csv_value(value: Value) -> object:
     return value if value is None or isinstance(value, str | int) else places_text(value)
 
 
-class PlainWriter:
+class PlainWriter(Writer):
     """Prints the pages' own text."""
-
-    def begin(self) -> str:
-        return ""
 
     def page(self, page: Page) -> str:
         return page.plain
-
-    def end(self) -> str:
-        return ""
 
 
 def remark_text(remark: str) -> str:

@@ -25,11 +25,12 @@ from groupkeeper.cli.framework.clusters import (
     write_report,
 )
 from groupkeeper.cli.framework.commands import ArgumentParser
+from groupkeeper.cli.framework.group_arguments import named
 from groupkeeper.cli.framework.output import complain
 from groupkeeper.cli.framework.render import remark_text
 from groupkeeper.cli.framework.reports import CLUSTER, Page, Problem
 from groupkeeper.cli.framework.terminal import Progress
-from groupkeeper.operations.selection import BadGroupPattern, Choice, Names
+from groupkeeper.operations.selection import Choice, Names
 from groupkeeper.protocol.errors import GroupIdNotFound
 
 _UNNAMED = "default"
@@ -100,8 +101,8 @@ def clusters_of(options: Namespace) -> Mapping[str, Cluster | Problem]:
         return {context or _UNNAMED: _checked(options, context, options.bootstrap_server)}
     for name, is_typed in contexts.items():
         add(name, _checked(options, name, None) if is_typed else _checked_apart(options, name))
-    for named in options.bootstrap_server or ():
-        add(named.name, _checked(options, None, named.servers))
+    for one in options.bootstrap_server or ():
+        add(one.name, _checked(options, None, one.servers))
     if not found:
         cluster = _checked(options, None, None)
         found[cluster.context or _UNNAMED] = cluster
@@ -371,9 +372,6 @@ def choice_of(options: Namespace, what: str) -> Choice:
     """The names and patterns typed for ``group`` or ``topic``. Raises UsageMistake."""
 
     def names(argument: str) -> Names:
-        try:
-            return Names(getattr(options, argument.replace("-", "_")), regex=options.regex)
-        except BadGroupPattern as problem:
-            raise UsageMistake(f"argument --{argument}: {problem}") from None
+        return named(getattr(options, argument.replace("-", "_")), regex=options.regex, argument=f"--{argument}")
 
     return Choice(names(what), names(f"except-{what}"))

@@ -202,6 +202,12 @@ def duration(text: str) -> Duration:
     return parsed
 
 
+def age_ms(text: str) -> int:
+    """The same, in milliseconds."""
+    length = duration(text)
+    return length.seconds * 1000 + length.nanos // 10**6
+
+
 def text_of(path: str, *, is_standard_input: bool = False) -> str:
     """The text of a file."""
     try:

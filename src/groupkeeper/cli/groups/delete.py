@@ -119,7 +119,6 @@ DELETE_OFFSETS = Command(
     "Show committed offsets of a group that would be deleted, and with --execute delete them. Topics that no longer "
     "exist may be named, too.",
     """\
-examples:
   groupkeeper groups delete-offsets billing --topic orders:0
   groupkeeper groups delete-offsets billing --topic 'old-*' --execute""",
 )
@@ -132,7 +131,6 @@ DELETE = Command(
     "Show the groups without members that would be deleted with their offsets, and with --execute delete them. "
     "'groupkeeper undo' brings their offsets back.",
     """\
-examples:
   groupkeeper groups delete 'old-*'
   groupkeeper groups delete old-1 old-2 --execute""",
 )

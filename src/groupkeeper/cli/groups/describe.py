@@ -386,7 +386,6 @@ def _of_queues(queues: Mapping[str, DeadLetterQueue]) -> list[str]:
 
 
 DESCRIBE_EXAMPLES = """\
-examples:
   groupkeeper groups describe billing
   groupkeeper groups describe 'orders-*' --view members --wide
   groupkeeper groups describe --all-groups --context '*' --output json"""
@@ -394,7 +393,6 @@ examples:
 DESCRIBE = Command(_add_describe, lambda options: run_reports(options, _report(None)), examples=DESCRIBE_EXAMPLES)
 
 OFFSETS_EXAMPLES = """\
-examples:
   groupkeeper groups offsets billing shipping
   groupkeeper groups offsets 'orders-*' --topic 'eu-*' --sort lag --top 20
   groupkeeper groups offsets --all-groups --sum group --sort lag --output csv
@@ -405,7 +403,6 @@ OFFSETS_COMMAND = Command(
 )
 
 MEMBERS_EXAMPLES = """\
-examples:
   groupkeeper groups members billing
   groupkeeper groups members --all-groups --output csv"""
 

@@ -67,7 +67,6 @@ LIST = Command(
     _add_arguments,
     lambda options: run_reports(options, _report),
     examples="""\
-examples:
   groupkeeper groups list
   groupkeeper groups list 'orders-*' --state Stable,Empty
   groupkeeper groups list --context '*' --state Dead,Empty

@@ -161,7 +161,6 @@ RESET = Command(
     _add_arguments,
     lambda options: run_report(options, _report),
     examples="""\
-examples:
   groupkeeper groups reset billing --all-topics --by-duration 1h
   groupkeeper groups reset billing --topic orders:0,1 --to-earliest --execute""",
 )

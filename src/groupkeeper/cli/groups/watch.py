@@ -121,7 +121,6 @@ WATCH = Command(
     "are created. JSON has "
     "a line for each change.",
     """\
-examples:
   groupkeeper groups watch billing
   groupkeeper groups watch --all-groups --context '*' --interval 5s --output json""",
 )

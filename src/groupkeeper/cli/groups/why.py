@@ -137,7 +137,6 @@ WHY = Command(
     "without a member, the record at the offset that does not move, or more written than read. The first row is the "
     "reason; a command that helps is named for each.",
     """\
-examples:
   groupkeeper groups why billing
   groupkeeper groups why billing --interval 30s --output json
   groupkeeper groups why billing --show-value""",

@@ -22,6 +22,7 @@ from groupkeeper.protocol.errors import KafkaError
 INT_MAX = 2**31 - 1
 LONG_MAX = 2**63 - 1
 
+_BLANKS = "".join(map(chr, range(33)))
 ERRORS = "org.apache.kafka.common.errors."
 
 K = TypeVar("K")
@@ -58,12 +59,7 @@ def split(text: str, separator: str) -> list[str]:
 
 def trim(text: str) -> str:
     """String.trim: everything up to a blank goes from both ends."""
-    start, end = 0, len(text)
-    while start < end and text[start] <= " ":
-        start += 1
-    while end > start and text[end - 1] <= " ":
-        end -= 1
-    return text[start:end]
+    return text.strip(_BLANKS)
 
 
 def width(text: str) -> int:

@@ -455,7 +455,6 @@ SNAPSHOT = Command(
     "Append the new records of the clusters' offsets topics to the history in DIR, and bring all other tables up to "
     "date (docs/pipeline.md). Spark runs on this machine by default.",
     """\
-examples:
   groupkeeper pipeline snapshot --bootstrap-server localhost:9092 --tables tables
   groupkeeper pipeline snapshot --context '*' --tables tables --table-format delta""",
 )
@@ -465,7 +464,6 @@ REBUILD = Command(
     "Like snapshot, but all tables are rebuilt from the whole history in DIR: for use when a table is damaged. The "
     "history itself (commits, group_records) stays as it is.",
     """\
-examples:
   groupkeeper pipeline rebuild --bootstrap-server localhost:9092 --tables tables""",
 )
 FOLLOW = Command(
@@ -474,7 +472,6 @@ FOLLOW = Command(
     "Like snapshot, again and again until Ctrl-C or SIGTERM. After a kill at any moment it continues where it stopped: "
     "no row is lost or duplicated.",
     """\
-examples:
   groupkeeper pipeline follow --bootstrap-server localhost:9092 --tables tables
   groupkeeper pipeline follow --context '*' --tables tables --interval 5s --refresh 1m""",
 )

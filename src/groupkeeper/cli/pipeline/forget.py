@@ -126,7 +126,6 @@ FORGET = Command(
     "meanwhile. A group that still exists comes back with what it commits from then on. Earlier versions of tables of "
     "Delta Lake or Apache Iceberg keep the rows until --purge, or until they are old enough to be removed.",
     """\
-examples:
   groupkeeper pipeline forget 'team-a-*' --tables tables
   groupkeeper pipeline forget --owner team-a --owners owners.txt --tables tables --execute""",
 )

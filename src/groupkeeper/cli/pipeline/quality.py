@@ -88,7 +88,6 @@ QUALITY = Command(
     "named, their logs are read, and all their records must be in the history. The exit status is 3 when a check "
     "fails. Neither Spark nor a cluster is needed.",
     """\
-examples:
   groupkeeper pipeline quality --tables tables
   groupkeeper pipeline quality --tables tables --bootstrap-server localhost:9092 --max-age 1h""",
 )

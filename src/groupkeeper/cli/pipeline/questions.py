@@ -268,7 +268,6 @@ AS_OF = Command(
     "Find the committed offsets that groups had at an earlier time. They are written as the table offsets_as_of in "
     "DIR, and as a plan that brings the groups back to them. The history in DIR is brought up to date first.",
     """\
-examples:
   groupkeeper pipeline as-of --time 2026-01-31T23:59:59 --group 'billing*' --tables tables \\
       --save plan.json
   groupkeeper apply plan.json --dry-run""",
@@ -279,6 +278,5 @@ SCAN_TIME = Command(
     "Find the first offset at or after a time in each partition, by reading the whole partition. The result is the "
     "table scan_time in DIR. For topics whose time index cannot be used (old formats, times out of order).",
     """\
-examples:
   groupkeeper pipeline scan-time --time 2026-01-31T00:00:00Z --topic orders --tables tables""",
 )

@@ -298,7 +298,6 @@ REPORT = Command(
     "one self-contained page of HTML, with a summary. Where clusters are named, the tables are "
     "brought up to date first, as by snapshot; otherwise neither Spark nor a cluster is needed.",
     """\
-examples:
   groupkeeper pipeline report --bootstrap-server localhost:9092 --tables tables
   groupkeeper pipeline report --tables tables --last 7d --output-file week.html""",
 )

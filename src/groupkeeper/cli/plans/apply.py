@@ -90,7 +90,6 @@ APPLY = Command(
     "have moved since the plan was made, or when a group has members. The change is written to the journal before it "
     "is made, and read back afterwards.",
     """\
-examples:
   groupkeeper apply plan.json
   groupkeeper apply plan.json --execute
   groupkeeper apply plan.json --execute --wait 5m --confirm 12""",

@@ -19,6 +19,7 @@ from groupkeeper.cli.framework.clusters import (
     run_report,
 )
 from groupkeeper.cli.framework.commands import ArgumentParser, Command
+from groupkeeper.cli.framework.group_arguments import named
 from groupkeeper.cli.framework.reports import Page, problem_of
 from groupkeeper.cli.framework.typed import words_of
 from groupkeeper.cli.plans.plan_options import (
@@ -38,7 +39,7 @@ from groupkeeper.operations.plans.clones.builder import CloneRequest, Source, ma
 from groupkeeper.operations.plans.clones.search_order import Hints
 from groupkeeper.operations.plans.model import Kind
 from groupkeeper.operations.plans.recorder import without_secrets
-from groupkeeper.operations.selection import BadGroupPattern, Names, of_new_types, select_groups
+from groupkeeper.operations.selection import Names, of_new_types, select_groups
 from groupkeeper.operations.share_changes import ShareAdmin
 from groupkeeper.rules.words import counted
 
@@ -159,10 +160,7 @@ def _check_groups(options: Namespace) -> None:
 
 
 def _names(options: Namespace, argument: str) -> Names:
-    try:
-        return Names(getattr(options, argument), regex=options.regex)
-    except BadGroupPattern as problem:
-        raise UsageMistake(f"argument --{argument.removesuffix('ed')}: {problem}") from None
+    return named(getattr(options, argument), regex=options.regex, argument=f"--{argument.removesuffix('ed')}")
 
 
 async def _selected(admin: Admin, options: Namespace) -> tuple[list[str], Page]:
@@ -255,7 +253,6 @@ CLONE = Command(
     "Plan to give a group the offsets of another one. Nothing is changed. Offsets from another cluster are translated "
     "by the content of the records, and the plan says for each partition how certain the new offset is.",
     """\
-examples:
   groupkeeper plan clone billing billing-test --save plan.json
   groupkeeper plan clone billing --from-context east --topic-prefix east. --save plan.json
   groupkeeper plan clone --all-groups --from-context east --context west --save west.json

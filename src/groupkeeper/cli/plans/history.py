@@ -237,7 +237,6 @@ HISTORY_COMMAND = Command(
     "--bootstrap-server is given: then only changes of these clusters are shown, with the clusters' names, and none "
     "of a cluster that can't be reached.",
     """\
-examples:
   groupkeeper history
   groupkeeper history --context '*' --group billing
   groupkeeper history 20261121T093416-4f2a""",
@@ -250,7 +249,6 @@ UNDO = Command(
     "the change, who made it, when, and on which cluster. A terminal asks for confirmation; elsewhere nothing is done "
     "without --execute. Like any plan, it is refused where the group has committed since.",
     """\
-examples:
   groupkeeper undo
   groupkeeper undo 20261121T093416-4f2a --execute""",
 )

@@ -10,7 +10,7 @@ from groupkeeper.cli.framework.clusters import ClusterSession, UsageMistake, clu
 from groupkeeper.cli.framework.commands import ArgumentParser, similar
 from groupkeeper.cli.framework.execution import words_to_apply
 from groupkeeper.cli.framework.files import Unsaved, check_writable, save
-from groupkeeper.cli.framework.group_arguments import names_of, suggested
+from groupkeeper.cli.framework.group_arguments import named, names_of, suggested
 from groupkeeper.cli.framework.reports import Page, Problem, problem_of
 from groupkeeper.cli.framework.typed import as_typed, follow_up
 from groupkeeper.client.admin.types import TopicPartition
@@ -22,7 +22,7 @@ from groupkeeper.operations.plans.model import Kind, Plan
 from groupkeeper.operations.plans.world import will_be_made
 from groupkeeper.operations.reporting.plan_rows import change_rows
 from groupkeeper.operations.reset import Scenario, parse_topic_argument
-from groupkeeper.operations.selection import BadGroupPattern, Names
+from groupkeeper.operations.selection import Names
 from groupkeeper.operations.share_changes import SHARE_KINDS
 from groupkeeper.protocol.errors import GroupIdNotFound, KafkaError, UnknownTopicOrPartition
 from groupkeeper.rules.words import counted
@@ -194,10 +194,7 @@ def topics_of(options: Namespace) -> PlanTopics:
     accepts: list[Callable[[TopicPartition], bool]] = []
     for argument in options.topic or ():
         topic, numbers = parse_topic_argument(argument)
-        try:
-            pattern = Names([topic], regex=getattr(options, "regex", False))
-        except BadGroupPattern as problem:
-            raise UsageMistake(f"argument --topic: {problem}") from None
+        pattern = named([topic], regex=getattr(options, "regex", False), argument="--topic")
         if pattern.patterns:
             accepts.append(_accepting(pattern, numbers))
         elif numbers is None:

@@ -80,7 +80,6 @@ RESET = Command(
     "Plan new committed offsets. Nothing is changed. The table shows, for each partition, the offset before and "
     "after, how many offsets are skipped or read again, and the times of the records there.",
     """\
-examples:
   groupkeeper plan reset billing --topic orders --by-duration 1h --save plan.json
   groupkeeper plan reset 'billing-*' --all-topics --to-earliest --save plan.json
   groupkeeper apply plan.json --execute""",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from argparse import ArgumentTypeError, Namespace
+from argparse import Namespace
 from collections.abc import AsyncIterator
 
 from groupkeeper.cli.framework import values
@@ -19,14 +19,6 @@ from groupkeeper.operations.plans.deletions import make_deletion
 from groupkeeper.operations.plans.recorder import without_secrets
 from groupkeeper.operations.plans.sweeps import RETENTION, Criteria, make_sweep
 from groupkeeper.rules.words import counted
-
-
-def _age_ms(text: str) -> int:
-    length = values.duration(text)
-    age_ms = length.seconds * 1000 + length.nanos // 10**6
-    if age_ms < 0:
-        raise ArgumentTypeError(f"{text!r}: an age is not negative")
-    return age_ms
 
 
 def _add_delete_offsets(command: ArgumentParser) -> None:
@@ -61,7 +53,7 @@ def _add_sweep(command: ArgumentParser) -> None:
     add_filters(command)
     command.add_argument(
         "--idle",
-        type=_age_ms,
+        type=values.age_ms,
         metavar="DURATION",
         help="delete the offsets of groups without members that have committed nothing for this time, and of topics "
         "that no member of a group reads: 30d",
@@ -71,13 +63,13 @@ def _add_sweep(command: ArgumentParser) -> None:
     )
     command.add_argument(
         "--expiring",
-        type=_age_ms,
+        type=values.age_ms,
         metavar="DURATION",
         help="recommit offsets that the brokers would remove within this time: 2d",
     )
     command.add_argument(
         "--retention",
-        type=_age_ms,
+        type=values.age_ms,
         metavar="DURATION",
         help=f"how long brokers keep offsets; default: {RETENTION} of a broker",
     )
@@ -129,7 +121,6 @@ DELETE_OFFSETS = Command(
     lambda options: run_report(options, _deletion_report),
     "Plan to delete committed offsets. Nothing is changed. Topics that no longer exist may be named, too.",
     """\
-examples:
   groupkeeper plan delete-offsets billing --topic orders:0 --save plan.json
   groupkeeper plan delete-offsets 'test-*' --all-topics --save plan.json""",
 )
@@ -140,7 +131,6 @@ SWEEP = Command(
     "Plan to clean up: delete offsets that are idle or without a topic, recommit offsets that are about to expire. "
     "Nothing is changed. The plan has the reason beside each offset.",
     """\
-examples:
   groupkeeper plan sweep --all-groups --missing-topics --save plan.json
   groupkeeper plan sweep 'test-*' --idle 30d --save plan.json
   groupkeeper plan sweep billing --expiring 2d --save plan.json""",

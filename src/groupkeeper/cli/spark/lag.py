@@ -112,7 +112,6 @@ LAG = Command(
     "Show the lag of queries of Structured Streaming: the offsets of completed batches in their checkpoints, beside "
     "the ends of the logs. For a stopped query the lag is exact; for a running one it may be lower by now.",
     """\
-examples:
   groupkeeper spark lag /checkpoints/orders
   groupkeeper spark lag billing=/checkpoints/b7 '/checkpoints/team-*' --sort lag --top 20""",
 )

@@ -117,7 +117,6 @@ STARTING_OFFSETS = Command(
     "query is by its checkpoint, or at a time. Spark needs an offset for each partition of the topics: partitions "
     "without one start at the earliest. --output json prints the offsets as rows.",
     """\
-examples:
   groupkeeper spark starting-offsets --group billing
   groupkeeper spark starting-offsets --checkpoint /checkpoints/orders
   groupkeeper spark starting-offsets --time 2026-01-31T23:00:00 --topic orders""",

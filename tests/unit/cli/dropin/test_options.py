@@ -2,18 +2,7 @@
 
 import pytest
 
-from groupkeeper.cli.dropin.options import (
-    HELP,
-    MissingArgument,
-    Option,
-    Options,
-    OptionTable,
-    SeveralArguments,
-    Unavailable,
-    Unconvertible,
-    Unrecognized,
-    in_hash_order,
-)
+from groupkeeper.cli.dropin.options import HELP, Option, OptionProblem, Options, OptionTable, in_hash_order
 
 OPTIONS = [
     Option("list", "List."),
@@ -79,7 +68,7 @@ def test_other_arguments_are_ignored_and_two_dashes_end_the_options() -> None:
     [("--zap", "zap"), ("--lis", "lis"), ("--zap=1", "zap"), ("---list", "-list"), ("-zap", "z"), ("--=1", "")],
 )
 def test_unknown_options_are_named(argument: str, name: str) -> None:
-    with pytest.raises(Unrecognized, match=f"^{name} is not a recognized option$"):
+    with pytest.raises(OptionProblem, match=f"^{name} is not a recognized option$"):
         parse(argument)
 
 
@@ -88,35 +77,35 @@ def test_letters_may_stand_together_the_last_with_its_value() -> None:
     assert options.has("x")
     assert options.texts("f") == ["3"]
     assert parse("-xf", "3").texts("f") == ["3"]
-    with pytest.raises(Unrecognized, match=r"^y is not"):
+    with pytest.raises(OptionProblem, match=r"^y is not"):
         parse("-xyf3")
 
 
 def test_abbreviations_are_for_tables_that_allow_them() -> None:
     table = OptionTable("tool", "", OPTIONS, abbreviations=True)
     assert table.parse(["--des"]).has("describe")
-    with pytest.raises(Unrecognized):
+    with pytest.raises(OptionProblem):
         OptionTable("tool", "", [*OPTIONS, Option("design", "")], abbreviations=True).parse(["--des"])
 
 
 def test_a_missing_value_is_named() -> None:
-    with pytest.raises(MissingArgument, match=r"^Option group requires an argument$"):
+    with pytest.raises(OptionProblem, match=r"^Option group requires an argument$"):
         parse("--describe", "--group")
 
 
 def test_options_that_need_others_are_refused_together_in_hash_order() -> None:
-    with pytest.raises(Unavailable, match=r"^Option\(s\) \[members, state\] are unavailable given other options"):
+    with pytest.raises(OptionProblem, match=r"^Option\(s\) \[members, state\] are unavailable given other options"):
         parse("--state", "--members")
-    with pytest.raises(Unavailable, match=r"\[members\]"):
+    with pytest.raises(OptionProblem, match=r"\[members\]"):
         parse("--list", "--state", "--members")
     assert parse("--members", "--help").has("help")
 
 
 def test_values_are_converted_when_asked_for() -> None:
     options = parse("--timeout", "abc", "--partitions", "2147483648")
-    with pytest.raises(Unconvertible, match=r"^Cannot parse argument 'abc' of option timeout$"):
+    with pytest.raises(OptionProblem, match=r"^Cannot parse argument 'abc' of option timeout$"):
         options.number("timeout")
-    with pytest.raises(Unconvertible):
+    with pytest.raises(OptionProblem):
         options.numbers("partitions")
     assert parse().number("timeout") == 30
     assert parse().number("partitions") is None
@@ -125,7 +114,7 @@ def test_values_are_converted_when_asked_for() -> None:
 
 def test_one_value_is_wanted_but_several_were_given() -> None:
     options = parse("--group", "a", "--group", "b")
-    with pytest.raises(SeveralArguments, match=r"^Found multiple arguments for option group, but you asked for only"):
+    with pytest.raises(OptionProblem, match=r"^Found multiple arguments for option group, but you asked for only"):
         options.text("group")
     assert options.texts("group") == ["a", "b"]
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Sequence
+from itertools import takewhile
 from typing import NamedTuple
 
 from groupkeeper.operations.plans.log_walk import Kept
@@ -191,12 +192,8 @@ def have_one_order(pairs: Sequence[tuple[Kept, Kept]]) -> bool:
 
 
 def _common(some: Sequence[Hashable], others: Sequence[Hashable]) -> int:
-    count = 0
-    for one, other in zip(some, others, strict=False):
-        if one != other:
-            break
-        count += 1
-    return count
+    pairs = zip(some, others, strict=False)
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
 
 
 def _neighbours(ours: Sequence[Hashable], at: int, place: int, theirs: Sequence[Hashable]) -> str:
