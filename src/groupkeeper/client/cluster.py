@@ -23,7 +23,7 @@ from groupkeeper.client.security.transport import Security
 from groupkeeper.client.settings import Settings
 from groupkeeper.client.topology import Node
 from groupkeeper.client.versions import ANY_VERSION
-from groupkeeper.protocol.messages import MetadataRequest, MetadataResponse
+from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.primitives import RootMessage
 
 A = TypeVar("A", bound=RootMessage)
@@ -149,39 +149,37 @@ class Cluster:
                     last = error
                 await backoff.pause(deadline, last)
 
-    async def refresh(self, deadline: Deadline) -> MetadataResponse:
+    async def refresh(self, deadline: Deadline) -> m.MetadataResponse:
         """Refresh the brokers and the controller."""
         return await self.metadata((), deadline)
 
     async def metadata(
         self, topics: Iterable[str] | None, deadline: Deadline, *, include_authorized_operations: bool = False
-    ) -> MetadataResponse:
+    ) -> m.MetadataResponse:
         """Metadata of topics by name, None for all; never creates a topic. Brokers and leaders are cached."""
         names = None if topics is None else list(topics)
 
-        def build(version: int) -> MetadataRequest:
-            from groupkeeper.protocol.messages.metadata_request import MetadataRequestTopic
-
+        def build(version: int) -> m.MetadataRequest:
             if version == 0:
                 # Empty means all; no topics cannot be requested.
-                wanted: list[MetadataRequestTopic] | None = []
+                wanted: list[m.MetadataRequestTopic] | None = []
             elif names is None or (names and version < 4):
                 # Before version 4 a request for a topic may create it: request all instead.
                 wanted = None
             else:
-                wanted = [MetadataRequestTopic(name=name) for name in names]
+                wanted = [m.MetadataRequestTopic(name=name) for name in names]
             with_operations = include_authorized_operations and version >= 8
-            return MetadataRequest(
+            return m.MetadataRequest(
                 topics=wanted,
                 allow_auto_topic_creation=version < 4,
                 include_topic_authorized_operations=with_operations,
             )
 
-        answer = await self.ask_any(MetadataResponse, build, deadline)
+        answer = await self.ask_any(m.MetadataResponse, build, deadline)
         self._remember(answer)
         return answer
 
-    def _remember(self, answer: MetadataResponse) -> None:
+    def _remember(self, answer: m.MetadataResponse) -> None:
         if answer.brokers:
             self.nodes = {each.node_id: Node(each.node_id, each.host, each.port, each.rack) for each in answer.brokers}
             for node in self.nodes.values():

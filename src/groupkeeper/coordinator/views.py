@@ -11,33 +11,30 @@ from groupkeeper.coordinator.kernel.result import Call, Disarm, Immediate, Recor
 from groupkeeper.coordinator.offsets.commit import all_offset_tombstones
 from groupkeeper.coordinator.rows import row_of
 from groupkeeper.coordinator.state import StateView
+from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.errors import NONE, GroupIdNotFound, NonEmptyGroup
-from groupkeeper.protocol.messages.delete_groups_request import DeleteGroupsRequest
-from groupkeeper.protocol.messages.delete_groups_response import DeletableGroupResult, DeleteGroupsResponse
-from groupkeeper.protocol.messages.list_groups_request import ListGroupsRequest
-from groupkeeper.protocol.messages.list_groups_response import ListedGroup, ListGroupsResponse
 
 LOOKED_FOR = {each: each.value.lower() for each in GroupState} | {GroupState.NOT_READY: "not_ready"}
 """The filter text of each state. As in Apache Kafka, the filter of NotReady is not the name in responses."""
 
 
-def list_groups(state: StateView, request: ListGroupsRequest) -> Result:
+def list_groups(state: StateView, request: m.ListGroupsRequest) -> Result:
     """All groups that match both filters; an empty filter matches all, an unknown name none."""
     states = {text.strip().lower() for text in request.states_filter}
     types = {text.lower() for text in request.types_filter}
     found = (_in_states(state.groups[group_id], states) for group_id in in_hash_order(state.groups))
     listed = [group for group in found if group is not None and (not types or group.group_type in types)]
-    return Immediate(ListGroupsResponse(groups=listed))
+    return Immediate(m.ListGroupsResponse(groups=listed))
 
 
-def _in_states(group: Group, states: Set[str]) -> ListedGroup | None:
+def _in_states(group: Group, states: Set[str]) -> m.ListedGroup | None:
     state = group.state
     if states and LOOKED_FOR[state] not in states:
         return None
-    return ListedGroup(group.group_id, group.protocol_type, state.value, group.group_type.value)
+    return m.ListedGroup(group.group_id, group.protocol_type, state.value, group.group_type.value)
 
 
-def delete_groups(state: StateView, call: Call, request: DeleteGroupsRequest) -> Result:
+def delete_groups(state: StateView, call: Call, request: m.DeleteGroupsRequest) -> Result:
     """Removes empty groups with all their offsets; each group has its own outcome. Share-partitions are removed before
     their groups.
     """
@@ -49,7 +46,7 @@ def delete_groups(state: StateView, call: Call, request: DeleteGroupsRequest) ->
     return remove_groups(state, request, {})
 
 
-def remove_groups(state: StateView, request: DeleteGroupsRequest, failures: Mapping[str, int]) -> Result:
+def remove_groups(state: StateView, request: m.DeleteGroupsRequest, failures: Mapping[str, int]) -> Result:
     """Removes the groups. `failures` has the error codes of groups that must stay."""
     records: list[Record] = []
     timers: list[Disarm] = []
@@ -68,5 +65,5 @@ def remove_groups(state: StateView, request: DeleteGroupsRequest, failures: Mapp
             row = row_of(group.group_type)
             records.extend(row.removal(group))
             timers.extend(Disarm(timer) for timer in row.timers(group))
-        results.append(DeletableGroupResult(group_id, error_code))
-    return Result(DeleteGroupsResponse(results=results), records=tuple(records), timers=tuple(timers))
+        results.append(m.DeletableGroupResult(group_id, error_code))
+    return Result(m.DeleteGroupsResponse(results=results), records=tuple(records), timers=tuple(timers))

@@ -2,66 +2,43 @@
 
 from __future__ import annotations
 
-from groupkeeper.protocol.messages.streams_group_current_member_assignment_key import (
-    StreamsGroupCurrentMemberAssignmentKey,
-)
-from groupkeeper.protocol.messages.streams_group_current_member_assignment_value import (
-    StreamsGroupCurrentMemberAssignmentValue,
-)
-from groupkeeper.protocol.messages.streams_group_member_metadata_key import StreamsGroupMemberMetadataKey
-from groupkeeper.protocol.messages.streams_group_member_metadata_value import StreamsGroupMemberMetadataValue
-from groupkeeper.protocol.messages.streams_group_metadata_key import StreamsGroupMetadataKey
-from groupkeeper.protocol.messages.streams_group_metadata_value import StreamsGroupMetadataValue
-from groupkeeper.protocol.messages.streams_group_target_assignment_member_key import (
-    StreamsGroupTargetAssignmentMemberKey,
-)
-from groupkeeper.protocol.messages.streams_group_target_assignment_member_value import (
-    StreamsGroupTargetAssignmentMemberValue,
-)
-from groupkeeper.protocol.messages.streams_group_target_assignment_metadata_key import (
-    StreamsGroupTargetAssignmentMetadataKey,
-)
-from groupkeeper.protocol.messages.streams_group_target_assignment_metadata_value import (
-    StreamsGroupTargetAssignmentMetadataValue,
-)
-from groupkeeper.protocol.messages.streams_group_topology_key import StreamsGroupTopologyKey
-from groupkeeper.protocol.messages.streams_group_topology_value import StreamsGroupTopologyValue
+from groupkeeper.protocol import messages as m
 
 StreamsKey = (
-    StreamsGroupMetadataKey
-    | StreamsGroupMemberMetadataKey
-    | StreamsGroupTargetAssignmentMetadataKey
-    | StreamsGroupTargetAssignmentMemberKey
-    | StreamsGroupCurrentMemberAssignmentKey
-    | StreamsGroupTopologyKey
+    m.StreamsGroupMetadataKey
+    | m.StreamsGroupMemberMetadataKey
+    | m.StreamsGroupTargetAssignmentMetadataKey
+    | m.StreamsGroupTargetAssignmentMemberKey
+    | m.StreamsGroupCurrentMemberAssignmentKey
+    | m.StreamsGroupTopologyKey
 )
 """Every key of a streams group."""
 
 StreamsValue = (
-    StreamsGroupMetadataValue
-    | StreamsGroupMemberMetadataValue
-    | StreamsGroupTargetAssignmentMetadataValue
-    | StreamsGroupTargetAssignmentMemberValue
-    | StreamsGroupCurrentMemberAssignmentValue
-    | StreamsGroupTopologyValue
+    m.StreamsGroupMetadataValue
+    | m.StreamsGroupMemberMetadataValue
+    | m.StreamsGroupTargetAssignmentMetadataValue
+    | m.StreamsGroupTargetAssignmentMemberValue
+    | m.StreamsGroupCurrentMemberAssignmentValue
+    | m.StreamsGroupTopologyValue
 )
 """Every value of a streams group."""
 
 STREAMS_CLASSES: dict[int, tuple[type[StreamsKey], type[StreamsValue]]] = {
-    StreamsGroupMetadataKey.RECORD_TYPE: (StreamsGroupMetadataKey, StreamsGroupMetadataValue),
-    StreamsGroupMemberMetadataKey.RECORD_TYPE: (StreamsGroupMemberMetadataKey, StreamsGroupMemberMetadataValue),
-    StreamsGroupTargetAssignmentMetadataKey.RECORD_TYPE: (
-        StreamsGroupTargetAssignmentMetadataKey,
-        StreamsGroupTargetAssignmentMetadataValue,
+    m.StreamsGroupMetadataKey.RECORD_TYPE: (m.StreamsGroupMetadataKey, m.StreamsGroupMetadataValue),
+    m.StreamsGroupMemberMetadataKey.RECORD_TYPE: (m.StreamsGroupMemberMetadataKey, m.StreamsGroupMemberMetadataValue),
+    m.StreamsGroupTargetAssignmentMetadataKey.RECORD_TYPE: (
+        m.StreamsGroupTargetAssignmentMetadataKey,
+        m.StreamsGroupTargetAssignmentMetadataValue,
     ),
-    StreamsGroupTargetAssignmentMemberKey.RECORD_TYPE: (
-        StreamsGroupTargetAssignmentMemberKey,
-        StreamsGroupTargetAssignmentMemberValue,
+    m.StreamsGroupTargetAssignmentMemberKey.RECORD_TYPE: (
+        m.StreamsGroupTargetAssignmentMemberKey,
+        m.StreamsGroupTargetAssignmentMemberValue,
     ),
-    StreamsGroupCurrentMemberAssignmentKey.RECORD_TYPE: (
-        StreamsGroupCurrentMemberAssignmentKey,
-        StreamsGroupCurrentMemberAssignmentValue,
+    m.StreamsGroupCurrentMemberAssignmentKey.RECORD_TYPE: (
+        m.StreamsGroupCurrentMemberAssignmentKey,
+        m.StreamsGroupCurrentMemberAssignmentValue,
     ),
-    StreamsGroupTopologyKey.RECORD_TYPE: (StreamsGroupTopologyKey, StreamsGroupTopologyValue),
+    m.StreamsGroupTopologyKey.RECORD_TYPE: (m.StreamsGroupTopologyKey, m.StreamsGroupTopologyValue),
 }
 """Key and value classes by record type."""

@@ -308,18 +308,11 @@ async def _commit(
     peer: Peer, group_id: str, offsets: Mapping[TopicPartition, OffsetAndMetadata], deadline: Deadline
 ) -> Outcome | Failure:
     """Sends one OffsetCommit request. A retriable code of a partition fails the whole group."""
-    from groupkeeper.protocol.messages.offset_commit_request import (
-        OffsetCommitRequest,
-        OffsetCommitRequestPartition,
-        OffsetCommitRequestTopic,
-    )
-    from groupkeeper.protocol.messages.offset_commit_response import OffsetCommitResponse
-
-    topics: dict[str, list[OffsetCommitRequestPartition]] = {}
+    topics: dict[str, list[m.OffsetCommitRequestPartition]] = {}
     for topic_partition, committed in offsets.items():
         epoch = -1 if committed.leader_epoch is None else committed.leader_epoch
         topics.setdefault(topic_partition.topic, []).append(
-            OffsetCommitRequestPartition(
+            m.OffsetCommitRequestPartition(
                 partition_index=topic_partition.partition,
                 committed_offset=committed.offset,
                 committed_leader_epoch=epoch,
@@ -327,11 +320,11 @@ async def _commit(
             )
         )
     # The defaults, generation −1 and no ids, make a commit from outside the group.
-    request = OffsetCommitRequest(
+    request = m.OffsetCommitRequest(
         group_id=group_id,
-        topics=[OffsetCommitRequestTopic(name=topic, partitions=parts) for topic, parts in topics.items()],
+        topics=[m.OffsetCommitRequestTopic(name=topic, partitions=parts) for topic, parts in topics.items()],
     )
-    answer = await peer.ask(OffsetCommitResponse, request, deadline, max_version=_LAST_VERSION_WITH_NAMES)
+    answer = await peer.ask(m.OffsetCommitResponse, request, deadline, max_version=_LAST_VERSION_WITH_NAMES)
     codes = {
         (topic.name, partition.partition_index): partition.error_code
         for topic in answer.topics
@@ -348,21 +341,14 @@ async def _commit(
 
 async def _delete(peer: Peer, group_id: str, partitions: list[TopicPartition], deadline: Deadline) -> Outcome | Failure:
     """One OffsetDelete request."""
-    from groupkeeper.protocol.messages.offset_delete_request import (
-        OffsetDeleteRequest,
-        OffsetDeleteRequestPartition,
-        OffsetDeleteRequestTopic,
-    )
-    from groupkeeper.protocol.messages.offset_delete_response import OffsetDeleteResponse
-
-    request = OffsetDeleteRequest(
+    request = m.OffsetDeleteRequest(
         group_id,
         [
-            OffsetDeleteRequestTopic(topic, [OffsetDeleteRequestPartition(index) for index in indexes])
+            m.OffsetDeleteRequestTopic(topic, [m.OffsetDeleteRequestPartition(index) for index in indexes])
             for topic, indexes in by_topic(partitions).items()
         ],
     )
-    answer = await peer.ask(OffsetDeleteResponse, request, deadline)
+    answer = await peer.ask(m.OffsetDeleteResponse, request, deadline)
     if answer.error_code:
         return error_for(answer.error_code)
     answers = {

@@ -22,18 +22,7 @@ from groupkeeper.client.deadlines import Deadline
 from groupkeeper.client.errors import UnsupportedVersion
 from groupkeeper.client.peer import Peer
 from groupkeeper.protocol import messages as m
-from groupkeeper.protocol.messages.streams_group_describe_response import (
-    Assignment,
-    DescribedGroup,
-    KeyValue,
-    Member,
-    Subtopology,
-    TaskIds,
-    TaskOffset,
-    TopicInfo,
-    TopologyDescription,
-    TopologyDescriptionNode,
-)
+from groupkeeper.protocol.messages import streams_group_describe_response as response
 
 _GROUPS_PER_REQUEST = 100
 _TOPOLOGIES_SINCE = 1
@@ -70,7 +59,7 @@ def _request(
     return m.StreamsGroupDescribeRequest(group_ids, include_authorized_operations, include_topology)
 
 
-def _description(group: DescribedGroup, coordinator: Node) -> StreamsGroupDescription:
+def _description(group: response.DescribedGroup, coordinator: Node) -> StreamsGroupDescription:
     topology = group.topology
     subtopologies = () if topology is None else topology.subtopologies or ()
     return StreamsGroupDescription(
@@ -89,20 +78,20 @@ def _description(group: DescribedGroup, coordinator: Node) -> StreamsGroupDescri
     )
 
 
-def _application(topology: TopologyDescription) -> StreamsTopology:
+def _application(topology: response.TopologyDescription) -> StreamsTopology:
     return StreamsTopology(
         tuple((part.subtopology_id, tuple(map(_node, part.nodes))) for part in topology.subtopologies),
         tuple((_node(store.source), _node(store.processor)) for store in topology.global_stores),
     )
 
 
-def _node(node: TopologyDescriptionNode) -> StreamsNode:
+def _node(node: response.TopologyDescriptionNode) -> StreamsNode:
     topics = node.source_topics if node.sink_topic is None else (node.sink_topic,)
     kind = _KINDS.get(node.node_type, f"kind {node.node_type}")
     return StreamsNode(node.name, kind, tuple(topics), tuple(node.stores), tuple(node.successors))
 
 
-def _subtopology(subtopology: Subtopology) -> StreamsSubtopology:
+def _subtopology(subtopology: response.Subtopology) -> StreamsSubtopology:
     return StreamsSubtopology(
         subtopology.subtopology_id,
         tuple(subtopology.source_topics),
@@ -112,15 +101,15 @@ def _subtopology(subtopology: Subtopology) -> StreamsSubtopology:
     )
 
 
-def _topic(topic: TopicInfo) -> StreamsTopic:
+def _topic(topic: response.TopicInfo) -> StreamsTopic:
     return StreamsTopic(topic.name, topic.partitions, topic.replication_factor, _pairs(topic.topic_configs))
 
 
-def _pairs(pairs: Iterable[KeyValue]) -> tuple[tuple[str, str], ...]:
+def _pairs(pairs: Iterable[response.KeyValue]) -> tuple[tuple[str, str], ...]:
     return tuple((pair.key, pair.value) for pair in pairs)
 
 
-def _member(member: Member) -> StreamsMemberDescription:
+def _member(member: response.Member) -> StreamsMemberDescription:
     endpoint = member.user_endpoint
     return StreamsMemberDescription(
         member_id=member.member_id,
@@ -141,13 +130,13 @@ def _member(member: Member) -> StreamsMemberDescription:
     )
 
 
-def _tasks(assignment: Assignment) -> StreamsTasks:
+def _tasks(assignment: response.Assignment) -> StreamsTasks:
     return StreamsTasks(_ids(assignment.active_tasks), _ids(assignment.standby_tasks), _ids(assignment.warmup_tasks))
 
 
-def _ids(tasks: Iterable[TaskIds]) -> tuple[StreamsTask, ...]:
+def _ids(tasks: Iterable[response.TaskIds]) -> tuple[StreamsTask, ...]:
     return tuple(StreamsTask(some.subtopology_id, partition) for some in tasks for partition in some.partitions)
 
 
-def _offsets(offsets: Iterable[TaskOffset]) -> tuple[tuple[StreamsTask, int], ...]:
+def _offsets(offsets: Iterable[response.TaskOffset]) -> tuple[tuple[StreamsTask, int], ...]:
     return tuple((StreamsTask(one.subtopology_id, one.partition), one.offset) for one in offsets)

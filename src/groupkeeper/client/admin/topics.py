@@ -84,41 +84,33 @@ class TopicCalls:
 
         ``if_missing``: an existing topic is left unchanged, and is in ``done``, with ``is_new`` False.
         """
-        from groupkeeper.protocol.messages.create_topics_request import (
-            CreatableReplicaAssignment,
-            CreatableTopic,
-            CreatableTopicConfig,
-            CreateTopicsRequest,
-        )
-        from groupkeeper.protocol.messages.create_topics_response import CreatableTopicResult, CreateTopicsResponse
-
         deadline = self._cluster.deadline("createTopics", timeout_ms)
         creatable = [
-            CreatableTopic(
+            m.CreatableTopic(
                 name=topic.name,
                 num_partitions=-1 if topic.assignments else topic.num_partitions,
                 replication_factor=-1 if topic.assignments else topic.replication_factor,
                 assignments=[
-                    CreatableReplicaAssignment(index, list(replicas))
+                    m.CreatableReplicaAssignment(index, list(replicas))
                     for index, replicas in (topic.assignments or {}).items()
                 ],
-                configs=[CreatableTopicConfig(name, value) for name, value in topic.configs.items()],
+                configs=[m.CreatableTopicConfig(name, value) for name, value in topic.configs.items()],
             )
             for topic in of_kind(topics, NewTopic, "topics")
         ]
 
-        def build(version: int) -> CreateTopicsRequest:
-            return CreateTopicsRequest(creatable, broker_timeout_ms(deadline), validate_only)
+        def build(version: int) -> m.CreateTopicsRequest:
+            return m.CreateTopicsRequest(creatable, broker_timeout_ms(deadline), validate_only)
 
         answer = await ask_controller(
             self._cluster,
-            CreateTopicsResponse,
+            m.CreateTopicsResponse,
             build,
             deadline,
             lambda answer: any(topic.error_code == NOT_CONTROLLER for topic in answer.topics),
         )
 
-        def created(topic: CreatableTopicResult) -> CreatedTopic:
+        def created(topic: m.CreatableTopicResult) -> CreatedTopic:
             configs = {each.name: each.value for each in topic.configs or ()} or None
             return CreatedTopic(
                 topic.name, _topic_id(topic.topic_id), topic.num_partitions, topic.replication_factor, configs
@@ -138,20 +130,20 @@ class TopicCalls:
 
         ``if_there``: a missing topic is in ``done``, too.
         """
-        from groupkeeper.protocol.messages import DeleteTopicsRequest, DeleteTopicsResponse, DeleteTopicState
-
         deadline = self._cluster.deadline("deleteTopics", timeout_ms)
         wanted = list(dict.fromkeys(several(names, "names")))
 
-        def build(version: int) -> DeleteTopicsRequest:
+        def build(version: int) -> m.DeleteTopicsRequest:
             timeout_ms = broker_timeout_ms(deadline)
             if version >= 6:
-                return DeleteTopicsRequest(topics=[DeleteTopicState(name) for name in wanted], timeout_ms=timeout_ms)
-            return DeleteTopicsRequest(topic_names=wanted, timeout_ms=timeout_ms)
+                return m.DeleteTopicsRequest(
+                    topics=[m.DeleteTopicState(name) for name in wanted], timeout_ms=timeout_ms
+                )
+            return m.DeleteTopicsRequest(topic_names=wanted, timeout_ms=timeout_ms)
 
         answer = await ask_controller(
             self._cluster,
-            DeleteTopicsResponse,
+            m.DeleteTopicsResponse,
             build,
             deadline,
             lambda answer: any(topic.error_code == NOT_CONTROLLER for topic in answer.responses),
@@ -170,12 +162,10 @@ class TopicCalls:
         self, *, include_authorized_operations: bool = False, timeout_ms: int | None = None
     ) -> ClusterDescription:
         """The cluster's id, controller and brokers."""
-        from groupkeeper.protocol.messages import DescribeClusterRequest, DescribeClusterResponse
-
         deadline = self._cluster.deadline("describeCluster", timeout_ms)
         try:
             answer = await self._cluster.ask_any(
-                DescribeClusterResponse, DescribeClusterRequest(include_authorized_operations), deadline
+                m.DescribeClusterResponse, m.DescribeClusterRequest(include_authorized_operations), deadline
             )
         except UnsupportedVersion:
             await self._cluster.refresh(deadline)

@@ -6,22 +6,18 @@ from groupkeeper.coordinator.classic.group import ClassicGroup, Member
 from groupkeeper.coordinator.kernel.group_state import GroupState
 from groupkeeper.coordinator.kernel.result import Call, Immediate, Result
 from groupkeeper.coordinator.state import StateView
+from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.errors import NONE, GroupIdNotFound
-from groupkeeper.protocol.messages.describe_groups_request import DescribeGroupsRequest
-from groupkeeper.protocol.messages.describe_groups_response import (
-    DescribedGroup,
-    DescribedGroupMember,
-    DescribeGroupsResponse,
-)
+from groupkeeper.protocol.messages.describe_groups_response import DescribedGroup
 
 FIRST_DESCRIBE_VERSION_WITH_NOT_FOUND = 6
 _DEAD = GroupState.DEAD.value
 
 
-def describe_groups(state: StateView, call: Call, request: DescribeGroupsRequest) -> Result:
+def describe_groups(state: StateView, call: Call, request: m.DescribeGroupsRequest) -> Result:
     """Describes classic and simple groups."""
     return Immediate(
-        DescribeGroupsResponse(groups=[_describe(state, call.version, group_id) for group_id in request.groups])
+        m.DescribeGroupsResponse(groups=[_describe(state, call.version, group_id) for group_id in request.groups])
     )
 
 
@@ -43,8 +39,8 @@ def _describe(state: StateView, version: int, group_id: str) -> DescribedGroup:
     )
 
 
-def _describe_member(member: Member, protocol_name: str | None) -> DescribedGroupMember:
-    return DescribedGroupMember(
+def _describe_member(member: Member, protocol_name: str | None) -> m.DescribedGroupMember:
+    return m.DescribedGroupMember(
         member_id=member.member_id,
         group_instance_id=member.instance_id,
         client_id=member.client_id,

@@ -19,10 +19,7 @@ from groupkeeper.coordinator.consumer.records import partition_metadata_tombston
 from groupkeeper.coordinator.epochs.log import GroupLog, RecordClasses, count_subscriptions
 from groupkeeper.coordinator.kernel.result import Record
 from groupkeeper.protocol import messages as m
-from groupkeeper.protocol.messages.consumer_group_current_member_assignment_value import (
-    ConsumerGroupCurrentMemberAssignmentValue,
-    TopicPartitions,
-)
+from groupkeeper.protocol.messages.consumer_group_current_member_assignment_value import TopicPartitions
 
 
 class ConsumerLog(GroupLog[ConsumerGroup, ConsumerMember, TargetAssignment]):
@@ -63,7 +60,7 @@ class ConsumerLog(GroupLog[ConsumerGroup, ConsumerMember, TargetAssignment]):
         return {topic.topic_id: frozenset(topic.partitions) for topic in value.topic_partitions}
 
     def read_assignment(
-        self, member: ConsumerMember, value: ConsumerGroupCurrentMemberAssignmentValue
+        self, member: ConsumerMember, value: m.ConsumerGroupCurrentMemberAssignmentValue
     ) -> ConsumerMember:
         return replace(
             member,

@@ -19,37 +19,34 @@ from groupkeeper.coordinator.kernel.settings import Settings
 from groupkeeper.coordinator.offsets import member_epochs
 from groupkeeper.coordinator.rows import ClassicRequest
 from groupkeeper.coordinator.state import StateView
+from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.errors import KafkaError
-from groupkeeper.protocol.messages.consumer_group_describe_request import ConsumerGroupDescribeRequest
-from groupkeeper.protocol.messages.consumer_group_describe_response import ConsumerGroupDescribeResponse, DescribedGroup
-from groupkeeper.protocol.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
-from groupkeeper.protocol.messages.consumer_group_heartbeat_response import ConsumerGroupHeartbeatResponse
-from groupkeeper.protocol.messages.consumer_group_metadata_key import ConsumerGroupMetadataKey
+from groupkeeper.protocol.messages.consumer_group_describe_response import DescribedGroup
 from groupkeeper.protocol.primitives import Message
 
 
 class ConsumerRow(EpochRow[ConsumerGroup]):
     group_type = GroupType.CONSUMER
-    head = ConsumerGroupMetadataKey
+    head = m.ConsumerGroupMetadataKey
     offsets: ClassVar = member_epochs
     group = ConsumerGroup
     step = Step
 
     def handle(self, state: StateView, settings_of: Callable[[str], Settings], call: Call, now_ms: int) -> Result:
         match call.request:
-            case ConsumerGroupHeartbeatRequest() as request:
+            case m.ConsumerGroupHeartbeatRequest() as request:
                 return heartbeat(state, settings_of(request.group_id), call, request, now_ms)
-            case ConsumerGroupDescribeRequest() as request:
+            case m.ConsumerGroupDescribeRequest() as request:
                 return describe_consumer_groups(state, settings_of, request)
         raise AssertionError(f"no request of consumer groups: {type(call.request).__name__}")
 
     def refuse(self, request: Message, error: KafkaError) -> Message:
         match request:
-            case ConsumerGroupHeartbeatRequest():
-                return ConsumerGroupHeartbeatResponse(error_code=error.code, error_message=own_message(error))
-            case ConsumerGroupDescribeRequest():
+            case m.ConsumerGroupHeartbeatRequest():
+                return m.ConsumerGroupHeartbeatResponse(error_code=error.code, error_message=own_message(error))
+            case m.ConsumerGroupDescribeRequest():
                 groups = [failure_of(DescribedGroup, group_id, error) for group_id in request.group_ids]
-                return ConsumerGroupDescribeResponse(groups=groups)
+                return m.ConsumerGroupDescribeResponse(groups=groups)
         raise AssertionError(f"no request of consumer groups: {type(request).__name__}")
 
     def handle_classic(

@@ -21,15 +21,9 @@ from groupkeeper.coordinator.share_state.state import (
     StateBatch,
     combine_batches,
 )
+from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.errors import FencedLeaderEpoch, FencedStateEpoch, InvalidRequest, UnknownTopicOrPartition
-from groupkeeper.protocol.messages import (
-    ShareSnapshotKey,
-    ShareSnapshotValue,
-    ShareUpdateKey,
-    ShareUpdateValue,
-    share_snapshot_value,
-    share_update_value,
-)
+from groupkeeper.protocol.messages import share_snapshot_value, share_update_value
 from groupkeeper.protocol.share_state_topic import ShareSnapshot, ShareStateRecord, ShareTombstone, ShareUpdate
 
 _NO_EPOCH = -1
@@ -270,8 +264,8 @@ def _require_existence(key: SharePartitionKey, partition_count: int) -> None:
 
 def _snapshot(key: SharePartitionKey, state: ShareState) -> ShareSnapshot:
     return ShareSnapshot(
-        ShareSnapshotKey(*key),
-        ShareSnapshotValue(
+        m.ShareSnapshotKey(*key),
+        m.ShareSnapshotValue(
             snapshot_epoch=state.snapshot_epoch,
             state_epoch=state.state_epoch,
             leader_epoch=state.leader_epoch,
@@ -286,8 +280,8 @@ def _snapshot(key: SharePartitionKey, state: ShareState) -> ShareSnapshot:
 
 def _update(key: SharePartitionKey, snapshot_epoch: int, leader_epoch: int, written: ShareStateWrite) -> ShareUpdate:
     return ShareUpdate(
-        ShareUpdateKey(*key),
-        ShareUpdateValue(
+        m.ShareUpdateKey(*key),
+        m.ShareUpdateValue(
             snapshot_epoch=snapshot_epoch,
             leader_epoch=leader_epoch,
             start_offset=written.start_offset,
@@ -298,10 +292,10 @@ def _update(key: SharePartitionKey, snapshot_epoch: int, leader_epoch: int, writ
 
 
 def _tombstone(key: SharePartitionKey) -> ShareTombstone:
-    return ShareTombstone(ShareSnapshotKey(*key))
+    return ShareTombstone(m.ShareSnapshotKey(*key))
 
 
-def _read_snapshot(value: ShareSnapshotValue) -> ShareState:
+def _read_snapshot(value: m.ShareSnapshotValue) -> ShareState:
     return ShareState(
         value.snapshot_epoch,
         value.state_epoch,
@@ -314,7 +308,7 @@ def _read_snapshot(value: ShareSnapshotValue) -> ShareState:
     )
 
 
-def _apply_update(state: ShareState | None, value: ShareUpdateValue) -> ShareState:
+def _apply_update(state: ShareState | None, value: m.ShareUpdateValue) -> ShareState:
     batches = _read_batches(value.state_batches)
     if state is None:
         return ShareState(

@@ -7,16 +7,13 @@ from collections.abc import Iterable
 
 from groupkeeper.coordinator.epochs.checks import check_texts
 from groupkeeper.coordinator.epochs.group import LEFT_STATICALLY_EPOCH
+from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.errors import InvalidRequest, StreamsInvalidTopology
 from groupkeeper.protocol.messages import streams_group_topology_value as stored
-from groupkeeper.protocol.messages.streams_group_heartbeat_request import (
-    StreamsGroupHeartbeatRequest,
-    TopicInfo,
-    Topology,
-)
+from groupkeeper.protocol.messages.streams_group_heartbeat_request import TopicInfo, Topology
 
 
-def check_request(request: StreamsGroupHeartbeatRequest) -> None:
+def check_request(request: m.StreamsGroupHeartbeatRequest) -> None:
     """Raises `InvalidRequest`, `StreamsInvalidTopology`."""
     _check_features(request)
     check_texts(
@@ -35,7 +32,7 @@ def check_request(request: StreamsGroupHeartbeatRequest) -> None:
         raise InvalidRequest("Topology can only be provided when (re-)joining.")
 
 
-def _check_features(request: StreamsGroupHeartbeatRequest) -> None:
+def _check_features(request: m.StreamsGroupHeartbeatRequest) -> None:
     """Refuses features that the protocol has and Kafka 4.4 doesn't support yet. Offsets of tasks are accepted: only
     warm-up tasks depend on them, and none are assigned.
     """
@@ -43,7 +40,7 @@ def _check_features(request: StreamsGroupHeartbeatRequest) -> None:
         raise InvalidRequest("Regular expressions for source topics are not supported yet.")
 
 
-def _check_join(request: StreamsGroupHeartbeatRequest) -> None:
+def _check_join(request: m.StreamsGroupHeartbeatRequest) -> None:
     if request.rebalance_timeout_ms == -1:
         raise InvalidRequest("RebalanceTimeoutMs must be provided in first request.")
     kinds = {"Active": request.active_tasks, "Standby": request.standby_tasks, "Warmup": request.warmup_tasks}

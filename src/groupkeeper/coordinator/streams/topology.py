@@ -14,13 +14,9 @@ from functools import cached_property
 from typing import NamedTuple
 
 from groupkeeper.coordinator.kernel.topics_image import TopicsImage
+from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.errors import StreamsInvalidTopology
-from groupkeeper.protocol.messages.streams_group_topology_value import (
-    CopartitionGroup,
-    StreamsGroupTopologyValue,
-    Subtopology,
-    TopicInfo,
-)
+from groupkeeper.protocol.messages.streams_group_topology_value import CopartitionGroup, Subtopology, TopicInfo
 
 _NAMES_IN_MESSAGES = 3
 
@@ -58,7 +54,7 @@ class MissingTopic:
 class TopologyRecord:
     """The topology of the group; members with another topology are refused."""
 
-    value: StreamsGroupTopologyValue
+    value: m.StreamsGroupTopologyValue
 
     @property
     def epoch(self) -> int:

@@ -22,15 +22,10 @@ from groupkeeper.pipeline.decode.batches import AbortedRange, Batches, CorruptBa
 from groupkeeper.pipeline.errors import SourceError
 from groupkeeper.pipeline.kafka.options import ClusterOptions, ReadOptions
 from groupkeeper.pipeline.kafka.planning import Range
+from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.errors import KafkaError, OffsetOutOfRange, TopicAuthorizationFailed, error_for
-from groupkeeper.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
-from groupkeeper.protocol.messages.fetch_response import FetchResponse, PartitionData
-from groupkeeper.protocol.messages.list_offsets_request import (
-    ListOffsetsPartition,
-    ListOffsetsRequest,
-    ListOffsetsTopic,
-)
-from groupkeeper.protocol.messages.list_offsets_response import ListOffsetsResponse
+from groupkeeper.protocol.messages.fetch_request import FetchPartition, FetchTopic
+from groupkeeper.protocol.messages.fetch_response import PartitionData
 
 _MAX_VERSION = 12  # the last one with names of topics; ids are of no use here
 _FETCH_BYTES = 16 * 1024 * 1024
@@ -189,7 +184,7 @@ class _LogReader:
     async def _ask(self, peer: Peer, keys: list[TopicPartition], deadline: Deadline) -> _FetchAnswer:
         shift = self._turn % len(keys)
         keys = keys[shift:] + keys[:shift]  # so that full partitions don't starve those after them
-        answer = await peer.ask(FetchResponse, self._request(keys), deadline, max_version=_MAX_VERSION)
+        answer = await peer.ask(m.FetchResponse, self._request(keys), deadline, max_version=_MAX_VERSION)
         if answer.error_code:
             raise SourceError(f"cluster {self._name}: {_reason(error_for(answer.error_code))}")
         found: list[tuple[Range, RecordSet]] = []
@@ -221,7 +216,7 @@ class _LogReader:
         """The offset up to which the broker returns records."""
         return partition.last_stable_offset if self._cluster_options.reads_committed else partition.high_watermark
 
-    def _request(self, keys: list[TopicPartition]) -> FetchRequest:
+    def _request(self, keys: list[TopicPartition]) -> m.FetchRequest:
         topics: dict[str, list[FetchPartition]] = {}
         for key in keys:
             limit = self._limit_by_key.get(key, self._partition_bytes)
@@ -229,7 +224,7 @@ class _LogReader:
             topics.setdefault(key.topic, []).append(
                 FetchPartition(key.partition, fetch_offset=offset, partition_max_bytes=limit)
             )
-        return FetchRequest(
+        return m.FetchRequest(
             max_wait_ms=_SHORT_WAIT_MS if self._empty_answers else _WAIT_MS,
             min_bytes=1,
             max_bytes=self._fetch_bytes,
@@ -253,10 +248,10 @@ class _LogReader:
         as data loss, and if the log was truncated.
         """
         found = self._open[key]
-        partition = ListOffsetsPartition(key.partition, timestamp=_EARLIEST)
+        partition = m.ListOffsetsPartition(key.partition, timestamp=_EARLIEST)
         answer = await peer.ask(
-            ListOffsetsResponse,
-            ListOffsetsRequest(replica_id=-1, topics=[ListOffsetsTopic(key.topic, [partition])]),
+            m.ListOffsetsResponse,
+            m.ListOffsetsRequest(replica_id=-1, topics=[m.ListOffsetsTopic(key.topic, [partition])]),
             deadline,
         )
         first = answer.topics[0].partitions[0]

@@ -16,8 +16,8 @@ from groupkeeper.client.admin.resources.access_types import (
 from groupkeeper.client.admin.types import Batch
 from groupkeeper.client.cluster import Cluster
 from groupkeeper.client.errors import IllegalArgument, MissingResult
+from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.errors import error_for
-from groupkeeper.protocol.messages.delete_acls_response import DeleteAclsMatchingAcl
 
 _ANY = 1
 
@@ -30,11 +30,9 @@ _PERMISSIONS = dict(zip((0, 2, 3), AclPermission, strict=True))
 
 async def describe_acls(cluster: Cluster, wanted: AclFilter, timeout_ms: int | None) -> list[Acl]:
     """Admin.describe_acls."""
-    from groupkeeper.protocol.messages import DescribeAclsRequest, DescribeAclsResponse
-
-    request = DescribeAclsRequest(*_fields(wanted))
+    request = m.DescribeAclsRequest(*_fields(wanted))
     deadline = cluster.deadline("describeAcls", timeout_ms)
-    answer = await cluster.ask_any(DescribeAclsResponse, request, deadline)
+    answer = await cluster.ask_any(m.DescribeAclsResponse, request, deadline)
     if answer.error_code:
         raise error_for(answer.error_code, answer.error_message)
     return [
@@ -47,22 +45,21 @@ async def describe_acls(cluster: Cluster, wanted: AclFilter, timeout_ms: int | N
 
 async def create_acls(cluster: Cluster, acls: Iterable[Acl], timeout_ms: int | None) -> Batch[Acl, None]:
     """Admin.create_acls."""
-    from groupkeeper.protocol.messages import AclCreation, CreateAclsRequest, CreateAclsResponse
 
-    def creation(acl: Acl) -> AclCreation:
+    def creation(acl: Acl) -> m.AclCreation:
         resource_type, _, pattern_type, _, _, operation, permission = _fields(acl)
-        return AclCreation(resource_type, acl.name, pattern_type, acl.principal, acl.host, operation, permission)
+        return m.AclCreation(resource_type, acl.name, pattern_type, acl.principal, acl.host, operation, permission)
 
     wanted = list(dict.fromkeys(acls))
     for acl in wanted:
         if None in acl or acl.pattern_type == AclPatternType.MATCH:
             raise IllegalArgument(f"None and the pattern MATCH are for filters only, not for an ACL: {acl}")
-    request = CreateAclsRequest([creation(acl) for acl in wanted])
+    request = m.CreateAclsRequest([creation(acl) for acl in wanted])
     deadline = cluster.deadline("createAcls", timeout_ms)
     batch: Batch[Acl, None] = Batch()
     if not wanted:
         return batch
-    answer = await cluster.ask_any(CreateAclsResponse, request, deadline)
+    answer = await cluster.ask_any(m.CreateAclsResponse, request, deadline)
     if len(answer.results) != len(wanted):
         raise MissingResult(
             f"createAcls: {len(wanted)} ACLs were sent, and the reply has {len(answer.results)} results"
@@ -79,15 +76,13 @@ async def delete_acls(
     cluster: Cluster, filters: Iterable[AclFilter], timeout_ms: int | None
 ) -> Batch[AclFilter, Batch[Acl, None]]:
     """Admin.delete_acls."""
-    from groupkeeper.protocol.messages import DeleteAclsFilter, DeleteAclsRequest, DeleteAclsResponse
-
     wanted = list(dict.fromkeys(filters))
-    request = DeleteAclsRequest([DeleteAclsFilter(*_fields(each)) for each in wanted])
+    request = m.DeleteAclsRequest([m.DeleteAclsFilter(*_fields(each)) for each in wanted])
     deadline = cluster.deadline("deleteAcls", timeout_ms)
     batch: Batch[AclFilter, Batch[Acl, None]] = Batch()
     if not wanted:
         return batch
-    answer = await cluster.ask_any(DeleteAclsResponse, request, deadline)
+    answer = await cluster.ask_any(m.DeleteAclsResponse, request, deadline)
     if len(answer.filter_results) != len(wanted):
         raise MissingResult(
             f"deleteAcls: {len(wanted)} filters were sent, and the reply has {len(answer.filter_results)} results"
@@ -100,7 +95,7 @@ async def delete_acls(
     return batch
 
 
-def _deleted(matching: Iterable[DeleteAclsMatchingAcl]) -> Batch[Acl, None]:
+def _deleted(matching: Iterable[m.DeleteAclsMatchingAcl]) -> Batch[Acl, None]:
     batch: Batch[Acl, None] = Batch()
     for one in matching:
         acl = _acl(one.resource_type, one.resource_name, one.pattern_type, one.principal, one.host, one.operation,

@@ -83,14 +83,9 @@ async def alter_configs(
     timeout_ms: int | None,
 ) -> Batch[ConfigResource, None]:
     """Admin.alter_configs."""
-    from groupkeeper.protocol.messages.incremental_alter_configs_request import (
-        AlterableConfig,
-        AlterConfigsResource,
-        IncrementalAlterConfigsRequest,
-    )
-    from groupkeeper.protocol.messages.incremental_alter_configs_response import IncrementalAlterConfigsResponse
+    from groupkeeper.protocol.messages.incremental_alter_configs_request import AlterableConfig, AlterConfigsResource
 
-    def build(part: Sequence[ConfigResource]) -> IncrementalAlterConfigsRequest:
+    def build(part: Sequence[ConfigResource]) -> m.IncrementalAlterConfigsRequest:
         resources = [
             AlterConfigsResource(
                 _code(each),
@@ -99,16 +94,16 @@ async def alter_configs(
             )
             for each in part
         ]
-        return IncrementalAlterConfigsRequest(resources, validate_only)
+        return m.IncrementalAlterConfigsRequest(resources, validate_only)
 
-    def read(answer: IncrementalAlterConfigsResponse) -> dict[ConfigResource, Failure | None]:
+    def read(answer: m.IncrementalAlterConfigsResponse) -> dict[ConfigResource, Failure | None]:
         return {
             _resource(each.resource_type, each.resource_name): failure_of(each.error_code, each.error_message)
             for each in answer.responses
         }
 
     deadline = cluster.deadline("incrementalAlterConfigs", timeout_ms)
-    return await _in_parts(cluster, deadline, IncrementalAlterConfigsResponse, changes, build, read)
+    return await _in_parts(cluster, deadline, m.IncrementalAlterConfigsResponse, changes, build, read)
 
 
 def _operation(name: str, change: str | ListChange | None) -> tuple[int, str | None]:

@@ -10,9 +10,8 @@ from groupkeeper.client.admin.types import Batch, Failure, TopicPartition
 from groupkeeper.client.batch import batch_of, failure_of
 from groupkeeper.client.cluster import Cluster
 from groupkeeper.client.errors import ClientError
+from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.errors import KafkaError, error_for
-from groupkeeper.protocol.messages.describe_log_dirs_request import DescribableLogDirTopic, DescribeLogDirsRequest
-from groupkeeper.protocol.messages.describe_log_dirs_response import DescribeLogDirsResponse, DescribeLogDirsResult
 
 
 async def describe_log_dirs(
@@ -26,26 +25,26 @@ async def describe_log_dirs(
     topics: dict[str, list[int]] = {}
     for each in partitions or ():
         topics.setdefault(each.topic, []).append(each.partition)
-    requested = None if partitions is None else [DescribableLogDirTopic(name, each) for name, each in topics.items()]
+    requested = None if partitions is None else [m.DescribableLogDirTopic(name, each) for name, each in topics.items()]
     answers: dict[int, dict[str, LogDir] | Failure] = {}
-    request = DescribeLogDirsRequest(requested)
+    request = m.DescribeLogDirsRequest(requested)
     if broker_ids is None:
         everyone = await ask_every_broker(
-            cluster, DescribeLogDirsResponse, request, deadline, lambda answer: answer.error_code
+            cluster, m.DescribeLogDirsResponse, request, deadline, lambda answer: answer.error_code
         )
         answers = {node.id: _log_dirs(answer) for node, answer in everyone.items()}
         return batch_of(answers, answers, "describeLogDirs: no reply from broker {}")
     wanted = list(dict.fromkeys(broker_ids))
     for broker_id in wanted:
         try:
-            answer = await ask_broker(cluster, broker_id, DescribeLogDirsResponse, request, deadline)
+            answer = await ask_broker(cluster, broker_id, m.DescribeLogDirsResponse, request, deadline)
             answers[broker_id] = _log_dirs(answer)
         except (ClientError, KafkaError) as error:
             answers[broker_id] = error
     return batch_of(wanted, answers, "describeLogDirs: no reply from broker {}")
 
 
-def _log_dirs(answer: DescribeLogDirsResponse | Failure) -> dict[str, LogDir] | Failure:
+def _log_dirs(answer: m.DescribeLogDirsResponse | Failure) -> dict[str, LogDir] | Failure:
     if isinstance(answer, Failure):
         return answer
     if answer.error_code:
@@ -53,7 +52,7 @@ def _log_dirs(answer: DescribeLogDirsResponse | Failure) -> dict[str, LogDir] | 
     return {each.log_dir: _log_dir(each) for each in answer.results}
 
 
-def _log_dir(found: DescribeLogDirsResult) -> LogDir:
+def _log_dir(found: m.DescribeLogDirsResult) -> LogDir:
     replicas: Mapping[TopicPartition, Replica] = {
         TopicPartition(topic.name, each.partition_index): Replica(
             each.partition_size, each.offset_lag, each.is_future_key

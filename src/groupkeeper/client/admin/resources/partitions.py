@@ -13,6 +13,7 @@ from groupkeeper.client.cluster import Cluster
 from groupkeeper.client.deadlines import Deadline
 from groupkeeper.client.errors import IllegalArgument
 from groupkeeper.client.peer import Peer
+from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.errors import error_for
 
 _PARTITIONS_PER_REQUEST = 5000
@@ -23,27 +24,22 @@ async def create_partitions(
     cluster: Cluster, totals: Mapping[str, int | NewPartitions], validate_only: bool, timeout_ms: int | None
 ) -> Batch[str, None]:
     """Admin.create_partitions."""
-    from groupkeeper.protocol.messages.create_partitions_request import (
-        CreatePartitionsAssignment,
-        CreatePartitionsRequest,
-        CreatePartitionsTopic,
-    )
-    from groupkeeper.protocol.messages.create_partitions_response import CreatePartitionsResponse
-
     deadline = cluster.deadline("createPartitions", timeout_ms)
     if not totals:
         return Batch()
 
-    def topic_of(name: str, wanted: int | NewPartitions) -> CreatePartitionsTopic:
+    def topic_of(name: str, wanted: int | NewPartitions) -> m.CreatePartitionsTopic:
         new = NewPartitions(wanted) if isinstance(wanted, int) else wanted
-        assignments = None if new.assignments is None else [CreatePartitionsAssignment(ids) for ids in new.assignments]
-        return CreatePartitionsTopic(name, new.total_count, assignments)
+        assignments = (
+            None if new.assignments is None else [m.CreatePartitionsAssignment(ids) for ids in new.assignments]
+        )
+        return m.CreatePartitionsTopic(name, new.total_count, assignments)
 
     topics = [topic_of(name, wanted) for name, wanted in totals.items()]
     answer = await ask_controller(
         cluster,
-        CreatePartitionsResponse,
-        lambda version: CreatePartitionsRequest(topics, broker_timeout_ms(deadline), validate_only),
+        m.CreatePartitionsResponse,
+        lambda version: m.CreatePartitionsRequest(topics, broker_timeout_ms(deadline), validate_only),
         deadline,
         lambda answer: any(topic.error_code == NOT_CONTROLLER for topic in answer.results),
     )
@@ -57,28 +53,21 @@ async def delete_records(
     cluster: Cluster, before: Mapping[TopicPartition, int | None], timeout_ms: int | None
 ) -> Batch[TopicPartition, int]:
     """Admin.delete_records."""
-    from groupkeeper.protocol.messages.delete_records_request import (
-        DeleteRecordsPartition,
-        DeleteRecordsRequest,
-        DeleteRecordsTopic,
-    )
-    from groupkeeper.protocol.messages.delete_records_response import DeleteRecordsResponse
-
     for partition, offset in before.items():
         if offset is not None and offset < 0:
             raise IllegalArgument(f"{partition}: an offset must not be negative: {offset}; None deletes all records")
     deadline = cluster.deadline("deleteRecords", timeout_ms)
 
     async def ask(peer: Peer, keys: list[TopicPartition], deadline: Deadline) -> dict[TopicPartition, int | Failure]:
-        topics: dict[str, list[DeleteRecordsPartition]] = {}
+        topics: dict[str, list[m.DeleteRecordsPartition]] = {}
         for key in keys:
             offset = before[key]
-            wanted = DeleteRecordsPartition(key.partition, _LOWEST if offset is None else offset)
+            wanted = m.DeleteRecordsPartition(key.partition, _LOWEST if offset is None else offset)
             topics.setdefault(key.topic, []).append(wanted)
-        requested = [DeleteRecordsTopic(name, partitions) for name, partitions in topics.items()]
+        requested = [m.DeleteRecordsTopic(name, partitions) for name, partitions in topics.items()]
         answer = await peer.ask(
-            DeleteRecordsResponse,
-            lambda version: DeleteRecordsRequest(requested, broker_timeout_ms(deadline)),
+            m.DeleteRecordsResponse,
+            lambda version: m.DeleteRecordsRequest(requested, broker_timeout_ms(deadline)),
             deadline,
         )
         return {

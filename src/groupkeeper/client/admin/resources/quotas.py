@@ -9,6 +9,7 @@ from groupkeeper.client.admin.types import Batch, Failure
 from groupkeeper.client.batch import batch_of, failure_of
 from groupkeeper.client.cluster import Cluster
 from groupkeeper.client.errors import IllegalArgument
+from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.errors import error_for
 
 _KINDS = {"user": "user", "client-id": "client_id", "ip": "ip"}
@@ -21,16 +22,15 @@ async def describe_client_quotas(
     cluster: Cluster, wanted: QuotaEntity, is_strict: bool, timeout_ms: int | None
 ) -> dict[QuotaEntity, dict[str, float]]:
     """Admin.describe_client_quotas."""
-    from groupkeeper.protocol.messages import ComponentData, DescribeClientQuotasRequest, DescribeClientQuotasResponse
 
-    def component(kind: str, name: str | EntityName) -> ComponentData:
+    def component(kind: str, name: str | EntityName) -> m.ComponentData:
         if isinstance(name, EntityName):
-            return ComponentData(kind, _DEFAULT if name is EntityName.DEFAULT else _ANY, None)
-        return ComponentData(kind, _EXACT, name)
+            return m.ComponentData(kind, _DEFAULT if name is EntityName.DEFAULT else _ANY, None)
+        return m.ComponentData(kind, _EXACT, name)
 
-    request = DescribeClientQuotasRequest([component(kind, name) for kind, name in _parts(wanted)], is_strict)
+    request = m.DescribeClientQuotasRequest([component(kind, name) for kind, name in _parts(wanted)], is_strict)
     deadline = cluster.deadline("describeClientQuotas", timeout_ms)
-    answer = await cluster.ask_any(DescribeClientQuotasResponse, request, deadline)
+    answer = await cluster.ask_any(m.DescribeClientQuotasResponse, request, deadline)
     if answer.error_code:
         raise error_for(answer.error_code, answer.error_message)
     return {
@@ -48,13 +48,7 @@ async def alter_client_quotas(
     timeout_ms: int | None,
 ) -> Batch[QuotaEntity, None]:
     """Admin.alter_client_quotas."""
-    from groupkeeper.protocol.messages.alter_client_quotas_request import (
-        AlterClientQuotasRequest,
-        EntityData,
-        EntryData,
-        OpData,
-    )
-    from groupkeeper.protocol.messages.alter_client_quotas_response import AlterClientQuotasResponse
+    from groupkeeper.protocol.messages.alter_client_quotas_request import EntityData, EntryData
 
     def entry(entity: QuotaEntity, quotas: Mapping[str, float | None]) -> EntryData:
         parts = _parts(entity)
@@ -62,14 +56,14 @@ async def alter_client_quotas(
             raise IllegalArgument(f"a quota is for a user, a client id or an address, by name or DEFAULT: {entity}")
         return EntryData(
             [EntityData(kind, None if isinstance(name, EntityName) else name) for kind, name in parts],
-            [OpData(key, 0.0 if value is None else float(value), value is None) for key, value in quotas.items()],
+            [m.OpData(key, 0.0 if value is None else float(value), value is None) for key, value in quotas.items()],
         )
 
-    request = AlterClientQuotasRequest([entry(entity, quotas) for entity, quotas in changes.items()], validate_only)
+    request = m.AlterClientQuotasRequest([entry(entity, quotas) for entity, quotas in changes.items()], validate_only)
     deadline = cluster.deadline("alterClientQuotas", timeout_ms)
     if not changes:
         return Batch()
-    answer = await cluster.ask_any(AlterClientQuotasResponse, request, deadline)
+    answer = await cluster.ask_any(m.AlterClientQuotasResponse, request, deadline)
     results: dict[QuotaEntity, Failure | None] = {
         _entity((each.entity_type, each.entity_name) for each in entry.entity): failure_of(
             entry.error_code, entry.error_message

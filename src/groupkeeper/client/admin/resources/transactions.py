@@ -22,6 +22,7 @@ from groupkeeper.client.deadlines import Deadline
 from groupkeeper.client.errors import IllegalArgument, UnsupportedVersion
 from groupkeeper.client.peer import Peer
 from groupkeeper.client.router import COORDINATOR_RETRIES, Retries, one_by_one
+from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.errors import error_for
 
 _IDS_PER_REQUEST = 500
@@ -38,21 +39,19 @@ async def list_transactions(
     timeout_ms: int | None,
 ) -> TransactionListings:
     """Admin.list_transactions."""
-    from groupkeeper.protocol.messages import ListTransactionsRequest, ListTransactionsResponse
-
     names, ids = [str(state) for state in states], list(producer_ids)
 
-    def build(version: int) -> ListTransactionsRequest:
+    def build(version: int) -> m.ListTransactionsRequest:
         if min_duration_ms is not None and version < 1:
             raise UnsupportedVersion("listTransactions by duration needs Kafka 3.8 or later")
         if transactional_id_pattern and version < 2:
             raise UnsupportedVersion("listTransactions by a pattern of transactional ids needs Kafka 4.1 or later")
         duration = -1 if min_duration_ms is None else min_duration_ms
-        return ListTransactionsRequest(names, ids, duration, transactional_id_pattern)
+        return m.ListTransactionsRequest(names, ids, duration, transactional_id_pattern)
 
     deadline = cluster.deadline("listTransactions", timeout_ms)
     answers = await ask_every_broker(
-        cluster, ListTransactionsResponse, build, deadline, lambda answer: answer.error_code
+        cluster, m.ListTransactionsResponse, build, deadline, lambda answer: answer.error_code
     )
     listings = TransactionListings({}, {})
     for node, answer in answers.items():
@@ -74,10 +73,9 @@ async def describe_transactions(
     cluster: Cluster, transactional_ids: Iterable[str], timeout_ms: int | None
 ) -> Batch[str, TransactionDescription]:
     """Admin.describe_transactions."""
-    from groupkeeper.protocol.messages import DescribeTransactionsRequest, DescribeTransactionsResponse
 
     async def ask(peer: Peer, keys: list[str], deadline: Deadline) -> dict[str, TransactionDescription | Failure]:
-        answer = await peer.ask(DescribeTransactionsResponse, DescribeTransactionsRequest(keys), deadline)
+        answer = await peer.ask(m.DescribeTransactionsResponse, m.DescribeTransactionsRequest(keys), deadline)
         return {
             one.transactional_id: error_for(one.error_code)
             if one.error_code
@@ -102,14 +100,12 @@ async def fence_producers(
     cluster: Cluster, transactional_ids: Iterable[str], timeout_ms: int | None
 ) -> Batch[str, FencedProducer]:
     """Admin.fence_producers."""
-    from groupkeeper.protocol.messages import InitProducerIdRequest, InitProducerIdResponse
-
     deadline = cluster.deadline("fenceProducers", timeout_ms)
 
     async def ask(peer: Peer, keys: list[str], deadline: Deadline) -> dict[str, FencedProducer | Failure]:
         async def fence(transactional_id: str) -> FencedProducer | Failure:
             answer = await peer.ask(
-                InitProducerIdResponse, InitProducerIdRequest(transactional_id, deadline.timeout_ms), deadline
+                m.InitProducerIdResponse, m.InitProducerIdRequest(transactional_id, deadline.timeout_ms), deadline
             )
             if answer.error_code:
                 return error_for(answer.error_code)
@@ -125,8 +121,7 @@ async def describe_producers(
     cluster: Cluster, partitions: Iterable[TopicPartition], timeout_ms: int | None
 ) -> Batch[TopicPartition, tuple[ProducerState, ...]]:
     """Admin.describe_producers."""
-    from groupkeeper.protocol.messages.describe_producers_request import DescribeProducersRequest, TopicRequest
-    from groupkeeper.protocol.messages.describe_producers_response import DescribeProducersResponse
+    from groupkeeper.protocol.messages.describe_producers_request import TopicRequest
 
     async def ask(
         peer: Peer, keys: list[TopicPartition], deadline: Deadline
@@ -134,8 +129,8 @@ async def describe_producers(
         topics: dict[str, list[int]] = {}
         for key in keys:
             topics.setdefault(key.topic, []).append(key.partition)
-        request = DescribeProducersRequest([TopicRequest(name, indexes) for name, indexes in topics.items()])
-        answer = await peer.ask(DescribeProducersResponse, request, deadline)
+        request = m.DescribeProducersRequest([TopicRequest(name, indexes) for name, indexes in topics.items()])
+        answer = await peer.ask(m.DescribeProducersResponse, request, deadline)
         return {
             TopicPartition(topic.name, each.partition_index): (
                 error_for(each.error_code, each.error_message)
@@ -164,24 +159,17 @@ async def abort_transaction(
     cluster: Cluster, partition: TopicPartition, producer: ProducerState, timeout_ms: int | None
 ) -> None:
     """Admin.abort_transaction."""
-    from groupkeeper.protocol.messages.write_txn_markers_request import (
-        WritableTxnMarker,
-        WritableTxnMarkerTopic,
-        WriteTxnMarkersRequest,
-    )
-    from groupkeeper.protocol.messages.write_txn_markers_response import WriteTxnMarkersResponse
-
-    marker = WritableTxnMarker(
+    marker = m.WritableTxnMarker(
         producer_id=producer.producer_id,
         producer_epoch=producer.producer_epoch,
         transaction_result=False,
-        topics=[WritableTxnMarkerTopic(partition.topic, [partition.partition])],
+        topics=[m.WritableTxnMarkerTopic(partition.topic, [partition.partition])],
         # During a producer's first transaction the partition has no coordinator epoch (−1): 0 is no later than any.
         coordinator_epoch=max(0, producer.coordinator_epoch),
     )
 
     async def ask(peer: Peer, keys: list[TopicPartition], deadline: Deadline) -> dict[TopicPartition, Failure | None]:
-        answer = await peer.ask(WriteTxnMarkersResponse, WriteTxnMarkersRequest([marker]), deadline)
+        answer = await peer.ask(m.WriteTxnMarkersResponse, m.WriteTxnMarkersRequest([marker]), deadline)
         return {
             TopicPartition(topic.name, each.partition_index): failure_of(each.error_code)
             for one in answer.markers

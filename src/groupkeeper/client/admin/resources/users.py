@@ -21,20 +21,12 @@ async def describe_scram_users(
     cluster: Cluster, names: Iterable[str] | None, timeout_ms: int | None
 ) -> Batch[str, tuple[ScramCredential, ...]]:
     """Admin.describe_scram_users."""
-    from groupkeeper.protocol.messages.describe_user_scram_credentials_request import (
-        DescribeUserScramCredentialsRequest,
-        UserName,
-    )
-    from groupkeeper.protocol.messages.describe_user_scram_credentials_response import (
-        DescribeUserScramCredentialsResponse,
-    )
-
     deadline = cluster.deadline("describeUserScramCredentials", timeout_ms)
     wanted = None if names is None else list(dict.fromkeys(names))
     if wanted == []:
         return Batch()
-    request = DescribeUserScramCredentialsRequest(None if wanted is None else [UserName(name) for name in wanted])
-    answer = await cluster.ask_any(DescribeUserScramCredentialsResponse, request, deadline)
+    request = m.DescribeUserScramCredentialsRequest(None if wanted is None else [m.UserName(name) for name in wanted])
+    answer = await cluster.ask_any(m.DescribeUserScramCredentialsResponse, request, deadline)
     if answer.error_code:
         raise error_for(answer.error_code, answer.error_message)
     users: dict[str, tuple[ScramCredential, ...] | Failure] = {
@@ -55,15 +47,13 @@ async def alter_scram_users(
     cluster: Cluster, changes: Mapping[str, ScramPassword | ScramRemoval], timeout_ms: int | None
 ) -> Batch[str, None]:
     """Admin.alter_scram_users."""
-    from groupkeeper.protocol.messages.alter_user_scram_credentials_response import AlterUserScramCredentialsResponse
-
     deadline = cluster.deadline("alterUserScramCredentials", timeout_ms)
     request = _alteration(changes)
     if not changes:
         return Batch()
     answer = await ask_controller(
         cluster,
-        AlterUserScramCredentialsResponse,
+        m.AlterUserScramCredentialsResponse,
         request,
         deadline,
         lambda answer: any(user.error_code == NOT_CONTROLLER for user in answer.results),
