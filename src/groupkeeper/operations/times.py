@@ -11,7 +11,13 @@ from groupkeeper.base_error import GroupkeeperError
 
 _LONG_MAX = 2**63 - 1
 _INSTANT_SECONDS = range(-31557014167219200, 31556889864403199 + 1)
-_DAYS = (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
+_DATETIME = "".join(rf"[ \t]*(\d+){end}" for end in ("-", "-", "T", ":", ":", r"\.", "")) + (
+    r"[ \t]*(?:Z|([+-])([0-9]{2})(?::([0-5][0-9]))?)"
+)
+_DURATION = (
+    r"([+-]?)P(?:([+-]?[0-9]+)D)?"
+    r"(T(?:([+-]?[0-9]+)H)?(?:([+-]?[0-9]+)M)?(?:([+-]?[0-9]+)(?:[.,]([0-9]{0,9}))?S)?)?"
+)
 
 
 class BadDatetime(GroupkeeperError, ValueError):
@@ -55,14 +61,27 @@ def parse_datetime(text: str) -> int:
     time = time.partition("T")[0]
     if not any(sign in time for sign in "+-Z"):
         text += "Z"
-    reader = _DatetimeReader(text)
+    match = re.match(_DATETIME, text)
+    if match is None:
+        raise _unparseable(text)
     try:
-        fields = [reader.number(end) for end in ("-", "-", "T", ":", ":", ".", "")]
-        offset = reader.zone()
-    except ValueError:
+        year, month, day, hour, minute, second, millis = map(int, match.group(*range(1, 8)))
+    except ValueError:  # thousands of digits
         raise _unparseable(text) from None
-    year, month, day, hour, minute, second, millis = fields
-    _check_fields(text, fields, offset)
+    zone = int(match[9] or 0) * 60 + int(match[10] or 0)
+    offset = -zone if match[8] == "-" else zone
+    if not (
+        year >= 1
+        and 1 <= month <= 12
+        and 1 <= day <= _days_in(year, month)
+        and not (1582, 10, 4) < (year, month, day) < (1582, 10, 15)
+        and hour <= 23
+        and minute <= 59
+        and second <= 59
+        and millis <= 999
+        and -13 * 60 <= offset <= 14 * 60
+    ):
+        raise _unparseable(text)
     seconds = ((_days(year, month, day) * 24 + hour) * 60 + minute - offset) * 60 + second
     timestamp = seconds * 1000 + millis
     if not -_LONG_MAX - 1 <= timestamp <= _LONG_MAX:
@@ -89,23 +108,18 @@ def parse_duration(text: str) -> Duration:
 
     Raises BadDuration.
     """
-    sign, rest = _take_sign(text.upper() if text.isascii() else "")
-    if not rest.startswith("P"):
-        raise _not_a_duration()
-    date, has_time, time = rest[1:].partition("T")
-    total_ns = 0
-    found = False
-    for name, unit, size, part in (("days", "D", 86400, 0), ("hours", "H", 3600, 1), ("minutes", "M", 60, 1)):
-        number, date, time = _take_component(unit, part, date, time)
-        if number is not None:
-            found = True
-            total_ns += _bounded(number * size, name) * 10**9
-    if time:
-        found = True
-        total_ns += _seconds(time)
-        time = ""
-    if date or not found or (has_time and rest.endswith("T")):
-        raise _not_a_duration()
+    match = re.fullmatch(_DURATION, text, re.ASCII | re.IGNORECASE)
+    if match is None or not any(match.group(2, 4, 5, 6)) or match[3] in ("T", "t"):
+        raise BadDuration("Text cannot be parsed to a Duration")
+    nanos = int((match[7] or "").ljust(9, "0"))
+    total_ns = -nanos if (match[6] or "").startswith("-") else nanos
+    units = ("days", 86400), ("hours", 3600), ("minutes", 60), ("seconds", 1)
+    for (name, size), part in zip(units, match.group(2, 4, 5, 6), strict=True):
+        seconds = int(part or 0) * size
+        if not -(2**63) <= seconds < 2**63:
+            raise BadDuration(f"Text cannot be parsed to a Duration: {name}")
+        total_ns += seconds * 10**9
+    sign = -1 if match[1] == "-" else 1
     if not -(2**63) <= total_ns // 10**9 < 2**63 or not -(2**63) <= sign * total_ns // 10**9 < 2**63:
         raise BadDuration("Text cannot be parsed to a Duration: overflow")
     return Duration(*divmod(sign * total_ns, 10**9))
@@ -136,67 +150,14 @@ def parse_length(text: str) -> Duration:
     return Duration(((days * 24 + hours) * 60 + minutes) * 60 + seconds + millis // 1000, millis % 1000 * 10**6)
 
 
-class _DatetimeReader:
-    """Reads numbers and a zone off a text, one after the other. Raises ValueError where the form isn't kept."""
-
-    def __init__(self, text: str) -> None:
-        self._text = text
-        self._at = 0
-
-    def number(self, end: str) -> int:
-        """Blanks, digits, then ``end``."""
-        start = self._pass_blanks()
-        while self._at < len(self._text) and self._text[self._at].isdecimal():
-            self._at += 1
-        number = int(self._text[start : self._at])
-        if not self._text.startswith(end, self._at):
-            raise ValueError(end)
-        self._at += len(end)
-        return number
-
-    def zone(self) -> int:
-        """``Z``, ``±hh`` or ``±hh:mm`` in minutes; minutes that aren't any are passed over with the rest."""
-        zone = self._text[self._pass_blanks() :]
-        if zone.startswith("Z"):
-            return 0
-        digits = zone[1:3]
-        if zone[:1] not in ("+", "-") or len(digits) < 2 or not (digits.isascii() and digits.isdecimal()):
-            raise ValueError(zone)
-        minutes = int(digits) * 60
-        tail = zone[4:6]
-        if zone[3:4] == ":" and len(tail) == 2 and tail.isascii() and tail.isdecimal() and int(tail) < 60:
-            minutes += int(tail)
-        return -minutes if zone[0] == "-" else minutes
-
-    def _pass_blanks(self) -> int:
-        while self._at < len(self._text) and self._text[self._at] in " \t":
-            self._at += 1
-        return self._at
-
-
 def _unparseable(text: str) -> BadDatetime:
     return BadDatetime(f'Unparseable date: "{text}"')
 
 
-def _check_fields(text: str, fields: list[int], offset: int) -> None:
-    year, month, day, hour, minute, second, millis = fields
-    right = (
-        year >= 1
-        and 1 <= month <= 12
-        and 1 <= day <= _DAYS[month - 1] + (month == 2 and _is_leap(year))
-        and not (1582, 10, 4) < (year, month, day) < (1582, 10, 15)
-        and hour <= 23
-        and minute <= 59
-        and second <= 59
-        and millis <= 999
-        and -13 * 60 <= offset <= 14 * 60
-    )
-    if not right:
-        raise _unparseable(text)
+def _days_in(year: int, month: int) -> int:
+    from calendar import monthrange  # half a millisecond that few commands need
 
-
-def _is_leap(year: int) -> bool:
-    return year % 4 == 0 and (year <= 1582 or year % 100 != 0 or year % 400 == 0)
+    return 29 if month == 2 and year <= 1582 and year % 4 == 0 else monthrange(year, month)[1]
 
 
 def _days(year: int, month: int, day: int) -> int:
@@ -206,52 +167,6 @@ def _days(year: int, month: int, day: int) -> int:
     year, month = (year - 1, month + 9) if month <= 2 else (year, month - 3)
     leaps = year // 4 - (year // 100 - year // 400 if gregorian else 2)
     return year * 365 + leaps + (153 * month + 2) // 5 + day - 719469
-
-
-def _take_sign(text: str) -> tuple[int, str]:
-    if text[:1] in ("+", "-"):
-        return (-1 if text[0] == "-" else 1), text[1:]
-    return 1, text
-
-
-def _take_component(unit: str, part: int, date: str, time: str) -> tuple[int | None, str, str]:
-    """The number before ``unit`` at the beginning of the date (part 0) or the time (part 1), and what is left."""
-    source = time if part else date
-    number, found, rest = source.partition(unit)
-    if not found:
-        return None, date, time
-    value = _whole(number)
-    return (value, date, rest) if part else (value, rest, time)
-
-
-def _whole(text: str) -> int:
-    sign, digits = _take_sign(text)
-    if not digits.isdecimal():
-        raise _not_a_duration()
-    return sign * int(digits)
-
-
-def _bounded(seconds: int, name: str) -> int:
-    if not -(2**63) <= seconds < 2**63:
-        raise BadDuration(f"Text cannot be parsed to a Duration: {name}")
-    return seconds
-
-
-def _seconds(time: str) -> int:
-    """``1.5S`` in nanoseconds; the fraction has the sign of the number."""
-    number, found, rest = time.partition("S")
-    if not found or rest:
-        raise _not_a_duration()
-    whole, _, fraction = number.replace(",", ".", 1).partition(".")
-    if fraction and (not fraction.isdecimal() or len(fraction) > 9):
-        raise _not_a_duration()
-    seconds = _bounded(_whole(whole), "seconds")
-    nanos = int(fraction.ljust(9, "0")) if fraction else 0
-    return seconds * 10**9 + (-nanos if whole.startswith("-") else nanos)
-
-
-def _not_a_duration() -> BadDuration:
-    return BadDuration("Text cannot be parsed to a Duration")
 
 
 @lru_cache(maxsize=1024)

@@ -6,6 +6,8 @@ The calendar is the proleptic Gregorian one, in years of any size; there is no y
 from __future__ import annotations
 
 import re
+from calendar import monthrange
+from datetime import date, timedelta
 from typing import NamedTuple
 
 from groupkeeper.operations.times import BadDatetime, BadDuration
@@ -18,8 +20,9 @@ _DURATION = re.compile(
     r"(T(?:([0-9]+)H)?(?:([0-9]+)M)?(?:([0-9]+)(?:\.([0-9]+))?S)?)?"
 )
 _MOST_DIGITS = 18
-_DAYS = (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 _DAY_S = 86400
+_CYCLE_DAYS = 146097
+"""Of 400 years, after which the calendar is the same again; `date` knows few years."""
 
 
 class XsdDuration(NamedTuple):
@@ -39,7 +42,7 @@ class XsdDuration(NamedTuple):
         year, month, day = _civil(days)
         count = year * 12 + month - 1 - self.sign * self.months
         year, month = count // 12, count % 12 + 1
-        days = _days_since_1970(year, month, min(day, _days_in(year, month)))
+        days = _days_since_1970(year, month, min(day, monthrange(year, month)[1]))
         then_ns = (days * _DAY_S * 1000 + rest_ms) * 10**6 - self.sign * (self.seconds * 10**9 + self.nanos)
         return then_ns // 10**6
 
@@ -58,7 +61,7 @@ def parse_xsd_datetime(text: str) -> int:
         raise BadDatetime(f"{text!r}: there is no year {sign}{year_text}")
     # The year before 1 is −1.
     year = 1 - int(year_text) if sign else int(year_text)
-    if not (1 <= month <= 12 and 1 <= day <= _days_in(year, month)):
+    if not (1 <= month <= 12 and 1 <= day <= monthrange(year, month)[1]):
         raise BadDatetime(f"{text!r}: there is no such day")
     is_midnight = hour == 24 and not minute and not second and not int(fraction or 0)
     if not (hour < 24 or is_midnight) or minute > 59 or second > 59:
@@ -93,26 +96,13 @@ def _zone_s(text: str, zone: str | None) -> int:
     return -seconds if zone[0] == "-" else seconds
 
 
-def _is_leap(year: int) -> bool:
-    return year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
-
-
-def _days_in(year: int, month: int) -> int:
-    return _DAYS[month - 1] + (month == 2 and _is_leap(year))
-
-
 def _days_since_1970(year: int, month: int, day: int) -> int:
-    # Counted in years that begin in March, so that the leap day is a year's last.
-    year, month = (year - 1, month + 9) if month <= 2 else (year, month - 3)
-    return year * 365 + year // 4 - year // 100 + year // 400 + (153 * month + 2) // 5 + day - 719469
+    cycles, year = divmod(year - 2000, 400)
+    return cycles * _CYCLE_DAYS + (date(2000 + year, month, day) - date(1970, 1, 1)).days
 
 
 def _civil(days: int) -> tuple[int, int, int]:
     """Year, month and day of a number of days since 1970: the inverse of the above."""
-    era, in_era = divmod(days + 719468, 146097)
-    year_of_era = (in_era - in_era // 1460 + in_era // 36524 - in_era // 146096) // 365
-    in_year = in_era - (365 * year_of_era + year_of_era // 4 - year_of_era // 100)
-    month = (5 * in_year + 2) // 153
-    day = in_year - (153 * month + 2) // 5 + 1
-    year = year_of_era + era * 400
-    return (year, month + 3, day) if month < 10 else (year + 1, month - 9, day)
+    cycles, rest = divmod(days - _days_since_1970(2000, 1, 1), _CYCLE_DAYS)
+    then = date(2000, 1, 1) + timedelta(days=rest)
+    return then.year + 400 * cycles, then.month, then.day
