@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 
 from groupkeeper.base_error import GroupkeeperError
@@ -16,6 +17,7 @@ _LONG = range(-(2**63), 2**63)
 _LONGEST_UNQUOTED = 24
 _SMALLEST_UNQUOTED = "-"
 _BLANKS = "".join(map(chr, range(33)))
+_FIELD = re.compile(r'"(?P<quoted>(?:[^"]|"")*)"(?!")[\0-\x0c\x0e-\x20]*|(?P<plain>(?!")[^,\r]*)')
 
 
 class BadPlan(GroupkeeperError, ValueError):
@@ -79,37 +81,16 @@ def write(plans: Iterable[tuple[str, Mapping[TopicPartition, int]]], *, with_gro
 def fields(line: str) -> list[str]:
     """The fields of one line. A field in quotes may hold commas, and quotes when they are doubled. Raises BadPlan."""
     found: list[str] = []
-    at = 0
-    while True:
-        if line.startswith('"', at):
-            field, at = _quoted_field(line, at + 1)
-        else:
-            ends = [end for end in (line.find(",", at), line.find("\r", at)) if end >= 0]
-            end = min(ends, default=len(line))
-            field, at = line[at:end], end
-        found.append(field)
-        if not line.startswith(",", at):
-            return found
-        at += 1
-
-
-def _quoted_field(line: str, at: int) -> tuple[str, int]:
-    parts = []
-    while True:
-        end = line.find('"', at)
-        if end < 0:
+    at = -1
+    while not found or line.startswith(",", at):
+        field = _FIELD.match(line, at + 1)
+        if field is None:
             raise BadPlan("a quote is not closed")
-        parts.append(line[at:end])
-        at = end + 1
-        if not line.startswith('"', at):
-            break
-        parts.append('"')
-        at += 1
-    while at < len(line) and line[at] <= " " and line[at] != "\r":
-        at += 1
-    if at < len(line) and line[at] not in ",\r":
-        raise BadPlan("text follows a closing quote")
-    return "".join(parts), at
+        at = field.end()
+        if field["quoted"] is not None and line[at : at + 1] not in ("", ",", "\r"):
+            raise BadPlan("text follows a closing quote")
+        found.append(field["plain"] if field["quoted"] is None else field["quoted"].replace('""', '"'))
+    return found
 
 
 def _quoted(text: str) -> str:

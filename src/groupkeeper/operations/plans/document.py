@@ -25,19 +25,7 @@ PLAN_KEYS = frozenset(
 )
 GROUP_KEYS = frozenset(["group", "state", "partitions"])
 CHANGE_KEYS = frozenset(
-    [
-        "topic",
-        "partition",
-        "before",
-        "after",
-        "log_start_offset",
-        "log_end_offset",
-        "before_time",
-        "after_time",
-        "skipped",
-        "replayed",
-        "why",
-    ]
+    "topic partition before after log_start_offset log_end_offset before_time after_time skipped replayed why".split()
 )
 COMMIT_KEYS = frozenset(["offset", "leader_epoch", "metadata"])
 TOPIC_KEYS = frozenset(["id", "partitions"])
@@ -62,9 +50,9 @@ def write(plan: Plan) -> Iterator[str]:
         "topics": {name: {"id": topic.topic_id, "partitions": topic.partitions} for name, topic in plan.topics.items()},
     }
     yield "{\n" + "".join(f'  "{key}": {json.dumps(value)},\n' for key, value in head.items()) + '  "groups": ['
-    front, writer = "\n", _PlanWriter()
+    front = "\n"
     for group in plan.groups:
-        rows = ",\n".join([f"      {writer.row(place, change)}" for place, change in group.changes.items()])
+        rows = ",\n".join([f"      {_dump(_row(place, change))}" for place, change in group.changes.items()])
         start = f'    {{"group": {_dump(group.group_id)}, "state": {_dump(group.state)}, "partitions": ['
         yield f"{front}{start}\n{rows}\n    ]}}" if rows else f"{front}{start}]}}"
         front = ",\n"
@@ -109,42 +97,30 @@ def read(text: str) -> Plan:
     )
 
 
-class _PlanWriter:
-    """Writes rows as ``json.dumps`` would; texts that come again and again are encoded once."""
-
-    def __init__(self) -> None:
-        self._texts: dict[str, str] = {}
-
-    def row(self, place: TopicPartition, change: Change) -> str:
-        before, after, oldest, latest, before_ms, after_ms, why, _, _, certainty = change
-        skipped, replayed = change.skipped, change.replayed
-        known = f', "certainty": {self._text(certainty)}' if certainty else ""
-        return (
-            f'{{"topic": {self._text(place.topic)}, "partition": {place.partition}, "before": {self._commit(before)}, '
-            f'"after": {self._commit(after)}, "log_start_offset": {_NULL if oldest is None else oldest}, '
-            f'"log_end_offset": {_NULL if latest is None else latest}, '
-            f'"before_time": {_NULL if before_ms is None else self._text(utc_text(before_ms))}, '
-            f'"after_time": {_NULL if after_ms is None else self._text(utc_text(after_ms))}, '
-            f'"skipped": {_NULL if skipped is None else skipped}, '
-            f'"replayed": {_NULL if replayed is None else replayed}, "why": {self._text(why)}{known}}}'
-        )
-
-    def _commit(self, commit: OffsetAndMetadata | None) -> str:
-        if commit is None:
-            return _NULL
-        offset, epoch, metadata = commit
-        more = "" if epoch is None else f', "leader_epoch": {epoch}'
-        return f'{{"offset": {offset}{more}{f", {_METADATA}: {self._text(metadata)}" if metadata else ""}}}'
-
-    def _text(self, text: str) -> str:
-        known = self._texts.get(text)
-        if known is None:
-            known = self._texts[text] = _dump(text)
-        return known
+def _row(place: TopicPartition, change: Change) -> dict[str, object]:
+    return {
+        "topic": place.topic,
+        "partition": place.partition,
+        "before": _commit(change.before),
+        "after": _commit(change.after),
+        "log_start_offset": change.log_start_offset,
+        "log_end_offset": change.log_end_offset,
+        "before_time": None if change.before_ms is None else utc_text(change.before_ms),
+        "after_time": None if change.after_ms is None else utc_text(change.after_ms),
+        "skipped": change.skipped,
+        "replayed": change.replayed,
+        "why": change.why,
+        **({"certainty": change.certainty} if change.certainty else {}),
+    }
 
 
-_NULL = "null"
-_METADATA = '"metadata"'
+def _commit(commit: OffsetAndMetadata | None) -> dict[str, object] | None:
+    if commit is None:
+        return None
+    epoch = {} if commit.leader_epoch is None else {"leader_epoch": commit.leader_epoch}
+    return {"offset": commit.offset, **epoch, **({"metadata": commit.metadata} if commit.metadata else {})}
+
+
 _dump = json.JSONEncoder(ensure_ascii=False).encode
 
 

@@ -6,6 +6,7 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
+from operator import attrgetter
 
 from groupkeeper.operations.plans.clones.matcher import ENOUGH
 from groupkeeper.operations.plans.clones.mirror_syncs import Pair
@@ -56,7 +57,7 @@ class Anchors:
 
     def guess(self, offset: int) -> int | None:
         """The estimated offset in the target for an offset of the source; None: no place is known."""
-        number = bisect_right(self._kept, offset, key=_upstream)
+        number = bisect_right(self._kept, offset, key=attrgetter("upstream"))
         below = self._kept[number - 1] if number else None
         above = self._kept[number] if number < len(self._kept) else None
         if below is not None and above is not None:
@@ -96,7 +97,3 @@ def _once(records: Iterable[Kept]) -> dict[bytes, int]:
     records = [one for one in records if one.is_aborted is not True]
     counts = Counter(one.digest for one in records)
     return {one.digest: one.offset for one in records if counts[one.digest] == 1}
-
-
-def _upstream(pair: Pair) -> int:
-    return pair.upstream

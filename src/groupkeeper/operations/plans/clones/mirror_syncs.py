@@ -63,11 +63,11 @@ class Syncs:
 
     def way_to(self, committed: int, here: Ends, there: Ends) -> SyncWay | None:
         """The way to a committed offset; None: no sync is at or before it."""
-        number = bisect_right(self._kept, committed, key=_upstream) - 1
+        number = bisect_right(self._kept, committed, key=attrgetter("upstream")) - 1
         if number < 0 or self._last is None:
             return None
         pair, last = self._kept[number], self._last
-        first = bisect_left(self._again, pair.downstream, key=_begin)
+        first = bisect_left(self._again, pair.downstream, key=attrgetter("begin"))
         before = self._again[first - 1].most if first else 0
         later = self._again[-1:] if first < len(self._again) else []
         begin = self._again[first].begin if later else last.downstream
@@ -138,14 +138,6 @@ def may_be_again(way: SyncWay, committed: int, looked: Looked) -> bool:
 
 def _part(before: Sequence[Again], begin: int, end: int) -> Again:
     return Again(begin, end, (before[-1].most if before else 0) + end - begin)
-
-
-def _begin(part: Again) -> int:
-    return part.begin
-
-
-def _upstream(pair: Pair) -> int:
-    return pair.upstream
 
 
 _there = attrgetter("downstream")

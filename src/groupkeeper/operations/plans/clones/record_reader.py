@@ -6,6 +6,7 @@ import asyncio
 import hashlib
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Mapping, Sequence
+from operator import attrgetter
 from struct import pack
 
 from groupkeeper.client.admin import Admin
@@ -131,7 +132,7 @@ class Reader:
         for place, tour in tours.items():
             if place not in failed:
                 trace = self._trace(place, tour.start, min(tour.reached, tour.until), tour.records)
-                insort(self._kept.setdefault(place, []), trace, key=_begin)
+                insort(self._kept.setdefault(place, []), trace, key=attrgetter("begin"))
 
     def _clipped(self, place: TopicPartition, begin: int, end: int) -> tuple[int, int]:
         oldest, latest = self._ends[place]
@@ -144,13 +145,13 @@ class Reader:
     def _having(self, place: TopicPartition, begin: int, end: int) -> Trace | None:
         """The kept stretch that has the whole range; None: none has."""
         kept = self._kept.get(place, [])
-        for one in reversed(kept[: bisect_right(kept, begin, key=_begin)]):
+        for one in reversed(kept[: bisect_right(kept, begin, key=attrgetter("begin"))]):
             if end <= one.end and begin <= one.end:
                 return one
         return None
 
     def _cut(self, place: TopicPartition, kept: Trace, begin: int, end: int) -> Trace:
-        first, last = (bisect_left(kept.records, at, key=_offset) for at in (begin, end))
+        first, last = (bisect_left(kept.records, at, key=attrgetter("offset")) for at in (begin, end))
         return self._trace(place, begin, end, kept.records[first:last])
 
     def _trace(self, place: TopicPartition, begin: int, end: int, records: Sequence[Kept]) -> Trace:
@@ -176,14 +177,6 @@ def _apart(
 ) -> dict[TopicPartition, Sequence[tuple[int, int]]]:
     """The ranges to read one by one: a partition whose single range was too much is left out, as it would be again."""
     return {place: each for place, each in left.items() if len(before[place]) > 1}
-
-
-def _begin(trace: Trace) -> int:
-    return trace.begin
-
-
-def _offset(record: Kept) -> int:
-    return record.offset
 
 
 def look_of(offset_header: str | None = None) -> Look:
