@@ -225,16 +225,15 @@ PROTECT = Command(
 )
 REMOVE = Command(_add_remove, _handling(_remove))
 
-_HERE = "groupkeeper.cli.context"
 
 FAMILY = Family(
     {
-        "add": CommandName("save a cluster under a name", f"{_HERE}:ADD"),
-        "list": CommandName("list the contexts", f"{_HERE}:LIST"),
-        "show": CommandName("show a context, without its secrets", f"{_HERE}:SHOW"),
-        "use": CommandName("choose the context that commands use", f"{_HERE}:USE"),
-        "protect": CommandName("require its name to confirm changes", f"{_HERE}:PROTECT"),
-        "remove": CommandName("delete a context", f"{_HERE}:REMOVE"),
+        "add": CommandName("save a cluster under a name", "context:ADD"),
+        "list": CommandName("list the contexts", "context:LIST"),
+        "show": CommandName("show a context, without its secrets", "context:SHOW"),
+        "use": CommandName("choose the context that commands use", "context:USE"),
+        "protect": CommandName("require its name to confirm changes", "context:PROTECT"),
+        "remove": CommandName("delete a context", "context:REMOVE"),
     },
     "Save clusters under names, with the properties of their clients, to choose them with --context. "
     "Each is a file that only its owner may read.",

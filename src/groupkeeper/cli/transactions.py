@@ -411,13 +411,12 @@ ABORT = Command(
   groupkeeper transactions abort --partition orders:0 --force --execute""",
 )
 
-_HERE = "groupkeeper.cli.transactions"
 
 FAMILY = Family(
     {
-        "list": CommandName("list open transactions, those that nothing will end first", f"{_HERE}:LIST"),
-        "describe": CommandName("show where transactions are open, and what they hold back", f"{_HERE}:DESCRIBE"),
-        "abort": CommandName("abort an open transaction; shows only, unless --execute", f"{_HERE}:ABORT"),
+        "list": CommandName("list open transactions, those that nothing will end first", "transactions:LIST"),
+        "describe": CommandName("show where transactions are open, and what they hold back", "transactions:DESCRIBE"),
+        "abort": CommandName("abort an open transaction; shows only, unless --execute", "transactions:ABORT"),
     },
     "List, describe and abort open transactions. They hold back readers of committed records: a group that reads so "
     "stands still at the first record of the oldest one.",

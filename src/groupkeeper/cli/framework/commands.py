@@ -20,14 +20,14 @@ from groupkeeper.rules.words import capitalized
 
 
 class CommandName(NamedTuple):
-    """A name in a table of commands. ``where`` is ``module:NAME`` of its Command or Family."""
+    """A name in a table of commands. ``where`` is ``module:NAME`` of its Command or Family, below groupkeeper.cli."""
 
     purpose: str
     where: str
 
     def load(self) -> Command | Family:
         module, _, name = self.where.partition(":")
-        loaded = getattr(import_module(module), name)
+        loaded = getattr(import_module(f"groupkeeper.cli.{module}"), name)
         assert isinstance(loaded, Command | Family)
         return loaded
 
@@ -54,32 +54,20 @@ class Family(NamedTuple):
 
 
 COMMANDS = {
-    "groups": CommandName("list, describe, reset and delete consumer groups", "groupkeeper.cli.groups.family:FAMILY"),
-    "transactions": CommandName(
-        "list and describe open transactions, and abort one", "groupkeeper.cli.transactions:FAMILY"
-    ),
-    "plan": CommandName(
-        "plan changes of committed offsets, to review before they are made", "groupkeeper.cli.plans.family:FAMILY"
-    ),
-    "apply": CommandName(
-        "carry out a plan, if the cluster is still as the plan expects", "groupkeeper.cli.plans.apply:APPLY"
-    ),
-    "undo": CommandName("undo a change, the last one by default", "groupkeeper.cli.plans.history:UNDO"),
-    "history": CommandName("show the changes made from this machine", "groupkeeper.cli.plans.history:HISTORY_COMMAND"),
-    "context": CommandName(
-        "save clusters under names, to choose them with --context", "groupkeeper.cli.context:FAMILY"
-    ),
-    "completion": CommandName("print a shell's completion script", "groupkeeper.cli.framework.completion:COMMAND"),
-    "check": CommandName("check that groups are within limits, for cron and CI", "groupkeeper.cli.check:COMMAND"),
-    "serve": CommandName("watch clusters, and serve metrics and pages", "groupkeeper.cli.serve:COMMAND"),
-    "mcp": CommandName("offer groups and plans as tools of the Model Context Protocol", "groupkeeper.cli.mcp:COMMAND"),
-    "pipeline": CommandName(
-        "turn the offsets topics into tables and a report, with Spark", "groupkeeper.cli.pipeline.family:FAMILY"
-    ),
-    "spark": CommandName(
-        "show how far Spark's queries have read, and where to start them", "groupkeeper.cli.spark.family:FAMILY"
-    ),
-    "broker": CommandName("run an embedded Kafka broker", "groupkeeper.cli.broker:COMMAND"),
+    "groups": CommandName("list, describe, reset and delete consumer groups", "groups.family:FAMILY"),
+    "transactions": CommandName("list and describe open transactions, and abort one", "transactions:FAMILY"),
+    "plan": CommandName("plan changes of committed offsets, to review before they are made", "plans.family:FAMILY"),
+    "apply": CommandName("carry out a plan, if the cluster is still as the plan expects", "plans.apply:APPLY"),
+    "undo": CommandName("undo a change, the last one by default", "plans.history:UNDO"),
+    "history": CommandName("show the changes made from this machine", "plans.history:HISTORY_COMMAND"),
+    "context": CommandName("save clusters under names, to choose them with --context", "context:FAMILY"),
+    "completion": CommandName("print a shell's completion script", "framework.completion:COMMAND"),
+    "check": CommandName("check that groups are within limits, for cron and CI", "check:COMMAND"),
+    "serve": CommandName("watch clusters, and serve metrics and pages", "serve:COMMAND"),
+    "mcp": CommandName("offer groups and plans as tools of the Model Context Protocol", "mcp:COMMAND"),
+    "pipeline": CommandName("turn the offsets topics into tables and a report, with Spark", "pipeline.family:FAMILY"),
+    "spark": CommandName("show how far Spark's queries have read, and where to start them", "spark.family:FAMILY"),
+    "broker": CommandName("run an embedded Kafka broker", "broker:COMMAND"),
 }
 
 

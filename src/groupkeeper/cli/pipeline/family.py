@@ -478,17 +478,13 @@ FOLLOW = Command(
 
 FAMILY = Family(
     {
-        "snapshot": CommandName("bring the tables up to date", "groupkeeper.cli.pipeline.family:SNAPSHOT"),
-        "rebuild": CommandName("rebuild all tables from the whole history", "groupkeeper.cli.pipeline.family:REBUILD"),
-        "follow": CommandName("keep the tables up to date", "groupkeeper.cli.pipeline.family:FOLLOW"),
-        "report": CommandName("show the tables as a page, with a summary", "groupkeeper.cli.pipeline.report:REPORT"),
-        "quality": CommandName("check whether the tables can be relied on", "groupkeeper.cli.pipeline.quality:QUALITY"),
-        "forget": CommandName("remove the rows of groups from the tables", "groupkeeper.cli.pipeline.forget:FORGET"),
-        "as-of": CommandName(
-            "find the committed offsets of an earlier time", "groupkeeper.cli.pipeline.questions:AS_OF"
-        ),
-        "scan-time": CommandName(
-            "find the first offsets at or after a time", "groupkeeper.cli.pipeline.questions:SCAN_TIME"
-        ),
+        "snapshot": CommandName("bring the tables up to date", "pipeline.family:SNAPSHOT"),
+        "rebuild": CommandName("rebuild all tables from the whole history", "pipeline.family:REBUILD"),
+        "follow": CommandName("keep the tables up to date", "pipeline.family:FOLLOW"),
+        "report": CommandName("show the tables as a page, with a summary", "pipeline.report:REPORT"),
+        "quality": CommandName("check whether the tables can be relied on", "pipeline.quality:QUALITY"),
+        "forget": CommandName("remove the rows of groups from the tables", "pipeline.forget:FORGET"),
+        "as-of": CommandName("find the committed offsets of an earlier time", "pipeline.questions:AS_OF"),
+        "scan-time": CommandName("find the first offsets at or after a time", "pipeline.questions:SCAN_TIME"),
     }
 )

@@ -6,13 +6,13 @@ from groupkeeper.cli.framework.commands import CommandName, Family
 
 FAMILY = Family(
     {
-        "reset": CommandName("plan new committed offsets of groups", "groupkeeper.cli.plans.reset:RESET"),
-        "delete-offsets": CommandName("plan to delete committed offsets", "groupkeeper.cli.plans.sweep:DELETE_OFFSETS"),
+        "reset": CommandName("plan new committed offsets of groups", "plans.reset:RESET"),
+        "delete-offsets": CommandName("plan to delete committed offsets", "plans.sweep:DELETE_OFFSETS"),
         "sweep": CommandName(
             "plan to delete offsets that are idle or without a topic, and to recommit offsets that would expire",
-            "groupkeeper.cli.plans.sweep:SWEEP",
+            "plans.sweep:SWEEP",
         ),
-        "clone": CommandName("plan to give a group the offsets of another group", "groupkeeper.cli.plans.clone:CLONE"),
+        "clone": CommandName("plan to give a group the offsets of another group", "plans.clone:CLONE"),
     },
     "Plan changes of committed offsets. Nothing is changed: review the plan, then carry it out with groupkeeper apply.",
 )

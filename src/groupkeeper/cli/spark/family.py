@@ -6,10 +6,10 @@ from groupkeeper.cli.framework.commands import CommandName, Family
 
 FAMILY = Family(
     {
-        "lag": CommandName("show how far queries have read, by their checkpoints", "groupkeeper.cli.spark.lag:LAG"),
+        "lag": CommandName("show how far queries have read, by their checkpoints", "spark.lag:LAG"),
         "starting-offsets": CommandName(
             "print where a query is to start: at a group's offsets, a checkpoint's, or a time",
-            "groupkeeper.cli.spark.starting_offsets:STARTING_OFFSETS",
+            "spark.starting_offsets:STARTING_OFFSETS",
         ),
     },
     "Queries of Spark Structured Streaming commit to no group: their offsets are in checkpoints. Spark is not needed "
