@@ -8,6 +8,7 @@ import pytest
 from tests.broker.conftest import Start, Wire
 from tests.broker.held import log_of, topic_of
 from tests.broker.nodes import PROPERTIES, TRANSACTION, Nodes, batch, code_of, produce
+from tests.patience import becomes
 
 from groupkeeper.broker import Broker
 from groupkeeper.broker.coordination.transaction_marker import Marker
@@ -142,8 +143,7 @@ async def test_a_fetch_that_waits_learns_of_the_move(nodes: Nodes) -> None:
     topics = [FetchTopic("t", partitions=[FetchPartition(0, 0, 0)])]
     wire.send(m.FetchRequest(max_wait_ms=60_000, min_bytes=1, topics=topics), 12)
     log: Any = nodes.broker.topics.partition("t", 0)
-    while not log._waiters:  # noqa: ASYNC110 no event tells of it
-        await asyncio.sleep(0.001)
+    await becomes(lambda: log._waiters)
     await nodes.broker.move_leader("t", 0, 2)
     _, answer = await wire.receive(m.FetchResponse, 12)
     assert answer.responses[0].partitions[0].error_code == errors.FencedLeaderEpoch.code

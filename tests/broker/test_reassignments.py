@@ -1,12 +1,12 @@
 """Reassignments of partitions in a cluster: other replicas, at once or when they are there."""
 
-import asyncio
 import resource
 from pathlib import Path
 
 import pytest
 from tests.broker.held import log_of
 from tests.broker.nodes import PROPERTIES, Nodes, produce
+from tests.patience import becomes
 
 from groupkeeper.broker import Broker
 from groupkeeper.protocol import messages as m
@@ -163,15 +163,11 @@ async def test_a_throttled_reassignment_that_cannot_be_written_down_is_tried_aga
     journal = Path(nodes.broker.storage_path, "placements.journal")
     resource.setrlimit(resource.RLIMIT_FSIZE, (journal.stat().st_size, hard))
     try:
-        async with asyncio.timeout(30):
-            while "cannot go on with reassignments" not in caplog.text:  # noqa: ASYNC110 no event tells of it
-                await asyncio.sleep(0.005)
+        await becomes(lambda: "cannot go on with reassignments" in caplog.text)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     assert log.placement.leader == 1
-    async with asyncio.timeout(30):
-        while log.placement.leader == 1:  # noqa: ASYNC110 no event tells of it
-            await asyncio.sleep(0.005)
+    await becomes(lambda: log.placement.leader != 1)
     assert list(log.placement.replicas) == [2]
 
 

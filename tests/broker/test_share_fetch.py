@@ -9,6 +9,7 @@ from typing import Any, Self
 import pytest
 from tests.broker.conftest import Start, Wire
 from tests.broker.log.test_records import batch
+from tests.patience import becomes
 
 from groupkeeper.broker import Broker
 from groupkeeper.protocol import errors
@@ -121,6 +122,12 @@ async def queue(broker: Broker, records: int = 10, *batches: bytes) -> tuple[Wir
     return wire, topic_id
 
 
+async def members(broker: Broker, count: int) -> list[Consumer]:
+    """Of the group that reads a topic t with ten records."""
+    _, topic_id = await queue(broker)
+    return [await Consumer.join(broker, topic_id) for _ in range(count)]
+
+
 @pytest.fixture
 async def broker(start: Start) -> Broker:
     return await start(properties=SHORT)
@@ -143,8 +150,7 @@ async def test_records_go_to_one_member_each(broker: Broker) -> None:
 
 
 async def test_a_waiting_member_gets_what_another_gives_back(broker: Broker) -> None:
-    _, topic_id = await queue(broker)
-    alice, bob = await Consumer.join(broker, topic_id), await Consumer.join(broker, topic_id)
+    alice, bob = await members(broker, 2)
     assert await alice.take() == [(0, 9, 1)]
     waiting = asyncio.ensure_future(bob.take(wait_ms=20_000))
     assert await alice.say([(2, 5, RELEASE)]) == NONE
@@ -152,8 +158,7 @@ async def test_a_waiting_member_gets_what_another_gives_back(broker: Broker) -> 
 
 
 async def test_locks_end_and_deliveries_are_counted(broker: Broker) -> None:
-    _, topic_id = await queue(broker)
-    alice, bob = await Consumer.join(broker, topic_id), await Consumer.join(broker, topic_id)
+    alice, bob = await members(broker, 2)
     assert (await alice.ask()).acquisition_lock_timeout_ms == 1000
     assert await bob.take(wait_ms=20_000) == [(0, 9, 2)]
     assert await alice.say([(0, 9, ACCEPT)]) == errors.InvalidRecordState.code
@@ -163,8 +168,7 @@ async def test_locks_end_and_deliveries_are_counted(broker: Broker) -> None:
 
 
 async def test_locks_end_though_the_clock_is_set_back(broker: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
-    _, topic_id = await queue(broker)
-    alice, bob = await Consumer.join(broker, topic_id), await Consumer.join(broker, topic_id)
+    alice, bob = await members(broker, 2)
     assert await alice.take() == [(0, 9, 1)]
     now_ms = broker.now_ms
     monkeypatch.setattr(broker, "now_ms", lambda: now_ms() - 3_600_000)
@@ -172,8 +176,7 @@ async def test_locks_end_though_the_clock_is_set_back(broker: Broker, monkeypatc
 
 
 async def test_a_lock_can_be_renewed(broker: Broker) -> None:
-    _, topic_id = await queue(broker)
-    alice, bob = await Consumer.join(broker, topic_id), await Consumer.join(broker, topic_id)
+    alice, bob = await members(broker, 2)
     assert await alice.take() == [(0, 9, 1)]
     loop = asyncio.get_running_loop()
     begun = loop.time()
@@ -208,15 +211,14 @@ async def test_the_end_of_a_session_or_connection_gives_records_back(broker: Bro
 async def test_sessions_are_in_order(start: Start) -> None:
     limits = {"group.share.max.share.sessions": 1, "group.share.max.size": 1}
     broker = await start(properties=SHORT | limits)
-    _, topic_id = await queue(broker)
-    alice = await Consumer.join(broker, topic_id)
+    (alice,) = await members(broker, 1)
     assert (await alice.ask(epoch=0, said=[(0, 0, ACCEPT)])).error_code == errors.InvalidRequest.code
     assert (await alice.ask(epoch=5)).error_code == errors.ShareSessionNotFound.code
     assert await alice.say([(0, 9, ACCEPT)], epoch=0) == errors.InvalidShareSessionEpoch.code
     assert await alice.say([(0, 9, ACCEPT)], epoch=-1) == errors.ShareSessionNotFound.code
     assert await alice.take() == [(0, 9, 1)]
     assert (await alice.ask(epoch=7)).error_code == errors.InvalidShareSessionEpoch.code
-    bob = Consumer(await Wire.open(broker.bootstrap_servers), topic_id, "bob")
+    bob = Consumer(await Wire.open(broker.bootstrap_servers), alice.topic_id, "bob")
     assert (await bob.ask()).error_code == errors.ShareSessionLimitReached.code
     assert await alice.say([(9, 0, ACCEPT)]) == errors.InvalidRequest.code
     assert await alice.say([(0, 9, 7)]) == errors.InvalidRequest.code
@@ -225,8 +227,7 @@ async def test_sessions_are_in_order(start: Start) -> None:
 
 
 async def test_a_member_may_want_no_more_than_it_says(broker: Broker) -> None:
-    _, topic_id = await queue(broker)
-    alice, bob = await Consumer.join(broker, topic_id), await Consumer.join(broker, topic_id)
+    alice, bob = await members(broker, 2)
     assert await alice.take(max_records=3, is_strict=True) == [(0, 2, 1)]
     assert await bob.take(max_records=3) == [(3, 9, 1)]
 
@@ -274,8 +275,7 @@ async def test_where_a_group_begins(broker: Broker, reset: str, first: int) -> N
 
 async def test_a_member_that_left_sees_altered_offsets(broker: Broker) -> None:
     """Its session goes on: what its leader knew must neither be handed out nor stored any more."""
-    _, topic_id = await queue(broker)  # GS-17
-    alice = await Consumer.join(broker, topic_id)
+    (alice,) = await members(broker, 1)  # GS-17
     assert await alice.take() == [(0, 9, 1)]
     leave = m.ShareGroupHeartbeatRequest("g", alice.member_id, -1)
     assert (await alice.wire.call(leave, 1)).error_code == NONE
@@ -289,18 +289,15 @@ async def test_a_member_that_left_sees_altered_offsets(broker: Broker) -> None:
 
 
 async def test_a_fetch_ends_with_its_session(broker: Broker) -> None:
-    _, topic_id = await queue(broker)
-    alice = await Consumer.join(broker, topic_id)
+    (alice,) = await members(broker, 1)
     assert await alice.take() == [(0, 9, 1)]
     waiting = asyncio.ensure_future(alice.ask(wait_ms=20_000))
     session = broker.share_sessions.require("g", alice.member_id, 1, -1)
-    async with asyncio.timeout(20):
-        while session.epoch < 2:  # noqa: ASYNC110
-            await asyncio.sleep(0.001)
-    elsewhere = Consumer(await Wire.open(broker.bootstrap_servers), topic_id, alice.member_id)
+    await becomes(lambda: session.epoch >= 2)
+    elsewhere = Consumer(await Wire.open(broker.bootstrap_servers), alice.topic_id, alice.member_id)
     assert (await elsewhere.ask(epoch=-1)).error_code == NONE
     assert (await waiting).error_code == errors.ShareSessionNotFound.code
-    bob = await Consumer.join(broker, topic_id)
+    bob = await Consumer.join(broker, alice.topic_id)
     assert await bob.take() == [(0, 9, 2)]
 
 
@@ -311,9 +308,7 @@ async def test_a_connection_may_have_several_sessions(broker: Broker) -> None:
     assert await alice.take(max_records=3) == [(0, 2, 1)]
     assert await other.take(max_records=3) == [(3, 5, 1)]
     await alice.wire.close()
-    async with asyncio.timeout(20):
-        while len(broker.share_sessions):  # noqa: ASYNC110
-            await asyncio.sleep(0.01)
+    await becomes(lambda: not len(broker.share_sessions))
     bob = await Consumer.join(broker, topic_id)
     assert await bob.take(wait_ms=5000) == [(0, 5, 2)]
 
@@ -359,7 +354,6 @@ async def test_a_group_that_never_began_is_told_after_its_wait(broker: Broker) -
 
 
 async def test_who_wants_no_records_gets_none(broker: Broker) -> None:
-    _, topic_id = await queue(broker)
-    alice = await Consumer.join(broker, topic_id)
+    (alice,) = await members(broker, 1)
     assert await alice.take(max_records=0, wait_ms=20_000) == []
     assert await alice.take() == [(0, 9, 1)]

@@ -9,6 +9,7 @@ from shutil import copytree
 import pytest
 from tests.broker.held import log_of, topic_of
 from tests.broker.nodes import PROPERTIES, Nodes, batch, placed
+from tests.patience import becomes
 
 from groupkeeper.broker import Broker
 from groupkeeper.broker.log.partition_log import PartitionLog
@@ -220,8 +221,7 @@ async def test_a_fetch_that_waits_for_a_stale_leader_goes_on_when_that_knows_of_
     await nodes.create("t", [1, 2, 3])
     log = await part(nodes)
     reading = asyncio.ensure_future((await nodes.connect(1)).fetch("t", 0, max_wait_ms=60_000))
-    while not log._waiters:  # noqa: ASYNC110 no event tells of it
-        await asyncio.sleep(0.001)
+    await becomes(lambda: log._waiters)
     assert (await take(nodes, node=2)).error_code == 0
     await nodes.broker.resume_node(1)
     assert (await reading).records

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from tests.broker.held import log_of
 from tests.broker.nodes import PROPERTIES, Nodes
+from tests.patience import becomes
 
 from groupkeeper.broker import Broker
 from groupkeeper.broker.log.partition_log import PartitionLog
@@ -218,8 +219,7 @@ async def test_transactions_outlive_nodes(tmp_path: Path, seed: int, nodes_at_a_
         logs = [log for index in range(PARTITIONS) if (log := broker.topics.partition("t", index)) is not None]
         async with asyncio.timeout(20):  # transactions that were given up time out
             written = [*logs, *(shard.log for shard in broker.groups.shards)]
-            while any(log.producers.first_open_offset is not None for log in written):  # noqa: ASYNC110 no event
-                await asyncio.sleep(0.05)
+            await becomes(lambda: all(log.producers.first_open_offset is None for log in written))
         found = [committed(log) for log in logs]
         for client in clients:
             for number, partitions in client.acknowledged.items():

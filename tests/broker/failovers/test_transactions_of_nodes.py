@@ -1,7 +1,6 @@
 """Transactions of several nodes: no partition has a record or an outcome that the next coordinator does not know of."""
 
 import asyncio
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -9,6 +8,7 @@ from tests.broker.conftest import Start
 from tests.broker.held import log_of, topic_of
 from tests.broker.nodes import PROPERTIES, Nodes
 from tests.broker.test_transactions import ADDING_PRODUCE, ID, Producer
+from tests.patience import becomes
 
 from groupkeeper.broker.log.partition_log import PartitionLog
 from groupkeeper.protocol import errors
@@ -24,12 +24,6 @@ async def begin(nodes: Nodes, topic: str = "t", *replicas: int, **configs: Any) 
     producer = Producer(await nodes(1))
     assert await producer.init() == 0
     return producer, log_of(nodes.broker, topic)
-
-
-async def until(condition: Callable[[], object]) -> None:
-    async with asyncio.timeout(20):
-        while not condition():  # noqa: ASYNC110 no event tells of it
-            await asyncio.sleep(0.001)
 
 
 def coordinator_log(nodes: Nodes) -> PartitionLog:
@@ -54,7 +48,7 @@ async def test_a_write_waits_until_the_coordinators_replicas_have_its_partition(
     await nodes.broker.pause_node(3)
     writing = asyncio.ensure_future(write(nodes, producer, what))
     again = asyncio.ensure_future(write(nodes, producer, what))
-    await until(lambda: len(coordinator_log(nodes)._waiters) == 2)
+    await becomes(lambda: len(coordinator_log(nodes)._waiters) == 2)
     assert (writing.done(), log.log_end_offset) == (False, 0)
     await nodes.broker.resume_node(3)
     assert [await writing, await again] == [0, 0]
@@ -68,7 +62,7 @@ async def test_all_partitions_of_a_request_are_waited_for_together(nodes: Nodes)
     await nodes.broker.pause_node(3)
     writing = asyncio.ensure_future(producer.produce_to("u", 0, 1, 2, 3, values=["a"], version=ADDING_PRODUCE))
     transaction = nodes.broker.transactions.shard_of(ID).coordinator.transactions
-    await until(lambda: transaction[ID].partitions == {("u", 0), ("u", 1), ("u", 3)})
+    await becomes(lambda: transaction[ID].partitions == {("u", 0), ("u", 1), ("u", 3)})
     topic = topic_of(nodes.broker, "u")
     assert [log.log_end_offset for log in topic.partitions] == [0, 0, 0, 0]
     await nodes.broker.resume_node(3)
@@ -82,7 +76,7 @@ async def test_a_coordinator_that_does_not_know_a_partition_has_nothing_to_end_t
     await nodes.create("__consumer_offsets", *[[2]] * 6)
     await nodes.broker.pause_node(3)
     writing = asyncio.ensure_future(write(nodes, producer, what))
-    await until(lambda: coordinator_log(nodes)._waiters)
+    await becomes(lambda: coordinator_log(nodes)._waiters)
     await nodes.broker.kill_node(1)
     await nodes.broker.resume_node(3)
     assert await writing == (errors.NotEnoughReplicas if what == "produce" else errors.NotCoordinator).code
@@ -106,7 +100,7 @@ async def test_adding_a_partition_again_waits_as_the_first_time(nodes: Nodes) ->
     for _ in range(2):
         producer.wire = await nodes.connect(1)
         adding.append(asyncio.ensure_future(producer.add("t", 0)))
-    await until(lambda: len(coordinator_log(nodes)._waiters) == 2)
+    await becomes(lambda: len(coordinator_log(nodes)._waiters) == 2)
     await nodes.broker.resume_node(3)
     assert await asyncio.gather(*adding) == [[0], [0]]
 
@@ -116,7 +110,7 @@ async def test_what_replicas_have_is_forgotten(nodes: Nodes) -> None:
     shard = nodes.broker.transactions.shard_of(ID)
     await nodes.broker.pause_node(3)
     adding = asyncio.ensure_future(Producer(await nodes.connect(1)).init())
-    await until(lambda: shard._ends)
+    await becomes(lambda: shard._ends)
     shard.abort_timed_out()
     assert (len(shard._ends), shard.is_replicated(ID)) == (1, False)
     await nodes.broker.resume_node(3)
@@ -137,7 +131,7 @@ async def waiting_end(nodes: Nodes) -> tuple[Producer, PartitionLog, asyncio.Fut
     await nodes.broker.pause_node(3)
     producer.wire = await nodes.connect(1)
     ending = asyncio.ensure_future(producer.end(commit=True))
-    await until(lambda: coordinator_log(nodes)._waiters)
+    await becomes(lambda: coordinator_log(nodes)._waiters)
     return producer, log, ending
 
 
@@ -158,7 +152,7 @@ async def test_no_marker_is_sent_before_the_coordinators_replicas_have_the_outco
 async def test_no_marker_is_sent_when_the_log_of_the_outcome_fails(nodes: Nodes) -> None:
     _, log, ending = await waiting_end(nodes)
     coordinator_log(nodes).close("its disk is broken")
-    await until(lambda: not nodes.broker.transactions.shard_of(ID)._retries)
+    await becomes(lambda: not nodes.broker.transactions.shard_of(ID)._retries)
     assert (ending.done(), log.log_end_offset) == (False, 1)
     ending.cancel()
 
@@ -171,10 +165,10 @@ async def test_a_marker_crosses_no_cut(nodes: Nodes, node: int) -> None:
     await nodes.broker.cut_off_node(node)
     producer.wire = await nodes.connect(1)
     assert await producer.end(commit=True) == 0
-    await until(lambda: nodes.broker.transactions.shard_of(ID)._retries)
+    await becomes(lambda: nodes.broker.transactions.shard_of(ID)._retries)
     assert log.log_end_offset == 1
     await nodes.broker.resume_node(node)
-    await until(lambda: log.log_end_offset == 2)
+    await becomes(lambda: log.log_end_offset == 2)
 
 
 @pytest.mark.parametrize("what", ["produce", "commit"])
@@ -198,8 +192,8 @@ async def test_markers_follow_when_the_coordinators_replicas_have_the_outcome(no
     await nodes.broker.slow_node(3, 30)
     producer.wire = await nodes.connect(1)
     assert await producer.end(commit=True) == 0
-    await until(lambda: log.log_end_offset == 2)
-    await until(lambda: not nodes.broker.transactions.shard_of(ID)._retries)
+    await becomes(lambda: log.log_end_offset == 2)
+    await becomes(lambda: not nodes.broker.transactions.shard_of(ID)._retries)
     assert await readable(nodes, 2) == 2
 
 
@@ -210,12 +204,12 @@ async def test_a_coordinator_that_moves_sends_markers_when_its_replicas_have_wha
     await nodes.broker.pause_node(3)
     producer.wire = await nodes.connect(1)
     ending = asyncio.ensure_future(producer.end(commit=True))
-    await until(lambda: coordinator_log(nodes)._waiters)
+    await becomes(lambda: coordinator_log(nodes)._waiters)
     await nodes.broker.move_transaction_coordinator(ID, 2)
     assert await ending == errors.NotCoordinator.code
     assert log.log_end_offset == 1
     await nodes.broker.resume_node(3)
-    await until(lambda: log.log_end_offset == 2)
+    await becomes(lambda: log.log_end_offset == 2)
 
 
 @pytest.mark.parametrize("what", ["produce", "commit"])
@@ -234,7 +228,7 @@ async def test_a_marker_that_a_failover_loses_is_written_again(nodes: Nodes, wha
     assert log.log_end_offset == 2
     await nodes.broker.kill_node(2)
     await nodes.broker.resume_node(3)
-    await until(lambda: not known[ID].status.is_ending)
+    await becomes(lambda: not known[ID].status.is_ending)
     assert (log.last_stable_offset, log.log_end_offset) == (2, 2)
     assert not log.producers.has_open_transaction(producer.producer_id, producer.epoch)
 
@@ -255,7 +249,7 @@ async def test_a_marker_that_an_operator_writes_waits_for_replicas(start: Start)
     assert await end() == errors.RequestTimedOut.code
     nodes.broker.config.request_timeout_ms = 60_000
     ending = asyncio.ensure_future(end())
-    await until(lambda: log._waiters)
+    await becomes(lambda: log._waiters)
     await nodes.broker.move_leader("t", 0, 3)
     assert await ending == errors.NotLeaderOrFollower.code
     await nodes.broker.resume_node(3)
@@ -272,5 +266,5 @@ async def test_a_partition_without_a_leader_keeps_no_other_from_its_marker(nodes
     assert await producer.end(commit=True) == 0
     assert (log.last_stable_offset, log.log_end_offset) == (2, 2)
     await nodes.broker.start_node(2)
-    await until(lambda: not nodes.broker.transactions.shard_of(ID)._retries)
+    await becomes(lambda: not nodes.broker.transactions.shard_of(ID)._retries)
     assert log.log_end_offset == 2

@@ -1,10 +1,9 @@
 """The bytes of the group APIs as the ledger spells them, and the versions that are refused."""
 
 import struct
-from collections.abc import AsyncIterator
+from pathlib import Path
 
 import pytest
-import pytest_asyncio
 from tests.unit.broker.peer import Peer
 
 from groupkeeper.broker.broker import Broker
@@ -12,13 +11,8 @@ from groupkeeper.broker.network.closing import CloseConnection
 from groupkeeper.protocol.errors import CoordinatorNotAvailable, GroupSubscribedToTopic, UnknownTopicOrPartition
 
 
-@pytest_asyncio.fixture
-async def peer() -> AsyncIterator[Peer]:
-    """A broker with the topic t of one partition, and coordinators."""
-    async with Broker() as broker:
-        broker.topics.create("t", 1, {})
-        broker.groups.ensure_topic()
-        yield Peer(broker)
+def new_broker(directory: Path) -> Broker:
+    return Broker(directory=directory)
 
 
 def text(value: str) -> bytes:

@@ -3,6 +3,8 @@
 import asyncio
 from contextlib import suppress
 
+from tests.patience import becomes
+
 from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import (
     Batch,
@@ -86,9 +88,7 @@ async def test_parts_have_ended_when_a_description_is_given_up() -> None:
     admin = Admin("127.0.0.1:1", properties={"default.api.timeout.ms": "30000"})
     before = asyncio.all_tasks()
     asking = asyncio.create_task(anext(describe_offsets(admin, [f"g-{number}" for number in range(20_000)])))
-    async with asyncio.timeout(20):
-        while len(asyncio.all_tasks() - before) < 3:  # noqa: ASYNC110 - no event tells of it; two parts besides
-            await asyncio.sleep(0)
+    await becomes(lambda: len(asyncio.all_tasks() - before) >= 3)  # two parts besides
     asking.cancel()
     with suppress(asyncio.CancelledError):
         await asking

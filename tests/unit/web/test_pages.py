@@ -107,6 +107,11 @@ def fleet() -> ClusterSnapshot:
     )
 
 
+def page(group: GroupView) -> str:
+    """The page of a group whose cluster was looked at just now."""
+    return Page(group_page(snapshot(group, at_ms=NOW_MS), group, [], [], NOW_MS)).text
+
+
 def test_the_fleet() -> None:
     down = snapshot(cluster="dr", at_ms=None, problems=(Problem("CALL_TIMED_OUT", "no answer"),))
     page = Page(fleet_page([fleet(), down, not_polled("lab")], NOW_MS))
@@ -136,7 +141,7 @@ def test_a_group_that_stands_still_tells_why_and_by_which_partition() -> None:
     rows = [row("t", 0, 90), row("t", 1, 40), row("t", 2, 10)]
     group = view("g", rows, [Wait(1000), Wait(33 * 60_000), Wait(1000)], reader, progress_ms=NOW_MS)
     group = group._replace(stood={TopicPartition("t", 1): Stood(40, NOW_MS - 33 * 60_000)})
-    text = Page(group_page(snapshot(group, at_ms=NOW_MS), group, [], [], NOW_MS)).text
+    text = page(group)
     assert "Why it does not move t-1: offset 40 does not move, and 60 records wait" in text
     assert "t-2: " not in text  # its record waits for a second only
     skip = "groupkeeper plan reset --topic t:1 --shift-by 1 --bootstrap-server HOST:PORT g"
@@ -144,18 +149,15 @@ def test_a_group_that_stands_still_tells_why_and_by_which_partition() -> None:
     partitions = text[text.index("Partitions") :]
     assert partitions.index("t 1 stopped the reason 60") < partitions.index("t 0 ok ")
     late = group._replace(waits=[Wait(1000), Wait(33 * 60_000), Wait(9 * 60_000)])
-    text = Page(group_page(snapshot(late, at_ms=NOW_MS), late, [], [], NOW_MS)).text
+    text = page(late)
     assert "Why it does not move t-2: 90 records wait, and no member is assigned the partition" in text
     assert "t 2 lagging the reason 90" in text[text.index("Partitions") :]
     assert text.count("the reason") == 1
     moving = view("g", [row("t", 0, 90)], [Wait(1000)], reader, progress_ms=NOW_MS)
-    assert "Why it does not move" not in Page(group_page(snapshot(moving), moving, [], [], NOW_MS)).text
+    assert "Why it does not move" not in page(moving)
 
 
 def test_what_cannot_be_judged_is_told_in_words_where_it_is_not_so_for_each_group() -> None:
-    def page(group: GroupView) -> str:
-        return Page(group_page(snapshot(group, at_ms=NOW_MS), group, [], [], NOW_MS)).text
-
     reader = described("g", member("r", TopicPartition("t", 0)))
     left = described("g", state=GroupState.EMPTY)
     for some in (reader, left):
@@ -173,8 +175,7 @@ def test_a_member_that_hangs_is_told_once_and_no_record_is_skipped() -> None:
 
     def why(*stopped: int) -> str:
         stood = {place: since if place.partition in stopped else Stood(40, NOW_MS) for place in places}
-        page = group_page(snapshot(group, at_ms=NOW_MS), group._replace(stood=stood), [], [], NOW_MS)
-        return Page(page).text.partition("Why it does not move")[2].partition("More, with")[0]
+        return page(group._replace(stood=stood)).partition("Why it does not move")[2].partition("More, with")[0]
 
     all_of_it = why(0, 1, 2)
     assert all_of_it.count("does not move") == 1
@@ -215,9 +216,6 @@ def test_partitions_are_sorted_and_saved_as_wished() -> None:
 
 
 def test_a_group_that_moves_has_no_causes() -> None:
-    def page(group: GroupView) -> str:
-        return Page(group_page(snapshot(group, at_ms=NOW_MS), group, [], [], NOW_MS)).text
-
     simple = described("g", state=GroupState.EMPTY)._replace(is_simple=True)
     assert "Why it" not in page(view("g", [row("t", 0, 40)], [Wait(1000)], simple, progress_ms=NOW_MS))
     late = view("g", [row("t", 0, 40)], [Wait(9 * 60_000)], simple, progress_ms=NOW_MS)
@@ -310,7 +308,7 @@ def test_records_of_the_lag_that_are_gone_are_told_apart() -> None:
     [csv_row] = csv.DictReader(io.StringIO(groups_csv(found, Wish())))
     assert (csv_row["lag"], csv_row["lost"], csv_row["readable"]) == ("165", "125", "40")
     calm = view("calm", [row("t", 0, 40)], [Wait(5000)])
-    assert "lost" not in Page(group_page(snapshot(calm), calm, [], [], NOW_MS)).text
+    assert "lost" not in page(calm)
 
 
 def test_a_name_that_went_to_another_cluster_is_told_for_a_day() -> None:
