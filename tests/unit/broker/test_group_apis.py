@@ -102,22 +102,6 @@ class TestMembership:
         assert answer.protocol_type == ("consumer" if version >= 7 else None)
         assert [member.member_id for member in answer.members] == [answer.member_id]
 
-    async def test_parked_callers_are_answered_each_in_its_version(self) -> None:  # GC-28
-        async with Broker() as broker:
-            broker.groups.ensure_topic()
-            peer = Peer(broker)
-            shard = broker.groups.shard_of("g")
-            joins = []
-            for version, instance_id in ((6, "i"), (9, "j")):
-                request = peer.join_request(instance_id=instance_id)
-                joins.append(asyncio.create_task(peer.ask(request, version)))
-            await asyncio.sleep(0)
-            assert shard.parked_count == 2
-            broker.topics.delete("__consumer_offsets")
-            old, new = await asyncio.gather(*joins)
-            assert (old.error_code, old.protocol_name) == (errors.NotCoordinator.code, "")
-            assert (new.error_code, new.protocol_name) == (errors.NotCoordinator.code, None)
-
     async def test_caller_that_goes_away_is_forgotten(self, peer: Peer) -> None:
         await peer.stable_member()
         request = peer.join_request(instance_id="another")
@@ -161,27 +145,6 @@ class TestOffsetFetch:
         for topics in ({"t": [0, 1]}, {}, None):
             answer = await self.old(peer, version, topics)
             assert (answer.error_code, list(answer.topics)) == (errors.GroupAuthorizationFailed.code, [])
-
-    async def test_groups_are_answered_each_for_itself(self, peer: Peer) -> None:  # GO-30
-        await peer.commit({T0: 5}, group_id="a")
-        peer.broker.authorizer = Denies(
-            (Operation.DESCRIBE, ResourceType.GROUP, "b"), (Operation.DESCRIBE, ResourceType.TOPIC, "u")
-        )
-        named = [m.OffsetFetchRequestTopics(one, partition_indexes=[0]) for one in "ut"]
-        wanted = [("a", None), ("b", None), ("a", named), ("c", None), ("d", named), ("b", named)]
-        groups = [m.OffsetFetchRequestGroup(one, topics=topics) for one, topics in wanted]
-        answer = await peer.ask(m.OffsetFetchRequest(groups=groups), 8)
-        assert [
-            (one.group_id, one.error_code, [(topic.name, topic.partitions[0].committed_offset) for topic in one.topics])
-            for one in answer.groups
-        ] == [
-            ("a", NONE, [("t", 5)]),
-            ("b", errors.GroupAuthorizationFailed.code, []),
-            ("a", NONE, [("t", 5), ("u", -1)]),
-            ("c", NONE, []),
-            ("d", NONE, [("t", -1), ("u", -1)]),
-            ("b", errors.GroupAuthorizationFailed.code, []),
-        ]
 
     async def test_refused_topics(self, peer: Peer) -> None:  # K88-21, K88-22
         await peer.commit({T0: 5, U0: 6})

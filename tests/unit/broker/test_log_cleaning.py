@@ -92,18 +92,6 @@ def log(open_log: OpenLog) -> PartitionLog:
 
 
 class TestCompaction:
-    def test_the_last_record_of_each_key_stays_at_its_offset(self, log: PartitionLog, files: OpenFiles) -> None:
-        # GR-06
-        for number in range(100):
-            put(log, (b"k%d" % (number % 7), b"v%d" % number))
-        log.roll()
-        put(log, (b"k0", b"active"))
-        before = latest(log)
-        assert compact(log, files) == 100
-        assert [record.offset for record in records(log)] == [*range(93, 101)]
-        assert latest(log) == before
-        assert (log.log_start_offset, log.log_end_offset) == (0, 101)
-
     @pytest.mark.parametrize("compression", ["none", "gzip", "snappy", "lz4", "zstd"])
     def test_a_batch_that_loses_records_keeps_its_range(
         self, log: PartitionLog, files: OpenFiles, open_log: OpenLog, compression: str
@@ -120,36 +108,6 @@ class TestCompaction:
             (2, b"c", b"1", 1000),
         ]
         assert [r.offset for r in records(open_log(cleanup_policy="compact"))] == [1, 2, 4, 5]
-
-    @pytest.mark.parametrize("size", [1, 2, 15, 16, 40])
-    def test_batches_of_any_size_keep_the_last_of_each_key(
-        self, log: PartitionLog, files: OpenFiles, size: int
-    ) -> None:
-        rng = random.Random(size)
-        cleaned = 0
-        for _ in range(4):  # the second and later passes begin with what is compacted already
-            for number in range(30):
-                keys = [b"k%d" % rng.randrange(25) for _ in range(size)]
-                put(log, *((key, b"v%d" % number) for key in keys), compression=rng.choice(["none", "gzip"]))
-            log.roll()
-            before = latest(log)
-            cleaned = compact(log, files, cleaned=cleaned)
-            assert latest(log) == before
-            assert [record.key for record in records(log)].count(b"k0") <= 1
-
-    def test_a_commit_after_an_aborted_transaction_that_is_compacted_stays(
-        self, log: PartitionLog, files: OpenFiles
-    ) -> None:
-        transact(log, 1, (b"a", b"dropped"), commit=False)
-        log.roll()
-        cleaned = compact(log, files)
-        transact(log, 1, (b"b", b"kept"), commit=True)
-        put(log, (b"c", b"kept"))
-        log.roll()
-        before = latest(log)
-        assert {b"b", b"c"} <= set(before)
-        compact(log, files, cleaned=cleaned)
-        assert latest(log) == before
 
     def test_tombstones_go_after_their_time(self, log: PartitionLog, files: OpenFiles) -> None:
         put(log, (b"a", b"1"), (b"b", b"1"))
@@ -402,25 +360,6 @@ class TestIndexes:
                 assert asyncio.run(again.offset_for_timestamp(77, LongReads())) == (77, 77)
                 open_log()
                 assert path.read_bytes() == good[name], (name, bad)
-
-    def test_a_shorter_log_is_noticed(
-        self, open_log: OpenLog, tmp_path: Path, caplog: pytest.LogCaptureFixture
-    ) -> None:
-        log = open_log()
-        for _ in range(100):
-            put(log, (b"k", b"x" * 100))
-        log.roll()
-        put(log, (b"k", b""))
-        path = tmp_path / "t-0" / file_name(0)
-        content = path.read_bytes()
-        for missing in (1, 30, 200, 10_000):
-            path.write_bytes(content[:-missing])
-            again = trusting(log, open_log)
-            left = [record.offset for record in records(again)]
-            assert left == [*range((len(content) - missing) // 171), 100], missing
-            assert again.log_end_offset == 101
-            assert "cannot be read" in caplog.text or "are missing" in caplog.text
-            caplog.clear()
 
     def test_files_hold_what_memory_holds(self, log: PartitionLog) -> None:
         for number in range(100):

@@ -1,7 +1,6 @@
 """Coordinators coming, going, loading and failing: the shell round them."""
 
 import asyncio
-from functools import partial
 from pathlib import Path
 
 from tests.broker.held import log_of, topic_of
@@ -17,7 +16,7 @@ from groupkeeper.protocol import errors
 from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.errors import NONE
 from groupkeeper.protocol.offsets_topic import Entry, decode_record, encode_record
-from groupkeeper.protocol.record_batch import EndTransaction, Record, end_transaction_record, write_batch
+from groupkeeper.protocol.record_batch import Record, write_batch
 
 T0, T1 = ("t", 0), ("t", 1)
 PROPERTIES = {"group.initial.rebalance.delay.ms": "0", "offsets.topic.num.partitions": "4"}
@@ -63,51 +62,6 @@ async def test_records_of_one_operation_are_one_batch(peer: Peer) -> None:  # GR
     assert [record.value[:2] for record in records if record.value] == [b"\0\4"] * 2
 
 
-async def test_parked_calls_are_answered_by_others(peer: Peer) -> None:  # GC-10, GC-15
-    ids: list[str] = []
-    for name in "ab":
-        request = peer.join_request(instance_id=name)
-        waiting = asyncio.create_task(peer.ask(request, 9))
-        await asyncio.sleep(0)
-        if ids:
-            rejoin = await peer.ask(peer.join_request(ids[0], instance_id="a"), 9)
-            assert rejoin.generation_id == 2
-        joined = await waiting
-        ids.append(joined.member_id)
-        if len(ids) == 1:
-            sync = m.SyncGroupRequest("g", 1, ids[0], "a", "consumer", "range")
-            await peer.ask(sync, 5)
-    follower = m.SyncGroupRequest("g", 2, ids[1], "b", "consumer", "range")
-    waiting_sync = asyncio.create_task(peer.ask(follower, 5))
-    await asyncio.sleep(0)
-    assert not waiting_sync.done()
-    assignments = [m.SyncGroupRequestAssignment(one, one.encode()) for one in ids]
-    leader = m.SyncGroupRequest("g", 2, ids[0], "a", "consumer", "range", assignments)
-    assert (await peer.ask(leader, 5)).assignment == ids[0].encode()
-    assert (await waiting_sync).assignment == ids[1].encode()
-    assert peer.broker.groups.meters.marks[Meter.GROUP_COMPLETED_REBALANCE].total == 2
-
-
-async def test_session_timer_runs(tmp_path: Path) -> None:  # GC-19
-    properties = {**PROPERTIES, "group.min.session.timeout.ms": "10"}
-    async with Broker(directory=tmp_path, properties=properties) as broker:
-        peer = Peer(broker)
-        broker.groups.ensure_topic()
-        request = peer.join_request(instance_id="i")
-        request.session_timeout_ms = 20
-        member_id = (await peer.ask(request, 9)).member_id
-        deadline = asyncio.get_running_loop().time() + 10
-        while (code := await heartbeat_without_renewal(peer, member_id)) != errors.UnknownMemberId.code:
-            assert code == errors.RebalanceInProgress.code or code == 22
-            assert asyncio.get_running_loop().time() < deadline
-            await asyncio.sleep(0.005)
-
-
-async def heartbeat_without_renewal(peer: Peer, member_id: str) -> int:
-    """A heartbeat of a wrong generation finds out whether the member is still known, and keeps nothing alive."""
-    return await heartbeat(peer, member_id, generation=99)
-
-
 async def test_loading_partition_answers_so(peer: Peer) -> None:  # GP-03, GC-18, K518-14
     await peer.commit({T0: 5})
     shard = peer.broker.groups.shard_of("g")
@@ -147,21 +101,6 @@ async def test_unknown_record_types_are_skipped(tmp_path: Path) -> None:  # GR-0
         broker.groups.ensure_topic()
         await Peer(broker).commit({T0: 5})
         log_of(broker, OFFSETS_TOPIC, 3).append(write_batch([Record(b"\0\x63\0\1g", b"\0\0", (), 0)]), 0)
-    async with new_broker(tmp_path) as broker:
-        await wait_until_loaded(broker)
-        assert await Peer(broker).fetch() == {T0: (5, NONE)}
-
-
-async def test_transactions_in_the_log(tmp_path: Path) -> None:  # GR-07, GO-23
-    async with new_broker(tmp_path) as broker:
-        broker.groups.ensure_topic()
-        log = log_of(broker, OFFSETS_TOPIC, 3)
-        for producer_id, (offset, is_commit) in enumerate([(5, True), (6, False)]):
-            key, value = encode_record(Entry(m.OffsetCommitKey("g", "t", 0), m.OffsetCommitValue(offset)))
-            write = partial(write_batch, producer_id=producer_id, producer_epoch=0, is_transactional=True)
-            log.append(write([Record(key, value, (), 0)], base_sequence=0), 0)
-            marker = end_transaction_record(EndTransaction(is_commit, 0), 0)
-            log.append(write([marker], base_sequence=1, is_control=True), 0)
     async with new_broker(tmp_path) as broker:
         await wait_until_loaded(broker)
         assert await Peer(broker).fetch() == {T0: (5, NONE)}

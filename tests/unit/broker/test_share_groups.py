@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from tests.broker.held import log_of, topic_of
+from tests.broker.held import topic_of
 from tests.patience import becomes
 from tests.unit.broker.peer import Denies, Peer
 
@@ -18,10 +18,10 @@ from groupkeeper.broker.shares.state_shard import ShareStateShard
 from groupkeeper.coordinator.kernel.result import Work
 from groupkeeper.coordinator.share.group import ShareGroup
 from groupkeeper.coordinator.share.work import ShareErrors
-from groupkeeper.coordinator.share_state.coordinator import ShareStateSettings, ShareStateWrite
-from groupkeeper.coordinator.share_state.state import SharePartitionKey, StateBatch
+from groupkeeper.coordinator.share_state.coordinator import ShareStateSettings
+from groupkeeper.coordinator.share_state.state import SharePartitionKey
 from groupkeeper.protocol import messages as m
-from groupkeeper.protocol.errors import FencedStateEpoch, NonEmptyGroup, NotCoordinator
+from groupkeeper.protocol.errors import NonEmptyGroup, NotCoordinator
 from groupkeeper.protocol.messages import (
     alter_share_group_offsets_request,
     delete_share_group_offsets_request,
@@ -30,7 +30,6 @@ from groupkeeper.protocol.messages import (
     read_share_group_state_summary_request,
 )
 from groupkeeper.protocol.primitives import Message
-from groupkeeper.protocol.record_batch import Record, write_batch
 
 PROPERTIES: Mapping[str, str | int] = {
     "offsets.topic.num.partitions": 2,
@@ -100,10 +99,6 @@ async def describe(
     }
 
 
-def produce(peer: Peer, partition: int, count: int) -> None:
-    log_of(peer.broker, "t", partition).append(write_batch([Record(None, b"v", (), 0)] * count), 0)
-
-
 # --- membership and what follows from it
 
 
@@ -118,63 +113,6 @@ async def test_a_member_gets_what_is_initialized(peer: Peer) -> None:  # GS-05, 
     assert list(topic.partitions) == [0, 1]
     assert peer.broker.topics.get(SHARE_STATE_TOPIC) is not None
     assert await describe(peer) == {("t", 0): (-1, -1, 0), ("t", 1): (-1, -1, 0)}
-
-
-async def test_a_restart_loses_nothing(tmp_path: Path) -> None:  # GS-10, GS-14, GP-03
-    async with new_broker(tmp_path) as broker:
-        topic = broker.topics.create("t", 2, {})
-        broker.groups.ensure_topic()
-        peer = Peer(broker)
-        epoch = await settled_member(peer)
-        before = share_group(peer)
-        state = await broker.share_states.read_state(SharePartitionKey("g", topic.topic_id, 0), 4, 1)
-        done = (StateBatch(0, 4, 2, 1),)
-        written = ShareStateWrite(state.state_epoch, 4, 0, 5, done)
-        await broker.share_states.write_state(SharePartitionKey("g", topic.topic_id, 0), lambda: written, 1)
-    async with new_broker(tmp_path) as broker:
-        peer = Peer(broker)
-        assert share_group(peer).members == before.members
-        assert share_group(peer).partitions == before.partitions
-        assert (await beat(peer, epoch)).error_code == 0
-        state = await broker.share_states.read_state(SharePartitionKey("g", topic.topic_id, 0), 4, 1)
-        assert (state.leader_epoch, state.delivery_complete_count, state.batches) == (4, 5, done)
-
-
-async def test_lag(peer: Peer) -> None:  # GS-15, GS-16
-    produce(peer, 0, 10)
-    produce(peer, 1, 3)
-    assert [one.error_code for one in (await alter(peer, {0: 4})).responses[0].partitions] == [0]
-    topic = topic_of(peer.broker, "t")
-    assert await describe(peer) == {("t", 0): (4, 6, 0)}
-    states = peer.broker.share_states
-    state = await states.read_state(SharePartitionKey("g", topic.topic_id, 0), 1, 1)
-    written = ShareStateWrite(state.state_epoch, 1, 5, 2, (StateBatch(6, 7, 2, 1),))
-    await states.write_state(SharePartitionKey("g", topic.topic_id, 0), lambda: written, 1)
-    named = await describe(peer, {"t": [0, 1, 9], "nope": [3]})
-    assert named == {("nope", 3): (-1, -1, 0), ("t", 0): (5, 3, 0), ("t", 1): (-1, -1, 0), ("t", 9): (-1, -1, 0)}
-    assert await describe(peer, {}) == {}
-    written = ShareStateWrite(state.state_epoch - 1, 1, 6, 0, ())
-    with pytest.raises(FencedStateEpoch):
-        await states.write_state(SharePartitionKey("g", topic.topic_id, 0), lambda: written, 1)
-
-
-async def test_the_life_of_a_group(peer: Peer) -> None:  # E2E-08
-    epoch = await settled_member(peer)
-    assert (await alter(peer, {0: 1})).error_code == 68
-    assert (await delete_offsets(peer, "t")).error_code == 68
-    await beat(peer, -1)
-    assert (await beat(peer, epoch)).error_code == 25
-    assert (await alter(peer, {0: 1, 7: 1})).responses[0].partitions[1].error_code == 3
-    assert (await describe(peer))["t", 0][0] == 1
-    outcomes = {one.topic_name: one.error_code for one in (await delete_offsets(peer, "t", "nope")).responses}
-    assert outcomes == {"t": 0, "nope": 3}
-    assert await describe(peer) == {}
-    assert (await alter(peer, {1: 2})).error_code == 0
-    deleted = await peer.ask(m.DeleteGroupsRequest(["g"]), 2)
-    assert [one.error_code for one in deleted.results] == [0]
-    assert await describe(peer, {"t": [1]}) == {("t", 1): (-1, -1, 0)}
-    (group,) = (await peer.ask(m.ShareGroupDescribeRequest(["g"]), 1)).groups
-    assert group.error_code == 69
 
 
 async def test_topics_that_are_deleted(peer: Peer) -> None:  # GS-20
