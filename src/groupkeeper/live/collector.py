@@ -42,7 +42,7 @@ class Schedule(NamedTuple):
 
 
 class Collector:
-    """One cluster. ``open_admin`` makes a client that isn't connected yet.
+    """Polls one cluster. ``open_admin`` makes a client that isn't connected yet.
 
     Attributes:
         snapshot: the result of the last poll; complete, and never changed.

@@ -38,7 +38,7 @@ class _Straight(urllib.request.HTTPRedirectHandler):
     def redirect_request(
         self, req: urllib.request.Request, fp: IO[bytes], code: int, msg: str, headers: HTTPMessage, newurl: str
     ) -> None:
-        """None: the answer is an error."""
+        """Returns None, so that the redirect is an error."""
 
 
 _OPENER = urllib.request.build_opener(_Straight)

@@ -83,18 +83,19 @@ class GroupView(NamedTuple):
 
     ``group_type`` and ``group_state`` come from the coordinator's description, else from the listing; None: not known.
     ``description`` None: it can't be described, and ``problems`` has the reason. ``rows`` are in order of topics and
-    partitions, ``waits`` those of the same rows. ``topics`` are sums of them by name, ``lag`` and ``wait`` of all.
+    partitions, ``waits`` belong to the same rows. ``topics``: sums of the rows by topic; ``lag``, ``wait``: sums of all
+    rows.
 
     ``rebalances``: the number seen since the collector began: new epochs; for a classic group, polls that found other
     members or assignments. ``committed``: the sum of the committed offsets, to detect commits; None: nothing is
     committed, or it isn't known. ``progress_ms``: time of the first poll that found the current committed offsets: the
-    group has made no progress for at least this time; None: nothing is committed. ``lag_change_per_s``: in
-    offsets, over the latest polls, newer ones counting more; None: not known. ``noted_members``: the number
-    of members that the history has, of a group that is from there. ``stood``: of partitions with
-    records to read. ``unread``: topics that no member reads, as far as that is known. ``usual_gap_ms``: the group's
-    usual time between commits, if it is long; None: not known, or short. ``rebalances_lately``: those of ``rebalances``
-    within the last 10 minutes. ``dead_letters``: of a share group; None: it has none, or that is not known. ``is_old``:
-    no commit of it was ever seen to happen.
+    group has made no progress for at least this time; None: nothing is committed. ``lag_change_per_s``: in offsets,
+    over the latest polls, newer ones counting more; None: not known. ``noted_members``: the number of members in the
+    history, for a group that was only read from there. ``stood``: partitions with records to read. ``unread``: topics
+    that no member reads, as far as that is known. ``usual_gap_ms``: the group's usual time between commits, if it is
+    long; None: not known, or short. ``rebalances_lately``: those of ``rebalances`` within the last 10 minutes.
+    ``dead_letters``: the queue of a share group; None: it has none, or that is not known. ``is_old``: no poll has seen
+    the group commit.
     """
 
     group_id: str

@@ -1,7 +1,7 @@
-"""What one webhook has still to be told, and when it is tried next. Pure: no clock and no network here.
+"""The notices that wait for one webhook, and when to send them. Pure: no clock and no network here.
 
-Alerts don't wait for each other: each has its own order and its own times of retries. Of one alert the receiver gets
-what it lacks and no more:
+Alerts don't wait for each other: each has its own order and its own times of retries. For each alert the
+receiver gets only the notices that it lacks:
 
 * a firing that comes while an earlier one waits replaces it;
 * a resolution that comes while its firing was certainly not taken removes both;
@@ -95,7 +95,7 @@ class _Waiting:
         return False
 
     def _told(self, place: int) -> bool | None:
-        """Whether the receiver knows that the alert fires, before the firing at this place; None: perhaps."""
+        """Whether the receiver was sent the firing alert before the firing at this place; None: perhaps."""
         if place:
             return self.notices[place - 1].kind is AlertKind.FIRING
         return self.has if self.has or not self.may_have else None

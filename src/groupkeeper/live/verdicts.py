@@ -164,7 +164,7 @@ def _still_ms(group: GroupView, now_ms: int) -> int | None:
 
 
 def _is_well(group: GroupView, still_ms: int | None) -> bool:
-    """Whether the sums tell that no partition needs to be judged, as in most groups."""
+    """Whether the sums of the group already show that no partition needs to be judged, as in most groups."""
     lag, wait = group.lag, group.wait
     is_known = (group.rows or not lag.lag) and not lag.is_least and not wait.unknown
     is_read = not lag.lost and not group.unread

@@ -73,7 +73,7 @@ def _place(group_id: str, count: int) -> TopicPartition:
 
 
 class OffsetsReader:
-    """What the records of `__consumer_offsets` come to, for some groups.
+    """Collects the commit times of some groups from records of `__consumer_offsets`.
 
     Commits within a transaction count from its end on, if it is committed.
 

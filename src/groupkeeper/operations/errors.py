@@ -64,7 +64,7 @@ class PartitionsLeaderless(OperationRefused):
 
 
 class NothingCommitted(OperationRefused):
-    """There is no committed offset to shift."""
+    """No committed offset exists that could be shifted."""
 
     def __init__(self, partition: TopicPartition) -> None:
         super().__init__(f"Cannot shift offset for partition {partition} since there is no current committed offset")

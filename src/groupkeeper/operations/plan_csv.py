@@ -21,7 +21,7 @@ _FIELD = re.compile(r'"(?P<quoted>(?:[^"]|"")*)"(?!")[\0-\x0c\x0e-\x20]*|(?P<pla
 
 
 class BadPlan(GroupkeeperError, ValueError):
-    """Not a plan. The text has the mistake and its line."""
+    """The text is not a plan. The message has the mistake and its line."""
 
 
 class NegativeOffset(BadPlan):

@@ -137,7 +137,7 @@ def refuse_unusable(partitions: Sequence[TopicPartition], described: Mapping[str
 
 
 async def committed_offsets(admin: Admin, group_id: str) -> dict[TopicPartition, OffsetAndMetadata]:
-    """All committed offsets of one group. Raises what the coordinator refuses."""
+    """All committed offsets of one group. Raises the coordinator's error for the group."""
     batch = await admin.list_consumer_group_offsets({group_id: None})
     offsets = batch.result(group_id).done
     return {partition: offset for partition, offset in offsets.items() if offset is not None}

@@ -21,11 +21,11 @@ _DURATION = (
 
 
 class BadDatetime(GroupkeeperError, ValueError):
-    """Not a point in time. The text is Kafka's."""
+    """The text is not a point in time. The message is Kafka's."""
 
 
 class BadDuration(GroupkeeperError, ValueError):
-    """Not a duration, or one that is too long. The text is Java's."""
+    """The text is not a duration, or the duration is too long. The message is Java's."""
 
 
 class NoUnit(BadDuration):

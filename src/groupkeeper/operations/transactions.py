@@ -31,7 +31,7 @@ _LONGEST = "transaction.max.timeout.ms"
 
 
 class NothingToAbort(OperationRefused):
-    """There is no open transaction of that name or at that place."""
+    """No open transaction has that name or is at that place."""
 
 
 class MayStillEnd(OperationRefused):
@@ -67,7 +67,7 @@ class OpenTransaction(NamedTuple):
         return None if self.began_ms is None else max(0, now_ms - self.began_ms)
 
     def standing(self, now_ms: int) -> Standing:
-        """Its state by groupkeeper.rules.transactions."""
+        """The transaction's state, by groupkeeper.rules.transactions."""
         known, open_ms = self.description, self.open_ms(now_ms)
         if known is None:
             return standing_of_unknown(open_ms, self.longest_ms, is_asked=self.is_asked)
@@ -172,7 +172,7 @@ async def held_offsets(
 
 
 async def _longest_timeout_ms(admin: Admin) -> int | None:
-    """The longest timeout of a transaction that brokers allow; None: they do not tell."""
+    """The longest timeout of a transaction that brokers allow; None: unknown."""
     try:
         settings = await admin.broker_settings([_LONGEST])
         return int(settings[_LONGEST])

@@ -26,7 +26,7 @@ class Loaded(Protocol):
     """Rows that a filter chooses when they are loaded."""
 
     def load(self, names: Sequence[str] | None) -> pa.Table:
-        """As `loaded`."""
+        """The rows, as `loaded` returns them."""
 
 
 Rows: TypeAlias = "pa.Table | pads.Dataset | Loaded"

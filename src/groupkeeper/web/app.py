@@ -454,7 +454,7 @@ def _csv(name: str, text: str) -> Response:
 
 
 def _own(target: str) -> str:
-    """The path after a login: none of another site, and none that is too long for a cookie."""
+    """The path to open after a login: one of this site, and short enough for a cookie; else "/"."""
     is_own = (
         len(target) <= _LONGEST_TARGET
         and target.startswith("/")

@@ -222,7 +222,7 @@ def plain(name: str, value: int | str) -> Sample:
 
 
 def _resident_bytes() -> int | None:
-    """The memory of this program; None: the system doesn't tell it in this way."""
+    """The memory of this program; None: unknown on this system."""
     try:
         with open("/proc/self/statm", "rb") as file:
             return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")

@@ -1,7 +1,7 @@
 """News of polls for open pages: a stream of events for each (Server-Sent Events). The pages then request their new
 content.
 
-A stream buffers nothing for its reader: it has one number for each cluster, and tells the latest only.
+A stream buffers nothing for its reader: it has one number for each cluster, and sends the latest only.
 """
 
 from __future__ import annotations

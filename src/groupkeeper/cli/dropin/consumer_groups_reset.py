@@ -275,6 +275,6 @@ def nothing_later(partition: TopicPartition) -> str:
 
 
 def not_altered(partitions: Collection[TopicPartition]) -> ExecutionFailure:
-    """The failure of a reset of which the coordinator refuses some partitions."""
+    """The failure of a reset if the coordinator refuses some partitions."""
     names = ", ".join(map(str, java.hash_order(partitions, java.partition_hash)))
     return ExecutionFailure(f"Failed altering group offsets for the following partitions: [{names}]")

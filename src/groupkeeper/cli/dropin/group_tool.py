@@ -30,8 +30,8 @@ class Refusal(Exception):
 
 
 class GroupTool(ABC):
-    """The actions. Each prints its result, and gives the exit status, None: 0; or it raises ExecutionFailure, Refusal,
-    UsageProblem or what operations refuse.
+    """The actions of a tool. Each prints its result, and returns the exit status (None: 0), or raises
+    ExecutionFailure, Refusal, UsageProblem or OperationRefused.
 
     Attributes:
         table: the options.

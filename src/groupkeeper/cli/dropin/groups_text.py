@@ -114,7 +114,7 @@ _NOBODY = (MISSING, MISSING, MISSING)
 
 @lru_cache
 def _table_of(places: Places, verbose: bool) -> str:
-    """The format of a table, with what it has in common with the tables of other groups, put together once.
+    """The format of a group's table. It is built once for all groups with the same places.
 
     It takes "GROUP", padded, and then for each row the group id, padded, and the numbers of the row.
     """

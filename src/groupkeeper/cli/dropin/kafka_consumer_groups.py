@@ -34,7 +34,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Carry out what the arguments say; the result is the exit status."""
+    """Run the tool with these arguments; the result is the exit status."""
     options = read_options(TABLE, arguments, check, with_help=(UsageProblem,))
     if isinstance(options, int):
         return options

@@ -29,7 +29,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Carry out what the arguments say; the result is the exit status."""
+    """Run the tool with these arguments; the result is the exit status."""
     return run_group_tool(ShareGroups, check, arguments)
 
 

@@ -37,7 +37,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Carry out what the arguments say; the result is the exit status."""
+    """Run the tool with these arguments; the result is the exit status."""
     return run_group_tool(StreamsGroups, check, arguments)
 
 

@@ -217,7 +217,7 @@ class OptionTable:
 
 
 def need_one_of(options: Options, action: str, names: Iterable[str], shown: Iterable[str] | None = None) -> None:
-    """Raise UsageProblem unless one of the options was given, of which the text has the ``shown`` ones."""
+    """Raise UsageProblem unless one of the options was given. The message lists the ``shown`` ones, by default all."""
     if not options.given(names):
         listed = ", ".join(f"[{name}]" for name in (names if shown is None else shown))
         raise UsageProblem(f"Option [{action}] takes one of these options: {listed}")
@@ -272,7 +272,7 @@ def signature(option: Option) -> str:
 
 
 def described(option: Option) -> str:
-    """What the option does, and its default."""
+    """The description of the option, with its default."""
     return option.help if option.default is None else f"{option.help} (default: {option.default})"
 
 

@@ -18,7 +18,7 @@ UNKNOWN_START = (
     'Cannot invoke "org.apache.kafka.clients.admin.SharePartitionOffsetInfo.startOffset()" because the return value of '
     '"java.util.Map.get(Object)" is null'
 )
-"""The official tool's failure when the group knows a partition and hasn't begun to read it."""
+"""The official tool's failure for a partition of the group that has no start offset yet."""
 
 
 class ShareReset(GroupReset):

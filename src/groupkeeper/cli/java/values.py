@@ -114,7 +114,7 @@ def group_order(group_ids: Iterable[str]) -> list[str]:
 
 
 def asked_topics(topics: Iterable[str]) -> list[str]:
-    """The order of the admin client's answers on topics: the failure of the first one is that of them all."""
+    """The topics in the order of the admin client's answers: the first failed topic is the one that Java reports."""
     return hash_order(hash_order(topics, string_hash, sized=True), string_hash, copied=True)
 
 

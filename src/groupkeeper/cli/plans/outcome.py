@@ -77,7 +77,7 @@ async def compared_now(session: ClusterSession, plan: Plan) -> PlanVerdict:
 
 
 def foreseen(options: Namespace, verdict: PlanVerdict) -> Applied:
-    """What would be applied: nothing if a group doesn't fit, unless --skip-refused leaves such groups out."""
+    """The changes that would be applied: none if a group doesn't fit, unless --skip-refused leaves such groups out."""
     ready = () if verdict.troubles and not options.skip_refused else verdict.ready
     return Applied(ready, verdict.already, verdict.troubles)
 

@@ -32,7 +32,7 @@ TOPIC_KEYS = frozenset(["id", "partitions"])
 
 
 class BadPlanFile(GroupkeeperError, ValueError):
-    """Not a plan. The text has the mistake and its place."""
+    """The file is not a plan. The text has the mistake and its place."""
 
 
 def write(plan: Plan) -> Iterator[str]:

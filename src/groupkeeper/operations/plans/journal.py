@@ -200,7 +200,7 @@ class Journal(ChangeJournal):
                         _write(file, chunk)
                     os.fsync(file)
                 except OSError:
-                    # If only some lines were kept, as on a full disk, they would tell of a change that isn't made.
+                    # If only some lines were kept, as on a full disk, they would describe a change that isn't made.
                     with contextlib.suppress(OSError):
                         os.ftruncate(file, size)
                     raise

@@ -15,7 +15,7 @@ _LONG = range(-(2**63), 2**63)
 
 
 class BadResetPlan(GroupkeeperError, ValueError):
-    """Not a plan. The text has the mistake and its place."""
+    """The file is not a plan. The text has the mistake and its place."""
 
 
 class ResetPlan(NamedTuple):

@@ -68,7 +68,7 @@ class Change(NamedTuple):
 
     @property
     def clamped(self) -> Change:
-        """The same, clamped to the nearer end of the log if the planned offset is outside of it."""
+        """This change, with a planned offset outside of the log clamped to the nearer end."""
         after, oldest, latest = self.after, self.log_start_offset, self.log_end_offset
         if after is None or oldest is None or latest is None or oldest <= after.offset <= latest:
             return self

@@ -124,8 +124,8 @@ def _different(failures: Iterable[Failure]) -> list[Failure]:
 
 
 async def _times_of_records(admin: Admin, groups: FoundGroups, logs: Logs) -> tuple[CommitTimes, list[str]]:
-    """As times of commits, those of the last records before the committed offsets: a commit is never older. The texts
-    are the reasons why others are unknown.
+    """Estimates commit times by the times of the last records before the committed offsets: a commit is never older.
+    Returns also the reasons why other times are unknown.
     """
     ends = {
         Position(*tp, commit.offset): logs.oldest[tp]

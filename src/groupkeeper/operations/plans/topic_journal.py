@@ -1,8 +1,8 @@
 """The journal of a team: a compacted Kafka topic of one partition, with the lines that a file has.
 
-What is written at once is one text. It is cut into records, whose keys are ``<change id>/<text>/<number>/<count>``:
-each key is written once, so compaction removes nothing. A text counts where all of its records are there. A record with
-the key ``<change id>/claim`` says that an undo is still under way.
+Each write is one text. It is cut into records with the keys ``<change id>/<text>/<number>/<count>``: each key is
+written once, so compaction removes nothing. A text counts only if all of its records are there. A record with the key
+``<change id>/claim`` says that an undo is still under way.
 """
 
 from __future__ import annotations
@@ -303,10 +303,10 @@ class TopicJournal(ChangeJournal):
 
 
 class _Reader:
-    """Joins records to texts, in the order in which these became whole. ``only``: those of one change.
+    """Joins records to texts, in the order in which the texts become complete. ``only``: the texts of one change.
 
-    Of texts that lack a record, as their writer was killed, the latest are held; and the names of the latest whole
-    ones, as a record may be there twice.
+    It keeps the latest incomplete texts (a killed writer leaves them) and the names of the latest complete ones, as a
+    record may be there twice.
 
     Attributes:
         at: the offset of the next record to read.

@@ -1,6 +1,6 @@
-"""Progress of queries, committed to groups of their own, in a thread of its own.
+"""Commits progress of queries to groups of their own, in a thread of its own.
 
-Reporting progress never blocks and never raises. Of the uncommitted progress only the latest is kept, so an unreachable
+Reporting progress never blocks and never raises. Only the latest uncommitted progress is kept, so an unreachable
 cluster costs no memory.
 """
 

@@ -26,7 +26,7 @@ def _types() -> pa.Array:
 
 
 def is_commit(decoded: _Decoded) -> pa.Array:
-    """Of decoded records: whether each is an offset commit or its deletion; never null."""
+    """Whether each decoded record is an offset commit or its deletion; never null."""
     return pc.and_(pc.is_in(decoded["record_type"], _types()), pc.is_null(decoded["problem"]))
 
 

@@ -31,7 +31,7 @@ _PLACE = ("cluster", "log_partition", "log_offset")
 _GROUP = "group_id"
 _RAW = ("raw_key", "raw_value")
 _READ = ("cluster", _GROUP, "kind", "name", *_PLACE[1:], *_RAW)
-"""The columns that tell whose a row is, in any table."""
+"""The columns that identify the group or reader of a row, in any table."""
 
 _HISTORY = (COMMITS, GROUP_RECORDS)
 

@@ -28,7 +28,7 @@ class Found(NamedTuple):
 
     @property
     def summary(self) -> Summary:
-        """What was done."""
+        """The run's summary."""
         return self.run.summary
 
 

@@ -22,7 +22,7 @@ class Reading(NamedTuple):
     ranges: tuple[Range, ...]
     notes: tuple[str, ...]
     topic_ids: Mapping[str, str] = MappingProxyType({})
-    """The ids of the topics that are read, if the brokers tell them."""
+    """The ids of the topics that are read, if the brokers have topic ids."""
 
     @property
     def size(self) -> int:

@@ -81,7 +81,7 @@ class Frames:
         return found
 
     def found(self, table: Table) -> Staged | pa.Table:
-        """As `written`; for tables asked of clusters, their rows, which may not be written yet."""
+        """As `written`; for tables with answers of clusters, the rows, which may not be written yet."""
         if table.name not in self._asked:
             return self.written(table)
         found = self._asked[table.name].result()[table.name]
@@ -206,7 +206,7 @@ def _make_fewer(output: Output, run: Run) -> None:
 
 
 def update_lake(output: Output, run: Run) -> None:
-    """Tells Delta Lake or Iceberg the new files."""
+    """Brings the log of Delta Lake or Iceberg to the new files."""
     if output.format_log is None:
         return
     run.watch.following()
@@ -250,7 +250,7 @@ def _ask(output: Output, step: Step, frames: Frames, given: Given) -> dict[str, 
 def _run(
     output: Output, steps: Sequence[Step], done: Sequence[Step], frames: Frames, given: Given
 ) -> Mapping[str, _Found]:
-    """Builds the tables of these steps by a job of tasks, once the steps of `done` have ended."""
+    """Builds the tables of these steps in one Spark job, after the steps of `done`."""
     found: dict[str, _Found] = {}
     for step in done:
         try:

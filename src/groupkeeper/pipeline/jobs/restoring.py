@@ -81,7 +81,7 @@ async def of_topics_now(admin: Admin, offsets: Sequence[OffsetThen]) -> OfTopics
 
 
 def _some(names: Sequence[str], noun: str) -> str:
-    """Their number, and the first of them."""
+    """The number of these names, and the first of them."""
     return f"{counted(len(names), noun)} ({names[0]}{', …' if len(names) > 1 else ''})"
 
 

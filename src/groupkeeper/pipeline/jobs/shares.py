@@ -75,7 +75,7 @@ def build(
             failed: dict[str, Exception] = dict(map(pickle.loads, contents.read(_FAILED)))
             numbers = {str(number): each.table for number, each in enumerate(wanted) if each.table.name not in failed}
             places = {number: asides[table.name] for number, table in numbers.items()}
-            # What Spark writes has the same name at both places of a table.
+            # A file of Spark has the same name in both directories of a table.
             files = contents.move(places | {f"{number}{OPEN}": f"{aside}/open" for number, aside in places.items()})
     except BaseException:
         output.discard(Staged(each.table, asides[each.table.name], []) for each in wanted if output.folder is not None)

@@ -147,7 +147,7 @@ class Given(NamedTuple):
         return self._replace(changes=found)
 
     def for_tasks(self) -> Given:
-        """Without what only requests to clusters need: addresses, secrets, log ends."""
+        """A copy without addresses, secrets and log ends, which only requests to clusters need."""
         options = self.clusters.options._replace(clusters=(), privacy=None)
         instants = {name: each._replace(logs={}, stable={}) for name, each in self.clusters.instants.items()}
         clusters = self.clusters._replace(options=options, instants=instants, known_names=self.clusters.names)

@@ -1,4 +1,4 @@
-"""What a task of a refresh does: the steps of its job, one after the other, for its share of the groups."""
+"""A task of a refresh: runs the steps of its job, one after the other, for its share of the groups."""
 
 from __future__ import annotations
 

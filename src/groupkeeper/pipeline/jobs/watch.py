@@ -1,4 +1,4 @@
-"""What a job reports while it runs."""
+"""How a job reports its progress."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Watch:
         """Reading is complete; building this many tables starts."""
 
     def following(self) -> None:
-        """All tables are published: the log of their format gets the new files."""
+        """All tables are published; the log of their format (Delta Lake, Iceberg) is being updated."""
 
     def table(self, name: str, rows: int, *, is_appended: bool = False) -> None:
         """A table is published; for an appended one `rows` counts the new rows only."""

@@ -202,7 +202,7 @@ def _there(
 async def _instant(
     admin: Admin, cluster_id: str | None, stable: Mapping[TopicPartition, int | None], begins: Begins
 ) -> Instant | None:
-    """None when there is no partition of an offsets topic."""
+    """Measures the logs of a cluster. None: the cluster has no partition of an offsets topic."""
     measured_ms, logs = await measure_logs(admin, begins)
     place = next(iter(stable), None)
     if place is None:
@@ -272,7 +272,7 @@ async def _partitions(admin: Admin, cluster: ClusterOptions) -> list[TopicPartit
 
 
 async def _hint(admin: Admin, topic: str) -> str:
-    """What to do about a topic that does not exist."""
+    """The end of an error about a missing topic: advice, or a similar name."""
     if topic == OFFSETS_TOPIC:
         return ": the first group that commits or joins makes it"
     near = difflib.get_close_matches(topic, [each.name for each in await admin.list_topics(include_internal=True)], 1)
@@ -366,7 +366,7 @@ def share(parts: Sequence[S], tasks: int | None) -> list[list[S]]:
 
 
 def _tasks_for(records: int) -> int:
-    """One task for each core of this machine, fewer if there is little to read, more if there is much."""
+    """The number of tasks: one for each core of this machine, fewer for few records, more for very many."""
     return max(min(os.cpu_count() or 1, 1 + records // RECORDS_WORTH_A_TASK), records // RECORDS_PER_TASK)
 
 

@@ -145,7 +145,7 @@ def _events(opened: Opened, window: Window | None) -> dict[Key, list[Event]]:
 
 
 def _folded(events: Iterable[Event]) -> list[Event]:
-    """The same event, repeated within ten minutes, becomes one entry."""
+    """Joins repetitions of an event within ten minutes to one entry."""
     found: list[Event] = []
     for each in events:
         last = found[-1] if found else None

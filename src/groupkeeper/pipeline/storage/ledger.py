@@ -45,9 +45,9 @@ all tables from the whole history. New columns at the end of a published table d
 
 
 class Tables(NamedTuple):
-    """What a refresh has staged. `replaced`: directories of tables that are replaced. `added`: files that are added to
-    tables. `open`: further files for these tables, which their next refresh replaces. Tables named in `rebuilt` lose
-    all their other files.
+    """Files that a refresh has staged. `replaced`: directories of tables that are replaced. `added`: files that are
+    added to tables. `open`: further files for these tables, which their next refresh replaces. Tables named in
+    `rebuilt` lose all their other files.
     """
 
     replaced: Mapping[str, str]
@@ -104,7 +104,7 @@ class Ledger:
         self._last = {**self._last, "made_to": None, "removed": [], "moves": [], "directories": {}}
         for number in self._lost:
             self._files.move(entry_path(number), f"{entry_path(number)}.unreadable")
-        if self.lake is not None:  # its log may have names of those entries: no file gets one of them again
+        if self.lake is not None:  # its log may have names of lost files: no new file gets one
             self._number = self._lost[-1]
 
     @property

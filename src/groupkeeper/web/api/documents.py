@@ -54,7 +54,7 @@ class ProblemDetail(Document):
     about: str
     """cluster, group, topic, plan, change, journal, server, login, role or request."""
     help: str
-    """What to do instead."""
+    """Advice: what to do instead."""
     problems: list[ProblemRow] = []
 
 
@@ -94,7 +94,7 @@ class MeasuredList(Document):
 
 
 class GroupRow(Document):
-    """As `groups list --with-status` and `groups offsets --sum group`, with what only a server that watches knows."""
+    """A row of `groups list --with-status` and `groups offsets --sum group`, with values that need repeated polls."""
 
     cluster: str
     group: str
@@ -126,7 +126,7 @@ class GroupRow(Document):
     commits_still_ms: int | None
     """For how long nothing was committed; null: no commit was seen since the server began, and it is not known."""
     rebalances: int
-    """Since the server began."""
+    """The number of rebalances seen since the server started."""
     unread: list[str]
     """Topics that no member reads any more."""
     alerts: list[str]
@@ -139,7 +139,7 @@ class GroupList(MeasuredList):
 
 
 class GroupDetail(GroupRow):
-    """A group with what `groups describe --view state` tells of it."""
+    """A group with the values of `groups describe --view state`."""
 
     measured: str
     is_old: bool
@@ -152,7 +152,7 @@ class GroupDetail(GroupRow):
 
 
 class OffsetRow(Document):
-    """As `groups offsets`, with the status of the partition."""
+    """A row of `groups offsets`, with the status of the partition."""
 
     group: str
     topic: str
@@ -187,7 +187,7 @@ class PartitionPlace(Document):
 
 
 class MemberRow(Document):
-    """As `groups members`. Of each assignment at most 200 partitions are listed; ``partitions`` counts all."""
+    """A row of `groups members`. At most 200 partitions of each assignment are listed; ``partitions`` counts all."""
 
     group: str
     member_id: str
@@ -272,7 +272,7 @@ class HistoryList(Document):
 
 
 class RecordedRow(Document):
-    """As `history ID`."""
+    """A row of `history ID`."""
 
     group: str | None
     transaction: str | None
@@ -301,7 +301,7 @@ class RecordedDetail(Document):
 
 
 class PlannedRow(Document):
-    """As the rows of `plan reset`; ``result``: what became of it."""
+    """A row of `plan reset`; ``result``: the outcome of the change."""
 
     group: str
     topic: str
@@ -335,14 +335,14 @@ class PlanHead(Document):
     names: list[str]
     """The first 20 groups."""
     verdict: str
-    """Its state, in a sentence."""
+    """The state of the plan, in a sentence."""
     change_id: str | None
     """The id of the change in the journal, once the plan was applied: to undo it."""
     applied_by: str | None
 
 
 class PlanDetail(PlanHead):
-    """With a page of its partitions."""
+    """A plan with a page of its partitions."""
 
     command: str
     """The command that does the same in a shell."""
@@ -379,7 +379,7 @@ class PlanRequest(Document):
     to_cluster: str | None = None
     to_group: str | None = None
     prefix: str | None = None
-    """Of a clone: the prefix of its topics' names in the other cluster."""
+    """For a clone: the prefix of its topics' names in the other cluster."""
 
     def form(self) -> Form:
         """The same as the fields of a page."""

@@ -81,7 +81,7 @@ class DescribedGroup(d.GroupDetail):
 
 
 class CauseRow(d.Document):
-    """As `groups why`."""
+    """A row of `groups why`."""
 
     cause: str
     topic: str | None
@@ -102,7 +102,7 @@ class Causes(d.Document):
 
 
 class Confirmation(d.Document):
-    """What a person answers."""
+    """A person's answer to the question whether to apply a plan."""
 
     apply: bool = Field(description="Apply the plan now")
 

@@ -60,7 +60,7 @@ class ChangeRequest(NamedTuple):
 
 
 class Swept(NamedTuple):
-    """A sweep of offsets: which of which groups to delete or keep. ``options``: of the equivalent command."""
+    """A sweep: which offsets of which groups to delete or keep. ``options``: those of the equivalent command."""
 
     groups: Names
     criteria: Criteria

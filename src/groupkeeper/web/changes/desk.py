@@ -104,7 +104,7 @@ class DeskEntry:
 
     @property
     def troubles(self) -> tuple[PlanTrouble, ...]:
-        """Why the plan, of which all or nothing is applied, does not fit now."""
+        """The reasons why the plan, which is applied as a whole, does not fit now."""
         return self.verdict.troubles
 
     @property
@@ -132,9 +132,9 @@ def sweep_command(way: Way, options: Sequence[str], group_ids: Sequence[str]) ->
 
 
 class Desk:
-    """The plans in memory. ``open_admins`` make clients, not connected yet, by cluster. ``tell`` is called with the
-    cluster of each applied plan. ``watched``: the groups that the server shows; it changes no others. ``ways``: for
-    commands. ``through``: the program, for the journal.
+    """The plans in memory. ``open_admins``: functions that make clients, not connected yet, by cluster. ``tell`` is
+    called with the cluster of each applied plan. ``watched``: the groups that the server shows; it changes no others.
+    ``ways``: how commands reach the clusters. ``through``: the program's name in the journal.
     """
 
     def __init__(

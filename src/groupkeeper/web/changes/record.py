@@ -69,7 +69,7 @@ class ChangeRecord:
         return None if head.cluster_id is None else self._names.get(head.cluster_id)
 
     async def changes(self, person: Person, group_id: str = "") -> list[ChangeSummary]:
-        """The changes (or those of a group) of which a user may see all groups, the latest first. Does not read the
+        """The changes (or those of a group) whose groups the user may all see, the latest first. Does not read the
         journal.
         """
 

@@ -78,7 +78,7 @@ class ChangeService:
         return [seen for each in self._snapshots() if (seen := person.rights.seen(each)) is not None]
 
     def cluster(self, person: Person, name: str) -> ClusterSnapshot:
-        """One of these clusters. Raises ChangeRefused."""
+        """The cluster of this name, as `clusters` has it. Raises ChangeRefused."""
         for snapshot in self.clusters(person):
             if snapshot.cluster == name:
                 return snapshot

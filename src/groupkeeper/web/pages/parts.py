@@ -202,7 +202,7 @@ _REFUSALS = {401: "Log in", 404: "Not found", 503: "Not available"}
 
 
 def refusal_page(text: str, status: int, viewer: Viewer = ANONYMOUS) -> str:
-    """A page that tells why something is not done, or not there. ``status``: that of HTTP."""
+    """A page with the reason for a refusal or a missing page. ``status``: the HTTP status."""
     return page(
         _REFUSALS.get(status, "Not done"),
         f'<p class="verdict bad">{sentence(text)}</p>',

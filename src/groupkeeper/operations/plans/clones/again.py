@@ -175,7 +175,7 @@ class CopiedAgain:
             some = {at: stretches[at] for at in places[start : start + _TOGETHER]}
             theirs = await self._theirs.between({at: one.theirs for at, one in some.items()}, is_whole=False)
             ours = await self._ours.between({at: one.ours for at, one in some.items()}, is_whole=False)
-            # Of large records only the first ones were read: of the source the last ones matter, too.
+            # Only the first of large records were read; the last ones of the source matter, too.
             stops = {at: min(some[at].ours[1], self._here(at.topic_partition).latest) for at in ours}
             cut = {at: stop for at, stop in stops.items() if ours[at].end < stop}
             last = await self._ours.between({at: (end - _NEAR, end) for at, end in cut.items()}, is_whole=False)

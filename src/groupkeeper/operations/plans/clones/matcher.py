@@ -164,7 +164,7 @@ def _by_copies(stretch: _Stretch) -> Match | None:
     is_between = first is not None and begin > 0 and theirs[begin - 1] in keys
     is_near = any(key in theirs for key in ours[max(0, at - 1) : at + 1])
     if not again and not is_between and not is_near:
-        return None  # what is far from the place says little of it
+        return None  # records far from the place prove little about it
     why = f"{equal} of the {len(ours)} records around it are here"
     new = next((place for place, key in enumerate(theirs) if key in unread - keys), len(theirs))
     return Match(target.offset(begin), equal, again, why, unread=target.offset(new))

@@ -33,11 +33,11 @@ class RemoteNames(NamedTuple):
     copies: Mapping[str, Sequence[str]] = {}
     """By topic of the source, the target's topics of that name behind the source's alias and a separator."""
     checkpoints: Sequence[str] = ()
-    """In the target."""
+    """The target's topics of checkpoints."""
     syncs_here: Sequence[str] = ()
-    """In the source."""
+    """The source's topics of offset syncs."""
     syncs_there: Sequence[str] = ()
-    """In the target."""
+    """The target's topics of offset syncs."""
 
 
 class MirrorRecords(NamedTuple):

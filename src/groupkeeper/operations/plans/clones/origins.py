@@ -27,7 +27,7 @@ class HeaderSearch(NamedTuple):
 
 
 _LINEAR = 4
-"""For how many steps the next guess assumes that copies have no gaps."""
+"""The number of steps for which the next guess assumes that copies have no gaps."""
 
 _STEPS = 80
 """The most guesses of a search; halving needs 40 for any log that has copies all over."""
@@ -77,7 +77,7 @@ def match_origins(source: Trace, committed: int, target: Trace) -> Match | None:
     held = {one.digest for one in source.records}
     others = (one for one in target.records if one.origin is None and one.is_aborted is not True)
     if any(one.digest != other.digest for one, other in pairs) or any(one.digest in held for one in others):
-        return None  # headers tell of another log, or some copies have none
+        return None  # headers are of another log, or some copies have none
     kinds = {one.digest for one, _ in pairs}
     has_times = any(one.timestamp == other.timestamp for one, other in pairs)
     if not has_times and len(kinds) < min(ENOUGH, len(held)):

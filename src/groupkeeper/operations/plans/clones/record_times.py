@@ -185,7 +185,7 @@ def _ours(facts: TranslationFacts) -> tuple[int, int]:
 
 
 def _theirs(facts: TranslationFacts, first: Since | None) -> tuple[int, int]:
-    """That range of the target's log. ``first``: the target's first record with the time of its last one."""
+    """The target's range in which to count. ``first``: the first record there with the time of its last one."""
     end = facts.target.latest
     if facts.there.at.offset < 0:
         return (end, end) if first is None or first.doubt or first.at.offset < 0 else (first.at.offset, end)

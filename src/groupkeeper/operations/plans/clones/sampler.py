@@ -45,7 +45,7 @@ _REMEMBERED = 64
 
 @dataclass
 class _Learned:
-    """What is known of one partition. ``end``: the target's last record, and its original."""
+    """The known places of one partition. ``end``: the target's last record, and its original."""
 
     anchors: Anchors
     end: Pair | None = None
@@ -61,7 +61,7 @@ class _Learned:
     asked: set[int] = field(default_factory=set)
     """Offsets that were searched for."""
     searched: set[int] = field(default_factory=set)
-    """Those of ``asked`` whose surroundings were compared with samples."""
+    """The offsets of ``asked`` whose surroundings were compared with samples."""
 
 
 class Sampler:

@@ -360,8 +360,8 @@ class _Settler:
     async def _by_syncs(
         self, inside: Mapping[Position, int], ours: Mapping[Position, Trace]
     ) -> tuple[dict[Position, Translated], set[Position]]:
-        """Finds places after a record whose copy is where MirrorMaker 2's sync says; and those of them whose records
-        may have been copied again.
+        """Finds places after a record whose copy is at the offset of MirrorMaker 2's sync. Also returns the places
+        whose records may have been copied again.
         """
         ways: dict[Position, SyncWay] = {}
         for at, offset in inside.items():

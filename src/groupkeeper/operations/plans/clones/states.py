@@ -15,9 +15,9 @@ from groupkeeper.operations.topics import describe_topics
 
 
 class Shares(NamedTuple):
-    """By share group of the source. ``lags``: records from the start offset on that are not done; None: the brokers do
-    not tell (before 4.2, or no member has read the partition). ``without``: subscribed partitions without a start
-    offset.
+    """Facts by share group of the source. ``lags``: records from the start offset on that are not done; None: the
+    brokers do not return it (before 4.2, or no member has read the partition). ``without``: subscribed partitions
+    without a start offset.
     """
 
     lags: Mapping[str, Mapping[TopicPartition, int | None]] = {}

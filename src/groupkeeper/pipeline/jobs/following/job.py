@@ -1,4 +1,4 @@
-"""One query of Structured Streaming appends to the history what clusters write, and builds the tables from it."""
+"""A query of Structured Streaming: appends the clusters' new records to the history, and builds the tables."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def _followed(output: Output, batches: Batches, run: Run, folder: Path, interval
                 run.watch.reading(records)
         failure = (batches.error or query.exception()) if batches.wait() else None
     except KeyboardInterrupt:
-        # Stopping the query would wait for the batch. What it still does until Java has ended is as if killed.
+        # Stopping the query would wait for the batch. Until Java has ended, the batch publishes nothing.
         output.ledger.is_left = True
         run.watch = Watch()
         raise

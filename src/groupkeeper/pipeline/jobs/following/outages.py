@@ -1,4 +1,4 @@
-"""What is reported about a cluster that cannot be read, and when it is retried."""
+"""Which failures of a cluster to report, and when to retry the cluster."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ class Outage:
     retry_at: float = 0.0
     pause_s: float = _FIRST_PAUSE_S
     told: str | None = None
-    """Why the cluster is not read, as it was told last; None: it is read."""
+    """The last reported reason why the cluster is not read; None: it is read."""
     is_away: bool = False
-    """It was told that the cluster does not answer."""
+    """Whether it has been reported that the cluster does not answer."""
 
     def is_news(self, text: str, *, is_away: bool = False) -> bool:
         """Whether to report this: once per outage, however often requests fail because of it."""
