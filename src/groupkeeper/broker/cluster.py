@@ -21,7 +21,7 @@ from groupkeeper.broker.log.stale_log import part
 from groupkeeper.broker.network.front import Front
 from groupkeeper.broker.network.listeners import Endpoint
 from groupkeeper.broker.node import Node
-from groupkeeper.broker.placement.change import Terms, changed
+from groupkeeper.broker.placement.change import ElectionTerms, changed
 from groupkeeper.broker.placement.placement import NO_LEADER, Placement
 from groupkeeper.broker.shares.state import ShareStateRuntime
 from groupkeeper.protocol import errors
@@ -292,7 +292,8 @@ class Cluster(Node):
         changes = {}
         for log, replicas in targets.items():
             at = log.placement
-            changes[log] = self._joined(log, at.reverted() if replicas is None else at.towards(replicas))
+            target = at.without_reassignment() if replicas is None else at.with_reassignment(replicas)
+            changes[log] = self._joined(log, target)
         self._apply(changes)
         await self._load()
 
@@ -345,14 +346,16 @@ class Cluster(Node):
             at, config = log.placement, log.config
             may = config.unclean_leader_election_enable if is_unclean is None else is_unclean
             least = config.min_insync_replicas
-            terms = Terms(log.log_end_offset, running, least, has_eligible, may, wanted.get(log, NO_LEADER), unclean)
+            terms = ElectionTerms(
+                log.log_end_offset, running, least, has_eligible, may, wanted.get(log, NO_LEADER), unclean
+            )
             new = changed(at, target, terms)
             ends[log] = target.end_at(new.leader, log.log_end_offset)
             if new.leader != NO_LEADER and (at.leader == NO_LEADER or new.leader not in at.isr):  # others follow it
-                terms = Terms(ends[log], running, least, has_eligible)
+                terms = ElectionTerms(ends[log], running, least, has_eligible)
                 new = changed(new, self._joined(log, new, new.replicas), terms)
-            new.hold(self._may_follow, ends[log], log.high_watermark, least)
-            if new.limit != at.limit or at.limit is not None:
+            new.hold_high_watermark(self._may_follow, ends[log], log.high_watermark, least)
+            if new.held_high_watermark != at.held_high_watermark or at.held_high_watermark is not None:
                 held.append(log)
             if new.is_same(at):
                 others.append((at, new))
@@ -364,7 +367,7 @@ class Cluster(Node):
                 held.append(log)
         self._write(changes)
         for at, new in others:
-            at.ends, at.limit = new.ends, new.limit
+            at.ends, at.held_high_watermark = new.ends, new.held_high_watermark
         for log in moved:
             self._move(log, ends[log])
         for log in held:
@@ -383,8 +386,9 @@ class Cluster(Node):
     def _hold_coordinators(self) -> None:
         """Sets whether a coordinator is cut off, or its records wait for replicas before they are committed."""
         found = [self.topics.get(host.topic_name) for host in self._hosts]
+        logs = (log for topic in found if topic is not None for log in topic.partitions)
         self._holds_coordinators = any(host.has_stale for host in self._hosts) or any(
-            log.placement.limit is not None for topic in found if topic is not None for log in topic.partitions
+            log.placement.held_high_watermark is not None for log in logs
         )
         self._set_has_faults()
 

@@ -72,7 +72,7 @@ class Outages(Cluster):
         async with self._one_at_a_time:
             self._begin(node, "cut off", None, is_silent=True)
             placements = self.topics.placements
-            placements.outdated[node] = frozenset(placements.running)
+            placements.running_by_cut_off_node[node] = frozenset(placements.running)
             for log in self.topics.logs():
                 log.placement.cut_off(node)
 
@@ -187,7 +187,7 @@ class Outages(Cluster):
         outage = self._outages.pop(node, None)
         if outage is not None:
             outage.end()
-        if self.topics.placements.outdated.pop(node, None) is not None:
+        if self.topics.placements.running_by_cut_off_node.pop(node, None) is not None:
             for log in self.topics.logs():
                 log.placement.rejoin(node)
                 join(log, node)

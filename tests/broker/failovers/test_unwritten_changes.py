@@ -28,7 +28,7 @@ async def test_a_change_that_cannot_be_written_has_no_effect(nodes: Nodes, monke
     monkeypatch.setattr(nodes.broker.topics.placements, "change", fail)
     with pytest.raises(KafkaStorageError):
         nodes.broker._apply({lagging: lagging.placement, shrunk: shrunk.placement.with_isr([1])})
-    assert [log.placement.limit for log in logs] == [None, None]
+    assert [log.placement.held_high_watermark for log in logs] == [None, None]
     assert [list(log.placement.isr) for log in logs] == [[1, 2], [1, 2]]
 
 
@@ -63,7 +63,7 @@ async def test_replicas_lack_what_they_lacked_when_their_return_cannot_be_writte
     with pytest.raises(KafkaStorageError):
         await nodes.broker.resume_node(3)
     at = nodes.broker.topics.get("t").partitions[0].placement  # type: ignore[union-attr]
-    assert (dict(at.ends), at.limit) == ({3: 0}, 0)
+    assert (dict(at.ends), at.held_high_watermark) == ({3: 0}, 0)
 
 
 @pytest.mark.parametrize("way", ["stop", "kill", "pause", "cut_off"])

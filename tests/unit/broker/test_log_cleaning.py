@@ -413,7 +413,7 @@ class TestRollAndRetention:
             log.roll()
         put(log, (b"k", b""))
         counts = []
-        for log.placement.limit in (0, 1, 2, 4, 6, 7, None):
+        for log.placement.held_high_watermark in (0, 1, 2, 4, 6, 7, None):
             counts.append(expired_count(log, 10**15))
         assert counts == [0, 0, 1, 2, 3, 4, 4]
 

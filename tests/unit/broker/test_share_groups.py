@@ -172,13 +172,13 @@ async def test_redundant_records_are_dropped(tmp_path: Path) -> None:  # GS-14
         states = topic_of(broker, SHARE_STATE_TOPIC)
         (log,) = [log for log in states.partitions if log.log_end_offset]
         await becomes(lambda: log.log_start_offset >= 18)
-        log.placement.limit = end = log.log_end_offset
+        log.placement.held_high_watermark = end = log.log_end_offset
         for leader_epoch in range(20, 40):  # replicas in sync lack what is written now
             broker.share_states.read(key, leader_epoch)
         for shard in broker.share_states.shards:
             shard.prune()
         assert log.log_start_offset <= end
-        log.placement.limit = None
+        log.placement.held_high_watermark = None
         before = broker.share_states.summary(key)
     async with new_broker(tmp_path) as broker:
         await broker.share_states.ready(key)

@@ -195,7 +195,7 @@ class _Reading:
     def _known(self, log: PartitionLog) -> Placement:
         """The log's placement as this node sees it."""
         placement = log.placement
-        return placement.known_to(self._call.node) if placement.outdated else placement
+        return placement.known_to(self._call.node) if placement.known_by_cut_off_node else placement
 
     def _end_offset(self, log: PartitionLog) -> int:
         return self._here(log, log.last_stable_offset if self._committed else log.high_watermark)

@@ -186,7 +186,7 @@ def _append(
     if log.config.message_timestamp_type == "LogAppendTime":
         answer.log_append_time_ms = call.received_ms
     answer.log_start_offset = log.log_start_offset
-    if request.acks == -1 and placement.limit is not None:
+    if request.acks == -1 and placement.held_high_watermark is not None:
         waiting.append(Uncommitted(answer, produced, call.node))
     return True
 

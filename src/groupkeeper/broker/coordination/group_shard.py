@@ -168,7 +168,7 @@ class Shard(HostedShard["Record"]):
 
     def _due(self) -> int:
         """The offset up to which in-sync replicas must have the log before an answer made now may be sent."""
-        return _NOTHING if self.log.placement.limit is None else self.log.log_end_offset
+        return _NOTHING if self.log.placement.held_high_watermark is None else self.log.log_end_offset
 
     async def _released(self, call: Call, due: int, patience_ms: int) -> tuple[Message, int]:
         """The answer to a parked call, and the offset that in-sync replicas must have before it is sent. As in Apache

@@ -89,7 +89,7 @@ class TransactionShard(HostedShard["TransactionRecord"]):
 
     def _apply(self, record: TransactionRecord, offset: int, producer_id: int) -> None:
         self.coordinator.replay(record)
-        if self.log.placement.limit is not None:
+        if self.log.placement.held_high_watermark is not None:
             self._ends[record.transactional_id] = offset + 1
 
     def _resume(self) -> None:
@@ -182,7 +182,7 @@ class TransactionShard(HostedShard["TransactionRecord"]):
     def _settle(self, result: TransactionResult) -> None:
         """Carries out a result. Raises `KafkaError` as `write` does."""
         if result.records:
-            if self.log.placement.lacks(self.log.config.min_insync_replicas):
+            if self.log.placement.has_too_few_in_sync(self.log.config.min_insync_replicas):
                 raise errors.CoordinatorNotAvailable  # unlike group coordinators, it writes as with acks=all
             self.write(result.records, self._around.now_ms(), is_atomic=result.is_atomic)
         with self.fail_stop:

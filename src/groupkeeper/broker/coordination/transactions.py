@@ -155,7 +155,7 @@ class TransactionRuntime(ShardHost["TransactionShard"]):
         else:
             log.placement.require_in_sync(log.config.min_insync_replicas)
             log.append(marker.batch(now_ms), now_ms)
-        return None if log.placement.limit is None else Unsettled(log, log.log_end_offset)
+        return None if log.placement.held_high_watermark is None else Unsettled(log, log.log_end_offset)
 
     # ------------------------------------------------------------------ their settings
 

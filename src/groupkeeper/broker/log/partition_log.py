@@ -126,8 +126,8 @@ class PartitionLog:
         """Offset after the last record that consumers may read, as all in-sync replicas have it; with one replica the
         log end.
         """
-        limit = self.placement.limit
-        return self.log_end_offset if limit is None else max(limit, self.log_start_offset)
+        held = self.placement.held_high_watermark
+        return self.log_end_offset if held is None else max(held, self.log_start_offset)
 
     @property
     def last_stable_offset(self) -> int:

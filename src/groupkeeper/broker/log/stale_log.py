@@ -69,13 +69,14 @@ def part(log: PartitionLog, end_offset: int) -> None:
     """Called when the leader changed: gives cut-off former leaders stale logs. `end_offset`: the end of the new
     leader's log.
     """
-    for node, known in log.placement.outdated.items():
+    for node, known in log.placement.known_by_cut_off_node.items():
         if log.placement.leader == node:
             join(log, node)
         elif known.leader == node:
             if node not in log.stale:
                 log.stale = {**log.stale, node: StaleLog(log, known)}
-            known.limit = end_offset if known.limit is None else min(known.limit, end_offset)
+            held = known.held_high_watermark
+            known.held_high_watermark = end_offset if held is None else min(held, end_offset)
 
 
 def join(log: PartitionLog, node: int) -> None:

@@ -156,7 +156,7 @@ class Metrics:
             of_leader = counts[at.leader]
             of_leader["LeaderCount"] += 1
             of_leader["UnderReplicatedPartitions"] += len(at.isr) < len(at.original)
-            of_leader["UnderMinIsrPartitionCount"] += at.lacks(log.config.min_insync_replicas)
+            of_leader["UnderMinIsrPartitionCount"] += at.has_too_few_in_sync(log.config.min_insync_replicas)
         yield "OfflinePartitionsCount", (), offline
         for node, of_node in counts.items():
             for name, count in of_node.items():

@@ -11,7 +11,7 @@ from groupkeeper.broker.placement.placement import NO_LEADER, Placement
 
 
 @dataclass(frozen=True, slots=True)
-class Terms:
+class ElectionTerms:
     """The conditions of a leader election.
 
     Attributes:
@@ -31,7 +31,7 @@ class Terms:
     unclean: Collection[int] = ()
 
 
-def changed(at: Placement, target: Placement, terms: Terms) -> Placement:
+def changed(at: Placement, target: Placement, terms: ElectionTerms) -> Placement:
     """The placement after `at`, with the replicas, in-sync set, replica ends and reassignment of `target`."""
     if target.is_moving:
         target = _without_the_removed(target)
@@ -50,7 +50,7 @@ def changed(at: Placement, target: Placement, terms: Terms) -> Placement:
         eligible.remove(leader)
     if not isr and not terms.has_eligible:
         isr = [one for one in at.isr if one in replicas]  # the last in-sync replica stays
-    new = at.becomes(target, leader, isr, terms.end_offset)
+    new = at.with_leader(target, leader, isr, terms.end_offset)
     new.eligible = eligible
     if leader == NO_LEADER and terms.has_eligible:
         new.last_leader = at.leader if at.last_leader == NO_LEADER else at.last_leader
@@ -66,7 +66,7 @@ def _without_the_removed(target: Placement) -> Placement:
     return Placement(replicas, left, target.leader, ends=target.ends)
 
 
-def _unclean_leader(at: Placement, replicas: Sequence[int], terms: Terms, *, is_empty: bool) -> int:
+def _unclean_leader(at: Placement, replicas: Sequence[int], terms: ElectionTerms, *, is_empty: bool) -> int:
     """An out-of-sync leader, else −1. `is_empty`: no replica is in sync or eligible; then the last leader may lead."""
     if terms.has_eligible and is_empty and at.last_leader in terms.running:
         return at.last_leader

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence, Set
 from itertools import zip_longest
 from typing import Any
 
-from groupkeeper.broker.placement.change import Terms, changed
+from groupkeeper.broker.placement.change import ElectionTerms, changed
 from groupkeeper.broker.placement.placement import Placement
 from groupkeeper.broker.placement.placements import JOURNAL, Key, Placements, Replicas
 from groupkeeper.broker.settings.table import InvalidSetting
@@ -34,9 +34,9 @@ class ClusterPlacements(Placements):
         known = {key: one for key, one in self._by_partition.items() if key[0] in topic_ids}
         self._by_partition = known
         for one in known.values():  # at a start all nodes run
-            terms = Terms(one.epochs[-1][1], self.nodes, 1, has_eligible=False, is_unclean=True)
-            one.take(changed(one, one, terms))
-            one.take(changed(one, one.with_isr(sorted(one.replicas)), terms))
+            terms = ElectionTerms(one.epochs[-1][1], self.nodes, 1, has_eligible=False, is_unclean=True)
+            one.copy_from(changed(one, one, terms))
+            one.copy_from(changed(one, one.with_isr(sorted(one.replicas)), terms))
         self._journal.begin([{"nodes": list(self.nodes)}, *([_entry(known)] if known else [])])
 
     def of(self, topic_id: bytes, index: int) -> Placement:
@@ -68,7 +68,7 @@ class ClusterPlacements(Placements):
     def change(self, changed: Mapping[Key, Placement]) -> None:
         self._journal.write(_entry(changed))
         for key, placement in changed.items():
-            self.of(*key).take(placement)
+            self.of(*key).copy_from(placement)
 
     def forget(self, topic_id: bytes) -> None:
         for key in [key for key in self._by_partition if key[0] == topic_id]:

@@ -26,9 +26,9 @@ class Placement:
         so far. ends: the end offsets of replicas that lack the end of the log.
         adding, removing: replicas that a reassignment adds and removes; empty without one.
         eligible: eligible leader replicas (KIP-966): out of sync, but with all committed records. last_leader: the
-        leader before the partition lost its leader; else −1. limit: the high watermark if it is below the log end,
-        because an in-sync replica lags, or the in-sync set is too small. outdated: the placements that cut-off nodes
-        see instead.
+        leader before the partition lost its leader; else −1.
+        held_high_watermark: the high watermark if it is below the log end, because an in-sync replica lags, or the
+        in-sync set is too small. known_by_cut_off_node: the placements that cut-off nodes see instead.
     """
 
     __slots__ = (
@@ -37,12 +37,12 @@ class Placement:
         "ends",
         "epoch",
         "epochs",
+        "held_high_watermark",
         "isr",
+        "known_by_cut_off_node",
         "last_leader",
         "leader",
         "led_since",
-        "limit",
-        "outdated",
         "removing",
         "replicas",
     )
@@ -68,34 +68,34 @@ class Placement:
         self.removing = removing
         self.eligible: Sequence[int] = ()
         self.last_leader = NO_LEADER
-        self.limit: int | None = None
-        self.outdated: Mapping[int, Placement] = MappingProxyType({})
+        self.held_high_watermark: int | None = None
+        self.known_by_cut_off_node: Mapping[int, Placement] = MappingProxyType({})
 
-    def take(self, other: Placement) -> None:
-        """Copies all fields of another placement but `outdated`."""
+    def copy_from(self, other: Placement) -> None:
+        """Copies all fields of another placement but `known_by_cut_off_node`."""
         for name in self.__slots__:
-            if name != "outdated":
+            if name != "known_by_cut_off_node":
                 setattr(self, name, getattr(other, name))
 
     def known_to(self, node: int) -> Placement:
         """The placement as a node sees it: an outdated one if the node is cut off."""
-        return self.outdated.get(node, self)
+        return self.known_by_cut_off_node.get(node, self)
 
     def cut_off(self, node: int) -> None:
         """Freezes the placement that a node sees, as the node is cut off."""
         now = self.with_isr(self.isr)
-        now.take(self)
-        self.outdated = {**self.outdated, node: now}
+        now.copy_from(self)
+        self.known_by_cut_off_node = {**self.known_by_cut_off_node, node: now}
 
     def rejoin(self, node: int) -> None:
         """Lets a node see the current placement again."""
-        self.outdated = {one: known for one, known in self.outdated.items() if one != node}
+        self.known_by_cut_off_node = {one: known for one, known in self.known_by_cut_off_node.items() if one != node}
 
     def is_same(self, other: Placement) -> bool:
         """Whether both look the same to clients."""
         return all(getattr(self, name) == getattr(other, name) for name in _TOLD)
 
-    def becomes(self, target: Placement, leader: int, isr: Sequence[int], end_offset: int) -> Placement:
+    def with_leader(self, target: Placement, leader: int, isr: Sequence[int], end_offset: int) -> Placement:
         """A copy with this leader and in-sync set, and the replicas, reassignment and replica ends of `target`.
         `end_offset` is the log end; a new leader continues at its own end. A new leader or a removed replica raises the
         epoch.
@@ -117,20 +117,22 @@ class Placement:
         """The end offset of the log if `leader` leads: its own end, if it lacks the end of the log."""
         return min(end_offset, self.ends.get(leader, end_offset))
 
-    def hold(self, may_follow: Callable[[int, int], bool], end_offset: int, high_watermark: int, wanted: int) -> None:
-        """Sets `ends` of replicas that can't follow, and `limit`: the high watermark is the lowest end of the in-sync
-        set, and stays at `high_watermark` while fewer than `wanted` replicas are in sync. `may_follow(replica,
-        leader)`: whether the replica gets what the leader appends.
+    def hold_high_watermark(
+        self, may_follow: Callable[[int, int], bool], end_offset: int, high_watermark: int, wanted: int
+    ) -> None:
+        """Sets `ends` of replicas that can't follow, and `held_high_watermark`: the high watermark is the lowest end of
+        the in-sync set, and stays at `high_watermark` while fewer than `wanted` replicas are in sync.
+        `may_follow(replica, leader)`: whether the replica gets what the leader appends.
         """
         others = [one for one in self.isr if one != self.leader]
         lagging = {one: self.ends.get(one, end_offset) for one in others if not may_follow(one, self.leader)}
         self.ends = {**{one: end for one, end in self.ends.items() if one not in self.isr}, **lagging}
-        if self.lacks(wanted):
-            self.limit = min(high_watermark, end_offset)
+        if self.has_too_few_in_sync(wanted):
+            self.held_high_watermark = min(high_watermark, end_offset)
         elif lagging:
-            self.limit = min(max(high_watermark, min(lagging.values())), end_offset)
+            self.held_high_watermark = min(max(high_watermark, min(lagging.values())), end_offset)
         else:
-            self.limit = None
+            self.held_high_watermark = None
 
     # ------------------------------------------------------------------ other replicas
 
@@ -144,7 +146,7 @@ class Placement:
         """The replicas before the reassignment in progress."""
         return [node for node in self.replicas if node not in self.adding]
 
-    def towards(self, target: Sequence[int]) -> Placement:
+    def with_reassignment(self, target: Sequence[int]) -> Placement:
         """A copy with a reassignment to the replicas `target`. If it adds or removes nothing, the additions or removals
         of one in progress stay; so they do in Kafka, which then never ends it.
         """
@@ -152,7 +154,7 @@ class Placement:
         removing = [node for node in self.replicas if node not in target]
         return self._as([*target, *removing], self.isr, adding, removing or self.removing)
 
-    def reverted(self) -> Placement:
+    def without_reassignment(self) -> Placement:
         """A copy without the reassignment in progress."""
         left = self.original
         return self._as(left, [node for node in self.isr if node in left] or left[:1])
@@ -185,11 +187,11 @@ class Placement:
             raise FencedLeaderEpoch if epoch < self.epoch else UnknownLeaderEpoch
 
     def require_in_sync(self, wanted: int) -> None:
-        """Raises `NotEnoughReplicas` if the in-sync set lacks replicas (`lacks`)."""
-        if self.lacks(wanted):
+        """Raises `NotEnoughReplicas` if it `has_too_few_in_sync`."""
+        if self.has_too_few_in_sync(wanted):
             raise NotEnoughReplicas
 
-    def lacks(self, wanted: int) -> bool:
+    def has_too_few_in_sync(self, wanted: int) -> bool:
         """Whether fewer than `wanted` replicas are in sync, and not all replicas are."""
         return len(self.isr) < wanted and len(self.isr) < len(self.replicas)
 

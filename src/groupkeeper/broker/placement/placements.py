@@ -17,8 +17,8 @@ class Placements:
     """The placements of a cluster of one node, and base of those of several nodes.
 
     Attributes:
-        nodes: the ids of all nodes. running: the ids of running nodes. outdated: the running nodes as each cut-off node
-        sees them. reads_by_rack: whether consumers are sent to a replica in their rack.
+        nodes: the ids of all nodes. running: the ids of running nodes. running_by_cut_off_node: the running nodes as
+        each cut-off node sees them. reads_by_rack: whether consumers are sent to a replica in their rack.
     """
 
     reads_by_rack = False
@@ -26,7 +26,7 @@ class Placements:
     def __init__(self, nodes: Sequence[int]) -> None:
         self.nodes = nodes
         self.running = set(nodes)
-        self.outdated: dict[int, Set[int]] = {}
+        self.running_by_cut_off_node: dict[int, Set[int]] = {}
         self._first = Placement(nodes[:1], nodes[:1], nodes[0])
 
     def of(self, topic_id: bytes, index: int) -> Placement:
@@ -35,11 +35,13 @@ class Placements:
 
     def reaches(self, node: int, leader: int) -> bool:
         """Whether a node can reach a leader: neither is cut off, or both are the same."""
-        return leader != NO_LEADER and (node == leader or self.outdated.keys().isdisjoint((node, leader)))
+        return leader != NO_LEADER and (
+            node == leader or self.running_by_cut_off_node.keys().isdisjoint((node, leader))
+        )
 
     def running_known_to(self, node: int) -> Set[int]:
         """The running nodes, as a node sees them."""
-        return self.outdated.get(node, self.running)
+        return self.running_by_cut_off_node.get(node, self.running)
 
     def assign(self, topic_id: bytes, indexes: range, replicas: Replicas) -> None:
         """Places new partitions. Raises `KafkaStorageError`."""

@@ -87,7 +87,9 @@ class ShareStateRuntime(ShardHost["ShareStateShard"]):
     def require_reached(self, key: SharePartitionKey, node: int) -> None:
         """Raises `CoordinatorNotAvailable` if the node is cut off from the share-partition's coordinator."""
         placements = self._topics.placements
-        if placements.outdated and not placements.reaches(node, self.shard_of(coordinator_key(key)).node):
+        if placements.running_by_cut_off_node and not placements.reaches(
+            node, self.shard_of(coordinator_key(key)).node
+        ):
             raise CoordinatorNotAvailable
 
     async def _replicated(self, key: SharePartitionKey) -> None:
@@ -96,7 +98,7 @@ class ShareStateRuntime(ShardHost["ShareStateShard"]):
 
     async def _late(self, shards: Iterable[ShareStateShard], attempts: int) -> dict[ShareStateShard, KafkaError]:
         """Waits until in-sync replicas have the logs of all shards; returns the errors of shards that failed."""
-        held = [shard for shard in dict.fromkeys(shards) if shard.log.placement.limit is not None]
+        held = [shard for shard in dict.fromkeys(shards) if shard.log.placement.held_high_watermark is not None]
         found = await asyncio.gather(*(self._lateness(shard, attempts) for shard in held)) if held else ()
         return {shard: error for shard, error in zip(held, found, strict=True) if error is not None}
 
