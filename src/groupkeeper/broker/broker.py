@@ -206,7 +206,7 @@ class Broker(Outages):
             self.cleaner.start()
             self.dynamic_config.on_changed(self._take_settings)
             opened.push_async_callback(self._end_share_sessions)
-            opened.callback(self.stay)
+            opened.callback(self.cancel_moves)
             self.move_back_later(self.topics.logs())
             opened.callback(self._end_outages)
             for front in self.fronts.values():

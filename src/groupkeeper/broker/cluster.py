@@ -123,7 +123,7 @@ class Cluster(Node):
 
     def _return(self, node: int) -> None:
         with self._running(self.topics.placements.running | {node}):
-            self._apply(self._with(node), unclean=self._killed.intersection({node}))
+            self._apply(self._with_node_in_sync(node), unclean=self._killed.intersection({node}))
         self._killed.discard(node)
 
     @contextmanager
@@ -137,12 +137,14 @@ class Cluster(Node):
             placements.running = before
             raise
 
-    def _with(self, node: int) -> dict[PartitionLog, Placement]:
+    def _with_node_in_sync(self, node: int) -> dict[PartitionLog, Placement]:
         """The placements of a node's partitions with its own replicas, and those that follow it, back in sync."""
         here = {log: at for log in self.topics.logs() if node in (at := log.placement).replicas}
-        return {log: self._joined(log, at, at.replicas if at.leader == node else [node]) for log, at in here.items()}
+        return {
+            log: self._with_in_sync(log, at, at.replicas if at.leader == node else [node]) for log, at in here.items()
+        }
 
-    def _joined(self, log: PartitionLog, at: Placement, nodes: Iterable[int] = ()) -> Placement:
+    def _with_in_sync(self, log: PartitionLog, at: Placement, nodes: Iterable[int] = ()) -> Placement:
         """The placement with `nodes` and the replicas that a reassignment adds in sync, if they run and can follow the
         leader. Unchanged without a leader.
         """
@@ -175,7 +177,7 @@ class Cluster(Node):
     def _run_on(self) -> None:
         self._timer = None
         try:
-            self._go_on()
+            self._resume_held_changes()
         except KafkaError as error:
             _log.error("cannot go on with reassignments, the next try is in %d s: %s", RETRY_S, error)
             self._timer = get_running_loop().call_later(RETRY_S, self._run_on)
@@ -186,22 +188,24 @@ class Cluster(Node):
             self._timer.cancel()
             self._timer = None
 
-    def stay(self) -> None:
+    def cancel_moves(self) -> None:
         """Stops automatic moves of leaders and reassignments."""
         self.stop_timer()
         if self._moves_back is not None:
             self._moves_back.cancel()
             self._moves_back = None
 
-    def _go_on(self) -> None:
+    def _resume_held_changes(self) -> None:
         logs = list(self.topics.logs()) if len(self.fronts) > 1 else []
-        self._apply({log: self._joined(log, at) for log in logs if len((at := log.placement).isr) < len(at.replicas)})
+        self._apply(
+            {log: self._with_in_sync(log, at) for log in logs if len((at := log.placement).isr) < len(at.replicas)}
+        )
 
-    async def go_on(self) -> None:
+    async def resume_held_changes(self) -> None:
         """After settings changed: runs unclean elections, goes on with throttled reassignments, and moves high
         watermarks that a higher `min.insync.replicas` held.
         """
-        self._go_on()
+        self._resume_held_changes()
         await self._load()
 
     def _leave(self, node: int) -> None:
@@ -293,7 +297,7 @@ class Cluster(Node):
         for log, replicas in targets.items():
             at = log.placement
             target = at.without_reassignment() if replicas is None else at.with_reassignment(replicas)
-            changes[log] = self._joined(log, target)
+            changes[log] = self._with_in_sync(log, target)
         self._apply(changes)
         await self._load()
 
@@ -353,7 +357,7 @@ class Cluster(Node):
             ends[log] = target.end_at(new.leader, log.log_end_offset)
             if new.leader != NO_LEADER and (at.leader == NO_LEADER or new.leader not in at.isr):  # others follow it
                 terms = ElectionTerms(ends[log], running, least, has_eligible)
-                new = changed(new, self._joined(log, new, new.replicas), terms)
+                new = changed(new, self._with_in_sync(log, new, new.replicas), terms)
             new.hold_high_watermark(self._may_follow, ends[log], log.high_watermark, least)
             if new.held_high_watermark != at.held_high_watermark or at.held_high_watermark is not None:
                 held.append(log)

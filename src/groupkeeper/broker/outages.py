@@ -165,7 +165,7 @@ class Outages(Cluster):
             self._shrink(node)
         outage.lags = False
         try:
-            targets = self._with(node)
+            targets = self._with_node_in_sync(node)
             self._apply(targets)
         finally:
             outage.lags = True

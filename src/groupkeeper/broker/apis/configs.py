@@ -112,7 +112,7 @@ async def alter_each(
             except errors.KafkaError as refusal:
                 error = refusal
         answers.append(answer(one, error))
-    await broker.go_on()
+    await broker.resume_held_changes()
     return answers
 
 
