@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from groupkeeper.client.admin.streams_types import StreamsGroupDescription
     from groupkeeper.client.admin.types import (
         All,
+        Batch,
         ClassicGroupDescription,
         ClusterDescription,
         CommittedOffsets,
@@ -56,10 +57,9 @@ if TYPE_CHECKING:
         SharePartitionOffset,
         TopicDescription,
         TopicListing,
+        TopicPartition,
     )
-    from groupkeeper.client.batch import Batch
     from groupkeeper.client.security.tokens import TokenProvider
-    from groupkeeper.client.topology import TopicPartition
 
 
 class SyncAdmin(Blocking):

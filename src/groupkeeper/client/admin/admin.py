@@ -11,8 +11,10 @@ from groupkeeper.client.admin.arguments import mapped, several
 from groupkeeper.client.admin.groups import GroupCalls
 from groupkeeper.client.admin.log_offsets import LogOffsetCalls
 from groupkeeper.client.admin.offsets import OffsetCalls
-from groupkeeper.client.admin.resources.access_calls import AccessCalls
-from groupkeeper.client.admin.resources.calls import ResourceCalls
+from groupkeeper.client.admin.resources.access import AccessCalls
+from groupkeeper.client.admin.resources.configs import ConfigCalls
+from groupkeeper.client.admin.resources.partitions import PartitionCalls
+from groupkeeper.client.admin.resources.transactions import TransactionCalls
 from groupkeeper.client.admin.share_groups import ShareGroupCalls
 from groupkeeper.client.admin.topics import TopicCalls
 from groupkeeper.client.admin.types import TopicPartition
@@ -28,7 +30,10 @@ if TYPE_CHECKING:
     from groupkeeper.client.security.tokens import TokenProvider
 
 
-class Admin(GroupCalls, OffsetCalls, ShareGroupCalls, TopicCalls, LogOffsetCalls, ResourceCalls, AccessCalls):
+class Admin(
+    GroupCalls, OffsetCalls, ShareGroupCalls, TopicCalls, LogOffsetCalls,
+    ConfigCalls, PartitionCalls, TransactionCalls, AccessCalls,
+):  # fmt: skip
     """An asynchronous admin client. Use it as ``async with Admin("host:9092") as admin: …``.
 
     ``bootstrap_servers`` is "host:port,host:port" ("[::1]:9092" for IPv6). ``properties`` are Kafka's client properties

@@ -1,81 +1,177 @@
-"""More partitions for topics (CreatePartitions), and fewer records in them (DeleteRecords)."""
+"""More partitions for topics, fewer records in them, and how much lies where on the brokers' disks."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
 
+from groupkeeper.client.admin.arguments import keyed, mapped, of_kind, one_of, several
 from groupkeeper.client.admin.log_offsets import of_leaders
-from groupkeeper.client.admin.resources.controller import NOT_CONTROLLER, ask_controller, broker_timeout_ms
-from groupkeeper.client.admin.resources.types import NewPartitions
+from groupkeeper.client.admin.resources.controller import (
+    NOT_CONTROLLER,
+    ask_broker,
+    ask_controller,
+    ask_every_broker,
+    broker_timeout_ms,
+)
 from groupkeeper.client.admin.types import Batch, Failure, TopicPartition
 from groupkeeper.client.batch import batch_of, failure_of
 from groupkeeper.client.cluster import Cluster
 from groupkeeper.client.deadlines import Deadline
-from groupkeeper.client.errors import IllegalArgument
+from groupkeeper.client.errors import ClientError, IllegalArgument
 from groupkeeper.client.peer import Peer
 from groupkeeper.protocol import messages as m
-from groupkeeper.protocol.errors import error_for
+from groupkeeper.protocol.errors import KafkaError, error_for
+
+if TYPE_CHECKING:
+    from groupkeeper.client.admin.resources.types import LogDir, NewPartitions
 
 _PARTITIONS_PER_REQUEST = 5000
 _LOWEST = -1
 
 
-async def create_partitions(
-    cluster: Cluster, totals: Mapping[str, int | NewPartitions], validate_only: bool, timeout_ms: int | None
-) -> Batch[str, None]:
-    """Admin.create_partitions."""
-    deadline = cluster.deadline("createPartitions", timeout_ms)
-    if not totals:
-        return Batch()
+class PartitionCalls:
+    """Calls of Admin on partitions and their logs."""
 
-    def topic_of(name: str, wanted: int | NewPartitions) -> m.CreatePartitionsTopic:
-        new = NewPartitions(wanted) if isinstance(wanted, int) else wanted
-        assignments = (
-            None if new.assignments is None else [m.CreatePartitionsAssignment(ids) for ids in new.assignments]
-        )
-        return m.CreatePartitionsTopic(name, new.total_count, assignments)
+    _cluster: Cluster
 
-    topics = [topic_of(name, wanted) for name, wanted in totals.items()]
-    answer = await ask_controller(
-        cluster,
-        m.CreatePartitionsResponse,
-        lambda version: m.CreatePartitionsRequest(topics, broker_timeout_ms(deadline), validate_only),
-        deadline,
-        lambda answer: any(topic.error_code == NOT_CONTROLLER for topic in answer.results),
-    )
-    results: dict[str, Failure | None] = {
-        topic.name: failure_of(topic.error_code, topic.error_message) for topic in answer.results
-    }
-    return batch_of(totals, results, "createPartitions: the reply has no result for {}")
+    async def create_partitions(
+        self, totals: Mapping[str, int | NewPartitions], *, validate_only: bool = False, timeout_ms: int | None = None
+    ) -> Batch[str, None]:
+        """Give topics more partitions: ``{"orders": 12}`` is the new total.
 
+        Records with keys go to other partitions from then on. Fails per topic: InvalidPartitions when the topic has as
+        many already, UnknownTopicOrPartition, TopicAuthorizationFailed (this needs ALTER on it),
+        InvalidReplicaAssignment.
+        """
+        from groupkeeper.client.admin.resources.types import NewPartitions
 
-async def delete_records(
-    cluster: Cluster, before: Mapping[TopicPartition, int | None], timeout_ms: int | None
-) -> Batch[TopicPartition, int]:
-    """Admin.delete_records."""
-    for partition, offset in before.items():
-        if offset is not None and offset < 0:
-            raise IllegalArgument(f"{partition}: an offset must not be negative: {offset}; None deletes all records")
-    deadline = cluster.deadline("deleteRecords", timeout_ms)
+        for total in mapped(totals, "totals").values():
+            one_of(total, (int, NewPartitions), "totals")
+        deadline = self._cluster.deadline("createPartitions", timeout_ms)
+        if not totals:
+            return Batch()
 
-    async def ask(peer: Peer, keys: list[TopicPartition], deadline: Deadline) -> dict[TopicPartition, int | Failure]:
-        topics: dict[str, list[m.DeleteRecordsPartition]] = {}
-        for key in keys:
-            offset = before[key]
-            wanted = m.DeleteRecordsPartition(key.partition, _LOWEST if offset is None else offset)
-            topics.setdefault(key.topic, []).append(wanted)
-        requested = [m.DeleteRecordsTopic(name, partitions) for name, partitions in topics.items()]
-        answer = await peer.ask(
-            m.DeleteRecordsResponse,
-            lambda version: m.DeleteRecordsRequest(requested, broker_timeout_ms(deadline)),
-            deadline,
-        )
-        return {
-            TopicPartition(topic.name, each.partition_index): (
-                error_for(each.error_code) if each.error_code else each.low_watermark
+        def topic_of(name: str, wanted: int | NewPartitions) -> m.CreatePartitionsTopic:
+            new = NewPartitions(wanted) if isinstance(wanted, int) else wanted
+            assignments = (
+                None if new.assignments is None else [m.CreatePartitionsAssignment(ids) for ids in new.assignments]
             )
-            for topic in answer.topics
-            for each in topic.partitions
-        }
+            return m.CreatePartitionsTopic(name, new.total_count, assignments)
 
-    return await of_leaders(cluster, deadline, ask, chunk=_PARTITIONS_PER_REQUEST).run(list(before))
+        topics = [topic_of(name, wanted) for name, wanted in totals.items()]
+        answer = await ask_controller(
+            self._cluster,
+            m.CreatePartitionsResponse,
+            lambda version: m.CreatePartitionsRequest(topics, broker_timeout_ms(deadline), validate_only),
+            deadline,
+            lambda answer: any(topic.error_code == NOT_CONTROLLER for topic in answer.results),
+        )
+        results: dict[str, Failure | None] = {
+            topic.name: failure_of(topic.error_code, topic.error_message) for topic in answer.results
+        }
+        return batch_of(totals, results, "createPartitions: the reply has no result for {}")
+
+    async def delete_records(
+        self, before: Mapping[TopicPartition, int | None], *, timeout_ms: int | None = None
+    ) -> Batch[TopicPartition, int]:
+        """Delete the records before an offset of each partition, for good; None: all present records. The result is the
+        new log start offset. Fails per partition: OffsetOutOfRange beyond the high watermark, PolicyViolation for a
+        compacted topic, UnknownTopicOrPartition, TopicAuthorizationFailed (this needs DELETE).
+        """
+        before = keyed(before, TopicPartition, "before")
+        for partition, offset in before.items():
+            if offset is not None and offset < 0:
+                raise IllegalArgument(
+                    f"{partition}: an offset must not be negative: {offset}; None deletes all records"
+                )
+        deadline = self._cluster.deadline("deleteRecords", timeout_ms)
+
+        async def ask(
+            peer: Peer, keys: list[TopicPartition], deadline: Deadline
+        ) -> dict[TopicPartition, int | Failure]:
+            topics: dict[str, list[m.DeleteRecordsPartition]] = {}
+            for key in keys:
+                offset = before[key]
+                wanted = m.DeleteRecordsPartition(key.partition, _LOWEST if offset is None else offset)
+                topics.setdefault(key.topic, []).append(wanted)
+            requested = [m.DeleteRecordsTopic(name, partitions) for name, partitions in topics.items()]
+            answer = await peer.ask(
+                m.DeleteRecordsResponse,
+                lambda version: m.DeleteRecordsRequest(requested, broker_timeout_ms(deadline)),
+                deadline,
+            )
+            return {
+                TopicPartition(topic.name, each.partition_index): (
+                    error_for(each.error_code) if each.error_code else each.low_watermark
+                )
+                for topic in answer.topics
+                for each in topic.partitions
+            }
+
+        return await of_leaders(self._cluster, deadline, ask, chunk=_PARTITIONS_PER_REQUEST).run(list(before))
+
+    async def describe_log_dirs(
+        self,
+        broker_ids: Iterable[int] | None = None,
+        *,
+        partitions: Iterable[TopicPartition] | None = None,
+        timeout_ms: int | None = None,
+    ) -> Batch[int, dict[str, LogDir]]:
+        """The log directories of brokers by path, with their replicas and sizes; None: all brokers. ``partitions``:
+        only replicas of these; None: all. Fails per broker: ClusterAuthorizationFailed (this needs DESCRIBE on the
+        cluster; without it, brokers before 3.2 return nothing), IllegalArgument for a broker that doesn't exist.
+        """
+        if broker_ids is not None:
+            several(broker_ids, "broker_ids")
+        if partitions is not None:
+            partitions = of_kind(partitions, TopicPartition, "partitions")
+        deadline = self._cluster.deadline("describeLogDirs", timeout_ms)
+        topics: dict[str, list[int]] = {}
+        for each in partitions or ():
+            topics.setdefault(each.topic, []).append(each.partition)
+        requested = (
+            None if partitions is None else [m.DescribableLogDirTopic(name, each) for name, each in topics.items()]
+        )
+        answers: dict[int, dict[str, LogDir] | Failure] = {}
+        request = m.DescribeLogDirsRequest(requested)
+        if broker_ids is None:
+            everyone = await ask_every_broker(
+                self._cluster, m.DescribeLogDirsResponse, request, deadline, lambda answer: answer.error_code
+            )
+            answers = {node.id: _log_dirs(answer) for node, answer in everyone.items()}
+            return batch_of(answers, answers, "describeLogDirs: no reply from broker {}")
+        wanted = list(dict.fromkeys(broker_ids))
+        for broker_id in wanted:
+            try:
+                answer = await ask_broker(self._cluster, broker_id, m.DescribeLogDirsResponse, request, deadline)
+                answers[broker_id] = _log_dirs(answer)
+            except (ClientError, KafkaError) as error:
+                answers[broker_id] = error
+        return batch_of(wanted, answers, "describeLogDirs: no reply from broker {}")
+
+
+def _log_dirs(answer: m.DescribeLogDirsResponse | Failure) -> dict[str, LogDir] | Failure:
+    if isinstance(answer, Failure):
+        return answer
+    if answer.error_code:
+        return error_for(answer.error_code)
+    return {each.log_dir: _log_dir(each) for each in answer.results}
+
+
+def _log_dir(found: m.DescribeLogDirsResult) -> LogDir:
+    from groupkeeper.client.admin.resources.types import LogDir, Replica
+
+    replicas: Mapping[TopicPartition, Replica] = {
+        TopicPartition(topic.name, each.partition_index): Replica(
+            each.partition_size, each.offset_lag, each.is_future_key
+        )
+        for topic in found.topics
+        for each in topic.partitions
+    }
+    return LogDir(
+        replicas=dict(replicas),
+        total_bytes=None if found.total_bytes < 0 else found.total_bytes,
+        usable_bytes=None if found.usable_bytes < 0 else found.usable_bytes,
+        error=failure_of(found.error_code),
+    )

@@ -3,18 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
+from groupkeeper.client.admin.arguments import of_kind, one_of, several
 from groupkeeper.client.admin.coordinators import TRANSACTIONS, coordinator_at, routed
 from groupkeeper.client.admin.log_offsets import of_leaders
 from groupkeeper.client.admin.resources.controller import ask_every_broker
-from groupkeeper.client.admin.resources.types import (
-    FencedProducer,
-    ProducerState,
-    TransactionDescription,
-    TransactionListing,
-    TransactionListings,
-    TransactionState,
-)
 from groupkeeper.client.admin.types import Batch, Failure, TopicPartition
 from groupkeeper.client.batch import failure_of
 from groupkeeper.client.cluster import Cluster
@@ -25,157 +19,208 @@ from groupkeeper.client.router import COORDINATOR_RETRIES, Retries, one_by_one
 from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.errors import error_for
 
+if TYPE_CHECKING:
+    from groupkeeper.client.admin.resources.types import (
+        FencedProducer,
+        ProducerState,
+        TransactionDescription,
+        TransactionListings,
+        TransactionState,
+    )
+
 _IDS_PER_REQUEST = 500
 _PARTITIONS_PER_REQUEST = 500
 _ENDING = Retries(here=COORDINATOR_RETRIES.here | {51})  # CONCURRENT_TRANSACTIONS: the previous one is being completed
 
 
-async def list_transactions(
-    cluster: Cluster,
-    states: Iterable[TransactionState | str],
-    producer_ids: Iterable[int],
-    min_duration_ms: int | None,
-    transactional_id_pattern: str | None,
-    timeout_ms: int | None,
-) -> TransactionListings:
-    """Admin.list_transactions."""
-    names, ids = [str(state) for state in states], list(producer_ids)
+class TransactionCalls:
+    """Calls of Admin on transactions and their producers."""
 
-    def build(version: int) -> m.ListTransactionsRequest:
-        if min_duration_ms is not None and version < 1:
-            raise UnsupportedVersion("listTransactions by duration needs Kafka 3.8 or later")
-        if transactional_id_pattern and version < 2:
-            raise UnsupportedVersion("listTransactions by a pattern of transactional ids needs Kafka 4.1 or later")
-        duration = -1 if min_duration_ms is None else min_duration_ms
-        return m.ListTransactionsRequest(names, ids, duration, transactional_id_pattern)
+    _cluster: Cluster
 
-    deadline = cluster.deadline("listTransactions", timeout_ms)
-    answers = await ask_every_broker(
-        cluster, m.ListTransactionsResponse, build, deadline, lambda answer: answer.error_code
-    )
-    listings = TransactionListings({}, {})
-    for node, answer in answers.items():
-        if isinstance(answer, Failure):
-            listings.failed[node] = answer
-        elif answer.unknown_state_filters:
-            unknown = ", ".join(answer.unknown_state_filters)
-            listings.failed[node] = IllegalArgument(f"the broker has no such state of transactions: {unknown}")
-        else:
-            for one in answer.transaction_states:
-                state = TransactionState.parse(one.transaction_state)
-                listings.transactions[one.transactional_id] = TransactionListing(
-                    one.transactional_id, one.producer_id, state
-                )
-    return listings
+    async def list_transactions(
+        self,
+        *,
+        states: Iterable[TransactionState | str] = (),
+        producer_ids: Iterable[int] = (),
+        min_duration_ms: int | None = None,
+        transactional_id_pattern: str | None = None,
+        timeout_ms: int | None = None,
+    ) -> TransactionListings:
+        """The transactional ids of all brokers (KIP-664). Empty ``states`` or ``producer_ids``: any.
+        ``min_duration_ms``: only transactions open for longer (Kafka 3.8). ``transactional_id_pattern``: a regular
+        expression that the whole id matches (Kafka 4.1). Ids that the caller may not see (DESCRIBE) are left out. A
+        broker that fails is in ``failed`` of the result: UnsupportedVersion when it is older than 3.0, or too old for a
+        filter.
+        """
+        from groupkeeper.client.admin.resources.types import TransactionListing, TransactionListings, TransactionState
 
+        several(states, "states"), several(producer_ids, "producer_ids")
+        names, ids = [str(state) for state in states], list(producer_ids)
 
-async def describe_transactions(
-    cluster: Cluster, transactional_ids: Iterable[str], timeout_ms: int | None
-) -> Batch[str, TransactionDescription]:
-    """Admin.describe_transactions."""
+        def build(version: int) -> m.ListTransactionsRequest:
+            if min_duration_ms is not None and version < 1:
+                raise UnsupportedVersion("listTransactions by duration needs Kafka 3.8 or later")
+            if transactional_id_pattern and version < 2:
+                raise UnsupportedVersion("listTransactions by a pattern of transactional ids needs Kafka 4.1 or later")
+            duration = -1 if min_duration_ms is None else min_duration_ms
+            return m.ListTransactionsRequest(names, ids, duration, transactional_id_pattern)
 
-    async def ask(peer: Peer, keys: list[str], deadline: Deadline) -> dict[str, TransactionDescription | Failure]:
-        answer = await peer.ask(m.DescribeTransactionsResponse, m.DescribeTransactionsRequest(keys), deadline)
-        return {
-            one.transactional_id: error_for(one.error_code)
-            if one.error_code
-            else TransactionDescription(
-                coordinator_at(peer),
-                TransactionState.parse(one.transaction_state),
-                one.producer_id,
-                one.producer_epoch,
-                one.transaction_timeout_ms,
-                None if one.transaction_start_time_ms < 0 else one.transaction_start_time_ms,
-                tuple(TopicPartition(topic.topic, index) for topic in one.topics for index in topic.partitions),
-            )
-            for one in answer.transaction_states
-        }
-
-    deadline = cluster.deadline("describeTransactions", timeout_ms)
-    call = routed(cluster, deadline, ask, chunk=_IDS_PER_REQUEST, kind=TRANSACTIONS)
-    return await call.run(list(transactional_ids))
-
-
-async def fence_producers(
-    cluster: Cluster, transactional_ids: Iterable[str], timeout_ms: int | None
-) -> Batch[str, FencedProducer]:
-    """Admin.fence_producers."""
-    deadline = cluster.deadline("fenceProducers", timeout_ms)
-
-    async def ask(peer: Peer, keys: list[str], deadline: Deadline) -> dict[str, FencedProducer | Failure]:
-        async def fence(transactional_id: str) -> FencedProducer | Failure:
-            answer = await peer.ask(
-                m.InitProducerIdResponse, m.InitProducerIdRequest(transactional_id, deadline.timeout_ms), deadline
-            )
-            if answer.error_code:
-                return error_for(answer.error_code)
-            return FencedProducer(answer.producer_id, answer.producer_epoch)
-
-        return dict(await one_by_one(keys, fence))
-
-    call = routed(cluster, deadline, ask, chunk=_IDS_PER_REQUEST, kind=TRANSACTIONS, retries=_ENDING)
-    return await call.run(list(transactional_ids))
-
-
-async def describe_producers(
-    cluster: Cluster, partitions: Iterable[TopicPartition], timeout_ms: int | None
-) -> Batch[TopicPartition, tuple[ProducerState, ...]]:
-    """Admin.describe_producers."""
-    from groupkeeper.protocol.messages.describe_producers_request import TopicRequest
-
-    async def ask(
-        peer: Peer, keys: list[TopicPartition], deadline: Deadline
-    ) -> dict[TopicPartition, tuple[ProducerState, ...] | Failure]:
-        topics: dict[str, list[int]] = {}
-        for key in keys:
-            topics.setdefault(key.topic, []).append(key.partition)
-        request = m.DescribeProducersRequest([TopicRequest(name, indexes) for name, indexes in topics.items()])
-        answer = await peer.ask(m.DescribeProducersResponse, request, deadline)
-        return {
-            TopicPartition(topic.name, each.partition_index): (
-                error_for(each.error_code, each.error_message)
-                if each.error_code
-                else tuple(
-                    ProducerState(
-                        one.producer_id,
-                        one.producer_epoch,
-                        one.last_sequence,
-                        one.last_timestamp,
-                        one.coordinator_epoch,
-                        None if one.current_txn_start_offset < 0 else one.current_txn_start_offset,
+        deadline = self._cluster.deadline("listTransactions", timeout_ms)
+        answers = await ask_every_broker(
+            self._cluster, m.ListTransactionsResponse, build, deadline, lambda answer: answer.error_code
+        )
+        listings = TransactionListings({}, {})
+        for node, answer in answers.items():
+            if isinstance(answer, Failure):
+                listings.failed[node] = answer
+            elif answer.unknown_state_filters:
+                unknown = ", ".join(answer.unknown_state_filters)
+                listings.failed[node] = IllegalArgument(f"the broker has no such state of transactions: {unknown}")
+            else:
+                for one in answer.transaction_states:
+                    state = TransactionState.parse(one.transaction_state)
+                    listings.transactions[one.transactional_id] = TransactionListing(
+                        one.transactional_id, one.producer_id, state
                     )
-                    for one in each.active_producers
+        return listings
+
+    async def describe_transactions(
+        self, transactional_ids: Iterable[str], *, timeout_ms: int | None = None
+    ) -> Batch[str, TransactionDescription]:
+        """The state of transactional ids, from their coordinators, with the partitions of open transactions.
+
+        Fails per id: TransactionalIdNotFound, TransactionalIdAuthorizationFailed, UnsupportedVersion before 3.0.
+        """
+        from groupkeeper.client.admin.resources.types import TransactionDescription, TransactionState
+
+        wanted = list(several(transactional_ids, "transactional_ids"))
+
+        async def ask(peer: Peer, keys: list[str], deadline: Deadline) -> dict[str, TransactionDescription | Failure]:
+            answer = await peer.ask(m.DescribeTransactionsResponse, m.DescribeTransactionsRequest(keys), deadline)
+            return {
+                one.transactional_id: error_for(one.error_code)
+                if one.error_code
+                else TransactionDescription(
+                    coordinator_at(peer),
+                    TransactionState.parse(one.transaction_state),
+                    one.producer_id,
+                    one.producer_epoch,
+                    one.transaction_timeout_ms,
+                    None if one.transaction_start_time_ms < 0 else one.transaction_start_time_ms,
+                    tuple(TopicPartition(topic.topic, index) for topic in one.topics for index in topic.partitions),
                 )
-            )
-            for topic in answer.topics
-            for each in topic.partitions
-        }
+                for one in answer.transaction_states
+            }
 
-    deadline = cluster.deadline("describeProducers", timeout_ms)
-    return await of_leaders(cluster, deadline, ask, chunk=_PARTITIONS_PER_REQUEST).run(list(partitions))
+        deadline = self._cluster.deadline("describeTransactions", timeout_ms)
+        call = routed(self._cluster, deadline, ask, chunk=_IDS_PER_REQUEST, kind=TRANSACTIONS)
+        return await call.run(wanted)
 
+    async def fence_producers(
+        self, transactional_ids: Iterable[str], *, timeout_ms: int | None = None
+    ) -> Batch[str, FencedProducer]:
+        """Abort the open transaction of each id, and fence its current producer.
 
-async def abort_transaction(
-    cluster: Cluster, partition: TopicPartition, producer: ProducerState, timeout_ms: int | None
-) -> None:
-    """Admin.abort_transaction."""
-    marker = m.WritableTxnMarker(
-        producer_id=producer.producer_id,
-        producer_epoch=producer.producer_epoch,
-        transaction_result=False,
-        topics=[m.WritableTxnMarkerTopic(partition.topic, [partition.partition])],
-        # During a producer's first transaction the partition has no coordinator epoch (−1): 0 is no later than any.
-        coordinator_epoch=max(0, producer.coordinator_epoch),
-    )
+        Fails per id: TransactionalIdAuthorizationFailed (this needs WRITE on it), ClusterAuthorizationFailed.
+        """
+        from groupkeeper.client.admin.resources.types import FencedProducer
 
-    async def ask(peer: Peer, keys: list[TopicPartition], deadline: Deadline) -> dict[TopicPartition, Failure | None]:
-        answer = await peer.ask(m.WriteTxnMarkersResponse, m.WriteTxnMarkersRequest([marker]), deadline)
-        return {
-            TopicPartition(topic.name, each.partition_index): failure_of(each.error_code)
-            for one in answer.markers
-            for topic in one.topics
-            for each in topic.partitions
-        }
+        wanted = list(several(transactional_ids, "transactional_ids"))
+        deadline = self._cluster.deadline("fenceProducers", timeout_ms)
 
-    deadline = cluster.deadline("abortTransaction", timeout_ms)
-    (await of_leaders(cluster, deadline, ask, chunk=_PARTITIONS_PER_REQUEST).run([partition])).result(partition)
+        async def ask(peer: Peer, keys: list[str], deadline: Deadline) -> dict[str, FencedProducer | Failure]:
+            async def fence(transactional_id: str) -> FencedProducer | Failure:
+                answer = await peer.ask(
+                    m.InitProducerIdResponse, m.InitProducerIdRequest(transactional_id, deadline.timeout_ms), deadline
+                )
+                if answer.error_code:
+                    return error_for(answer.error_code)
+                return FencedProducer(answer.producer_id, answer.producer_epoch)
+
+            return dict(await one_by_one(keys, fence))
+
+        call = routed(self._cluster, deadline, ask, chunk=_IDS_PER_REQUEST, kind=TRANSACTIONS, retries=_ENDING)
+        return await call.run(wanted)
+
+    async def describe_producers(
+        self, partitions: Iterable[TopicPartition], *, timeout_ms: int | None = None
+    ) -> Batch[TopicPartition, tuple[ProducerState, ...]]:
+        """The producer state of partitions, with the start offsets of open transactions.
+
+        Fails per partition: UnknownTopicOrPartition, TopicAuthorizationFailed (this needs READ on the topic),
+        UnsupportedVersion before 2.8.
+        """
+        from groupkeeper.client.admin.resources.types import ProducerState
+
+        wanted = list(of_kind(partitions, TopicPartition, "partitions"))
+        from groupkeeper.protocol.messages.describe_producers_request import TopicRequest
+
+        async def ask(
+            peer: Peer, keys: list[TopicPartition], deadline: Deadline
+        ) -> dict[TopicPartition, tuple[ProducerState, ...] | Failure]:
+            topics: dict[str, list[int]] = {}
+            for key in keys:
+                topics.setdefault(key.topic, []).append(key.partition)
+            request = m.DescribeProducersRequest([TopicRequest(name, indexes) for name, indexes in topics.items()])
+            answer = await peer.ask(m.DescribeProducersResponse, request, deadline)
+            return {
+                TopicPartition(topic.name, each.partition_index): (
+                    error_for(each.error_code, each.error_message)
+                    if each.error_code
+                    else tuple(
+                        ProducerState(
+                            one.producer_id,
+                            one.producer_epoch,
+                            one.last_sequence,
+                            one.last_timestamp,
+                            one.coordinator_epoch,
+                            None if one.current_txn_start_offset < 0 else one.current_txn_start_offset,
+                        )
+                        for one in each.active_producers
+                    )
+                )
+                for topic in answer.topics
+                for each in topic.partitions
+            }
+
+        deadline = self._cluster.deadline("describeProducers", timeout_ms)
+        return await of_leaders(self._cluster, deadline, ask, chunk=_PARTITIONS_PER_REQUEST).run(wanted)
+
+    async def abort_transaction(
+        self, partition: TopicPartition, producer: ProducerState, *, timeout_ms: int | None = None
+    ) -> None:
+        """Abort a transaction in one partition without its coordinator: for a hanging transaction, which no coordinator
+        ends.
+
+        ``producer`` comes from ``describe_producers``. For a transaction that its coordinator has, see
+        ``fence_producers``. Raises InvalidProducerEpoch, TransactionCoordinatorFenced, InvalidTxnState,
+        UnknownTopicOrPartition, ClusterAuthorizationFailed (this needs CLUSTER_ACTION), UnsupportedVersion.
+        """
+        from groupkeeper.client.admin.resources.types import ProducerState
+
+        one_of(partition, TopicPartition, "partition"), one_of(producer, ProducerState, "producer")
+        marker = m.WritableTxnMarker(
+            producer_id=producer.producer_id,
+            producer_epoch=producer.producer_epoch,
+            transaction_result=False,
+            topics=[m.WritableTxnMarkerTopic(partition.topic, [partition.partition])],
+            # During a producer's first transaction the partition has no coordinator epoch (−1): 0 is no later than any.
+            coordinator_epoch=max(0, producer.coordinator_epoch),
+        )
+
+        async def ask(
+            peer: Peer, keys: list[TopicPartition], deadline: Deadline
+        ) -> dict[TopicPartition, Failure | None]:
+            answer = await peer.ask(m.WriteTxnMarkersResponse, m.WriteTxnMarkersRequest([marker]), deadline)
+            return {
+                TopicPartition(topic.name, each.partition_index): failure_of(each.error_code)
+                for one in answer.markers
+                for topic in one.topics
+                for each in topic.partitions
+            }
+
+        deadline = self._cluster.deadline("abortTransaction", timeout_ms)
+        (await of_leaders(self._cluster, deadline, ask, chunk=_PARTITIONS_PER_REQUEST).run([partition])).result(
+            partition
+        )

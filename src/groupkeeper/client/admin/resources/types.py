@@ -260,3 +260,17 @@ class FencedProducer(NamedTuple):
 
     producer_id: int
     producer_epoch: int
+
+
+# By their codes in messages; 0: what a newer broker may have.
+CONFIG_TYPES = {
+    0: ConfigResourceType.UNKNOWN,
+    2: ConfigResourceType.TOPIC,
+    4: ConfigResourceType.BROKER,
+    8: ConfigResourceType.BROKER_LOGGER,
+    16: ConfigResourceType.CLIENT_METRICS,
+    32: ConfigResourceType.GROUP,
+}
+CONFIG_CODES = {kind: code for code, kind in CONFIG_TYPES.items() if code}
+CONFIG_SOURCES = dict(enumerate(ConfigSource))
+CONFIG_VALUE_TYPES = dict(enumerate(ConfigType))
