@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from typing import Self
 
     from groupkeeper.api.admin import GroupLags
-    from groupkeeper.client.admin.log_reader import Take
+    from groupkeeper.client.admin.log_fetch import Take
     from groupkeeper.client.admin.resources.access_types import (
         Acl,
         AclFilter,

@@ -24,7 +24,7 @@ from groupkeeper.client.security.choice import security_of
 from groupkeeper.client.settings import Settings
 
 if TYPE_CHECKING:
-    from groupkeeper.client.admin.log_reader import Take
+    from groupkeeper.client.admin.log_fetch import Take
     from groupkeeper.client.admin.streams_types import StreamsGroupDescription
     from groupkeeper.client.admin.types import FirstRecord, Position
     from groupkeeper.client.security.tokens import TokenProvider
@@ -157,9 +157,9 @@ class Admin(
         markers. It returns the offset after the last whole batch. ``max_bytes``: size of a piece, unless a batch is
         larger; default: 1 MiB. Fails per partition, as ``record_timestamps``. ``timeout_ms`` is for each piece.
         """
-        from groupkeeper.client.admin import log_reader
+        from groupkeeper.client.admin.log_fetch import read_logs
 
-        return await log_reader.read_logs(self._cluster, mapped(ranges, "ranges"), take, max_bytes, timeout_ms)
+        return await read_logs(self._cluster, mapped(ranges, "ranges"), take, max_bytes, timeout_ms)
 
     async def describe_streams_groups(
         self,
