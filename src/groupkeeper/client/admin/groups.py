@@ -238,10 +238,4 @@ async def _leave_one_by_one(
         if answer.error_code:
             raise error_for(answer.error_code)
 
-    batch: Batch[MemberToRemove, None] = Batch()
-    for member, answer in (await one_by_one(members, ask_one)).items():
-        if answer is None:
-            batch.done[member] = None
-        else:
-            batch.failed[member] = answer
-    return batch
+    return batch_of(members, await one_by_one(members, ask_one), "")

@@ -78,20 +78,18 @@ class AccessCalls:
                 raise IllegalArgument(f"None and the pattern MATCH are for filters only, not for an ACL: {acl}")
         request = m.CreateAclsRequest([creation(acl) for acl in wanted])
         deadline = self._cluster.deadline("createAcls", timeout_ms)
-        batch: Batch[Acl, None] = Batch()
         if not wanted:
-            return batch
+            return Batch()
         answer = await self._cluster.ask_any(m.CreateAclsResponse, request, deadline)
         if len(answer.results) != len(wanted):
             raise MissingResult(
                 f"createAcls: {len(wanted)} ACLs were sent, and the reply has {len(answer.results)} results"
             )
-        for acl, result in zip(wanted, answer.results, strict=True):
-            if result.error_code:
-                batch.failed[acl] = error_for(result.error_code, result.error_message)
-            else:
-                batch.done[acl] = None
-        return batch
+        results = {
+            acl: failure_of(result.error_code, result.error_message)
+            for acl, result in zip(wanted, answer.results, strict=True)
+        }
+        return batch_of(wanted, results, "")
 
     async def delete_acls(
         self, filters: Iterable[AclFilter], *, timeout_ms: int | None = None
@@ -105,20 +103,18 @@ class AccessCalls:
         wanted = list(dict.fromkeys(of_kind(filters, AclFilter, "filters")))
         request = m.DeleteAclsRequest([m.DeleteAclsFilter(*_fields(each)) for each in wanted])
         deadline = self._cluster.deadline("deleteAcls", timeout_ms)
-        batch: Batch[AclFilter, Batch[Acl, None]] = Batch()
         if not wanted:
-            return batch
+            return Batch()
         answer = await self._cluster.ask_any(m.DeleteAclsResponse, request, deadline)
         if len(answer.filter_results) != len(wanted):
             raise MissingResult(
                 f"deleteAcls: {len(wanted)} filters were sent, and the reply has {len(answer.filter_results)} results"
             )
-        for each, result in zip(wanted, answer.filter_results, strict=True):
-            if result.error_code:
-                batch.failed[each] = error_for(result.error_code, result.error_message)
-            else:
-                batch.done[each] = _deleted(result.matching_acls)
-        return batch
+        results = {
+            each: failure_of(result.error_code, result.error_message) or _deleted(result.matching_acls)
+            for each, result in zip(wanted, answer.filter_results, strict=True)
+        }
+        return batch_of(wanted, results, "")
 
     async def describe_scram_users(
         self, names: Iterable[str] | None = None, *, timeout_ms: int | None = None
@@ -257,15 +253,12 @@ class AccessCalls:
 
 
 def _deleted(matching: Iterable[m.DeleteAclsMatchingAcl]) -> Batch[Acl, None]:
-    batch: Batch[Acl, None] = Batch()
-    for one in matching:
-        acl = _acl(one.resource_type, one.resource_name, one.pattern_type, one.principal, one.host, one.operation,
-                   one.permission_type)  # fmt: skip
-        if one.error_code:
-            batch.failed[acl] = error_for(one.error_code, one.error_message)
-        else:
-            batch.done[acl] = None
-    return batch
+    results: dict[Acl, Failure | None] = {
+        _acl(one.resource_type, one.resource_name, one.pattern_type, one.principal, one.host, one.operation,
+             one.permission_type): failure_of(one.error_code, one.error_message)
+        for one in matching
+    }  # fmt: skip
+    return batch_of(results, results, "")
 
 
 def _fields(acl: Acl | AclFilter) -> tuple[int, str | None, int, str | None, str | None, int, int]:
