@@ -2,7 +2,7 @@
 
 import pytest
 
-from groupkeeper.coordinator.share_partition.acquire import Acquired, Limits, Span, acquire, archive_acquired
+from groupkeeper.coordinator.share_partition.acquire import Acquired, Limits, Span, acquire
 from groupkeeper.coordinator.share_partition.batch import DeliveryLimit, RecordState
 from groupkeeper.coordinator.share_partition.partition import Acknowledgement, SharePartition
 from groupkeeper.coordinator.share_state.state import StateBatch
@@ -74,29 +74,6 @@ def test_in_flight_offsets_are_limited() -> None:
     assert ranges(take(partition, Span(10, 19), max_in_flight=10)) == [(10, 19)]
 
 
-def test_what_compaction_removed_is_nobodys() -> None:
-    partition = SharePartition(0)
-    assert ranges(take(partition, Span(4, 9))) == [(4, 9)]
-    assert partition.start_offset == 4
-    assert ranges(take(partition, Span(4, 9), Span(15, 19))) == [(15, 19)]
-    acknowledge(partition, 4, 9, ACCEPT)
-    assert partition.start_offset == 15
-    # Acquired, given back, and then gone from the log.
-    acknowledge(partition, 15, 19, RELEASE)
-    assert ranges(take(partition, Span(18, 25))) == [(18, 19), (20, 25)]
-    assert partition.start_offset == 18
-
-
-def test_aborted_records_are_archived_when_they_are_met() -> None:
-    partition = SharePartition(0)
-    acquired = take(partition, Span(0, 4), Span(5, 9), Span(10, 14))
-    assert ranges(archive_acquired(partition, acquired, [Span(5, 9)])) == [(0, 4), (10, 14)]
-    with pytest.raises(InvalidRecordState):
-        acknowledge(partition, 5, 9, ACCEPT)
-    acknowledge(partition, 0, 4, ACCEPT)
-    assert partition.start_offset == 10
-
-
 def test_only_changes_are_stored_and_neighbours_as_one() -> None:
     partition = SharePartition(0)
     take(partition, Span(0, 9))
@@ -108,19 +85,6 @@ def test_only_changes_are_stored_and_neighbours_as_one() -> None:
     assert (partition.start_offset, partition.delivery_complete_count) == (0, 5)
     partition.complete(transition)
     assert (partition.start_offset, partition.next_fetch_offset()) == (5, 5)
-
-
-def test_a_change_that_cannot_be_stored_has_not_happened() -> None:
-    partition = SharePartition(0)
-    take(partition, Span(0, 9))
-    transition = partition.acknowledge("m", [Acknowledgement(0, 4, [RELEASE])], limit=DeliveryLimit(5))
-    assert partition.next_fetch_offset() == 10  # nobody gets them yet
-    with pytest.raises(InvalidRecordState):
-        acknowledge(partition, 0, 4, ACCEPT)
-    partition.roll_back(transition, 500, limit=DeliveryLimit(5))
-    transition = partition.acknowledge("m", [Acknowledgement(0, 9, [ACCEPT])], limit=DeliveryLimit(5))
-    partition.roll_back(transition, 1000, limit=DeliveryLimit(5))  # the lock ended meanwhile
-    assert [(run.state.name, run.member_id) for run in partition.runs()] == [("AVAILABLE", ""), ("AVAILABLE", "")]
 
 
 @pytest.mark.parametrize(
@@ -161,17 +125,6 @@ def test_what_only_an_earlier_leader_acquired_cannot_be_acknowledged(first: int,
     assert [run.before for run in partition.runs()] == [None, None]
 
 
-def test_what_a_record_limit_leaves_of_a_batch_is_in_flight() -> None:
-    partition = SharePartition(0)
-    spans = [Span(0, 2), Span(3, 11)]
-    assert take(partition, *spans, max_records=1, is_strict=True) == [Acquired(0, 0, 1)]
-    assert (partition.end_offset, partition.next_fetch_offset()) == (3, 1)
-    assert take(partition, *spans, max_records=5, is_strict=True) == [Acquired(1, 2, 1), Acquired(3, 5, 1)]
-    assert (partition.end_offset, partition.next_fetch_offset()) == (12, 6)
-    assert acknowledge(partition, 3, 5, RELEASE) == (StateBatch(3, 5, 0, 1),)
-    assert take(partition, *spans, member="n") == [Acquired(3, 5, 2), Acquired(6, 11, 1)]
-
-
 def test_an_acknowledgement_that_fails_after_the_last_lock_is_still_to_be_stored() -> None:
     partition = SharePartition(0)
     take(partition, Span(0, 3), max_delivery_count=1, deadline_ms=1000)
@@ -193,14 +146,6 @@ def test_so_is_one_that_the_start_offset_passes_later() -> None:
     partition.complete(done)
     assert partition.start_offset == 4
     assert partition.acknowledge("m", [Acknowledgement(2, 3, [ACCEPT])], limit=DeliveryLimit(1)).needs_storing
-
-
-def test_what_is_at_rest() -> None:
-    partition = SharePartition(0)
-    take(partition, Span(0, 1), Span(2, 3), Span(4, 5), deadline_ms=1000)
-    acknowledge(partition, 2, 3, RELEASE)
-    partition.acknowledge("m", [Acknowledgement(4, 5, [ACCEPT])], limit=DeliveryLimit(5))
-    assert partition.at_rest() == ((), (StateBatch(2, 3, 0, 1),), False)
 
 
 def test_an_acknowledgement_behind_a_start_offset_that_is_not_stored_waits_for_it() -> None:
