@@ -159,30 +159,8 @@ class TestTimestamps:
 
 
 class TestProducers:
-    def test_a_gap_is_refused_and_changes_nothing(self, open_log: OpenLog) -> None:
-        log = open_log()
-        log.append(batch(2, sequence=0), 0)
-        with pytest.raises(errors.OutOfOrderSequenceNumber):
-            log.append(batch(sequence=3), 0)
-        assert log.append(batch(sequence=2), 0) == 2
-
     def test_an_unknown_producer_may_begin_anywhere(self, open_log: OpenLog) -> None:
         assert open_log().append(batch(sequence=41), 0) == 0
-
-    def test_epochs(self, open_log: OpenLog) -> None:
-        log = open_log()
-        log.append(batch(sequence=0, epoch=1), 0)
-        with pytest.raises(errors.OutOfOrderSequenceNumber):
-            log.append(batch(sequence=1, epoch=2), 0)
-        log.append(batch(sequence=0, epoch=2), 0)
-        with pytest.raises(errors.InvalidProducerEpoch):
-            log.append(batch(sequence=1, epoch=1), 0)
-
-    def test_sequences_wrap(self, open_log: OpenLog) -> None:
-        log = open_log()
-        log.append(batch(2, sequence=2**31 - 1), 0)
-        assert log.append(batch(sequence=1), 0) == 2
-        assert log.append(batch(2, sequence=2**31 - 1), 0) == 0
 
     def test_idle_ones_are_forgotten(self, open_log: OpenLog) -> None:
         log = open_log()

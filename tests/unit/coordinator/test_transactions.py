@@ -91,19 +91,6 @@ def shell() -> Shell:
 
 
 class TestInit:
-    def test_every_producer_gets_the_next_epoch(self, shell: Shell) -> None:
-        assert [shell.init() for _ in range(3)] == [(100, 0), (100, 1), (100, 2)]
-        shell.restart()
-        assert shell.init() == (100, 3)
-
-    def test_a_producer_goes_on_after_an_error_and_may_repeat_the_request(self, shell: Shell) -> None:
-        shell.init()
-        assert shell.init(100, 0) == (100, 1)
-        assert shell.init(100, 0) == (100, 1)
-        shell.init()
-        assert shell.init(100, 1) == errors.ProducerFenced.code
-        assert shell.init(99, 0) == errors.ProducerFenced.code
-
     def test_used_up_epochs_bring_another_producer_id(self, shell: Shell) -> None:
         shell.init()
         shell.set_epoch(LAST_EPOCH - 2)
@@ -111,13 +98,6 @@ class TestInit:
         assert shell.init(100, LAST_EPOCH - 1) == (101, 0)
         assert shell.init(100, LAST_EPOCH - 1) == (101, 0), "repeated: the answer was lost"
         assert shell.init() == (101, 1)
-
-    def test_an_open_transaction_is_aborted_first(self, shell: Shell) -> None:
-        shell.init()
-        shell.begin()
-        assert shell.init() == errors.ConcurrentTransactions.code
-        assert shell.markers == [(100, 1, False)]
-        assert shell.init() == (100, 2)
 
     def test_an_abort_at_the_last_epoch(self, shell: Shell) -> None:
         shell.init()
@@ -140,25 +120,6 @@ class TestInit:
 
 
 class TestEnd:
-    def test_the_epoch_stays_for_old_clients(self, shell: Shell) -> None:
-        shell.init()
-        shell.begin()
-        assert shell.end(100, 0, commit=True, version=WITHOUT_BUMP) == (-1, -1)
-        assert shell.markers == [(100, 0, True)]
-        assert shell.known.status is TransactionStatus.COMPLETE_COMMIT
-        assert shell.known.producer_epoch == 0
-
-    def test_the_epoch_grows_for_new_ones(self, shell: Shell) -> None:
-        shell.init()
-        shell.begin()
-        assert shell.end(100, 0, commit=False, version=WITH_BUMP) == (100, 1)
-        assert shell.markers == [(100, 1, False)]
-        assert shell.end(100, 0, commit=False, version=WITH_BUMP) == (100, 1), "repeated"
-        assert shell.end(100, 0, commit=True, version=WITH_BUMP) == errors.InvalidTxnState.code
-        assert shell.end(100, 1, commit=True, version=WITH_BUMP) == errors.InvalidTxnState.code
-        assert shell.end(100, 1, commit=False, version=WITH_BUMP) == (100, 2), "an abort of nothing"
-        assert len(shell.markers) == 1
-
     def test_used_up_epochs_bring_another_producer_id(self, shell: Shell) -> None:
         shell.init()
         shell.set_epoch(LAST_EPOCH - 1)
@@ -178,17 +139,6 @@ class TestEnd:
         assert shell.end(99, 0, commit=True, version=version) == errors.InvalidProducerIdMapping.code
         assert shell.end(100, 7, commit=True, version=version) == errors.ProducerFenced.code
         assert shell.known.status is TransactionStatus.ONGOING
-
-    def test_a_timeout_fences_and_aborts(self, shell: Shell) -> None:
-        shell.init(timeout_ms=500)
-        shell.begin()
-        shell.now_ms += 500
-        assert list(shell.coordinator.abort_timed_out(shell.now_ms)) == []
-        shell.now_ms += 1
-        for result in shell.coordinator.abort_timed_out(shell.now_ms):
-            shell.settle(result)
-        assert shell.markers == [(100, 1, False)]
-        assert shell.end(100, 0, commit=True, version=WITHOUT_BUMP) == errors.ProducerFenced.code
 
 
 class TestRestart:
