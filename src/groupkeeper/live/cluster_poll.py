@@ -176,7 +176,7 @@ async def look(
 
 
 def _scope(wanted: WantedGroups, listed: Sequence[GroupListing], lag: GroupsLag, *, is_whole: bool) -> Scope:
-    """What the selection leaves out. ``is_whole``: all brokers listed their groups."""
+    """The groups that the selection leaves out, and options without a match. ``is_whole``: no broker is missing."""
     left_out = tuple(group.group_id for group in listed if not wanted.groups.matches(group.group_id))
     unmatched = _unmatched("--group", wanted.groups, (group.group_id for group in listed)) if is_whole else []
     if wanted.topics and is_whole and not lag.failed:

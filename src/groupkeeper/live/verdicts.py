@@ -159,7 +159,7 @@ def standing(group: GroupView) -> Iterator[int]:
 
 
 def _still_ms(group: GroupView, now_ms: int) -> int | None:
-    """See ``Judged``."""
+    """The ``still_ms`` of ``Judged``."""
     return None if group.progress_ms is None else max(0, now_ms - group.progress_ms)
 
 

@@ -89,7 +89,7 @@ class OffsetsReader:
         self._pending: dict[tuple[TopicPartition, int], list[Record]] = {}
 
     def take(self, place: TopicPartition, records: bytes) -> int | None:
-        """Admin.read_logs' ``take``."""
+        """Applies the records: the ``take`` of Admin.read_logs."""
         behind = None
         try:
             for pos, header in iter_headers(records):

@@ -56,7 +56,7 @@ async def describe_any(admin: Admin, group_ids: Sequence[str]) -> DescribedGroup
 
 
 def unread_topics(group: AnyGroup | None, topics: frozenset[str]) -> frozenset[str]:
-    """Those of the topics that no member reads; none if the subscription of some member is unknown."""
+    """The topics that no member reads; none if the subscription of some member is unknown."""
     if group is None or group.group_state is not GroupState.STABLE:
         return frozenset()
     if group.group_type in (GroupType.SHARE, GroupType.STREAMS):

@@ -22,7 +22,7 @@ _DURATION = re.compile(
 _MOST_DIGITS = 18
 _DAY_S = 86400
 _CYCLE_DAYS = 146097
-"""Of 400 years, after which the calendar is the same again; `date` knows few years."""
+"""The days of 400 years, after which the calendar is the same again; `date` knows few years."""
 
 
 class XsdDuration(NamedTuple):

@@ -46,7 +46,7 @@ def loaded(rows: Rows, names: Sequence[str] | None = None) -> pa.Table:
 
 
 def empty(schema: pa.Schema) -> pa.Table:
-    """No rows."""
+    """A table without rows."""
     return schema.empty_table()
 
 

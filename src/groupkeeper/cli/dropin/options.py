@@ -109,7 +109,7 @@ class Options:
         return number
 
     def given(self, names: Iterable[str]) -> list[str]:
-        """Those of the names that were given, in the order of ``names``."""
+        """The given options among the names, in the order of ``names``."""
         return [name for name in names if name in self._texts]
 
 
@@ -177,7 +177,7 @@ class OptionTable:
             self._take(option, text, rest, found)
 
     def _take_cluster(self, letters: str, rest: list[str], found: Options) -> None:
-        """One-letter options written together, the last perhaps with its value: ``-vf3``."""
+        """Reads one-letter options written together, the last perhaps with its value: ``-vf3``."""
         cluster = []
         for place, letter in enumerate(letters, 1):
             if letter not in self.options:

@@ -75,7 +75,7 @@ def add_order(command: ArgumentParser, columns: Sequence[str]) -> None:
 
 
 def named(texts: Iterable[str], *, regex: bool, argument: str) -> Names:
-    """What was typed for an argument. Raises UsageMistake for what is no pattern."""
+    """The names or patterns typed for an argument. Raises UsageMistake for an invalid pattern."""
     try:
         return Names(texts, regex=regex)
     except BadGroupPattern as problem:

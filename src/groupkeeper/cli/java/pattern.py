@@ -219,7 +219,7 @@ class _PatternReader:
     # ------------------------------------------------------------------------------------------------- escapes
 
     def _escape(self) -> str:
-        """After a backslash, outside of a class."""
+        """Reads an escape outside of a class, after its backslash."""
         letter = self._text[self._at : self._at + 1]
         if letter in _ASSERTIONS and letter:
             self._at += 1
@@ -243,7 +243,7 @@ class _PatternReader:
         return one_of(self._cases(letters) if isinstance(letters, str) else letters)
 
     def _letters(self) -> frozenset[str] | str:
-        """After a backslash: a class, or one letter."""
+        """Reads a class or one letter, after a backslash."""
         letter = self._text[self._at : self._at + 1]
         self._at += 1
         if letter and letter in "pP":

@@ -51,7 +51,7 @@ def commits(decoded: _Decoded) -> _Decoded:
 
 
 def group_records(decoded: _Decoded) -> _Decoded:
-    """Every other record; what could not be decoded has its bytes and its `problem`."""
+    """All decoded records except offset commits; an undecoded one has its bytes and its `problem`."""
     rows = decoded.filter(pc.invert(is_commit(decoded)))
     packed = _unpacked(rows["group_record"])
     made = {name: packed[name].combine_chunks() for name in packed.column_names}
@@ -62,7 +62,7 @@ def group_records(decoded: _Decoded) -> _Decoded:
 
 
 def _unpacked(texts: pa.Array | pa.ChunkedArray) -> pa.Table:
-    """JSON objects as columns; none of them has an end of line."""
+    """Columns from JSON objects, none of which contains an end of line."""
     if not len(texts):
         return _PACKED.empty_table()
     lines = "\n".join(text or "{}" for text in texts.to_pylist()).encode()

@@ -406,7 +406,7 @@ STEPS = (
     ),
     Step(QUALITY, Job.CLUSTERS, _quality),
 )
-"""In an order in which each step follows those that it needs; a new table is a line here."""
+"""The steps, each after those that it needs; a new table is a line here."""
 
 INPUTS = {
     Job.OFFSETS: Inputs(

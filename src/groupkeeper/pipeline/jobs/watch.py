@@ -46,10 +46,10 @@ class Watch:
         """The tables are refreshed; the job waits for new records."""
 
     def note(self, text: str) -> None:
-        """Something worth knowing."""
+        """Reports a remark."""
 
     def problem(self, problem: Problem) -> None:
-        """Something failed; other work goes on."""
+        """Reports a failure; other work goes on."""
 
 
 class Run:
@@ -72,11 +72,11 @@ class Run:
         self.watch.table(table, rows)
 
     def note(self, text: str) -> None:
-        """Something worth knowing."""
+        """Reports a remark."""
         self.summary.notes.append(text)
         self.watch.note(text)
 
     def fail(self, problem: Problem) -> None:
-        """Something failed; other work goes on."""
+        """Reports a failure; other work goes on."""
         self.summary.problems.append(problem)
         self.watch.problem(problem)

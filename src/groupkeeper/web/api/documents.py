@@ -399,7 +399,7 @@ class SweepRequest(Document):
     missing_topics: bool = False
     """Delete offsets of topics and partitions that don't exist."""
     expiring: str | None = None
-    """Commit again what the brokers would remove within: ``2d``"""
+    """Commit again the offsets that the brokers would remove within: ``2d``"""
 
     def form(self) -> Form:
         """The same as the fields of a page."""

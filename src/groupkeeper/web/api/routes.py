@@ -173,7 +173,7 @@ async def show_change(asking: AskedBy, page: APage, change_id: str) -> d.Recorde
 
 @router.post("/changes/{change_id}/undo", status_code=201)
 async def plan_undo(asking: AskedBy, page: APage, change_id: str, wanted: d.UndoRequest) -> d.PlanDetail:
-    """Plan what takes a change back. Nothing is changed before that plan is applied."""
+    """Plan the undo of a change. Nothing is changed before that plan is applied."""
     return asking.answers.plan(await asking.service.undo(asking.person, wanted.cluster, change_id), page)
 
 
@@ -191,7 +191,7 @@ async def make_plan(asking: AskedBy, page: APage, wanted: d.PlanRequest) -> d.Pl
 
 @router.post("/sweeps", status_code=201)
 async def plan_sweep(asking: AskedBy, page: APage, wanted: d.SweepRequest) -> d.PlanDetail:
-    """Plan to delete what is not used, or to keep what would expire. Nothing is changed."""
+    """Plan to delete unused offsets, or to keep those that would expire. Nothing is changed."""
     return asking.answers.plan(await asking.service.sweep(asking.person, wanted.form()), page)
 
 

@@ -194,7 +194,7 @@ async def make_plan(asked: Asked, wanted: d.PlanRequest, limit: Limit = 50) -> d
 
 @_told
 async def plan_undo(asked: Asked, cluster: str, change_id: str, limit: Limit = 50) -> d.PlanDetail:
-    """Plan what takes a change back; `apply_plan` does it. Nothing is changed."""
+    """Plan the undo of a change; `apply_plan` applies it. Nothing is changed."""
     toolbox, person = _of(asked)
     await toolbox.look(cluster)
     return toolbox.answers.plan(await toolbox.service.undo(person, cluster, change_id), WantedPage(limit))

@@ -57,7 +57,7 @@ class NoJournal(NotDone):
 
 
 class DoesNotFit(NotDone):
-    """What was requested is not possible on this cluster."""
+    """The request is not possible on this cluster."""
 
     status = 409
 
@@ -74,11 +74,11 @@ class DeskEntry:
     """A plan on the desk.
 
     Attributes:
-        group_ids: the groups that it is about.
-        verdict: how it fitted when it was compared last.
-        applied: what was done of it; None: nothing yet.
-        change_id: in the journal, "" before it is applied and when there was nothing to do.
-        remarks: for people, of its making and of its outcome.
+        group_ids: the groups of the plan.
+        verdict: how the plan fitted when it was last compared with the cluster.
+        applied: the changes that were made; None: the plan was not applied yet.
+        change_id: the id in the journal; "" before it is applied, and if there was nothing to do.
+        remarks: texts for people, from making and applying the plan.
     """
 
     def __init__(

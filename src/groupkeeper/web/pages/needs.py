@@ -147,7 +147,7 @@ def _cause(one: Need, verdict: GroupVerdict) -> Fact | None:
 
 
 def _left(left: Sequence[Need], viewer: Viewer, ways: Ways) -> str:
-    """One row, which can be opened, for all groups without members."""
+    """A row for all groups without members, which can be opened."""
     named = [one for one in left if not GENERATED.fullmatch(one.name)]
     generated = len(left) - len(named)
     named.sort(key=lambda one: -(one.row.group.lag.lost or 0))
