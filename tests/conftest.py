@@ -22,14 +22,15 @@ _SPILT = ("Traceback (most recent call last)", "never retrieved", "never awaited
 TIME_LIMIT_S = 60.0  # as pyproject.toml says for tests without one of their own
 
 
+garbage.stop_looking()  # thousands of modules and tests are made, and none goes
 settings.register_profile("groupkeeper", deadline=None)  # on a busy machine any example may take its time
 settings.load_profile("groupkeeper")
 
 
 def pytest_xdist_auto_num_workers() -> int:
-    """`-n auto`: two more than there are processors, since tests with real clients wait much of their time."""
+    """`-n auto`: three more than there are processors, since tests with real clients wait much of their time."""
     has_affinity = hasattr(os, "sched_getaffinity")  # PyPy has none
-    return (len(os.sched_getaffinity(0)) if has_affinity else os.cpu_count() or 1) + 2
+    return (len(os.sched_getaffinity(0)) if has_affinity else os.cpu_count() or 1) + 3
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -53,6 +54,7 @@ def pytest_collection_finish() -> None:
     """What thousands of tests are made of stays: looking through all of it would stop clients for half a second."""
     gc.collect()
     garbage.keep_all()
+    garbage.look_again()
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
 from groupkeeper.pipeline.session import start_session
 from groupkeeper.testing.background import BackgroundBroker
-
-HERE = Path(__file__).parent
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -23,7 +20,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Starting Spark takes its time on a busy machine."""
     for item in items:
-        if Path(item.path).is_relative_to(HERE) and not item.get_closest_marker("timeout"):
+        if item.nodeid.startswith("tests/spark/") and not item.get_closest_marker("timeout"):
             item.add_marker(pytest.mark.timeout(240))
 
 
