@@ -15,6 +15,7 @@ from mcp_types import ElicitResult
 from tests.web.serving import COMMAND
 from tests.web.site import ALICE, BOB
 
+from groupkeeper.cli.main import main
 from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import OffsetAndMetadata, TopicPartition
 from groupkeeper.testing.background import BackgroundBroker
@@ -208,18 +209,21 @@ async def test_tokens_have_the_rights_of_roles(broker: BackgroundBroker, tmp_pat
             assert plan["made_by"] == "bob"
 
 
-def test_roles_need_tokens(broker: BackgroundBroker, tmp_path: Path) -> None:
-    words = [COMMAND, "mcp", "--bootstrap-server", broker.bootstrap_servers, "--roles", str(tmp_path / "roles.toml")]
-    ended = subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
-    assert (ended.returncode, "users have names only with" in ended.stderr) == (2, True)
+def test_wrong_usage_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for words, why in (
+        (("--roles", str(tmp_path / "roles.toml")), "users have names only with"),
+        (("--http-port", "65536"), "expected a port from 0 to 65535"),
+    ):
+        with pytest.raises(SystemExit) as refused:
+            main(["mcp", "--bootstrap-server", "127.0.0.1:1", *words])
+        assert (refused.value.code, why in capsys.readouterr().err) == (2, True)
 
 
-def test_a_port_that_is_taken_or_none_is_said(broker: BackgroundBroker, tmp_path: Path) -> None:
+def test_a_port_that_is_taken_is_said(broker: BackgroundBroker, tmp_path: Path) -> None:
     (tmp_path / "tokens").write_text(f"alice {ALICE}\n")
     words = [COMMAND, "mcp", "--bootstrap-server", broker.bootstrap_servers, "--token-file", str(tmp_path / "tokens")]
-    taken = broker.bootstrap_servers.rpartition(":")[2]
-    for port, status, why in ((taken, 1, "give another --http-port"), ("65536", 2, "expected a port from 0 to 65535")):
-        ended = subprocess.run([*words, "--http-port", port], capture_output=True, text=True, timeout=60, check=False)
-        assert (ended.returncode, why in ended.stderr) == (status, True), ended.stderr
-        assert "Traceback" not in ended.stderr
-        assert "serving" not in ended.stderr
+    words += ["--http-port", broker.bootstrap_servers.rpartition(":")[2]]
+    ended = subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
+    assert (ended.returncode, "give another --http-port" in ended.stderr) == (1, True), ended.stderr
+    assert "Traceback" not in ended.stderr
+    assert "serving" not in ended.stderr

@@ -5,7 +5,6 @@ import gzip
 import signal
 import socket
 import sqlite3
-import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,7 +12,7 @@ from pathlib import Path
 import pytest
 from prometheus_client.parser import text_string_to_metric_families as families
 from tests.live.stage import arrange
-from tests.web.serving import COMMAND, Served, serving
+from tests.web.serving import Served, serving
 
 from groupkeeper.broker.authorizer import Operation, ResourceType, RuleAuthorizer
 from groupkeeper.cli.main import main
@@ -229,14 +228,9 @@ def test_what_is_left_out_is_said(broker: BackgroundBroker) -> None:
         assert "There is no group &#x27;nobody&#x27; in prod now" in served.get("/group?cluster=prod&group=nobody").text
 
 
-def run(*words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([COMMAND, "serve", *words], capture_output=True, text=True, timeout=30, check=False)
-
-
-def test_wrong_usage_is_said_before_anything_is_asked(tmp_path: Path) -> None:
-    two = run("--bootstrap-server", "a=h:1", "--bootstrap-server", "a=h:2")
-    assert (two.returncode, "two clusters are called 'a'" in two.stderr) == (2, True)
+def test_wrong_usage_is_said_before_anything_is_asked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for words, said in {
+        ("--bootstrap-server", "a=h:1", "--bootstrap-server", "a=h:2"): "two clusters are called 'a'",
         ("--bootstrap-server", "=h:1"): "expected a name before '='",
         ("--bootstrap-server", "a=h"): "h",
         ("--metric-names", "burrow"): "expected some of groupkeeper, kminion",
@@ -246,16 +240,17 @@ def test_wrong_usage_is_said_before_anything_is_asked(tmp_path: Path) -> None:
         ("--context", "nowhere"): "there is no context 'nowhere'",
         (): "no cluster is named",
     }.items():
-        refused = run(*words)
-        assert (refused.returncode, said in refused.stderr) == (2, True), refused.stderr
+        with pytest.raises(SystemExit) as refused:
+            main(["serve", *words])
+        assert (refused.value.code, said in capsys.readouterr().err) == (2, True), words
     damaged = tmp_path / "history"
     damaged.write_text("no database " * 99)
-    failed = run("--bootstrap-server", "h:1", "--history", str(damaged))
-    assert (failed.returncode, "not a database" in failed.stderr) == (1, True)
+    assert main(["serve", "--bootstrap-server", "h:1", "--history", str(damaged)]) == 1
+    assert "not a database" in capsys.readouterr().err
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
-        failed = run("--bootstrap-server", "h:1", "--history", "off", "--port", port)
-        assert (failed.returncode, f"cannot listen at 127.0.0.1:{port}" in failed.stderr) == (1, True)
+        assert main(["serve", "--bootstrap-server", "h:1", "--history", "off", "--port", port]) == 1
+        assert f"cannot listen at 127.0.0.1:{port}" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

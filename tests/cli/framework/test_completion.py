@@ -11,13 +11,17 @@ import sys
 import time
 import tomllib
 from collections.abc import Iterator
+from contextlib import redirect_stderr, redirect_stdout
+from io import StringIO
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 
 from groupkeeper import SyncAdmin
 from groupkeeper.cli.framework.commands import COMMANDS
 from groupkeeper.cli.framework.completion import DROP_INS
+from groupkeeper.cli.main import main
 from groupkeeper.client.admin.types import NewTopic, OffsetAndMetadata, TopicPartition
 from groupkeeper.testing.background import BackgroundBroker
 
@@ -57,11 +61,14 @@ def set_up(servers: str) -> None:
 
 
 def candidates(environment: dict[str, str], *words: str, of: str = "__complete") -> list[str]:
-    done = subprocess.run(
-        ["groupkeeper", of, *words], env=environment, capture_output=True, text=True, timeout=30, check=True
-    )
-    assert done.stderr == ""
-    return [line.partition("\t")[0] for line in done.stdout.splitlines()]
+    with (
+        patch.dict(os.environ, environment),
+        redirect_stdout(StringIO()) as shown,
+        redirect_stderr(StringIO()) as errors,
+    ):
+        status = main([of, *words])
+    assert (status, errors.getvalue()) == (0, "")
+    return [line.partition("\t")[0] for line in shown.getvalue().splitlines()]
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from tests.cli.framework.commands_of import leaves, needed
 
+from groupkeeper.cli.framework import commands
 from groupkeeper.cli.framework.commands import ArgumentParser, parse, parser
 from groupkeeper.operations.times import BadDuration
 
@@ -149,8 +150,11 @@ def described(options: argparse.Namespace) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_an_unknown_option_is_answered_with_the_nearest(command: str, capsys: pytest.CaptureFixture[str]) -> None:
-    found = parser_of(command)
+def test_an_unknown_option_is_answered_with_the_nearest(
+    command: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found, whole = parser_of(command), parser()
+    monkeypatch.setattr(commands, "parser", lambda words=None: parser(words) if words else whole)
     names = [each for of, each, _ in options() if of == command and len(each) > len("--top")]
     for number, name in enumerate(names, len(command)):  # each in one of three forms, which differs between commands
         typed = (name[:-1], f"{name[:4]}{name[5]}{name[4]}{name[6:]}", f"{name}s")[number % 3]
