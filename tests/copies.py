@@ -82,8 +82,9 @@ class Writer:
             self._producer.init_transactions(PATIENCE_S)
 
     def write(self, records: Iterable[Item], *, commits: bool = True, keeps_times: bool = True) -> None:
-        before = end_of(self._servers, self._topic)
+        before = 0
         if self._is_transactional:
+            before = end_of(self._servers, self._topic)
             self._producer.begin_transaction()
         for one in records:
             when = one.time_ms if keeps_times else 0

@@ -36,6 +36,7 @@ async def join(admin: Admin, connection: Connection, member: ShareMember, patien
                 epoch = answer.member_epoch
                 if await _is_assigned(admin, member):
                     break
+            await asyncio.sleep(0.02)
     if member.leaves:
         left = await _beat(connection, member, LEAVES, None, patience_s)
         assert left.error_code == 0

@@ -3,7 +3,7 @@
 import gc
 import sys
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import suppress
 from importlib import import_module
 from typing import Any
@@ -64,7 +64,8 @@ def step_s() -> float:
 
 @pytest.fixture
 async def peer() -> AsyncIterator[Peer]:
-    async with Broker(properties={"auto.create.topics.enable": "false"}) as broker:
+    few = {"offsets.topic.num.partitions": "4", "transaction.state.log.num.partitions": "4"}
+    async with Broker(properties={"auto.create.topics.enable": "false", **few}) as broker:
         broker.groups.ensure_topic()
         broker.transactions.ensure_topic()
         yield Peer(broker)
@@ -83,7 +84,7 @@ async def test_many_short_elements_cost_as_their_bytes(
     frames = []
     for version in (api.lowest, api.highest):
         with suppress(UnsupportedField):
-            size = len(encode_request(7, "c", filled(schema, schema.root, path, 1000, 1), version)) // 1000
+            size = len(encode_request(7, "c", filled(schema, schema.root, path, 100, 1), version)) // 100
             message = filled(schema, schema.root, path, BYTES // max(size, SHORT), repeated)
             frames.append(encode_request(7, "c", message, version)[4:])
     for frame in frames:
@@ -117,7 +118,8 @@ def filled(schema: Message, struct: Struct, path: tuple[str, ...], count: int, r
     if inner is None:
         setattr(value, field.name, [simple(field, number) for number in numbers])
     else:
-        setattr(value, field.name, [element(getattr(module, inner.name)(), inner, number) for number in numbers])
+        own = dict(own_fields(getattr(module, inner.name)(), inner))
+        setattr(value, field.name, [element(getattr(module, inner.name)(), own, number) for number in numbers])
     return value
 
 
@@ -129,18 +131,17 @@ def simple(field: Field, number: int) -> str | bytes | int:
     return number % 127 if field.element == "int8" else number
 
 
-def element(value: Any, struct: Struct, number: int) -> Any:
-    """A struct whose first name, or topic id, and number of a partition are its own."""
-    has_name = False
-    for field in struct.fields:
-        default = getattr(value, field.name)
-        if isinstance(default, str) and not has_name:
-            setattr(value, field.name, name_of(number))
-            has_name = True
-        elif isinstance(default, int) and "partition" in field.name:
-            setattr(value, field.name, number)
-        elif field.name == "resource_type":
-            setattr(value, field.name, 2)
+def own_fields(default: Any, struct: Struct) -> Iterator[tuple[str, Callable[[int], object]]]:
+    """What each element has of its own: the first name, and the number of a partition."""
+    names = [field.name for field in struct.fields]
+    yield from [(name, name_of) for name in names if isinstance(getattr(default, name), str)][:1]
+    yield from [(name, int) for name in names if isinstance(getattr(default, name), int) and "partition" in name]
+    yield from [(name, lambda _: 2) for name in names if name == "resource_type"]
+
+
+def element(value: Any, own: Mapping[str, Callable[[int], object]], number: int) -> Any:
+    for name, made in own.items():
+        setattr(value, name, made(number))
     return value
 
 

@@ -37,6 +37,7 @@ class Logs:
         self.here, self.there = here, there
         make_topic(here, self.topic, **source)
         make_topic(there, self.topic, **config)
+        self._there = Writer(there, self.topic)
         self.rng = random.Random(1)
 
     def fill(self, records: list[Item], **properties: str) -> None:
@@ -48,10 +49,10 @@ class Logs:
 
     def others(self, count: int, first: int = 1_000_000) -> None:
         """Records of the target that are no copies."""
-        Writer(self.there, self.topic).write(items(count, first=first), keeps_times=False)
+        self._there.write(items(count, first=first), keeps_times=False)
 
     def copy(self, records: list[Item], *, keeps_times: bool = False) -> None:
-        Writer(self.there, self.topic).write(records, keeps_times=keeps_times)
+        self._there.write(records, keeps_times=keeps_times)
 
     def copy_in_transactions(self, records: list[Item]) -> None:
         """Of many sizes, some of them aborted and done again."""

@@ -143,6 +143,7 @@ def test_an_undo_that_was_killed_keeps_others_off_for_a_time_and_a_long_one_as_l
     refused = 0
 
     def undo(number: int) -> bool:
+        time.sleep(0.02)
         try:
             other.begin(head(f"other-{number}", undoes="change"), [("g", PAIRS)])
         except BeingUndone:
@@ -239,7 +240,7 @@ def test_nothing_is_changed_without_it(
 
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
-    monkeypatch.setattr("groupkeeper.cli.framework.journals.PATIENCE_MS", 500)
+    monkeypatch.setattr("groupkeeper.cli.framework.journals.PATIENCE_MS", 200)
     monkeypatch.setenv("GROUPKEEPER_JOURNAL", where.format(port=port))
     on_admin(servers, commit)
     put(servers, "orders", "a record", b"to skip")
