@@ -82,8 +82,8 @@ async def test_brokers_are_merged_and_failures_kept_apart() -> None:
 async def test_loading_is_waited_for_until_the_timeout() -> None:
     # K518-33, K518-65
     async with scripted({"ListGroups": in_turn(m.ListGroupsResponse(error_code=14))}) as (broker, admin):
-        [failure] = (await admin.list_groups(timeout_ms=100)).failed.values()
-        assert broker.count("ListGroups") > 2
+        [failure] = (await admin.list_groups(timeout_ms=300)).failed.values()
+        assert broker.count("ListGroups") > 1
     assert isinstance(failure.__cause__, CoordinatorLoadInProgress)
 
 
