@@ -267,7 +267,7 @@ async def test_new_certificates_and_their_authority_are_taken_from_the_same_file
             trusted.write_text(Path(broker.client_properties()["ssl.truststore.location"]).read_text())
             port = int(broker.bootstrap_servers.rpartition(":")[2])
             servers = broker.bootstrap_servers
-            watching = watching or collector(servers, timeout_ms=2000, properties=list(properties.items()))
+            watching = watching or collector(servers, timeout_ms=1000, properties=list(properties.items()))
             snapshot = await until(watching, lambda snapshot: snapshot.is_up)
             assert (snapshot.replaced is None) == is_first
         assert not (await watching.poll()).is_up

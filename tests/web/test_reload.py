@@ -35,10 +35,12 @@ def test_tokens_and_roles(broker: BackgroundBroker, tmp_path: Path) -> None:
 
         for content in ('[[role]]\nusers = ["alice"]\nmay = "veiw"\n', None):
             roles.unlink() if content is None else roles.write_text(content)
+            served.process.send_signal(signal.SIGHUP)
             said = "expected one of view, change" if content else "cannot read"
             for path in ("/readyz", "/"):
                 served.until(lambda text, said=said: said in text, path, Authorization=of(NEW))  # type: ignore[misc]
         roles.write_text('[[role]]\nusers = ["alice"]\nmay = "view"\n')
+        served.process.send_signal(signal.SIGHUP)
         served.until(lambda text: "cannot read" not in text, "/readyz", Authorization=of(NEW))
         served.process.terminate()
         assert served.process.wait(60) == 0

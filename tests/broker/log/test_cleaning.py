@@ -3,7 +3,7 @@
 import asyncio
 import os
 from pathlib import Path
-from time import perf_counter, sleep, thread_time
+from time import sleep, thread_time
 from typing import Any
 
 import pytest
@@ -104,7 +104,7 @@ async def test_commits_go_on_while_the_cleaner_works(start: Start, connect: Conn
 async def test_a_slow_disk_keeps_nobody_waiting(
     start: Start, connect: Connect, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What the cleaner and DeleteRecords bring to the disk takes a second each time."""
+    """While the cleaner and DeleteRecords bring something to the disk, the loop goes on."""
     broker = await start(properties=QUICK | {"log.cleaner.enable": "false"})
     wire = await connect(broker)
     broker.groups.ensure_topic()
@@ -112,11 +112,12 @@ async def test_a_slow_disk_keeps_nobody_waiting(
     for offset in range(60):
         await commit(wire, "g", "t", 0, offset)
     await wire.produce("t", write_batch([Record(b"k", b"v")]))
-    slow = []
+    turns, went_on = 0, list[bool]()
 
     def fsync(descriptor: int) -> None:
-        slow.append(descriptor)
-        sleep(1)
+        before = turns
+        sleep(0.2)
+        went_on.append(turns > before)
 
     monkeypatch.setattr(os, "fsync", fsync)
     gone = m.DeleteRecordsRequest([m.DeleteRecordsTopic("t", [m.DeleteRecordsPartition(0, 1)])])
@@ -124,12 +125,11 @@ async def test_a_slow_disk_keeps_nobody_waiting(
         asyncio.ensure_future(each)
         for each in (broker.cleaner.compact(broker.now_ms()), broker.cleaner.sync(), wire.call(gone, 2))
     ]
-    longest, began = 0.0, perf_counter()
     while not all(each.done() for each in busy):
         await asyncio.sleep(0.005)
-        longest, began = max(longest, perf_counter() - began), perf_counter()
-    assert len(slow) > 5
-    assert longest < 0.8
+        turns += 1
+    assert len(went_on) > 5
+    assert all(went_on)
     assert [type(each.exception()) for each in busy] == [type(None)] * 3
 
 

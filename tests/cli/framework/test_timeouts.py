@@ -20,7 +20,7 @@ from groupkeeper.cli.dropin import (
 )
 from groupkeeper.cli.main import main
 
-TIMEOUT_MS = 300
+TIMEOUT_MS = 100
 SLACK_S = 25.0
 """What importing and a busy machine may add."""
 

@@ -37,9 +37,9 @@ def test_lines_for_a_file(capsys: pytest.CaptureFixture[str]) -> None:
 def test_a_stage_that_gets_no_executor_is_told_once(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("groupkeeper.cli.pipeline.watch._PATIENCE_S", 0.1)
+    monkeypatch.setattr("groupkeeper.cli.pipeline.watch._PATIENCE_S", 0.05)
     for name in ("_INTERVAL_S", "_LOOK_S"):
-        monkeypatch.setattr(f"groupkeeper.cli.pipeline.watch.{name}", 0.02)
+        monkeypatch.setattr(f"groupkeeper.cli.pipeline.watch.{name}", 0.005)
     asked: list[int] = []
 
     def told(stage: Stage | None) -> int:

@@ -113,10 +113,10 @@ def test_offsets_that_went_meanwhile(servers: str) -> None:
 
 
 def test_a_partition_without_a_leader_is_waited_for_and_named(servers: str) -> None:
-    options = options_of(servers, **{"kafkaConsumer.pollTimeoutMs": "3000"})
+    options = options_of(servers, **{"kafkaConsumer.pollTimeoutMs": "1000"})
     with pytest.raises(SourceError) as caught:
         offsets([piece(0, 7, 9, "nowhere")], options)
-    text = "cluster c, partition nowhere-0, offset 7: nothing could be read for 3000 ms (kafkaConsumer.pollTimeoutMs): "
+    text = "cluster c, partition nowhere-0, offset 7: nothing could be read for 1000 ms (kafkaConsumer.pollTimeoutMs): "
     assert str(caught.value).startswith(f"{text}UnknownTopicOrPartition")
 
 
@@ -131,11 +131,11 @@ async def test_a_log_whose_end_was_cleaned_away_is_read_to_its_end() -> None:
 
     async with ScriptedBroker(handlers={"Fetch": answer}) as broker:
         broker.topics["t"] = [broker.node_id]
-        options = options_of(broker.bootstrap_servers, **{"kafkaConsumer.pollTimeoutMs": "3000"})
+        options = options_of(broker.bootstrap_servers, **{"kafkaConsumer.pollTimeoutMs": "1000"})
         assert await asyncio.to_thread(offsets, [piece(0, 0, 3)], options) == {0: [0]}
         uncommitted = options_of(broker.bootstrap_servers, **{"kafka.isolation.level": "read_uncommitted"})
         assert await asyncio.to_thread(offsets, [piece(0, 0, 5)], uncommitted) == {0: [0]}
-        with pytest.raises(SourceError, match="nothing could be read for 3000 ms"):  # it may still come
+        with pytest.raises(SourceError, match="nothing could be read for 1000 ms"):  # it may still come
             await asyncio.to_thread(offsets, [piece(0, 0, 4)], options)
 
 

@@ -32,7 +32,7 @@ BEGIN_MS = 1_700_000_000_000
 
 def cluster_at(servers: str) -> ClusterOptions:
     given = {"kafka.bootstrap.servers": servers, "cluster": "c", "rows": "decoded"}
-    return parse_options(given | {"kafka.default.api.timeout.ms": "2000"}).clusters[0]
+    return parse_options(given | {"kafka.default.api.timeout.ms": "1000"}).clusters[0]
 
 
 def instant_of(cluster: ClusterOptions) -> Instant:

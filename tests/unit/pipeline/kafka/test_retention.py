@@ -15,7 +15,7 @@ def test_each_cluster_tells_its_own() -> None:
         addresses = {"one": one.bootstrap_servers, "locked": locked.bootstrap_servers, "away": "127.0.0.1:1"}
         clusters = {name: {"kafka.bootstrap.servers": each} for name, each in addresses.items()}
         options = parse_options(
-            {"clusters": json.dumps(clusters), "rows": "decoded", "kafka.default.api.timeout.ms": "2000"}
+            {"clusters": json.dumps(clusters), "rows": "decoded", "kafka.default.api.timeout.ms": "1000"}
         )
         ranges = [Range(number, name, "__consumer_offsets", 0, 0, 1) for number, name in enumerate(addresses)]
         asked = ask_retentions(options, ranges)

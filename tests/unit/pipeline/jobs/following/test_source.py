@@ -114,11 +114,14 @@ def test_a_read_that_takes_long_is_slow_though_it_is_whole(broker: BackgroundBro
     assert (receipt.is_whole, receipt.is_slow) == (True, True)
 
 
-def test_a_cluster_that_says_nothing_is_waited_for_once(broker: BackgroundBroker) -> None:
+def test_a_cluster_that_says_nothing_is_waited_for_once(
+    broker: BackgroundBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(source, "PATIENCE_S", 2.0)
     with socket.create_server(("127.0.0.1", 0)) as silent:  # connections are taken, and nothing is ever said
         address = f"127.0.0.1:{silent.getsockname()[1]}"
-        options = options_of(broker.bootstrap_servers, address, default_api_timeout_ms="8000")
-        planner, told = Planner(), f"cluster c1 ({address}) has not answered for 5 s"
+        options = options_of(broker.bootstrap_servers, address, default_api_timeout_ms="4000")
+        planner, told = Planner(), f"cluster c1 ({address}) has not answered for 2 s"
         answer = planner.answer(orders(options))
         assert ([each.name for each in answer.readings], answer.failed) == (["c0"], {1: Failed(told, True)})
         late = planner._asked[1]
