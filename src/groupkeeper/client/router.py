@@ -51,10 +51,10 @@ class Located(Generic[K]):
 
 
 class Retries(NamedTuple):
-    """Retriable error codes: retried at the same broker (``here``), or after a new lookup (``elsewhere``)."""
+    """Retriable error codes: retried at the ``same_broker``, or ``after_lookup`` of the broker."""
 
-    here: frozenset[int] = frozenset({COORDINATOR_LOAD_IN_PROGRESS})
-    elsewhere: frozenset[int] = frozenset({COORDINATOR_NOT_AVAILABLE, NOT_COORDINATOR})
+    same_broker: frozenset[int] = frozenset({COORDINATOR_LOAD_IN_PROGRESS})
+    after_lookup: frozenset[int] = frozenset({COORDINATOR_NOT_AVAILABLE, NOT_COORDINATOR})
 
 
 COORDINATOR_RETRIES = Retries()
@@ -78,16 +78,16 @@ class Routed(Generic[K, V]):
         *,
         chunk: int,
         retries: Retries = COORDINATOR_RETRIES,
-        gives_up: Callable[[Failure, float], bool] | None = None,
+        should_stop_retrying: Callable[[Failure, float], bool] | None = None,
     ) -> None:
-        """``gives_up(failure, seconds since the start)``: whether to stop retrying a retriable failure."""
+        """``should_stop_retrying(failure, seconds since the start)``: whether to stop retrying a retriable failure."""
         self._cluster = cluster
         self._deadline = deadline
         self._locate = locate
         self._ask = ask
         self._chunk = chunk
         self._retries = retries
-        self._gives_up = gives_up
+        self._should_stop_retrying = should_stop_retrying
         self._batch: Batch[K, V] = Batch()
         self._causes: dict[K, Failure] = {}  # why keys were retried: for the error after a timeout
         self._slots: dict[Peer, asyncio.Semaphore] = {}
@@ -121,13 +121,13 @@ class Routed(Generic[K, V]):
             for peer, owned in located.by_peer.items():
                 for start in range(0, len(owned), self._chunk):
                     chunk = owned[start : start + self._chunk]
-                    self._group.create_task(self._settle(peer, chunk, backoff.copy()))
+                    self._group.create_task(self._send_chunk(peer, chunk, backoff.copy()))
             self._causes.update(located.retry)
-            keys, is_again = self._keep(located.retry), True
+            keys, is_again = self._keep_retriable(located.retry), True
             if keys and not await self._may_retry(keys, located.retry, backoff):
                 return
 
-    async def _settle(self, peer: Peer, keys: list[K], backoff: Backoff) -> None:
+    async def _send_chunk(self, peer: Peer, keys: list[K], backoff: Backoff) -> None:
         """Send a chunk to one broker until every key has its result, its failure, or another broker."""
         slots = self._slots.setdefault(peer, asyncio.Semaphore(_CHUNKS_IN_FLIGHT))
         while keys:
@@ -142,26 +142,26 @@ class Routed(Generic[K, V]):
                 return
             except (AnswerTooLarge, Unrepresentable) as error:
                 for part in self._halves(keys, error):
-                    self._group.create_task(self._settle(peer, part, backoff.copy()))
+                    self._group.create_task(self._send_chunk(peer, part, backoff.copy()))
                 return
             except (ClientError, KafkaError) as error:
                 self._fail(dict.fromkeys(keys, error))
                 return
-            here, elsewhere = self._sort(keys, answers)
-            if elsewhere:
-                self._group.create_task(self._move(elsewhere, backoff.copy()))
-            keys = self._keep(here)
-            if keys and not await self._may_retry(keys, here, backoff):
+            same_broker, after_lookup = self._sort(keys, answers)
+            if after_lookup:
+                self._group.create_task(self._move(after_lookup, backoff.copy()))
+            keys = self._keep_retriable(same_broker)
+            if keys and not await self._may_retry(keys, same_broker, backoff):
                 return
 
     async def _move(self, causes: dict[K, Failure], backoff: Backoff) -> None:
-        keys = self._keep(causes)
+        keys = self._keep_retriable(causes)
         if keys and await self._may_retry(keys, causes, backoff):
             await self._find(keys, True, backoff)
 
     def _sort(self, keys: list[K], answers: dict[K, V | Failure]) -> tuple[dict[K, Failure], dict[K, Failure]]:
-        here: dict[K, Failure] = {}
-        elsewhere: dict[K, Failure] = {}
+        same_broker: dict[K, Failure] = {}
+        after_lookup: dict[K, Failure] = {}
         done, failed, retries = self._batch.done, self._batch.failed, self._retries
         for key in keys:
             try:
@@ -172,21 +172,21 @@ class Routed(Generic[K, V]):
             if not isinstance(answer, Exception):
                 done[key] = answer  # the usual case; this runs for every group
             elif isinstance(answer, KafkaError):
-                if answer.code in retries.here:
-                    here[key] = self._causes[key] = answer
-                elif answer.code in retries.elsewhere:
-                    elsewhere[key] = self._causes[key] = answer
+                if answer.code in retries.same_broker:
+                    same_broker[key] = self._causes[key] = answer
+                elif answer.code in retries.after_lookup:
+                    after_lookup[key] = self._causes[key] = answer
                 else:
                     failed[key] = answer
             elif isinstance(answer, ConnectionFailed):
-                elsewhere[key] = self._causes[key] = answer
+                after_lookup[key] = self._causes[key] = answer
             elif isinstance(answer, CallTimedOut):
-                elsewhere[key] = answer
+                after_lookup[key] = answer
             elif isinstance(answer, ClientError):
                 failed[key] = answer
             else:
                 done[key] = answer
-        return here, elsewhere
+        return same_broker, after_lookup
 
     def _halves(self, keys: list[K], error: ClientError) -> tuple[list[K], ...]:
         """The keys in two parts, so that one bad key doesn't fail the rest; () for a single key, which fails."""
@@ -199,12 +199,12 @@ class Routed(Generic[K, V]):
     def _fail(self, failures: dict[K, Failure]) -> None:
         self._batch.failed.update(failures)
 
-    def _keep(self, causes: dict[K, Failure]) -> list[K]:
-        """The keys to retry; the others fail, as ``gives_up`` decides."""
-        if self._gives_up is None:
+    def _keep_retriable(self, causes: dict[K, Failure]) -> list[K]:
+        """The keys to retry; the others fail, as ``should_stop_retrying`` decides."""
+        if self._should_stop_retrying is None:
             return list(causes)
         elapsed_s = self._deadline.elapsed_s()
-        final = {key: cause for key, cause in causes.items() if self._gives_up(cause, elapsed_s)}
+        final = {key: cause for key, cause in causes.items() if self._should_stop_retrying(cause, elapsed_s)}
         self._fail(final)
         return [key for key in causes if key not in final]
 

@@ -19,9 +19,9 @@ _CONSUMER_REPLICA_ID = -1
 
 LEADER_RETRIES = Retries(
     # OFFSET_NOT_AVAILABLE, UNKNOWN_LEADER_EPOCH, REQUEST_TIMED_OUT: the broker is the leader, but isn't ready.
-    here=frozenset({78, 75, 7}),
+    same_broker=frozenset({78, 75, 7}),
     # The leader has moved, or its metadata is not everywhere yet.
-    elsewhere=frozenset({3, 5, 6, 9, 13, 56, 72, 74, 100}),
+    after_lookup=frozenset({3, 5, 6, 9, 13, 56, 72, 74, 100}),
 )
 
 _TOPIC_PATIENCE_S = 1.0
@@ -75,10 +75,12 @@ def of_leaders(
     async def locate(keys: list[TopicPartition], is_again: bool, deadline: Deadline) -> Located[TopicPartition]:
         return await locate_leaders(cluster, keys, is_again, deadline)
 
-    return Routed(cluster, deadline, locate, ask, chunk=chunk, retries=LEADER_RETRIES, gives_up=gives_up)
+    return Routed(
+        cluster, deadline, locate, ask, chunk=chunk, retries=LEADER_RETRIES, should_stop_retrying=should_stop_retrying
+    )
 
 
-def gives_up(failure: Failure, elapsed_s: float) -> bool:
+def should_stop_retrying(failure: Failure, elapsed_s: float) -> bool:
     """Whether to stop retrying: the topic was unknown, or the partition had no leader, for too long."""
     if isinstance(failure, UnknownTopicOrPartition):
         return elapsed_s >= _TOPIC_PATIENCE_S

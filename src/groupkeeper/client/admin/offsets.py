@@ -27,7 +27,7 @@ _GROUPS_PER_CHUNK = 200
 _LAST_VERSION_WITH_NAMES = 9
 """Last version of OffsetFetch and OffsetCommit with topic names: newer ones have topic ids."""
 
-COMMIT_RETRIES = COORDINATOR_RETRIES._replace(here=COORDINATOR_RETRIES.here | {27})
+COMMIT_RETRIES = COORDINATOR_RETRIES._replace(same_broker=COORDINATOR_RETRIES.same_broker | {27})
 """Also retries REBALANCE_IN_PROGRESS (27): a commit waits for the end of a rebalance."""
 
 _COLUMNS = 5
@@ -334,7 +334,7 @@ async def _commit(
         return Batch(dict.fromkeys(offsets))
     answers = {TopicPartition(*place): failure_of(code) for place, code in codes.items()}
     for failure in answers.values():
-        if failure is not None and failure.code in COMMIT_RETRIES.here | COMMIT_RETRIES.elsewhere:
+        if failure is not None and failure.code in COMMIT_RETRIES.same_broker | COMMIT_RETRIES.after_lookup:
             return failure
     return batch_of(offsets, answers, 'Offset commit result for partition "{}" was not in the response')
 

@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Iterable
 
 from groupkeeper.client.admin.log_fetch import FetchedBatches, Isolation, LogFetch, Read
-from groupkeeper.client.admin.log_offsets import LEADER_RETRIES, gives_up, locate_leaders
+from groupkeeper.client.admin.log_offsets import LEADER_RETRIES, locate_leaders, should_stop_retrying
 from groupkeeper.client.admin.types import Batch, Failure, FirstRecord, Position, TopicPartition
 from groupkeeper.client.cluster import Cluster
 from groupkeeper.client.deadlines import Deadline
@@ -53,7 +53,7 @@ async def first_records(
     while left:
         call: Routed[Position, FirstRecord | None] = Routed(
             cluster, cluster.deadline("fetch", timeout_ms), locate, ask,
-            chunk=_POSITIONS_PER_CHUNK, retries=LEADER_RETRIES, gives_up=gives_up,
+            chunk=_POSITIONS_PER_CHUNK, retries=LEADER_RETRIES, should_stop_retrying=should_stop_retrying,
         )  # fmt: skip
         read = await call.run(left)
         found.done.update(read.done)

@@ -239,7 +239,7 @@ class _LogReader:
         if isinstance(failure, OffsetOutOfRange):
             await self._skip_lost(peer, key, deadline)
             return None
-        if failure.code in LEADER_RETRIES.elsewhere | LEADER_RETRIES.here:
+        if failure.code in LEADER_RETRIES.after_lookup | LEADER_RETRIES.same_broker:
             return failure
         raise self._refused(key, failure)
 

@@ -30,7 +30,8 @@ if TYPE_CHECKING:
 
 _IDS_PER_REQUEST = 500
 _PARTITIONS_PER_REQUEST = 500
-_ENDING = Retries(here=COORDINATOR_RETRIES.here | {51})  # CONCURRENT_TRANSACTIONS: the previous one is being completed
+# CONCURRENT_TRANSACTIONS: the previous one is being completed
+_ENDING = Retries(same_broker=COORDINATOR_RETRIES.same_broker | {51})
 
 
 class TransactionCalls:
