@@ -75,7 +75,7 @@ VERDICTS = {*(set(Status) - {Status.OK, Status.UNKNOWN}), *Trend, "overdue"}
 SHARED = frozenset(
     """
     Acl AclFilter Admin Batches Call Checkpoint Cluster Column Config Connection Conversation Group GroupState
-    GroupType Member Node OAuthBearer Place Plain Problem Scram Security Settings ShareSession Step Token
+    GroupType Member Node OAuthBearer Plain Problem Scram Security Settings ShareSession Step Token
     Work _Reader
     """.split()
 )

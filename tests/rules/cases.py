@@ -9,8 +9,8 @@ from groupkeeper.rules.status import Facts
 FOLDER = Path(__file__).parent
 _MS = {"s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 _NAMES = {"committed": "committed_offset", "lag": "lag", "lost": "lost", "in-log": "in_log", "waits": "waits_ms",
-          "margin": "margin_ms", "still": "still_ms", "quiet": "quiet_ms", "had-been": "had_been", "members": "members",
-          "idle": "idle_ms", "gap": "usual_gap_ms"}  # fmt: skip
+          "margin": "margin_ms", "still": "still_ms", "quiet": "quiet_ms", "had-been": "offset_before_rewind",
+          "members": "members", "idle": "idle_ms", "gap": "usual_gap_ms"}  # fmt: skip
 _FLAGS: dict[str, dict[str, Any]] = {
           "no-commit": {}, "beyond": {"is_beyond": True}, "unread": {"is_read": False}, "simple": {"is_simple": True},
           "nothing-waits": {"is_waiting": False, "waits_ms": 0}}  # fmt: skip

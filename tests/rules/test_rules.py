@@ -96,10 +96,10 @@ def test_partitions_are_well_without_a_look_at_each() -> None:
 
 def test_since_when_a_status_holds() -> None:
     facts = Facts(10, 5, 0, waits_ms=33 * MINUTE_MS, still_ms=40 * MINUTE_MS, quiet_ms=5 * MINUTE_MS, members=1)
-    held = {each: status.stands_ms(facts, each) for each in (Status.STALLED, Status.STOPPED, Status.OK)}
+    held = {each: status.status_age_ms(facts, each) for each in (Status.STALLED, Status.STOPPED, Status.OK)}
     assert held == {Status.STALLED: 33 * MINUTE_MS, Status.STOPPED: 5 * MINUTE_MS, Status.OK: None}
-    assert status.stands_ms(facts, Status.LAGGING) == 33 * MINUTE_MS - status.LAGGING_MS
-    assert status.stands_ms(facts._replace(members=0, idle_ms=25 * HOUR_MS), Status.ABANDONED) == 25 * HOUR_MS
+    assert status.status_age_ms(facts, Status.LAGGING) == 33 * MINUTE_MS - status.LAGGING_MS
+    assert status.status_age_ms(facts._replace(members=0, idle_ms=25 * HOUR_MS), Status.ABANDONED) == 25 * HOUR_MS
 
 
 def test_topics_that_members_read() -> None:

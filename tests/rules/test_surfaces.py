@@ -31,7 +31,7 @@ LATER_MS = NOW_MS + 3_600_000
 
 def is_seen(case: Case) -> bool:
     """Whether polls can have these facts: they see offsets, not commits."""
-    return all(facts.quiet_ms is None and facts.had_been is None for facts in case.partitions)
+    return all(facts.quiet_ms is None and facts.offset_before_rewind is None for facts in case.partitions)
 
 
 def row_of(number: int, facts: Facts) -> PartitionLag:

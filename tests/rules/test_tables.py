@@ -35,7 +35,7 @@ def place(number: int, facts: Facts) -> dict[str, Any]:
 def lag_of(number: int, facts: Facts) -> dict[str, Any]:
     committed = facts.committed_offset or 0
     end = None if facts.lag is None else committed - 1 if facts.is_beyond else committed + facts.lag
-    end = end if facts.had_been is None else facts.had_been
+    end = end if facts.offset_before_rewind is None else facts.offset_before_rewind
     return place(number, facts) | {
         "committed_offset": committed, "log_start_offset": committed + (facts.lost or 0), "last_stable_offset": end,
         "log_end_offset": end, "lag": facts.lag, "lag_ms": facts.waits_ms, "committed_lag_ms": facts.waits_ms,
@@ -59,8 +59,8 @@ def tables_of(case: Case) -> Mapping[str, tuple[Table, list[dict[str, Any]]]]:
         "group_state": "Stable",
         "members": first.members,
     }
-    rewinds = [place(*each) | {"direction": "back", "from_offset": each[1].had_been, "rewind_time": NOW}
-               for each in committed if each[1].had_been is not None]  # fmt: skip
+    rewinds = [place(*each) | {"direction": "back", "from_offset": each[1].offset_before_rewind, "rewind_time": NOW}
+               for each in committed if each[1].offset_before_rewind is not None]  # fmt: skip
     return {
         "paces": (PACES, [place(*each) | {"moved_time": ago(each[1].still_ms),
                                           "commit_gaps": [each[1].usual_gap_ms] * 3 if each[1].usual_gap_ms else []}

@@ -2,7 +2,14 @@
 
 import pytest
 
-from groupkeeper.rules.transactions import LONGEST_MS, SLACK_MS, Standing, standing_of_known, standing_of_unknown
+from groupkeeper.rules.transactions import (
+    LONGEST_MS,
+    SLACK_MS,
+    Standing,
+    describe_transaction,
+    standing_of_known,
+    standing_of_unknown,
+)
 
 
 @pytest.mark.parametrize(
@@ -30,3 +37,13 @@ def test_one_that_no_coordinator_shows_hangs_when_none_could_be_so_old() -> None
     assert standing_of_unknown(None, is_asked=True) is Standing.UNCLAIMED
     assert standing_of_unknown(10**9, None, is_asked=True) is Standing.UNCLAIMED
     assert standing_of_unknown(10**9, is_asked=False) is Standing.UNKNOWN
+
+
+def test_the_text_says_how_it_will_end() -> None:
+    assert describe_transaction("t", Standing.OPEN, 60_000, 90_000) == (
+        "t, open for 1 min (open); its coordinator aborts it after 1 min 30 s"
+    )
+    assert describe_transaction("t", Standing.ENDING, 60_000, 90_000) == "t, open for 1 min (ending)"
+    assert describe_transaction("t", Standing.HANGING, 60_000, None).endswith(
+        "; no coordinator has it: nothing will end it"
+    )

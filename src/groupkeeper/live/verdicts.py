@@ -109,8 +109,8 @@ def since_ms(group: GroupView, place: TopicPartition, now_ms: int) -> int | None
     """Since when a partition has had its status, in ms; None: unknown, or the status begins at no certain time."""
     for row, facts, status in _of_partitions(group, _still_ms(group, now_ms), now_ms):
         if row is not None and place == (row.topic, row.partition):
-            stood_ms = rules.stands_ms(facts, status)
-            return None if stood_ms is None else now_ms - stood_ms
+            age_ms = rules.status_age_ms(facts, status)
+            return None if age_ms is None else now_ms - age_ms
     return None
 
 

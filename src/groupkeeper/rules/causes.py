@@ -33,7 +33,7 @@ class Pace(NamedTuple):
     has_waited: bool = True
 
 
-class Place(NamedTuple):
+class CauseFacts(NamedTuple):
     """Facts about a partition of a group. ``is_held``: an open transaction begins at the group's position.
     ``is_assigned``: to a member. ``is_read``: whether a member reads the topic, True if not known; a topic that no
     member reads does not count in the group's status. ``has_open_start``: no offset is committed, and the log has
@@ -74,27 +74,27 @@ def no_members(records: int) -> str:
     return f"the group has no members, and {waiting(records, 'record')}: start its consumers, and watch them join"
 
 
-def cause_of_place(place: Place, *, has_members: bool) -> Cause | None:
+def cause_of_partition(facts: CauseFacts, *, has_members: bool) -> Cause | None:
     """The cause that stops a group in one partition; None: no known one. Without members, only causes that would stop
     future members. The program of a simple group counts as a member.
     """
-    if place.is_leaderless:
+    if facts.is_leaderless:
         return Cause.NO_LEADER
-    if place.is_forbidden:
+    if facts.is_forbidden:
         return Cause.NO_RIGHTS
-    if place.is_held and place.is_read:
+    if facts.is_held and facts.is_read:
         return Cause.TRANSACTION
-    if not place.waiting and not place.has_open_start and not place.is_out_of_range:
+    if not facts.waiting and not facts.has_open_start and not facts.is_out_of_range:
         return None
-    if has_members and not place.is_assigned:
-        return Cause.UNASSIGNED if place.is_read else Cause.UNREAD
-    if place.is_out_of_range:
+    if has_members and not facts.is_assigned:
+        return Cause.UNASSIGNED if facts.is_read else Cause.UNREAD
+    if facts.is_out_of_range:
         return Cause.OUT_OF_RANGE
     if not has_members:
         return None
-    if place.has_open_start:
+    if facts.has_open_start:
         return Cause.NEVER_COMMITTED
-    is_stuck = place.rate is not None and place.rate.has_waited and place.rate.consumed <= 0
+    is_stuck = facts.rate is not None and facts.rate.has_waited and facts.rate.consumed <= 0
     return Cause.STUCK if is_stuck else None
 
 

@@ -59,7 +59,7 @@ class Facts(NamedTuple):
     the end of the log. ``is_waiting``: whether a record waits; aborted records and markers of transactions don't.
     ``waits_ms``: how long the next record has waited. ``margin_ms``: time until retention may remove it, None also
     without retention by age. ``still_ms``: for how long the committed offset has not moved. ``quiet_ms``: for how long
-    nothing was committed, not even the same offset; None where only offsets are seen. ``had_been``: the offset before
+    nothing was committed, not even the same offset; None where only offsets are seen. ``offset_before_rewind``: before
     the last move back of the last day; None also: no move back. ``members``: number of the group's members.
     ``is_simple``: the group never has members, a program only commits for it. ``is_read``: whether a member reads the
     topic. ``idle_ms``: for how long the group has committed nothing at all. ``usual_gap_ms``: the usual time between
@@ -76,7 +76,7 @@ class Facts(NamedTuple):
     margin_ms: int | None = None
     still_ms: int | None = None
     quiet_ms: int | None = None
-    had_been: int | None = None
+    offset_before_rewind: int | None = None
     members: int | None = None
     is_simple: bool = False
     is_read: bool | None = None
@@ -136,7 +136,7 @@ def _status_of_waiting(facts: Facts, waits_ms: int) -> Status:
         return Status.STOPPED
     if stood_ms >= max(patience, patience_ms(facts.usual_move_ms, facts.members, is_simple=facts.is_simple)):
         return Status.STALLED
-    if facts.had_been is not None and (facts.committed_offset or 0) < facts.had_been:
+    if facts.offset_before_rewind is not None and (facts.committed_offset or 0) < facts.offset_before_rewind:
         return Status.REWOUND
     is_half_gone = facts.margin_ms is not None and facts.margin_ms < waits_ms
     return Status.LAGGING if waits_ms >= LAGGING_MS or is_half_gone else Status.OK
@@ -153,7 +153,7 @@ def group_status(worst: Status, members: int | None, lately: int | None) -> Stat
     return Status.UNSTABLE if is_unstable else worst
 
 
-def stands_ms(facts: Facts, status: Status) -> int | None:
+def status_age_ms(facts: Facts, status: Status) -> int | None:
     """For how long a partition has had its status; None: not known, or the status has no start time. Stopped, stalled
     and abandoned begin when the group came to a stop, not when its patience ended.
     """
@@ -232,7 +232,7 @@ def _and(facts: Facts, status: Status) -> str:
     if status is Status.STALLED:
         return f", and commits are of the same offset for {duration(facts.still_ms)}"
     if status is Status.REWOUND:
-        return f"; the group had been at offset {facts.had_been}, and is at {facts.committed_offset}"
+        return f"; the group had been at offset {facts.offset_before_rewind}, and is at {facts.committed_offset}"
     if status is Status.LAGGING and facts.margin_ms is not None and facts.margin_ms < (facts.waits_ms or 0):
         return f", and may be removed {within(facts.margin_ms)}{none}"
     return none

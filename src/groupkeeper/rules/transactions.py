@@ -29,7 +29,7 @@ class Standing(StrEnum):
     ENDED = "ended"
 
 
-def told(name: str, standing: Standing, open_ms: int | None, timeout_ms: int | None) -> str:
+def describe_transaction(name: str, standing: Standing, open_ms: int | None, timeout_ms: int | None) -> str:
     """Describes an open transaction and how it will end, as a phrase. ``timeout_ms`` None: no coordinator has it."""
     after = "" if timeout_ms is None else f" after {duration(timeout_ms)}"
     ends = {

@@ -93,94 +93,96 @@ class UrgencyFacts(NamedTuple):
         return (self.still_ms or 0) >= LAGGING_MS
 
 
-def urgency(of: UrgencyFacts) -> Urgency:
+def urgency(facts: UrgencyFacts) -> Urgency:
     """How urgent a group is. Records that have been overdue for long lie in segments that retention keeps: they don't
     make a group without members urgent.
     """
-    found = _unwatched(of)
-    return Urgency.REST if found is Urgency.LEFT and of.is_watched else found
+    found = _unwatched(facts)
+    return Urgency.REST if found is Urgency.LEFT and facts.is_watched else found
 
 
-def _unwatched(of: UrgencyFacts) -> Urgency:
-    status, is_slow = of.status, of.status in (Status.LAGGING, Status.REWOUND)
+def _unwatched(facts: UrgencyFacts) -> Urgency:
+    status, is_slow = facts.status, facts.status in (Status.LAGGING, Status.REWOUND)
     if status is Status.ABANDONED:
         return Urgency.LEFT
-    if status is Status.UNKNOWN and of.members and of.never_commits:
+    if status is Status.UNKNOWN and facts.members and facts.never_commits:
         return Urgency.REST
     if RANKS[status] <= RANKS[Status.UNKNOWN]:
-        is_late = of.grows or (of.catch_up_ms or 0) >= SLOW_MS or of.left_ms is not None
+        is_late = facts.grows or (facts.catch_up_ms or 0) >= SLOW_MS or facts.left_ms is not None
         return Urgency.SLIPPING if is_late else Urgency.NONE
-    if of.left_ms is not None and of.left_ms < SOON_MS and (of.members or of.left_ms > -SOON_MS):
+    if facts.left_ms is not None and facts.left_ms < SOON_MS and (facts.members or facts.left_ms > -SOON_MS):
         return Urgency.EXPIRING
-    if of.members == 0 and of.is_old:
+    if facts.members == 0 and facts.is_old:
         return Urgency.LEFT
     if status is Status.UNSTABLE:
         return Urgency.STORM
-    if not of.members and not (is_slow and of.kind in TO_START):
+    if not facts.members and not (is_slow and facts.kind in TO_START):
         return Urgency.REST
     return Urgency.BEHIND if is_slow else Urgency.STANDING
 
 
-def order(of: UrgencyFacts) -> tuple[int, int, float, int]:
+def order(facts: UrgencyFacts) -> tuple[int, int, float, int]:
     """A sort key, most urgent group first. Within ``expiring``: groups with members, then the shortest time left;
     within ``slipping``: growing lags, then the fastest or the slowest to catch up; else the longest wait.
     """
-    found = urgency(of)
-    is_second, first = 0, float(-(of.wait_ms or 0))
+    found = urgency(facts)
+    is_second, first = 0, float(-(facts.wait_ms or 0))
     if found is Urgency.EXPIRING:
-        is_second, first = int(not of.members), of.left_ms or 0
+        is_second, first = int(not facts.members), facts.left_ms or 0
     elif found is Urgency.SLIPPING:
-        is_second, first = int(not of.grows), -(of.growth_per_s or 0) if of.grows else -(of.catch_up_ms or 0)
+        is_second = int(not facts.grows)
+        first = -(facts.growth_per_s or 0) if facts.grows else -(facts.catch_up_ms or 0)
     elif found is Urgency.NONE:
-        is_second = -RANKS[of.status]
-    return PLACES[found], is_second, first, -RANKS[of.status]
+        is_second = -RANKS[facts.status]
+    return PLACES[found], is_second, first, -RANKS[facts.status]
 
 
-def because(of: UrgencyFacts) -> str:
+def because(facts: UrgencyFacts) -> str:
     """Why a group needs attention, in sentences."""
-    return " ".join(f"{each}." for each in _reasons(of, urgency(of)) if each)
+    return " ".join(f"{each}." for each in _reasons(facts, urgency(facts)) if each)
 
 
-def _reasons(of: UrgencyFacts, found: Urgency) -> Iterator[str]:
+def _reasons(facts: UrgencyFacts, found: Urgency) -> Iterator[str]:
     removed = ""
-    if of.left_ms is not None:
-        removed = f"Unread records{f' of {of.left_in}' if of.left_in else ''} may be removed {within(of.left_ms)}"
-    start = TO_START.get(of.kind, "the group has no members: start its consumers") if of.members == 0 else ""
+    if facts.left_ms is not None:
+        of = f" of {facts.left_in}" if facts.left_in else ""
+        removed = f"Unread records{of} may be removed {within(facts.left_ms)}"
+    start = TO_START.get(facts.kind, "the group has no members: start its consumers") if facts.members == 0 else ""
     if found is Urgency.EXPIRING:
         yield f"{removed}{f', and {start}' if start else ''}"
-        yield of.why if of.status is Status.LOSING else ""
+        yield facts.why if facts.status is Status.LOSING else ""
         return
     if found is Urgency.STORM:
-        yield f"{of.why}: members come and go, or take too long between two polls"
+        yield f"{facts.why}: members come and go, or take too long between two polls"
         return
     is_late = found in (Urgency.BEHIND, Urgency.SLIPPING)
-    if is_late and not of.stands and of.grows:
+    if is_late and not facts.stands and facts.grows:
         read = ""
-        if of.members and of.partitions:
-            verb = "reads" if of.members == 1 else "read"
-            read = f"; {counted(of.members, 'member')} {verb} {counted(of.partitions, 'partition')}"
-        yield f"Each second {amount(round(of.growth_per_s or 0))} more records are written than read{read}"
-    elif is_late and not of.stands and of.catch_up_ms is not None:
-        yield f"It catches up in {duration(of.catch_up_ms)} if it goes on like this"
-    yield of.why
-    if is_late and of.stands:
-        reader = f"; its member is {of.reader}" if of.reader else ""
-        yield f"The committed offset has not moved for {duration(of.still_ms)}{reader}"
+        if facts.members and facts.partitions:
+            verb = "reads" if facts.members == 1 else "read"
+            read = f"; {counted(facts.members, 'member')} {verb} {counted(facts.partitions, 'partition')}"
+        yield f"Each second {amount(round(facts.growth_per_s or 0))} more records are written than read{read}"
+    elif is_late and not facts.stands and facts.catch_up_ms is not None:
+        yield f"It catches up in {duration(facts.catch_up_ms)} if it goes on like this"
+    yield facts.why
+    if is_late and facts.stands:
+        reader = f"; its member is {facts.reader}" if facts.reader else ""
+        yield f"The committed offset has not moved for {duration(facts.still_ms)}{reader}"
     yield removed if found is not Urgency.LEFT else ""
-    if of.kind in TO_START:
+    if facts.kind in TO_START:
         yield capitalized(start)
 
 
-def next_step(of: UrgencyFacts) -> tuple[str, ...]:
+def next_step(facts: UrgencyFacts) -> tuple[str, ...]:
     """The ``groupkeeper`` command that helps or shows more, as its words before the group's name."""
-    found = urgency(of)
+    found = urgency(facts)
     if found is Urgency.LEFT:
         return "plan", "sweep", "--idle", "1d"
     if found is Urgency.STORM:
         return "groups", "watch"
-    if of.status is Status.UNKNOWN and found is not Urgency.SLIPPING:
+    if facts.status is Status.UNKNOWN and found is not Urgency.SLIPPING:
         return "groups", "members"
-    if found in (Urgency.BEHIND, Urgency.SLIPPING) and not of.stands:
+    if found in (Urgency.BEHIND, Urgency.SLIPPING) and not facts.stands:
         return "groups", "offsets", "--trend", "10s"
     return ("groups", "describe") if found is Urgency.NONE else ("groups", "why")
 

@@ -22,14 +22,14 @@ from groupkeeper.protocol.errors import GroupIdNotFound, KafkaError
 from groupkeeper.rules.causes import (
     REBALANCING,
     Cause,
+    CauseFacts,
     Pace,
-    Place,
     cause_of_group,
-    cause_of_place,
+    cause_of_partition,
     is_slow,
     no_members,
 )
-from groupkeeper.rules.transactions import Standing, told
+from groupkeeper.rules.transactions import Standing, describe_transaction
 from groupkeeper.rules.words import counted, rate, waiting
 
 _RANKS = {cause: rank for rank, cause in enumerate(Cause)}
@@ -164,8 +164,8 @@ def facts_of(group_id: str, known: KnownCauses) -> list[Fact]:
     unread = unread_topics(group, frozenset(row.topic for row in rows))
     for row in rows:
         is_assigned = is_simple or not is_readable or (row.topic, row.partition) in assigned
-        place = _place(row, known)._replace(is_assigned=is_assigned, is_read=row.topic not in unread)
-        cause = cause_of_place(place, has_members=bool(group.members) or is_simple)
+        own = _cause_facts(row, known)._replace(is_assigned=is_assigned, is_read=row.topic not in unread)
+        cause = cause_of_partition(own, has_members=bool(group.members) or is_simple)
         if cause is not None and (row.topic, row.partition) not in known.well:
             by_cause.setdefault(cause, []).append(row)
     waiting = sum(map(known.waiting, rows))
@@ -264,9 +264,9 @@ def _held(rows: Iterable[PartitionLag], nexts: Mapping[TopicPartition, int | Non
     return [place for place, one in nexts.items() if one is None and ends[place][0] != ends[place][1]]
 
 
-def _place(row: PartitionLag, known: KnownCauses) -> Place:
+def _cause_facts(row: PartitionLag, known: KnownCauses) -> CauseFacts:
     place = TopicPartition(row.topic, row.partition)
-    return Place(
+    return CauseFacts(
         known.waiting(row),
         row.status is LagStatus.NO_LEADER,
         row.status is LagStatus.NOT_AUTHORIZED,
@@ -344,7 +344,7 @@ def _of_transaction(row: PartitionLag, one: OpenTransaction | None, known: Known
         return Fact(Cause.TRANSACTION, place, text, *next_step(Standing.UNKNOWN, None, *place))
     standing, open_ms = one.standing(known.at_ms), one.open_ms(known.at_ms)
     name = one.name if one.transactional_id is None else f"{one.name} of producer {one.producer.producer_id}"
-    text += f": {told(name, standing, open_ms, one.description and one.description.timeout_ms)}"
+    text += f": {describe_transaction(name, standing, open_ms, one.description and one.description.timeout_ms)}"
     return Fact(
         Cause.TRANSACTION, place, text, *next_step(standing, one.transactional_id, *place), transaction=one
     )  # fmt: skip

@@ -30,7 +30,7 @@ _NONE = -(2**63)
 _PLACE = [STATUS.arrow.field(name) for name in STATUS.key]
 _PARTITION_FACTS = pa.schema([
     *_PLACE, *((name, pa.int64()) for name in ("committed_offset", "lag", "lag_ms", "waits_ms", "lost", "in_log",
-    "margin_ms", "had_been", "rewind_us", "measured_us", "quiet_ms", "still_ms")),
+    "margin_ms", "offset_before_rewind", "rewind_us", "measured_us", "quiet_ms", "still_ms")),
     ("is_waiting", pa.bool_()), ("is_beyond", pa.bool_()), ("problem", pa.string()),
     ("commit_gaps", pa.list_(pa.int64())), ("move_gaps", pa.list_(pa.int64())),
 ])  # fmt: skip
@@ -52,7 +52,7 @@ class _JudgedPartition(NamedTuple):
     lost: int | None
     in_log: int | None
     margin_ms: int | None
-    had_been: int | None
+    offset_before_rewind: int | None
     rewind_us: int | None
     measured_us: int | None
     quiet_ms: int | None
@@ -90,7 +90,7 @@ class _Group:
         is_dated = self.last_commit_us is not None and row.measured_us is not None
         facts = rules.Facts(
             row.committed_offset, row.lag, row.lost, row.in_log, row.is_beyond, row.is_waiting, row.waits_ms,
-            row.margin_ms, row.still_ms, row.quiet_ms, row.had_been, self.members, self.is_simple,
+            row.margin_ms, row.still_ms, row.quiet_ms, row.offset_before_rewind, self.members, self.is_simple,
             None if self.read is None or not self.members else row.topic in self.read,
             max(0, (row.measured_us or 0) - (self.last_commit_us or 0)) // 1000 if is_dated else None,
             usual_gap_ms(row.commit_gaps) if row.commit_gaps else None,
@@ -100,8 +100,8 @@ class _Group:
         why = rules.reason(facts, found)
         if found is Status.UNKNOWN and row.problem is not None and row.problem != why:
             why = row.problem if row.lag is None else f"{why}: {row.problem}"
-        stands = rules.stands_ms(facts, found)
-        since_us = None if stands is None or row.measured_us is None else row.measured_us - stands * 1000
+        age_ms = rules.status_age_ms(facts, found)
+        since_us = None if age_ms is None or row.measured_us is None else row.measured_us - age_ms * 1000
         verdict = found, row.rewind_us if found is Status.REWOUND else since_us, why
         self._add(row, *verdict)
         return verdict
@@ -166,11 +166,11 @@ def _committed(lags: pa.Table, paces: pa.Table, rewinds: pa.Table) -> pa.Table:
     committed, start, end = (lags[name] for name in ("committed_offset", "log_start_offset", "log_end_offset"))
     lost = pc.max_element_wise(pc.subtract(start, pc.max_element_wise(committed, 0)), 0)
     stood = pc.coalesce(pace["moved_time"], pace["first_time"], lags["commit_time"])
-    had_been, rewind_us = _gone_back(lags, rewinds)
+    offset_before_rewind, rewind_us = _gone_back(lags, rewinds)
     made = {
         "waits_ms": pa.array(waits, mask=~are_known), "lost": pc.if_else(pc.less(committed, 0), 0, lost),
         "in_log": pc.subtract(end, start), "is_beyond": pc.fill_null(pc.greater(committed, end), False),
-        "margin_ms": lags["retention_margin_ms"], "had_been": had_been, "rewind_us": rewind_us,
+        "margin_ms": lags["retention_margin_ms"], "offset_before_rewind": offset_before_rewind, "rewind_us": rewind_us,
         "measured_us": lags["measured_time"].cast(pa.int64()),
         "quiet_ms": rel.ms_between(lags["commit_time"], lags["measured_time"]),
         "still_ms": rel.ms_between(stood, lags["measured_time"]),
@@ -186,11 +186,11 @@ def _gone_back(lags: pa.Table, rewinds: pa.Table) -> tuple[pa.Array, pa.Array]:
     rows = rewinds.filter(pc.equal(rewinds["direction"], "back"))
     at = rel.matches(*rel.keys(LAG.key, rows, lags))
     of = rel.taken(lags.select(["log_end_offset", "measured_time"]), at)
-    had_been, time, measured = rows["from_offset"], rel.numbers(rows["rewind_time"]), of["measured_time"]
-    is_own = (at >= 0) & rel.numbers(pc.fill_null(pc.less_equal(had_been, of["log_end_offset"]), True))
+    before, time, measured = rows["from_offset"], rel.numbers(rows["rewind_time"]), of["measured_time"]
+    is_own = (at >= 0) & rel.numbers(pc.fill_null(pc.less_equal(before, of["log_end_offset"]), True))
     is_own &= rel.is_known(measured) & (time // 1000 >= rel.numbers(measured) // 1000 - rules.LOOK_BACK_MS)
     found = []
-    for each, is_there in ((rel.numbers(had_been), is_own & rel.is_known(had_been)), (time, is_own)):
+    for each, is_there in ((rel.numbers(before), is_own & rel.is_known(before)), (time, is_own)):
         greatest = np.full(len(lags), _NONE)
         np.maximum.at(greatest, at[is_there], each[is_there])
         found.append(pa.array(greatest, mask=greatest == _NONE))

@@ -21,7 +21,7 @@ from groupkeeper.pipeline.report.model import Finding, Group, Stale
 from groupkeeper.rules.causes import no_members
 from groupkeeper.rules.progress import Trend, overtaken_ms
 from groupkeeper.rules.status import REBALANCES, REBALANCES_MS, Status
-from groupkeeper.rules.transactions import Standing, standing_of_known, told
+from groupkeeper.rules.transactions import Standing, describe_transaction, standing_of_known
 from groupkeeper.rules.urgency import SOON_MS, TO_START, Urgency, UrgencyFacts, because, next_step, order, urgency
 from groupkeeper.rules.words import capitalized, waiting
 from groupkeeper.shell import NO_WAYS, Ways, command, option, tool, way_to
@@ -208,7 +208,7 @@ def held(transactions: Sequence[Row], ways: Ways = NO_WAYS) -> list[Finding]:
         standing = Standing.HANGING if row["is_hanging"] else Standing.UNCLAIMED
         if timeout_ms is not None:
             standing = standing_of_known("Ongoing", open_ms, timeout_ms)
-        note = told(known or f"producer {row['producer_id']}", standing, open_ms, timeout_ms)
+        note = describe_transaction(known or f"producer {row['producer_id']}", standing, open_ms, timeout_ms)
         note += f"; {waiting(row['groups'] or 0, 'group')}"
         step = command(way_to(row["cluster"], ways), *transaction_step(standing, known, row["topic"], row["partition"]))
         found.append(
