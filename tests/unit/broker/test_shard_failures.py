@@ -498,7 +498,7 @@ async def test_the_end_of_locks_is_stored_as_soon_as_it_can_be(
 
 async def test_what_cannot_be_appended_is_told_of_once(broker: Broker, caplog: pytest.LogCaptureFixture) -> None:
     for _ in range(100):
-        broker.groups.shard_of("g").tell_of(NotCoordinator("no room"))
+        broker.groups.shard_of("g").log_refusal(NotCoordinator("no room"))
     assert caplog.text.count("cannot append") == 1
 
 

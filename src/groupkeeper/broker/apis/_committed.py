@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Iterable
 
 from groupkeeper.broker.call import Call
-from groupkeeper.broker.coordination.unsettled import Unsettled
+from groupkeeper.broker.coordination.pending_replication import PendingReplication
 from groupkeeper.broker.log.partition_log import PartitionLog
 from groupkeeper.broker.log.produced import Produced
 from groupkeeper.protocol.errors import NotLeaderOrFollower, RequestTimedOut
@@ -15,7 +15,7 @@ from groupkeeper.protocol.messages.produce_response import LeaderIdAndEpoch, Par
 LEADERS_SINCE = 10
 
 
-class Uncommitted(Unsettled):
+class Uncommitted(PendingReplication):
     """A produced batch that waits for in-sync replicas."""
 
     def __init__(self, answer: PartitionProduceResponse, produced: Produced, node: int) -> None:
@@ -48,5 +48,5 @@ async def committed(batches: Iterable[Uncommitted], timeout_ms: int) -> None:
     """
     deadline_s = asyncio.get_running_loop().time() + timeout_ms / 1000
     for batch in batches:
-        if not await batch.decided(deadline_s):
+        if not await batch.wait_until_decided(deadline_s):
             batch.time_out()

@@ -14,10 +14,10 @@ from groupkeeper.broker.apis._transactions import may_use, told_before
 from groupkeeper.broker.authorizer import CLUSTER_NAME, Operation, ResourceType
 from groupkeeper.broker.broker import Broker
 from groupkeeper.broker.call import Call
+from groupkeeper.broker.coordination.pending_replication import PendingReplication
 from groupkeeper.broker.coordination.runtime import OFFSETS_TOPIC
 from groupkeeper.broker.coordination.topics_view import regex_trouble
 from groupkeeper.broker.coordination.transaction_marker import Marker
-from groupkeeper.broker.coordination.unsettled import Unsettled
 from groupkeeper.broker.long_requests import in_turns
 from groupkeeper.coordinator.transactions.views import STATE_NAMES
 from groupkeeper.protocol import errors
@@ -197,7 +197,7 @@ async def handle_end(broker: Broker, call: Call, request: m.EndTxnRequest) -> m.
     return answer
 
 
-_Lagging = list[tuple[m.WritableTxnMarkerPartitionResult, Unsettled]]
+_Lagging = list[tuple[m.WritableTxnMarkerPartitionResult, PendingReplication]]
 """Results whose markers in-sync replicas still lack, with these markers."""
 
 
@@ -209,7 +209,7 @@ async def handle_markers(broker: Broker, call: Call, request: m.WriteTxnMarkersR
     answer = m.WriteTxnMarkersResponse([_write(broker, marker, call.node, lagging) for marker in request.markers])
     deadline_s = asyncio.get_running_loop().time() + broker.config.request_timeout_ms / 1000
     for result, written in lagging:
-        if not await written.decided(deadline_s):
+        if not await written.wait_until_decided(deadline_s):
             result.error_code = errors.RequestTimedOut.code
         elif written.has_moved:
             result.error_code = errors.NotLeaderOrFollower.code

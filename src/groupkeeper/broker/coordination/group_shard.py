@@ -297,7 +297,7 @@ class Shard(HostedShard["Record"]):
                 except KafkaError as error:
                     if self.failure is not None:
                         raise
-                    self.tell_of(error)
+                    self.log_refusal(error)
                     result = self.coordinator.append_failed(cause, error, now_ms)
                     assert not result.records
             self._take(result)

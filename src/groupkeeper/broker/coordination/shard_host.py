@@ -171,7 +171,7 @@ class HostedShard(Generic[R]):
         self.on_failed()
         self.unload()
 
-    def tell_of(self, refusal: KafkaError) -> None:
+    def log_refusal(self, refusal: KafkaError) -> None:
         """Logs that a change could not be appended, once in 10 s, as on a full disk every request fails."""
         now = asyncio.get_running_loop().time()
         if now >= self._told_until:
@@ -299,14 +299,14 @@ class ShardHost(Generic[S]):
     background, and are loaded again after a failure.
 
     Attributes:
-        topic_name: the topic that holds their state. OUTLIVES_CUTS: whether the coordinators of a cut-off node
+        topic_name: the topic that holds their state. CONTINUES_WHEN_CUT_OFF: whether the coordinators of a cut-off node
         continue.
         shards: by partition; empty before the topic exists.
         refused_by_absence: for each resigned partition, how many requests came while it had no coordinator.
     """
 
     topic_name: ClassVar[str]
-    OUTLIVES_CUTS: ClassVar[bool] = True
+    CONTINUES_WHEN_CUT_OFF: ClassVar[bool] = True
 
     def __init__(self, topics: Topics) -> None:
         self.shards: list[S] = []
@@ -456,7 +456,7 @@ class ShardHost(Generic[S]):
         if partition < len(self.shards):
             shard, log = self.shards[partition], self.shards[partition].log
             self.rejoin(log.placement.leader, partition)
-            if self.OUTLIVES_CUTS and shard.is_active and shard.node in log.stale:
+            if self.CONTINUES_WHEN_CUT_OFF and shard.is_active and shard.node in log.stale:
                 shard.log = log.stale[shard.node]
                 self._stale[shard.node, partition] = shard
                 self.shards[partition] = self._new_shard(log)

@@ -7,9 +7,9 @@ from collections.abc import Iterable
 from logging import DEBUG, WARNING, getLogger
 from typing import Protocol
 
+from groupkeeper.broker.coordination.pending_replication import PendingReplication
 from groupkeeper.broker.coordination.shard_host import HostedShard, pause_s
 from groupkeeper.broker.coordination.transaction_marker import Marker
-from groupkeeper.broker.coordination.unsettled import Unsettled
 from groupkeeper.broker.log.partition_log import PartitionLog
 from groupkeeper.coordinator.transactions.coordinator import TransactionCoordinator
 from groupkeeper.coordinator.transactions.result import TransactionCall, TransactionResult, TransactionSettings
@@ -34,7 +34,9 @@ class Surroundings(Protocol):
 
     def new_producer_id(self) -> int: ...
 
-    def write_marker(self, partition: TopicPartition, marker: Marker, sender: PartitionLog) -> Unsettled | None:
+    def write_marker(
+        self, partition: TopicPartition, marker: Marker, sender: PartitionLog
+    ) -> PendingReplication | None:
         """Ends a transaction in a partition, for the coordinator with the log `sender`; does nothing if the partition
         was deleted. Returns the marker if in-sync replicas still lack it. Raises `KafkaError`.
         """
@@ -46,7 +48,7 @@ _RETRY_S = 0.1
 _LONGEST_RETRY_S = 10.0
 _QUIET_ATTEMPTS = 4
 _NO_SPARE = -1
-_Untold = dict[TopicPartition, Unsettled | None]
+_MissingMarkers = dict[TopicPartition, PendingReplication | None]
 """The partitions of an ending transaction that need a marker (None), or whose marker in-sync replicas still lack."""
 
 
@@ -177,7 +179,7 @@ class TransactionShard(HostedShard["TransactionRecord"]):
             except KafkaError as error:
                 if self.failure is not None:
                     return
-                self.tell_of(error)
+                self.log_refusal(error)
 
     def _settle(self, result: TransactionResult) -> None:
         """Carries out a result. Raises `KafkaError` as `write` does."""
@@ -193,81 +195,83 @@ class TransactionShard(HostedShard["TransactionRecord"]):
         if self.failure is not None:
             raise errors.UnknownServerError
 
-    def _finish_then(self, ending: Transaction, untold: _Untold, awaited: Iterable[Unsettled], attempts: int) -> None:
+    def _finish_then(
+        self, ending: Transaction, missing: _MissingMarkers, awaited: Iterable[PendingReplication], attempts: int
+    ) -> None:
         """Calls `_finish` once one of `awaited` is decided."""
 
         async def finish() -> None:
-            waiting = [asyncio.ensure_future(one.decided()) for one in awaited]
+            waiting = [asyncio.ensure_future(one.wait_until_decided()) for one in awaited]
             try:
                 await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
             finally:
                 for one in waiting:
                     one.cancel()
-            self._finish(ending, untold, attempts)
+            self._finish(ending, missing, attempts)
 
         self._retries[ending.transactional_id] = asyncio.get_running_loop().create_task(finish())
 
-    def _finish(self, ending: Transaction, untold: _Untold, attempts: int = 1) -> None:
+    def _finish(self, ending: Transaction, missing: _MissingMarkers, attempts: int = 1) -> None:
         """Ends a transaction step by step: waits until in-sync replicas have the outcome, writes missing markers, waits
         until in-sync replicas have these, and writes the completing record. Failed writes are retried later.
         """
         self._retries.pop(ending.transactional_id, None)
         if not self.is_replicated(ending.transactional_id):
             if self.log.failure is None:  # else a reload of the log decides
-                outcome = Unsettled(self.log, self._end_of(ending.transactional_id))
-                self._finish_then(ending, untold, [outcome], attempts)
+                outcome = PendingReplication(self.log, self._end_of(ending.transactional_id))
+                self._finish_then(ending, missing, [outcome], attempts)
             return
         marker = Marker(
             ending.producer_id, ending.producer_epoch, ending.is_commit, transaction_version=ending.client_version
         )
         with self.fail_stop:
             try:
-                self._write_markers(untold, marker)
-                if untold:
-                    markers = [one for one in untold.values() if one is not None]
-                    self._finish_then(ending, untold, markers, attempts)
+                self._write_markers(missing, marker)
+                if missing:
+                    markers = [one for one in missing.values() if one is not None]
+                    self._finish_then(ending, missing, markers, attempts)
                     return
                 self._settle(self.coordinator.complete(ending.transactional_id, self._around.now_ms()))
             except KafkaError as error:
                 if self.failure is None:
-                    self._finish_later(ending, untold, attempts, error)
+                    self._finish_later(ending, missing, attempts, error)
                 return
             if attempts > _QUIET_ATTEMPTS:
                 _log.warning("%r: the transaction of %s is complete now", self.log, ending.transactional_id)
 
-    def _finish_later(self, ending: Transaction, untold: _Untold, attempts: int, error: KafkaError) -> None:
+    def _finish_later(self, ending: Transaction, missing: _MissingMarkers, attempts: int, error: KafkaError) -> None:
         # The first attempts fail whenever a broker starts, because groups are loaded later.
         level = DEBUG if attempts < _QUIET_ATTEMPTS else WARNING
-        missing = ", ".join(f"{topic}-{index}" for topic, index in sorted(untold)) or "its own record"
+        places = ", ".join(f"{topic}-{index}" for topic, index in sorted(missing)) or "its own record"
         _log.log(
             level,
             "%r: the transaction of %s is not complete, its marker is not written to %s yet: %s",
             self.log,
             ending.transactional_id,
-            missing,
+            places,
             error.__cause__ or error,
         )
         delay_s = pause_s(_RETRY_S, attempts - 1, _LONGEST_RETRY_S)
         loop = asyncio.get_running_loop()
-        self._retries[ending.transactional_id] = loop.call_later(delay_s, self._finish, ending, untold, attempts + 1)
+        self._retries[ending.transactional_id] = loop.call_later(delay_s, self._finish, ending, missing, attempts + 1)
 
-    def _write_markers(self, untold: _Untold, marker: Marker) -> None:
+    def _write_markers(self, missing: _MissingMarkers, marker: Marker) -> None:
         """Writes the missing markers. If one can't be written, writes the others, then raises its `KafkaError`."""
         refusal = None
-        for partition in sorted(untold):
-            written = untold[partition]
+        for partition in sorted(missing):
+            written = missing[partition]
             try:
                 if written is None or written.has_moved:
-                    written = untold[partition] = self._write_marker(partition, marker)
+                    written = missing[partition] = self._write_marker(partition, marker)
             except KafkaError as error:
                 refusal = error
                 continue
             if written is None or written.is_committed:
-                del untold[partition]
+                del missing[partition]
         if refusal is not None:
             raise refusal
 
-    def _write_marker(self, partition: TopicPartition, marker: Marker) -> Unsettled | None:
+    def _write_marker(self, partition: TopicPartition, marker: Marker) -> PendingReplication | None:
         try:
             return self._around.write_marker(partition, marker, self.log)
         except (errors.InvalidProducerEpoch, errors.TransactionCoordinatorFenced) as error:

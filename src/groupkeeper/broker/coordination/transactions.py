@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from logging import getLogger
 
+from groupkeeper.broker.coordination.pending_replication import PendingReplication
 from groupkeeper.broker.coordination.runtime import OFFSETS_TOPIC
 from groupkeeper.broker.coordination.shard_host import ShardHost
-from groupkeeper.broker.coordination.unsettled import Unsettled
 from groupkeeper.broker.features import feature_level
 from groupkeeper.broker.settings.topic import segment_size
 from groupkeeper.protocol import errors
@@ -136,7 +136,7 @@ class TransactionRuntime(ShardHost["TransactionShard"]):
 
     def write_marker(
         self, partition: TopicPartition, marker: Marker, sender: PartitionLog | None = None
-    ) -> Unsettled | None:
+    ) -> PendingReplication | None:
         """Writes a marker to a partition, for the coordinator with the log `sender`, or for an operator (None); a
         deleted partition needs no marker. Returns the marker if in-sync replicas still lack it. Raises `KafkaError`.
         """
@@ -155,7 +155,7 @@ class TransactionRuntime(ShardHost["TransactionShard"]):
         else:
             log.placement.require_in_sync(log.config.min_insync_replicas)
             log.append(marker.batch(now_ms), now_ms)
-        return None if log.placement.held_high_watermark is None else Unsettled(log, log.log_end_offset)
+        return None if log.placement.held_high_watermark is None else PendingReplication(log, log.log_end_offset)
 
     # ------------------------------------------------------------------ their settings
 

@@ -41,7 +41,7 @@ class ShareStateRuntime(ShardHost["ShareStateShard"]):
     """
 
     topic_name = SHARE_STATE_TOPIC
-    OUTLIVES_CUTS = False  # its clients cannot reach the cut-off node
+    CONTINUES_WHEN_CUT_OFF = False  # its clients cannot reach the cut-off node
 
     def __init__(self, broker: Node) -> None:
         super().__init__(broker.topics)

@@ -72,7 +72,7 @@ class ShareStateShard(HostedShard["ShareStateRecord"]):
                 self.write(result.records, now_ms, is_atomic=result.is_atomic)
             except KafkaError as error:
                 if self.failure is None:
-                    self.tell_of(error)
+                    self.log_refusal(error)
                 raise
 
     def _forget_topics(self, topic_ids: Mapping[str, bytes]) -> None:

@@ -8,7 +8,7 @@ from groupkeeper.broker.log.waiter import wait_until
 _ALL_KNOW = -1
 
 
-class Unsettled:
+class PendingReplication:
     """The records of a log before an offset, at the time when its leader appended them.
 
     Attributes:
@@ -42,7 +42,7 @@ class Unsettled:
         """Whether the records are committed, or have moved."""
         return self.is_committed or self.has_moved
 
-    async def decided(self, deadline_s: float | None = None) -> bool:
+    async def wait_until_decided(self, deadline_s: float | None = None) -> bool:
         """Waits until `is_decided`, at most until `deadline_s` (the event loop's time); returns whether it is."""
         await wait_until(self.log, self.is_decided, deadline_s)
         return self.is_decided()
