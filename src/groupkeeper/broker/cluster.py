@@ -17,7 +17,7 @@ from groupkeeper.broker.coordination.shard_host import ShardHost
 from groupkeeper.broker.coordination.transactions import TransactionRuntime
 from groupkeeper.broker.features import has_eligible_replicas
 from groupkeeper.broker.log.partition_log import PartitionLog
-from groupkeeper.broker.log.stale_log import part
+from groupkeeper.broker.log.stale_log import diverge
 from groupkeeper.broker.network.front import Front
 from groupkeeper.broker.network.listeners import Endpoint
 from groupkeeper.broker.node import Node
@@ -402,7 +402,7 @@ class Cluster(Node):
     def _move(self, log: PartitionLog, end_offset: int) -> None:
         """Applies a new leader to log, waiting requests, share-partitions, coordinator. `end_offset`: its log's end."""
         self.topics.take_leader(log)
-        part(log, end_offset)
+        diverge(log, end_offset)
         if end_offset < log.log_end_offset:
             _log.warning("%r: its leader %d has no records from offset %d on", log, log.placement.leader, end_offset)
             self.topics.truncate(log, end_offset)

@@ -12,7 +12,7 @@ from logging import getLogger
 from typing import TYPE_CHECKING
 
 from groupkeeper.broker.cluster import RETRY_S, Cluster
-from groupkeeper.broker.log.stale_log import join
+from groupkeeper.broker.log.stale_log import rejoin
 from groupkeeper.broker.log.topics import Topic
 from groupkeeper.broker.placement.placement import NO_LEADER
 from groupkeeper.protocol.errors import KafkaError
@@ -190,7 +190,7 @@ class Outages(Cluster):
         if self.topics.placements.running_by_cut_off_node.pop(node, None) is not None:
             for log in self.topics.logs():
                 log.placement.rejoin(node)
-                join(log, node)
+                rejoin(log, node)
                 log.tell_waiters(None)
             for host in self._hosts:
                 host.rejoin(node)

@@ -118,9 +118,9 @@ class FailingLog(PartitionLog):
 
     failures: Mapping[str, Iterator[Exception]] = {}
 
-    def append_made(self, batch: bytes, count: int, timestamp: int) -> int:
-        first = super().append_made(batch, count, timestamp)
-        self._fail("append_made")
+    def append_built(self, batch: bytes, count: int, timestamp: int) -> int:
+        first = super().append_built(batch, count, timestamp)
+        self._fail("append_built")
         return first
 
     def records(self, offset: int = 0) -> Iterator[tuple[BatchHeader, list[Record]]]:

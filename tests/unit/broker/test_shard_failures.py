@@ -100,7 +100,7 @@ async def test_a_failure_after_the_append_of_a_commit(broker: Broker, caplog: py
     peer = Peer(broker)
     await peer.commit({T0: 5})
     failed = broker.groups.shard_of("g")
-    fail(broker.groups.shard_of("g").log, "append_made", ValueError("a mistake"))
+    fail(broker.groups.shard_of("g").log, "append_built", ValueError("a mistake"))
     assert await peer.commit({T0: 6}) == {T0: UnknownServerError.code}
     assert await peer.commit({T0: 7}) == {T0: NotCoordinator.code}
     assert await peer.commit({T0: 7}, group_id="b") == {T0: NONE}, "other partitions go on"
@@ -116,7 +116,7 @@ async def test_clients_are_told_while_it_is_loaded_again(broker: Broker) -> None
     for offset in range(600):
         await peer.commit({T0: offset})
     failed = broker.groups.shard_of("g")
-    fail(broker.groups.shard_of("g").log, "append_made", ValueError("a mistake"))
+    fail(broker.groups.shard_of("g").log, "append_built", ValueError("a mistake"))
     codes = {(await peer.commit({T1: 1}))[T1]}
     while NONE not in codes:
         codes.add((await peer.commit({T1: 1}))[T1])
@@ -131,7 +131,7 @@ async def test_a_failure_after_the_append_of_a_transactions_end(broker: Broker) 
     producer = await init(broker)
     begin(broker, producer, T0)
     shard = broker.transactions.shard_of("x")
-    fail(shard.log, "append_made", ValueError("a mistake"))
+    fail(shard.log, "append_built", ValueError("a mistake"))
     assert await end(broker, producer) == UnknownServerError.code
     await becomes(lambda: is_active(broker.transactions.shard_of("x")))
     found = broker.transactions.shard_of("x").coordinator.transactions["x"]
@@ -142,7 +142,7 @@ async def test_a_failure_after_the_append_of_share_state(broker: Broker) -> None
     key = SharePartitionKey("g", topic_of(broker, "t").topic_id, 0)
     await broker.share_states.ready(key)
     (failed,) = broker.share_states.shards
-    fail(failed.log, "append_made", ValueError("a mistake"))
+    fail(failed.log, "append_built", ValueError("a mistake"))
     with pytest.raises(UnknownServerError):
         broker.share_states.initialize(key, 1, 42)
     await becomes(lambda: is_active(broker.share_states.shards[0]))
@@ -284,7 +284,7 @@ async def test_offsets_of_a_deleted_topic_go_once_the_disk_works(broker: Broker)
 async def test_offsets_of_a_topic_deleted_while_its_coordinator_had_failed(broker: Broker) -> None:  # GO-76
     peer = Peer(broker)
     await peer.commit({T0: 5})
-    fail(broker.groups.shard_of("g").log, "append_made", ValueError("a mistake"))
+    fail(broker.groups.shard_of("g").log, "append_built", ValueError("a mistake"))
     assert await peer.commit({T0: 6}) == {T0: UnknownServerError.code}
     broker.topics.delete("t")
     await becomes(lambda: is_active(broker.groups.shard_of("g")))

@@ -265,7 +265,7 @@ def _aborted(log: PartitionLog, offset: int, size: int) -> list[AbortedTransacti
         return []
     return [
         AbortedTransaction(one.producer_id, one.first_offset)
-        for one in log.producers.aborted_between(offset, log.offset_behind(offset, size))
+        for one in log.producers.aborted_between(offset, log.offset_after(offset, size))
     ]
 
 

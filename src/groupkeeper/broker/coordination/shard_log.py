@@ -64,4 +64,4 @@ def append_pairs(
         raise errors.RecordListTooLarge
     if transaction is not None or config.message_timestamp_type == "LogAppendTime":
         return log.append(batch, now_ms)
-    return log.append_made(batch, len(pairs), now_ms)
+    return log.append_built(batch, len(pairs), now_ms)

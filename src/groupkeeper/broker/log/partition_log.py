@@ -194,7 +194,7 @@ class PartitionLog:
             self.tell_waiters(len(batch) if marker is None else None)
         return first
 
-    def append_made(self, batch: bytes, count: int, timestamp: int) -> int:
+    def append_built(self, batch: bytes, count: int, timestamp: int) -> int:
         """As `append`, for a batch of `count` records with one timestamp, without a producer, built for the log end
         offset.
         """
@@ -377,12 +377,12 @@ class PartitionLog:
             last, end = self._segments[-1], self._segments[-1].size
         return end - position if segment is last else None
 
-    def offset_behind(self, offset: int, size: int) -> int:
+    def offset_after(self, offset: int, size: int) -> int:
         """An offset after all records within `size` bytes of an offset, as close as the index allows."""
         segment, position = self._place_of(offset)
         if segment is None:
             return offset
-        found = segment.index.offset_behind(position + size)
+        found = segment.index.offset_after(position + size)
         if found is not None:
             return found
         later = bisect_right(self._segments, segment.base_offset, key=lambda one: one.base_offset)

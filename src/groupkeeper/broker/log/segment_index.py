@@ -72,7 +72,7 @@ class SegmentIndex:
         entry = bisect_right(self._offsets, offset) - 1
         return self._positions[entry] if entry >= 0 else 0
 
-    def offset_behind(self, position: int) -> int | None:
+    def offset_after(self, position: int) -> int | None:
         """Last offset of the first indexed batch that begins at a position or later; None when there is none.
 
         The very first entry only counts for earlier positions: Apache Kafka's search never hits it.

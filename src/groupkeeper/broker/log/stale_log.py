@@ -38,10 +38,10 @@ class StaleLog(PartitionLog):
         self._require_apart()
         return super().append(batch, now_ms, header)
 
-    def append_made(self, batch: bytes, count: int, timestamp: int) -> int:
+    def append_built(self, batch: bytes, count: int, timestamp: int) -> int:
         """As `append`."""
         self._require_apart()
-        return super().append_made(batch, count, timestamp)
+        return super().append_built(batch, count, timestamp)
 
     def _require_apart(self) -> None:
         if self._log.placement.leader == NO_LEADER or self.placement is self._log.placement:
@@ -65,13 +65,13 @@ class StaleLog(PartitionLog):
         self._log.tell_waiters(None)
 
 
-def part(log: PartitionLog, end_offset: int) -> None:
+def diverge(log: PartitionLog, end_offset: int) -> None:
     """Called when the leader changed: gives cut-off former leaders stale logs. `end_offset`: the end of the new
     leader's log.
     """
     for node, known in log.placement.known_by_cut_off_node.items():
         if log.placement.leader == node:
-            join(log, node)
+            rejoin(log, node)
         elif known.leader == node:
             if node not in log.stale:
                 log.stale = {**log.stale, node: StaleLog(log, known)}
@@ -79,7 +79,7 @@ def part(log: PartitionLog, end_offset: int) -> None:
             known.held_high_watermark = end_offset if held is None else min(held, end_offset)
 
 
-def join(log: PartitionLog, node: int) -> None:
+def rejoin(log: PartitionLog, node: int) -> None:
     """Ends a node's stale log, if it has one."""
     stale = log.stale.get(node)
     if isinstance(stale, StaleLog):
