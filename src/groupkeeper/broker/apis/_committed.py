@@ -28,13 +28,13 @@ class Uncommitted(PendingReplication):
         """Sets REQUEST_TIMED_OUT in the batch's answer."""
         self._answer.error_code = RequestTimedOut.code
 
-    def told_leader(self, call: Call) -> int:
+    def refuse_with_leader(self, call: Call) -> int:
         """Sets NOT_LEADER_OR_FOLLOWER and the new leader in the batch's answer; returns the leader."""
         self._answer.error_code = NotLeaderOrFollower.code
-        return tell_leader(self._answer, self.log, call)
+        return set_leader(self._answer, self.log, call)
 
 
-def tell_leader(answer: PartitionProduceResponse, log: PartitionLog, call: Call) -> int:
+def set_leader(answer: PartitionProduceResponse, log: PartitionLog, call: Call) -> int:
     """Sets a partition's leader, as the node sees it, if the version has the field; returns the leader."""
     known = log.placement.known_to(call.node)
     if call.api_version >= LEADERS_SINCE:

@@ -43,10 +43,10 @@ async def ask(broker: Broker, call: Call, operation: Operation, group_id: str, r
     return await broker.groups.ask(group_id, request, call)
 
 
-async def ask_unless(broker: Broker, call: Call, request: Any, trouble: KafkaError | None) -> Message:
-    """The coordinator's answer, or a refusal with the error `trouble`."""
-    if trouble is not None:
-        return refuse(request, trouble)
+async def refuse_or_ask(broker: Broker, call: Call, request: Any, error: KafkaError | None) -> Message:
+    """The coordinator's answer, or a refusal with `error` if that is given."""
+    if error is not None:
+        return refuse(request, error)
     return await broker.groups.ask(request.group_id, request, call)
 
 

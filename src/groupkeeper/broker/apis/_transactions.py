@@ -13,7 +13,7 @@ def may_use(broker: Broker, call: Call, transactional_id: str, operation: Operat
     return broker.authorizer.allows(call, operation, ResourceType.TRANSACTIONAL_ID, transactional_id)
 
 
-def told_before(since_version: int, version: int, code: int) -> int:
+def code_for_version(since_version: int, version: int, code: int) -> int:
     """Replaces PRODUCER_FENCED by INVALID_PRODUCER_EPOCH for versions before `since_version`, which lack it."""
     is_unknown = code == ProducerFenced.code and version < since_version
     return InvalidProducerEpoch.code if is_unknown else code

@@ -8,9 +8,9 @@ from collections.abc import Iterable, Sequence
 
 from groupkeeper.broker.apis._access import may_cluster
 from groupkeeper.broker.apis._groups import (
-    ask_unless,
     may,
     may_topic,
+    refuse_or_ask,
     without_consumer_groups,
     without_share_groups,
     without_streams_groups,
@@ -32,7 +32,7 @@ from groupkeeper.protocol.primitives import Message
 
 async def handle_consumer(broker: Broker, call: Call, request: m.ConsumerGroupHeartbeatRequest) -> Message:
     trouble = without_consumer_groups(broker) or await _consumer_trouble(broker, call, request)
-    return await ask_unless(broker, call, request, trouble)
+    return await refuse_or_ask(broker, call, request, trouble)
 
 
 async def _consumer_trouble(
@@ -52,7 +52,7 @@ _LONGEST_MEMBER_ID = 36
 
 async def handle_share(broker: Broker, call: Call, request: m.ShareGroupHeartbeatRequest) -> Message:
     trouble = without_share_groups(broker) or await _share_trouble(broker, call, request)
-    return await ask_unless(broker, call, request, trouble)
+    return await refuse_or_ask(broker, call, request, trouble)
 
 
 async def _share_trouble(broker: Broker, call: Call, request: m.ShareGroupHeartbeatRequest) -> KafkaError | None:
@@ -71,7 +71,7 @@ async def handle_streams(
     broker: Broker, call: Call, request: m.StreamsGroupHeartbeatRequest
 ) -> m.StreamsGroupHeartbeatResponse:
     trouble = without_streams_groups(broker) or _streams_trouble(broker, call, request)
-    response = await ask_unless(broker, call, request, trouble)
+    response = await refuse_or_ask(broker, call, request, trouble)
     assert isinstance(response, m.StreamsGroupHeartbeatResponse)
     for status in response.status or ():
         if status.status_code == StatusCode.MISSING_INTERNAL_TOPICS:
@@ -139,7 +139,7 @@ async def handle_topology(
     broker: Broker, call: Call, request: m.StreamsGroupTopologyDescriptionUpdateRequest
 ) -> Message:
     trouble = without_streams_groups(broker) or _topology_trouble(broker, call, request)
-    return await ask_unless(broker, call, request, trouble)
+    return await refuse_or_ask(broker, call, request, trouble)
 
 
 def _topology_trouble(

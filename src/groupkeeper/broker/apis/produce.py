@@ -7,7 +7,7 @@ from itertools import chain
 from time import perf_counter
 
 from groupkeeper.broker.apis._access import require_topic
-from groupkeeper.broker.apis._committed import LEADERS_SINCE, Uncommitted, committed, tell_leader
+from groupkeeper.broker.apis._committed import LEADERS_SINCE, Uncommitted, committed, set_leader
 from groupkeeper.broker.apis._transactions import may_use, writer_error
 from groupkeeper.broker.authorizer import Operation
 from groupkeeper.broker.broker import Broker
@@ -82,7 +82,7 @@ async def handle(broker: Broker, call: Call, request: ProduceRequest) -> RootMes
         leaders += chain(*refused)
     if waiting:
         await committed(waiting, request.timeout_ms)
-        leaders += [one.told_leader(call) for one in waiting if one.has_moved]
+        leaders += [one.refuse_with_leader(call) for one in waiting if one.has_moved]
     if leaders:
         return _with_leaders(broker, call, answers, leaders)
     return None if request.acks == 0 else ProduceResponse(answers)
@@ -247,7 +247,7 @@ def _refuse(answer: PartitionProduceResponse, error: KafkaError, log: PartitionL
     if log is None:
         return []
     if isinstance(error, errors.NotLeaderOrFollower):
-        return [tell_leader(answer, log, call)]
+        return [set_leader(answer, log, call)]
     if isinstance(
         error, errors.InvalidProducerEpoch | errors.InvalidTxnState | errors.OutOfOrderSequenceNumber | RefusedRecords
     ):

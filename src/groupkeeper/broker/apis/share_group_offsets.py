@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from copy import copy
 from typing import Any
 
-from groupkeeper.broker.apis._groups import ask_unless, may, may_topic, without_share_groups
+from groupkeeper.broker.apis._groups import may, may_topic, refuse_or_ask, without_share_groups
 from groupkeeper.broker.authorizer import Operation
 from groupkeeper.broker.broker import Broker
 from groupkeeper.broker.call import Call
@@ -166,7 +166,7 @@ async def _change(
             results.append(hidden(topic))
     part = copy(request)
     part.topics = readable if trouble is None else request.topics
-    response: Any = await ask_unless(broker, call, part, trouble)
+    response: Any = await refuse_or_ask(broker, call, part, trouble)
     if results and not response.error_code:
         response.responses = [*results, *response.responses]
     return response  # type: ignore[no-any-return]

@@ -10,7 +10,7 @@ from copy import copy
 
 from groupkeeper.broker.apis._access import may_cluster, require_cluster
 from groupkeeper.broker.apis._groups import all_of, may, may_topic
-from groupkeeper.broker.apis._transactions import may_use, told_before
+from groupkeeper.broker.apis._transactions import code_for_version, may_use
 from groupkeeper.broker.authorizer import CLUSTER_NAME, Operation, ResourceType
 from groupkeeper.broker.broker import Broker
 from groupkeeper.broker.call import Call
@@ -56,7 +56,7 @@ async def handle_init(broker: Broker, call: Call, request: m.InitProducerIdReque
     answer = await broker.transactions.ask(request.transactional_id, request, call)
     assert isinstance(answer, m.InitProducerIdResponse)
     if answer.error_code:
-        return _refused(told_before(_INIT_FENCED_SINCE, call.api_version, answer.error_code))
+        return _refused(code_for_version(_INIT_FENCED_SINCE, call.api_version, answer.error_code))
     return answer
 
 
@@ -135,7 +135,7 @@ async def _add(broker: Broker, call: Call, one: m.AddPartitionsToTxnTransaction,
             one.transactional_id, one.producer_id, one.producer_epoch, places, call
         )
     except errors.KafkaError as error:
-        return dict.fromkeys(places, told_before(_FENCED_SINCE, call.api_version, error.code))
+        return dict.fromkeys(places, code_for_version(_FENCED_SINCE, call.api_version, error.code))
     return dict.fromkeys(places, NONE)
 
 
@@ -182,7 +182,7 @@ async def handle_add_offsets(
             request.transactional_id, request.producer_id, request.producer_epoch, (partition,), call
         )
     except errors.KafkaError as error:
-        return m.AddOffsetsToTxnResponse(error_code=told_before(_FENCED_SINCE, call.api_version, error.code))
+        return m.AddOffsetsToTxnResponse(error_code=code_for_version(_FENCED_SINCE, call.api_version, error.code))
     return m.AddOffsetsToTxnResponse()
 
 
@@ -193,7 +193,7 @@ async def handle_end(broker: Broker, call: Call, request: m.EndTxnRequest) -> m.
     answer = await broker.transactions.ask(request.transactional_id, request, call)
     assert isinstance(answer, m.EndTxnResponse)
     if answer.error_code:
-        return m.EndTxnResponse(error_code=told_before(_FENCED_SINCE, call.api_version, answer.error_code))
+        return m.EndTxnResponse(error_code=code_for_version(_FENCED_SINCE, call.api_version, answer.error_code))
     return answer
 
 
