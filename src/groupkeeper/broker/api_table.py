@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     Handler = Callable[[Any, Call, Any], Awaitable[RootMessage | None]]
     """The first is the Broker, which imports this table; the last the request."""
     Reply = Callable[[Any, Call, Any], Any]
-    """Its answers may be awaitable while `Node.has_faults`."""
+    """Its answers may be awaitable while `Node.answers_may_wait`."""
     Refusal = Callable[[Call, Any, KafkaError], RootMessage]
 
 

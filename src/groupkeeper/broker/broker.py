@@ -242,10 +242,10 @@ class Broker(Outages):
     def take_faults(self, faults: Faults | None) -> None:
         """Sets the faults that may hit requests; None: no fault is active."""
         self.active_faults = faults
-        self._set_has_faults()
+        self._set_answers_may_wait()
 
-    def _set_has_faults(self) -> None:
-        self.has_faults = self.active_faults is not None or self._holds_coordinators
+    def _set_answers_may_wait(self) -> None:
+        self.answers_may_wait = self.active_faults is not None or self._holds_coordinators
 
     def _open_security(self) -> None:
         protocols = {listener.name: listener.protocol for listener in self._listeners}

@@ -394,9 +394,9 @@ class Cluster(Node):
         self._holds_coordinators = any(host.has_stale for host in self._hosts) or any(
             log.placement.held_high_watermark is not None for log in logs
         )
-        self._set_has_faults()
+        self._set_answers_may_wait()
 
-    def _set_has_faults(self) -> None:
+    def _set_answers_may_wait(self) -> None:
         raise NotImplementedError
 
     def _move(self, log: PartitionLog, end_offset: int) -> None:

@@ -114,7 +114,7 @@ async def in_turns(elements: Iterable[T]) -> AsyncIterator[T]:
 
 async def each_in_turns(node: Node, elements: Iterable[T], do: Callable[[T], Awaitable[R]]) -> list[R]:
     """The results of `do` for each element, with turns for other clients. Waits for lagging replicas concurrently."""
-    if node.has_faults:
+    if node.answers_may_wait:
         return list(await asyncio.gather(*map(do, elements)))
     return [await do(element) async for element in in_turns(elements)]
 

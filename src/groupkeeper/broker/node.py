@@ -21,7 +21,7 @@ class Node:
         config: the settings. files: the open log files.
         authorizer: decides which principals may do what. audit: the log of logins and of the authorizer's decisions;
         None: not logged. quotas: the client quotas. topics: the topics and their logs.
-        group_configs: the settings of single groups: `group_configs.of(group_id)`. has_faults: whether deliberate
+        group_configs: the settings of single groups: `group_configs.of(group_id)`. answers_may_wait: whether deliberate
             faults may hit requests, or coordinators wait for replicas.
     """
 
@@ -29,7 +29,7 @@ class Node:
     files: OpenFiles
     authorizer: Authorizer
     audit: AuditLog | None = None
-    has_faults: bool = False
+    answers_may_wait: bool = False
     quotas: ClientQuotas
     topics: Topics
     group_configs: GroupConfigs

@@ -74,7 +74,7 @@ async def ask_each(
     if len(asked) == 1 and may(broker, call, operation, group_id := id_of(asked[0])):  # the usual case
         if known is not None:
             setattr(request, name, [known(asked[0])])
-        if parks or broker.has_faults:
+        if parks or broker.answers_may_wait:
             return _about_groups(await broker.groups.ask(group_id, request, call))
         return _about_groups(broker.groups.reply(group_id, request, call))
     allowed = [at for at, one in enumerate(asked) if may(broker, call, operation, id_of(one))]
@@ -97,7 +97,7 @@ def _about_groups(answer: Any) -> list[Any]:
 
 async def all_of(broker: Broker, answering: Iterable[Awaitable[T]]) -> list[T]:
     """The coordinators' answers. Waits for late coordinators concurrently."""
-    return await gather(*answering) if broker.has_faults else [await one for one in answering]
+    return await gather(*answering) if broker.answers_may_wait else [await one for one in answering]
 
 
 def at_once(answering: Coroutine[Any, Any, T]) -> T:

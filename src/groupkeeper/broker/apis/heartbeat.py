@@ -14,7 +14,7 @@ from groupkeeper.protocol.primitives import RootMessage
 
 
 def reply(broker: Broker, call: Call, request: HeartbeatRequest) -> RootMessage | Awaitable[RootMessage]:
-    if broker.has_faults:
+    if broker.answers_may_wait:
         return _replicated(broker, call, request)
     response = reply_of(broker, call, Operation.READ, request.group_id, request)
     assert isinstance(response, HeartbeatResponse)

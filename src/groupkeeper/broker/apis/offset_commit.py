@@ -40,7 +40,7 @@ def reply(broker: Broker, call: Call, request: OffsetCommitRequest) -> RootMessa
     if refused.partitions:
         request = copy(request)  # kept for the error of a whole request, which lists refused topics, too
     request.topics = accepted
-    if broker.has_faults:
+    if broker.answers_may_wait:
         return _replicated(broker, call, request, refused)
     response = broker.groups.reply(request.group_id, request, call)
     assert isinstance(response, OffsetCommitResponse)

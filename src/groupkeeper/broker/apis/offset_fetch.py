@@ -37,7 +37,7 @@ _LONG = 20_000
 
 def reply(broker: Broker, call: Call, request: OffsetFetchRequest) -> RootMessage | Awaitable[RootMessage]:
     answering = _answer(broker, call, request)
-    return answering if broker.has_faults else at_once(answering)
+    return answering if broker.answers_may_wait else at_once(answering)
 
 
 async def _answer(broker: Broker, call: Call, request: OffsetFetchRequest) -> RootMessage:

@@ -25,7 +25,7 @@ def reply(
     broker: Broker, call: Call, request: m.TxnOffsetCommitRequest
 ) -> m.TxnOffsetCommitResponse | Awaitable[m.TxnOffsetCommitResponse]:
     answering = _answer(broker, call, request)
-    return answering if broker.has_faults else at_once(answering)
+    return answering if broker.answers_may_wait else at_once(answering)
 
 
 async def _answer(broker: Broker, call: Call, request: m.TxnOffsetCommitRequest) -> m.TxnOffsetCommitResponse:

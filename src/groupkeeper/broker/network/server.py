@@ -227,7 +227,7 @@ class Server:
         if api.name_all is not None and (named := api.name_all(self._broker, call, call.message)) is not None:
             call.message = named
             return partial(self._respond, api, call, connection, size, is_long=True)
-        if api.reply is None or self._broker.has_faults:
+        if api.reply is None or self._broker.answers_may_wait:
             return partial(self._respond, api, call, connection, size)
         return self._reply(api, api.reply, call, connection, size)
 
@@ -282,7 +282,7 @@ class Server:
         self, api: Api, call: Call, connection: Connection, size: int | None, *, is_long: bool = False
     ) -> bytes | None:
         """`size` of the request, in bytes; None: quotas don't count it."""
-        carry_out = self._in_parts if is_long and not self._broker.has_faults else self._carry_out
+        carry_out = self._in_parts if is_long and not self._broker.answers_may_wait else self._carry_out
         work = carry_out(api, call, connection)
         timed = _timed(work) if size is not None and self._broker.quotas.is_used else None
         try:
