@@ -113,7 +113,7 @@ class Fault:
         """Counts a request; returns whether the fault hits it."""
         which = self._which
         is_here = which.get("node", call.node) == call.node and self._api_key in (None, call.api_key)
-        if not is_here or not which.get("where", _always)(call):
+        if not is_here or ("where" in which and not which["where"](call)):
             return False
         self.seen += 1
         hit = (
@@ -358,10 +358,6 @@ async def _befall(effect: _Effect, call: Call) -> None:
         raise CloseConnection(f"a fault was wanted for {api_name(call.api_key)}")
     if effect.error is not None:
         raise type(effect.error)(effect.error.message)
-
-
-def _always(call: Call) -> bool:
-    return True
 
 
 def _check(which: Which) -> None:

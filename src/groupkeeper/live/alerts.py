@@ -299,7 +299,10 @@ class Alerts:
         for is_repeat in (False, True):
             to = tuple(name for name in due if (name in alert.sent_ms) is is_repeat)
             if to:
-                yield self._notice(AlertKind.FIRING, rule, key, alert, now_ms, alert.texts, command, to, is_repeat)
+                yield Notice(
+                    AlertKind.FIRING, key, rule.severity, rule.owner, alert.since_ms, now_ms, alert.texts, command, to,
+                    is_repeat,
+                )  # fmt: skip
         alert.sent_ms.update(dict.fromkeys(due, now_ms))
 
     def _is_due(self, webhook: str, alert: _Alert, now_ms: int) -> bool:
@@ -311,21 +314,8 @@ class Alerts:
         # A webhook that got the alert also gets its resolution, silenced or not; the others don't.
         if alert.sent_ms:
             to = tuple(name for name in rule.to if name in alert.sent_ms)
-            yield self._notice(AlertKind.RESOLVED, rule, key, alert, now_ms, texts, "", to, False)
-
-    def _notice(
-        self,
-        kind: AlertKind,
-        rule: AlertRule,
-        key: Key,
-        alert: _Alert,
-        now_ms: int,
-        texts: tuple[str, ...],
-        command: str,
-        to: tuple[str, ...],
-        is_repeat: bool,
-    ) -> Notice:
-        return Notice(kind, key, rule.severity, rule.owner, alert.since_ms, now_ms, texts, command, to, is_repeat)
+            since_ms = alert.since_ms
+            yield Notice(AlertKind.RESOLVED, key, rule.severity, rule.owner, since_ms, now_ms, texts, "", to)
 
     def _is_silenced(self, key: Key, now_ms: int) -> bool:
         return any(

@@ -6,6 +6,7 @@ import contextlib
 from array import array
 from bisect import bisect_right
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
+from itertools import chain
 from typing import NamedTuple
 
 from groupkeeper.client.admin import Admin
@@ -156,7 +157,7 @@ class Waits:
         """The positions of partitions without a commit."""
         places: set[TopicPartition] = set()
         new: set[TopicPartition] = set()
-        for row in _each(rows_by_group):
+        for row in chain.from_iterable(rows_by_group.values()):
             if row.log_end_offset is not None:
                 place = TopicPartition(row.topic, row.partition)
                 if place not in places:
@@ -360,10 +361,6 @@ def longest(rows: Iterable[PartitionLag], waits: Iterable[Wait]) -> WaitSum:
         if wait.margin_ms is not None:
             margin = wait.margin_ms if margin is None else min(margin, wait.margin_ms)
     return WaitSum(None if not known and unknown else known, estimated, unknown, margin, waiting)
-
-
-def _each(rows_by_group: Rows) -> Iterable[PartitionLag]:
-    return (row for rows in rows_by_group.values() for row in rows)
 
 
 def _is_due(asked_ms: int, at_ms: int) -> bool:

@@ -138,8 +138,5 @@ async def serve(
         if isinstance(outcome, Exception):
             raise outcome
     if not stop.is_set():
-        raise AssertionError(f"a part of the server has ended: {', '.join(map(_name, ended))}")
-
-
-def _name(task: asyncio.Task[Any]) -> str:
-    return getattr(task.get_coro(), "__qualname__", task.get_name())
+        names = (getattr(each.get_coro(), "__qualname__", each.get_name()) for each in ended)
+        raise AssertionError(f"a part of the server has ended: {', '.join(names)}")

@@ -114,13 +114,9 @@ def _only_transaction(request: m.AddPartitionsToTxnRequest) -> m.AddPartitionsTo
     )
 
 
-def _places(one: m.AddPartitionsToTxnTransaction) -> list[TopicPartition]:
-    return [(topic.name, index) for topic in one.topics for index in topic.partitions]
-
-
 async def _add(broker: Broker, call: Call, one: m.AddPartitionsToTxnTransaction, *, is_client: bool) -> Codes:
     """The outcome by partition; all are added, or none."""
-    places = _places(one)
+    places = [(topic.name, index) for topic in one.topics for index in topic.partitions]
     if is_client and not may_use(broker, call, one.transactional_id):
         return dict.fromkeys(places, errors.TransactionalIdAuthorizationFailed.code)
     codes = {}

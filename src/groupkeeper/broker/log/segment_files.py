@@ -80,7 +80,8 @@ def repair(directory: str, names: Iterable[str]) -> list[str]:
         if _is_ours(name, (SWAP,)) and name.endswith(LOG + SWAP):
             _complete_swap(directory, name, present)
     for name in sorted(present):
-        if _is_ours(name, (SWAP,)) or (_base_of(name, INDEXES) is not None and _log_of(name) not in present):
+        has_no_log = _base_of(name, INDEXES) is not None and name.split(".")[0] + LOG not in present
+        if has_no_log or _is_ours(name, (SWAP,)):
             _remove(directory, name, present)
     return sorted(name for name in present if _base_of(name, (LOG,)) is not None)
 
@@ -140,10 +141,6 @@ def _base_of(name: str, suffixes: Iterable[str]) -> int | None:
 def _is_ours(name: str, marks: Iterable[str]) -> bool:
     """Whether a file belongs to a segment and has one of these suffixes."""
     return any(name.endswith(mark) and _base_of(name.removesuffix(mark), _OURS) is not None for mark in marks)
-
-
-def _log_of(name: str) -> str:
-    return name.split(".")[0] + LOG
 
 
 def _remove(directory: str, name: str, present: set[str]) -> None:

@@ -217,14 +217,12 @@ class FetchSessions:
         if victim is None:
             return False
         if now_ms - victim.used_ms <= _EVICTABLE_AFTER_MS:
-            victim = min(self._old(now_ms), key=len, default=None)
+            old = [one for one in self._sessions.values() if now_ms - one.created_ms > _EVICTABLE_AFTER_MS]
+            victim = min(old, key=len, default=None)
             if victim is None or len(victim) >= size:
                 return False
         del self._sessions[victim.session_id]
         return True
-
-    def _old(self, now_ms: int) -> list[FetchSession]:
-        return [one for one in self._sessions.values() if now_ms - one.created_ms > _EVICTABLE_AFTER_MS]
 
     def _new_id(self) -> int:
         while True:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Container, Iterator
+from collections.abc import Iterator
 from enum import IntEnum
 from functools import lru_cache
 from typing import NamedTuple
@@ -251,11 +251,7 @@ class Acls:
             (acl.pattern_type == PatternType.LITERAL and acl.name == WILDCARD)
             or not (
                 (acl.pattern_type == PatternType.LITERAL and acl.name in denied[PatternType.LITERAL])
-                or _has_prefix_in(acl.name, denied[PatternType.PREFIXED])
+                or any(acl.name[:length] in denied[PatternType.PREFIXED] for length in range(1, len(acl.name) + 1))
             )
             for acl in allowed
         )
-
-
-def _has_prefix_in(name: str, prefixes: Container[str]) -> bool:
-    return any(name[:length] in prefixes for length in range(1, len(name) + 1))

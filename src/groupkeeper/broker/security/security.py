@@ -16,7 +16,7 @@ from groupkeeper.security.scram import HASH_BY_MECHANISM
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import ssl
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Mapping
 
     from groupkeeper.broker.security.principals import MappingRules
     from groupkeeper.broker.security.sasl import KeySources
@@ -76,7 +76,7 @@ class Security:
         self._protocol_by_listener = protocol_by_listener
         self.take_settings()
         for sasl in self._sasl_by_listener.values():
-            self._give_users(sasl.mechanisms)
+            self.credentials.give([one for one in sasl.mechanisms if one in HASH_BY_MECHANISM], self._users)
 
     def check(self, config: Config) -> None:
         """Raises `InvalidSetting` for settings that the listeners can't use."""
@@ -127,9 +127,6 @@ class Security:
     def _sasl_of(self, config: Config, listener: str) -> ListenerSasl:
         properties = ListenerProperties(config, listener)
         return ListenerSasl(properties, self._users, self._find_login, self._now_ms, self._key_sources)
-
-    def _give_users(self, mechanisms: Iterable[str]) -> None:
-        self.credentials.give([one for one in mechanisms if one in HASH_BY_MECHANISM], self._users)
 
     def _find_login(self, mechanism: str, name: str, is_token: bool) -> Login | None:
         if is_token:

@@ -180,7 +180,8 @@ class _ShareFetch:
             share = min(self._wanted.max_bytes // len(ready), room, max(_READ_AHEAD, self._wanted.min_bytes))
             offset = one.states.next_fetch_offset()
             try:
-                records = one.log.read(offset, share, at_least_one=not readings, end_offset=self._end_offset(one))
+                end_offset = one.log.last_stable_offset if self._is_committed else one.log.high_watermark
+                records = one.log.read(offset, share, at_least_one=not readings, end_offset=end_offset)
             except errors.OffsetOutOfRange:  # the log is shorter now, for example of a recreated topic
                 continue
             except KafkaError as error:
@@ -194,9 +195,6 @@ class _ShareFetch:
     def _can_acquire(self, led: LedPartition) -> bool:
         led.move_start()
         return not led.is_fenced and led.states.can_acquire(led.config.effective.group_share_partition_max_record_locks)
-
-    def _end_offset(self, led: LedPartition) -> int:
-        return led.log.last_stable_offset if self._is_committed else led.log.high_watermark
 
     @property
     def _is_committed(self) -> bool:

@@ -13,7 +13,6 @@ from typing import Any, TypeVar
 
 from groupkeeper.broker.coordination.shard_host import pause_s
 from groupkeeper.broker.log.partition_log import PartitionLog
-from groupkeeper.broker.log.topics import Topic
 from groupkeeper.broker.log.waiter import Waiter
 from groupkeeper.broker.node import Node
 from groupkeeper.broker.placement.placement import NO_LEADER
@@ -278,7 +277,7 @@ class SharePartitions:
         self._loading: dict[SharePartitionKey, asyncio.Task[LedPartition]] = {}
         """Running loads, without those of share-partitions dropped meanwhile."""
         self._tasks: dict[asyncio.Task[Any], str] = {}
-        broker.topics.on_deleted(self._topic_deleted)
+        broker.topics.on_deleted(lambda topic: self._drop_all(lambda key: key.topic_id == topic.topic_id))
         broker.group_configs.on_changed(self._group_changed)
         states.on_begun_anew(self.drop)
 
@@ -387,9 +386,6 @@ class SharePartitions:
                 task.cancel()
             await asyncio.gather(*pending, return_exceptions=True)
         self._drop_all(lambda _: True)
-
-    def _topic_deleted(self, topic: Topic) -> None:
-        self._drop_all(lambda key: key.topic_id == topic.topic_id)
 
     def _group_changed(self, group_id: str) -> None:
         for key, led in self._led.items():

@@ -103,14 +103,11 @@ class _Assignment:
         for task in tasks:
             standby = task._replace(role=TaskRole.STANDBY)
             holders = [*self._holders.get(standby, ()), *self._holders.get(task, ())]
-            taken = {self._where_runs(task)}
+            taken = {self._members[one].process_id for one, some in self.tasks.items() if task in some}
             for _ in range(count):
                 member_id = self._standby_for(holders, taken, limit)
                 taken.add(self._members[member_id].process_id)
                 self._give(standby, member_id)
-
-    def _where_runs(self, task: Task) -> str:
-        return next(self._members[member_id].process_id for member_id, tasks in self.tasks.items() if task in tasks)
 
     def _standby_for(self, holders: list[str], taken: set[str], limit: int) -> str:
         """A member that has the task's state and isn't full, else a member of the process with the lowest load."""

@@ -28,9 +28,8 @@ def expire_offsets(state: StateView, settings: Settings, now_ms: int) -> Result:
         expired = _expired_offsets(state, group, row.offsets, settings, now_ms)
         records.extend(expired)
         expired_count += len(expired)
-        is_bare = len(expired) == _offset_count(state, group.group_id) and not state.offsets.pending_of_group(
-            group.group_id
-        )
+        count = sum(map(len, state.offsets.of_group(group.group_id).values()))
+        is_bare = len(expired) == count and not state.offsets.pending_of_group(group.group_id)
         if is_bare and group.state is GroupState.EMPTY:
             records.extend(row.removal(group))
     return Result(
@@ -60,10 +59,6 @@ def _expired_offsets(
         if now_ms >= expires_ms(offset.expire_timestamp_ms, offset.commit_timestamp_ms, retention_ms, since_ms)
         and not state.offsets.is_pending(group.group_id, topic, partition)
     ]
-
-
-def _offset_count(state: StateView, group_id: str) -> int:
-    return sum(len(partitions) for partitions in state.offsets.of_group(group_id).values())
 
 
 def remove_topics(state: StateView, topic_ids: Mapping[str, bytes]) -> Result:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 from groupkeeper.coordinator.classic.record import group_tombstone
@@ -17,7 +16,7 @@ from groupkeeper.coordinator.streams import records
 from groupkeeper.coordinator.streams.checks import check_request, read_topology
 from groupkeeper.coordinator.streams.description import asks_for_description
 from groupkeeper.coordinator.streams.endpoints import endpoints_of
-from groupkeeper.coordinator.streams.group import StreamsGroup, StreamsMember, TaskEpochs, TaskRole, Tasks, UserEndpoint
+from groupkeeper.coordinator.streams.group import StreamsGroup, StreamsMember, TaskRole, Tasks, UserEndpoint
 from groupkeeper.coordinator.streams.replay import tasks_of
 from groupkeeper.coordinator.streams.step import StreamsStep
 from groupkeeper.coordinator.streams.topology import ConfiguredTopology, StatusCode, Trouble
@@ -157,7 +156,10 @@ def _go_on(
     # As in Kafka, which counts from the second heartbeat on, the group's creator gets the endpoints once more.
     endpoint_epoch = 0 if is_new else endpoint_epoch
     step.soft = replace(step.soft, endpoint_epoch=endpoint_epoch)
-    active, standby, warmup = (_task_ids(reconciled.assigned, role) if tells_tasks else None for role in TaskRole)
+    active, standby, warmup = (
+        records.task_ids(reconciled.assigned, role, response_message.TaskIds) if tells_tasks else None
+        for role in TaskRole
+    )
     return step.result(
         StreamsGroupHeartbeatResponse(
             member_id=reconciled.member_id,
@@ -174,10 +176,6 @@ def _go_on(
             partitions_by_user_endpoint=endpoints_of(step.group, reconciled, step.topics) if tells_endpoints else None,
         )
     )
-
-
-def _task_ids(tasks: TaskEpochs, role: TaskRole) -> Sequence[response_message.TaskIds]:
-    return records.task_ids(tasks, role, response_message.TaskIds)
 
 
 def _update_member(

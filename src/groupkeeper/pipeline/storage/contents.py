@@ -157,9 +157,7 @@ class RowCounts:
         before = self._known.get(table.name, {})
         new = [each for each in paths if each not in before]
         with ThreadPoolExecutor(_AT_ONCE) as pool:
-            counts = before | dict(zip(new, pool.map(self._count, new), strict=True))
+            footers = pool.map(self._files.footer, new)
+            counts = before | {each: int(footer.num_rows) for each, footer in zip(new, footers, strict=True)}
         self._known[table.name] = {each: counts[each] for each in paths}
         return sum(self._known[table.name].values())
-
-    def _count(self, path: str) -> int:
-        return int(self._files.footer(path).num_rows)

@@ -51,7 +51,8 @@ class DeltaLake:
             spark.sql(f"CREATE NAMESPACE IF NOT EXISTS `{place.catalog}`.`{place.namespace}`")
 
     def update(self, wanted: lake.Listed) -> None:
-        table, log = wanted.table, self._log(wanted.table)
+        table = wanted.table
+        log = self._delta.DeltaLog.forTable(self._spark._jsparkSession, self._path(table))
         transaction = log.startTransaction()
         snapshot = transaction.snapshot()
         is_new = snapshot.version() < 0
@@ -101,9 +102,6 @@ class DeltaLake:
         none, some = self._scala.Option.empty(), self._scala.Option.apply(mark)
         write = getattr(self._delta, "DeltaOperations$Write")
         return write(self._overwrite, none, none, some, none, none, none, none, none)
-
-    def _log(self, table: Table) -> Any:
-        return self._delta.DeltaLog.forTable(self._spark._jsparkSession, self._path(table))
 
     def _mark(self, log: Any, snapshot: Any) -> lake.Mark | None:
         """The mark of the last commit."""

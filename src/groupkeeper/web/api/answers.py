@@ -180,7 +180,7 @@ class Answers(NamedTuple):
         rows = [
             _fields(row) | {"result": results.get((group_id, place)) or None}
             for group_id, place, group in found
-            for row in change_rows([_of_one(group, place)])
+            for row in change_rows([group._replace(changes={place: group.changes[place]})])
         ]
         return d.PlanDetail(
             **_plan_head(entry),
@@ -270,10 +270,6 @@ def _row_place(row: Row) -> Key:
 
 def _planned_place(each: tuple[str, TopicPartition, GroupPlan]) -> Key:
     return each[0], *each[1]
-
-
-def _of_one(group: GroupPlan, place: TopicPartition) -> GroupPlan:
-    return group._replace(changes={place: group.changes[place]})
 
 
 def _latest_first(change: ChangeSummary) -> Key:

@@ -110,10 +110,6 @@ def _held_by(group: GroupView) -> str:
     return f", held by {named(members)}" if members else ""
 
 
-def _disabled(why: str) -> str:
-    return f'<p class="card soft">{parts.sentence(why)}</p>'
-
-
 def _by_tool(why: NotOfConsumers | str, words: Sequence[str]) -> str:
     return f'<p class="card soft">{parts.sentence(str(why))}: <code>{escape(text(words))}</code></p>'
 
@@ -239,7 +235,7 @@ def _delete(snapshot: ClusterSnapshot, group: GroupView, viewer: Viewer, way: Wa
         words = tool(way, program, ["--delete", *option("--group", group.group_id)])
         return _by_tool(NotOfConsumers(deletes=group.group_type), words)
     if group.group_state not in (None, *INACTIVE):
-        return _disabled(f"The group is active ({group.group_state}){_held_by(group)}: a group with members is not "
-                         "deleted.")  # fmt: skip
+        why = f"The group is active ({group.group_state}){_held_by(group)}: a group with members is not deleted."
+        return f'<p class="card soft">{parts.sentence(why)}</p>'
     note = '<p class="note">The group is deleted with its committed offsets; an undo brings the offsets back.</p>'
     return _form(snapshot, group, viewer, "delete", note, "Plan the deletion of the group")

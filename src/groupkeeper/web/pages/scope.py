@@ -18,7 +18,8 @@ def left_out(snapshot: ClusterSnapshot) -> str:
         said += f'<p class="verdict none">Nothing here matches {named}, an option of this server.</p>'
     if scope.left_out:
         count = words.counted(len(scope.left_out), "other group")
-        said += f'<p class="soft">{count} of the cluster {_are(len(scope.left_out))} left out ({OPTIONS}).</p>'
+        verb = "is" if len(scope.left_out) == 1 else "are"
+        said += f'<p class="soft">{count} of the cluster {verb} left out ({OPTIONS}).</p>'
     return said + topics_chosen(snapshot)
 
 
@@ -29,7 +30,3 @@ def topics_chosen(snapshot: ClusterSnapshot) -> str:
     if not snapshot.scope.are_topics_chosen:
         return ""
     return '<p class="soft">Numbers cover the chosen topics only (--topic, --except-topic).</p>'
-
-
-def _are(count: int) -> str:
-    return "is" if count == 1 else "are"
