@@ -113,11 +113,11 @@ class Site:
         }
         return [
             *(Route(path, self._for_known(self._changes.telling(answer))) for path, answer in pages.items()),
-            Route("/style.css", self.style),
+            Route("/style.css", _fixed(parts.STYLE, "text/css")),
             Route("/words", self.words),
-            Route("/live.js", self.script),
-            Route("/plots.js", self.plot_script),
-            Route("/healthz", self.health),
+            Route("/live.js", _fixed(_file("live.js"), "text/javascript")),
+            Route("/plots.js", _fixed(PLOT_SCRIPT, "text/javascript")),
+            Route("/healthz", _fixed("ok\n", "text/plain")),
             Route("/readyz", self.readiness),
             Route("/login", self.login, methods=["GET", "POST"]),
             *((Route("/login/oidc", self.begin_oidc), Route(DONE, self.end_oidc)) if self._oidc else ()),
@@ -238,9 +238,6 @@ class Site:
         headers["Content-Encoding"] = "gzip"
         return Chunked(await asyncio.to_thread(self._exporter.gzipped, form), headers=headers)
 
-    async def health(self, request: Request) -> Response:
-        return PlainTextResponse("ok\n", headers=HEADERS)
-
     async def readiness(self, request: Request) -> Response:
         found = self._snapshots()
         is_ready = all(snapshot.polls.done for snapshot in found)
@@ -256,21 +253,10 @@ class Site:
 
     async def file(self, request: Request) -> Response:
         name = request.url.path.removeprefix("/")
-        content = resources.files("groupkeeper.web").joinpath("files", name).read_bytes()
-        return Response(content, media_type=FILES[name], headers=HEADERS)
+        return Response(_file(name), media_type=FILES[name], headers=HEADERS)
 
     async def words(self, request: Request) -> Response:
         return html_answer(glossary_page(self._viewer(request)))
-
-    async def style(self, request: Request) -> Response:
-        return Response(parts.STYLE, media_type="text/css", headers=HEADERS)
-
-    async def script(self, request: Request) -> Response:
-        content = resources.files("groupkeeper.web").joinpath("files", "live.js").read_bytes()
-        return Response(content, media_type="text/javascript", headers=HEADERS)
-
-    async def plot_script(self, request: Request) -> Response:
-        return Response(PLOT_SCRIPT, media_type="text/javascript", headers=HEADERS)
 
     async def events(self, request: Request) -> Response:
         """The stream of polls of a cluster, or of all, while the viewer may see them."""
@@ -445,6 +431,17 @@ def application(site: Site, hosts: frozenset[str] | None = None) -> ASGIApp:
             await routed(scope, receive, send)
 
     return guarded
+
+
+def _file(name: str) -> bytes:
+    return resources.files("groupkeeper.web").joinpath("files", name).read_bytes()
+
+
+def _fixed(content: str | bytes, kind: str) -> Answer:
+    async def answered(_: Request) -> Response:
+        return Response(content, media_type=kind, headers=HEADERS)
+
+    return answered
 
 
 def _csv(name: str, text: str) -> Response:

@@ -43,23 +43,26 @@ class Changes:
 
     def answers(self) -> list[tuple[str, str, Answer]]:
         """All routes: method, path and handler."""
+        does = self._service
         return [
             (method, path, self.telling(answer))
             for method, path, answer in (
                 ("GET", "/change", self.choose),
                 ("GET", "/sweep", self.choose_sweep),
-                ("POST", "/sweep", self.sweep),
+                ("POST", "/sweep", self._planned(does.sweep)),
                 ("GET", "/plan", self.show),
                 ("GET", "/plan.json", self.file),
-                ("POST", "/plan", self.make),
-                ("POST", "/plan/compare", self.compare),
-                ("POST", "/plan/apply", self.apply),
-                ("POST", "/undo", self.undo),
+                ("POST", "/plan", self._planned(does.plan)),
+                ("POST", "/plan/compare", self._planned(lambda who, form: does.compare(who, first(form, "id")))),
+                ("POST", "/plan/apply", self._planned(
+                    lambda who, form: does.apply(who, first(form, "id"), first(form, "confirm").strip()))),
+                ("POST", "/undo", self._planned(
+                    lambda who, form: does.undo(who, first(form, "cluster"), first(form, "change")))),
                 ("GET", "/plans", self.plans),
                 ("GET", "/journal", self.journal),
                 ("GET", "/journal/change", self.change_made),
             )
-        ]
+        ]  # fmt: skip
 
     def telling(self, answer: Answer) -> Answer:
         """The handler, with a page for refusals."""
@@ -102,18 +105,10 @@ class Changes:
         way = way_to(snapshot.cluster, self._ways_for(viewer))
         return html_answer(change_page(snapshot, group, viewer, why_not, clusters, way, is_chosen=is_chosen))
 
-    async def make(self, request: Request) -> Response:
-        person, form = await self._posted(request)
-        return _seen(await self._service.plan(person, form))
-
     async def choose_sweep(self, request: Request) -> Response:
         viewer = self.viewer(request)
         snapshot = self._service.cluster(known(viewer), request.query_params.get("cluster", ""))
         return html_answer(sweep_page(snapshot.cluster, viewer, self._service.why_nothing(known(viewer))))
-
-    async def sweep(self, request: Request) -> Response:
-        person, form = await self._posted(request)
-        return _seen(await self._service.sweep(person, form))
 
     async def show(self, request: Request) -> Response:
         viewer = self.viewer(request)
@@ -129,17 +124,14 @@ class Changes:
         headers = {**HEADERS, "Content-Disposition": 'attachment; filename="plan.json"'}
         return Response("".join(document.write(entry.plan)), 200, headers, "application/json")
 
-    async def compare(self, request: Request) -> Response:
-        person, form = await self._posted(request)
-        return _seen(await self._service.compare(person, first(form, "id")))
+    def _planned(self, deed: Callable[[Person, Form], Awaitable[DeskEntry]]) -> Answer:
+        """A handler that does with a form what `deed` does to a plan, and redirects to the page of the plan."""
 
-    async def apply(self, request: Request) -> Response:
-        person, form = await self._posted(request)
-        return _seen(await self._service.apply(person, first(form, "id"), first(form, "confirm").strip()))
+        async def answered(request: Request) -> Response:
+            entry = await deed(*await self._posted(request))
+            return RedirectResponse(f"/plan?{urlencode({'id': entry.id})}", 303, HEADERS)
 
-    async def undo(self, request: Request) -> Response:
-        person, form = await self._posted(request)
-        return _seen(await self._service.undo(person, first(form, "cluster"), first(form, "change")))
+        return answered
 
     async def plans(self, request: Request) -> Response:
         viewer = self.viewer(request)
@@ -231,8 +223,3 @@ async def read_body(request: Request, kind: str, what: str) -> bytes:
     except TimeoutError:
         raise ChangeRefused(408, "The body was sent too slowly.") from None
     return body
-
-
-def _seen(entry: DeskEntry) -> Response:
-    """A redirect to the page of a plan."""
-    return RedirectResponse(f"/plan?{urlencode({'id': entry.id})}", 303, HEADERS)

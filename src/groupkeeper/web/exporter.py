@@ -15,17 +15,12 @@ from groupkeeper.web import other_names, series
 from groupkeeper.web.exposition import Block, Format, MetricFamily, Sample, Writing, gzipped, labels, segments, unpacked
 from groupkeeper.web.series import Level
 
-_OF_GROUP: Mapping[Level, Callable[[ClusterSnapshot, GroupView], Iterator[Sample]]] = {
-    Level.GROUP: series.group_samples,
-    Level.TOPIC: series.topic_samples,
-    Level.PARTITION: series.partition_samples,
-    Level.MEMBER: series.member_samples,
-}
-_METRICS = {
-    Level.GROUP: series.GROUP_METRICS,
-    Level.TOPIC: series.TOPIC_METRICS,
-    Level.PARTITION: series.PARTITION_METRICS,
-    Level.MEMBER: series.MEMBER_METRICS,
+_Samples = Callable[[ClusterSnapshot, GroupView], Iterator[Sample]]
+_OF_GROUP: Mapping[Level, tuple[Sequence[MetricFamily], _Samples]] = {
+    Level.GROUP: (series.GROUP_METRICS, series.group_samples),
+    Level.TOPIC: (series.TOPIC_METRICS, series.topic_samples),
+    Level.PARTITION: (series.PARTITION_METRICS, series.partition_samples),
+    Level.MEMBER: (series.MEMBER_METRICS, series.member_samples),
 }
 
 
@@ -119,7 +114,7 @@ class Exporter:
         """All metrics that may have samples."""
         found: list[MetricFamily] = [*PROGRAM_METRICS, *series.CLUSTER_METRICS]
         if OWN in self._choices.names:
-            found += [metric for level in self._levels for metric in _METRICS[level]]
+            found += [metric for level in self._levels for metric in _OF_GROUP[level][0]]
         for name in self._choices.names:
             if name in OTHERS:
                 found += OTHERS[name].metrics
@@ -156,8 +151,9 @@ class Exporter:
         groups = [snapshot.groups[group_id] for group_id in sorted(snapshot.groups)]
         if OWN in self._choices.names:
             for level in self._levels:
+                _, samples = _OF_GROUP[level]
                 for group in groups:
-                    yield from budget.of(level.value, [*_OF_GROUP[level](snapshot, group)])
+                    yield from budget.of(level.value, [*samples(snapshot, group)])
                 if level is Level.PARTITION:
                     yield from budget.of(level.value, [*series.log_samples(snapshot)])
         for name in self._choices.names:
