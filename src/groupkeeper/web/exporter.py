@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 from groupkeeper import __version__
 from groupkeeper.live.model import ClusterSnapshot, GroupView
-from groupkeeper.web import other_names, series
-from groupkeeper.web.exposition import Block, Format, MetricFamily, Sample, Writing, gzipped, labels, segments, unpacked
+from groupkeeper.web import exposition, other_names, series
+from groupkeeper.web.exposition import Block, Format, MetricFamily, Sample, Writing, labels
 from groupkeeper.web.series import Level
 
 _Samples = Callable[[ClusterSnapshot, GroupView], Iterator[Sample]]
@@ -52,7 +52,7 @@ PROGRAM_METRICS = (
     MetricFamily(
         "groupkeeper_history_up", "1 if the last poll was written to the history; absent: there is no history."
     ),
-    MetricFamily("groupkeeper_history_failed_polls_total", "Polls that could not be written to the history.", (), True),
+    MetricFamily("groupkeeper_history_failed_polls_total", "Polls that could not be written to the history."),
     MetricFamily("groupkeeper_journal_up", "1 unless the journal of changes could not be read; absent: there is none."),
     MetricFamily(
         "groupkeeper_alert_firing",
@@ -71,7 +71,6 @@ PROGRAM_METRICS = (
         "groupkeeper_webhook_notices_total",
         "Notices by outcome: sent, failed (given up), dropped (too many waited), superseded (by later ones).",
         ("webhook", "outcome"),
-        True,
     ),
     MetricFamily("groupkeeper_webhook_pending", "Notices that are not delivered to the webhook yet.", ("webhook",)),
     MetricFamily(
@@ -79,10 +78,10 @@ PROGRAM_METRICS = (
         "How long the oldest undelivered notice had waited at the last snapshot; 0: there is none.",
         ("webhook",),
     ),
-    MetricFamily("groupkeeper_webhook_retries_total", "Requests that repeated a failed one.", ("webhook",), True),
-    MetricFamily("groupkeeper_webhook_failures_total", "Requests that failed.", ("webhook", "reason"), True),
+    MetricFamily("groupkeeper_webhook_retries_total", "Requests that repeated a failed one.", ("webhook",)),
+    MetricFamily("groupkeeper_webhook_failures_total", "Requests that failed.", ("webhook", "reason")),
     MetricFamily("process_resident_memory_bytes", "Memory of this program at the last snapshot."),
-    MetricFamily("process_cpu_seconds_total", "CPU time of this program at the last snapshot.", (), True),
+    MetricFamily("process_cpu_seconds_total", "CPU time of this program at the last snapshot."),
     MetricFamily("process_start_time_seconds", "When this program started."),
 )
 
@@ -167,17 +166,17 @@ class Exporter:
         """The current series, part by part: the whole text is large, and is never in memory."""
         with self._lock:
             parts = self._parts(form)
-        return map(unpacked, parts)
+        return map(exposition.unpacked, parts)
 
     def gzipped(self, form: Format) -> bytes:
         """The current series with gzip, made once for all scrapes until the next snapshot, in any thread."""
         with self._lock:
             if form not in self._gzipped:
-                self._gzipped[form] = gzipped(self._parts(form))
+                self._gzipped[form] = exposition.gzipped(self._parts(form))
             return self._gzipped[form]
 
     def _parts(self, form: Format) -> list[bytes]:
-        return list(segments(self.metrics, [self._own, *self._blocks.values()], form))
+        return list(exposition.segments(self.metrics, [self._own, *self._blocks.values()], form))
 
     def _program(self) -> Iterator[Sample]:
         yield "groupkeeper_build_info", f'groupkeeper_build_info{{version="{__version__}"}} 1\n'
@@ -206,10 +205,9 @@ class _Budget:
 
     def samples(self, cluster: str) -> Iterator[Sample]:
         own = labels(cluster=cluster)
-        yield "groupkeeper_exporter_series", f"groupkeeper_exporter_series{own}}} {self._used}\n"
+        yield exposition.sample("groupkeeper_exporter_series", own, self._used)
         for level, count in self._left_out.items():
-            name = "groupkeeper_exporter_left_out_series"
-            yield name, f'{name}{own},level="{level}"}} {count}\n'
+            yield exposition.sample("groupkeeper_exporter_left_out_series", f'{own},level="{level}"', count)
 
 
 def plain(name: str, value: int | str) -> Sample:

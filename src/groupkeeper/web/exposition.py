@@ -22,7 +22,11 @@ class MetricFamily(NamedTuple):
     name: str
     doc: str
     labels: tuple[str, ...] = ()
-    is_counter: bool = False
+
+    @property
+    def is_counter(self) -> bool:
+        """Whether it only grows; else it is a gauge."""
+        return self.name.endswith("_total")
 
     def header(self, form: Format) -> str:
         """The lines before its samples."""
@@ -32,6 +36,11 @@ class MetricFamily(NamedTuple):
         else:
             name = self.name
         return f"# HELP {name} {doc}\n# TYPE {name} {'counter' if self.is_counter else 'gauge'}\n"
+
+
+def families(labels: tuple[str, ...], **docs: str) -> list[MetricFamily]:
+    """Metrics with the same labels: their texts, by name."""
+    return [MetricFamily(name, doc, labels) for name, doc in docs.items()]
 
 
 END = {Format.PROMETHEUS: "", Format.OPENMETRICS: "# EOF\n"}
@@ -50,6 +59,11 @@ def label(value: str) -> str:
 def labels(**values: str) -> str:
     """Labels without the closing brace, so that more of them may follow."""
     return "{" + ",".join(f'{name}="{label(value)}"' for name, value in values.items())
+
+
+def sample(name: str, own: str, value: int | str) -> Sample:
+    """A sample whose labels have no closing brace yet."""
+    return name, f"{name}{own}}} {value}\n"
 
 
 def seconds(ms: int) -> str:

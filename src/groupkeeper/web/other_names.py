@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from groupkeeper.client.admin.types import GroupState, GroupType
 from groupkeeper.live.model import ClusterSnapshot, GroupView
-from groupkeeper.web.exposition import MetricFamily, Sample, label, labels, seconds
+from groupkeeper.web.exposition import MetricFamily, Sample, label, labels, sample, seconds
 from groupkeeper.web.series import log_ends
 
 _LOG = ("cluster", "topic_name", "partition_id")
@@ -75,16 +75,16 @@ KAFKA_LAG_EXPORTER = (
 def kminion_of_cluster(snapshot: ClusterSnapshot) -> Iterator[Sample]:
     own = labels(cluster=snapshot.cluster)
     if snapshot.polls.done:
-        yield _sample("kminion_exporter_up", own, int(snapshot.is_up))
+        yield sample("kminion_exporter_up", own, int(snapshot.is_up))
     if not snapshot.is_up:
         return
     more = f'{own},broker_count="{len(snapshot.brokers)}",cluster_id="{label(snapshot.cluster_id or "")}"'
-    yield _sample("kminion_kafka_cluster_info", more, 1)
+    yield sample("kminion_kafka_cluster_info", more, 1)
     for (topic, partition), (start, end) in sorted(log_ends(snapshot.groups.values()).items()):
         of_log = f'{own},topic_name="{label(topic)}",partition_id="{partition}"'
         if start is not None:
-            yield _sample("kminion_kafka_topic_partition_low_water_mark", of_log, start)
-        yield _sample("kminion_kafka_topic_partition_high_water_mark", of_log, end)
+            yield sample("kminion_kafka_topic_partition_low_water_mark", of_log, start)
+        yield sample("kminion_kafka_topic_partition_high_water_mark", of_log, end)
 
 
 def kminion_of_group(cluster: str, group: GroupView) -> Iterator[Sample]:
@@ -95,83 +95,83 @@ def kminion_of_group(cluster: str, group: GroupView) -> Iterator[Sample]:
             f'{own},coordinator_id="{described.coordinator.id}",protocol="{label(described.partition_assignor)}",'
             f'protocol_type="{_protocol_type(group)}",state="{described.group_state}"'
         )
-        yield _sample("kminion_kafka_consumer_group_info", more, int(described.group_state is GroupState.STABLE))
-        yield _sample("kminion_kafka_consumer_group_members", own, len(described.members))
+        yield sample("kminion_kafka_consumer_group_info", more, int(described.group_state is GroupState.STABLE))
+        yield sample("kminion_kafka_consumer_group_members", own, len(described.members))
         empty = sum(not member.assignment for member in described.members)
-        yield _sample("kminion_kafka_consumer_group_empty_members", own, empty)
+        yield sample("kminion_kafka_consumer_group_empty_members", own, empty)
     offsets, assigned = _by_topic(group)
     for topic, view in group.topics.items():
         of_topic = f'{own},topic_name="{label(topic)}"'
         if view.assigned:
-            yield _sample("kminion_kafka_consumer_group_topic_members", of_topic, view.assigned)
-            yield _sample("kminion_kafka_consumer_group_topic_assigned_partitions", of_topic, assigned[topic])
+            yield sample("kminion_kafka_consumer_group_topic_members", of_topic, view.assigned)
+            yield sample("kminion_kafka_consumer_group_topic_assigned_partitions", of_topic, assigned[topic])
         if topic in offsets:
-            yield _sample("kminion_kafka_consumer_group_topic_offset_sum", of_topic, offsets[topic])
+            yield sample("kminion_kafka_consumer_group_topic_offset_sum", of_topic, offsets[topic])
         if view.lag.lag is not None:
-            yield _sample("kminion_kafka_consumer_group_topic_lag", of_topic, view.lag.lag)
+            yield sample("kminion_kafka_consumer_group_topic_lag", of_topic, view.lag.lag)
     for row in group.rows:
         if row.lag is not None:
             of_row = f'{own},topic_name="{label(row.topic)}",partition_id="{row.partition}"'
-            yield _sample("kminion_kafka_consumer_group_topic_partition_lag", of_row, row.lag)
+            yield sample("kminion_kafka_consumer_group_topic_partition_lag", of_row, row.lag)
 
 
 def kafka_exporter_of_cluster(snapshot: ClusterSnapshot) -> Iterator[Sample]:
     own = labels(cluster=snapshot.cluster)
     if not snapshot.is_up:
         return
-    yield _sample("kafka_brokers", own, len(snapshot.brokers))
+    yield sample("kafka_brokers", own, len(snapshot.brokers))
     ends = log_ends(snapshot.groups.values())
     for topic, count in sorted(Counter(topic for topic, _ in ends).items()):
-        yield _sample("kafka_topic_partitions", f'{own},topic="{label(topic)}"', count)
+        yield sample("kafka_topic_partitions", f'{own},topic="{label(topic)}"', count)
     for (topic, partition), (start, end) in sorted(ends.items()):
         of_log = f'{own},topic="{label(topic)}",partition="{partition}"'
-        yield _sample("kafka_topic_partition_current_offset", of_log, end)
+        yield sample("kafka_topic_partition_current_offset", of_log, end)
         if start is not None:
-            yield _sample("kafka_topic_partition_oldest_offset", of_log, start)
+            yield sample("kafka_topic_partition_oldest_offset", of_log, start)
 
 
 def kafka_exporter_of_group(cluster: str, group: GroupView) -> Iterator[Sample]:
     own = labels(cluster=cluster, consumergroup=group.group_id)
     if group.members is not None:
-        yield _sample("kafka_consumergroup_members", own, group.members)
+        yield sample("kafka_consumergroup_members", own, group.members)
     offsets, _ = _by_topic(group)
     for topic, view in group.topics.items():
         of_topic = f'{own},topic="{label(topic)}"'
         if topic in offsets:
-            yield _sample("kafka_consumergroup_current_offset_sum", of_topic, offsets[topic])
+            yield sample("kafka_consumergroup_current_offset_sum", of_topic, offsets[topic])
         if view.lag.lag is not None:
-            yield _sample("kafka_consumergroup_lag_sum", of_topic, view.lag.lag)
+            yield sample("kafka_consumergroup_lag_sum", of_topic, view.lag.lag)
     for row in group.rows:
         of_row = f'{own},topic="{label(row.topic)}",partition="{row.partition}"'
         if row.committed is not None:
-            yield _sample("kafka_consumergroup_current_offset", of_row, row.committed.offset)
+            yield sample("kafka_consumergroup_current_offset", of_row, row.committed.offset)
         if row.lag is not None:
-            yield _sample("kafka_consumergroup_lag", of_row, row.lag)
+            yield sample("kafka_consumergroup_lag", of_row, row.lag)
 
 
 def kafka_lag_exporter_of_cluster(snapshot: ClusterSnapshot) -> Iterator[Sample]:
     own = labels(cluster_name=snapshot.cluster)
-    yield _sample("kafka_consumergroup_poll_time_ms", own, round(snapshot.seconds * 1000))
+    yield sample("kafka_consumergroup_poll_time_ms", own, round(snapshot.seconds * 1000))
     for (topic, partition), (start, end) in sorted(log_ends(snapshot.groups.values()).items()):
         of_log = f'{own},topic="{label(topic)}",partition="{partition}"'
-        yield _sample("kafka_partition_latest_offset", of_log, end)
+        yield sample("kafka_partition_latest_offset", of_log, end)
         if start is not None:
-            yield _sample("kafka_partition_earliest_offset", of_log, start)
+            yield sample("kafka_partition_earliest_offset", of_log, start)
 
 
 def kafka_lag_exporter_of_group(cluster: str, group: GroupView) -> Iterator[Sample]:
     own = labels(cluster_name=cluster, group=group.group_id)
     is_simple = str(getattr(group.description, "is_simple", False)).lower()
     if group.lag.lag is not None and group.lag.max_lag is not None:
-        yield _sample("kafka_consumergroup_group_sum_lag", own, group.lag.lag)
+        yield sample("kafka_consumergroup_group_sum_lag", own, group.lag.lag)
         more = f'{own},is_simple_consumer="{is_simple}"'
-        yield _sample("kafka_consumergroup_group_max_lag", more, group.lag.max_lag)
+        yield sample("kafka_consumergroup_group_max_lag", more, group.lag.max_lag)
     if group.wait.lag_ms is not None and group.rows:
         more = f'{own},is_simple_consumer="{is_simple}"'
-        yield _sample("kafka_consumergroup_group_max_lag_seconds", more, seconds(group.wait.lag_ms))
+        yield sample("kafka_consumergroup_group_max_lag_seconds", more, seconds(group.wait.lag_ms))
     for topic, view in group.topics.items():
         if view.lag.lag is not None:
-            yield _sample("kafka_consumergroup_group_topic_sum_lag", f'{own},topic="{label(topic)}"', view.lag.lag)
+            yield sample("kafka_consumergroup_group_topic_sum_lag", f'{own},topic="{label(topic)}"', view.lag.lag)
     for row, wait in zip(group.rows, group.waits, strict=True):
         member = row.member
         of_row = (
@@ -181,11 +181,11 @@ def kafka_lag_exporter_of_group(cluster: str, group: GroupView) -> Iterator[Samp
             f'client_id="{"" if member is None else label(member.client_id)}"'
         )
         if row.committed is not None:
-            yield _sample("kafka_consumergroup_group_offset", of_row, row.committed.offset)
+            yield sample("kafka_consumergroup_group_offset", of_row, row.committed.offset)
         if row.lag is not None:
-            yield _sample("kafka_consumergroup_group_lag", of_row, row.lag)
+            yield sample("kafka_consumergroup_group_lag", of_row, row.lag)
         if wait.lag_ms is not None:
-            yield _sample("kafka_consumergroup_group_lag_seconds", of_row, seconds(wait.lag_ms))
+            yield sample("kafka_consumergroup_group_lag_seconds", of_row, seconds(wait.lag_ms))
 
 
 def _protocol_type(group: GroupView) -> str:
@@ -202,7 +202,3 @@ def _by_topic(group: GroupView) -> tuple[Counter[str], Counter[str]]:
     members = () if group.description is None else group.description.members
     assigned = Counter(topic for topic, _ in {place for member in members for place in member.assignment})
     return offsets, assigned
-
-
-def _sample(name: str, own: str, value: int | str) -> Sample:
-    return name, f"{name}{own}}} {value}\n"
