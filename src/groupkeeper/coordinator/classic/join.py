@@ -14,20 +14,7 @@ from groupkeeper.coordinator.classic.group import (
     Syncing,
 )
 from groupkeeper.coordinator.classic.record import group_record
-from groupkeeper.coordinator.classic.step import (
-    Step,
-    await_join,
-    check_member,
-    drop_member,
-    end_join_phase_early,
-    enter_join_phase,
-    generation_answer,
-    joining_of,
-    member_list,
-    rebalance_with,
-    replace_static_member,
-    settle_join_phase,
-)
+from groupkeeper.coordinator.classic.step import Step, check_member
 from groupkeeper.coordinator.kernel.group_state import GroupState
 from groupkeeper.coordinator.kernel.result import Call, Result
 from groupkeeper.coordinator.kernel.settings import Settings
@@ -59,7 +46,7 @@ def join(group: ClassicGroup | None, settings: Settings, call: Call, request: Jo
 def _join(step: Step, call: Call, request: JoinGroupRequest) -> Result:
     if not _has_room_for(step, request.member_id):
         if request.member_id in step.roster.members:
-            drop_member(step, request.member_id)
+            step.drop_member(request.member_id)
         return step.result(_refusal("", errors.GroupMaxSizeReached.code))
     if not _accepts_protocols(step, request):
         return step.result(_refusal(request.member_id, errors.InconsistentGroupProtocol.code))
@@ -96,14 +83,14 @@ def _join_with_id(step: Step, call: Call, request: JoinGroupRequest) -> Result:
     if is_unchanged and (isinstance(step.rebalance, Syncing) or (step.state is GroupState.STABLE and not is_leader)):
         # The member may have missed the answer; nothing changed that needs a rebalance.
         step.renew_session(member)
-        return step.result(generation_answer(step, member.member_id))
+        return step.result(step.generation_answer(member.member_id))
     rejoined = replace(
         member,
         rebalance_timeout_ms=rebalance_timeout_ms(request),
         session_timeout_ms=request.session_timeout_ms,
         protocols=_protocols(request),
     )
-    rebalance_with(step, rejoined, call.call_id, is_new=False)
+    step.rebalance_with(rejoined, call.call_id, is_new=False)
     return step.result(parked=call.call_id)
 
 
@@ -123,7 +110,7 @@ def _add_member(step: Step, call: Call, request: JoinGroupRequest, member_id: st
     _extend_initial_delay(step)
     # A member without an id can't send heartbeats, so only its parked call shows that it is alive.
     step.arm(MemberSession(step.group_id, member_id), step.settings.new_member_join_timeout_ms)
-    rebalance_with(step, member, call.call_id, is_new=True)
+    step.rebalance_with(member, call.call_id, is_new=True)
     return step.result(parked=call.call_id)
 
 
@@ -142,28 +129,28 @@ def _replace_static_member(step: Step, call: Call, request: JoinGroupRequest, ol
         session_timeout_ms=request.session_timeout_ms,
         protocols=_protocols(request),
     )
-    replace_static_member(step, old_id, member)
+    step.replace_static_member(old_id, member)
     if isinstance(step.rebalance, Joining):
-        await_join(step, member, call.call_id, is_new=False)
-        end_join_phase_early(step)
+        step.await_join(member, call.call_id, is_new=False)
+        step.end_join_phase_early()
         return step.result(parked=call.call_id)
     if isinstance(step.rebalance, Syncing) or step.roster.select_protocol() != step.roster.protocol_name:
         # The leader may be assigning partitions to the old id, or the members must agree on another protocol.
-        enter_join_phase(step)
-        await_join(step, member, call.call_id, is_new=False)
-        settle_join_phase(step)
+        step.enter_join_phase()
+        step.await_join(member, call.call_id, is_new=False)
+        step.settle_join_phase()
         return step.result(parked=call.call_id)
     # Subscriptions may have changed without a rebalance; the record brings the new ones to a replay.
     step.roster = replace(step.roster, subscribed_topics=step.roster.find_subscribed_topics())
     step.records.append(group_record(step.group_id, step.roster))
-    answer = generation_answer(step, new_id)
+    answer = step.generation_answer(new_id)
     if call.version < FIRST_VERSION_WITH_SKIP_ASSIGNMENT:
         # As the leader it would compute an assignment for which no SyncGroup waits, so it joins as a follower.
         answer.leader = old_leader
         answer.members = ()
     elif step.roster.leader_id == new_id:
         answer.skip_assignment = True
-        answer.members = member_list(step)
+        answer.members = step.member_list()
     return step.result(answer)
 
 
@@ -172,7 +159,7 @@ def _has_room_for(step: Step, member_id: str) -> bool:
     if step.state is GroupState.EMPTY:
         return True
     if isinstance(step.rebalance, Joining):
-        waiting = joining_of(step).waiting
+        waiting = step.joining.waiting
         return member_id in waiting or len(waiting) < step.settings.group_max_size
     return member_id in step.roster.members or len(step.roster.members) < step.settings.group_max_size
 

@@ -6,24 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from groupkeeper.coordinator.classic.group import ClassicGroup, Joining, Syncing
-from groupkeeper.coordinator.classic.step import (
-    Step,
-    assignment_answer,
-    check_generation,
-    check_member,
-    complete_join_phase,
-    complete_sync_phase,
-    drop_member,
-    end_initial_delay,
-    end_join_phase_early,
-    enter_join_phase,
-    fail_syncs,
-    note_sync,
-    rebalance_without_dropped,
-    remove_members,
-    session_of,
-    settle_join_phase,
-)
+from groupkeeper.coordinator.classic.step import Step, check_generation, check_member, session_of
 from groupkeeper.coordinator.kernel.result import Arm, Call, Immediate, Result
 from groupkeeper.coordinator.kernel.settings import Settings
 from groupkeeper.coordinator.kernel.timers import JoinPhase, MemberSession, SyncPhase
@@ -45,14 +28,14 @@ def sync(group: ClassicGroup | None, settings: Settings, call: Call, request: Sy
     step = Step(group, settings, now_ms)
     member = step.roster.members[request.member_id]
     step.renew_session(member)
-    note_sync(step, request.member_id)
+    step.note_sync(request.member_id)
     if not isinstance(step.rebalance, Syncing):
-        return step.result(assignment_answer(step, request.member_id))
+        return step.result(step.assignment_answer(request.member_id))
     calls = step.rebalance.waiting.get(request.member_id, ())
     waiting = step.rebalance.waiting.having({request.member_id: (*calls, call.call_id)})
     step.rebalance = replace(step.rebalance, waiting=waiting)
     if request.member_id == step.roster.leader_id:
-        complete_sync_phase(step, {one.member_id: one.assignment for one in request.assignments})
+        step.complete_sync_phase({one.member_id: one.assignment for one in request.assignments})
     return step.result(parked=call.call_id)
 
 
@@ -75,9 +58,9 @@ def sync_failed(group: ClassicGroup, settings: Settings, call: Call, error: Kafk
     leader_id = call.request.member_id
     calls = rebalance.waiting.get(leader_id, ())
     step.rebalance = replace(rebalance, waiting=rebalance.waiting.having({leader_id: (*calls, call.call_id)}))
-    fail_syncs(step, error.code)
-    enter_join_phase(step)
-    settle_join_phase(step)
+    step.fail_syncs(error.code)
+    step.enter_join_phase()
+    step.settle_join_phase()
     return step.result(parked=call.call_id)
 
 
@@ -107,14 +90,14 @@ def leave(group: ClassicGroup | None, settings: Settings, request: LeaveGroupReq
     has_anybody_left = False
     for member in request.members:
         try:
-            drop_member(step, _leaving_id(step, member))
+            step.drop_member(_leaving_id(step, member))
         except KafkaError as error:
             answers.append(_left(member, error.code))
         else:
             answers.append(_left(member, NONE))
             has_anybody_left = True
     if has_anybody_left:
-        rebalance_without_dropped(step)
+        step.rebalance_without_dropped()
     return step.result(LeaveGroupResponse(members=answers))
 
 
@@ -136,10 +119,10 @@ def session_expired(group: ClassicGroup, settings: Settings, member_id: str, now
     """The session of a member, or of a pending member id, has expired."""
     step = Step(group, settings, now_ms)
     if member_id in step.pending:
-        drop_member(step, member_id)
-        end_join_phase_early(step)
+        step.drop_member(member_id)
+        step.end_join_phase_early()
     elif member_id in step.roster.members and not _is_excused(group, member_id):
-        remove_members(step, member_id)
+        step.remove_members(member_id)
     else:
         return Result()
     return step.result()
@@ -159,9 +142,9 @@ def join_phase_expired(group: ClassicGroup, settings: Settings, now_ms: int) -> 
         return Result()
     step = Step(group, settings, now_ms)
     if group.soft.rebalance.initial is None:
-        complete_join_phase(step)
+        step.complete_join_phase()
     else:
-        end_initial_delay(step)
+        step.end_initial_delay()
     return step.result()
 
 
@@ -170,7 +153,7 @@ def sync_phase_expired(group: ClassicGroup, settings: Settings, now_ms: int) -> 
     if isinstance(group.soft.rebalance, Joining) or not group.soft.unsynced:
         return Result()
     step = Step(group, settings, now_ms)
-    remove_members(step, *sorted(group.soft.unsynced))
+    step.remove_members(*sorted(group.soft.unsynced))
     return step.result()
 
 
@@ -185,8 +168,8 @@ def resume_group(group: ClassicGroup, settings: Settings, now_ms: int) -> Sequen
     if len(members) <= settings.group_max_size:
         return (sessions,)
     step = Step(group, settings, now_ms)
-    enter_join_phase(step)
-    settle_join_phase(step)
+    step.enter_join_phase()
+    step.settle_join_phase()
     return (sessions, step.result())
 
 

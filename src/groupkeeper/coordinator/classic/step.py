@@ -100,264 +100,239 @@ class Step:
             marks=tuple(self._marks),
         )
 
+    # --- the join phase
 
-# --- the join phase
+    def enter_join_phase(self) -> None:
+        """Makes the group PreparingRebalance unless it is; parked SyncGroups get REBALANCE_IN_PROGRESS.
 
+        `settle_join_phase` must follow once the change that caused it is made.
+        """
+        if isinstance(self.rebalance, Joining):
+            return
+        if isinstance(self.rebalance, Syncing):
+            self.fail_syncs(RebalanceInProgress.code)
+        self.disarm(SyncPhase(self.group_id))
+        self.unsynced = ValueMap()
+        delay_ms = self.settings.group_initial_rebalance_delay_ms
+        # The state before this step counts: a Stable group may be losing its last members.
+        self.rebalance = Joining(initial=InitialDelay(delay_ms, 0) if self.began_empty else None)
 
-def enter_join_phase(step: Step) -> None:
-    """Makes the group PreparingRebalance unless it is; parked SyncGroups get REBALANCE_IN_PROGRESS.
-
-    `settle_join_phase` must follow once the change that caused it is made.
-    """
-    if isinstance(step.rebalance, Joining):
-        return
-    if isinstance(step.rebalance, Syncing):
-        fail_syncs(step, RebalanceInProgress.code)
-    step.disarm(SyncPhase(step.group_id))
-    step.unsynced = ValueMap()
-    delay_ms = step.settings.group_initial_rebalance_delay_ms
-    # The state before this step counts: a Stable group may be losing its last members.
-    step.rebalance = Joining(initial=InitialDelay(delay_ms, 0) if step.began_empty else None)
-
-
-def settle_join_phase(step: Step) -> None:
-    """Ends the join phase once every member has rejoined, or arms the timer that ends it."""
-    joining = joining_of(step)
-    initial = joining.initial
-    if initial is None:
-        if has_everybody_joined(step, joining):
-            complete_join_phase(step)
+    def settle_join_phase(self) -> None:
+        """Ends the join phase once every member has rejoined, or arms the timer that ends it."""
+        joining = self.joining
+        initial = joining.initial
+        if initial is None:
+            if self._has_everybody_joined(joining):
+                self.complete_join_phase()
+            else:
+                self.arm(JoinPhase(self.group_id), self.roster.rebalance_timeout_ms())
         else:
-            step.arm(JoinPhase(step.group_id), step.roster.rebalance_timeout_ms())
-    else:
-        remaining_ms = max(step.roster.rebalance_timeout_ms() - initial.delay_ms, 0)
-        step.rebalance = replace(joining, initial=replace(initial, remaining_ms=remaining_ms))
-        step.arm(JoinPhase(step.group_id), initial.delay_ms)
+            remaining_ms = max(self.roster.rebalance_timeout_ms() - initial.delay_ms, 0)
+            self.rebalance = replace(joining, initial=replace(initial, remaining_ms=remaining_ms))
+            self.arm(JoinPhase(self.group_id), initial.delay_ms)
 
+    def end_join_phase_early(self) -> None:
+        """Ends a running join phase if no member is missing any more; a group's first rebalance never ends early."""
+        if (
+            isinstance(self.rebalance, Joining)
+            and self.rebalance.initial is None
+            and self._has_everybody_joined(self.rebalance)
+        ):
+            self.complete_join_phase()
 
-def end_join_phase_early(step: Step) -> None:
-    """Ends a running join phase if no member is missing any more; the first rebalance of a group never ends early."""
-    if (
-        isinstance(step.rebalance, Joining)
-        and step.rebalance.initial is None
-        and has_everybody_joined(step, step.rebalance)
-    ):
-        complete_join_phase(step)
+    def _has_everybody_joined(self, joining: Joining) -> bool:
+        return not self.pending and len(joining.waiting) == len(self.roster.members)
 
+    @property
+    def joining(self) -> Joining:
+        """The running join phase."""
+        assert isinstance(self.rebalance, Joining)
+        return self.rebalance
 
-def has_everybody_joined(step: Step, joining: Joining) -> bool:
-    return not step.pending and len(joining.waiting) == len(step.roster.members)
+    def await_join(self, member: Member, call_id: int, *, is_new: bool) -> None:
+        """Adds a member to the roster, and its call to the calls that wait for the end of the join phase."""
+        joining = self.joining
+        present = self.roster.members.get(member.member_id)
+        if present is not None:
+            # The join phase that has just begun may have cleared the assignments.
+            member = replace(member, assignment=present.assignment)
+        self.roster = self.roster.with_member(member)
+        calls = joining.waiting.get(member.member_id, ())
+        self.rebalance = replace(
+            joining,
+            waiting=joining.waiting.having({member.member_id: (*calls, call_id)}),
+            newcomers=joining.newcomers.having({member.member_id: None}) if is_new else joining.newcomers,
+        )
 
+    def rebalance_with(self, member: Member, call_id: int, *, is_new: bool) -> None:
+        """A member joins or rejoins: starts a rebalance, or takes part in the running one."""
+        is_running = isinstance(self.rebalance, Joining)
+        self.enter_join_phase()
+        self.await_join(member, call_id, is_new=is_new)
+        if is_running:
+            self.end_join_phase_early()
+        else:
+            self.settle_join_phase()
 
-def joining_of(step: Step) -> Joining:
-    """The running join phase."""
-    assert isinstance(step.rebalance, Joining)
-    return step.rebalance
+    def end_initial_delay(self) -> None:
+        """The initial rebalance delay expired: waits again if a member joined, within the rebalance timeout."""
+        joining = self.joining
+        initial = joining.initial
+        if initial is None or not initial.has_newcomer or initial.remaining_ms == 0:
+            self.complete_join_phase()
+            return
+        delay_ms = min(self.settings.group_initial_rebalance_delay_ms, initial.remaining_ms)
+        remaining_ms = max(initial.remaining_ms - initial.delay_ms, 0)
+        self.rebalance = replace(joining, initial=InitialDelay(delay_ms, remaining_ms))
+        self.arm(JoinPhase(self.group_id), delay_ms)
 
+    def complete_join_phase(self) -> None:
+        """Starts the next generation with the members that have rejoined, and answers all of them."""
+        joining = self.joining
+        self.disarm(JoinPhase(self.group_id))
+        for member in self.roster.members.values():
+            if member.instance_id is None and member.member_id not in joining.waiting:
+                self.roster = self.roster.without_member(member.member_id)
+                self.disarm(MemberSession(self.group_id, member.member_id))
+        if self.roster.members and not joining.waiting:
+            # Only absent static members are left: their session timeouts decide, so the join phase starts over.
+            self.arm(JoinPhase(self.group_id), self.roster.rebalance_timeout_ms())
+            return
+        if self.roster.leader_id not in joining.waiting:
+            self.roster = replace(self.roster, leader_id=next(iter(joining.waiting), None))
+        self._begin_generation(joining)
 
-def await_join(step: Step, member: Member, call_id: int, *, is_new: bool) -> None:
-    """Adds a member to the roster, and its call to the calls that wait for the end of the join phase."""
-    joining = joining_of(step)
-    present = step.roster.members.get(member.member_id)
-    if present is not None:
-        # The join phase that has just begun may have cleared the assignments.
-        member = replace(member, assignment=present.assignment)
-    step.roster = step.roster.with_member(member)
-    calls = joining.waiting.get(member.member_id, ())
-    step.rebalance = replace(
-        joining,
-        waiting=joining.waiting.having({member.member_id: (*calls, call_id)}),
-        newcomers=joining.newcomers.having({member.member_id: None}) if is_new else joining.newcomers,
-    )
+    def _begin_generation(self, joining: Joining) -> None:
+        """Makes the members one generation, or the group Empty when there are none."""
+        roster = replace(self.roster, generation=self.roster.generation + 1, state_since_ms=self.now_ms)
+        roster = replace(roster, protocol_name=roster.select_protocol() if roster.members else None)
+        self.roster = replace(roster, subscribed_topics=roster.find_subscribed_topics())
+        if not self.roster.members:
+            self.rebalance = None
+            self.records.append(group_record(self.group_id, self.roster))
+            return
+        self.rebalance = Syncing()
+        self.unsynced = ValueMap(dict.fromkeys(self.roster.members))
+        for member in self.roster.members.values():
+            self.renew_session(member)
+            self.release(joining.waiting.get(member.member_id, ()), self.generation_answer(member.member_id))
+        self.arm(SyncPhase(self.group_id), self.roster.rebalance_timeout_ms())
 
+    def generation_answer(self, member_id: str) -> JoinGroupResponse:
+        """The answer to JoinGroup in the current generation: only the leader gets the members."""
+        return JoinGroupResponse(
+            error_code=NONE,
+            generation_id=self.roster.generation,
+            protocol_type=self.roster.protocol_type,
+            protocol_name=self.roster.protocol_name,
+            leader=self.roster.leader_id or "",
+            member_id=member_id,
+            members=self.member_list() if member_id == self.roster.leader_id else (),
+        )
 
-def rebalance_with(step: Step, member: Member, call_id: int, *, is_new: bool) -> None:
-    """A member joins or rejoins: starts a rebalance, or takes part in the running one."""
-    is_running = isinstance(step.rebalance, Joining)
-    enter_join_phase(step)
-    await_join(step, member, call_id, is_new=is_new)
-    if is_running:
-        end_join_phase_early(step)
-    else:
-        settle_join_phase(step)
+    def member_list(self) -> list[JoinGroupResponseMember]:
+        """The members with their metadata for the chosen protocol."""
+        return [
+            JoinGroupResponseMember(member.member_id, member.instance_id, member.metadata(self.roster.protocol_name))
+            for member in self.roster.members.values()
+        ]
 
+    # --- the sync phase
 
-def end_initial_delay(step: Step) -> None:
-    """The initial rebalance delay expired: waits again if a member joined meanwhile, within the rebalance timeout."""
-    joining = joining_of(step)
-    initial = joining.initial
-    if initial is None or not initial.has_newcomer or initial.remaining_ms == 0:
-        complete_join_phase(step)
-        return
-    delay_ms = min(step.settings.group_initial_rebalance_delay_ms, initial.remaining_ms)
-    remaining_ms = max(initial.remaining_ms - initial.delay_ms, 0)
-    step.rebalance = replace(joining, initial=InitialDelay(delay_ms, remaining_ms))
-    step.arm(JoinPhase(step.group_id), delay_ms)
+    def fail_syncs(self, error_code: int) -> None:
+        """Answers every parked SyncGroup with an error and clears the assignments."""
+        assert isinstance(self.rebalance, Syncing)
+        self.roster = self.roster.with_members([replace(one, assignment=b"") for one in self.roster.members.values()])
+        for member_id, calls in self.rebalance.waiting.items():
+            self.release(calls, SyncGroupResponse(error_code=error_code))
+            # The member's session timer was off while its SyncGroup was parked.
+            self.renew_session(self.roster.members[member_id])
+        self.rebalance = replace(self.rebalance, waiting=ValueMap())
 
+    def complete_sync_phase(self, assignments: dict[str, bytes]) -> None:
+        """Stores the leader's assignment, turns Stable and answers every parked SyncGroup."""
+        assert isinstance(self.rebalance, Syncing)
+        self.roster = self.roster.with_members(
+            [replace(one, assignment=assignments.get(one.member_id, b"")) for one in self.roster.members.values()]
+        )
+        self.records.append(group_record(self.group_id, self.roster))
+        for member_id, calls in self.rebalance.waiting.items():
+            self.release(calls, self.assignment_answer(member_id))
+            self.renew_session(self.roster.members[member_id])
+        self.rebalance = None
+        self.mark(Meter.GROUP_COMPLETED_REBALANCE)
 
-def complete_join_phase(step: Step) -> None:
-    """Starts the next generation with the members that have rejoined, and answers all of them."""
-    joining = joining_of(step)
-    step.disarm(JoinPhase(step.group_id))
-    for member in step.roster.members.values():
-        if member.instance_id is None and member.member_id not in joining.waiting:
-            step.roster = step.roster.without_member(member.member_id)
-            step.disarm(MemberSession(step.group_id, member.member_id))
-    if step.roster.members and not joining.waiting:
-        # Only absent static members are left: their session timeouts decide, so the join phase starts over.
-        step.arm(JoinPhase(step.group_id), step.roster.rebalance_timeout_ms())
-        return
-    if step.roster.leader_id not in joining.waiting:
-        step.roster = replace(step.roster, leader_id=next(iter(joining.waiting), None))
-    begin_generation(step, joining)
+    def assignment_answer(self, member_id: str) -> SyncGroupResponse:
+        return SyncGroupResponse(
+            error_code=NONE,
+            protocol_type=self.roster.protocol_type,
+            protocol_name=self.roster.protocol_name,
+            assignment=self.roster.members[member_id].assignment,
+        )
 
+    def note_sync(self, member_id: str) -> None:
+        """The member has sent its SyncGroup; the last SyncGroup of the generation ends the sync phase."""
+        if member_id not in self.unsynced:
+            return
+        self.unsynced = self.unsynced.without(member_id)
+        if not self.unsynced:
+            self.disarm(SyncPhase(self.group_id))
 
-def begin_generation(step: Step, joining: Joining) -> None:
-    """Makes the members one generation, or the group Empty when there are none."""
-    roster = replace(step.roster, generation=step.roster.generation + 1, state_since_ms=step.now_ms)
-    roster = replace(roster, protocol_name=roster.select_protocol() if roster.members else None)
-    step.roster = replace(roster, subscribed_topics=roster.find_subscribed_topics())
-    if not step.roster.members:
-        step.rebalance = None
-        step.records.append(group_record(step.group_id, step.roster))
-        return
-    step.rebalance = Syncing()
-    step.unsynced = ValueMap(dict.fromkeys(step.roster.members))
-    for member in step.roster.members.values():
-        step.renew_session(member)
-        step.release(joining.waiting.get(member.member_id, ()), generation_answer(step, member.member_id))
-    step.arm(SyncPhase(step.group_id), step.roster.rebalance_timeout_ms())
+    # --- members that leave
 
+    def drop_member(self, member_id: str) -> None:
+        """Removes a member, or a pending member id, and replies UNKNOWN_MEMBER_ID to its parked calls."""
+        self._release_calls_of(
+            member_id,
+            JoinGroupResponse(error_code=UnknownMemberId.code, protocol_name=None),
+            SyncGroupResponse(error_code=UnknownMemberId.code),
+        )
+        self.roster = self.roster.without_member(member_id)
+        self.pending = self.pending.without(member_id)
+        self.note_sync(member_id)
+        self.disarm(MemberSession(self.group_id, member_id))
 
-def generation_answer(step: Step, member_id: str) -> JoinGroupResponse:
-    """The answer to JoinGroup in the current generation: only the leader gets the members."""
-    return JoinGroupResponse(
-        error_code=NONE,
-        generation_id=step.roster.generation,
-        protocol_type=step.roster.protocol_type,
-        protocol_name=step.roster.protocol_name,
-        leader=step.roster.leader_id or "",
-        member_id=member_id,
-        members=member_list(step) if member_id == step.roster.leader_id else (),
-    )
+    def remove_members(self, *member_ids: str) -> None:
+        """Members leave or expire: removes all of them first, then the others rebalance."""
+        for member_id in member_ids:
+            self.drop_member(member_id)
+        self.rebalance_without_dropped()
 
+    def rebalance_without_dropped(self) -> None:
+        """Makes the other members rebalance after members were dropped; does nothing if the group was Empty."""
+        if isinstance(self.rebalance, Joining):
+            self.end_join_phase_early()
+        elif not self.began_empty:
+            self.enter_join_phase()
+            self.settle_join_phase()
 
-def member_list(step: Step) -> list[JoinGroupResponseMember]:
-    """The members with their metadata for the chosen protocol."""
-    return [
-        JoinGroupResponseMember(member.member_id, member.instance_id, member.metadata(step.roster.protocol_name))
-        for member in step.roster.members.values()
-    ]
+    def replace_static_member(self, old_id: str, new_member: Member) -> None:
+        """Another process took over an instance id: the member id changes, assignment and leadership stay."""
+        self._release_calls_of(
+            old_id,
+            JoinGroupResponse(error_code=FencedInstanceId.code, protocol_name=None, member_id=old_id),
+            SyncGroupResponse(error_code=FencedInstanceId.code),
+        )
+        was_leader = self.roster.leader_id == old_id
+        members = [new_member if member.member_id == old_id else member for member in self.roster.members.values()]
+        leader_id = new_member.member_id if was_leader else self.roster.leader_id
+        self.roster = replace(self.roster.with_members(members), leader_id=leader_id)
+        if old_id in self.unsynced:
+            self.unsynced = self.unsynced.without(old_id).having({new_member.member_id: None})
+        self.disarm(MemberSession(self.group_id, old_id))
+        self.renew_session(new_member)
 
-
-# --- the sync phase
-
-
-def fail_syncs(step: Step, error_code: int) -> None:
-    """Answers every parked SyncGroup with an error and clears the assignments."""
-    assert isinstance(step.rebalance, Syncing)
-    step.roster = step.roster.with_members([replace(one, assignment=b"") for one in step.roster.members.values()])
-    for member_id, calls in step.rebalance.waiting.items():
-        step.release(calls, SyncGroupResponse(error_code=error_code))
-        # The member's session timer was off while its SyncGroup was parked.
-        step.renew_session(step.roster.members[member_id])
-    step.rebalance = replace(step.rebalance, waiting=ValueMap())
-
-
-def complete_sync_phase(step: Step, assignments: dict[str, bytes]) -> None:
-    """Stores the leader's assignment, turns Stable and answers every parked SyncGroup."""
-    assert isinstance(step.rebalance, Syncing)
-    step.roster = step.roster.with_members(
-        [replace(one, assignment=assignments.get(one.member_id, b"")) for one in step.roster.members.values()]
-    )
-    step.records.append(group_record(step.group_id, step.roster))
-    for member_id, calls in step.rebalance.waiting.items():
-        step.release(calls, assignment_answer(step, member_id))
-        step.renew_session(step.roster.members[member_id])
-    step.rebalance = None
-    step.mark(Meter.GROUP_COMPLETED_REBALANCE)
-
-
-def assignment_answer(step: Step, member_id: str) -> SyncGroupResponse:
-    return SyncGroupResponse(
-        error_code=NONE,
-        protocol_type=step.roster.protocol_type,
-        protocol_name=step.roster.protocol_name,
-        assignment=step.roster.members[member_id].assignment,
-    )
-
-
-def note_sync(step: Step, member_id: str) -> None:
-    """The member has sent its SyncGroup; the last SyncGroup of the generation ends the sync phase."""
-    if member_id not in step.unsynced:
-        return
-    step.unsynced = step.unsynced.without(member_id)
-    if not step.unsynced:
-        step.disarm(SyncPhase(step.group_id))
-
-
-# --- members that leave
-
-
-def drop_member(step: Step, member_id: str) -> None:
-    """Removes a member, or a pending member id, and replies UNKNOWN_MEMBER_ID to its parked calls."""
-    _release_calls_of(
-        step,
-        member_id,
-        JoinGroupResponse(error_code=UnknownMemberId.code, protocol_name=None),
-        SyncGroupResponse(error_code=UnknownMemberId.code),
-    )
-    step.roster = step.roster.without_member(member_id)
-    step.pending = step.pending.without(member_id)
-    note_sync(step, member_id)
-    step.disarm(MemberSession(step.group_id, member_id))
-
-
-def remove_members(step: Step, *member_ids: str) -> None:
-    """Members leave or expire: removes all of them first, then the others rebalance."""
-    for member_id in member_ids:
-        drop_member(step, member_id)
-    rebalance_without_dropped(step)
-
-
-def rebalance_without_dropped(step: Step) -> None:
-    """Makes the other members rebalance after members were dropped; does nothing if the group was Empty."""
-    if isinstance(step.rebalance, Joining):
-        end_join_phase_early(step)
-    elif not step.began_empty:
-        enter_join_phase(step)
-        settle_join_phase(step)
-
-
-def replace_static_member(step: Step, old_id: str, new_member: Member) -> None:
-    """Another process took over an instance id: the member id changes, assignment and leadership stay."""
-    _release_calls_of(
-        step,
-        old_id,
-        JoinGroupResponse(error_code=FencedInstanceId.code, protocol_name=None, member_id=old_id),
-        SyncGroupResponse(error_code=FencedInstanceId.code),
-    )
-    was_leader = step.roster.leader_id == old_id
-    members = [new_member if member.member_id == old_id else member for member in step.roster.members.values()]
-    leader_id = new_member.member_id if was_leader else step.roster.leader_id
-    step.roster = replace(step.roster.with_members(members), leader_id=leader_id)
-    if old_id in step.unsynced:
-        step.unsynced = step.unsynced.without(old_id).having({new_member.member_id: None})
-    step.disarm(MemberSession(step.group_id, old_id))
-    step.renew_session(new_member)
-
-
-def _release_calls_of(step: Step, member_id: str, join: JoinGroupResponse, sync: SyncGroupResponse) -> None:
-    rebalance = step.rebalance
-    if rebalance is None or member_id not in rebalance.waiting:
-        return
-    response = join if isinstance(rebalance, Joining) else sync
-    step.release(rebalance.waiting[member_id], response)
-    waiting = rebalance.waiting.without(member_id)
-    if isinstance(rebalance, Joining):
-        step.rebalance = replace(rebalance, waiting=waiting, newcomers=rebalance.newcomers.without(member_id))
-    else:
-        step.rebalance = replace(rebalance, waiting=waiting)
+    def _release_calls_of(self, member_id: str, join: JoinGroupResponse, sync: SyncGroupResponse) -> None:
+        rebalance = self.rebalance
+        if rebalance is None or member_id not in rebalance.waiting:
+            return
+        response = join if isinstance(rebalance, Joining) else sync
+        self.release(rebalance.waiting[member_id], response)
+        waiting = rebalance.waiting.without(member_id)
+        if isinstance(rebalance, Joining):
+            self.rebalance = replace(rebalance, waiting=waiting, newcomers=rebalance.newcomers.without(member_id))
+        else:
+            self.rebalance = replace(rebalance, waiting=waiting)
 
 
 def session_of(group_id: str, member: Member) -> Arm:

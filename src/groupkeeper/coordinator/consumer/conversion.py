@@ -6,7 +6,6 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from groupkeeper.coordinator.assignors.spec import TargetAssignment
-from groupkeeper.coordinator.classic import step as classic_step
 from groupkeeper.coordinator.classic.group import (
     CONSUMER_PROTOCOL_TYPE,
     ClassicGroup,
@@ -16,6 +15,7 @@ from groupkeeper.coordinator.classic.group import (
     Roster,
 )
 from groupkeeper.coordinator.classic.record import group_record, group_tombstone
+from groupkeeper.coordinator.classic.step import Step as ClassicStep
 from groupkeeper.coordinator.consumer import records as consumer_records
 from groupkeeper.coordinator.consumer.group import ClassicMetadata, ConsumerGroup, ConsumerMember
 from groupkeeper.coordinator.consumer.replay import LOG
@@ -201,7 +201,7 @@ def downgrade(
             roster = roster.with_member(_downgraded_member(member, target, step.topics))
     roster = replace(roster, protocol_name=roster.select_protocol())
     roster = replace(roster, subscribed_topics=roster.find_subscribed_topics())
-    classic = classic_step.Step(ClassicGroup(group.group_id, roster), settings, step.now_ms)
+    classic = ClassicStep(ClassicGroup(group.group_id, roster), settings, step.now_ms)
     classic.records.extend((*LOG.group_tombstones(logged), group_record(group.group_id, roster)))
     for member_id in logged.members:
         for timer in (ConsumerSession, Revocation, ClassicRejoin, ClassicResync):
@@ -209,8 +209,8 @@ def downgrade(
     for remaining in roster.members.values():
         classic.renew_session(remaining)
     if must_rebalance:
-        classic_step.enter_join_phase(classic)
-        classic_step.settle_join_phase(classic)
+        classic.enter_join_phase()
+        classic.settle_join_phase()
     return classic.result(response)
 
 
