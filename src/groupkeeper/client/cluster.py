@@ -6,18 +6,9 @@ import asyncio
 from collections.abc import Iterable
 from typing import TypeVar
 
+from groupkeeper.client import errors
 from groupkeeper.client.addresses import Address
 from groupkeeper.client.deadlines import Backoff, Deadline
-from groupkeeper.client.errors import (
-    AuthenticationFailed,
-    CallTimedOut,
-    ClientClosed,
-    ClientError,
-    ConnectionFailed,
-    IllegalArgument,
-    UnexpectedAnswer,
-    UnresolvableName,
-)
 from groupkeeper.client.peer import Peer, Request
 from groupkeeper.client.security.transport import Security
 from groupkeeper.client.settings import Settings
@@ -60,13 +51,13 @@ class Cluster:
     def deadline(self, name: str, timeout_ms: int | None) -> Deadline:
         """The deadline of a call that starts now; None: the default timeout."""
         if self._is_closed:
-            raise ClientClosed(f"{name}: the client was closed")
+            raise errors.ClientClosed(f"{name}: the client was closed")
         if isinstance(timeout_ms, str):
-            raise IllegalArgument(f"timeout_ms is a number of milliseconds, not {timeout_ms!r}")
+            raise errors.IllegalArgument(f"timeout_ms is a number of milliseconds, not {timeout_ms!r}")
         if self._loop is None:
             self._loop = asyncio.get_running_loop()
         elif not self._is_at_home():
-            raise IllegalArgument(
+            raise errors.IllegalArgument(
                 f"{name}: this client belongs to another event loop: make one in each loop, also in each asyncio.run"
             )
         return Deadline(name, self.settings.default_api_timeout_ms if timeout_ms is None else timeout_ms)
@@ -80,21 +71,21 @@ class Cluster:
         Raises at once if no name resolves, no server is a Kafka broker, or authentication failed.
         """
         backoff = self.backoff()
-        last: ClientError | None = None
+        last: errors.ClientError | None = None
         while True:
             failures = await self._race(deadline)
             if not failures:
                 return
-            refused = [each for each in failures if isinstance(each, AuthenticationFailed)]
+            refused = [each for each in failures if isinstance(each, errors.AuthenticationFailed)]
             if refused:
                 raise refused[0]
-            if all(isinstance(each, UnresolvableName | UnexpectedAnswer) for each in failures):
+            if all(isinstance(each, errors.UnresolvableName | errors.UnexpectedAnswer) for each in failures):
                 raise _summary(failures)
             if last is None or not deadline.has_passed:
                 last = _summary(failures)
             try:
                 await backoff.pause(deadline)
-            except CallTimedOut:
+            except errors.CallTimedOut:
                 raise last from None
 
     def _is_at_home(self) -> bool:
@@ -123,7 +114,7 @@ class Cluster:
         peer.node = node
         self._peers[node.id] = peer
         if known is not None and known not in self._bootstrap:
-            moved = ConnectionFailed(f"{known.address}: the broker has moved to {address}")  # calls then retry
+            moved = errors.ConnectionFailed(f"{known.address}: the broker has moved to {address}")  # calls then retry
             retired = asyncio.create_task(known.close(moved))
             self._retired.add(retired)
             retired.add_done_callback(self._retired.discard)
@@ -139,12 +130,12 @@ class Cluster:
     ) -> A:
         """Send a request to any broker; to another one after a failure, until the deadline. Raises as ``Peer.ask``."""
         backoff = self.backoff()
-        last: ClientError | None = None
+        last: errors.ClientError | None = None
         while True:
             peer = self._best_peer()
             try:
                 return await peer.ask(answer_type, request, deadline, max_version=max_version)
-            except (ConnectionFailed, CallTimedOut) as error:
+            except (errors.ConnectionFailed, errors.CallTimedOut) as error:
                 if last is None or not deadline.has_passed:
                     last = error
                 await backoff.pause(deadline, last)
@@ -195,11 +186,11 @@ class Cluster:
         known = [self._peers[node_id] for node_id in self.nodes if node_id in self._peers]
         return min((*known, *self._bootstrap), key=lambda peer: (peer.failures, not peer.is_open))
 
-    async def _race(self, deadline: Deadline) -> list[ClientError]:
+    async def _race(self, deadline: Deadline) -> list[errors.ClientError]:
         """Connect to a bootstrap server, also to the next after each head start. Returns the failures if all failed,
         else [].
         """
-        failures: list[ClientError] = []
+        failures: list[errors.ClientError] = []
         running: set[asyncio.Task[None]] = set()
         waiting = list(self._bootstrap)
         try:
@@ -212,7 +203,7 @@ class Cluster:
                     error = task.exception()
                     if error is None:
                         return []
-                    if not isinstance(error, ClientError):
+                    if not isinstance(error, errors.ClientError):
                         raise error
                     failures.append(error)
         finally:
@@ -222,9 +213,9 @@ class Cluster:
         return failures
 
 
-def _summary(failures: list[ClientError]) -> ClientError:
+def _summary(failures: list[errors.ClientError]) -> errors.ClientError:
     if len(failures) == 1:
         return failures[0]
     kinds = {type(failure) for failure in failures}
-    kind = kinds.pop() if len(kinds) == 1 else ConnectionFailed
+    kind = kinds.pop() if len(kinds) == 1 else errors.ConnectionFailed
     return kind("no bootstrap server can be used: " + "; ".join(str(failure) for failure in failures))

@@ -6,17 +6,8 @@ import asyncio
 from collections.abc import Callable
 from typing import TypeVar, cast
 
+from groupkeeper.client import errors
 from groupkeeper.client.addresses import Address
-from groupkeeper.client.errors import (
-    AnswerTooLarge,
-    CallTimedOut,
-    ClientClosed,
-    ClientError,
-    ConnectionFailed,
-    UnexpectedAnswer,
-    Unrepresentable,
-    copy_of,
-)
 from groupkeeper.protocol.codec import MalformedMessage, UnsupportedField
 from groupkeeper.protocol.framing import decode_response, encode_request
 from groupkeeper.protocol.primitives import RootMessage
@@ -26,7 +17,7 @@ A = TypeVar("A", bound=RootMessage)
 _MAX_INT32 = 2**31 - 1
 _BUFFER_BYTES = 128 * 1024
 
-Explain = Callable[[Address, OSError], ClientError | None]
+Explain = Callable[[Address, OSError], errors.ClientError | None]
 """Explains a failed connection by the security in use; None: security is not the cause."""
 
 
@@ -119,7 +110,7 @@ class Connection(asyncio.BufferedProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         explained = self._explain(self.address, exc) if isinstance(exc, OSError) else None
         reason = "closed the connection" if exc is None else f"lost: {exc}"
-        self._fail(explained or ConnectionFailed(f"{self.address}: {reason}"))
+        self._fail(explained or errors.ConnectionFailed(f"{self.address}: {reason}"))
         if not self._closed.done():
             self._closed.set_result(None)
 
@@ -135,7 +126,7 @@ class Connection(asyncio.BufferedProtocol):
         try:
             return decode_response(answer_type, frame, version)[1]
         except MalformedMessage as error:
-            failure = UnexpectedAnswer(f"{self.address}: malformed reply: {error}")
+            failure = errors.UnexpectedAnswer(f"{self.address}: malformed reply: {error}")
             self._fail(failure)
             raise failure from error
 
@@ -151,12 +142,12 @@ class Connection(asyncio.BufferedProtocol):
 
     def _expire(self, answer: asyncio.Future[bytes], timeout_s: float) -> None:
         if not answer.done():
-            answer.set_exception(CallTimedOut(f"{self.address}: no reply within {timeout_s * 1000:.0f} ms"))
+            answer.set_exception(errors.CallTimedOut(f"{self.address}: no reply within {timeout_s * 1000:.0f} ms"))
 
     async def exchange_token(self, token: bytes, timeout_s: float) -> bytes:
         """Send a frame without header and wait for another: SASL before Kafka 1.0. No request may be in flight."""
         if self._failure is not None:
-            raise ConnectionFailed(f"{self.address}: the connection is closed") from self._failure
+            raise errors.ConnectionFailed(f"{self.address}: the connection is closed") from self._failure
         assert self._transport is not None
         assert not self.pending
         self._token = asyncio.get_running_loop().create_future()
@@ -165,13 +156,13 @@ class Connection(asyncio.BufferedProtocol):
             async with asyncio.timeout(timeout_s):
                 return await self._token
         except TimeoutError:
-            raise CallTimedOut(f"{self.address}: no reply within {timeout_s * 1000:.0f} ms") from None
+            raise errors.CallTimedOut(f"{self.address}: no reply within {timeout_s * 1000:.0f} ms") from None
         finally:
             self._token = None
 
     def abort(self, reason: Exception | None = None) -> None:
         """Drop the connection at once; requests that wait for answers fail with ``reason``."""
-        self._fail(reason or ClientClosed(f"{self.address}: the client was closed"))
+        self._fail(reason or errors.ClientClosed(f"{self.address}: the client was closed"))
 
     async def wait_closed(self) -> None:
         """Wait until the socket is gone, after ``abort``."""
@@ -180,13 +171,13 @@ class Connection(asyncio.BufferedProtocol):
 
     def _send(self, request: RootMessage, version: int) -> asyncio.Future[bytes]:
         if self._failure is not None:
-            raise ConnectionFailed(f"{self.address}: the connection is closed") from self._failure
+            raise errors.ConnectionFailed(f"{self.address}: the connection is closed") from self._failure
         assert self._transport is not None
         correlation_id = self._correlation_id
         try:
             frame = encode_request(correlation_id, self._client_id, request, version)
         except UnsupportedField as error:
-            raise Unrepresentable(f"the request cannot be represented: {error}") from error
+            raise errors.Unrepresentable(f"the request cannot be represented: {error}") from error
         self._correlation_id = 0 if correlation_id == _MAX_INT32 else correlation_id + 1
         answer: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
         self.pending[correlation_id] = answer
@@ -208,7 +199,7 @@ class Connection(asyncio.BufferedProtocol):
             return
         answer = self.pending.pop(int.from_bytes(frame[:4], "big", signed=True), None)
         if answer is None:
-            self._fail(UnexpectedAnswer(f"{self.address}: a reply to a request that was not sent"))
+            self._fail(errors.UnexpectedAnswer(f"{self.address}: a reply to a request that was not sent"))
         elif not answer.done():
             answer.set_result(frame)
 
@@ -221,17 +212,17 @@ class Connection(asyncio.BufferedProtocol):
             self._transport.abort()
         for answer in (*self.pending.values(), self._token):
             if answer is not None and not answer.done():
-                answer.set_exception(copy_of(failure))
+                answer.set_exception(errors.copy_of(failure))
         self.pending.clear()
 
 
-def _bad_size(address: Address, start: bytes, size: int, limit: int) -> UnexpectedAnswer:
+def _bad_size(address: Address, start: bytes, size: int, limit: int) -> errors.UnexpectedAnswer:
     if start[:2] in (b"\x15\x03", b"\x16\x03"):
         from groupkeeper.client.security.tls_trouble import only_tls
 
         return only_tls(address)
     if start[:4] == b"HTTP":
-        return UnexpectedAnswer(f"{address}: it is an HTTP server, not a Kafka broker")
+        return errors.UnexpectedAnswer(f"{address}: it is an HTTP server, not a Kafka broker")
     if size > limit:
-        return AnswerTooLarge(f"{address}: a reply of {size} bytes is over the limit of {limit}")
-    return UnexpectedAnswer(f"{address}: it is not a Kafka broker: a reply of {size} bytes is too short")
+        return errors.AnswerTooLarge(f"{address}: a reply of {size} bytes is over the limit of {limit}")
+    return errors.UnexpectedAnswer(f"{address}: it is not a Kafka broker: a reply of {size} bytes is too short")

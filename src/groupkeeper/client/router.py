@@ -10,17 +10,10 @@ import asyncio
 from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
 from typing import Generic, NamedTuple, TypeVar
 
+from groupkeeper.client import errors
 from groupkeeper.client.batch import Batch, Failure
 from groupkeeper.client.cluster import Cluster
 from groupkeeper.client.deadlines import Backoff, Deadline
-from groupkeeper.client.errors import (
-    AnswerTooLarge,
-    CallTimedOut,
-    ClientError,
-    ConnectionFailed,
-    MissingResult,
-    Unrepresentable,
-)
 from groupkeeper.client.peer import Peer
 from groupkeeper.protocol.errors import KafkaError
 
@@ -107,14 +100,14 @@ class Routed(Generic[K, V]):
         while keys:
             try:
                 located = await self._locate(keys, is_again, self._deadline)
-            except CallTimedOut as error:
+            except errors.CallTimedOut as error:
                 self._time_out(keys, dict.fromkeys(keys, error))
                 return
-            except Unrepresentable as error:
+            except errors.Unrepresentable as error:
                 for part in self._halves(keys, error):
                     self._group.create_task(self._find(part, is_again, backoff.copy()))
                 return
-            except (ClientError, KafkaError) as error:
+            except (errors.ClientError, KafkaError) as error:
                 self._fail(dict.fromkeys(keys, error))
                 return
             self._fail(located.failed)
@@ -134,17 +127,17 @@ class Routed(Generic[K, V]):
             try:
                 async with slots:
                     answers = await self._ask(peer, keys, self._deadline)
-            except (ConnectionFailed, CallTimedOut) as error:
+            except (errors.ConnectionFailed, errors.CallTimedOut) as error:
                 failures: dict[K, Failure] = dict.fromkeys(keys, error)
-                if isinstance(error, ConnectionFailed):
+                if isinstance(error, errors.ConnectionFailed):
                     self._causes.update(failures)
                 await self._move(failures, backoff)
                 return
-            except (AnswerTooLarge, Unrepresentable) as error:
+            except (errors.AnswerTooLarge, errors.Unrepresentable) as error:
                 for part in self._halves(keys, error):
                     self._group.create_task(self._send_chunk(peer, part, backoff.copy()))
                 return
-            except (ClientError, KafkaError) as error:
+            except (errors.ClientError, KafkaError) as error:
                 self._fail(dict.fromkeys(keys, error))
                 return
             same_broker, after_lookup = self._sort(keys, answers)
@@ -167,7 +160,7 @@ class Routed(Generic[K, V]):
             try:
                 answer = answers[key]
             except KeyError:
-                failed[key] = MissingResult(f"{self._deadline.name}: the reply has no result for {key}")
+                failed[key] = errors.MissingResult(f"{self._deadline.name}: the reply has no result for {key}")
                 continue
             if not isinstance(answer, Exception):
                 done[key] = answer  # the usual case; this runs for every group
@@ -178,17 +171,17 @@ class Routed(Generic[K, V]):
                     after_lookup[key] = self._causes[key] = answer
                 else:
                     failed[key] = answer
-            elif isinstance(answer, ConnectionFailed):
+            elif isinstance(answer, errors.ConnectionFailed):
                 after_lookup[key] = self._causes[key] = answer
-            elif isinstance(answer, CallTimedOut):
+            elif isinstance(answer, errors.CallTimedOut):
                 after_lookup[key] = answer
-            elif isinstance(answer, ClientError):
+            elif isinstance(answer, errors.ClientError):
                 failed[key] = answer
             else:
                 done[key] = answer
         return same_broker, after_lookup
 
-    def _halves(self, keys: list[K], error: ClientError) -> tuple[list[K], ...]:
+    def _halves(self, keys: list[K], error: errors.ClientError) -> tuple[list[K], ...]:
         """The keys in two parts, so that one bad key doesn't fail the rest; () for a single key, which fails."""
         if len(keys) == 1:
             self._fail({keys[0]: error})
@@ -211,7 +204,7 @@ class Routed(Generic[K, V]):
     async def _may_retry(self, keys: list[K], causes: dict[K, Failure], backoff: Backoff) -> bool:
         try:
             await backoff.pause(self._deadline)
-        except CallTimedOut:
+        except errors.CallTimedOut:
             self._time_out(keys, causes)
             return False
         return True
@@ -219,7 +212,7 @@ class Routed(Generic[K, V]):
     def _time_out(self, keys: list[K], causes: Mapping[K, Failure]) -> None:
         for key in keys:
             cause = causes[key]
-            if isinstance(cause, CallTimedOut):
+            if isinstance(cause, errors.CallTimedOut):
                 cause = self._causes.get(key, cause)
             self._fail({key: self._deadline.timed_out(cause)})
 
@@ -233,7 +226,7 @@ async def one_by_one(keys: Sequence[K], ask: Callable[[K], Awaitable[V]]) -> dic
         for key in queue:
             try:
                 answers[key] = await ask(key)
-            except (ClientError, KafkaError) as error:
+            except (errors.ClientError, KafkaError) as error:
                 answers[key] = error
 
     async with asyncio.TaskGroup() as group:

@@ -7,14 +7,8 @@ import re
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+from groupkeeper.cli.dropin import drop_in
 from groupkeeper.cli.dropin.bootstrap import ADDRESS, BadProperties, open_admin
-from groupkeeper.cli.dropin.drop_in import (
-    ExecutionFailure,
-    PropertiesUnreadable,
-    refuse_usage,
-    run_tool,
-    show_help_or_version,
-)
 from groupkeeper.cli.dropin.options import HELP, VERSION, Option, OptionProblem, Options, OptionTable, UsageProblem
 from groupkeeper.cli.framework.output import complain, say
 from groupkeeper.cli.java import values as java
@@ -87,28 +81,28 @@ class PartitionRule(NamedTuple):
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command; the result is the exit status."""
-    return run_tool(run, arguments)
+    return drop_in.run_tool(run, arguments)
 
 
 def run(arguments: Sequence[str]) -> int:
     """Read the arguments, and show offsets."""
     if not arguments:
-        return refuse_usage(TABLE)
+        return drop_in.refuse_usage(TABLE)
     try:
         options = TABLE.parse(arguments)
-        status = show_help_or_version(TABLE, options)
+        status = drop_in.show_help_or_version(TABLE, options)
         if status is not None:
             return status
         check_servers(options)
         asyncio.run(_show(options))
-    except PropertiesUnreadable as problem:
+    except drop_in.PropertiesUnreadable as problem:
         complain(f"Error occurred: {problem.reason}\n")
         return 1
-    except (OptionProblem, ExecutionFailure, OffsetsRefused, BadProperties) as problem:
+    except (OptionProblem, drop_in.ExecutionFailure, OffsetsRefused, BadProperties) as problem:
         complain(f"Error occurred: {problem}\n")
         return 1
     except UsageProblem as problem:
-        return refuse_usage(TABLE, str(problem))
+        return drop_in.refuse_usage(TABLE, str(problem))
     except (KafkaError, ClientError) as problem:
         complain(f"Error occurred: {java.described(problem)}\n")
         return 1

@@ -5,14 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
+from groupkeeper.cli.dropin import drop_in
 from groupkeeper.cli.dropin.bootstrap import open_admin
-from groupkeeper.cli.dropin.drop_in import (
-    ExecutionFailure,
-    PropertiesUnreadable,
-    refuse_usage,
-    run_tool,
-    show_help_or_version,
-)
 from groupkeeper.cli.dropin.groups_text import all_groups
 from groupkeeper.cli.dropin.options import (
     HELP,
@@ -56,22 +50,22 @@ class BadType(Exception):
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command; the result is the exit status."""
-    return run_tool(run, arguments)
+    return drop_in.run_tool(run, arguments)
 
 
 def run(arguments: Sequence[str]) -> int:
     """Read the arguments, check them and list. Only errors of the parser and of combinations come with the help."""
     try:
         options = TABLE.parse(arguments)
-        status = show_help_or_version(TABLE, options)
+        status = drop_in.show_help_or_version(TABLE, options)
         if status is not None:
             return status
     except OptionProblem as problem:
-        return refuse_usage(TABLE, str(problem))
+        return drop_in.refuse_usage(TABLE, str(problem))
     try:
         check(options)
     except UsageProblem as problem:
-        return refuse_usage(TABLE, str(problem))
+        return drop_in.refuse_usage(TABLE, str(problem))
     except (OptionProblem, BadType) as problem:
         complain(f"{problem}\n")
         return 1
@@ -96,8 +90,8 @@ def _type(options: Options) -> GroupType | None:
 async def _list(options: Options) -> int:
     try:
         admin = open_admin(options)
-    except ExecutionFailure as problem:
-        if isinstance(problem, PropertiesUnreadable):
+    except drop_in.ExecutionFailure as problem:
+        if isinstance(problem, drop_in.PropertiesUnreadable):
             complain(f"{problem.reason}\n")
         else:
             say(f"Error while executing groups command : {problem}\n")

@@ -7,18 +7,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from groupkeeper.cli.dropin.groups_text import known, row, widest
 from groupkeeper.cli.java.releases import release
 from groupkeeper.cli.java.values import sort_key
-from groupkeeper.client.admin.streams_types import (
-    StreamsGroupDescription,
-    StreamsNode,
-    StreamsTask,
-    StreamsTasks,
-    TopologyStatus,
-)
+from groupkeeper.client.admin import streams_types
 from groupkeeper.client.admin.types import GroupState, OffsetAndMetadata, TopicPartition
 from groupkeeper.operations.streams_groups import PartitionProgress
 
 
-def remark(group: StreamsGroupDescription) -> str:
+def remark(group: streams_types.StreamsGroupDescription) -> str:
     """The text about a group without members; "": none."""
     if group.group_state is GroupState.DEAD:
         return f"\nError: Streams group '{group.group_id}' does not exist.\n"
@@ -39,7 +33,7 @@ def offsets(group_id: str, found: Mapping[TopicPartition, PartitionProgress], *,
     return _table(rows, columns)
 
 
-def members(group: StreamsGroupDescription, *, verbose: bool) -> str:
+def members(group: streams_types.StreamsGroupDescription, *, verbose: bool) -> str:
     """The table of --describe --members. When verbose, no blank follows the topology's epoch."""
     group_id = [widest(15, [group.group_id])]
     member_id = [widest(15, (member.member_id for member in group.members))]
@@ -66,20 +60,20 @@ def members(group: StreamsGroupDescription, *, verbose: bool) -> str:
     return "".join(row(a, columns[0]) + row(b, columns[1]) + "\n" for a, b in zip(left, right, strict=True))
 
 
-def tasks(assignment: StreamsTasks, prefix: str = "") -> str:
+def tasks(assignment: streams_types.StreamsTasks, prefix: str = "") -> str:
     """``ACTIVE: 0:[0,1]; STANDBY: 1:[2]; ``, "" for none."""
     kinds = {"ACTIVE": assignment.active, "STANDBY": assignment.standby, "WARMUP": assignment.warmup}
     return "".join(f"{prefix}{kind}: {_by_subtopology(some)}" for kind, some in kinds.items() if some)
 
 
-def _by_subtopology(some: Sequence[StreamsTask]) -> str:
+def _by_subtopology(some: Sequence[streams_types.StreamsTask]) -> str:
     numbers: dict[str, list[str]] = {}
     for task in some:
         numbers.setdefault(task.subtopology_id, []).append(str(task.partition))
     return "".join(f"{subtopology}:[{','.join(each)}]; " for subtopology, each in numbers.items())
 
 
-def state(group: StreamsGroupDescription, *, verbose: bool) -> str:
+def state(group: streams_types.StreamsGroupDescription, *, verbose: bool) -> str:
     """The table of --describe --state."""
     coordinator = f"{group.coordinator.host}:{group.coordinator.port} ({group.coordinator.id})"
     assignor = [group.assignor or ""] if release().has_assignor else []
@@ -92,12 +86,12 @@ def state(group: StreamsGroupDescription, *, verbose: bool) -> str:
     return _table([header, [*texts, str(len(group.members))]], columns)
 
 
-def topology(group: StreamsGroupDescription) -> str:
+def topology(group: streams_types.StreamsGroupDescription) -> str:
     """The nodes of the application, or why they aren't there."""
     if group.topology is None:
-        if group.topology_status is TopologyStatus.NOT_STORED:
+        if group.topology_status is streams_types.TopologyStatus.NOT_STORED:
             return f"\nError: No topology description is stored for streams group '{group.group_id}'.\n"
-        if group.topology_status is TopologyStatus.NOT_ASKED:
+        if group.topology_status is streams_types.TopologyStatus.NOT_ASKED:
             return (
                 f"\nError: No topology description is available for streams group '{group.group_id}' (status: "
                 "NOT_REQUESTED).\n"
@@ -113,7 +107,7 @@ def topology(group: StreamsGroupDescription) -> str:
     return "Topologies:\n" + "".join(texts) + "\n"
 
 
-def _node(node: StreamsNode, others: Sequence[StreamsNode]) -> str:
+def _node(node: streams_types.StreamsNode, others: Sequence[streams_types.StreamsNode]) -> str:
     before = _names(each.name for each in others if node.name in each.successors)
     after = _names(node.successors)
     if node.kind == "source":

@@ -11,21 +11,9 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, 
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from typing import Any, NamedTuple
 
-from groupkeeper.cli.framework import context_files, garbage, values
+from groupkeeper.cli.framework import context_files, garbage, render, values
 from groupkeeper.cli.framework.commands import ArgumentParser
 from groupkeeper.cli.framework.output import complain, flush, say
-from groupkeeper.cli.framework.render import (
-    CUT,
-    WIDTH,
-    CsvWriter,
-    JsonLinesWriter,
-    JsonWriter,
-    PlainWriter,
-    TableWriter,
-    Writer,
-    problem_text,
-    remark_text,
-)
 from groupkeeper.cli.framework.reports import Page, Problem, Shape, Value, problem_of
 from groupkeeper.cli.framework.terminal import Progress, columns_of, has_colour, is_terminal
 from groupkeeper.client.addresses import Address, parse_bootstrap_servers
@@ -77,7 +65,7 @@ class ClusterSession(NamedTuple):
     def note(self, text: str) -> None:
         """Write a remark to standard error at once, instead of at the end of the report."""
         self.progress.clear()
-        complain(remark_text(text if self.cluster is None else f"{self.cluster}: {text}"))
+        complain(render.remark_text(text if self.cluster is None else f"{self.cluster}: {text}"))
 
 
 class ClusterReport(NamedTuple):
@@ -317,8 +305,8 @@ def print_report(options: Namespace, shape: Shape, page: Page) -> int:
     return _tell(options, [*page.remarks, *_remarks_on(writer)], page.problems)
 
 
-def _remarks_on(writer: Writer) -> list[str]:
-    return [CUT] if isinstance(writer, TableWriter) and writer.has_cut else []
+def _remarks_on(writer: render.Writer) -> list[str]:
+    return [render.CUT] if isinstance(writer, render.TableWriter) and writer.has_cut else []
 
 
 async def _nothing(session: ClusterSession) -> AsyncIterator[Page]:
@@ -330,31 +318,31 @@ def _tell(options: Namespace, remarks: Sequence[str], problems: Sequence[Problem
     """Writes remarks and problems to standard error, unless the report has them; returns the exit status."""
     if options.output != "json":
         is_coloured = has_colour(sys.stderr, options.color)
-        complain("".join(map(remark_text, remarks)))
-        complain("".join(problem_text(problem, has_colour=is_coloured) for problem in problems))
+        complain("".join(map(render.remark_text, remarks)))
+        complain("".join(render.problem_text(problem, has_colour=is_coloured) for problem in problems))
     return 1 if problems else 0
 
 
-def _writer(options: Namespace, report: ClusterReport) -> Writer:
+def _writer(options: Namespace, report: ClusterReport) -> render.Writer:
     if report.is_plain:
-        return PlainWriter()
+        return render.PlainWriter()
     if options.output == "json" and report.has_lines:
-        return JsonLinesWriter(report.shape, encoding=sys.stdout.encoding)
+        return render.JsonLinesWriter(report.shape, encoding=sys.stdout.encoding)
     if options.output == "json":
-        return JsonWriter(report.shape, report.more, encoding=sys.stdout.encoding)
+        return render.JsonWriter(report.shape, report.more, encoding=sys.stdout.encoding)
     if options.output == "csv":
-        return CsvWriter(report.shape)
+        return render.CsvWriter(report.shape)
     is_coloured = has_colour(sys.stdout, options.color)
     if options.wide:
         every = [column.name for column in report.shape.columns]
-        return TableWriter(
+        return render.TableWriter(
             report.shape, has_colour=is_coloured, with_columns=every, limit=None, encoding=sys.stdout.encoding
         )
-    return TableWriter(
+    return render.TableWriter(
         report.shape,
         has_colour=is_coloured,
         with_columns=report.with_columns,
-        limit=columns_of(sys.stdout) or WIDTH,
+        limit=columns_of(sys.stdout) or render.WIDTH,
         cuts_names=is_terminal(sys.stdout),
         encoding=sys.stdout.encoding,
     )

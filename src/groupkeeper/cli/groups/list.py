@@ -5,17 +5,9 @@ from __future__ import annotations
 from argparse import Namespace
 from collections.abc import AsyncIterator
 
+from groupkeeper.cli.framework import group_arguments
 from groupkeeper.cli.framework.clusters import ClusterReport, ClusterSession, add_cluster
 from groupkeeper.cli.framework.commands import ArgumentParser, Command
-from groupkeeper.cli.framework.group_arguments import (
-    add_filters,
-    add_groups,
-    add_order,
-    arranged,
-    names_of,
-    said_about,
-    with_suggestions,
-)
 from groupkeeper.cli.framework.reports import Page
 from groupkeeper.cli.framework.several_clusters import run_reports
 from groupkeeper.cli.groups.shapes import GROUPS
@@ -26,37 +18,41 @@ from groupkeeper.protocol.errors import GroupIdNotFound
 
 
 def _add_arguments(command: ArgumentParser) -> None:
-    add_groups(command, is_required=False)
-    add_filters(command, of_all_types=True)
+    group_arguments.add_groups(command, is_required=False)
+    group_arguments.add_filters(command, of_all_types=True)
     add_status(command)
-    add_order(command, [column.name for column in GROUPS.columns])
+    group_arguments.add_order(command, [column.name for column in GROUPS.columns])
     add_cluster(command, may_be_several=True)
 
 
 def _report(options: Namespace) -> ClusterReport:
-    names_of(options, "groups")
+    group_arguments.names_of(options, "groups")
     shown = COLUMNS if options.with_status else ()
     return ClusterReport(
-        GROUPS, _pages, with_columns=shown, in_order=lambda pages: arranged(pages, options), may_lack=True
+        GROUPS,
+        _pages,
+        with_columns=shown,
+        in_order=lambda pages: group_arguments.arranged(pages, options),
+        may_lack=True,
     )
 
 
 async def _pages(session: ClusterSession) -> AsyncIterator[Page]:
     """Groups by id. A broker that cannot be reached is a problem; the groups of the others are shown."""
     options = session.options
-    names = names_of(options, "groups")
+    names = group_arguments.names_of(options, "groups")
     session.progress.say("listing groups")
     groups, selection = await list_selected(
         session.admin, names, options.state, options.type, with_share=True, with_streams=True
     )
     statuses = await statuses_of(session)
     yield Page(statuses.beside(listing_row(group, NO_STATUS) for group in groups))
-    page = await said_about(session, selection)
+    page = await group_arguments.said_about(session, selection)
     is_filtered = bool(options.state or options.type)
     if names.exact and not is_filtered and not selection.failed:
         missing = set(names.exact).difference(selection.group_ids)
         unknown = {group_id: GroupIdNotFound(f"Group {group_id} not found.") for group_id in missing}
-        page = page._replace(problems=[*page.problems, *await with_suggestions(session, dict(unknown))])
+        page = page._replace(problems=[*page.problems, *await group_arguments.with_suggestions(session, dict(unknown))])
     elif not groups and not selection.failed and not selection.unmatched:
         text = f"no groups{' in these states or of these types' if is_filtered else ''}"
         page = page._replace(remarks=[text, *page.remarks])

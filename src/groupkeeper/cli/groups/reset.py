@@ -5,17 +5,10 @@ from __future__ import annotations
 from argparse import Namespace
 from collections.abc import AsyncIterator, Iterable, Sequence
 
+from groupkeeper.cli.framework import group_arguments
 from groupkeeper.cli.framework.clusters import ClusterReport, ClusterSession, UsageMistake, add_cluster, run_report
 from groupkeeper.cli.framework.commands import ArgumentParser, Command
 from groupkeeper.cli.framework.execution import add_creating, add_executing, check_confirmed, not_yet, show_first
-from groupkeeper.cli.framework.group_arguments import (
-    add_filters,
-    add_groups,
-    are_typed,
-    names_of,
-    passed_over,
-    selected,
-)
 from groupkeeper.cli.framework.journals import own_recorder, way_back
 from groupkeeper.cli.framework.reports import Page, Problem
 from groupkeeper.cli.groups.shapes import NEW_OFFSETS
@@ -36,8 +29,8 @@ from groupkeeper.rules.words import counted
 
 
 def _add_arguments(command: ArgumentParser) -> None:
-    add_groups(command)
-    add_filters(command)
+    group_arguments.add_groups(command)
+    group_arguments.add_filters(command)
     add_scope(command)
     add_scenario(command)
     add_executing(command, "commit the new offsets")
@@ -51,7 +44,7 @@ def _add_arguments(command: ArgumentParser) -> None:
 def _report(options: Namespace) -> ClusterReport:
     """Refuses invalid combinations of options, and an invalid plan."""
     check_scope(options)
-    names_of(options, "groups")
+    group_arguments.names_of(options, "groups")
     topics_of(options)
     plans_of(options)
     if options.export and options.output != "table":
@@ -62,8 +55,11 @@ def _report(options: Namespace) -> ClusterReport:
 async def _pages(session: ClusterSession) -> AsyncIterator[Page]:
     """New offsets of groups, committed with --execute. A refused group doesn't stop the others."""
     options = session.options
-    selection, overall = await selected(session)
-    remarks = [*overall.remarks, *passed_over(options.from_file, plans_of(options) or (), selection.group_ids)]
+    selection, overall = await group_arguments.selected(session)
+    remarks = [
+        *overall.remarks,
+        *group_arguments.passed_over(options.from_file, plans_of(options) or (), selection.group_ids),
+    ]
     session.progress.say(f"planning {counted(len(selection.group_ids), 'group')}")
     made, problems = await _made(session, selection.group_ids, remarks)
     plan = made.plan
@@ -76,7 +72,7 @@ async def _pages(session: ClusterSession) -> AsyncIterator[Page]:
         rows = [row for page in _rows(plan.groups, applied, "would be applied", has_group=True) for row in page.rows]
         show_first(session, NEW_OFFSETS, rows, meaning)
 
-    if await check_confirmed(session, len(verdict.ready), are_named=are_typed(options), show=show):
+    if await check_confirmed(session, len(verdict.ready), are_named=group_arguments.are_typed(options), show=show):
         verdict = await check(session.admin, plan, creates=options.create)
         applied = Applied(verdict.ready, verdict.already, verdict.troubles)
     if options.execute and verdict.ready:
@@ -89,7 +85,7 @@ async def _pages(session: ClusterSession) -> AsyncIterator[Page]:
         if recorder is not None and recorder.id and applied.done:
             remarks.append(way_back(recorder, options))
     elif verdict.ready:
-        remarks.append(not_yet(len(verdict.ready), are_named=are_typed(options)))
+        remarks.append(not_yet(len(verdict.ready), are_named=group_arguments.are_typed(options)))
     elif verdict.already:
         remarks.append("there is nothing to do: these offsets are committed already")
     if any(isinstance(trouble.failure, GroupIsActive) for trouble in applied.troubles):

@@ -18,18 +18,7 @@ from groupkeeper.cli.framework.output import complain, say
 from groupkeeper.cli.framework.render import BOLD, GREEN, RED, WIDTH, YELLOW, room_for, shortened, width
 from groupkeeper.cli.framework.terminal import columns_of, has_colour, is_terminal
 from groupkeeper.cli.framework.typed import way_of, ways_of_contexts
-from groupkeeper.cli.pipeline.family import (
-    add_checkpoints,
-    add_clusters,
-    add_journals,
-    add_output,
-    add_owners,
-    add_spark,
-    check_checkpoints,
-    do_job,
-    of_contexts,
-    snapshot_work,
-)
+from groupkeeper.cli.pipeline import family
 from groupkeeper.cli.pipeline.parts import import_part
 from groupkeeper.cli.pipeline.privacy import add_privacy
 from groupkeeper.cli.pipeline.watch import Screen
@@ -60,7 +49,7 @@ _WIDEST = 48
 
 
 def _add_arguments(parser: ArgumentParser) -> None:
-    add_output(parser, "the report in short")
+    family.add_output(parser, "the report in short")
     parser.add_argument(
         "--output-file",
         metavar="FILE",
@@ -73,12 +62,12 @@ def _add_arguments(parser: ArgumentParser) -> None:
         "--last", type=_hours, default=_HOURS, metavar="DURATION",
         help="how much of the history to show, counted back from the last measurement: 90m, 24h, 7d; default: 24h",
     )  # fmt: skip
-    add_clusters(parser, "no request is sent to a cluster; the tables are used as they are")
-    add_checkpoints(parser)
-    add_owners(parser)
-    add_journals(parser)
+    family.add_clusters(parser, "no request is sent to a cluster; the tables are used as they are")
+    family.add_checkpoints(parser)
+    family.add_owners(parser)
+    family.add_journals(parser)
     add_privacy(parser)
-    add_spark(parser)
+    family.add_spark(parser)
 
 
 def _top(text: str) -> int:
@@ -94,7 +83,7 @@ def _hours(text: str) -> float:
 def _run(options: Namespace) -> int:
     problems: Sequence[Problem] = ()
     names: dict[int, str] = {}
-    check_checkpoints(options)
+    family.check_checkpoints(options)
     if options.checkpoints and not (options.servers or options.contexts):
         options.refuse("argument --checkpoint: name a cluster, too: without one the tables are not brought up to date")
     try:
@@ -103,14 +92,14 @@ def _run(options: Namespace) -> int:
             check_writable(target)
         reading, page = import_part("report.reading"), import_part("report.page")
         if options.servers or options.contexts:
-            work = snapshot_work(options)
+            work = family.snapshot_work(options)
 
             def named(screen: Screen, source: dict[str, str], ask: Callable[[], ReadPlan], spark: Any) -> Summary:
                 summary = work(screen, source, ask, spark)
                 names.update({each.cluster: each.name for each in ask().ranges})
                 return summary
 
-            problems = do_job(options, "report", named, Screen()).problems
+            problems = family.do_job(options, "report", named, Screen()).problems
         report: Report = reading.read_report(
             options.tables,
             hours=options.last,
@@ -140,7 +129,7 @@ def _ways(options: Namespace, names: Mapping[int, str]) -> Ways:
     """
     named = [(name, Cluster(servers, {})) for name, servers in options.servers]
     if options.contexts:
-        named += [(name, Cluster(servers, {}, context=name)) for name, servers, _ in of_contexts(options)]
+        named += [(name, Cluster(servers, {}, context=name)) for name, servers, _ in family.of_contexts(options)]
     return ways_of_contexts() | {
         names.get(number, name or ""): way_of(options, cluster) for number, (name, cluster) in enumerate(named)
     }

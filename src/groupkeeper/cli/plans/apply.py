@@ -11,15 +11,7 @@ from groupkeeper.cli.framework.clusters import ClusterReport, ClusterSession, Us
 from groupkeeper.cli.framework.commands import ArgumentParser, Command
 from groupkeeper.cli.framework.execution import add_creating, can_ask, check_confirmed, show_first
 from groupkeeper.cli.framework.reports import Page
-from groupkeeper.cli.plans.outcome import (
-    add_applying,
-    apply_pages,
-    compared,
-    compared_now,
-    foreseen,
-    left_to_change,
-    rows_of,
-)
+from groupkeeper.cli.plans import outcome
 from groupkeeper.cli.plans.plan_options import STANDARD_OUTPUT, connection_of
 from groupkeeper.cli.plans.shapes import OUTCOMES
 from groupkeeper.operations.plans import document, official
@@ -39,7 +31,7 @@ def plan_of(path: str) -> Plan:
 
 def _add_arguments(command: ArgumentParser) -> None:
     command.add_argument("plan", type=plan_of, metavar="FILE", help="the plan; -: standard input")
-    add_applying(command, "carry the plan out")
+    outcome.add_applying(command, "carry the plan out")
     add_creating(command, "let the plan make")
     command.add_argument(
         "--show-command", action="store_true", help="only print the official tool's commands that do the same"
@@ -64,22 +56,22 @@ async def _pages(session: ClusterSession) -> AsyncIterator[Page]:
     options, plan = session.options, session.options.plan
     if plan.kind in SHARE_KINDS:
         session = session._replace(admin=ShareAdmin(session.admin))
-    verdict = await compared_now(session, plan)
+    verdict = await outcome.compared_now(session, plan)
     if options.confirm is not None or not can_ask():
-        count = left_to_change(plan, verdict)
+        count = outcome.left_to_change(plan, verdict)
         await check_confirmed(session, count, of=len(plan.groups))  # before it waits for members
     if options.wait is not None:
-        verdict = await compared(session, plan)
-    would_be = foreseen(options, verdict)
+        verdict = await outcome.compared(session, plan)
+    would_be = outcome.foreseen(options, verdict)
     remarks = consequences(would_be.done, is_share=plan.kind in SHARE_KINDS)
     if would_be.done:
-        rows = rows_of(plan, would_be, is_done=False)
+        rows = outcome.rows_of(plan, would_be, is_done=False)
         count = len(would_be.done)
         show = partial(show_first, session, OUTCOMES, rows, remarks)
         if await check_confirmed(session, count, of=len(plan.groups), show=show):
-            verdict = await compared(session, plan)
+            verdict = await outcome.compared(session, plan)
     yield Page(remarks=remarks)
-    async for page in apply_pages(session, plan, verdict):
+    async for page in outcome.apply_pages(session, plan, verdict):
         yield page
 
 

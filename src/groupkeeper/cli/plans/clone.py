@@ -7,17 +7,7 @@ from argparse import Namespace
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 
-from groupkeeper.cli.framework import values
-from groupkeeper.cli.framework.clusters import (
-    Cluster,
-    ClusterReport,
-    ClusterSession,
-    UsageMistake,
-    add_cluster,
-    admin_of,
-    cluster_of,
-    run_report,
-)
+from groupkeeper.cli.framework import clusters, values
 from groupkeeper.cli.framework.commands import ArgumentParser, Command
 from groupkeeper.cli.framework.group_arguments import named
 from groupkeeper.cli.framework.reports import Page, problem_of
@@ -120,42 +110,46 @@ def _add_arguments(command: ArgumentParser) -> None:
         metavar="TEXT",
         help="the prefix of its topics in this cluster: 'east.'; default: MirrorMaker 2's prefix, else none",
     )
-    add_cluster(command)
+    clusters.add_cluster(command)
 
 
-def _report(options: Namespace) -> ClusterReport:
+def _report(options: Namespace) -> clusters.ClusterReport:
     if options.from_command_config and options.from_bootstrap_server is None and options.from_context is None:
-        raise UsageMistake("argument --from-command-config: only with --from-bootstrap-server or --from-context")
+        raise clusters.UsageMistake(
+            "argument --from-command-config: only with --from-bootstrap-server or --from-context"
+        )
     options.other_cluster = _source_of(options)
     _check_groups(options)
     if options.other_cluster is not None:
-        admin_of(options.other_cluster, options.timeout)  # bad properties are refused before a request is sent
+        clusters.admin_of(options.other_cluster, options.timeout)  # bad properties are refused before a request is sent
     elif options.source == options.target and not options.topic_prefix:
-        raise UsageMistake("a group cannot be cloned to itself")
+        raise clusters.UsageMistake("a group cannot be cloned to itself")
     if options.offset_header is not None and options.other_cluster is None and not options.topic_prefix:
-        raise UsageMistake("argument --offset-header: only from another cluster, or with --topic-prefix")
+        raise clusters.UsageMistake("argument --offset-header: only from another cluster, or with --topic-prefix")
     topics_of(options)
-    return ClusterReport(CHANGES, _pages, is_plain=is_plain(options))
+    return clusters.ClusterReport(CHANGES, _pages, is_plain=is_plain(options))
 
 
 def _check_groups(options: Namespace) -> None:
     """Checks that groups are named in one way only. Raises UsageMistake."""
     if several := "--all-groups" if options.all_groups else "--group" if options.group else "":
         if options.all_groups and options.group:
-            raise UsageMistake("give --all-groups or --group: not both")
+            raise clusters.UsageMistake("give --all-groups or --group: not both")
         if options.source is not None:
-            raise UsageMistake(f"name GROUP, or give {several}: not both")
+            raise clusters.UsageMistake(f"name GROUP, or give {several}: not both")
         if options.other_cluster is None:
-            raise UsageMistake(f"argument {several}: name the cluster that has them with --from-context")
+            raise clusters.UsageMistake(f"argument {several}: name the cluster that has them with --from-context")
         _names(options, "group")
         _names(options, "excepted")
     elif options.source is None:
-        raise UsageMistake("name GROUP, the group to copy offsets from, or give --group or --all-groups")
+        raise clusters.UsageMistake("name GROUP, the group to copy offsets from, or give --group or --all-groups")
     elif options.excepted:
-        raise UsageMistake("argument --except: only with --group or --all-groups")
+        raise clusters.UsageMistake("argument --except: only with --group or --all-groups")
     elif options.target is None:
         if options.other_cluster is None and not options.topic_prefix:
-            raise UsageMistake("name TO_GROUP, the group that gets the offsets, or another cluster with --from-context")
+            raise clusters.UsageMistake(
+                "name TO_GROUP, the group that gets the offsets, or another cluster with --from-context"
+            )
         options.target = options.source
 
 
@@ -194,11 +188,11 @@ async def _left_out(admin: Admin, wanted: Names, unwanted: Names) -> list[str]:
     return remarks
 
 
-def _source_of(options: Namespace) -> Cluster | None:
+def _source_of(options: Namespace) -> clusters.Cluster | None:
     """The cluster of the source group; None: the same cluster. Raises UsageMistake."""
     if options.from_bootstrap_server is None and options.from_context is None:
         return None
-    cluster = cluster_of(
+    cluster = clusters.cluster_of(
         Namespace(
             bootstrap_server=options.from_bootstrap_server,
             context=options.from_context,
@@ -208,14 +202,14 @@ def _source_of(options: Namespace) -> Cluster | None:
     return cluster._replace(source=cluster.source.replace("--", "--from-", 1))
 
 
-async def _pages(session: ClusterSession) -> AsyncIterator[Page]:
+async def _pages(session: clusters.ClusterSession) -> AsyncIterator[Page]:
     options = session.options
-    where: Cluster | None = options.other_cluster
+    where: clusters.Cluster | None = options.other_cluster
     async with AsyncExitStack() as stack:
         other = None
         if where is not None:
             session.progress.say(f"connecting to {where.bootstrap_server}")
-            other = admin_of(where, options.timeout)
+            other = clusters.admin_of(where, options.timeout)
             await stack.enter_async_context(other)
         groups = {options.source: options.target}
         if options.source is None and other is not None:
@@ -249,7 +243,7 @@ async def _pages(session: ClusterSession) -> AsyncIterator[Page]:
 
 CLONE = Command(
     _add_arguments,
-    lambda options: run_report(options, _report),
+    lambda options: clusters.run_report(options, _report),
     "Plan to give a group the offsets of another one. Nothing is changed. Offsets from another cluster are translated "
     "by the content of the records, and the plan says for each partition how certain the new offset is.",
     """\

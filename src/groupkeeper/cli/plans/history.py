@@ -7,14 +7,7 @@ import time
 from argparse import Namespace
 from collections.abc import AsyncIterator, Sequence
 
-from groupkeeper.cli.framework.clusters import (
-    ClusterReport,
-    ClusterSession,
-    UsageMistake,
-    add_cluster,
-    print_report,
-    run_report,
-)
+from groupkeeper.cli.framework import clusters
 from groupkeeper.cli.framework.commands import ArgumentParser, Command
 from groupkeeper.cli.framework.execution import ask, can_ask, check_confirmed, check_context, show_first
 from groupkeeper.cli.framework.journals import OFF, VARIABLE, journal
@@ -55,7 +48,7 @@ def _opened(options: Namespace) -> ChangeJournal:
     """The journal. Raises UsageMistake when it is turned off."""
     where = journal(options)
     if where is None:
-        raise UsageMistake(f"the journal is turned off: {VARIABLE}={OFF}")
+        raise clusters.UsageMistake(f"the journal is turned off: {VARIABLE}={OFF}")
     return where
 
 
@@ -68,25 +61,25 @@ def _add_history(command: ArgumentParser) -> None:
         metavar="GROUP",
         help="only changes of this group; a name or a glob; repeat for several",
     )
-    add_cluster(command, may_be_several=True)
+    clusters.add_cluster(command, may_be_several=True)
 
 
 def _history(options: Namespace) -> int:
     try:
         where = _opened(options)
         if options.id is None and (options.context or options.bootstrap_server):
-            return run_reports(options, lambda _: ClusterReport(HISTORY, _pages_of_cluster))
+            return run_reports(options, lambda _: clusters.ClusterReport(HISTORY, _pages_of_cluster))
         if options.id is None:
             return _list(options, where)
         return _one(options, _loaded(where, options.id))
-    except UsageMistake as mistake:
+    except clusters.UsageMistake as mistake:
         options.refuse(str(mistake))
         raise
     except (NoSuchChange, JournalUnreadable) as problem:
-        return print_report(options, HISTORY, Page(problems=[problem_of(problem)]))
+        return clusters.print_report(options, HISTORY, Page(problems=[problem_of(problem)]))
 
 
-async def _pages_of_cluster(session: ClusterSession) -> AsyncIterator[Page]:
+async def _pages_of_cluster(session: clusters.ClusterSession) -> AsyncIterator[Page]:
     """The changes of one cluster, selected by the cluster id that its brokers report."""
     cluster_id = await cluster_id_of(session.admin)
     where = _opened(session.options)
@@ -96,7 +89,7 @@ async def _pages_of_cluster(session: ClusterSession) -> AsyncIterator[Page]:
 
 
 def _list(options: Namespace, where: ChangeJournal) -> int:
-    return print_report(options, HISTORY, _page(options, where, *where.summaries(Names(options.group))))
+    return clusters.print_report(options, HISTORY, _page(options, where, *where.summaries(Names(options.group))))
 
 
 def _page(options: Namespace, where: ChangeJournal, summaries: Sequence[ChangeSummary], broken: int) -> Page:
@@ -118,7 +111,7 @@ def _one(options: Namespace, recorded: Recorded) -> int:
         remarks.append(UNFINISHED.format(id=head.id))
     remarks += _lacking(recorded)
     rows = list(recorded_rows(recorded, Names(options.group)))
-    return print_report(options, RECORDED, Page(rows, (), remarks))
+    return clusters.print_report(options, RECORDED, Page(rows, (), remarks))
 
 
 def _lacking(recorded: Recorded) -> list[str]:
@@ -144,15 +137,15 @@ def _add_undo(command: ArgumentParser) -> None:
         "leave the partition unchanged, or commit exactly that offset",
     )
     add_applying(command, "undo the change")
-    add_cluster(command)
+    clusters.add_cluster(command)
 
 
-def _report(options: Namespace) -> ClusterReport:
+def _report(options: Namespace) -> clusters.ClusterReport:
     _opened(options)
-    return ClusterReport(OUTCOMES, _pages, more={"executed": False})
+    return clusters.ClusterReport(OUTCOMES, _pages, more={"executed": False})
 
 
-async def _pages(session: ClusterSession) -> AsyncIterator[Page]:
+async def _pages(session: clusters.ClusterSession) -> AsyncIterator[Page]:
     options = session.options
     recorded = _chosen(_opened(options), options.id, await cluster_id_of(session.admin))
     session.progress.say(f"comparing {counted(len(recorded.groups), 'group')}")
@@ -244,7 +237,7 @@ HISTORY_COMMAND = Command(
 
 UNDO = Command(
     _add_undo,
-    lambda options: run_report(options, _report),
+    lambda options: clusters.run_report(options, _report),
     "Undo a change: commit the earlier offsets again, and delete those that did not exist before. The command shows "
     "the change, who made it, when, and on which cluster. A terminal asks for confirmation; elsewhere nothing is done "
     "without --execute. Like any plan, it is refused where the group has committed since.",

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import Position, TopicPartition
+from groupkeeper.operations import reset
 from groupkeeper.operations.errors import NoPlan, NoSuchTime, NothingCommitted, OutOfRange
 from groupkeeper.operations.plans.by_time import Since, first_since
 from groupkeeper.operations.plans.model import Change, GroupPlan, Kind, Note, NoteKind, Plan, PlannedTopic, PlanTrouble
@@ -22,18 +23,6 @@ from groupkeeper.operations.plans.world import (
     look_at_ends,
     look_at_groups,
     record_times,
-)
-from groupkeeper.operations.reset import (
-    LogFacts,
-    Scenario,
-    ShiftBy,
-    ToCurrent,
-    ToEarliest,
-    ToLatest,
-    ToOffset,
-    ToPlan,
-    ToTime,
-    plan_offsets,
 )
 from groupkeeper.operations.times import utc_text
 from groupkeeper.operations.topics import HIDDEN, describe_topics, hides_topics
@@ -95,7 +84,7 @@ class Request(NamedTuple):
 
     group_ids: Sequence[str]
     topics: PlanTopics
-    scenario: Scenario | None
+    scenario: reset.Scenario | None
     policies: Policies = Policies()
     from_file: Mapping[str, Mapping[TopicPartition, int]] | None = None
     command: tuple[str, ...] = ()
@@ -122,7 +111,7 @@ async def make_reset(admin: Admin, request: Request) -> Made:
     partitions = dict.fromkeys(tp for wanted in by_group.values() for tp in wanted)
     logs = await look_at_ends(admin, partitions, described)
     found: Mapping[TopicPartition, Since] = {}
-    if isinstance(request.scenario, ToTime):
+    if isinstance(request.scenario, reset.ToTime):
         time_ms = request.scenario.timestamp_ms
         reachable = {tp: time_ms for tp in partitions if tp not in logs.failed}
         batch = await first_since(admin, reachable)
@@ -226,7 +215,7 @@ class _Maker:
         committed = self._groups.committed[group_id]
         state = str(self._groups.state(group_id))
         if self._request.from_file is not None:
-            scenario: Scenario = ToPlan(self._request.from_file.get(group_id, {}))
+            scenario: reset.Scenario = reset.ToPlan(self._request.from_file.get(group_id, {}))
         else:
             assert self._request.scenario is not None
             scenario = self._request.scenario
@@ -234,8 +223,8 @@ class _Maker:
         if not partitions and self._request.from_file is None and not self._request.topics.names:
             self.empty.append(group_id)
         found = {place: since.at for place, since in self._found.items()}
-        facts = LogFacts(self._logs.oldest, self._logs.latest, found, committed)
-        made = plan_offsets(group_id, usable, scenario, facts)
+        facts = reset.LogFacts(self._logs.oldest, self._logs.latest, found, committed)
+        made = reset.plan_offsets(group_id, usable, scenario, facts)
         note_by_place = {note.partition: note for note in made.notes}
         changes: dict[TopicPartition, Change] = {}
         for place, (before, after, oldest, latest, *_) in made.changes.items():
@@ -257,14 +246,14 @@ class _Maker:
         return f"before {self._aim}: {since.doubt}"
 
     def _usable(
-        self, group_id: str, partitions: Iterable[TopicPartition], scenario: Scenario, committed: Committed
+        self, group_id: str, partitions: Iterable[TopicPartition], scenario: reset.Scenario, committed: Committed
     ) -> list[TopicPartition]:
         usable = []
         for place in partitions:
             failure = self._logs.why_not(place)
             if failure is not None:
                 self.troubles.append(PlanTrouble(group_id, place, failure))
-            elif isinstance(scenario, ShiftBy) and place not in committed:
+            elif isinstance(scenario, reset.ShiftBy) and place not in committed:
                 self.troubles.append(PlanTrouble(group_id, place, NothingCommitted(place)))
             else:
                 usable.append(place)
@@ -290,22 +279,22 @@ def _topic_facts(request: Request, logs: Logs, plans: Iterable[GroupPlan]) -> di
     return {topic: facts for topic, facts in found.items() if facts is not None}
 
 
-def aim(scenario: Scenario) -> str:
+def aim(scenario: reset.Scenario) -> str:
     """The target of a scenario, in words."""
     match scenario:
-        case ToEarliest():
+        case reset.ToEarliest():
             return "the oldest record"
-        case ToLatest():
+        case reset.ToLatest():
             return "the end of the log"
-        case ToCurrent():
+        case reset.ToCurrent():
             return "the committed offset"
-        case ToTime(timestamp_ms):
+        case reset.ToTime(timestamp_ms):
             return f"the first record from {utc_text(timestamp_ms)} on"
-        case ToOffset():
+        case reset.ToOffset():
             return "the offset asked for"
-        case ToPlan():
+        case reset.ToPlan():
             return "the offset in the file"
-        case ShiftBy(records):
+        case reset.ShiftBy(records):
             return f"{abs(records)} {'on' if records >= 0 else 'back'} from the committed offset"
 
 

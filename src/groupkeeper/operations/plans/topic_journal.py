@@ -21,18 +21,7 @@ from groupkeeper.client.admin.producer import produce
 from groupkeeper.client.admin.types import NewTopic, OffsetSpec, TopicDescription, TopicPartition
 from groupkeeper.client.errors import ClientError, UnexpectedAnswer
 from groupkeeper.operations.errors import OperationRefused
-from groupkeeper.operations.plans.changes import (
-    MOST_CHANGES,
-    MOST_NAMES,
-    ApplyResult,
-    Head,
-    KnownChanges,
-    Loading,
-    Pair,
-    Recorded,
-    chunks,
-    maker_of,
-)
+from groupkeeper.operations.plans import changes
 from groupkeeper.operations.plans.journal import BeingUndone, ChangeJournal, JournalUnreadable, JournalUnwritable, Take
 from groupkeeper.operations.times import utc_text
 from groupkeeper.protocol import errors
@@ -95,7 +84,7 @@ class TopicJournal(ChangeJournal):
     def claim_ms(self) -> int:
         return self._claim_ms
 
-    def begin(self, head: Head, groups: Iterable[tuple[str, Mapping[TopicPartition, Pair]]]) -> None:
+    def begin(self, head: changes.Head, groups: Iterable[tuple[str, Mapping[TopicPartition, changes.Pair]]]) -> None:
         """As for a file. Raises BeingUndone if the log has another undo of the same change before it."""
         some = list(groups)
         super().begin(head, some)
@@ -105,20 +94,20 @@ class TopicJournal(ChangeJournal):
             rival = self._first_claim(head, {name for name, _ in some})
         except JournalUnreadable as problem:
             with contextlib.suppress(JournalUnwritable):
-                self.end(head.id, head.time_ms, len(some), ApplyResult.REFUSED)
+                self.end(head.id, head.time_ms, len(some), changes.ApplyResult.REFUSED)
             raise JournalUnwritable(
                 f"whether somebody else undoes {head.undoes} is not known, as what was written cannot be read back: "
                 f"{problem}"
             ) from problem
         if rival is not None:
-            self.end(head.id, head.time_ms, len(some), ApplyResult.REFUSED)
+            self.end(head.id, head.time_ms, len(some), changes.ApplyResult.REFUSED)
             raise BeingUndone(rival)
 
-    def _first_claim(self, head: Head, groups: set[str]) -> str | None:
+    def _first_claim(self, head: changes.Head, groups: set[str]) -> str | None:
         """The first undo in the log of the same change and groups that is under way or done, in words; None: it is this
         one.
         """
-        known, reader = KnownChanges(MOST_CHANGES, MOST_NAMES), _Reader(0)
+        known, reader = changes.KnownChanges(changes.MOST_CHANGES, changes.MOST_NAMES), _Reader(0)
         self._read(lambda admin: self._read_on(admin, reader, known.take))
         now_ms = reader.written_ms.get(head.id)
         if now_ms is None:  # its leader has changed, and does not have all yet
@@ -127,10 +116,12 @@ class TopicJournal(ChangeJournal):
             if one.head.id == head.id:
                 return None
             is_same = one.head.undoes == head.undoes and not groups.isdisjoint(one.names)
-            is_live = one.result in (ApplyResult.UNFINISHED, ApplyResult.APPLIED) and one.undone_by is None
+            is_live = (
+                one.result in (changes.ApplyResult.UNFINISHED, changes.ApplyResult.APPLIED) and one.undone_by is None
+            )
             if is_same and is_live and now_ms - reader.written_ms.get(one.head.id, 0) < self._claim_ms:
-                who, when = maker_of(one.head), utc_text(one.head.time_ms)
-                if one.result is ApplyResult.APPLIED:
+                who, when = changes.maker_of(one.head), utc_text(one.head.time_ms)
+                if one.result is changes.ApplyResult.APPLIED:
                     return f"nothing was changed: {head.undoes} was undone by {who} at {when} ({one.head.id})"
                 return (
                     f"nothing was changed: {head.undoes} is being undone by {who} since {when} ({one.head.id}): see "
@@ -142,7 +133,7 @@ class TopicJournal(ChangeJournal):
     def keep_claim(self, change_id: str) -> None:
         self._write([(change_id + _CLAIM, b"")])
 
-    async def catch_up(self, known: KnownChanges) -> bool:
+    async def catch_up(self, known: changes.KnownChanges) -> bool:
         async def follow(admin: Admin) -> bool:
             log = await self._log(admin)
             reader = known.mark
@@ -160,9 +151,9 @@ class TopicJournal(ChangeJournal):
 
         return await self._ask(follow)
 
-    async def loaded(self, change_id: str, known: KnownChanges) -> Recorded | None:
+    async def loaded(self, change_id: str, known: changes.KnownChanges) -> changes.Recorded | None:
         span = known.span(change_id)
-        loading = Loading(change_id)
+        loading = changes.Loading(change_id)
         first, end = span or (0, None)
         reader = _Reader(first, change_id)
         await self._ask(lambda admin: self._read_on(admin, reader, loading.take, end))
@@ -235,7 +226,7 @@ class TopicJournal(ChangeJournal):
         some = list(lines)
         if not some:
             return
-        text = b"".join(chunks(some))
+        text = b"".join(changes.chunks(some))
         parts = [text[at : at + _BYTES_PER_RECORD] for at in range(0, len(text), _BYTES_PER_RECORD)]
         front = f"{some[0]['id']}/{secrets.token_hex(4)}"
         self._write([(f"{front}/{number}/{len(parts)}", part) for number, part in enumerate(parts)])

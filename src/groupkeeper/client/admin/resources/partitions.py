@@ -7,13 +7,7 @@ from typing import TYPE_CHECKING
 
 from groupkeeper.client.admin.arguments import keyed, mapped, of_kind, one_of, several
 from groupkeeper.client.admin.log_offsets import of_leaders
-from groupkeeper.client.admin.resources.controller import (
-    NOT_CONTROLLER,
-    ask_broker,
-    ask_controller,
-    ask_every_broker,
-    broker_timeout_ms,
-)
+from groupkeeper.client.admin.resources import controller
 from groupkeeper.client.admin.types import Batch, Failure, TopicPartition
 from groupkeeper.client.batch import batch_of, failure_of
 from groupkeeper.client.cluster import Cluster
@@ -60,12 +54,12 @@ class PartitionCalls:
             return m.CreatePartitionsTopic(name, new.total_count, assignments)
 
         topics = [topic_of(name, wanted) for name, wanted in totals.items()]
-        answer = await ask_controller(
+        answer = await controller.ask_controller(
             self._cluster,
             m.CreatePartitionsResponse,
-            lambda version: m.CreatePartitionsRequest(topics, broker_timeout_ms(deadline), validate_only),
+            lambda version: m.CreatePartitionsRequest(topics, controller.broker_timeout_ms(deadline), validate_only),
             deadline,
-            lambda answer: any(topic.error_code == NOT_CONTROLLER for topic in answer.results),
+            lambda answer: any(topic.error_code == controller.NOT_CONTROLLER for topic in answer.results),
         )
         results: dict[str, Failure | None] = {
             topic.name: failure_of(topic.error_code, topic.error_message) for topic in answer.results
@@ -98,7 +92,7 @@ class PartitionCalls:
             requested = [m.DeleteRecordsTopic(name, partitions) for name, partitions in topics.items()]
             answer = await peer.ask(
                 m.DeleteRecordsResponse,
-                lambda version: m.DeleteRecordsRequest(requested, broker_timeout_ms(deadline)),
+                lambda version: m.DeleteRecordsRequest(requested, controller.broker_timeout_ms(deadline)),
                 deadline,
             )
             return {
@@ -136,7 +130,7 @@ class PartitionCalls:
         answers: dict[int, dict[str, LogDir] | Failure] = {}
         request = m.DescribeLogDirsRequest(requested)
         if broker_ids is None:
-            everyone = await ask_every_broker(
+            everyone = await controller.ask_every_broker(
                 self._cluster, m.DescribeLogDirsResponse, request, deadline, lambda answer: answer.error_code
             )
             answers = {node.id: _log_dirs(answer) for node, answer in everyone.items()}
@@ -144,7 +138,9 @@ class PartitionCalls:
         wanted = list(dict.fromkeys(broker_ids))
         for broker_id in wanted:
             try:
-                answer = await ask_broker(self._cluster, broker_id, m.DescribeLogDirsResponse, request, deadline)
+                answer = await controller.ask_broker(
+                    self._cluster, broker_id, m.DescribeLogDirsResponse, request, deadline
+                )
                 answers[broker_id] = _log_dirs(answer)
             except (ClientError, KafkaError) as error:
                 answers[broker_id] = error
