@@ -46,5 +46,5 @@ def test_both_engines_have_the_same_tables() -> None:
     in_duckdb = re.findall(r"CREATE VIEW (\w+) AS FROM 'tables/(\w+)/", preparation("sql"))
     assert all(view == table for view, table in in_duckdb)
     in_spark = " ".join(re.findall(r'^tables .*"(.*)"$', preparation("python"), re.MULTILINE))
-    assert [view for view, _ in in_duckdb] == in_spark.split()
+    assert [view for view, _ in in_duckdb] == in_spark.split(), "the tables of both, in one order"
     assert all(f"`{name}`" in GUIDE.partition("\n## Can")[0] for name in SAID_ONCE)

@@ -16,13 +16,14 @@ from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.framing import encode_request
 from groupkeeper.protocol.messages.incremental_alter_configs_request import AlterableConfig, AlterConfigsResource
 from groupkeeper.protocol.primitives import RootMessage
+from groupkeeper.security.scram import HASH_BY_MECHANISM
 
 # GA: who the client is comes before what it may do.
 JAAS = 'org.apache.kafka.common.security.plain.PlainLoginModule required user_alice="alice-secret" user_bob="b";'
 SETTINGS = {
     "listeners": "SECURE://127.0.0.1:0",
     "listener.security.protocol.map": "SECURE:SASL_PLAINTEXT",
-    "listener.name.secure.sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256,SCRAM-SHA-512",
+    "listener.name.secure.sasl.enabled.mechanisms": ",".join(["PLAIN", *HASH_BY_MECHANISM]),
     "listener.name.secure.plain.sasl.jaas.config": JAAS,
     "connection.failed.authentication.delay.ms": "0",
 }
@@ -55,7 +56,7 @@ async def test_plain(wire: Wire, message: bytes) -> None:
     assert await may_ask(wire)
 
 
-@pytest.mark.parametrize("mechanism", ["SCRAM-SHA-256", "SCRAM-SHA-512"])
+@pytest.mark.parametrize("mechanism", HASH_BY_MECHANISM)
 async def test_scram(wire: Wire, mechanism: str) -> None:
     assert (await log_in_by_scram(wire, mechanism, "carol", "carol-secret")).error_code == 0
     assert await may_ask(wire)
@@ -142,7 +143,7 @@ async def test_a_request_in_the_middle_of_a_login(wire: Wire) -> None:
 async def test_a_mechanism_that_is_not_enabled(wire: Wire, name: str) -> None:
     answer = await handshake(wire, name)
     assert answer.error_code == errors.UnsupportedSaslMechanism.code
-    assert sorted(answer.mechanisms) == ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"]
+    assert sorted(answer.mechanisms) == ["PLAIN", *HASH_BY_MECHANISM]
     assert await is_closed(wire)
 
 

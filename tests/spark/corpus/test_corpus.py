@@ -11,6 +11,7 @@ from tests.spark.corpus.recorded import FOLDER, texts_of
 
 pytestmark = pytest.mark.long
 
+RECORD = "run `python -m tests.spark.corpus.recorded` if this is meant"
 RECORDED = {path.stem: path.read_text() for path in sorted(FOLDER.glob("*.txt"))}
 
 
@@ -20,12 +21,12 @@ def found(spark: SparkSession) -> Mapping[str, str]:
 
 
 def test_the_same_tables(found: Mapping[str, str]) -> None:
-    assert set(found) == set(RECORDED)
+    assert set(found) == set(RECORDED), RECORD
 
 
 @pytest.mark.parametrize("name", RECORDED)
 def test_the_same_rows(found: Mapping[str, str], name: str) -> None:
-    assert found[name].splitlines() == RECORDED[name].splitlines()
+    assert found[name].splitlines() == RECORDED[name].splitlines(), RECORD
 
 
 def test_the_corpus_has_what_tables_can_tell() -> None:

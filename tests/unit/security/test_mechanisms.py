@@ -18,7 +18,7 @@ from groupkeeper.client.security.transport import Security
 from groupkeeper.security.scram import HASH_BY_MECHANISM
 
 PAGES = [Path(__file__).resolve().parents[3] / "docs" / name for name in ("security.md", "broker-security.md")]
-CONVERSATIONS = {"PLAIN": "Plain", "SCRAM-SHA-256": "Scram", "SCRAM-SHA-512": "Scram", "OAUTHBEARER": "OAuthBearer"}
+CONVERSATIONS = {"PLAIN": "Plain", **dict.fromkeys(HASH_BY_MECHANISM, "Scram"), "OAUTHBEARER": "OAuthBearer"}
 """By mechanism the name of the class, at both ends."""
 LOGIN = 'required username="alice" password="secret" unsecuredLoginStringClaim_sub="alice";'
 
@@ -45,6 +45,7 @@ def test_both_ends_know_the_same_mechanisms() -> None:
     )
     *_, named = Config.sasl_enabled_mechanisms.doc.rpartition(": ")
     assert named == ", ".join(brokers.MECHANISMS) + ".", "sasl.enabled.mechanisms in broker/settings/config.py"
+    assert list(HASH_BY_MECHANISM)[:2] == ["SCRAM-SHA-256", "SCRAM-SHA-512"], "their places are Kafka's codes"
     assert ["UNKNOWN", *HASH_BY_MECHANISM] == list(ScramMechanism), (
         "ScramMechanism of client/admin/resources/access_types.py; the place in HASH_BY_MECHANISM is Kafka's code"
     )

@@ -37,8 +37,7 @@ Begin = Callable[[], Awaitable[Conversation]]
 
 MECHANISMS = {
     "PLAIN": "plain.PlainLoginModule",
-    "SCRAM-SHA-256": "scram.ScramLoginModule",
-    "SCRAM-SHA-512": "scram.ScramLoginModule",
+    **dict.fromkeys(HASH_BY_MECHANISM, "scram.ScramLoginModule"),
     "OAUTHBEARER": "oauthbearer.OAuthBearerLoginModule",
 }
 """The login module of each mechanism, relative to Kafka's security package."""

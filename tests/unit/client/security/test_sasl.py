@@ -20,6 +20,7 @@ from groupkeeper.client.security.choice import security_of
 from groupkeeper.client.security.mechanisms import MechanismFailed, OAuthBearer, Plain
 from groupkeeper.client.security.sasl import MECHANISMS
 from groupkeeper.protocol.errors import IllegalSaslState, SaslAuthenticationFailed, UnsupportedSaslMechanism
+from groupkeeper.security.scram import HASH_BY_MECHANISM
 
 PACKAGE = "org.apache.kafka.common.security"
 PASSWORD = "open sesame"
@@ -33,8 +34,7 @@ BY_PASSWORD = [name for name in MECHANISMS if name != "OAUTHBEARER"]
 def steps(password: str = PASSWORD) -> dict[str, Start]:
     return {
         **{name: plain("alice", password) for name in BY_PASSWORD},
-        "SCRAM-SHA-256": scram("sha256", "alice", password),
-        "SCRAM-SHA-512": scram("sha512", "alice", password),
+        **{name: scram(kind, "alice", password) for name, kind in HASH_BY_MECHANISM.items()},
     }
 
 
