@@ -44,7 +44,7 @@ except ImportError:  # Spark 4.1 only supports the latest offset, and reads ever
 _READS_ONLY = 'format "groupkeeper" only reads: Spark writes to Kafka with format "kafka"'
 
 
-class _Told:
+class _BareErrors:
     """Raises a SourceError without traceback and context: Spark would show a worker's frames and earlier errors."""
 
     def __enter__(self) -> None: ...
@@ -68,18 +68,18 @@ class GroupkeeperSource(datasource.DataSource):
         return "groupkeeper"
 
     def schema(self) -> str:
-        with _Told():
+        with _BareErrors():
             options = parse_options(self.options, is_streaming=None)
         if options.rows == "decoded":
             return DECODED.ddl
         return ", ".join(f"`{field.name}` {ddl_of(field.type)}" for field in raw_schema(options.includes_headers))
 
     def reader(self, schema: StructType) -> datasource.DataSourceReader:
-        with _Told():
+        with _BareErrors():
             return BatchReader(parse_options(self.options))
 
     def streamReader(self, schema: StructType) -> datasource.DataSourceStreamReader:  # noqa: N802
-        with _Told():
+        with _BareErrors():
             return StreamReader(parse_options(self.options, is_streaming=True))
 
     def writer(self, schema: StructType, overwrite: bool) -> datasource.DataSourceWriter:
@@ -103,11 +103,11 @@ class BatchReader(datasource.DataSourceReader):
         self._options = options
 
     def partitions(self) -> Sequence[datasource.InputPartition]:
-        with _Told():
+        with _BareErrors():
             return [SourceTask(ranges) for ranges in pack(result_of(plan_or_raise(self._options)), self._options)]
 
     def read(self, partition: datasource.InputPartition) -> Iterator[pa.RecordBatch]:
-        with _Told():
+        with _BareErrors():
             yield from read_ranges(partition.value or (), self._options)
 
 
@@ -121,7 +121,7 @@ class StreamReader(datasource.DataSourceStreamReader, SupportsTriggerAvailableNo
         self._reached: StreamOffsets | None = None
 
     def initialOffset(self) -> StreamOffsets:  # noqa: N802
-        with _Told():
+        with _BareErrors():
             self._reached = _stream_offsets(self._plan(), starts=True)
         return self._reached
 
@@ -132,7 +132,7 @@ class StreamReader(datasource.DataSourceStreamReader, SupportsTriggerAvailableNo
     def latestOffset(  # noqa: N802
         self, start: StreamOffsets | None = None, limit: ReadLimit | None = None
     ) -> StreamOffsets:
-        with _Told():
+        with _BareErrors():
             latest = self._last or self._latest()
             start, limit = start or self._reached, limit or self.getDefaultReadLimit()
             if start is None or not isinstance(limit, ReadMaxRows):
@@ -140,11 +140,11 @@ class StreamReader(datasource.DataSourceStreamReader, SupportsTriggerAvailableNo
             return _limited(self._with_new_partitions(start, latest), latest, limit.max_rows)
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
-        with _Told():
+        with _BareErrors():
             self._last = self._latest()
 
     def partitions(self, start: StreamOffsets, end: StreamOffsets) -> Sequence[datasource.InputPartition]:
-        with _Told():
+        with _BareErrors():
             return self._partitions(start, end)
 
     def _partitions(self, start: StreamOffsets, end: StreamOffsets) -> Sequence[datasource.InputPartition]:
@@ -165,7 +165,7 @@ class StreamReader(datasource.DataSourceStreamReader, SupportsTriggerAvailableNo
         return [SourceTask(each) for each in pack([each for each in ranges if each.size > 0], self._options)]
 
     def read(self, partition: datasource.InputPartition) -> Iterator[pa.RecordBatch]:
-        with _Told():
+        with _BareErrors():
             yield from read_ranges(partition.value or (), self._options)
 
     def _with_new_partitions(self, start: StreamOffsets, end: StreamOffsets) -> StreamOffsets:

@@ -22,10 +22,10 @@ _Offsets = Mapping[str, Mapping[int, int]]
 _CLOCKS_MS = 3_600_000
 """The longest expected time between a change in a journal and its commit: differing clocks, and a large plan."""
 
-_TOLD = ("change_id", "change_kind", "changed_by", "changed_on", "command", "undoes")
+_CHANGE_COLUMNS = ("change_id", "change_kind", "changed_by", "changed_on", "command", "undoes")
 
 CHANGES = pa.schema([
-    *(REWINDS.arrow.field(name) for name in (*_TOLD, "group_id", "topic", "partition", "from_offset", "to_offset")),
+    *map(REWINDS.arrow.field, (*_CHANGE_COLUMNS, "group_id", "topic", "partition", "from_offset", "to_offset")),
     ("cluster", pa.string()), ("change_time", TIME),
 ])  # fmt: skip
 """Changes of offsets by groupkeeper, from its journals. `from_offset` null: there was none; `cluster` null: the journal
@@ -39,7 +39,7 @@ _OF_COMMITS = (
 )  # fmt: skip
 
 
-def _is_told(moves: pa.Table) -> Array:
+def _is_rewind(moves: pa.Table) -> Array:
     """Which rows of tables.state.MOVES are rewinds: moves back, and moves ahead without members or removal."""
     is_back = rel.numbers(moves["to_offset"]) < rel.numbers(moves["from_offset"])
     return is_back | (rel.numbers(moves["was_empty"]) & ~rel.numbers(moves["was_removed"]))
@@ -71,7 +71,7 @@ def moves(commits: Rows, last_commits: Rows, group_events: Rows, facts: Rows) ->
     found = pa.table([made[name] if name in made else rows[name] for name in MOVES.names], MOVES.arrow)
     is_last = np.zeros(len(at), bool)
     is_last[Groups.sorted(groups.of[at]).ends] = True
-    return found.filter(pa.array(_is_told(found) | is_last, pa.bool_()))
+    return found.filter(pa.array(_is_rewind(found) | is_last, pa.bool_()))
 
 
 def _was_empty(rows: pa.Table, changes: pa.Table, facts: pa.Table) -> pa.Array:
@@ -98,11 +98,11 @@ def rewinds(
     there; `column` is true for the latter.
 
     A lower offset after a removal counts too; the offset of an earlier topic of that name does not. `changes`: as for
-    `told_by`.
+    `with_change_columns`.
     """
     new = rel.loaded(moves, MOVES.names).cast(MOVES.arrow)
-    told = new.filter(pa.array(_is_told(new)))
-    found = rel.together(told, _beyond(last, current_offsets, log_offsets))
+    new_rewinds = new.filter(pa.array(_is_rewind(new)))
+    found = rel.together(new_rewinds, _beyond(last, current_offsets, log_offsets))
     before, after = rel.numbers(found["from_offset"]), rel.numbers(found["to_offset"])
     records = before - after
     is_too_large = (before ^ after) & (before ^ records) < 0  # int64 wraps
@@ -110,8 +110,8 @@ def rewinds(
         "records": pa.array(records, mask=is_too_large), "direction": np.where(after < before, "back", "ahead"),
     })  # fmt: skip
     more = pa.field(column, pa.bool_())
-    whole = whole.append_column(more, pa.array(np.arange(len(found)) >= len(told)))
-    return whole if changes is None or not len(changes) else told_by(whole, changes, more)
+    whole = whole.append_column(more, pa.array(np.arange(len(found)) >= len(new_rewinds)))
+    return whole if changes is None or not len(changes) else with_change_columns(whole, changes, more)
 
 
 def _beyond(last: Rows, current_offsets: Rows, log_offsets: Rows) -> pa.Table:
@@ -121,7 +121,7 @@ def _beyond(last: Rows, current_offsets: Rows, log_offsets: Rows) -> pa.Table:
     own = rel.taken(logs, rel.matches(*rel.keys(_PLACE, rows, logs)))
     is_beyond = pc.greater(rows["to_offset"], own["log_end_offset"])
     rows = rows.filter(pc.and_(is_beyond, _may_equal(rows["topic_id"], own["topic_id"])))
-    rows = rows.filter(pa.array(~_is_told(rows)))
+    rows = rows.filter(pa.array(~_is_rewind(rows)))
     standing = rel.loaded(current_offsets, [*MOVES.key, "committed_offset"])
     committed = rel.taken(standing["committed_offset"], rel.matches(*rel.keys(MOVES.key, rows, standing)))
     return rows.filter(pc.equal(rows["to_offset"], committed))
@@ -134,7 +134,7 @@ def _may_equal(one: pa.ChunkedArray, other: pa.ChunkedArray) -> pa.ChunkedArray:
     return pc.fill_null(pc.equal(one, other), fill_value=True)
 
 
-def told_by(rewinds: Rows, changes: pa.Table, *more: pa.Field) -> pa.Table:
+def with_change_columns(rewinds: Rows, changes: pa.Table, *more: pa.Field) -> pa.Table:
     """Fills the columns about changes in rows of tables.REWINDS (with columns `more`) from `changes` (CHANGES): the
     change of the same offset, from and to the same values, at about that time. Values that are already known stay.
     """
@@ -144,8 +144,8 @@ def told_by(rewinds: Rows, changes: pa.Table, *more: pa.Field) -> pa.Table:
     at = np.full(len(found), -1)
     at[rel.numbers(pairs["move"])] = rel.numbers(pairs["change"])
     known = rel.taken(changes, at)
-    told = {name: pc.coalesce(found[name], known[name]) for name in _TOLD}
-    return rel.filled(schema, {name: told.get(name, found[name]) for name in schema.names})
+    filled = {name: pc.coalesce(found[name], known[name]) for name in _CHANGE_COLUMNS}
+    return rel.filled(schema, {name: filled.get(name, found[name]) for name in schema.names})
 
 
 def _pairs(found: pa.Table, changes: pa.Table) -> pa.Table:

@@ -34,7 +34,7 @@ _PARTITION_FACTS = pa.schema([
     ("is_waiting", pa.bool_()), ("is_beyond", pa.bool_()), ("problem", pa.string()),
     ("commit_gaps", pa.list_(pa.int64())), ("move_gaps", pa.list_(pa.int64())),
 ])  # fmt: skip
-_TOLD = ("status", "since_time", "rule")
+_VERDICT_COLUMNS = ("status", "since_time", "rule")
 _OF_GROUP = (*STATUS.key, "status", "since_time", "lag", "rule", "lag_ms")
 
 
@@ -290,8 +290,8 @@ def _judged(batch: pa.RecordBatch, of_groups: Mapping[Key, _Group]) -> pa.Record
         _JudgedPartition._make, zip(*(rel.values(batch[name]) for name in _JudgedPartition._fields), strict=True)
     )
     verdicts = [of_groups[row.cluster, row.group_id].judged(row) for row in rows]
-    told: Columns = dict(zip(_TOLD, zip(*verdicts, strict=True), strict=False))
-    kept = {name: batch[name] for name in STATUS.names if name not in _TOLD}
+    told: Columns = dict(zip(_VERDICT_COLUMNS, zip(*verdicts, strict=True), strict=False))
+    kept = {name: batch[name] for name in STATUS.names if name not in _VERDICT_COLUMNS}
     return _batch({**kept, **told}).filter(batch["committed_offset"].is_valid())
 
 

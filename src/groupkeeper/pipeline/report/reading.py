@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from groupkeeper.operations.plans.journal import ChangeJournal
 from groupkeeper.pipeline.present.changes import read_changes
-from groupkeeper.pipeline.present.moved import told_by
+from groupkeeper.pipeline.present.moved import with_change_columns
 from groupkeeper.pipeline.report import impact
 from groupkeeper.pipeline.report.details import read_details
 from groupkeeper.pipeline.report.lag_lines import Key, Window, lag_lines, measured_lines
@@ -226,7 +226,7 @@ class _Reader:
             changes, notes = read_changes(self._journals, ids, self._opened.privacy)
             for each in notes:
                 self._note(each)
-            rows = told_by(rows, changes)
+            rows = with_change_columns(rows, changes)
         rows = rows.select(Rewind._fields)
         return tuple(Rewind(**row) for row in rows.sort_by([("rewind_time", "descending")]).to_pylist())
 

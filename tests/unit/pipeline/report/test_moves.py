@@ -17,7 +17,7 @@ from groupkeeper.operations.plans.journal import Journal
 from groupkeeper.pipeline.decode.privacy import DROP, Privacy
 from groupkeeper.pipeline.errors import SourceError
 from groupkeeper.pipeline.present.changes import journals_of, read_changes
-from groupkeeper.pipeline.present.moved import told_by
+from groupkeeper.pipeline.present.moved import with_change_columns
 from groupkeeper.pipeline.report.moves import made_by, moves_of, sums
 from groupkeeper.pipeline.report.reading import read_report
 from groupkeeper.pipeline.tables import REWINDS
@@ -65,7 +65,7 @@ def told(folder: Path, *rows: dict[str, Any]) -> list[str | None]:
     """The ids of the changes that made these rows."""
     changes, notes = read_changes([str(folder)], IDS)
     assert not notes
-    found = told_by(pa.Table.from_pylist(list(rows), REWINDS.arrow), changes).to_pylist()
+    found = with_change_columns(pa.Table.from_pylist(list(rows), REWINDS.arrow), changes).to_pylist()
     by_place = {row["log_offset"]: row["change_id"] for row in found}
     assert len(found) == len(rows)
     return [by_place[row["log_offset"]] for row in rows]
