@@ -215,7 +215,7 @@ class Alerts:
                 findings = list(judge_group(group, rule.limits, at_ms))
                 verdicts = {_seen_verdict(finding, blind) for finding in findings}
                 verdict = next((each for each in (Verdict.BROKEN, Verdict.UNKNOWN) if each in verdicts), Verdict.OK)
-                broken = tuple(_told(each, group, at_ms) for each in findings if each.verdict is Verdict.BROKEN)
+                broken = tuple(_alert_text(each, group, at_ms) for each in findings if each.verdict is Verdict.BROKEN)
                 key = Key(rule.name, snapshot.cluster, group_id)
                 texts = broken or ("it is within its limits again",)
                 command = partial(helpful, key, findings, self._ways, group, at_ms)
@@ -360,7 +360,7 @@ def text_of(finding: LimitFinding) -> str:
     return _WORDS[finding.measure].format(value=value, limit=limit)
 
 
-def _told(finding: LimitFinding, group: GroupView, at_ms: int) -> str:
+def _alert_text(finding: LimitFinding, group: GroupView, at_ms: int) -> str:
     """A broken limit in words; for a status, with the reason that pages give."""
     reason = status_row(read_part(group), at_ms)["reason"] if finding.measure is Measure.STATUS else None
     return text_of(finding) + (f": {reason}" if reason else "")

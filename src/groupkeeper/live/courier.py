@@ -32,7 +32,7 @@ _UNCERTAIN = frozenset({408, 500, 502, 504})
 """HTTP statuses after which the receiver, or one behind it, may have taken the notice."""
 
 
-class _Straight(urllib.request.HTTPRedirectHandler):
+class _NoRedirects(urllib.request.HTTPRedirectHandler):
     """Follows no redirect: a redirected POST would become a GET without the notice."""
 
     def redirect_request(
@@ -41,7 +41,7 @@ class _Straight(urllib.request.HTTPRedirectHandler):
         """Returns None, so that the redirect is an error."""
 
 
-_OPENER = urllib.request.build_opener(_Straight)
+_OPENER = urllib.request.build_opener(_NoRedirects)
 
 
 def post(url: str, document: Any) -> Failure | None:

@@ -88,13 +88,13 @@ class _Waiting:
                 del notices[place + 1]
                 return True
             if kinds == (AlertKind.FIRING, AlertKind.RESOLVED):
-                told = self._told(place)
-                if told is not None:
-                    del notices[place : place + (1 if told else 2)]
+                has_firing = self._has_receiver_firing(place)
+                if has_firing is not None:
+                    del notices[place : place + (1 if has_firing else 2)]
                     return True
         return False
 
-    def _told(self, place: int) -> bool | None:
+    def _has_receiver_firing(self, place: int) -> bool | None:
         """Whether the receiver was sent the firing alert before the firing at this place; None: perhaps."""
         if place:
             return self.notices[place - 1].kind is AlertKind.FIRING

@@ -41,7 +41,7 @@ from groupkeeper.web.pages.cluster import Wish, cluster_page, groups_csv
 from groupkeeper.web.pages.fleet import fleet_page
 from groupkeeper.web.pages.glossary import glossary_page
 from groupkeeper.web.pages.group import group_page
-from groupkeeper.web.pages.judged import Judge, KeptRows, watched
+from groupkeeper.web.pages.judged import Judge, KeptRows, with_alerts
 from groupkeeper.web.pages.partitions import order_of, partitions_csv
 from groupkeeper.web.pages.parts import Viewer
 from groupkeeper.web.pages.search import search_page
@@ -309,7 +309,7 @@ class Site:
         )
 
     def _judge(self, viewer: Viewer) -> Judge:
-        return watched(self._rows.rows_of, self._alerts().seen_by(viewer.person).by_group())
+        return with_alerts(self._rows.rows_of, self._alerts().seen_by(viewer.person).by_group())
 
     async def alerts(self, request: Request) -> Response:
         viewer = self._viewer(request)

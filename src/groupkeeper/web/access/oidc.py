@@ -126,7 +126,7 @@ class OidcLogin:
         session: dict[str, Any] = {}
         request.scope["session"] = session
         base = self._settings.public_url or str(request.base_url).rstrip("/")
-        with self._told():
+        with self._errors_translated():
             await self._learn()
             answer = await self._provider.authorize_redirect(request, base + DONE)
         return answer.headers["location"], self._sealed({"target": target, "session": session})
@@ -135,7 +135,7 @@ class OidcLogin:
         """The user who has logged in at the provider. Raises OidcFailed."""
         begun = self._opened(cookie)
         request.scope["session"] = begun["session"]
-        with self._told():
+        with self._errors_translated():
             await self._learn()
             wanted = {"iss": {"value": self._provider.server_metadata["issuer"]},
                       "aud": {"value": self._settings.client_id}}  # fmt: skip
@@ -166,7 +166,7 @@ class OidcLogin:
             raise OidcFailed(reason, 502)
 
     @contextmanager
-    def _told(self) -> Iterator[None]:
+    def _errors_translated(self) -> Iterator[None]:
         """Turns Authlib's exceptions into OidcFailed."""
         try:
             yield

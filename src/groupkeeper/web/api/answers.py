@@ -27,7 +27,7 @@ from groupkeeper.web.changes.desk import DeskEntry
 from groupkeeper.web.changes.service import ChangeService
 from groupkeeper.web.pages.alerts import AlertsNow
 from groupkeeper.web.pages.cluster import Wish, chosen
-from groupkeeper.web.pages.judged import Firing, Judge, JudgedGroup, sums_of, watched
+from groupkeeper.web.pages.judged import Firing, Judge, JudgedGroup, sums_of, with_alerts
 from groupkeeper.web.pages.plan import outcome_of, problems_of, remarks_of, results_of
 from groupkeeper.web.pages.topics import topics_of
 
@@ -68,7 +68,7 @@ class Answers(NamedTuple):
     def groups(self, person: Person, cluster: str, wish: Wish, page: WantedPage) -> d.GroupList:
         snapshot = self.service.known_cluster(person, cluster)
         firing = self.now().by_group()
-        rows = chosen(watched(self.judge, firing)(snapshot.known), wish._replace(sort="group", order="up"))
+        rows = chosen(with_alerts(self.judge, firing)(snapshot.known), wish._replace(sort="group", order="up"))
         found, after = page.of(rows, lambda row: (row.group.group_id,))
         shown = [d.GroupRow(**_group_row(snapshot.known, row, firing)) for row in found]
         return d.GroupList(groups=shown, **_measured(snapshot), next=after)
@@ -76,7 +76,7 @@ class Answers(NamedTuple):
     def group(self, person: Person, cluster: str, group_id: str) -> d.GroupDetail:
         snapshot, group = self.service.known_group(person, cluster, group_id)
         firing = self.now().by_group()
-        row = next(each for each in watched(self.judge, firing)(snapshot.known) if each.group.group_id == group_id)
+        row = next(each for each in with_alerts(self.judge, firing)(snapshot.known) if each.group.group_id == group_id)
         own = {} if group.description is None else state_row(group.description, group.dead_letters)
         fields = {**own, **_group_row(snapshot.known, row, firing)}
         return d.GroupDetail(**fields, **_measured(snapshot))

@@ -107,7 +107,7 @@ class Confirmation(d.Document):
     apply: bool = Field(description="Apply the plan now")
 
 
-def _told(tool: Callable[P, Awaitable[T]]) -> Callable[P, Awaitable[T]]:
+def _answering_errors(tool: Callable[P, Awaitable[T]]) -> Callable[P, Awaitable[T]]:
     """Wraps a tool, so that it answers errors with their reason, and what to do instead."""
 
     @functools.wraps(tool)
@@ -127,7 +127,7 @@ def _of(asked: Asked) -> tuple[Toolbox, Person]:
     return toolbox, toolbox.person(asked.request_context.request)
 
 
-@_told
+@_answering_errors
 async def list_clusters(asked: Asked) -> d.ClusterList:
     """The clusters: how many groups have which status, with the sums of lag."""
     toolbox, person = _of(asked)
@@ -135,7 +135,7 @@ async def list_clusters(asked: Asked) -> d.ClusterList:
     return toolbox.answers.clusters(person)
 
 
-@_told
+@_answering_errors
 async def list_groups(
     asked: Asked, cluster: str, q: str = "", status: Status | None = None, limit: Limit = 50, cursor: Cursor = None
 ) -> d.GroupList:
@@ -146,7 +146,7 @@ async def list_groups(
     return await asyncio.to_thread(toolbox.answers.groups, person, cluster, wish, page)
 
 
-@_told
+@_answering_errors
 async def describe_group(asked: Asked, cluster: str, group: str, limit: Limit = 20) -> DescribedGroup:
     """A group with its first partitions (offsets, lag, status of each) and members."""
     toolbox, person = _of(asked)
@@ -158,7 +158,7 @@ async def describe_group(asked: Asked, cluster: str, group: str, limit: Limit = 
     return DescribedGroup(**found.model_dump(), offsets=offsets, offsets_in_all=found.partitions, assigned_to=members)
 
 
-@_told
+@_answering_errors
 async def explain_group(
     asked: Asked, cluster: str, group: str, interval_s: Annotated[float, Field(ge=0.1, le=_LONGEST_S)] = 10
 ) -> Causes:
@@ -184,7 +184,7 @@ async def explain_group(
     return Causes(group=group, waiting=found.waiting, facts=facts, problems=problem_rows(found.problems))
 
 
-@_told
+@_answering_errors
 async def make_plan(asked: Asked, wanted: d.PlanRequest, limit: Limit = 50) -> d.PlanDetail:
     """Plan to reset, clone or delete a group's offsets: before and after of each partition. Nothing is changed."""
     toolbox, person = _of(asked)
@@ -192,7 +192,7 @@ async def make_plan(asked: Asked, wanted: d.PlanRequest, limit: Limit = 50) -> d
     return toolbox.answers.plan(await toolbox.service.plan(person, wanted.form()), WantedPage(limit))
 
 
-@_told
+@_answering_errors
 async def plan_undo(asked: Asked, cluster: str, change_id: str, limit: Limit = 50) -> d.PlanDetail:
     """Plan the undo of a change; `apply_plan` applies it. Nothing is changed."""
     toolbox, person = _of(asked)
@@ -200,21 +200,21 @@ async def plan_undo(asked: Asked, cluster: str, change_id: str, limit: Limit = 5
     return toolbox.answers.plan(await toolbox.service.undo(person, cluster, change_id), WantedPage(limit))
 
 
-@_told
+@_answering_errors
 async def list_plans(asked: Asked, limit: Limit = 20, cursor: Cursor = None) -> d.PlanList:
     """The plans that were made here, the latest first."""
     toolbox, person = _of(asked)
     return toolbox.answers.plans(person, WantedPage(limit, cursor))
 
 
-@_told
+@_answering_errors
 async def show_plan(asked: Asked, plan_id: str, limit: Limit = 50, cursor: Cursor = None) -> d.PlanDetail:
     """A plan with its partitions, and its outcome once it was applied."""
     toolbox, person = _of(asked)
     return toolbox.answers.plan(toolbox.service.entry(person, plan_id), WantedPage(limit, cursor))
 
 
-@_told
+@_answering_errors
 async def list_changes(asked: Asked, group: str = "", limit: Limit = 20, cursor: Cursor = None) -> d.HistoryList:
     """The journal: changes that were made, the latest first. Their ids are for `plan_undo`."""
     toolbox, person = _of(asked)
@@ -223,7 +223,7 @@ async def list_changes(asked: Asked, group: str = "", limit: Limit = 20, cursor:
     return await toolbox.answers.history(person, group, WantedPage(limit, cursor))
 
 
-@_told
+@_answering_errors
 async def _confirmed(asked: Asked, plan_id: str) -> Confirmation | Elicit[Confirmation]:
     toolbox, person = _of(asked)
     entry = toolbox.service.entry(person, plan_id)
@@ -241,7 +241,7 @@ async def _confirmed(asked: Asked, plan_id: str) -> Confirmation | Elicit[Confir
     return Elicit(" ".join([question, *remarks_of(entry)]), Confirmation)
 
 
-@_told
+@_answering_errors
 async def apply_plan(
     asked: Asked, plan_id: str, answer: Annotated[ElicitationResult[Confirmation], Resolve(_confirmed)]
 ) -> d.PlanDetail:

@@ -13,7 +13,7 @@ from groupkeeper.rules.urgency import verdict
 from groupkeeper.rules.words import capitalized
 from groupkeeper.shell import NO_WAYS, Ways
 from groupkeeper.web.pages import parts, scope
-from groupkeeper.web.pages.judged import Firing, Judge, rows_of, sums_of, watched
+from groupkeeper.web.pages.judged import Firing, Judge, rows_of, sums_of, with_alerts
 from groupkeeper.web.pages.needs import Need, needs_html, needs_of
 from groupkeeper.web.pages.parts import ANONYMOUS, Viewer
 
@@ -29,7 +29,7 @@ def fleet_page(
 ) -> str:
     """The first page. ``note``: about the server itself; ``firing``: names of rules; ``ways``: for commands."""
     cards = "".join(_cluster(each, now_ms, judge) for each in snapshots)
-    needs = needs_of(snapshots, watched(judge, firing))
+    needs = needs_of(snapshots, with_alerts(judge, firing))
     return parts.page(
         "Consumer groups",
         parts.live(

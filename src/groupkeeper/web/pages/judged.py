@@ -30,7 +30,7 @@ class JudgedGroup(NamedTuple):
         facts = urgency_facts(group, judged)
         return cls(group, judged, cluster, facts, order(facts))
 
-    def watched(self) -> JudgedGroup:
+    def with_alert(self) -> JudgedGroup:
         """The group while an alert about it fires."""
         facts = self.urgency_facts._replace(is_watched=True)
         return self._replace(urgency_facts=facts, place=order(facts))
@@ -57,13 +57,13 @@ def rows_of(snapshot: ClusterSnapshot) -> Sequence[JudgedGroup]:
     return [JudgedGroup.of(group, snapshot.cluster, at_ms) for group in groups]
 
 
-def watched(judge: Judge, firing: Firing) -> Judge:
+def with_alerts(judge: Judge, firing: Firing) -> Judge:
     """``judge``, with the groups about which alerts fire marked."""
 
     def rows(snapshot: ClusterSnapshot) -> Sequence[JudgedGroup]:
         names = {name for cluster, name in firing if cluster == snapshot.cluster and not GENERATED.fullmatch(name)}
         found = judge(snapshot)
-        return [row.watched() if row.group.group_id in names else row for row in found] if names else found
+        return [row.with_alert() if row.group.group_id in names else row for row in found] if names else found
 
     return rows
 
