@@ -75,9 +75,9 @@ VERDICTS = {*(set(Status) - {Status.OK, Status.UNKNOWN}), *Trend, "overdue"}
 
 SHARED = frozenset(
     """
-    Acl AclFilter Admin Batches Call Checkpoint Cluster Column Config Connection Conversation Group GroupState
+    Acl AclFilter Admin Call Checkpoint Cluster Column Config Connection Conversation Group GroupState
     GroupType Member Node OAuthBearer Plain Problem Scram Security Settings ShareSession Step Token
-    Work _Reader
+    _Reader
     """.split()
 )
 """Names of classes that more than one module has."""

@@ -11,7 +11,7 @@ from tests.spark.corpus.fleet import ASKED, INSTANTS, Cut, answers, cuts, decode
 
 from groupkeeper.pipeline.decode.history import commits, group_records
 from groupkeeper.pipeline.jobs.log_offsets import Clusters
-from groupkeeper.pipeline.jobs.steps import INPUTS, STEPS, Given, Job, rows_of
+from groupkeeper.pipeline.jobs.steps import INPUTS, STEPS, Job, RefreshContext, rows_of
 from groupkeeper.pipeline.kafka.options import parse_options
 from groupkeeper.pipeline.owners import parse_owners
 from groupkeeper.pipeline.storage.lake import OPEN
@@ -40,7 +40,7 @@ def tables_of(spark: SparkSession) -> list[dict[str, pa.Table]]:
             instants(fleet, number),
             {} if number != 1 else {"c17": "it does not answer"},
         )
-        found.append(refreshes.refresh(Given(clusters, {}, before, cut, owners=_OWNERS), asked))
+        found.append(refreshes.refresh(RefreshContext(clusters, {}, before, cut, owners=_OWNERS), asked))
         before = cut
     found[0][DECODED.name] = records
     assert len(found) == len(INSTANTS)
@@ -59,7 +59,7 @@ class Refreshes:
         self._now: dict[str, pa.Table] = {}
         self._step = STEPS[0]
 
-    def refresh(self, given: Given, asked: dict[str, pa.Table]) -> dict[str, pa.Table]:
+    def refresh(self, given: RefreshContext, asked: dict[str, pa.Table]) -> dict[str, pa.Table]:
         for table in _HISTORY:
             self._new[table.name] = between(self._history[table.name], given.made_to, given.read_to)
         self._find_causes()

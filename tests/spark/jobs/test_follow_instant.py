@@ -19,7 +19,7 @@ from tests.apache_kafka import require as require_apache_kafka
 from tests.spark.kafka.test_source import PATIENCE_S, commit, new_topic
 from tools.apache_kafka import ApacheKafka, run_tool
 
-from groupkeeper.pipeline.jobs.following.job import Batches, Refreshing, follow
+from groupkeeper.pipeline.jobs.following.job import BatchTaker, Refreshing, follow
 from groupkeeper.pipeline.jobs.watch import Watch
 from groupkeeper.pipeline.kafka.instants import Instants
 from groupkeeper.testing.background import BackgroundBroker
@@ -93,7 +93,7 @@ def run(
     """Follows until tables are made; with `more` options of the source."""
 
     class Refreshed(Refreshing):
-        def refresh(self, of: Batches, instants: Instants) -> bool:
+        def refresh(self, of: BatchTaker, instants: Instants) -> bool:
             later_ms = script.meanwhile()
             later = {name: each._replace(measured_ms=each.measured_ms + later_ms) for name, each in instants.items()}
             return super().refresh(of, later)

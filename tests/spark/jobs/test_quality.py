@@ -24,7 +24,7 @@ from groupkeeper.pipeline.errors import SourceError
 from groupkeeper.pipeline.governance.quality import check_directory
 from groupkeeper.pipeline.jobs import history, shares, task
 from groupkeeper.pipeline.jobs.snapshot import snapshot
-from groupkeeper.pipeline.jobs.steps import STEPS, Given, Sources
+from groupkeeper.pipeline.jobs.steps import STEPS, RefreshContext, Sources
 from groupkeeper.pipeline.kafka.options import parse_options
 from groupkeeper.pipeline.present.quality import Check, Offsets, checks_of_offsets, checks_of_tables, counts_of
 from groupkeeper.pipeline.storage.contents import CONTENTS
@@ -247,7 +247,7 @@ def test_nothing_is_appended_when_a_row_is_missing(
 def test_a_run_tells_of_a_table_with_a_key_twice(
     spark: SparkSession, options: dict[str, str], copied: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def twice(tables: Sources, given: Given) -> pa.Table:
+    def twice(tables: Sources, given: RefreshContext) -> pa.Table:
         (step,) = (each for each in STEPS if each.table is STATUS)
         whole = step.make(tables, given)
         assert isinstance(whole, pa.Table)

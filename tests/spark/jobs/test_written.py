@@ -14,7 +14,7 @@ from tests.spark.commits import commits_in
 
 from groupkeeper.pipeline.errors import SourceError
 from groupkeeper.pipeline.jobs import history
-from groupkeeper.pipeline.jobs.history import Aside, append
+from groupkeeper.pipeline.jobs.history import StagedRows, append
 from groupkeeper.pipeline.jobs.shares import ROWS_PER_SHARE
 from groupkeeper.pipeline.kafka import written
 from groupkeeper.pipeline.kafka.retention import Retention
@@ -68,10 +68,10 @@ def write(decoded: list[pa.RecordBatch], directory: Path) -> Written:
     return written.write(decoded, directory)[0]
 
 
-def read_aside(output: Output, decoded: list[pa.RecordBatch]) -> Aside:
+def read_aside(output: Output, decoded: list[pa.RecordBatch]) -> StagedRows:
     """As tasks have read these rows."""
     directory = output.aside(DECODED)
-    return Aside(directory, write(decoded, Path(output.url(directory).removeprefix("file://"))))
+    return StagedRows(directory, write(decoded, Path(output.url(directory).removeprefix("file://"))))
 
 
 def test_the_same_rows(spark: SparkSession, tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from tests.spark.transforms.test_reference import SEED, Fleet, compare, fleet_of
 from tests.spark.transforms.traces import DAY, Trace, listed
 
 from groupkeeper.pipeline.jobs.log_offsets import Clusters
-from groupkeeper.pipeline.jobs.steps import STEPS, Given, Job, rows_of
+from groupkeeper.pipeline.jobs.steps import STEPS, Job, RefreshContext, rows_of
 from groupkeeper.pipeline.kafka.options import parse_options
 from groupkeeper.pipeline.storage.lake import OPEN
 from groupkeeper.pipeline.tables import (
@@ -79,7 +79,7 @@ class Refreshed:
         for table, whole in ((COMMITS, self._fleet.commits), (GROUP_RECORDS, self._fleet.group_records)):
             self._new[table.name] = between(whole, made_to, read_to)
         self._append_causes()
-        given = Given(
+        given = RefreshContext(
             Clusters(parse_options({"kafka.bootstrap.servers": "none:1", "rows": "decoded"}), {}, {}),
             {},
             made_to,

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from groupkeeper.pipeline.kafka.planning import ReadPlan
     from groupkeeper.pipeline.storage.ledger import NextOffsets
 
-    Work = Callable[[Screen, dict[str, str], Callable[[], ReadPlan], Any], Summary]
+    JobFunction = Callable[[Screen, dict[str, str], Callable[[], ReadPlan], Any], Summary]
     """The work of a job: gets the source's options, and a function that asks the clusters, once, for ranges."""
 
 _FAILED = 1
@@ -235,7 +235,7 @@ def _rebuild(options: Namespace) -> int:
     return run_job(options, "rebuild", snapshot_work(options, from_start=True))
 
 
-def snapshot_work(options: Namespace, *, from_start: bool = False) -> Work:
+def snapshot_work(options: Namespace, *, from_start: bool = False) -> JobFunction:
     """The work of `snapshot`, or of `rebuild`, for run_job."""
 
     def work(screen: Screen, source: dict[str, str], ask: Callable[[], ReadPlan], spark: Any) -> Summary:
@@ -296,7 +296,9 @@ def _follow(options: Namespace) -> int:
     return run_job(options, _ENDLESS, work)
 
 
-def run_job(options: Namespace, name: str, work: Work, more: Sequence[tuple[str, str]] = (("rows", "decoded"),)) -> int:
+def run_job(
+    options: Namespace, name: str, work: JobFunction, more: Sequence[tuple[str, str]] = (("rows", "decoded"),)
+) -> int:
     """Query the clusters, start Spark, run the job and write the summary; returns the exit status. `more`: options of
     the source.
     """
@@ -315,7 +317,11 @@ def run_job(options: Namespace, name: str, work: Work, more: Sequence[tuple[str,
 
 
 def do_job(
-    options: Namespace, name: str, work: Work, screen: Screen, more: Sequence[tuple[str, str]] = (("rows", "decoded"),)
+    options: Namespace,
+    name: str,
+    work: JobFunction,
+    screen: Screen,
+    more: Sequence[tuple[str, str]] = (("rows", "decoded"),),
 ) -> Summary:
     """As run_job, but writes no summary, and failures raise SourceError."""
     check_directory(options)

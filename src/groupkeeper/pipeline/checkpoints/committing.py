@@ -28,7 +28,7 @@ _PATIENCE = "default.api.timeout.ms"
 _LONGEST_PAUSE_S = 60.0
 
 
-class _Here(ThreadPoolExecutor):
+class _SameThreadExecutor(ThreadPoolExecutor):
     """Looks up addresses in the calling thread: no threads can be started any more while the program exits, which is
     when the last progress is committed.
     """
@@ -107,7 +107,7 @@ class Committer:
 
     def _work(self) -> None:
         loop = asyncio.new_event_loop()
-        loop.set_default_executor(_Here())
+        loop.set_default_executor(_SameThreadExecutor())
         pause_s = 0.0
         while (taken := self._next(pause_s)) is not None:
             left = loop.run_until_complete(self._commit(taken))

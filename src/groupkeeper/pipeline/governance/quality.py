@@ -32,7 +32,7 @@ from groupkeeper.pipeline.transforms.history import next_offsets
 from groupkeeper.pipeline.transforms.latest import last_commits, standing_offsets
 
 _HISTORY = (tables.COMMITS, tables.GROUP_RECORDS)
-_BY_DESIGN = (tables.RATES, tables.QUALITY, tables.OFFSETS_AS_OF, tables.SCAN_TIME)
+_UNCHECKED = (tables.RATES, tables.QUALITY, tables.OFFSETS_AS_OF, tables.SCAN_TIME)
 """Tables that are not checked: a minute of RATES may have two rows; no table is built from the others."""
 
 _ROWS = 1 << 20
@@ -57,7 +57,7 @@ def check_directory(
 
 def _checked(directory: str, options: ReadOptions | None, max_age_ms: int | None) -> tuple[list[Check], list[str]]:
     stored = Stored(directory)
-    if not stored.entry or not any(stored.has(table) for table in tables.TABLES if table not in _BY_DESIGN):
+    if not stored.entry or not any(stored.has(table) for table in tables.TABLES if table not in _UNCHECKED):
         raise SourceError(f"{directory} has no tables: make them with 'groupkeeper pipeline snapshot'")
     checks = [_schema(stored)]
     if missing := stored.missing_files():
@@ -75,7 +75,7 @@ def _checked(directory: str, options: ReadOptions | None, max_age_ms: int | None
         compared, problems = _compared(options, stored, places, offsets)
         of_logs = [compared.get((each.cluster, each.check_name), each) for each in of_logs]
     checks += of_logs
-    there = [table for table in tables.TABLES if table not in (*_HISTORY, *_BY_DESIGN) and stored.has(table)]
+    there = [table for table in tables.TABLES if table not in (*_HISTORY, *_UNCHECKED) and stored.has(table)]
     rows = {table: stored.dataset(table) for table in there}
     checks += checks_of_tables([counts_of(rows)], rows)
     checks += _of_history(stored)

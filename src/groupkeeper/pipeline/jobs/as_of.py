@@ -20,7 +20,7 @@ from groupkeeper.pipeline.tables import COMMITS, GROUP_RECORDS, OFFSETS_AS_OF
 from groupkeeper.pipeline.transforms.offsets_as_of import offsets_as_of
 
 
-class Found(NamedTuple):
+class OffsetsAsOf(NamedTuple):
     """The run, and the offsets of the wanted groups by cluster."""
 
     run: Run
@@ -41,7 +41,7 @@ def as_of(
     *,
     wants: Callable[[str], bool] | None = None,
     ask: Callable[[], ReadPlan] | None = None,
-) -> Found:
+) -> OffsetsAsOf:
     """Bring the history in `directory` up to date, and write tables.OFFSETS_AS_OF for all groups. The result has the
     groups whose names `wants` accepts; None: no groups. Other arguments as for `snapshot`.
     """
@@ -66,4 +66,4 @@ def as_of(
                 then = OffsetThen(*row)
                 if wants(then.group_id):
                     offsets.setdefault(cluster, []).append(then if has_metadata else then._replace(metadata=None))
-        return Found(run, offsets)
+        return OffsetsAsOf(run, offsets)

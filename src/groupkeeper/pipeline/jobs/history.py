@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from groupkeeper.pipeline.decode.history import commits, group_records
 from groupkeeper.pipeline.errors import SourceError
-from groupkeeper.pipeline.jobs.shares import ROWS_PER_SHARE, Built, Wanted, build
+from groupkeeper.pipeline.jobs.shares import ROWS_PER_SHARE, Built, TableToBuild, build
 from groupkeeper.pipeline.kafka.instants import ClusterIdentity
 from groupkeeper.pipeline.kafka.options import ReadOptions
 from groupkeeper.pipeline.kafka.planning import RECORDS_PER_TASK, Range, pack
@@ -49,7 +49,7 @@ class Appended(NamedTuple):
         return text if self.problems else None
 
 
-class Aside(NamedTuple):
+class StagedRows(NamedTuple):
     """Rows that tasks have read and written to a staging directory, as Output names it."""
 
     directory: str
@@ -59,16 +59,16 @@ class Aside(NamedTuple):
         return Staged(table, self.directory, [f"{self.directory}/{name}" for name in names])
 
 
-def read_aside(output: Output, ranges: Sequence[Range], options: ReadOptions) -> Aside:
+def read_aside(output: Output, ranges: Sequence[Range], options: ReadOptions) -> StagedRows:
     """Has tasks read the ranges of the log; they, or Spark for them, write files to a staging directory."""
     tasks = pack(ranges, options._replace(max_records_per_task=options.max_records_per_task or RECORDS_PER_TASK))
     directory = output.aside(DECODED)
     if not tasks:
-        return Aside(directory, Written())
+        return StagedRows(directory, Written())
     read = partial(_read, tasks, options, output.here(directory))
     made = output.spark.range(0, len(tasks), 1, len(tasks)).mapInArrow(read, CONTENTS)
     with described(output.spark, "reading the offsets topics"):
-        return Aside(directory, Written.together(map(pickle.loads, output.made_aside(made, directory))))
+        return StagedRows(directory, Written.together(map(pickle.loads, output.made_aside(made, directory))))
 
 
 def _read(
@@ -82,7 +82,7 @@ def _read(
 
 def append(
     output: Output,
-    aside: Aside,
+    aside: StagedRows,
     retentions: Retentions,
     read_to: NextOffsets | None = None,
     identities: Mapping[str, ClusterIdentity] = MappingProxyType({}),
@@ -139,9 +139,9 @@ def _made_of_rest(
     earlier rows, new commits, and group records beside the tombstones.
     """
     inputs, rows = {_DECODED: Input(DECODED, rest.files)}, sum(counts)
-    wanted = [Wanted(GROUP_RECORDS)] if counts.others else []
+    wanted = [TableToBuild(GROUP_RECORDS)] if counts.others else []
     if counts.tombstones:
-        wanted.append(Wanted(COMMITS))
+        wanted.append(TableToBuild(COMMITS))
         inputs[_NEW] = Input(COMMITS, new_commits.files)
         earlier = {_COMMITS: output.with_carried(COMMITS, LAST_COMMITS),
                    _RECORDS: output.with_carried(GROUP_RECORDS, LAST_RECORDS)}  # fmt: skip

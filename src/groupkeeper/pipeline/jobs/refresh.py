@@ -16,9 +16,9 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 
 from groupkeeper.pipeline.errors import SourceError, cause_of, first_line
-from groupkeeper.pipeline.jobs.shares import ROWS_PER_SHARE, Wanted, build
-from groupkeeper.pipeline.jobs.steps import INPUTS, STEPS, Given, Job, Step, rows_of
-from groupkeeper.pipeline.jobs.task import Work, built, name_of
+from groupkeeper.pipeline.jobs.shares import ROWS_PER_SHARE, TableToBuild, build
+from groupkeeper.pipeline.jobs.steps import INPUTS, STEPS, Job, RefreshContext, Step, rows_of
+from groupkeeper.pipeline.jobs.task import TaskWork, built, name_of
 from groupkeeper.pipeline.jobs.watch import Problem, Run
 from groupkeeper.pipeline.kafka.instants import Instant, Instants
 from groupkeeper.pipeline.present.quality import FAILED
@@ -43,11 +43,11 @@ _KEPT = (*CARRIED, *(step.table for step in STEPS if step.table.is_carried))
 _OF_HISTORY = tuple(table for table in _ADDED if not table.is_measured)
 
 
-_Found: TypeAlias = "Staged | pa.Table | Exception"
+_TableState: TypeAlias = "Staged | pa.Table | Exception"
 """The state of a table: staged files, rows that clusters answered, or the error that stopped it."""
 
 
-class Frames:
+class RefreshTables:
     """The inputs of a refresh, and the tables that it has built (steps.Driver). Reading a table waits until its step
     has ended. The history is fixed: rows that arrive later, or were written after the instant, belong to the next
     refresh.
@@ -65,10 +65,10 @@ class Frames:
         self.read_to = {name: _cut(offsets, instants.get(name)) for name, offsets in known.items()}
         self.spark = output.spark
         self._output = output
-        self._built: dict[str, Future[Mapping[str, _Found]]] = {}
-        self._asked: dict[str, Future[Mapping[str, _Found]]] = {}
+        self._built: dict[str, Future[Mapping[str, _TableState]]] = {}
+        self._asked: dict[str, Future[Mapping[str, _TableState]]] = {}
 
-    def add(self, steps: Iterable[Step], built: Future[Mapping[str, _Found]], *, is_asked: bool = False) -> None:
+    def add(self, steps: Iterable[Step], built: Future[Mapping[str, _TableState]], *, is_asked: bool = False) -> None:
         """Registers tables that are being built. `is_asked`: another job writes the rows that clusters answer."""
         for step in steps:
             (self._asked if is_asked else self._built)[step.table.name] = built
@@ -89,7 +89,7 @@ class Frames:
             raise found
         return found
 
-    def building(self, table: Table) -> Future[Mapping[str, _Found]]:
+    def building(self, table: Table) -> Future[Mapping[str, _TableState]]:
         """The future of the job that writes the table."""
         return self._built[table.name]
 
@@ -110,7 +110,7 @@ class Frames:
         found = self.found(table)
         return self._output.frame(found) if isinstance(found, Staged) else self._output.sent(found, table)
 
-    def inputs(self, job: Job, found: Mapping[str, _Found]) -> dict[str, Input]:
+    def inputs(self, job: Job, found: Mapping[str, _TableState]) -> dict[str, Input]:
         """The inputs of a job's tasks, by task.name_of. `found`: the tables of earlier jobs."""
         of = INPUTS[job]
         inputs = {name_of("new", table): self._new[table] for table in of.new}
@@ -120,7 +120,7 @@ class Frames:
         return inputs | {name_of("now", table): Input(table, own.all_files)
                          for table, own in staged.items() if isinstance(own, Staged)}  # fmt: skip
 
-    def spread(self, offsets: _Found | None) -> tuple[int, bool]:
+    def spread(self, offsets: _TableState | None) -> tuple[int, bool]:
         """The number of tasks among which to share out the groups, and whether Spark exchanges their rows. `offsets`:
         LAST_COMMITS if it is already built.
         """
@@ -147,20 +147,20 @@ def _cut(known: Mapping[int, int], instant: Instant | None) -> dict[int, int]:
     return {number: offset if (end := ends[number]) is None else min(offset, end) for number, offset in known.items()}
 
 
-def make_tables(output: Output, given: Given, run: Run, *, from_start: bool = False) -> None:
+def make_tables(output: Output, given: RefreshContext, run: Run, *, from_start: bool = False) -> None:
     """Build the tables of all steps in parallel, and publish them together. If a step fails, the tables that depend on
     it stay unchanged. `from_start`: build them from the whole history.
     """
     run.watch.making(len(STEPS))
     _make_fewer(output, run)
-    frames = Frames(output, given.clusters.instants, from_start=from_start)
-    given = given._replace(made_to=frames.made_to, read_to=frames.read_to, note=run.note).with_changes()
-    _build(output, given, frames)
+    tables = RefreshTables(output, given.clusters.instants, from_start=from_start)
+    given = given._replace(made_to=tables.made_to, read_to=tables.read_to, note=run.note).with_changes()
+    _build(output, given, tables)
     written: dict[str, Staged] = {}
     reasons: dict[str, str] = {}
     for step in STEPS:
         try:
-            written[step.table.name] = frames.written(step.table)
+            written[step.table.name] = tables.written(step.table)
         except _FAILURES as error:
             reasons[step.table.name] = _reason(error)
     for text in failures_told(reasons):
@@ -168,7 +168,7 @@ def make_tables(output: Output, given: Given, run: Run, *, from_start: bool = Fa
     output.keep_only(written.values())
     if QUALITY.name in written:
         _tell_quality(output.rows(QUALITY, written[QUALITY.name].files), run)
-    _publish(output, written, frames.read_to, from_start=frames.from_start)
+    _publish(output, written, tables.read_to, from_start=tables.from_start)
     for step in STEPS:
         if step.table.name in written and step.is_published and step.table not in CARRIED:
             run.write(step.table.name, output.count(step.table))
@@ -216,7 +216,7 @@ def update_lake(output: Output, run: Run) -> None:
         run.fail(Problem(None, f"{output.format_log.name}: the tables stay as they were there: {_reason(error)}"))
 
 
-def _build(output: Output, given: Given, frames: Frames) -> None:
+def _build(output: Output, given: RefreshContext, tables: RefreshTables) -> None:
     """Builds all tables: the driver asks the clusters, table by table; the rest by jobs of tasks."""
     pool = ThreadPoolExecutor(max(4, os.cpu_count() or 1))
     done: list[Step] = []
@@ -225,59 +225,59 @@ def _build(output: Output, given: Given, frames: Frames) -> None:
             steps = list(some)
             if job is Job.ASKED:
                 for step in steps:
-                    frames.add([step], pool.submit(_ask, output, step, frames, given), is_asked=True)
+                    tables.add([step], pool.submit(_ask, output, step, tables, given), is_asked=True)
             else:
-                frames.add(steps, pool.submit(_run, output, steps, list(done), frames, given))
+                tables.add(steps, pool.submit(_run, output, steps, list(done), tables, given))
                 if job is Job.CLUSTERS:  # which writes what was asked as well
                     asked = [step for step in done if step.job is Job.ASKED]
-                    frames.add(asked, frames.building(steps[0].table))
+                    tables.add(asked, tables.building(steps[0].table))
             done += steps
         pool.shutdown()
     finally:
         pool.shutdown(cancel_futures=True)
 
 
-def _ask(output: Output, step: Step, frames: Frames, given: Given) -> dict[str, _Found]:
+def _ask(output: Output, step: Step, tables: RefreshTables, given: RefreshContext) -> dict[str, _TableState]:
     name = step.table.name
     try:
         with described(output.spark, f"{name}: refresh"):
-            made = step.make(frames, given)
+            made = step.make(tables, given)
             return {name: output.stage(made, step.table) if isinstance(made, DataFrame) else rows_of(made)}
     except _FAILURES as error:
         return {name: error}
 
 
 def _run(
-    output: Output, steps: Sequence[Step], done: Sequence[Step], frames: Frames, given: Given
-) -> Mapping[str, _Found]:
+    output: Output, steps: Sequence[Step], done: Sequence[Step], tables: RefreshTables, given: RefreshContext
+) -> Mapping[str, _TableState]:
     """Builds the tables of these steps in one Spark job, after the steps of `done`."""
-    found: dict[str, _Found] = {}
+    found: dict[str, _TableState] = {}
     for step in done:
         try:
-            found[step.table.name] = frames.found(step.table)
+            found[step.table.name] = tables.found(step.table)
         except _FAILURES as error:
             found[step.table.name] = error
     job = steps[0].job
     asked = {name: rows for name, rows in found.items() if isinstance(rows, pa.Table)}
     writes = [step for step in done if step.table.name in asked and job is Job.CLUSTERS] + [*steps]
-    shares, is_exchanged = (1, False) if job is Job.CLUSTERS else frames.spread(found.get(LAST_COMMITS.name))
+    shares, is_exchanged = (1, False) if job is Job.CLUSTERS else tables.spread(found.get(LAST_COMMITS.name))
     failed = {name: SourceError(_reason(each)) for name, each in found.items() if isinstance(each, Exception)}
-    work = Work([step.table.name for step in writes], given.for_tasks(), shares, asked, failed)
-    wanted = [Wanted(step.table, step.adds) for step in writes]
+    work = TaskWork([step.table.name for step in writes], given.for_tasks(), shares, asked, failed)
+    wanted = [TableToBuild(step.table, step.adds) for step in writes]
     try:
-        inputs = frames.inputs(job, found)
+        inputs = tables.inputs(job, found)
         built_now = build(output, job.value, partial(built, work), inputs, wanted, shares, is_exchanged=is_exchanged)
     except _FAILURES as error:
         built_now = {each.table.name: error for each in wanted}
-    return found | {name: _with_file(output, each, frames) for name, each in built_now.items()}
+    return found | {name: _with_file(output, each, tables) for name, each in built_now.items()}
 
 
-def _with_file(output: Output, built: Staged | Exception, frames: Frames) -> Staged | Exception:
+def _with_file(output: Output, built: Staged | Exception, tables: RefreshTables) -> Staged | Exception:
     """Stages an empty file for a table to which rows are added, if it would have none except those of open rows."""
     if isinstance(built, Exception) or built.all_files:
         return built
     name = built.table.name
-    is_rebuilt = frames.from_start and not built.table.is_measured
+    is_rebuilt = tables.from_start and not built.table.is_measured
     if is_rebuilt or output.ledger.files(name) == output.ledger.open_files(name):
         return output.stage(built.table.arrow.empty_table(), built.table)
     return built

@@ -39,7 +39,7 @@ _FAILED = "failed"
 """The place in CONTENTS of an error. The place of a table is its number; with OPEN at the end, of its open rows."""
 
 
-class Wanted(NamedTuple):
+class TableToBuild(NamedTuple):
     """A table to build. `adds`: its rows have the column OPEN, too, which marks provisional ones."""
 
     table: Table
@@ -54,7 +54,7 @@ Build: TypeAlias = Callable[[int, Mapping[str, Rows]], Built]
 
 
 def build(
-    output: Output, description: str, make: Build, inputs: Mapping[str, Input], wanted: Sequence[Wanted],
+    output: Output, description: str, make: Build, inputs: Mapping[str, Input], wanted: Sequence[TableToBuild],
     shares: int = 1, *, is_exchanged: bool = False,
 ) -> dict[str, Staged | Exception]:  # fmt: skip
     """Runs a job with a task for each share; returns by name the staged tables, or their errors. Every task gets all
@@ -87,7 +87,7 @@ def build(
 
 
 def _made(
-    wanted: Sequence[Wanted], asides: Mapping[str, str], folder: Path | None, make: Build, share: int,
+    wanted: Sequence[TableToBuild], asides: Mapping[str, str], folder: Path | None, make: Build, share: int,
     given: Mapping[str, Rows],
 ) -> Iterator[tuple[str, bytes]]:  # fmt: skip
     """Builds the tables of a share: pairs of place and content, which is a file's path if the task sees the directory,
@@ -109,7 +109,7 @@ def _made(
                 yield place, path.encode()
 
 
-class Once:
+class ShareRows:
     """Rows of files, from which a task loads only those of its share, and each column once (relations.Loaded)."""
 
     def __init__(self, rows: pads.Dataset | pa.Table, share: int, shares: int) -> None:
@@ -161,7 +161,7 @@ def _made_of_files(
     for share in (one for batch in numbers for one in batch.column(0).to_pylist()):
         given: dict[str, Rows] = {}
         for name, (table, own) in inputs.items():
-            given[name] = Once(rows_in(folder, table, own), share, shares if "group_id" in table.names else 1)
+            given[name] = ShareRows(rows_in(folder, table, own), share, shares if "group_id" in table.names else 1)
         try:
             yield from _contents(make(share, given))
         except OSError as error:  # another machine may see the files

@@ -18,7 +18,7 @@ from groupkeeper.pipeline.jobs.log_offsets import Clusters
 from groupkeeper.pipeline.jobs.queries import Checkpoint, Queries, find_queries
 from groupkeeper.pipeline.jobs.reading import Reading, readings, same_clusters, why_unread
 from groupkeeper.pipeline.jobs.refresh import make_tables
-from groupkeeper.pipeline.jobs.steps import Given
+from groupkeeper.pipeline.jobs.steps import RefreshContext
 from groupkeeper.pipeline.jobs.watch import Problem, Run, Summary, Watch
 from groupkeeper.pipeline.kafka.options import parse_options
 from groupkeeper.pipeline.kafka.planning import ReadPlan, named, plan
@@ -70,7 +70,7 @@ def snapshot(
 
 def update_history(
     output: Output, options: Mapping[str, str], run: Run, ask: Callable[[], ReadPlan] | None = None
-) -> Given:
+) -> RefreshContext:
     """Append the records that the tables don't have yet; `ask` as for `snapshot`. The result has the state of the
     clusters.
     """
@@ -92,14 +92,14 @@ def update_history(
     for note in [*replies.notes, *same, *(note for each in left for note in each.notes)]:
         run.note(note)
     run.watch.reading(sum(each.size for each in left))
-    given = Given(Clusters(parsed, instants, failed), replies.by_cluster)
+    given = RefreshContext(Clusters(parsed, instants, failed), replies.by_cluster)
     _read(output, given, left, run)
     for table in (COMMITS, GROUP_RECORDS):
         run.watch.table(table.name, run.summary.new_rows.setdefault(table.name, 0), is_appended=True)
     return given
 
 
-def _read(output: Output, given: Given, left: list[Reading], run: Run) -> None:
+def _read(output: Output, given: RefreshContext, left: list[Reading], run: Run) -> None:
     """Reads all clusters at once; if that fails, one by one."""
     if not left:
         return
@@ -115,7 +115,7 @@ def _read(output: Output, given: Given, left: list[Reading], run: Run) -> None:
                 _read(output, given, [each], run)
 
 
-def _append(output: Output, given: Given, left: list[Reading], run: Run) -> None:
+def _append(output: Output, given: RefreshContext, left: list[Reading], run: Run) -> None:
     if not any(each.size for each in left) and output.ledger.files(COMMITS.name):
         return
     ranges = [one for each in left for one in each.ranges]

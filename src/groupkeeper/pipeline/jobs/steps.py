@@ -107,7 +107,7 @@ def _silent(text: str) -> None:
     """Drops a remark."""
 
 
-class Given(NamedTuple):
+class RefreshContext(NamedTuple):
     """The inputs besides the tables: the clusters and their state at the tables' instant, offsets' retention, Spark's
     queries, owners and journals. New rows are those from `made_to` up to `read_to`.
     """
@@ -135,7 +135,7 @@ class Given(NamedTuple):
         measured = [each.measured_ms for each in self.clusters.instants.values()]
         return max(measured, default=time.time_ns() // 1_000_000)
 
-    def with_changes(self) -> Given:
+    def with_changes(self) -> RefreshContext:
         """Reads the journals, and sets `changes`."""
         if not self.journals:
             return self
@@ -146,7 +146,7 @@ class Given(NamedTuple):
             self.note(each)
         return self._replace(changes=found)
 
-    def for_tasks(self) -> Given:
+    def for_tasks(self) -> RefreshContext:
         """A copy without addresses, secrets and log ends, which only requests to clusters need."""
         options = self.clusters.options._replace(clusters=(), privacy=None)
         instants = {name: each._replace(logs={}, stable={}) for name, each in self.clusters.instants.items()}
@@ -217,7 +217,7 @@ class Step(NamedTuple):
 
     table: Table
     job: Job
-    make: Callable[[Any, Given], Made]
+    make: Callable[[Any, RefreshContext], Made]
     adds: bool = False
     is_published: bool = True
 
@@ -231,29 +231,29 @@ class Inputs(NamedTuple):
     now: Sequence[Table] = ()
 
 
-def _log_offsets(tables: Driver, given: Given) -> Made:
+def _log_offsets(tables: Driver, given: RefreshContext) -> Made:
     if (count := tables.count(WANTED)) <= FEW:
         return log_offsets(tables.now(WANTED), given.clusters)
     return log_offsets_by_tasks(tables.frame(WANTED), given.clusters, 1 + count // FEW)
 
 
-def _rates(tables: Sources, _: Given) -> pa.Table:
+def _rates(tables: Sources, _: RefreshContext) -> pa.Table:
     return rates(loaded(tables.now(GROUP_RATES)), tables.then(RATES), OPEN)
 
 
-def _rewinds(tables: Sources, given: Given) -> Made:
+def _rewinds(tables: Sources, given: RefreshContext) -> Made:
     of = tables.now
     known = of(NEW_MOVES), of(MOVES), of(CURRENT_OFFSETS), of(LOG_OFFSETS)
     return rewinds(*known, column=OPEN, changes=given.changes)
 
 
-def _recent_rewinds(tables: Sources, given: Given) -> Made:
+def _recent_rewinds(tables: Sources, given: RefreshContext) -> Made:
     since_ms = given.now_ms - LOOK_BACK_MS - _CLOCKS_MS
     of = tables.now
     return recent_rewinds(tables.then(RECENT_REWINDS), of(REWINDS), of(LOG_OFFSETS), given.made_to, since_ms)
 
 
-def _estimates(tables: Driver, _: Given) -> Made:
+def _estimates(tables: Driver, _: RefreshContext) -> Made:
     of = tables.now
     if tables.count(WANTED) <= FEW:
         found = untimed(of(WANTED), of(LOG_OFFSETS))
@@ -267,19 +267,19 @@ def _estimates(tables: Driver, _: Given) -> Made:
     return estimated(rows, tables.past(COMMITS).where(F.col("topic").isin(topics)))
 
 
-def _lag(tables: Sources, given: Given) -> Made:
+def _lag(tables: Sources, given: RefreshContext) -> Made:
     known = tables.now(CURRENT_OFFSETS), tables.now(LOG_OFFSETS), tables.now(ESTIMATES)
     ahead = jumps_ahead(tables.now(REWINDS), given.made_to)
     then = tables.then(LAG), tables.then(TOPICS)
     return lag(*known, tables.now(FRESHNESS), then=then[0], topics_then=then[1], jumps=ahead)
 
 
-def _log_ends(tables: Sources, given: Given) -> Made:
+def _log_ends(tables: Sources, given: RefreshContext) -> Made:
     topic = next((each.topic for each in given.clusters.instants.values()), OFFSETS_TOPIC)
     return log_ends(tables.now(LOG_OFFSETS), tables.now(FRESHNESS), topic, tables.then(LOG_ENDS), column=OPEN)
 
 
-def _stale(tables: Sources, given: Given) -> Made:
+def _stale(tables: Sources, given: RefreshContext) -> Made:
     of = tables.now
     limits = StaleLimits(given.now_ms, retentions=given.retentions)
     return stale(
@@ -287,24 +287,24 @@ def _stale(tables: Sources, given: Given) -> Made:
     )  # fmt: skip
 
 
-def _status(tables: Sources, given: Given) -> Made:
+def _status(tables: Sources, given: RefreshContext) -> Made:
     of = tables.now
     paces = together(loaded(of(PACES)), given.queries.paces())
     given_rows = paces, of(LAG), of(RECENT_REWINDS), of(GROUPS), of(GROUP_FACTS)
     return status(*given_rows, members=of(MEMBERS), log_offsets=of(LOG_OFFSETS))
 
 
-def _groups(tables: Sources, given: Given) -> Made:
+def _groups(tables: Sources, given: RefreshContext) -> Made:
     of = tables.now
     return groups(of(LAST_RECORDS), of(GROUP_FACTS), of(CURRENT_OFFSETS), given.queries.names())
 
 
-def _edges(tables: Sources, _: Given) -> Made:
+def _edges(tables: Sources, _: RefreshContext) -> Made:
     of = tables.now
     return edges(of(SPANS), of(MEMBERS), of(TOPICS), of(FRESHNESS), tables.then(EDGES))
 
 
-def _quality(tables: Sources, given: Given) -> Made:
+def _quality(tables: Sources, given: RefreshContext) -> Made:
     read = all_read(loaded(tables.now(OFFSETS_READ)))
     offsets = [Offsets(*row.values()) for row in read.to_pylist()]
     here = _checked(tables, Job.ASKED, Job.CLUSTERS)

@@ -10,7 +10,7 @@ import pyarrow as pa
 from groupkeeper.pipeline.errors import SourceError
 from groupkeeper.pipeline.jobs.queries import Queries
 from groupkeeper.pipeline.jobs.shares import Built, rows_of_share
-from groupkeeper.pipeline.jobs.steps import STEPS, Given, rows_of
+from groupkeeper.pipeline.jobs.steps import STEPS, RefreshContext, rows_of
 from groupkeeper.pipeline.relations import Rows, loaded
 from groupkeeper.pipeline.tables import Table
 from groupkeeper.pipeline.transforms.history import between
@@ -18,11 +18,11 @@ from groupkeeper.pipeline.transforms.history import between
 _FAILURES = (ArithmeticError, LookupError, TypeError, ValueError, pa.ArrowException, SourceError)
 
 
-class Work(NamedTuple):
+class TaskWork(NamedTuple):
     """The tables that the tasks of a job build, by name, and their inputs besides rows."""
 
     steps: Sequence[str]
-    given: Given
+    given: RefreshContext
     shares: int
     asked: Mapping[str, pa.Table]
     """Rows that clusters have answered; tasks write the tables that are among `steps`."""
@@ -34,7 +34,7 @@ def name_of(kind: str, table: Table) -> str:
     return f"{kind} {table.name}"
 
 
-def built(work: Work, share: int, rows: Mapping[str, Rows]) -> Built:
+def built(work: TaskWork, share: int, rows: Mapping[str, Rows]) -> Built:
     """Builds the tables of a share (shares.Build)."""
     tables = _Tables(work, share, rows)
     given = work.given._replace(queries=tables.queries()) if work.given.queries else work.given
@@ -56,7 +56,7 @@ def built(work: Work, share: int, rows: Mapping[str, Rows]) -> Built:
 class _Tables:
     """The inputs of steps (steps.Sources) in a task."""
 
-    def __init__(self, work: Work, share: int, rows: Mapping[str, Rows]) -> None:
+    def __init__(self, work: TaskWork, share: int, rows: Mapping[str, Rows]) -> None:
         self._work = work
         self._share = share
         self._rows = rows

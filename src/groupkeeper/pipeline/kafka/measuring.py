@@ -16,7 +16,7 @@ from groupkeeper.pipeline.tables.schema import LAST_MS
 from groupkeeper.protocol.errors import KafkaError, UnknownTopicOrPartition
 
 Row = dict[str, Any]
-Wanted = Mapping[TopicPartition, Sequence[int]]
+CommittedByPartition = Mapping[TopicPartition, Sequence[int]]
 """Committed offsets by partition."""
 
 
@@ -25,7 +25,7 @@ class LogMeasure(NamedTuple):
 
     cluster: ClusterOptions
     instant: Instant
-    wanted: Wanted
+    wanted: CommittedByPartition
 
 
 def measure(measures: Sequence[LogMeasure]) -> list[dict[TopicPartition, Row]]:
@@ -76,7 +76,9 @@ async def _absent(admin: Admin, places: Sequence[TopicPartition]) -> dict[TopicP
     return {key: _row(**refused(described.failed.get(key.topic, gone))._asdict()) for key in places}
 
 
-async def _retentions(admin: Admin, wanted: Wanted, logs: Mapping[TopicPartition, LogEnds]) -> dict[str, int | None]:
+async def _retentions(
+    admin: Admin, wanted: CommittedByPartition, logs: Mapping[TopicPartition, LogEnds]
+) -> dict[str, int | None]:
     """How long records are kept, in ms, by topic with records that a group has still to read; unknown ones are
     missing.
     """
@@ -104,7 +106,7 @@ async def record_times(cluster: ClusterOptions, positions: Sequence[Position]) -
 
 
 async def _record_times(
-    admin: Admin, wanted: Wanted, logs: Mapping[TopicPartition, LogEnds]
+    admin: Admin, wanted: CommittedByPartition, logs: Mapping[TopicPartition, LogEnds]
 ) -> tuple[dict[TopicPartition, list[Row]], dict[TopicPartition, str]]:
     """The records at the offsets, and why some could not be read. For an offset before the log start, it is the first
     record of the log; an offset at or after the log end has no record.

@@ -5,7 +5,7 @@ import pyarrow.dataset as pads
 import pytest
 
 from groupkeeper.pipeline.jobs import shares
-from groupkeeper.pipeline.jobs.shares import Once, rows_of_share
+from groupkeeper.pipeline.jobs.shares import ShareRows, rows_of_share
 from groupkeeper.pipeline.relations import Rows, loaded
 
 
@@ -20,7 +20,7 @@ def test_a_column_is_loaded_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shares, "loaded", load)
     for count in (1, 3):
         asked.clear()
-        rows = Once(pads.dataset(whole), 0, count)
+        rows = ShareRows(pads.dataset(whole), 0, count)
         own = rows_of_share(whole, 0, count)
         for names in (["a"], ["b", "a"], ["a"]):
             assert loaded(rows, names) == own.select(names)

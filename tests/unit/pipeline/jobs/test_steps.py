@@ -11,7 +11,7 @@ import pytest
 from tests.spark.corpus.recorded import FOLDER
 
 from groupkeeper.pipeline.jobs.log_offsets import Clusters
-from groupkeeper.pipeline.jobs.steps import INPUTS, STEPS, Given, Job, Step, rows_of
+from groupkeeper.pipeline.jobs.steps import INPUTS, STEPS, Job, RefreshContext, Step, rows_of
 from groupkeeper.pipeline.kafka.options import parse_options
 from groupkeeper.pipeline.storage.lake import OPEN
 from groupkeeper.pipeline.tables import (
@@ -100,7 +100,7 @@ class Empty:
 )
 def test_a_step_reads_only_what_its_job_is_given(step: Step) -> None:
     job, options = Empty(step), parse_options({"kafka.bootstrap.servers": "none:1", "rows": "decoded"})
-    made = rows_of(step.make(job, Given(Clusters(options, {}, {}), {})))
+    made = rows_of(step.make(job, RefreshContext(Clusters(options, {}, {}), {})))
     assert job.missing == [], f"INPUTS of {step.job}, or a step that makes the table before this one, is missing"
     assert (OPEN in made.column_names) == step.adds, (
         f"`adds=True`, and the column OPEN ({OPEN}), go together: true in rows that the next refresh replaces"

@@ -20,7 +20,7 @@ from groupkeeper.pipeline.kafka.instants import (
     list_logs,
     measure_logs,
 )
-from groupkeeper.pipeline.kafka.measuring import LogMeasure, Row, Wanted, measure
+from groupkeeper.pipeline.kafka.measuring import CommittedByPartition, LogMeasure, Row, measure
 from groupkeeper.pipeline.kafka.options import ClusterOptions, parse_options
 from groupkeeper.pipeline.kafka.planning import plan
 from groupkeeper.pipeline.tables import LOG_OFFSETS
@@ -41,7 +41,7 @@ def instant_of(cluster: ClusterOptions) -> Instant:
     return asyncio.run(plan(options)).instants["c"]
 
 
-def measured(servers: str, wanted: Wanted) -> dict[int, Row]:
+def measured(servers: str, wanted: CommittedByPartition) -> dict[int, Row]:
     cluster = cluster_at(servers)
     (found,) = measure([LogMeasure(cluster, instant_of(cluster), wanted)])
     return as_read(found)

@@ -20,12 +20,12 @@ from groupkeeper.pipeline.errors import cause_of, first_line
 from groupkeeper.pipeline.governance.privacy import with_privacy
 from groupkeeper.pipeline.jobs.following import source
 from groupkeeper.pipeline.jobs.following.outages import Outage
-from groupkeeper.pipeline.jobs.history import Aside, append
+from groupkeeper.pipeline.jobs.history import StagedRows, append
 from groupkeeper.pipeline.jobs.log_offsets import Clusters
 from groupkeeper.pipeline.jobs.queries import Checkpoint, Queries, find_queries
 from groupkeeper.pipeline.jobs.reading import Reading, same_clusters
 from groupkeeper.pipeline.jobs.refresh import make_tables
-from groupkeeper.pipeline.jobs.steps import Given
+from groupkeeper.pipeline.jobs.steps import RefreshContext
 from groupkeeper.pipeline.jobs.watch import Problem, Run, Summary, Watch
 from groupkeeper.pipeline.kafka.instants import ClusterIdentity, Instants
 from groupkeeper.pipeline.kafka.options import ReadOptions, parse_options
@@ -86,14 +86,14 @@ def follow(
             fails_on_data_loss=False, poll_timeout_ms=min(parsed.poll_timeout_ms, round(1000 * source.PATIENCE_S))
         )
         refreshing = Refreshing(output, run, checkpoints, owners, journals)
-        batches = Batches(output, parsed, run, refreshing, Path(own), stop, (interval_s, refresh_s))
+        batches = BatchTaker(output, parsed, run, refreshing, Path(own), stop, (interval_s, refresh_s))
         again(partial(_followed, output, batches, run, Path(own), interval_s), batches, run)
         if left := source.unread_records(Path(own)):
             run.note(f"up to {counted(left, 'new record')} are left for the next run")
         return run.summary
 
 
-def again(followed: Callable[[], Exception | None], batches: Batches, run: Run) -> None:
+def again(followed: Callable[[], Exception | None], batches: BatchTaker, run: Run) -> None:
     """Runs the query again, after a pause, if it or a batch has failed: a full disk may have space later. Raises the
     error of a query that keeps failing before any batch.
     """
@@ -110,7 +110,7 @@ def again(followed: Callable[[], Exception | None], batches: Batches, run: Run) 
         batches.stop.wait(outage.retry_at - time.monotonic())
 
 
-def _followed(output: Output, batches: Batches, run: Run, folder: Path, interval_s: float) -> Exception | None:
+def _followed(output: Output, batches: BatchTaker, run: Run, folder: Path, interval_s: float) -> Exception | None:
     """Runs the query until it is stopped (None) or fails (the reason)."""
     batches.taken, batches.error = 0, None
     batches.order()
@@ -132,7 +132,7 @@ def _followed(output: Output, batches: Batches, run: Run, folder: Path, interval
     return failure
 
 
-def _started(output: Output, batches: Batches, folder: Path, interval_s: float) -> StreamingQuery:
+def _started(output: Output, batches: BatchTaker, folder: Path, interval_s: float) -> StreamingQuery:
     output.spark.dataSource.register(source.FollowSource)
     return (
         output.spark.readStream.format(source.NAME)
@@ -146,7 +146,7 @@ def _started(output: Output, batches: Batches, folder: Path, interval_s: float) 
     )
 
 
-class Batches:
+class BatchTaker:
     """Takes the batches that the query has read. Clusters are known by their numbers in the options."""
 
     def __init__(
@@ -259,7 +259,7 @@ class Batches:
             self._measure_at = time.time() + (self._refresh_s if is_made else self._often_s)
         self.order()
 
-    def _read_batch(self, batch: DataFrame) -> tuple[Aside, list[source.Receipt]]:
+    def _read_batch(self, batch: DataFrame) -> tuple[StagedRows, list[source.Receipt]]:
         """Has the tasks read the batch; returns the directory with their rows, and their receipts."""
         with described(self._output.spark, "reading the offsets topics"):
             self._is_reading = True
@@ -267,7 +267,7 @@ class Batches:
                 receipts = list(map(pickle.loads, self._output.made_aside(batch, self._aside)))
             finally:
                 self._is_reading = False
-            return Aside(self._aside, Written()), receipts
+            return StagedRows(self._aside, Written()), receipts
 
     def _note_clusters(self, answer: source.Answer) -> None:
         for each in answer.readings:
@@ -287,13 +287,13 @@ class Batches:
             self._run.watch.note(note)
         self._same = same
 
-    def _append(self, read: Sequence[_Read], aside: Aside | None) -> None:
+    def _append(self, read: Sequence[_Read], aside: StagedRows | None) -> None:
         reached = {each.reading.name: each.reached for each in read if each.reached}
         if not reached:
             if aside is not None:
                 self._output.files.remove(aside.directory)
             return
-        aside = aside or Aside(f"{self._output.staging}/nothing", Written())
+        aside = aside or StagedRows(f"{self._output.staging}/nothing", Written())
         aside = aside._replace(written=Written.together(one for each in read for one in each.written))
         appended = append(self._output, aside, self.retentions, reached, self._identities)
         self._run.append(appended.rows)
@@ -397,7 +397,7 @@ class Refreshing:
         self._made: _Basis | None = None
         """The inputs of the last refresh without problems."""
 
-    def refresh(self, of: Batches, instants: Instants) -> bool:
+    def refresh(self, of: BatchTaker, instants: Instants) -> bool:
         """Builds the tables for these instants; False: not necessary, nothing has changed."""
         queries, strange = Queries(), list[Problem]()
         if self._checkpoints:
@@ -412,7 +412,7 @@ class Refreshing:
         for problem in strange:
             run.fail(problem)
         clusters = Clusters(of.options, instants, of.failed)
-        given = Given(clusters, of.retentions, queries=queries, owners=self._owners, journals=self._journals)
+        given = RefreshContext(clusters, of.retentions, queries=queries, owners=self._owners, journals=self._journals)
         make_tables(self._output, given, run)
         if len(problems) == before:
             self._made = basis

@@ -11,7 +11,7 @@ import pytest
 from groupkeeper.client.errors import AuthenticationFailed, BrokersNotFound, CallTimedOut, ConnectionFailed
 from groupkeeper.pipeline.errors import SourceError
 from groupkeeper.pipeline.jobs.following import job
-from groupkeeper.pipeline.jobs.following.job import Batches, Refreshing, _read
+from groupkeeper.pipeline.jobs.following.job import BatchTaker, Refreshing, _read
 from groupkeeper.pipeline.jobs.following.outages import is_unanswered
 from groupkeeper.pipeline.jobs.following.source import (
     Answer,
@@ -52,7 +52,7 @@ class Said(Watch):
         self.problems.append(problem.message)
 
 
-class Clusters(Batches):
+class Clusters(BatchTaker):
     """The clusters a and b, each with 100 records to read in a batch."""
 
     def __init__(self) -> None:
