@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.unit.live.views import described, member, row
 
 from groupkeeper.client.admin.types import TopicPartition
-from groupkeeper.operations.causes.facts import Fact, KnownCauses, facts_of
+from groupkeeper.operations.causes.facts import Fact, GroupAtInstant, facts_of
 from groupkeeper.rules.causes import Pace
 
 PLACES = [TopicPartition("t", each) for each in range(4)]
@@ -17,7 +17,7 @@ def stuck(*stands: int, apart_ms: int = 300_000) -> list[Fact]:
     """What is told of the partitions that stand still, of which the first three are one member's."""
     rows = [row("t", each, 40)._replace(member=GROUP.members[each == 3]) for each in range(4)]
     rates = {place: STANDS if place.partition in stands else MOVES for place in PLACES}
-    return facts_of("g", KnownCauses(GROUP, rows, 0, rates=rates, apart_ms=apart_ms))
+    return facts_of("g", GroupAtInstant(GROUP, rows, 0, rates=rates, apart_ms=apart_ms))
 
 
 def test_a_record_is_skipped_only_where_one_of_several_partitions_of_a_member_stands_still() -> None:

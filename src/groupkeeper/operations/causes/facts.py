@@ -70,7 +70,7 @@ class Fact(NamedTuple):
     record: NextRecord | None = None
 
 
-class KnownCauses(NamedTuple):
+class GroupAtInstant(NamedTuple):
     """A group at an instant. ``held``: partitions where the group's next offset is in an open transaction, with the
     oldest one (None: unknown). ``rates`` by partition; after one look, of some or none. ``nexts``: the next record for
     readers of committed records (None: none), of some partitions. ``well``: partitions that are fine by their status.
@@ -125,7 +125,7 @@ async def explain(admin: Admin, group_id: str, *, interval_s: float, shows_value
     for one in reversed(found.transactions):
         oldest[one.place] = one
     apart_ms = round(interval_s * 1000)
-    known = KnownCauses(
+    known = GroupAtInstant(
         group, rows, time.time_ns() // 10**6, oldest, rates, nexts, apart_ms=apart_ms,
         has_rebalanced=_has_rebalanced(first.descriptions[group_id], group),
     )  # fmt: skip
@@ -149,7 +149,7 @@ def _has_rebalanced(before: AnyGroup, now: AnyGroup) -> bool:
     return before.group_state in REBALANCING or was != is_now
 
 
-def facts_of(group_id: str, known: KnownCauses) -> list[Fact]:
+def facts_of(group_id: str, known: GroupAtInstant) -> list[Fact]:
     """The facts, the reason first; for each cause the few partitions where most offsets wait."""
     group, rows = known.group, known.rows
     total = _sum(known.rates.values())
@@ -192,7 +192,7 @@ def facts_of(group_id: str, known: KnownCauses) -> list[Fact]:
     return sorted(found, key=lambda fact: _RANKS[fact.cause])
 
 
-def _hung(stuck: Sequence[PartitionLag], known: KnownCauses, *, moves: bool) -> dict[str | None, str]:
+def _hung(stuck: Sequence[PartitionLag], known: GroupAtInstant, *, moves: bool) -> dict[str | None, str]:
     """By member id, the text about a member whose program hangs. A single stuck partition does not count if the member
     has others and the group moves elsewhere: then one record is the likely cause.
     """
@@ -264,7 +264,7 @@ def _held(rows: Iterable[PartitionLag], nexts: Mapping[TopicPartition, int | Non
     return [place for place, one in nexts.items() if one is None and ends[place][0] != ends[place][1]]
 
 
-def _cause_facts(row: PartitionLag, known: KnownCauses) -> CauseFacts:
+def _cause_facts(row: PartitionLag, known: GroupAtInstant) -> CauseFacts:
     place = TopicPartition(row.topic, row.partition)
     return CauseFacts(
         known.waiting(row),
@@ -299,7 +299,7 @@ def _sum(rates: Iterable[Pace]) -> Pace:
     return Pace(sum(map(attrgetter("produced"), known)), sum(map(attrgetter("consumed"), known)))
 
 
-def _of_group(group_id: str, cause: Cause, known: KnownCauses) -> Fact:
+def _of_group(group_id: str, cause: Cause, known: GroupAtInstant) -> Fact:
     group = known.group
     if cause is Cause.NO_MEMBERS:
         text = no_members(sum(map(known.waiting, known.rows)))
@@ -312,7 +312,7 @@ def _of_group(group_id: str, cause: Cause, known: KnownCauses) -> Fact:
     return Fact(cause, None, text, ("groups", "watch"), (group_id,))
 
 
-def _of_place(group_id: str, cause: Cause, row: PartitionLag, known: KnownCauses) -> Fact:
+def _of_place(group_id: str, cause: Cause, row: PartitionLag, known: GroupAtInstant) -> Fact:
     place = TopicPartition(row.topic, row.partition)
     offset = None if row.committed is None else row.committed.offset
     if cause is Cause.TRANSACTION:
@@ -337,7 +337,7 @@ def _of_place(group_id: str, cause: Cause, row: PartitionLag, known: KnownCauses
     return Fact(cause, place, text, words, (group_id,), offset)
 
 
-def _of_transaction(row: PartitionLag, one: OpenTransaction | None, known: KnownCauses) -> Fact:
+def _of_transaction(row: PartitionLag, one: OpenTransaction | None, known: GroupAtInstant) -> Fact:
     place = TopicPartition(row.topic, row.partition)
     text = f"an open transaction keeps consumers of committed records at offset {row.last_stable_offset}"
     if one is None:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from groupkeeper.client.admin.types import TopicPartition
 from groupkeeper.live.model import ClusterSnapshot, GroupView
 from groupkeeper.live.verdicts import Judged, judge_status, partition_statuses, worst_partition
-from groupkeeper.operations.causes.facts import Fact, KnownCauses, facts_of
+from groupkeeper.operations.causes.facts import Fact, GroupAtInstant, facts_of
 from groupkeeper.operations.lag import PartitionLag
 from groupkeeper.operations.transactions import OpenTransaction
 from groupkeeper.rules.causes import Cause, Pace
@@ -50,7 +50,7 @@ def causes_of(snapshot: ClusterSnapshot, group: GroupView, verdict: GroupVerdict
             rates[place] = Pace(0, 0)
     well = {place for place, (status, _) in statuses.items() if status is Status.OK}
     moved = {place for place in rates if _moved_since(group, place)}
-    known = KnownCauses(group.description, rows, snapshot.at_ms, held, rates, nexts=done, well=well, moved=moved)
+    known = GroupAtInstant(group.description, rows, snapshot.at_ms, held, rates, nexts=done, well=well, moved=moved)
     found = facts_of(group.group_id, known)
     return [] if found and found[0].cause is Cause.UNREAD else found
 
