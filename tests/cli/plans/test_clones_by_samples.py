@@ -15,7 +15,7 @@ from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import Position, TopicPartition
 from groupkeeper.operations.plans.clones.mirror_syncs import Pair
 from groupkeeper.operations.plans.clones.record_times import Sides
-from groupkeeper.operations.plans.clones.search_order import Hints, settle
+from groupkeeper.operations.plans.clones.search_order import Hints, find_places
 from groupkeeper.operations.plans.clones.translator import Ends, Translated
 from groupkeeper.operations.plans.world import look_at_logs
 
@@ -81,9 +81,9 @@ class Logs:
                 Sides(here, there, {tp: tp}, here_ends, there_ends),
                 [Position(*tp, at) for at in offsets],
             )
-            settled = await settle(sides, positions, Hints(searched), told={tp: told})
-        assert not settled.failed
-        return {at.offset: one for at, one in settled.found.items()}
+            places = await find_places(sides, positions, Hints(searched), told={tp: told})
+        assert not places.failed
+        return {at.offset: one for at, one in places.found.items()}
 
     def judge(self, found: dict[int, Translated]) -> dict[int, Judged]:
         """Nothing is skipped, and not more read again than is said, by what consumers of both get."""
@@ -305,14 +305,14 @@ def test_more_partitions_than_are_remembered(clusters: tuple[str, str]) -> None:
         assert producer.flush(30) == 0
     places = [TopicPartition(topic, partition) for partition in range(count)]
 
-    async def settled() -> dict[Position, Translated]:
+    async def all_found() -> dict[Position, Translated]:
         async with Admin(here) as source, Admin(there) as target:
             logs = [await look_at_logs(admin, places) for admin in (source, target)]
             here_ends, there_ends = [{tp: Ends(each.oldest[tp], each.latest[tp]) for tp in places} for each in logs]
             sides = Sides(source, target, {tp: tp for tp in places}, here_ends, there_ends)
-            return (await settle(sides, [Position(*tp, at) for tp in places for at in (15, 25)], Hints())).found
+            return (await find_places(sides, [Position(*tp, at) for tp in places for at in (15, 25)], Hints())).found
 
-    assert len(asyncio.run(settled())) == 2 * count
+    assert len(asyncio.run(all_found())) == 2 * count
 
 
 @pytest.mark.parametrize("source", [{}, STAMPED], ids=["CreateTime", "LogAppendTime"])

@@ -3,7 +3,7 @@
 import pytest
 
 from groupkeeper.operations.plans.clones.mirror_maker import names_of
-from groupkeeper.operations.plans.clones.mirror_syncs import Again, Pair, Syncs, SyncWay
+from groupkeeper.operations.plans.clones.mirror_syncs import Pair, RepeatedRange, Syncs, SyncWay
 from groupkeeper.operations.plans.clones.translator import Ends
 
 
@@ -41,16 +41,16 @@ def test_what_was_copied_again_counts_from_there() -> None:
     ends = Ends(0, 500), Ends(0, 610)
     syncs = syncs_of((0, 0), (100, 100), (200, 200), (150, 260), (250, 360))
     assert syncs.way_to(210, *ends) == SyncWay(Pair(150, 260), 360, None)
-    assert syncs.way_to(120, *ends) == SyncWay(Pair(100, 100), 200, Again(200, 260, 60))
+    assert syncs.way_to(120, *ends) == SyncWay(Pair(100, 100), 200, RepeatedRange(200, 260, 60))
     assert syncs.way_to(300, *ends) == SyncWay(Pair(250, 360), 610, None)
-    assert syncs.way_to(300, Ends(0, 499), ends[1]) == SyncWay(Pair(250, 360), 610, Again(360, 610, 250))
-    assert syncs.way_to(120, Ends(0, 499), ends[1]) == SyncWay(Pair(100, 100), 200, Again(200, 610, 310))
+    assert syncs.way_to(300, Ends(0, 499), ends[1]) == SyncWay(Pair(250, 360), 610, RepeatedRange(360, 610, 250))
+    assert syncs.way_to(120, Ends(0, 499), ends[1]) == SyncWay(Pair(100, 100), 200, RepeatedRange(200, 610, 310))
 
 
 def test_more_copies_than_records_may_be_copies_again() -> None:
     """The first syncs after a start may be left out."""
     way = syncs_of((0, 0), (100, 100), (150, 400)).way_to(50, Ends(0, 150), Ends(0, 400))
-    assert way == SyncWay(Pair(0, 0), 100, Again(100, 400, 300))
+    assert way == SyncWay(Pair(0, 0), 100, RepeatedRange(100, 400, 300))
 
 
 def test_a_topic_that_was_created_again_has_new_syncs() -> None:

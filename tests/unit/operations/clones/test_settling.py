@@ -13,7 +13,7 @@ from groupkeeper.operations.plans.clones.matcher import Trace
 from groupkeeper.operations.plans.clones.mirror_syncs import Pair, Syncs
 from groupkeeper.operations.plans.clones.record_reader import CONTEXT, look_of
 from groupkeeper.operations.plans.clones.record_times import Sides
-from groupkeeper.operations.plans.clones.search_order import Hints, _Settler
+from groupkeeper.operations.plans.clones.search_order import Hints, _PlaceFinder
 from groupkeeper.operations.plans.clones.translator import Ends, Translated
 from groupkeeper.operations.plans.log_walk import Kept
 from groupkeeper.protocol.record import Record
@@ -47,21 +47,21 @@ class Log:
         return Trace(begin, end, found, begin <= 0, end >= self.end)
 
 
-def settler_of(source: Log, target: Log) -> _Settler:
+def finder_of(source: Log, target: Log) -> _PlaceFinder:
     here, there = {PLACE: Ends(0, source.end)}, {PLACE: Ends(0, target.end)}
-    settler = _Settler(Sides(None, None, {PLACE: PLACE}, here, there), Hints(), {}, {})  # type: ignore[arg-type]
-    settler._ours, settler._theirs = source, target  # type: ignore[assignment]
-    return settler
+    finder = _PlaceFinder(Sides(None, None, {PLACE: PLACE}, here, there), Hints(), {}, {})  # type: ignore[arg-type]
+    finder._ours, finder._theirs = source, target  # type: ignore[assignment]
+    return finder
 
 
 def guessed(source: Log, target: Log, offset: int) -> Translated | None:
     """What is found before any lookup of times."""
-    settler = settler_of(source, target)
+    finder = finder_of(source, target)
     inside = {Position(*PLACE, offset): offset}
 
     async def work() -> Translated | None:
         ours = await source.around(inside)
-        return (await settler._guessed(inside, ours, {})).get(Position(*PLACE, offset))
+        return (await finder._guessed(inside, ours, {})).get(Position(*PLACE, offset))
 
     return asyncio.run(work())
 
@@ -133,11 +133,11 @@ def test_headers_tell_the_place_though_records_are_all_the_same() -> None:
 
 
 def by_header(source: Log, target: Log, offset: int) -> Translated | None:
-    settler, at = settler_of(source, target), Position(*PLACE, offset)
+    finder, at = finder_of(source, target), Position(*PLACE, offset)
 
     async def work() -> Translated | None:
         ours = await source.around({at: offset})
-        return (await settler._by_origins({at: offset}, ours)).get(at)
+        return (await finder._by_origins({at: offset}, ours)).get(at)
 
     return asyncio.run(work())
 
@@ -207,11 +207,11 @@ def test_syncs_of_a_mirror_that_is_killed(kinds: int, loses_syncs: bool) -> None
 
 
 def by_syncs(source: Log, target: Log, offset: int, syncs: Syncs) -> Translated | None:
-    settler, at = settler_of(source, target), Position(*PLACE, offset)
-    settler._syncs = {PLACE: syncs}
+    finder, at = finder_of(source, target), Position(*PLACE, offset)
+    finder._syncs = {PLACE: syncs}
 
     async def work() -> Translated | None:
-        found, _ = await settler._by_syncs({at: offset}, await source.around({at: offset}))
+        found, _ = await finder._by_syncs({at: offset}, await source.around({at: offset}))
         return found.get(at)
 
     return asyncio.run(work())
@@ -242,10 +242,10 @@ def test_copies_are_not_older(shifts: tuple[int, int], is_found: bool) -> None:
 
 
 def restamped(source: Log, target: Log, offset: int) -> Translated | None:
-    settler, at = settler_of(source, target), Position(*PLACE, offset)
+    finder, at = finder_of(source, target), Position(*PLACE, offset)
 
     async def work() -> Translated | None:
-        return (await settler._restamped({at: offset}, await source.around({at: offset}))).get(at)
+        return (await finder._restamped({at: offset}, await source.around({at: offset}))).get(at)
 
     return asyncio.run(work())
 
@@ -259,14 +259,14 @@ def test_a_known_place_leads_to_those_behind_it() -> None:
         kept(at, 10**7 + at, f"{one}" if one >= 0 else f"another's {at}", is_append_time=True)
         for at, one in enumerate(numbers)
     ]
-    settler = settler_of(Log(ours, 4_000), Log(theirs, len(theirs)))
-    settler._known = {PLACE: [(100, numbers.index(100))]}
+    finder = finder_of(Log(ours, 4_000), Log(theirs, len(theirs)))
+    finder._known = {PLACE: [(100, numbers.index(100))]}
     places = [at for at in range(150, 4_000, 350) if at % 397 and (at - 1) % 397]
     keys = {Position(*PLACE, at): at for at in places}
 
     async def work() -> dict[Position, Translated]:
-        known = {at: found for at in keys if (found := settler._known_before(at)) is not None}
-        return await settler._behind(known, keys, await settler._ours.around(keys))
+        known = {at: found for at in keys if (found := finder._known_before(at)) is not None}
+        return await finder._behind(known, keys, await finder._ours.around(keys))
 
     found = asyncio.run(work())
     exact = {at.offset: one.offset for at, one in found.items()}

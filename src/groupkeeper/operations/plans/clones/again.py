@@ -77,7 +77,7 @@ class _CopiedStretch(NamedTuple):
     theirs: tuple[int, int]
 
 
-class CopiedAgain:
+class RepeatedCopies:
     """Finds further copies: reads the end of each partition, and records shortly after places where the target may have
     more than the source. ``searched``: the most records of each of the two logs.
     """

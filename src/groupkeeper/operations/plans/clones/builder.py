@@ -12,7 +12,7 @@ from groupkeeper.operations.plans.builder import ALL_COMMITTED, Made, Otherwise,
 from groupkeeper.operations.plans.clones.mirror_maker import RemoteNames, mirror_of, names_of
 from groupkeeper.operations.plans.clones.mirror_syncs import Pair
 from groupkeeper.operations.plans.clones.record_times import Sides
-from groupkeeper.operations.plans.clones.search_order import Hints, Settled, settle
+from groupkeeper.operations.plans.clones.search_order import FoundPlaces, Hints, find_places
 from groupkeeper.operations.plans.clones.states import Shares, States, delivered_again, look_at_shares, look_at_states
 from groupkeeper.operations.plans.clones.translator import Certainty, Ends, Translated
 from groupkeeper.operations.plans.deletions import chosen, lacking, nothing
@@ -90,7 +90,7 @@ async def make_clone(
     usable = {tp: to for tp, to in named.items() if to not in logs.failed}
     maker.remarks += _remarks(groups, commits, source, has_translation=not is_here)
     maker.remarks += [HIDDEN] if commits and await hides_topics(theirs) else []
-    maker.ends, settled = logs.latest, None
+    maker.ends, places = logs.latest, None
     if not is_here or source.topic_prefix:
         there = {to: Ends(logs.oldest[to], logs.latest[to]) for to in usable.values()}
         logs_there = await look_at_logs(theirs, usable)  # ends of the target's were first
@@ -98,8 +98,8 @@ async def make_clone(
         usable = {tp: to for tp, to in usable.items() if tp not in maker.failed}
         here = {tp: Ends(logs_there.oldest[tp], logs_there.latest[tp]) for tp in usable}
         sides = Sides(theirs, admin, usable, here, there)
-        maker.ends, settled = logs_there.latest, await _settled(maker, sides, mirrored, commits, say)
-    plans = [maker.plan(group_id, logs, settled) for group_id in commits]
+        maker.ends, places = logs_there.latest, await _find_places(maker, sides, mirrored, commits, say)
+    plans = [maker.plan(group_id, logs, places) for group_id in commits]
     plans = [plan for plan in plans if plan.changes]
     facts = logs.facts_of(tp.topic for plan in plans for tp in plan.changes)
     plan = Plan(cluster_id, tuple(plans), wanted.kind, wanted.made_ms, wanted.command, facts)
@@ -109,13 +109,13 @@ async def make_clone(
     return Made(timed, tuple(maker.troubles), all_remarks, groups.absent if is_here else ())
 
 
-async def _settled(
+async def _find_places(
     maker: _CloneMaker,
     sides: Sides,
     mirrored: RemoteNames,
     commits: Mapping[str, Iterable[TopicPartition]],
     say: Callable[[str], None],
-) -> Settled:
+) -> FoundPlaces:
     """Finds the places in the target, with the help of MirrorMaker 2's own records."""
     committed = maker.groups.committed
     positions = {
@@ -127,7 +127,7 @@ async def _settled(
     told: dict[TopicPartition, list[Pair]] = {}
     for (_, tp), pair in mirror.checkpoints.items():
         told.setdefault(tp, []).append(pair)
-    return await settle(sides, positions, maker.wanted.hints, say, syncs=mirror.syncs, told=told)
+    return await find_places(sides, positions, maker.wanted.hints, say, syncs=mirror.syncs, told=told)
 
 
 class _CloneMaker:
@@ -210,8 +210,8 @@ class _CloneMaker:
     def _chosen(self, group_id: str) -> Iterable[TopicPartition]:
         return chosen(self.wanted.topics, self.groups.committed[group_id])
 
-    def plan(self, group_id: str, logs: Logs, settled: Settled | None) -> GroupPlan:
-        """The plan of one group. ``settled`` None: offsets are copied as they are."""
+    def plan(self, group_id: str, logs: Logs, places: FoundPlaces | None) -> GroupPlan:
+        """The plan of one group. ``places`` None: offsets are copied as they are."""
         committed, target = self.groups.committed[group_id], self.wanted.groups[group_id]
         wanted = sorted(self._chosen(group_id))
         named = {tp: self.named(tp) for tp in wanted if tp.topic not in self.unclear}
@@ -219,10 +219,10 @@ class _CloneMaker:
         self.troubles += (PlanTrouble(target, topic, self.unclear[topic]) for topic in unclear)
         self.troubles += _unusable(target, named.values(), logs)
         usable = {tp: to for tp, to in named.items() if to not in logs.failed}
-        if settled is None:
+        if places is None:
             found = {tp: _as_it_is(group_id, committed[tp]) for tp in usable}
         else:
-            found = self._translated(target, committed, usable, settled)
+            found = self._translated(target, committed, usable, places)
             found = {tp: self._not_skipped(group_id, tp, one, logs.oldest[usable[tp]]) for tp, one in found.items()}
         found = {tp: delivered_again(one, self._done_ahead(group_id, tp)) for tp, one in found.items()}
         if self.wanted.are_named:
@@ -282,7 +282,7 @@ class _CloneMaker:
         target: str,
         committed: Mapping[TopicPartition, OffsetAndMetadata],
         named: Mapping[TopicPartition, TopicPartition],
-        settled: Settled,
+        places: FoundPlaces,
     ) -> dict[TopicPartition, Translated]:
         """The offsets in the target; where no record gives one, the policies decide."""
         found: dict[TopicPartition, Translated] = {}
@@ -290,7 +290,7 @@ class _CloneMaker:
         policy = self.wanted.policies.if_no_record
         for tp, to in named.items():
             position = Position(*tp, committed[tp].offset)
-            one, why = settled.found.get(position), settled.failed.get(position, self.failed.get(tp))
+            one, why = places.found.get(position), places.failed.get(position, self.failed.get(tp))
             if one is not None and one.to_come is not None and policy is not Otherwise.END:
                 why = NoSuchTime(f"there is no record at or after {utc_text(one.to_come)} yet")
             elif one is not None:

@@ -18,7 +18,7 @@ class Pair(NamedTuple):
     downstream: int
 
 
-class Again(NamedTuple):
+class RepeatedRange(NamedTuple):
     """A part of the target, from ``begin`` to ``end``, with possible further copies of earlier records: more offsets
     were written there than in the source. ``most``: the number of these offsets.
     """
@@ -33,7 +33,7 @@ class SyncWay(NamedTuple):
 
     pair: Pair
     end: int
-    again: Again | None
+    again: RepeatedRange | None
 
 
 class Syncs:
@@ -43,7 +43,7 @@ class Syncs:
         self._kept: list[Pair] = []
         """The last sync of each offset of the source: a sync replaces those of the same and larger offsets."""
         self._ends: dict[int, int] = {}
-        self._again: list[Again] = []
+        self._again: list[RepeatedRange] = []
         """The parts; ``most`` of each also counts the parts before it."""
         self._last: Pair | None = None
 
@@ -73,7 +73,7 @@ class Syncs:
         begin = self._again[first].begin if later else last.downstream
         if there.latest - last.downstream > here.latest - last.upstream:
             later = [_part(self._again, last.downstream, there.latest)]
-        again = Again(begin, later[0].end, later[0].most - before) if later else None
+        again = RepeatedRange(begin, later[0].end, later[0].most - before) if later else None
         return SyncWay(pair, self._ends.get(pair.downstream, there.latest), again)
 
 
@@ -136,8 +136,8 @@ def may_be_again(way: SyncWay, committed: int, looked: Looked) -> bool:
     return not read or any(one.digest in read for one in looked.again.records if one.is_aborted is not True)
 
 
-def _part(before: Sequence[Again], begin: int, end: int) -> Again:
-    return Again(begin, end, (before[-1].most if before else 0) + end - begin)
+def _part(before: Sequence[RepeatedRange], begin: int, end: int) -> RepeatedRange:
+    return RepeatedRange(begin, end, (before[-1].most if before else 0) + end - begin)
 
 
 _there = attrgetter("downstream")

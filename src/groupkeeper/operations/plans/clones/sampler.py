@@ -36,7 +36,7 @@ _MISSES = 3
 _REPEATED = 10_000
 """How many of the last records of both logs to check for repeated records."""
 
-_TOLD = 2
+_CHECKED_PAIRS = 2
 """How many of the ``told`` places to check for each searched place."""
 
 _REMEMBERED = 64
@@ -44,7 +44,7 @@ _REMEMBERED = 64
 
 
 @dataclass
-class _Learned:
+class _PartitionState:
     """The known places of one partition. ``end``: the target's last record, and its original."""
 
     anchors: Anchors
@@ -53,7 +53,7 @@ class _Learned:
     """Whether ``end`` was looked for."""
     seen: tuple[Seen, Seen] | None = None
     """The unique records of the source and of the target."""
-    sure: tuple[Pair, ...] = ()
+    unique_places: tuple[Pair, ...] = ()
     """Places of records that are unique in both logs, as far as these were read."""
     has_older_copies: bool = False
     """Whether a record of the target is older than the same one of the source."""
@@ -78,7 +78,7 @@ class Sampler:
         self._ours, self._theirs = readers
         self._searched = searched
         self._told = told
-        self._learned: dict[TopicPartition, _Learned] = {}
+        self._learned: dict[TopicPartition, _PartitionState] = {}
 
     async def find(self, inside: Mapping[Position, int], ours: Mapping[Position, Trace]) -> dict[Position, Translated]:
         """The places that are found. A place that was not found is not searched again."""
@@ -90,30 +90,30 @@ class Sampler:
             await asyncio.gather(*map(self._learn, some))
             found |= await self._found({at: offset for at, offset in new.items() if at.topic_partition in some}, ours)
             for tp in some:
-                self._learned[tp].sure = self._sure(tp)
+                self._learned[tp].unique_places = self._unique_places(tp)
             self._ours.forget()
             self._theirs.forget()
         left = {at: offset for at, offset in inside.items() if at not in found}
         return found | {at: one for at in left if (one := self._behind_the_copies(at, left[at])) is not None}
 
     def places(self, tp: TopicPartition) -> Sequence[Pair]:
-        """The sure places of a partition."""
-        return () if tp not in self._learned else self._learned[tp].sure
+        """The places of a partition that are known for sure."""
+        return () if tp not in self._learned else self._learned[tp].unique_places
 
     def has_older_copies(self, tp: TopicPartition) -> bool:
         """Whether the source's times lead too far, as the target has older copies of the same records."""
         return tp in self._learned and self._learned[tp].has_older_copies
 
-    def _sure(self, tp: TopicPartition) -> tuple[Pair, ...]:
+    def _unique_places(self, tp: TopicPartition) -> tuple[Pair, ...]:
         known = self._learned[tp]
         assert known.seen is not None, "a partition that is worked on is remembered"
         here, there = (seen.once() for seen in known.seen)
-        sure = [
+        unique = [
             each
             for each in known.anchors.kept
             if each.upstream in here and here[each.upstream] == there.get(each.downstream)
         ]
-        return *sure, *(Pair(each.upstream + 1, each.downstream + 1) for each in sure)
+        return *unique, *(Pair(each.upstream + 1, each.downstream + 1) for each in unique)
 
     def forget(self) -> None:
         """Drops all that was learned, before other partitions."""
@@ -149,16 +149,16 @@ class Sampler:
             for at in [at for at in left if at in found or self._is_over(at)]:
                 del left[at]
             scouts = list({at.topic_partition: at for at in reversed(left)}.values())
-            has_met = await asyncio.gather(*(self._meet(at, left[at]) for at in scouts))
-            for at, is_met in zip(scouts, has_met, strict=True):
-                if not is_met:
+            are_found = await asyncio.gather(*(self._search_by_samples(at, left[at]) for at in scouts))
+            for at, is_found in zip(scouts, are_found, strict=True):
+                if not is_found:
                     self._learned[at.topic_partition].misses += 1
                     del left[at]
         return found
 
     def _is_new(self, at: Position) -> bool:
         tp = at.topic_partition
-        known = self._learned.setdefault(tp, _Learned(Anchors(self._here(tp), self._there(tp))))
+        known = self._learned.setdefault(tp, _PartitionState(Anchors(self._here(tp), self._there(tp))))
         is_new = at.offset not in known.asked and known.misses < _MISSES
         known.asked.add(at.offset)
         return is_new
@@ -195,11 +195,11 @@ class Sampler:
                 if one is not None:
                     found[at] = one
                     self._add(at, [Pair(inside[at], one.offset)])
-                elif not self._add(at, self._same(at.topic_partition, ours[at].records, trace.records)):
+                elif not self._add(at, self._common_records(at.topic_partition, ours[at].records, trace.records)):
                     strange.append(at)
             wider = {at: (inside[at] - _WINDOWS[0], inside[at] + _WINDOWS[0]) for at in strange}
             for at, trace in (await self._ours.between(wider, is_whole=False)).items():
-                self._add(at, self._same(at.topic_partition, trace.records, theirs[at].records))
+                self._add(at, self._common_records(at.topic_partition, trace.records, theirs[at].records))
         return found
 
     def _matched(self, at: Position, offset: int, ours: Trace, theirs: Trace) -> Translated | None:
@@ -218,7 +218,7 @@ class Sampler:
             log.add(records)
         return all(log.has_enough(records) for log, records in zip(seen, both, strict=True))
 
-    def _same(self, tp: TopicPartition, ours: Sequence[Kept], theirs: Sequence[Kept]) -> list[Pair]:
+    def _common_records(self, tp: TopicPartition, ours: Sequence[Kept], theirs: Sequence[Kept]) -> list[Pair]:
         """The common records, as pairs of offsets; they are remembered."""
         pairs, known = same_records(ours, theirs), self._learned[tp]
         assert known.seen is not None, "a partition that is worked on is remembered"
@@ -235,13 +235,13 @@ class Sampler:
         nearest = sorted(pairs, key=lambda one: abs(one.upstream - at.offset))[:2]
         return sum(map(anchors.add, nearest)) > 0
 
-    async def _meet(self, at: Position, offset: int) -> bool:
+    async def _search_by_samples(self, at: Position, offset: int) -> bool:
         """Searches around the place in the source for a sample of the target, whose pairs it adds; False: none."""
         tp = at.topic_partition
         known, there = self._learned[tp], self._there(tp)
         known.searched.add(at.offset)
         guess = known.anchors.guess(offset)
-        nearest = sorted(self._told.get(tp, ()), key=lambda one: abs(one.upstream - offset))[:_TOLD]
+        nearest = sorted(self._told.get(tp, ()), key=lambda one: abs(one.upstream - offset))[:_CHECKED_PAIRS]
         told = [one.downstream + offset - one.upstream for one in nearest]
         guesses = [*([] if guess is None else [guess]), *told, *known.anchors.first_guesses(offset)]
         for window in self._windows():
@@ -273,7 +273,7 @@ class Sampler:
             anchors.add(pair)
             guess = Position(*tp, pair.upstream + records[-1].offset - pair.downstream)
             trace = (await self._ours.between({guess: _around(guess.offset)}, is_whole=False)).get(guess)
-            pairs = [] if trace is None else self._same(tp, trace.records, records[-2 * _REACH :])
+            pairs = [] if trace is None else self._common_records(tp, trace.records, records[-2 * _REACH :])
             if trace is None or not pairs or pairs[-1] == pair:
                 return None
             pair = pairs[-1]
@@ -303,7 +303,7 @@ class Sampler:
             traces = await reader.between({Position(*tp, at): _around(at) for at in some}, is_whole=False)
             for trace in traces.values():
                 both = (trace.records, other.records) if is_source else (other.records, trace.records)
-                if pairs := self._same(tp, *both):
+                if pairs := self._common_records(tp, *both):
                     return pairs
         return []
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from groupkeeper.client.admin.types import Failure, Position, TopicPartition
 from groupkeeper.operations.errors import TimeUnknown
-from groupkeeper.operations.plans.clones.again import CopiedAgain
+from groupkeeper.operations.plans.clones.again import RepeatedCopies
 from groupkeeper.operations.plans.clones.matcher import Match, Stretch, Trace, are_equal, are_unlike, match
 from groupkeeper.operations.plans.clones.mirror_syncs import (
     Looked,
@@ -55,14 +55,14 @@ _WIDER = 1_000
 """How many further offsets to compare on both sides if copies are not in order."""
 
 
-class Settled(NamedTuple):
+class FoundPlaces(NamedTuple):
     """The places that were found, and why others were not."""
 
     found: dict[Position, Translated]
     failed: dict[Position, Failure]
 
 
-async def settle(
+async def find_places(
     sides: Sides,
     positions: Iterable[Position],
     hints: Hints,
@@ -70,7 +70,7 @@ async def settle(
     *,
     syncs: Mapping[TopicPartition, Syncs] | None = None,
     told: Mapping[TopicPartition, Sequence[Pair]] | None = None,
-) -> Settled:
+) -> FoundPlaces:
     """Finds the places in the target at which groups at these positions of the source would continue. ``told``: pairs
     from elsewhere, which are checked.
     """
@@ -78,7 +78,7 @@ async def settle(
     for topic, partition, offset in sorted(set(positions)):
         offsets.setdefault(TopicPartition(topic, partition), []).append(offset)
     total, done = sum(map(len, offsets.values())), 0
-    settler, settled = _Settler(sides, hints, syncs or {}, told or {}), Settled({}, {})
+    finder, all_found = _PlaceFinder(sides, hints, syncs or {}, told or {}), FoundPlaces({}, {})
     places = list(offsets)
     for start in range(0, len(places), _AT_ONCE):
         some = places[start : start + _AT_ONCE]
@@ -87,15 +87,15 @@ async def settle(
         for turn in range(0, most, each):
             say(f"comparing records: {done:,} of {total:,} places")
             now = [Position(*place, offset) for place in some for offset in offsets[place][turn : turn + each]]
-            found, failed = await settler.settle(now)
-            settled.found.update(found)
-            settled.failed.update(failed)
+            found, failed = await finder.find(now)
+            all_found.found.update(found)
+            all_found.failed.update(failed)
             done += len(now)
-        settler.forget()
-    return settled
+        finder.forget()
+    return all_found
 
 
-class _Settler:
+class _PlaceFinder:
     """Finds several places of each partition at a time; each helps with the next ones of its partition."""
 
     def __init__(
@@ -121,9 +121,9 @@ class _Settler:
         """Whether samples all over both logs are the same at the same offsets."""
         self._is_restamped: dict[TopicPartition, bool] = {}
         """Whether they are the same except for times, which copies got when they were made."""
-        self._again = CopiedAgain(sides, self._ours, self._theirs, hints.searched)
+        self._again = RepeatedCopies(sides, self._ours, self._theirs, hints.searched)
 
-    async def settle(self, positions: Sequence[Position]) -> tuple[dict[Position, Translated], dict[Position, Failure]]:
+    async def find(self, positions: Sequence[Position]) -> tuple[dict[Position, Translated], dict[Position, Failure]]:
         """Finds places by all methods. ``positions`` must be sorted."""
         found, failed = self._of_empty_logs(positions)
         inside = {at: self._inside(at) for at in positions if at not in found and at not in failed}
@@ -227,7 +227,7 @@ class _Settler:
             if one.offset == inside[at] and self._is_same[at.topic_partition]:
                 found[at] = self._same(at, one, ours[at])
             elif lost <= 0:
-                found[at] = self._settled(at, one, ours[at], inside[at])
+                found[at] = self._result_of(at, one, ours[at], inside[at])
         return found
 
     def _known_before(self, at: Position) -> tuple[int, int] | None:
@@ -247,7 +247,7 @@ class _Settler:
         }
         matches = await self._matched(inside, ours, guesses)
         return {
-            at: self._settled(at, one, ours[at], inside[at])
+            at: self._result_of(at, one, ours[at], inside[at])
             for at, one in matches.items()
             if one.is_exact and one.offset >= known[at][1]
         }
@@ -352,7 +352,7 @@ class _Settler:
         sources = {**ours, **await self._ours.between(ranges)}
         matches = {at: match_origins(sources[at], inside[at], trace) for at, trace in reached.items()}
         return {
-            at: self._settled(at, one, ours[at], inside[at], Certainty.HEADER)
+            at: self._result_of(at, one, ours[at], inside[at], Certainty.HEADER)
             for at, one in matches.items()
             if one is not None
         }
@@ -387,7 +387,7 @@ class _Settler:
             looked = Looked(first[at], ours[at], trace, behind.get(at))
             one = by_sync(ways[at], inside[at], looked)
             if isinstance(one, Match):
-                found[at] = self._settled(at, one, ours[at], inside[at])
+                found[at] = self._result_of(at, one, ours[at], inside[at])
             else:
                 found[at] = one._replace(to_come=self._to_come(at, one.offset, ours[at], inside[at]))
             if may_be_again(ways[at], inside[at], looked):
@@ -409,7 +409,7 @@ class _Settler:
         to_come = self._to_come(at, one.offset, ours, one.offset)
         return Translated(max(offset, there.oldest), why, skips, 0, certainty=Certainty.IDENTITY, to_come=to_come)
 
-    def _settled(
+    def _result_of(
         self, at: Position, one: Match, ours: Trace, inside: int, exact: Certainty = Certainty.CONTENT
     ) -> Translated:
         """The result of a match; an exact one is kept as a known place."""
@@ -476,11 +476,11 @@ class _Settler:
             if at_most > self._searched:  # what is behind was not looked at: the same records may be there, too
                 why = f"{one.why}, in the {self._searched:,} that were compared"
                 one = one._replace(replays=max(one.replays, at_most), why=why)
-            settled = self._settled(at, one, ours[at], inside[at])
-            is_further = settled.offset >= found[at].offset  # times alone do not tell what is there twice
+            result = self._result_of(at, one, ours[at], inside[at])
+            is_further = result.offset >= found[at].offset  # times alone do not tell what is there twice
             skips = one.unread is not None and one.unread < found[at].offset  # nor that copies are in another order
             if one.is_exact or is_further or skips or (found[at].replays or 0) >= one.replays:
-                found[at] = settled
+                found[at] = result
         return found, failed
 
 
