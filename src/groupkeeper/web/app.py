@@ -274,7 +274,7 @@ class Site:
     def _shared(
         self, request: Request, snapshots: Sequence[ClusterSnapshot], write: Callable[[], str], *more: Hashable
     ) -> Response:
-        """A page of snapshots and ``more``, kept for all viewers who have it open: they request it after each poll."""
+        """A page of snapshots and ``more``, kept for this viewer: each open window requests it after each poll."""
         key = self._key(request, snapshots, *more)
         page = self._fresh(key)
         if page is None:

@@ -51,7 +51,7 @@ _PLAIN = {"mapreduce.fileoutputcommitter.marksuccessfuljobs": "false"}
 def open_output(
     spark: SparkSession, directory: str, *, lake: LakeChoice | None = None, keep_days: int | None = None
 ) -> Iterator[Output]:
-    """Opens the directory for one run at a time; staged files of this run and of killed ones are removed at the end.
+    """Opens the directory for one run at a time; staged files of killed runs are removed first, those of this one at the end.
     `lake`: the format of the tables from now on; None: as before. `keep_days`: how many days growing tables keep rows
     from now on; 0: for ever, None: as before.
 
