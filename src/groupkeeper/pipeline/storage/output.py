@@ -51,9 +51,9 @@ _PLAIN = {"mapreduce.fileoutputcommitter.marksuccessfuljobs": "false"}
 def open_output(
     spark: SparkSession, directory: str, *, lake: LakeChoice | None = None, keep_days: int | None = None
 ) -> Iterator[Output]:
-    """Opens the directory for one run at a time; staged files of killed runs are removed first, those of this one at the end.
-    `lake`: the format of the tables from now on; None: as before. `keep_days`: how many days growing tables keep rows
-    from now on; 0: for ever, None: as before.
+    """Opens the directory for one run at a time; staged files of killed runs are removed first, those of this one at
+    the end. `lake`: the format of the tables from now on; None: as before. `keep_days`: how many days growing tables
+    keep rows from now on; 0: for ever, None: as before.
 
     Raises SourceError when it can't be written, or another run writes to it; exceptions of Spark are not caught.
     """
