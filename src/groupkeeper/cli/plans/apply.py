@@ -79,8 +79,8 @@ APPLY = Command(
     _add_arguments,
     lambda options: run_report(options, _report),
     "Compare a plan with the cluster, and with --execute carry it out. It is refused when offsets or partitions "
-    "have changed since the plan was made, logs lack a new offset, or a group has members. The change is written to the "
-    "journal before it is made, and read back afterwards.",
+    "have changed since the plan was made, logs lack a new offset, or a group has members. The change is written to "
+    "the journal before it is made, and read back afterwards.",
     """\
   groupkeeper apply plan.json
   groupkeeper apply plan.json --execute
