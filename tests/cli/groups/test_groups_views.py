@@ -151,7 +151,7 @@ def test_rows_have_the_columns_of_their_shape(
             assert name in wide, f"tables lack {name} with {option}: with_columns of the command"
         told.update(columns)
     assert set(names) - told == UNTOLD.get(words, set()), (
-        f"no row has a value of a column {HOW}, or STAGE has nothing to show in it"
+        f"no row has a value of a column {HOW}, or STAGE has nothing to show in it: then it is in UNTOLD"
     )
 
 

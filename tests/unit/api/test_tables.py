@@ -30,7 +30,7 @@ from groupkeeper import (
 )
 from groupkeeper.api import tables
 from groupkeeper.api.admin import GroupLag, GroupLags
-from groupkeeper.api.flattening import LagRow, Layout, rows_of
+from groupkeeper.api.flattening import CommittedRow, LagRow, Layout, rows_of
 from groupkeeper.client.admin import streams_types, types
 from groupkeeper.client.admin.resources import access_types as access
 from groupkeeper.client.admin.resources import types as resources
@@ -135,6 +135,7 @@ def test_what_is_empty_has_its_columns_where_they_are_known() -> None:
     assert to_arrow(GroupListings({}, {})).schema.names == [*GroupListing._fields, "error"]
     assert to_arrow(TransactionListings({}, {})).schema.names == ["transactional_id", "producer_id", "state", "error"]
     assert to_arrow(GroupLags()).schema.names == [*LagRow._fields, "error"]
+    assert {*OffsetAndMetadata._fields} <= {*CommittedRow._fields}
     assert {*PartitionLag._fields} - {*LagRow._fields} == {"committed", "member", "failure", "has_records"}
     assert to_arrow([]).schema.names == ["error"]
     assert to_arrow([], Acl).schema.names == [*Acl._fields, "error"]

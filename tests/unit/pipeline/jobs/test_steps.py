@@ -52,7 +52,9 @@ def test_a_table_that_goes_on_from_its_earlier_rows_is_carried() -> None:
     adds = {step.table for step in STEPS if step.adds}
     read = {table for each in INPUTS.values() for table in each.then}
     others = {table.name for table in read - {*CARRIED} - adds if not table.is_carried}
-    assert others == {LAG.name, TOPICS.name}, "set is_carried=True, or a rebuild counts twice"
+    assert others == {LAG.name, TOPICS.name}, (
+        "one that continues its own rows has is_carried=True, or a rebuild counts twice; read another by `of.before`"
+    )
 
 
 def test_a_table_that_grows_has_days_and_is_in_the_guide() -> None:
