@@ -124,10 +124,10 @@ def found_in(
     ends = {PLACE: Ends(source.oldest, source.end)}, {PLACE: Ends(target.oldest, target.end)}
     sides = Sides(None, None, {PLACE: PLACE}, *ends)  # type: ignore[arg-type]
     sampler = Sampler(sides, (source, target), searched, {PLACE: told or []})  # type: ignore[arg-type]
-    inside = {Position(*PLACE, at): at for at in offsets}
+    places = {Position(*PLACE, at): at for at in offsets}
 
     async def work() -> dict[Position, Translated]:
-        return await sampler.find(inside, await source.around(inside))
+        return await sampler.find(places, await source.around(places))
 
     return {at.offset: one for at, one in asyncio.run(work()).items()}
 

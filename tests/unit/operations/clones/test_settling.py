@@ -50,18 +50,18 @@ class Log:
 def finder_of(source: Log, target: Log) -> _PlaceFinder:
     here, there = {PLACE: Ends(0, source.end)}, {PLACE: Ends(0, target.end)}
     finder = _PlaceFinder(Sides(None, None, {PLACE: PLACE}, here, there), Hints(), {}, {})  # type: ignore[arg-type]
-    finder._ours, finder._theirs = source, target  # type: ignore[assignment]
+    finder._source, finder._target = source, target  # type: ignore[assignment]
     return finder
 
 
 def guessed(source: Log, target: Log, offset: int) -> Translated | None:
     """What is found before any lookup of times."""
     finder = finder_of(source, target)
-    inside = {Position(*PLACE, offset): offset}
+    offsets = {Position(*PLACE, offset): offset}
 
     async def work() -> Translated | None:
-        ours = await source.around(inside)
-        return (await finder._guessed(inside, ours, {})).get(Position(*PLACE, offset))
+        sources = await source.around(offsets)
+        return (await finder._guessed(offsets, sources, {})).get(Position(*PLACE, offset))
 
     return asyncio.run(work())
 
@@ -136,8 +136,8 @@ def by_header(source: Log, target: Log, offset: int) -> Translated | None:
     finder, at = finder_of(source, target), Position(*PLACE, offset)
 
     async def work() -> Translated | None:
-        ours = await source.around({at: offset})
-        return (await finder._by_origins({at: offset}, ours)).get(at)
+        sources = await source.around({at: offset})
+        return (await finder._by_origins({at: offset}, sources)).get(at)
 
     return asyncio.run(work())
 
@@ -266,7 +266,7 @@ def test_a_known_place_leads_to_those_behind_it() -> None:
 
     async def work() -> dict[Position, Translated]:
         known = {at: found for at in keys if (found := finder._known_before(at)) is not None}
-        return await finder._behind(known, keys, await finder._ours.around(keys))
+        return await finder._behind(known, keys, await finder._source.around(keys))
 
     found = asyncio.run(work())
     exact = {at.offset: one.offset for at, one in found.items()}

@@ -67,7 +67,8 @@ def facts_of(source: Log, target: Log, committed: int, *, is_append_time: bool =
         counterpart = source.first_from(there.at.timestamp)
     return TranslationFacts(
         committed, source.ends, target.ends, record, not following, here, there,
-        is_append_time and there.at.offset >= 0, counterpart, last, ours=source.part(), theirs=target.part(begin),
+        is_append_time and there.at.offset >= 0, counterpart, last,
+        source_part=source.part(), target_part=target.part(begin),
     )  # fmt: skip
 
 

@@ -36,10 +36,10 @@ class Tail(NamedTuple):
         return self.is_whole and self.begin <= place and self.last_other < place
 
 
-def tail_of(ours: Trace, theirs: Trace) -> Tail:
-    """The target's Tail. ``ours``: the source to its end; ``theirs``: the target from about that end's copy on."""
-    records = [one for one in theirs.records if one.is_aborted is not True]
-    kept = [one for one in ours.records if one.is_aborted is not True]
+def tail_of(source: Trace, target: Trace) -> Tail:
+    """The target's Tail. ``source``: the source to its end; ``target``: the target from about that end's copy on."""
+    records = [one for one in target.records if one.is_aborted is not True]
+    kept = [one for one in source.records if one.is_aborted is not True]
     offsets = {(one.digest, one.timestamp): one.offset for one in kept}
     found = [
         offsets.get((one.digest, one.timestamp), other)
@@ -47,7 +47,7 @@ def tail_of(ours: Trace, theirs: Trace) -> Tail:
     ]
     copies = [(one.offset, at) for one, at in zip(records, found, strict=True) if at is not None]
     others = [one.offset for one, at in zip(records, found, strict=True) if at is None]
-    return Tail(theirs.begin, copies, max(others, default=-1), theirs.is_to_end)
+    return Tail(target.begin, copies, max(others, default=-1), target.is_to_end)
 
 
 def _with_other_times(records: Sequence[Kept], copies: Sequence[Kept]) -> list[int | None]:
@@ -73,8 +73,8 @@ _NEAR = 1_000
 class _CopiedStretch(NamedTuple):
     """A range of offsets to read in each log."""
 
-    ours: tuple[int, int]
-    theirs: tuple[int, int]
+    source_range: tuple[int, int]
+    target_range: tuple[int, int]
 
 
 class RepeatedCopies:
@@ -82,8 +82,8 @@ class RepeatedCopies:
     more than the source. ``searched``: the most records of each of the two logs.
     """
 
-    def __init__(self, sides: Sides, ours: Reader, theirs: Reader, searched: int) -> None:
-        self._sides, self._ours, self._theirs, self._searched = sides, ours, theirs, searched
+    def __init__(self, sides: Sides, source: Reader, target: Reader, searched: int) -> None:
+        self._sides, self._source, self._target, self._searched = sides, source, target, searched
         self._ends: dict[TopicPartition, tuple[int, Tail]] = {}
         """For each partition, where its end begins in the target, and the Tail there."""
         self._left: dict[TopicPartition, int] = {}
@@ -95,18 +95,18 @@ class RepeatedCopies:
         self._left.clear()
 
     async def find(
-        self, inside: Mapping[Position, int], found: Mapping[Position, Translated]
+        self, offsets: Mapping[Position, int], found: Mapping[Position, Translated]
     ) -> dict[Position, Translated]:
-        """Changes results of places known by content because of further copies. ``inside``: their offsets within the
+        """Changes results of places known by content because of further copies. ``offsets``: their offsets within the
         source's log. A group that has read everything continues after the copies; for others they count as ``replays``.
         """
-        known = {at: one for at, one in found.items() if at in inside and one.certainty is not Certainty.TIME}
+        known = {at: one for at, one in found.items() if at in offsets and one.certainty is not Certainty.TIME}
         known = {at: one for at, one in known.items() if at.offset >= self._here(at.topic_partition).oldest}
         exact = {at for at, one in known.items() if one.certainty in EXACT and not one.replays}
         places: dict[TopicPartition, list[Pair]] = {}
         for at in sorted(known, key=lambda at: (at in exact, at)):
             most = found[at].offset + (0 if at in exact else found[at].replays or 0)
-            places.setdefault(at.topic_partition, []).append(Pair(inside[at], most))
+            places.setdefault(at.topic_partition, []).append(Pair(offsets[at], most))
         # Where the copies of the whole source end, if none is missing: by the last place, as it is the nearest.
         ends = {tp: self._here(tp).latest + each[-1].downstream - each[-1].upstream for tp, each in places.items()}
         await self._read_ends(ends)
@@ -142,8 +142,8 @@ class RepeatedCopies:
             self._ends[tp] = end, Tail()
             upstream, downstream = self._last(tp)
             if downstream > end:
-                theirs = end, min(downstream, end + self._searched)
-                stretches[Position(*tp, end)] = _CopiedStretch((upstream - self._searched, upstream), theirs)
+                target_range = end, min(downstream, end + self._searched)
+                stretches[Position(*tp, end)] = _CopiedStretch((upstream - self._searched, upstream), target_range)
         for at, tail in (await self._tails(stretches)).items():
             self._ends[at.topic_partition] = at.offset, tail
 
@@ -156,12 +156,12 @@ class RepeatedCopies:
             left = self._left.setdefault(tp, self._searched)
             for some in reversed(list(_together(_behind_which_is_more(each, self._last(tp))))):
                 (upstream, begin), last = some[0], some[-1]
-                theirs = begin, min(last.downstream + _NEAR, ends[tp], begin + left)
-                if theirs[0] < theirs[1]:
+                target_range = begin, min(last.downstream + _NEAR, ends[tp], begin + left)
+                if target_range[0] < target_range[1]:
                     # Copies of unread records show that these are copies, too.
-                    ours = upstream - _NEAR, min(last.upstream, upstream + left) + _NEAR
-                    stretches[Position(*tp, begin)] = _CopiedStretch(ours, theirs)
-                    left -= theirs[1] - theirs[0]
+                    source_range = upstream - _NEAR, min(last.upstream, upstream + left) + _NEAR
+                    stretches[Position(*tp, begin)] = _CopiedStretch(source_range, target_range)
+                    left -= target_range[1] - target_range[0]
             self._left[tp] = left
         found: dict[TopicPartition, list[Tail]] = {tp: [] for tp in places}
         for at, tail in (await self._tails(stretches)).items():
@@ -173,18 +173,18 @@ class RepeatedCopies:
         places = list(stretches)
         for start in range(0, len(places), _TOGETHER):
             some = {at: stretches[at] for at in places[start : start + _TOGETHER]}
-            theirs = await self._theirs.between({at: one.theirs for at, one in some.items()}, is_whole=False)
-            ours = await self._ours.between({at: one.ours for at, one in some.items()}, is_whole=False)
+            targets = await self._target.between({at: one.target_range for at, one in some.items()}, is_whole=False)
+            sources = await self._source.between({at: one.source_range for at, one in some.items()}, is_whole=False)
             # Only the first of large records were read; the last ones of the source matter, too.
-            stops = {at: min(some[at].ours[1], self._here(at.topic_partition).latest) for at in ours}
-            cut = {at: stop for at, stop in stops.items() if ours[at].end < stop}
-            last = await self._ours.between({at: (end - _NEAR, end) for at, end in cut.items()}, is_whole=False)
+            stops = {at: min(some[at].source_range[1], self._here(at.topic_partition).latest) for at in sources}
+            cut = {at: stop for at, stop in stops.items() if sources[at].end < stop}
+            last = await self._source.between({at: (end - _NEAR, end) for at, end in cut.items()}, is_whole=False)
             for at, one in last.items():
-                more = [each for each in one.records if each.offset >= ours[at].end]
-                ours[at] = ours[at]._replace(records=[*ours[at].records, *more])
-            tails |= {at: tail_of(ours[at], theirs[at]) for at in some if at in ours and at in theirs}
-            self._ours.forget()
-            self._theirs.forget()
+                more = [each for each in one.records if each.offset >= sources[at].end]
+                sources[at] = sources[at]._replace(records=[*sources[at].records, *more])
+            tails |= {at: tail_of(sources[at], targets[at]) for at in some if at in sources and at in targets}
+            self._source.forget()
+            self._target.forget()
         return tails
 
 

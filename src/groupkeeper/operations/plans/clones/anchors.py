@@ -75,9 +75,9 @@ class Anchors:
         return [min(max(guess, there.oldest), there.latest) for guess in guesses]
 
 
-def same_records(ours: Sequence[Kept], theirs: Sequence[Kept]) -> list[Pair]:
+def same_records(source_records: Sequence[Kept], target_records: Sequence[Kept]) -> list[Pair]:
     """The records that occur once in each log, as pairs of offsets; empty if they are few, or in another order."""
-    here, there = (_once(records) for records in (ours, theirs))
+    here, there = (_once(records) for records in (source_records, target_records))
     pairs = sorted(Pair(here[digest], there[digest]) for digest in here.keys() & there.keys())
     is_in_order = all(one.downstream < other.downstream for one, other in pairwise(pairs))
     return pairs if len(pairs) >= ENOUGH and is_in_order else []

@@ -64,17 +64,17 @@ async def make_clone(
     that the target lacks or that cannot be translated, and topics with another number of partitions there, unless their
     partitions are named. Raises the failure of a whole cluster. ``say`` is called with the current step.
     """
-    theirs = source.admin or admin
+    source_admin = source.admin or admin
     cluster_id = await cluster_id_of(admin)
     is_here = await _is_here(source, cluster_id)
-    groups = await look_at_groups(theirs, wanted.groups)
+    groups = await look_at_groups(source_admin, wanted.groups)
     targets = await look_at_groups(admin, list(wanted.groups.values()))
     maker = _CloneMaker(wanted, groups, targets)
     maker.refuse_groups(is_here=is_here)
     if wanted.kind is Kind.SHARE_CLONE:
-        maker.learn(await look_at_shares(theirs, wanted.groups))
-    here_named = await _topic_names(theirs)
-    states = await look_at_states(theirs, admin, wanted.groups, here_named)
+        maker.learn(await look_at_shares(source_admin, wanted.groups))
+    here_named = await _topic_names(source_admin)
+    states = await look_at_states(source_admin, admin, wanted.groups, here_named)
     maker.look_at(states, may_refuse=not is_here and wanted.topics == ALL_COMMITTED)
     commits = maker.commits
     topics = {tp.topic for one in commits.values() for tp in one}
@@ -89,15 +89,15 @@ async def make_clone(
     logs = await look_at_logs(admin, named.values())
     usable = {tp: to for tp, to in named.items() if to not in logs.failed}
     maker.remarks += _remarks(groups, commits, source, has_translation=not is_here)
-    maker.remarks += [HIDDEN] if commits and await hides_topics(theirs) else []
+    maker.remarks += [HIDDEN] if commits and await hides_topics(source_admin) else []
     maker.ends, places = logs.latest, None
     if not is_here or source.topic_prefix:
         there = {to: Ends(logs.oldest[to], logs.latest[to]) for to in usable.values()}
-        logs_there = await look_at_logs(theirs, usable)  # ends of the target's were first
+        logs_there = await look_at_logs(source_admin, usable)  # ends of the target's were first
         maker.failed = {**_of_other_counts(usable, logs_there, logs, wanted.topics), **logs_there.failed}
         usable = {tp: to for tp, to in usable.items() if tp not in maker.failed}
         here = {tp: Ends(logs_there.oldest[tp], logs_there.latest[tp]) for tp in usable}
-        sides = Sides(theirs, admin, usable, here, there)
+        sides = Sides(source_admin, admin, usable, here, there)
         maker.ends, places = logs_there.latest, await _find_places(maker, sides, mirrored, commits, say)
     plans = [maker.plan(group_id, logs, places) for group_id in commits]
     plans = [plan for plan in plans if plan.changes]
@@ -390,7 +390,7 @@ def _fitted(change: Change) -> Change:
 
 
 def _of_other_counts(
-    named: Mapping[TopicPartition, TopicPartition], theirs: Logs, logs: Logs, topics: PlanTopics
+    named: Mapping[TopicPartition, TopicPartition], source_logs: Logs, logs: Logs, topics: PlanTopics
 ) -> dict[TopicPartition, Failure]:
     """Failures of partitions whose topic has another number of partitions in the target, unless they are named."""
     failed: dict[TopicPartition, Failure] = {}
@@ -398,7 +398,7 @@ def _of_other_counts(
     reasons: dict[str, PartitionsDiffer] = {}
     for tp, to in named.items():
         if tp.topic not in counts:
-            counts[tp.topic] = (len(theirs.existing(tp.topic)), len(logs.existing(to.topic)))
+            counts[tp.topic] = (len(source_logs.existing(tp.topic)), len(logs.existing(to.topic)))
         here, there = counts[tp.topic]
         if here and here != there and tp not in topics.partitions:
             failed[tp] = reasons.setdefault(tp.topic, PartitionsDiffer(tp.topic, here, there))

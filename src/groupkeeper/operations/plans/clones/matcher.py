@@ -57,11 +57,11 @@ class Match(NamedTuple):
 
 
 class _Stretch(NamedTuple):
-    """Comparison keys of records: of the source, read up to ``at`` and unread from there on, and of the target."""
+    """Keys of records: of the source (``here``), read up to ``at`` and unread from it on, and of the target."""
 
-    ours: Sequence[Hashable]
+    here: Sequence[Hashable]
     at: int
-    theirs: Sequence[Hashable]
+    there: Sequence[Hashable]
     target: Trace
     has_times: bool
 
@@ -104,8 +104,8 @@ def match_without_times(source: Trace, committed: int, target: Trace) -> Match |
 
 def _stretch(records: Sequence[Kept], committed: int, target: Trace, has_times: bool) -> _Stretch:
     at = sum(one.offset < committed for one in records)
-    theirs = [_key(one, has_times) for one in target.records]
-    return _Stretch([_key(one, has_times) for one in records], at, theirs, target, has_times)
+    there = [_key(one, has_times) for one in target.records]
+    return _Stretch([_key(one, has_times) for one in records], at, there, target, has_times)
 
 
 def _key(record: Kept, has_time: bool) -> Hashable:
@@ -114,21 +114,21 @@ def _key(record: Kept, has_time: bool) -> Hashable:
 
 def _in_one_run(stretch: _Stretch) -> Match | None:
     """The place around which everything that both stretches have is the same."""
-    ours, at, theirs, target, has_times = stretch
-    if at < len(ours):
-        places = [place for place, key in enumerate(theirs) if key == ours[at]]
-        if target.is_to_end and at and theirs and theirs[-1] == ours[at - 1]:
-            places.append(len(theirs))  # what is to be read next is not there yet
+    here, at, there, target, has_times = stretch
+    if at < len(here):
+        places = [place for place, key in enumerate(there) if key == here[at]]
+        if target.is_to_end and at and there and there[-1] == here[at - 1]:
+            places.append(len(there))  # what is to be read next is not there yet
     else:
-        places = [place + 1 for place, key in enumerate(theirs) if at and key == ours[at - 1]]
-    rare = {key for key, count in Counter(ours).items() if count == 1}
-    rare &= {key for key, count in Counter(theirs).items() if count == 1}
+        places = [place + 1 for place, key in enumerate(there) if at and key == here[at - 1]]
+    rare = {key for key, count in Counter(here).items() if count == 1}
+    rare &= {key for key, count in Counter(there).items() if count == 1}
     found: list[tuple[int, int]] = []
     for place in places:
-        back = _common(ours[at - 1 :: -1] if at else (), theirs[place - 1 :: -1] if place else ())
-        forth = _common(ours[at:], theirs[place:])
+        back = _common(here[at - 1 :: -1] if at else (), there[place - 1 :: -1] if place else ())
+        forth = _common(here[at:], there[place:])
         is_whole_back = back == at or (back == place and (target.is_from_start or back))
-        is_whole_forth = at + forth == len(ours) or (place + forth == len(theirs) and (target.is_to_end or forth))
+        is_whole_forth = at + forth == len(here) or (place + forth == len(there) and (target.is_to_end or forth))
         if is_whole_back and is_whole_forth:
             found.append((place, back + forth))
     if not found:
@@ -138,35 +138,35 @@ def _in_one_run(stretch: _Stretch) -> Match | None:
     if len(found) > 1:
         why = f"{len(found)} places here have the same {equal} records around them, and this is the first"
         return Match(offset, equal, last - first, why)
-    if equal < min(len(ours), _PLENTY) and rare.isdisjoint(theirs[max(0, first - equal) : first + equal]):
+    if equal < min(len(here), _PLENTY) and rare.isdisjoint(there[max(0, first - equal) : first + equal]):
         return None  # so few may be the same anywhere
-    read = set(ours[:at]).difference(ours[at:])
-    again = sum(key in read for key in theirs[first:]) if has_times else 0  # copies that are there twice
-    return Match(offset, equal, again, f"{_neighbours(ours, at, first, theirs)}, as are {equal} records around it")
+    read = set(here[:at]).difference(here[at:])
+    again = sum(key in read for key in there[first:]) if has_times else 0  # copies that are there twice
+    return Match(offset, equal, again, f"{_neighbours(here, at, first, there)}, as are {equal} records around it")
 
 
 def _by_copies(stretch: _Stretch) -> Match | None:
     """The place at which copies of unread records begin, if records between are missing or there twice."""
-    ours, at, theirs, target, _ = stretch
-    keys, unread = set(ours[:at]), set(ours[at:])
-    first = next((place for place, key in enumerate(theirs) if key in unread), None)
-    copied = [number for number in range(at) if ours[number] in theirs]
-    missing = at - 1 - ours.index(ours[copied[-1]]) if copied and target.is_to_end else 0  # perhaps still to be copied
-    equal = sum(key in theirs for key in ours)
+    here, at, there, target, _ = stretch
+    keys, unread = set(here[:at]), set(here[at:])
+    first = next((place for place, key in enumerate(there) if key in unread), None)
+    copied = [number for number in range(at) if here[number] in there]
+    missing = at - 1 - here.index(here[copied[-1]]) if copied and target.is_to_end else 0  # perhaps still to be copied
+    equal = sum(key in there for key in here)
     if first is not None:
-        begin = next((place + 1 for place in range(first - 1, -1, -1) if theirs[place] in keys), first)
-        again = first - begin + (missing if keys.issuperset(unread.intersection(theirs)) else 0)
+        begin = next((place + 1 for place in range(first - 1, -1, -1) if there[place] in keys), first)
+        again = first - begin + (missing if keys.issuperset(unread.intersection(there)) else 0)
     elif len(copied) > _FEW and target.is_to_end:
-        begin, again = theirs.index(ours[copied[-1]]) + 1, missing
+        begin, again = there.index(here[copied[-1]]) + 1, missing
     else:
         return None
-    again += sum(key in keys for key in theirs[max(begin, first or 0) :])
-    is_between = first is not None and begin > 0 and theirs[begin - 1] in keys
-    is_near = any(key in theirs for key in ours[max(0, at - 1) : at + 1])
+    again += sum(key in keys for key in there[max(begin, first or 0) :])
+    is_between = first is not None and begin > 0 and there[begin - 1] in keys
+    is_near = any(key in there for key in here[max(0, at - 1) : at + 1])
     if not again and not is_between and not is_near:
         return None  # records far from the place prove little about it
-    why = f"{equal} of the {len(ours)} records around it are here"
-    new = next((place for place, key in enumerate(theirs) if key in unread - keys), len(theirs))
+    why = f"{equal} of the {len(here)} records around it are here"
+    new = next((place for place, key in enumerate(there) if key in unread - keys), len(there))
     return Match(target.offset(begin), equal, again, why, unread=target.offset(new))
 
 
@@ -174,11 +174,11 @@ def _can_be_copies(stretch: _Stretch, found: Match, records: Sequence[Kept], *, 
     """Whether records match as copies with the time of copying: enough different ones (or all) are equal, and, with
     ``are_later``, those of one log are never older than those of the other.
     """
-    ours, at, _, target, _ = stretch
+    here, at, _, target, _ = stretch
     place = sum(one.offset < found.offset for one in target.records)
     pairs = [
         (records[at + step], target.records[place + step])
-        for step in range(-min(at, place), min(len(ours) - at, len(target.records) - place))
+        for step in range(-min(at, place), min(len(here) - at, len(target.records) - place))
     ]
     same = [(one, other) for one, other in pairs if one.digest == other.digest]
     is_enough = len({one.digest for one, _ in same}) >= min(ENOUGH, len(records))
@@ -196,8 +196,8 @@ def _common(some: Sequence[Hashable], others: Sequence[Hashable]) -> int:
     return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
 
 
-def _neighbours(ours: Sequence[Hashable], at: int, place: int, theirs: Sequence[Hashable]) -> str:
-    has_next = at < len(ours) and place < len(theirs)
+def _neighbours(here: Sequence[Hashable], at: int, place: int, there: Sequence[Hashable]) -> str:
+    has_next = at < len(here) and place < len(there)
     if at and place:
         return "the last record read and the next one are the same" if has_next else "the last record read is the same"
     return "the next record is the same"

@@ -78,25 +78,25 @@ class Syncs:
 
 
 class Looked(NamedTuple):
-    """Records of both logs. ``first``: the sync's, ``ours``: those around the place, in the source; ``theirs``: after
+    """Records of both logs. ``first``: the sync's, ``source``: those around the place, in the source; ``target``: after
     the sync, ``again``: possible further copies, in the target; None: unreadable, or too much.
     """
 
     first: Trace
-    ours: Trace
-    theirs: Trace
+    source: Trace
+    target: Trace
     again: Trace | None
 
 
-def is_copied(pair: Pair, first: Trace, theirs: Trace) -> bool:
+def is_copied(pair: Pair, first: Trace, target: Trace) -> bool:
     """Whether the record is at the sync's place in the target, with the same content."""
-    copies = [one.digest for one in theirs.records if one.offset == pair.downstream and one.is_aborted is not True]
+    copies = [one.digest for one in target.records if one.offset == pair.downstream and one.is_aborted is not True]
     return copies == [one.digest for one in first.records] != []
 
 
-def is_exactly_once(pair: Pair, theirs: Trace) -> bool:
+def is_exactly_once(pair: Pair, target: Trace) -> bool:
     """Whether the record was copied in a transaction, as by a MirrorMaker 2 that copies nothing twice (KIP-618)."""
-    return any(one.offset == pair.downstream and one.is_transactional for one in theirs.records)
+    return any(one.offset == pair.downstream and one.is_transactional for one in target.records)
 
 
 def by_sync(way: SyncWay, committed: int, looked: Looked) -> Match | Translated:
@@ -105,11 +105,11 @@ def by_sync(way: SyncWay, committed: int, looked: Looked) -> Match | Translated:
     why = f"MirrorMaker 2 copied the record at offset {pair.upstream} to {pair.downstream}, and it is the same"
     replays = max(0, back - 1)  # of offsets: compaction may have removed records here that were copied before
     begin = pair.downstream + min(back, 1)
-    near = match(looked.ours, committed, looked.theirs, has_other_times=True) if replays else None
+    near = match(looked.source, committed, looked.target, has_other_times=True) if replays else None
     if near is not None and (near.offset < begin or near.replays > replays):
         near = None
     if may_be_again(way, committed, looked):
-        last = None if looked.again is None else match(looked.ours, committed, looked.again, has_other_times=True)
+        last = None if looked.again is None else match(looked.source, committed, looked.again, has_other_times=True)
         if last is not None and last.offset >= begin:
             return last._replace(why=f"{last.why}, in what was copied again")
         more = 0 if way.again is None else way.again.most
@@ -132,7 +132,7 @@ def may_be_again(way: SyncWay, committed: int, looked: Looked) -> bool:
         return False
     if looked.again is None or way.again.begin == way.pair.downstream:
         return True
-    read = {one.digest for one in looked.ours.records if one.offset < committed and one.is_aborted is not True}
+    read = {one.digest for one in looked.source.records if one.offset < committed and one.is_aborted is not True}
     return not read or any(one.digest in read for one in looked.again.records if one.is_aborted is not True)
 
 

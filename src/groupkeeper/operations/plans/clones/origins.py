@@ -72,8 +72,8 @@ def nearest(source: Trace, committed: int, target: Trace) -> int | None:
 def match_origins(source: Trace, committed: int, target: Trace) -> Match | None:
     """The place where the group continues; None: such headers are missing, or the records contradict them."""
     copies = _copies(target)
-    ours = {one.offset: one for one in source.records}
-    pairs = [(ours[one.origin], one) for one in copies if one.origin in ours]
+    by_offset = {one.offset: one for one in source.records}
+    pairs = [(by_offset[one.origin], one) for one in copies if one.origin in by_offset]
     held = {one.digest for one in source.records}
     others = (one for one in target.records if one.origin is None and one.is_aborted is not True)
     if any(one.digest != other.digest for one, other in pairs) or any(one.digest in held for one in others):

@@ -34,10 +34,10 @@ async def facts_of(
     looked_up, why_not = await _looked_up(source, target, records, named)
     failed |= why_not
     facts: dict[TopicPartition, TranslationFacts] = {}
-    for tp, (ours, others, is_append_time) in looked_up.items():
+    for tp, (lookups_here, lookups_there, is_append_time) in looked_up.items():
         record, is_all_read, leaves_out = records[tp]
         facts[tp] = TranslationFacts(
-            offsets[tp], here[tp], there[named[tp]], record, is_all_read, ours, others, is_append_time,
+            offsets[tp], here[tp], there[named[tp]], record, is_all_read, lookups_here, lookups_there, is_append_time,
             leaves_out=leaves_out,
         )  # fmt: skip
     await _compare(source, target, facts, named)
@@ -56,8 +56,8 @@ async def _records(
     source: Admin, offsets: Mapping[TopicPartition, int], here: Mapping[TopicPartition, Ends]
 ) -> tuple[dict[TopicPartition, _Anchor], dict[TopicPartition, Failure]]:
     """The records whose times show where the groups are; and failures."""
-    inside = {tp: max(offset, here[tp].oldest) for tp, offset in offsets.items() if offset < here[tp].latest}
-    read = await source.first_records([Position(*tp, offset) for tp, offset in inside.items()])
+    offsets_in_log = {tp: max(offset, here[tp].oldest) for tp, offset in offsets.items() if offset < here[tp].latest}
+    read = await source.first_records([Position(*tp, offset) for tp, offset in offsets_in_log.items()])
     failed: dict[TopicPartition, Failure] = {at.topic_partition: _unread(at, why) for at, why in read.failed.items()}
     found = {at.topic_partition: _Anchor(record, False) for at, record in read.done.items() if record is not None}
     ends = {
@@ -68,7 +68,7 @@ async def _records(
     last = await last_records(source, ends)
     found |= {at.topic_partition: _Anchor(record, True) for at, record in last.done.items() if record is not None}
     failed |= {at.topic_partition: _unread(at, why) for at, why in last.failed.items()}
-    await _leave_out_aborted(source, found, inside, here)
+    await _leave_out_aborted(source, found, offsets_in_log, here)
     for tp, (record, *_) in list(found.items()):
         if record.timestamp < 0:
             failed[tp] = TimeUnknown(f"the record at offset {record.offset} of the source has no timestamp")
@@ -84,7 +84,7 @@ async def _records(
 async def _leave_out_aborted(
     source: Admin,
     found: dict[TopicPartition, _Anchor],
-    inside: Mapping[TopicPartition, int],
+    offsets_in_log: Mapping[TopicPartition, int],
     here: Mapping[TopicPartition, Ends],
 ) -> None:
     """Replaces aborted records by committed ones, as only these are copied."""
@@ -95,7 +95,7 @@ async def _leave_out_aborted(
         if record is not None:
             found[tp] = _Anchor(record, False, leaves_out=record.offset > begins[tp])
     ends = {tp: (here[tp].oldest, anchor.record.offset + 1) for tp, anchor in some.items() if anchor.is_all_read}
-    ends |= {tp: (here[tp].oldest, inside[tp]) for tp, record in following.items() if record is None}
+    ends |= {tp: (here[tp].oldest, offsets_in_log[tp]) for tp, record in following.items() if record is None}
     before = await committed_before(source, ends)
     found.update((tp, _Anchor(record, True)) for tp, record in before.items())
 
@@ -126,8 +126,8 @@ async def _looked_up(
             continue
         at, there, later = at_here.done[tp], at_there.done[to], after_there.done[to]
         first = at.at._replace(timestamp=time_ms) if at.doubt else at.at  # from there on is the record itself
-        ours = Lookups(first, after_here.done[tp].at)
-        found[tp] = (ours, Lookups(there.at, later.at, there.doubt or later.doubt), there.is_append_time)
+        lookups_here = Lookups(first, after_here.done[tp].at)
+        found[tp] = (lookups_here, Lookups(there.at, later.at, there.doubt or later.doubt), there.is_append_time)
     return found, failed
 
 
@@ -155,11 +155,11 @@ async def _compare(
             facts[tp] = facts[tp]._replace(last=since.at, keeps_times=since.at.timestamp == times[tp])
         elif not since.doubt:
             facts[tp] = facts[tp]._replace(counterpart=since.at)
-    ours = {tp: _ours(one) for tp, one in facts.items()}
-    theirs = {named[tp]: _theirs(one, first.done.get(named[tp])) for tp, one in facts.items()}
-    in_source, in_target = await asyncio.gather(_parts(source, ours), _parts(target, theirs))
+    source_ranges = {tp: _source_range(one) for tp, one in facts.items()}
+    target_ranges = {named[tp]: _target_range(one, first.done.get(named[tp])) for tp, one in facts.items()}
+    in_source, in_target = await asyncio.gather(_parts(source, source_ranges), _parts(target, target_ranges))
     for tp, one in facts.items():
-        facts[tp] = one._replace(ours=in_source.get(tp), theirs=in_target.get(named[tp]))
+        facts[tp] = one._replace(source_part=in_source.get(tp), target_part=in_target.get(named[tp]))
 
 
 async def _last_of(target: Admin, ends: Mapping[TopicPartition, tuple[int, int]]) -> dict[TopicPartition, FirstRecord]:
@@ -172,7 +172,7 @@ async def _last_of(target: Admin, ends: Mapping[TopicPartition, tuple[int, int]]
     return {place: record for place, record in found.items() if place not in some} | committed
 
 
-def _ours(facts: TranslationFacts) -> tuple[int, int]:
+def _source_range(facts: TranslationFacts) -> tuple[int, int]:
     """The range of the source's log that shows how many records are skipped or read again."""
     here, record, end = facts.here, facts.record, facts.source.latest
     if facts.there.at.offset < 0:
@@ -184,7 +184,7 @@ def _ours(facts: TranslationFacts) -> tuple[int, int]:
     return (here.at.offset, end) if facts.is_all_read else (record.offset, back if back >= record.offset else end)
 
 
-def _theirs(facts: TranslationFacts, first: Since | None) -> tuple[int, int]:
+def _target_range(facts: TranslationFacts, first: Since | None) -> tuple[int, int]:
     """The target's range in which to count. ``first``: the first record there with the time of its last one."""
     end = facts.target.latest
     if facts.there.at.offset < 0:

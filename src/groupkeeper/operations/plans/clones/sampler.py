@@ -75,25 +75,29 @@ class Sampler:
         self, sides: Sides, readers: tuple[Reader, Reader], searched: int, told: Mapping[TopicPartition, Sequence[Pair]]
     ) -> None:
         self._sides = sides
-        self._ours, self._theirs = readers
+        self._source, self._target = readers
         self._searched = searched
         self._told = told
         self._learned: dict[TopicPartition, _PartitionState] = {}
 
-    async def find(self, inside: Mapping[Position, int], ours: Mapping[Position, Trace]) -> dict[Position, Translated]:
+    async def find(
+        self, offsets: Mapping[Position, int], sources: Mapping[Position, Trace]
+    ) -> dict[Position, Translated]:
         """The places that are found. A place that was not found is not searched again."""
         found: dict[Position, Translated] = {}
-        new = {at: offset for at, offset in inside.items() if at in ours and self._is_new(at)}
+        new = {at: offset for at, offset in offsets.items() if at in sources and self._is_new(at)}
         places = list(dict.fromkeys(at.topic_partition for at in new))
         for start in range(0, len(places), _PARTITIONS):
             some = places[start : start + _PARTITIONS]
             await asyncio.gather(*map(self._learn, some))
-            found |= await self._found({at: offset for at, offset in new.items() if at.topic_partition in some}, ours)
+            found |= await self._found(
+                {at: offset for at, offset in new.items() if at.topic_partition in some}, sources
+            )
             for tp in some:
                 self._learned[tp].unique_places = self._unique_places(tp)
-            self._ours.forget()
-            self._theirs.forget()
-        left = {at: offset for at, offset in inside.items() if at not in found}
+            self._source.forget()
+            self._target.forget()
+        left = {at: offset for at, offset in offsets.items() if at not in found}
         return found | {at: one for at in left if (one := self._behind_the_copies(at, left[at])) is not None}
 
     def places(self, tp: TopicPartition) -> Sequence[Pair]:
@@ -132,7 +136,7 @@ class Sampler:
         if known.seen is None:
             known.seen = Seen(), Seen()
             for seen, reader, end in zip(
-                known.seen, (self._ours, self._theirs), (here.latest, there.latest), strict=True
+                known.seen, (self._source, self._target), (here.latest, there.latest), strict=True
             ):
                 seen.add((await self._long(reader, tp, (end - _REPEATED, end))).records)
             with_seen = [one for one in self._learned.values() if one.seen is not None]
@@ -141,11 +145,11 @@ class Sampler:
         if not known.has_end:
             known.end, known.has_end = await self._copied_last(tp), True
 
-    async def _found(self, left: dict[Position, int], ours: Mapping[Position, Trace]) -> dict[Position, Translated]:
+    async def _found(self, left: dict[Position, int], sources: Mapping[Position, Trace]) -> dict[Position, Translated]:
         """Finds places near known ones; without a known one, the search begins with one place of each partition."""
         found: dict[Position, Translated] = {}
         while left:
-            found |= await self._near(left, ours)
+            found |= await self._near(left, sources)
             for at in [at for at in left if at in found or self._is_over(at)]:
                 del left[at]
             scouts = list({at.topic_partition: at for at in reversed(left)}.values())
@@ -178,55 +182,59 @@ class Sampler:
         why += f"the others are copied, up to {replays} records are read again"
         return Translated(self._there(at.topic_partition).latest, why, 0, replays, certainty=Certainty.BOUNDED)
 
-    async def _near(self, inside: Mapping[Position, int], ours: Mapping[Position, Trace]) -> dict[Position, Translated]:
+    async def _near(
+        self, offsets: Mapping[Position, int], sources: Mapping[Position, Trace]
+    ) -> dict[Position, Translated]:
         """Finds places by estimates from known ones."""
         found: dict[Position, Translated] = {}
         tried: dict[Position, int] = {}
         for _ in range(_ROUNDS):
             guesses = {
-                at: self._learned[at.topic_partition].anchors.guess(inside[at]) for at in inside if at not in found
+                at: self._learned[at.topic_partition].anchors.guess(offsets[at]) for at in offsets if at not in found
             }
             new = {at: guess for at, guess in guesses.items() if guess is not None and guess != tried.get(at)}
             tried |= new
-            theirs = await self._theirs.between({at: _around(guess) for at, guess in new.items()}, is_whole=False)
+            targets = await self._target.between({at: _around(guess) for at, guess in new.items()}, is_whole=False)
             strange = []
-            for at, trace in theirs.items():
-                one = self._matched(at, inside[at], ours[at], trace)
+            for at, trace in targets.items():
+                one = self._matched(at, offsets[at], sources[at], trace)
                 if one is not None:
                     found[at] = one
-                    self._add(at, [Pair(inside[at], one.offset)])
-                elif not self._add(at, self._common_records(at.topic_partition, ours[at].records, trace.records)):
+                    self._add(at, [Pair(offsets[at], one.offset)])
+                elif not self._add(at, self._common_records(at.topic_partition, sources[at].records, trace.records)):
                     strange.append(at)
-            wider = {at: (inside[at] - _WINDOWS[0], inside[at] + _WINDOWS[0]) for at in strange}
-            for at, trace in (await self._ours.between(wider, is_whole=False)).items():
-                self._add(at, self._common_records(at.topic_partition, trace.records, theirs[at].records))
+            wider = {at: (offsets[at] - _WINDOWS[0], offsets[at] + _WINDOWS[0]) for at in strange}
+            for at, trace in (await self._source.between(wider, is_whole=False)).items():
+                self._add(at, self._common_records(at.topic_partition, trace.records, targets[at].records))
         return found
 
-    def _matched(self, at: Position, offset: int, ours: Trace, theirs: Trace) -> Translated | None:
-        one = match_without_times(ours, offset, theirs)
-        if one is None or not one.is_exact or not self._has_enough(at.topic_partition, ours, theirs.records):
+    def _matched(self, at: Position, offset: int, source: Trace, target: Trace) -> Translated | None:
+        one = match_without_times(source, offset, target)
+        if one is None or not one.is_exact or not self._has_enough(at.topic_partition, source, target.records):
             return None
         why = f"{one.why}, but for the times of the copies: exact"
         return Translated(one.offset, why, 0, 0, certainty=Certainty.CONTENT)
 
-    def _has_enough(self, tp: TopicPartition, ours: Trace, theirs: Sequence[Kept]) -> bool:
+    def _has_enough(self, tp: TopicPartition, source: Trace, target_records: Sequence[Kept]) -> bool:
         """Whether enough of the common records are unique in both logs, as far as these were read."""
-        seen, same = self._learned[tp].seen, {one.digest for one in ours.records}
+        seen, same = self._learned[tp].seen, {one.digest for one in source.records}
         assert seen is not None, "a partition that is worked on is remembered"
-        both = ours.records, [one for one in theirs if one.digest in same]
+        both = source.records, [one for one in target_records if one.digest in same]
         for log, records in zip(seen, both, strict=True):
             log.add(records)
         return all(log.has_enough(records) for log, records in zip(seen, both, strict=True))
 
-    def _common_records(self, tp: TopicPartition, ours: Sequence[Kept], theirs: Sequence[Kept]) -> list[Pair]:
+    def _common_records(
+        self, tp: TopicPartition, source_records: Sequence[Kept], target_records: Sequence[Kept]
+    ) -> list[Pair]:
         """The common records, as pairs of offsets; they are remembered."""
-        pairs, known = same_records(ours, theirs), self._learned[tp]
+        pairs, known = same_records(source_records, target_records), self._learned[tp]
         assert known.seen is not None, "a partition that is worked on is remembered"
         if pairs:
-            times = [{one.offset: one.timestamp for one in records} for records in (ours, theirs)]
+            times = [{one.offset: one.timestamp for one in records} for records in (source_records, target_records)]
             known.has_older_copies |= any(times[1][each.downstream] < times[0][each.upstream] for each in pairs)
-            known.seen[0].add(ours)
-            known.seen[1].add(theirs)
+            known.seen[0].add(source_records)
+            known.seen[1].add(target_records)
         return pairs
 
     def _add(self, at: Position, pairs: Sequence[Pair]) -> bool:
@@ -245,23 +253,23 @@ class Sampler:
         told = [one.downstream + offset - one.upstream for one in nearest]
         guesses = [*([] if guess is None else [guess]), *told, *known.anchors.first_guesses(offset)]
         for window in self._windows():
-            around = await self._long(self._ours, tp, (offset - window // 2, offset), (offset, offset + window // 2))
+            around = await self._long(self._source, tp, (offset - window // 2, offset), (offset, offset + window // 2))
             samples = outwards(guesses[0], there, max(window // 2, 1), self._searched // (2 * _REACH))
-            if pairs := await self._samples(self._theirs, tp, [*guesses, *samples], around, is_source=False):
+            if pairs := await self._samples(self._target, tp, [*guesses, *samples], around, is_source=False):
                 return self._add(at, pairs)
         return False
 
     async def _copied_last(self, tp: TopicPartition) -> Pair | None:
         """The target's last record, with its counterpart in the source."""
         here, there = self._here(tp), self._there(tp)
-        last = await self._long(self._theirs, tp, (there.latest - _REACH, there.latest))
+        last = await self._long(self._target, tp, (there.latest - _REACH, there.latest))
         if not last.is_to_end:
             return None
         for window in self._windows():
-            tail = await self._long(self._theirs, tp, (there.latest - window, there.latest - _REACH))
+            tail = await self._long(self._target, tp, (there.latest - window, there.latest - _REACH))
             tail = tail._replace(end=last.end, records=[*tail.records, *last.records])
             samples = outwards(here.latest, here, max(window // 2, 1), self._searched // (2 * _REACH))
-            if pairs := await self._samples(self._ours, tp, samples, tail, is_source=True):
+            if pairs := await self._samples(self._source, tp, samples, tail, is_source=True):
                 return await self._followed(tp, pairs[-1], tail)
         return None
 
@@ -272,7 +280,7 @@ class Sampler:
         for _ in range(_ROUNDS):
             anchors.add(pair)
             guess = Position(*tp, pair.upstream + records[-1].offset - pair.downstream)
-            trace = (await self._ours.between({guess: _around(guess.offset)}, is_whole=False)).get(guess)
+            trace = (await self._source.between({guess: _around(guess.offset)}, is_whole=False)).get(guess)
             pairs = [] if trace is None else self._common_records(tp, trace.records, records[-2 * _REACH :])
             if trace is None or not pairs or pairs[-1] == pair:
                 return None

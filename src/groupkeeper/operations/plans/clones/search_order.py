@@ -110,9 +110,9 @@ class _PlaceFinder:
         self._searched = hints.searched
         self._has_origins = hints.offset_header is not None
         look = look_of(hints.offset_header)
-        self._ours = Reader(sides.source, sides.here, look=look)
-        self._theirs = Reader(sides.target, sides.there, sides.named, look=look)
-        self._sampler = Sampler(sides, (self._ours, self._theirs), hints.searched, told)
+        self._source = Reader(sides.source, sides.here, look=look)
+        self._target = Reader(sides.target, sides.there, sides.named, look=look)
+        self._sampler = Sampler(sides, (self._source, self._target), hints.searched, told)
         self._distances: dict[TopicPartition, int] = {}
         """By partition, the distance from the last found place's offset in the source to that in the target."""
         self._known: dict[TopicPartition, list[tuple[int, int]]] = {}
@@ -121,24 +121,24 @@ class _PlaceFinder:
         """Whether samples all over both logs are the same at the same offsets."""
         self._is_restamped: dict[TopicPartition, bool] = {}
         """Whether they are the same except for times, which copies got when they were made."""
-        self._again = RepeatedCopies(sides, self._ours, self._theirs, hints.searched)
+        self._again = RepeatedCopies(sides, self._source, self._target, hints.searched)
 
     async def find(self, positions: Sequence[Position]) -> tuple[dict[Position, Translated], dict[Position, Failure]]:
         """Finds places by all methods. ``positions`` must be sorted."""
         found, failed = self._of_empty_logs(positions)
-        inside = {at: self._inside(at) for at in positions if at not in found and at not in failed}
-        ours = await self._ours.around(inside)
-        found |= await self._guessed(inside, ours, {})
-        found |= await self._restamped({at: inside[at] for at in ours if at not in found}, ours)
+        offsets = {at: self._offset_in_log(at) for at in positions if at not in found and at not in failed}
+        sources = await self._source.around(offsets)
+        found |= await self._guessed(offsets, sources, {})
+        found |= await self._restamped({at: offsets[at] for at in sources if at not in found}, sources)
         if self._has_origins:
-            found |= await self._by_origins({at: inside[at] for at in ours if at not in found}, ours)
+            found |= await self._by_origins({at: offsets[at] for at in sources if at not in found}, sources)
         told = (Certainty.IDENTITY, Certainty.HEADER)
-        unsure = {at: inside[at] for at in ours if at not in found or found[at].certainty not in told}
-        bounded, again = await self._by_syncs(unsure, ours)
+        unsure = {at: offsets[at] for at in sources if at not in found or found[at].certainty not in told}
+        bounded, again = await self._by_syncs(unsure, sources)
         for at, one in bounded.items():
             if not one.replays or at in again or (at in found and found[at].offset < one.offset):
                 found[at] = one  # the last of several copies
-        left = [at for at in inside if at not in found]
+        left = [at for at in offsets if at not in found]
         tried: dict[TopicPartition, int] = {}
         behind: dict[Position, tuple[int, int]] = {}
         while left:
@@ -149,16 +149,16 @@ class _PlaceFinder:
             }
             new = {tp: distance for tp, distance in distances.items() if tried.get(tp, 0) != distance}
             tried |= new
-            found |= await self._guessed({at: inside[at] for at in left if at.topic_partition in new}, ours, new)
+            found |= await self._guessed({at: offsets[at] for at in left if at.topic_partition in new}, sources, new)
             after = {at: known for at in left if at not in found and (known := self._known_before(at)) is not None}
             after = {at: known for at, known in after.items() if behind.get(at) != known}
             behind |= after
-            found |= await self._behind(after, inside, ours)
+            found |= await self._behind(after, offsets, sources)
             scouts = {at.topic_partition: at for at in reversed(left) if at not in found}
-            by_time, why_not = await self._by_time(list(scouts.values()), ours)
+            by_time, why_not = await self._by_time(list(scouts.values()), sources)
             of_time = {tp for tp, at in scouts.items() if at in why_not or by_time[at].certainty is Certainty.TIME}
-            some = {at: inside[at] for at in left if at not in found and at.topic_partition in of_time}
-            sampled = await self._sampled(some, ours, by_time)
+            some = {at: offsets[at] for at in left if at not in found and at.topic_partition in of_time}
+            sampled = await self._sampled(some, sources, by_time)
             found |= sampled
             by_time = {at: one for at, one in by_time.items() if at not in sampled}
             why_not = {at: why for at, why in why_not.items() if at not in sampled}
@@ -166,10 +166,10 @@ class _PlaceFinder:
             found |= {at: bounded[at] for at in why_not if at in bounded}
             failed |= {at: why for at, why in why_not.items() if at not in bounded}
             left = [at for at in left if at not in found and at not in scouts.values()]
-        found |= self._between(inside, found)
-        found |= await self._again.find(inside, found)
-        self._ours.forget()
-        self._theirs.forget()
+        found |= self._between(offsets, found)
+        found |= await self._again.find(offsets, found)
+        self._source.forget()
+        self._target.forget()
         self._known = {tp: known[-1:] for tp, known in self._known.items()}
         return found, failed
 
@@ -178,10 +178,10 @@ class _PlaceFinder:
         self._known.clear()
         self._again.forget()
         self._sampler.forget()
-        self._ours.forget_all()
-        self._theirs.forget_all()
+        self._source.forget_all()
+        self._target.forget_all()
 
-    def _inside(self, position: Position) -> int:
+    def _offset_in_log(self, position: Position) -> int:
         here = self._here(position)
         return min(max(position.offset, here.oldest), here.latest)
 
@@ -212,22 +212,25 @@ class _PlaceFinder:
         return found, failed
 
     async def _guessed(
-        self, inside: Mapping[Position, int], ours: Mapping[Position, Trace], distances: Mapping[TopicPartition, int]
+        self,
+        offsets: Mapping[Position, int],
+        sources: Mapping[Position, Trace],
+        distances: Mapping[TopicPartition, int],
     ) -> dict[Position, Translated]:
         """Finds places at the same offset, or at the same distance from it as another place of the partition."""
         found: dict[Position, Translated] = {}
-        guesses = {at: offset + distances.get(at.topic_partition, 0) for at, offset in inside.items() if at in ours}
-        matches = await self._matched(inside, ours, {at: (guess, guess) for at, guess in guesses.items()})
+        guesses = {at: offset + distances.get(at.topic_partition, 0) for at, offset in offsets.items() if at in sources}
+        matches = await self._matched(offsets, sources, {at: (guess, guess) for at, guess in guesses.items()})
         # Without times, any place with the same records would match; the lookup by time begins before the right one.
         matches = {at: one for at, one in matches.items() if one.is_exact and one.has_times}
-        same = dict.fromkeys(at.topic_partition for at, one in matches.items() if one.offset == inside[at])
+        same = dict.fromkeys(at.topic_partition for at, one in matches.items() if one.offset == offsets[at])
         await self._compare_samples([tp for tp in same if tp not in self._is_same])
         for at, one in matches.items():
             lost = self._here(at).oldest - at.offset
-            if one.offset == inside[at] and self._is_same[at.topic_partition]:
-                found[at] = self._same(at, one, ours[at])
+            if one.offset == offsets[at] and self._is_same[at.topic_partition]:
+                found[at] = self._same(at, one, sources[at])
             elif lost <= 0:
-                found[at] = self._result_of(at, one, ours[at], inside[at])
+                found[at] = self._result_of(at, one, sources[at], offsets[at])
         return found
 
     def _known_before(self, at: Position) -> tuple[int, int] | None:
@@ -239,41 +242,44 @@ class _PlaceFinder:
         return known[number]
 
     async def _behind(
-        self, known: Mapping[Position, tuple[int, int]], inside: Mapping[Position, int], ours: Mapping[Position, Trace]
+        self,
+        known: Mapping[Position, tuple[int, int]],
+        offsets: Mapping[Position, int],
+        sources: Mapping[Position, Trace],
     ) -> dict[Position, Translated]:
         """Finds places shortly after a known one. As that is a lower bound, records may be compared without times."""
         guesses = {
-            at: (place, place + inside[at] - offset + _SLACK) for at, (offset, place) in known.items() if at in ours
+            at: (place, place + offsets[at] - offset + _SLACK) for at, (offset, place) in known.items() if at in sources
         }
-        matches = await self._matched(inside, ours, guesses)
+        matches = await self._matched(offsets, sources, guesses)
         return {
-            at: self._result_of(at, one, ours[at], inside[at])
+            at: self._result_of(at, one, sources[at], offsets[at])
             for at, one in matches.items()
             if one.is_exact and one.offset >= known[at][1]
         }
 
     async def _sampled(
-        self, inside: Mapping[Position, int], ours: Mapping[Position, Trace], by_time: Mapping[Position, Translated]
+        self, offsets: Mapping[Position, int], sources: Mapping[Position, Trace], by_time: Mapping[Position, Translated]
     ) -> dict[Position, Translated]:
         """Finds places whose copies have other times, unless the times lead to a better place."""
-        within = {at: offset for at, offset in inside.items() if at.offset >= self._here(at).oldest}
-        found = await self._sampler.find(within, ours)
+        within = {at: offset for at, offset in offsets.items() if at.offset >= self._here(at).oldest}
+        found = await self._sampler.find(within, sources)
         return {
-            at: one._replace(to_come=self._to_come(at, one.offset, ours[at], inside[at]))
+            at: one._replace(to_come=self._to_come(at, one.offset, sources[at], offsets[at]))
             for at, one in found.items()
             if not one.replays or (at in by_time and by_time[at].skips) or _nearer(one, by_time.get(at)) is one
         }
 
     def _between(
-        self, inside: Mapping[Position, int], found: Mapping[Position, Translated]
+        self, offsets: Mapping[Position, int], found: Mapping[Position, Translated]
     ) -> dict[Position, Translated]:
         """Corrects places found by times alone that contradict known places around them."""
         known: dict[TopicPartition, list[Pair]] = {}
         by_time: dict[Position, Translated] = {}
-        within = [at for at in found if at in inside and at.offset >= self._here(at).oldest]
+        within = [at for at in found if at in offsets and at.offset >= self._here(at).oldest]
         for at in within:
             if found[at].certainty in EXACT:
-                known.setdefault(at.topic_partition, []).append(Pair(inside[at], found[at].offset))
+                known.setdefault(at.topic_partition, []).append(Pair(offsets[at], found[at].offset))
             elif found[at].certainty is Certainty.TIME:
                 by_time[at] = found[at]
         for tp in dict.fromkeys(at.topic_partition for at in by_time):
@@ -282,25 +288,25 @@ class _PlaceFinder:
         for at, one in by_time.items():
             tp = at.topic_partition
             has_older = self._sampler.has_older_copies(tp)
-            bounded[at] = between(one, inside[at], known[tp], self._there(at), has_older_copies=has_older)
+            bounded[at] = between(one, offsets[at], known[tp], self._there(at), has_older_copies=has_older)
         return bounded
 
     async def _restamped(
-        self, inside: Mapping[Position, int], ours: Mapping[Position, Trace]
+        self, offsets: Mapping[Position, int], sources: Mapping[Position, Trace]
     ) -> dict[Position, Translated]:
         """Finds places at the same offset in logs that are the same except for the copies' times."""
-        places = dict.fromkeys(at.topic_partition for at in inside)
+        places = dict.fromkeys(at.topic_partition for at in offsets)
         await self._compare_stretches(
             [tp for tp in places if tp not in self._is_restamped and not self._is_same.get(tp)]
         )
-        some = {at: offset for at, offset in inside.items() if self._is_restamped.get(at.topic_partition)}
+        some = {at: offset for at, offset in offsets.items() if self._is_restamped.get(at.topic_partition)}
         ranges = {at: (offset - CONTEXT, offset + CONTEXT) for at, offset in some.items()}
-        theirs = await self._theirs.between(ranges, is_whole=False)
+        targets = await self._target.between(ranges, is_whole=False)
         found: dict[Position, Translated] = {}
-        for at, trace in theirs.items():
-            one = match(ours[at], some[at], trace, has_other_times=True)
+        for at, trace in targets.items():
+            one = match(sources[at], some[at], trace, has_other_times=True)
             if one is not None and one.is_exact and one.offset == some[at]:
-                found[at] = self._same(at, one, ours[at])
+                found[at] = self._same(at, one, sources[at])
         return found
 
     async def _compare_stretches(self, places: Iterable[TopicPartition]) -> None:
@@ -316,20 +322,24 @@ class _PlaceFinder:
                 end = min(here.latest, there.latest, sample + CONTEXT)
                 if begin < end:
                     ranges[Position(*tp, sample)] = begin, end
-            ours, theirs = await self._ours.between(ranges), await self._theirs.between(ranges)
-            both = {at.topic_partition: Stretch(ours[at], theirs[at]) for at in ranges if at in ours and at in theirs}
+            sources, targets = await self._source.between(ranges), await self._target.between(ranges)
+            both = {
+                at.topic_partition: Stretch(sources[at], targets[at])
+                for at in ranges
+                if at in sources and at in targets
+            }
             stretches = {tp: [*each, both[tp]] for tp, each in stretches.items() if tp in both and both[tp].is_same}
         stretches = {tp: each for tp, each in stretches.items() if any(one.has_other_times for one in each)}
         ends = {Position(*tp, 0): self._sides.here[tp].latest for tp in stretches}
-        more = await self._ours.between({at: (end - _REPEATED, end) for at, end in ends.items()}, is_whole=False)
+        more = await self._source.between({at: (end - _REPEATED, end) for at, end in ends.items()}, is_whole=False)
         for at, trace in more.items():
             self._is_restamped[at.topic_partition] = are_unlike(stretches[at.topic_partition], trace)
 
     async def _by_origins(
-        self, inside: Mapping[Position, int], ours: Mapping[Position, Trace]
+        self, offsets: Mapping[Position, int], sources: Mapping[Position, Trace]
     ) -> dict[Position, Translated]:
         """Finds places by the source's offsets in headers of the target's records."""
-        known = {at: offset for at, offset in inside.items() if at.offset >= self._here(at).oldest}
+        known = {at: offset for at, offset in offsets.items() if at.offset >= self._here(at).oldest}
         searches: dict[Position, HeaderSearch] = {}
         for at, offset in known.items():
             low, high = self._there(at)
@@ -337,67 +347,67 @@ class _PlaceFinder:
             searches[at] = HeaderSearch(low, high, min(max(guess, low), high))
         left, reached = dict(searches), dict[Position, Trace]()
         while left:
-            theirs = await self._theirs.between({at: one.bounds(CONTEXT) for at, one in left.items()}, is_whole=False)
-            reached |= theirs
-            left = {at: narrowed(left[at], inside[at], trace) for at, trace in theirs.items()}
+            targets = await self._target.between({at: one.bounds(CONTEXT) for at, one in left.items()}, is_whole=False)
+            reached |= targets
+            left = {at: narrowed(left[at], offsets[at], trace) for at, trace in targets.items()}
             searches |= left
             left = {at: one for at, one in left.items() if one.guess is not None}
         near = {at: one for at, one in searches.items() if 0 <= one.high - one.low <= 2 * _WIDER}
-        reached |= await self._theirs.between({at: one.bounds(CONTEXT) for at, one in near.items()})
+        reached |= await self._target.between({at: one.bounds(CONTEXT) for at, one in near.items()})
         mixed = [at for at, trace in reached.items() if not is_in_order(trace)]
         wide = {at: (reached[at].begin - _WIDER, reached[at].end + _WIDER) for at in mixed}
-        reached |= await self._theirs.between(wide, is_whole=False)
-        far = {at: nearest(ours[at], inside[at], trace) for at, trace in reached.items()}
+        reached |= await self._target.between(wide, is_whole=False)
+        far = {at: nearest(sources[at], offsets[at], trace) for at, trace in reached.items()}
         ranges = {at: (near - CONTEXT, near + CONTEXT) for at, near in far.items() if near is not None}
-        sources = {**ours, **await self._ours.between(ranges)}
-        matches = {at: match_origins(sources[at], inside[at], trace) for at, trace in reached.items()}
+        nearby = {**sources, **await self._source.between(ranges)}
+        matches = {at: match_origins(nearby[at], offsets[at], trace) for at, trace in reached.items()}
         return {
-            at: self._result_of(at, one, ours[at], inside[at], Certainty.HEADER)
+            at: self._result_of(at, one, sources[at], offsets[at], Certainty.HEADER)
             for at, one in matches.items()
             if one is not None
         }
 
     async def _by_syncs(
-        self, inside: Mapping[Position, int], ours: Mapping[Position, Trace]
+        self, offsets: Mapping[Position, int], sources: Mapping[Position, Trace]
     ) -> tuple[dict[Position, Translated], set[Position]]:
         """Finds places after a record whose copy is at the offset of MirrorMaker 2's sync. Also returns the places
         whose records may have been copied again.
         """
         ways: dict[Position, SyncWay] = {}
-        for at, offset in inside.items():
+        for at, offset in offsets.items():
             syncs = self._syncs.get(at.topic_partition)
             way = None if syncs is None else syncs.way_to(offset, self._here(at), self._there(at))
             if way is not None and at.offset >= self._here(at).oldest:
                 ways[at] = way
-        first = await self._ours.between({at: (way.pair.upstream, way.pair.upstream + 1) for at, way in ways.items()})
+        first = await self._source.between({at: (way.pair.upstream, way.pair.upstream + 1) for at, way in ways.items()})
         ranges = {
             at: (way.pair.downstream, self._most(way.pair.downstream, way.end) + CONTEXT) for at, way in ways.items()
         }
-        theirs = await self._theirs.between(ranges, is_whole=False)
+        targets = await self._target.between(ranges, is_whole=False)
         again = {at: (way.again.begin, way.again.end) for at, way in ways.items() if way.again is not None}
         again = {at: (begin, end) for at, (begin, end) in again.items() if end == self._most(begin, end)}
-        behind = await self._theirs.between(again)
+        behind = await self._target.between(again)
         found: dict[Position, Translated] = {}
         doubtful: set[Position] = set()
-        for at, trace in theirs.items():
+        for at, trace in targets.items():
             if at not in first or not is_copied(ways[at].pair, first[at], trace):
                 continue  # compaction removed it, or it is the copy of another log
             if is_exactly_once(ways[at].pair, trace):
                 ways[at] = ways[at]._replace(again=None)  # what is more there are markers
-            looked = Looked(first[at], ours[at], trace, behind.get(at))
-            one = by_sync(ways[at], inside[at], looked)
+            looked = Looked(first[at], sources[at], trace, behind.get(at))
+            one = by_sync(ways[at], offsets[at], looked)
             if isinstance(one, Match):
-                found[at] = self._result_of(at, one, ours[at], inside[at])
+                found[at] = self._result_of(at, one, sources[at], offsets[at])
             else:
-                found[at] = one._replace(to_come=self._to_come(at, one.offset, ours[at], inside[at]))
-            if may_be_again(ways[at], inside[at], looked):
+                found[at] = one._replace(to_come=self._to_come(at, one.offset, sources[at], offsets[at]))
+            if may_be_again(ways[at], offsets[at], looked):
                 doubtful.add(at)
         return found, doubtful
 
     def _most(self, begin: int, end: int) -> int:
         return min(end, begin + self._searched)
 
-    def _same(self, at: Position, one: Match, ours: Trace) -> Translated:
+    def _same(self, at: Position, one: Match, source: Trace) -> Translated:
         there = self._there(at)
         offset = min(at.offset, one.offset)
         but = "" if one.has_times else ", but for the times of the copies"
@@ -406,38 +416,40 @@ class _PlaceFinder:
         skips = max(0, there.oldest - max(offset, self._here(at).oldest))
         if offset < there.oldest:
             why += f"; the target's log has lost the {there.oldest - offset} records before"
-        to_come = self._to_come(at, one.offset, ours, one.offset)
+        to_come = self._to_come(at, one.offset, source, one.offset)
         return Translated(max(offset, there.oldest), why, skips, 0, certainty=Certainty.IDENTITY, to_come=to_come)
 
     def _result_of(
-        self, at: Position, one: Match, ours: Trace, inside: int, exact: Certainty = Certainty.CONTENT
+        self, at: Position, one: Match, source: Trace, offset_in_log: int, exact: Certainty = Certainty.CONTENT
     ) -> Translated:
         """The result of a match; an exact one is kept as a known place."""
-        to_come = self._to_come(at, one.offset, ours, inside)
+        to_come = self._to_come(at, one.offset, source, offset_in_log)
         if one.is_exact:
-            self._distances[at.topic_partition] = one.offset - inside
-            insort(self._known.setdefault(at.topic_partition, []), (inside, one.offset))
+            self._distances[at.topic_partition] = one.offset - offset_in_log
+            insort(self._known.setdefault(at.topic_partition, []), (offset_in_log, one.offset))
             return Translated(one.offset, f"{one.why}: exact", 0, 0, certainty=exact, to_come=to_come)
         why = f"{one.why}: up to {one.replays} records are read again"
         return Translated(one.offset, why, 0, one.replays, certainty=Certainty.BOUNDED, to_come=to_come)
 
-    def _to_come(self, at: Position, offset: int, ours: Trace, inside: int) -> int | None:
+    def _to_come(self, at: Position, offset: int, source: Trace, offset_in_log: int) -> int | None:
         """The time of the next unread record if it is not copied yet; else None."""
         if offset < self._there(at).latest:
             return None
-        unread = (each.timestamp for each in ours.records if each.offset >= inside and each.is_aborted is not True)
+        unread = (
+            each.timestamp for each in source.records if each.offset >= offset_in_log and each.is_aborted is not True
+        )
         return next(unread, None)
 
     async def _matched(
         self,
-        inside: Mapping[Position, int],
-        ours: Mapping[Position, Trace],
+        offsets: Mapping[Position, int],
+        sources: Mapping[Position, Trace],
         guesses: Mapping[Position, tuple[int, int]],
     ) -> dict[Position, Match]:
         """Compares the records around each place with those of the target around a range of guesses."""
         ranges = {at: (begin - CONTEXT, end + CONTEXT) for at, (begin, end) in guesses.items()}
-        theirs = await self._theirs.between(ranges, is_whole=False)
-        matches = {at: match(ours[at], inside[at], trace) for at, trace in theirs.items()}
+        targets = await self._target.between(ranges, is_whole=False)
+        matches = {at: match(sources[at], offsets[at], trace) for at, trace in targets.items()}
         return {at: one for at, one in matches.items() if one is not None}
 
     async def _compare_samples(self, places: Iterable[TopicPartition]) -> None:
@@ -446,9 +458,9 @@ class _PlaceFinder:
         for part in range(_SAMPLES + 1):
             samples = (Position(*tp, self._sample(tp, part)) for tp in places if self._is_same[tp])
             ranges = {at: (at.offset, at.offset + 1) for at in samples}
-            ours, theirs = await self._ours.between(ranges), await self._theirs.between(ranges)
+            sources, targets = await self._source.between(ranges), await self._target.between(ranges)
             for at in ranges:
-                here, there = ours.get(at), theirs.get(at)
+                here, there = sources.get(at), targets.get(at)
                 self._is_same[at.topic_partition] = here is not None and there is not None and are_equal(here, there)
 
     def _sample(self, tp: TopicPartition, part: int) -> int:
@@ -458,25 +470,25 @@ class _PlaceFinder:
         return oldest + (latest - 1 - oldest) * part // _SAMPLES
 
     async def _by_time(
-        self, positions: Sequence[Position], ours: Mapping[Position, Trace]
+        self, positions: Sequence[Position], sources: Mapping[Position, Trace]
     ) -> tuple[dict[Position, Translated], dict[Position, Failure]]:
         """Finds places by times of records, and by content around these. At most one position of each partition."""
         of_place = {at.topic_partition: at for at in positions}
         facts, why_not = await facts_of(self._sides, {tp: at.offset for tp, at in of_place.items()})
         failed = {of_place[tp]: why for tp, why in why_not.items()}
         found = {of_place[tp]: translate(one) for tp, one in facts.items()}
-        inside = {at: min(at.offset, self._here(at).latest) for at in found if at.offset >= self._here(at).oldest}
+        offsets = {at: min(at.offset, self._here(at).latest) for at in found if at.offset >= self._here(at).oldest}
         guesses = {
             at: (found[at].offset, found[at].offset + min(found[at].replays or 0, self._searched))
-            for at in inside
-            if at in ours
+            for at in offsets
+            if at in sources
         }
-        for at, one in (await self._matched(inside, ours, guesses)).items():
+        for at, one in (await self._matched(offsets, sources, guesses)).items():
             at_most = found[at].replays or 0
             if at_most > self._searched:  # what is behind was not looked at: the same records may be there, too
                 why = f"{one.why}, in the {self._searched:,} that were compared"
                 one = one._replace(replays=max(one.replays, at_most), why=why)
-            result = self._result_of(at, one, ours[at], inside[at])
+            result = self._result_of(at, one, sources[at], offsets[at])
             is_further = result.offset >= found[at].offset  # times alone do not tell what is there twice
             skips = one.unread is not None and one.unread < found[at].offset  # nor that copies are in another order
             if one.is_exact or is_further or skips or (found[at].replays or 0) >= one.replays:

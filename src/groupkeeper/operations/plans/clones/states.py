@@ -81,9 +81,9 @@ async def look_at_states(
     missing: dict[str, dict[str, StateElsewhere]] = {}
     for group, each in topics.items():
         for topic in each:
-            ours, theirs = here.done.get(topic), there.done.get(names[topic])
-            if theirs is None or (ours is not None and len(ours.partitions) != len(theirs.partitions)):
-                why = StateElsewhere(topic, names[topic], is_there=theirs is not None)
+            original, copy = here.done.get(topic), there.done.get(names[topic])
+            if copy is None or (original is not None and len(original.partitions) != len(copy.partitions)):
+                why = StateElsewhere(topic, names[topic], is_there=copy is not None)
                 missing.setdefault(group, {})[topic] = why
     return States(topics, missing)
 

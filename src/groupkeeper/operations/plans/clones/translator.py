@@ -65,8 +65,7 @@ class TranslationFacts(NamedTuple):
     the target stamps records when they arrive. ``counterpart``: what a lookup in the source by the time of the target's
     record finds, where that isn't the time looked for. ``last``: the same for the target's last record, where no record
     there is late enough; None: that is unknown. ``keeps_times``: that record has the time of one of the source's; else
-    copies may have other times, and none tells what is there. ``ours`` and ``theirs``: what lies there in source and
-    target.
+    copies may have other times, and none tells what is there. ``source_part`` and ``target_part``: what lies there.
     """
 
     committed: int
@@ -81,8 +80,8 @@ class TranslationFacts(NamedTuple):
     last: ListedOffset | None = None
     keeps_times: bool = True
     leaves_out: bool = False
-    ours: LogPart | None = None
-    theirs: LogPart | None = None
+    source_part: LogPart | None = None
+    target_part: LogPart | None = None
 
 
 class Certainty(StrEnum):
@@ -176,13 +175,14 @@ def _at_the_next(facts: TranslationFacts) -> Translated:
             why += _if_any(skips, f"; {what}: up to {skips} are skipped")
         return Translated(end, why + _lost(facts), skips + _lost_there(facts, end), replays)
     if there.timestamp == here.timestamp:
-        replays = _count(facts.ours, here.offset, record.offset).most + _surplus(facts)
+        replays = _count(facts.source_part, here.offset, record.offset).most + _surplus(facts)
         how = f"{_again(replays)}, as they have the same time or a later one" if replays else "the only one of its time"
         why = f"the record of {text}: {how}{_lost(facts)}{_aborted(facts)}"
         return Translated(there.offset, why, _lost_there(facts, there.offset), replays, there.leader_epoch)
     back = facts.counterpart
     has_it = back.offset >= record.offset and back.timestamp == there.timestamp
-    skips = _count(facts.ours, record.offset, back.offset if back.offset >= record.offset else facts.source.latest).most
+    next_copied = back.offset if back.offset >= record.offset else facts.source.latest
+    skips = _count(facts.source_part, record.offset, next_copied).most
     replays = 0 if has_it else max(0, facts.target.latest - there.offset)
     why = (
         f"the target has no record of {text}: its next one is of {utc_text(there.timestamp)}, "
@@ -205,12 +205,12 @@ def _after_the_last(facts: TranslationFacts) -> Translated:
     surplus = _surplus(facts)
     is_cut = 0 < facts.there.at.offset <= facts.target.oldest
     if surplus or is_cut:  # the target may have records of this very time that the source has not yet
-        replays = _count(facts.ours, facts.here.at.offset, end).most + surplus
+        replays = _count(facts.source_part, facts.here.at.offset, end).most + surplus
         why = f"all is read up to {text}, and the target may have more records of that time: {_again(replays)}"
         return Translated(facts.there.at.offset, why, 0, replays, facts.there.at.leader_epoch)
     after = facts.here.after.offset
-    replays = _missing(facts) + (_count(facts.ours, after, end).most if after >= 0 else 0)
-    aborts = facts.ours is None or any(one.is_aborted for one in facts.ours.records)
+    replays = _missing(facts) + (_count(facts.source_part, after, end).most if after >= 0 else 0)
+    aborts = facts.source_part is None or any(one.is_aborted for one in facts.source_part.records)
     if later.offset >= 0 and (facts.here.at.timestamp != facts.there.at.timestamp or aborts):
         # What it leads to may be older than all that the source has, or the copy of an aborted record among these.
         replays += facts.target.latest - later.offset
@@ -232,22 +232,22 @@ def _of_the_time(facts: TranslationFacts) -> tuple[Count, Count]:
     here, there = facts.here, facts.there
     if here.at.timestamp != there.at.timestamp:
         return Count(0, 0), Count(0, 0)
-    ours = _count(facts.ours, here.at.offset, _end(here.after, facts.source))
-    return ours, _count(facts.theirs, there.at.offset, _end(there.after, facts.target))
+    in_source = _count(facts.source_part, here.at.offset, _end(here.after, facts.source))
+    return in_source, _count(facts.target_part, there.at.offset, _end(there.after, facts.target))
 
 
 def _surplus(facts: TranslationFacts) -> int:
     """How many more records of that time the target may have than the source."""
-    ours, theirs = _of_the_time(facts)
-    return max(0, theirs.most - ours.least)
+    in_source, in_target = _of_the_time(facts)
+    return max(0, in_target.most - in_source.least)
 
 
 def _missing(facts: TranslationFacts) -> int:
     """How many fewer records of that time the target may have than the source; some may be copies of aborted ones."""
-    ours, theirs = _of_the_time(facts)
-    records = () if facts.ours is None else facts.ours.records
+    in_source, in_target = _of_the_time(facts)
+    records = () if facts.source_part is None else facts.source_part.records
     aborted = sum(bool(one.is_aborted) for one in records if one.timestamp == facts.record.timestamp)
-    return max(0, ours.most - max(0, theirs.least - aborted))
+    return max(0, in_source.most - max(0, in_target.least - aborted))
 
 
 def _still_to_come(facts: TranslationFacts) -> int:
@@ -256,15 +256,15 @@ def _still_to_come(facts: TranslationFacts) -> int:
     begin = oldest if facts.last is None else facts.last.offset
     if begin < 0:
         return 0
-    ours, theirs = facts.ours, facts.theirs
+    here, there = facts.source_part, facts.target_part
     is_known = facts.last is not None and (begin > oldest or oldest == 0)  # where the log is cut, others are not
-    if not is_known or ours is None or theirs is None or ours.begin > begin or ours.end < facts.source.latest:
-        return _count(ours, begin, read_to).most
-    records = [one for one in ours.records if one.offset >= begin]
+    if not is_known or here is None or there is None or here.begin > begin or here.end < facts.source.latest:
+        return _count(here, begin, read_to).most
+    records = [one for one in here.records if one.offset >= begin]
     is_read = [one.offset < read_to and not one.is_aborted for one in records]
     wanted = Counter(one.timestamp for one, is_one in zip(records, is_read, strict=True) if is_one)
     others = Counter(one.timestamp for one, is_one in zip(records, is_read, strict=True) if not is_one)
-    copies = Counter(one.timestamp for one in theirs.records if one.is_aborted is False)
+    copies = Counter(one.timestamp for one in there.records if one.is_aborted is False)
     return sum(max(0, count - max(0, copies[ms] - others[ms])) for ms, count in wanted.items())
 
 
