@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import TypeAlias
+
 from groupkeeper.protocol import messages as m
 
-StreamsKey = (
+StreamsKey: TypeAlias = (
     m.StreamsGroupMetadataKey
     | m.StreamsGroupMemberMetadataKey
     | m.StreamsGroupTargetAssignmentMetadataKey
@@ -14,7 +16,7 @@ StreamsKey = (
 )
 """Every key of a streams group."""
 
-StreamsValue = (
+StreamsValue: TypeAlias = (
     m.StreamsGroupMetadataValue
     | m.StreamsGroupMemberMetadataValue
     | m.StreamsGroupTargetAssignmentMetadataValue
