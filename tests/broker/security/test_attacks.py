@@ -17,9 +17,11 @@ from tests.broker.security.test_oauth import jwt
 
 from groupkeeper.broker import Broker
 from groupkeeper.broker.security.conversation import Plain
+from groupkeeper.broker.security.sasl import MECHANISMS
 from groupkeeper.client.security.scram import Scram
 from groupkeeper.protocol import messages as m
 from groupkeeper.protocol.framing import encode_request
+from groupkeeper.security.scram import HASH_BY_MECHANISM
 
 CONVERSATIONS = 150
 MODULE = (
@@ -34,7 +36,7 @@ async def broker(tmp_path: Path) -> AsyncIterator[Broker]:
         "groupkeeper.audit.file": str(tmp_path / "audit.jsonl"),
         "connection.failed.authentication.delay.ms": "0",
         "groupkeeper.authentication.timeout.ms": "2000",
-        "sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256,SCRAM-SHA-512,OAUTHBEARER",
+        "sasl.enabled.mechanisms": ",".join(MECHANISMS),
         "listener.name.sasl_plaintext.oauthbearer.sasl.jaas.config": MODULE,
         "delegation.token.secret.key": "secret",
     }
@@ -44,13 +46,14 @@ async def broker(tmp_path: Path) -> AsyncIterator[Broker]:
 
 def conversation(rng: random.Random) -> list[bytes]:
     """The frames of a login that is refused, as long as nothing in it becomes right by chance."""
-    mechanism = rng.choice(("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER"))
+    mechanism = rng.choice(MECHANISMS)
     if mechanism == "PLAIN":
         tokens = [b"\0alice\0alice-secreT"]
     elif mechanism == "OAUTHBEARER":
         claims = {"sub": "alice", "exp": time.time() + 60, "scope": "others"}
         tokens = [f"n,a=alice,\x01auth=Bearer {jwt(claims)}\x01\x01".encode(), b"\x01"]
     else:
+        assert mechanism in HASH_BY_MECHANISM, f"begin a login by {mechanism} here"
         by_token = (("tokenauth", "true"),) if rng.random() < 0.2 else ()
         client = Scram(mechanism, "alice", "alice-secreT", "nonce", by_token)
         tokens = [client.first(), b"c=biws,r=nonce,p=" + rng.randbytes(8).hex().encode()]
