@@ -239,8 +239,8 @@ def answer_lines(who: str, response: Message) -> list[str]:
             return [f"sync {who}: {_sync_text(response)}"]
         case m.LeaveGroupResponse():
             entries = [
-                f"{_member_name(member.member_id, member.group_instance_id)} {error_text(member.error_code)}"
-                for member in response.members
+                f"{_member_name(one.member_id, one.group_instance_id)} {error_text(one.error_code)}{one.rest()}"
+                for one in map(Reading, response.members)
             ]
             return [
                 f"leave {who}: " + (", ".join(entries) if response.error_code == 0 else error_text(response.error_code))
@@ -264,12 +264,13 @@ def answer_lines(who: str, response: Message) -> list[str]:
             return group_answers.answer_lines(who, response, error_text) or [_other_text(who, response)]
 
 
-def _join_text(response: m.JoinGroupResponse) -> str:
+def _join_text(joined: m.JoinGroupResponse) -> str:
+    response = Reading(joined)
     if response.error_code:
         me = f" member={response.member_id}" if response.member_id else ""
         rest = (response.generation_id, response.protocol_name, response.leader, list(response.members))
         assert rest == (-1, None, "", []), f"an error with more than an error: {response}"
-        return error_text(response.error_code) + me
+        return error_text(response.error_code) + me + response.rest()
     parts = [
         f"generation={response.generation_id} {protocol_text(response.protocol_type, response.protocol_name)}",
         f"leader={response.leader} member={response.member_id}",
@@ -282,21 +283,23 @@ def _join_text(response: m.JoinGroupResponse) -> str:
             for member in response.members
         ]
         parts.append(f"members: {'; '.join(members)}")
-    return " ".join(parts)
+    return " ".join(parts) + response.rest()
 
 
-def _sync_text(response: m.SyncGroupResponse) -> str:
+def _sync_text(synced: m.SyncGroupResponse) -> str:
+    response = Reading(synced)
     if response.error_code:
         assert not response.assignment, "an error with an assignment"
         return error_text(response.error_code)
-    return f"{protocol_text(response.protocol_type, response.protocol_name)} {assignment_text(response.assignment)}"
+    protocol = protocol_text(response.protocol_type, response.protocol_name)
+    return f"{protocol} {assignment_text(response.assignment)}{response.rest()}"
 
 
 def _partition_errors(topics: Sequence[Any]) -> str:
     texts = [
-        f"{topic.name}/{partition.partition_index} {error_text(partition.error_code)}"
+        f"{topic.name}/{partition.partition_index} {error_text(partition.error_code)}{partition.rest()}"
         for topic in topics
-        for partition in topic.partitions
+        for partition in map(Reading, topic.partitions)
     ]
     return ", ".join(texts) or "nothing"
 
@@ -304,23 +307,23 @@ def _partition_errors(topics: Sequence[Any]) -> str:
 def _fetch_text(group: m.OffsetFetchResponseGroup, *, is_sorted: bool) -> str:
     """The order of an answer to a null list means nothing, of others it does (K88-13)."""
     assert len({topic.name for topic in group.topics}) == len(group.topics), "a topic twice"
-    texts = [_fetched_text(topic.name, partition) for topic in group.topics for partition in topic.partitions]
+    texts = [_fetched_text(topic.name, one) for topic in group.topics for one in map(Reading, topic.partitions)]
     texts = sorted(texts) if is_sorted else texts
     outcome = error_text(group.error_code) if group.error_code else " ".join(texts) or "nothing"
     return f"fetch {group.group_id or repr('')}: {outcome}"
 
 
-def _fetched_text(topic: str, partition: m.OffsetFetchResponsePartitions) -> str:
+def _fetched_text(topic: str, partition: Reading) -> str:
     name = f"{topic}/{partition.partition_index}"
     if partition.error_code:
         assert partition.committed_offset == -1, "an error with an offset"
         return f"{name}:{error_text(partition.error_code)}"
     if (partition.committed_offset, partition.committed_leader_epoch, partition.metadata) == (-1, -1, ""):
-        return f"{name}=none"
+        return f"{name}=none{partition.rest()}"
     epoch = "" if partition.committed_leader_epoch == -1 else f"@{partition.committed_leader_epoch}"
     assert partition.metadata is not None, "metadata is never null (K88-06)"
     metadata = f":{_shortened(partition.metadata)}" if partition.metadata else ""
-    return f"{name}={partition.committed_offset}{epoch}{metadata}"
+    return f"{name}={partition.committed_offset}{epoch}{metadata}{partition.rest()}"
 
 
 def _describe_lines(described: DescribedGroup) -> list[str]:
@@ -354,7 +357,10 @@ def _list_lines(response: m.ListGroupsResponse) -> list[str]:
 def _other_text(who: str, response: Any) -> str:
     name = type(response).__name__.removesuffix("Response")
     if name == "Heartbeat":
-        return f"heartbeat {who}: {error_text(response.error_code)}"
+        response = Reading(response)
+        return f"heartbeat {who}: {error_text(response.error_code)}{response.rest()}"
     if name == "DeleteGroups":
-        return "delete-group " + ", ".join(f"{one.group_id} {error_text(one.error_code)}" for one in response.results)
+        return "delete-group " + ", ".join(
+            f"{one.group_id} {error_text(one.error_code)}{one.rest()}" for one in map(Reading, response.results)
+        )
     return f"{name} {who}: {response!r}"

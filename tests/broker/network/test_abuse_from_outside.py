@@ -100,7 +100,7 @@ async def test_more_connections_than_descriptors(begin: Begin, descriptors: int)
     wires = []
     with suppress(TimeoutError):
         for _ in range(2 * descriptors):
-            wires.append(await asyncio.wait_for(Wire.open(started.address), 1))
+            wires.append(await asyncio.wait_for(Wire.open(started.address), 4))
     # What is connected is served, also where it needs files and modules that nothing has opened yet.
     for partition in range(60):
         assert (await good.produce("t", batch, partition=partition)).error_code == 0
