@@ -230,7 +230,10 @@ def _started(name: str, master: str, settings: Mapping[str, str], log: Path, is_
     except KeyboardInterrupt:
         _end_java()
         raise
-    except (PySparkException, Py4JError, ConnectionError) as error:
+    except (PySparkException, Py4JError, OSError) as error:
+        if (interrupted := interrupt_behind(error)) is not None:
+            _end_java()
+            raise interrupted from None
         reason = _reason(error, log.read_bytes()[before:].decode(errors="replace"))
         if others:
             reason = f"{reason.rstrip('.')}; Spark also reads {', '.join(others)} of the environment"
@@ -238,6 +241,13 @@ def _started(name: str, master: str, settings: Mapping[str, str], log: Path, is_
     if not _is_local(master):
         session.addArtifacts(str(package_archive(_scratch())), pyfile=True)
     return session
+
+
+def interrupt_behind(error: BaseException | None) -> KeyboardInterrupt | None:
+    """The interrupt behind an error: Py4J cleans up after it, on a connection that may still be in use."""
+    while error is not None and not isinstance(error, KeyboardInterrupt):
+        error = error.__context__
+    return error
 
 
 def _start_java(settings: Mapping[str, str]) -> None:

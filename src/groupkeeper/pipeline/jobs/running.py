@@ -19,7 +19,7 @@ from pyspark.sql import SparkSession
 
 from groupkeeper.pipeline.errors import SourceError, cause_of, first_line
 from groupkeeper.pipeline.runtime.executors import context_of
-from groupkeeper.pipeline.session import log_path, quieten, start_session
+from groupkeeper.pipeline.session import interrupt_behind, log_path, quieten, start_session
 
 _PY4J = "py4j/java_gateway.py"
 _FORGETTING = ("<lambda>", "_garbage_collect_object")
@@ -69,10 +69,12 @@ def session(
     except KeyboardInterrupt as interrupted:
         is_wanted = _was_at_work(spark, log, interrupted)
         raise
-    except (PySparkException, Py4JError) as error:
-        if (interrupt_before := _interrupt_behind(error)) is not None:
+    except (PySparkException, Py4JError, OSError) as error:
+        if (interrupt_before := interrupt_behind(error)) is not None:
             is_wanted = _was_at_work(spark, log, interrupt_before)
             raise interrupt_before from None
+        if isinstance(error, OSError):
+            raise
         is_wanted = (cause := cause_of(error)) is None
         raise SourceError(cause or f"{first_line(error)}{_place_of(log)}") from error
     finally:
@@ -86,13 +88,6 @@ def session(
 
 class InterruptedAtWork(KeyboardInterrupt):
     """An interrupt of a job that had already been told to end."""
-
-
-def _interrupt_behind(error: BaseException | None) -> KeyboardInterrupt | None:
-    """The interrupt behind an error: cleaning up after it may call Java, whose connection is still in use."""
-    while error is not None and not isinstance(error, KeyboardInterrupt):
-        error = error.__context__
-    return error
 
 
 def _place_of(log: Path) -> str:

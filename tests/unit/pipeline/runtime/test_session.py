@@ -2,9 +2,11 @@
 
 import os
 import socket
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
+from py4j.protocol import Py4JError
 
 from groupkeeper.pipeline import session
 from groupkeeper.pipeline.errors import SourceError, killed_for, last_reason
@@ -54,6 +56,28 @@ def test_a_master_that_is_not_there_is_named_at_once(tmp_path: Path, monkeypatch
         f"no Spark master is there (127.0.0.1:{free}: Connection refused; 127.0.0.1:{other}: Connection refused): "
         "start it, or give its address with --master"
     )
+
+
+@pytest.mark.parametrize("failure", [Py4JError("Gateway must be connected to send cancel cmd."), OSError(107, "gone")])
+def test_an_interrupt_of_the_start_stays_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failure: Exception
+) -> None:
+    """Py4J cleans up after it, which fails where the connection is not there yet."""
+
+    def interrupted(settings: Mapping[str, str]) -> None:
+        try:
+            raise KeyboardInterrupt
+        finally:
+            raise failure
+
+    ended: list[bool] = []
+    monkeypatch.setattr(session, "_is_running", lambda: False)
+    monkeypatch.setattr(session, "_set_environment", lambda master, settings: None)
+    monkeypatch.setattr(session, "_start_java", interrupted)
+    monkeypatch.setattr(session, "_end_java", lambda: ended.append(True))
+    with pytest.raises(KeyboardInterrupt):
+        start_session(log=tmp_path / "log")
+    assert ended == [True]
 
 
 @pytest.mark.parametrize("more", ["", "/;user_id=me"])
