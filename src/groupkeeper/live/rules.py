@@ -239,7 +239,7 @@ def _duration_ms(value: Any) -> int:
         raise ValueError(f'expected a duration, for example "10m", not {value!r}') from None
     if length.seconds < 0:
         raise ValueError(f"a duration cannot be negative: {value!r}")
-    return length.seconds * 1000 + length.nanos // 10**6
+    return length.whole_ms
 
 
 def _repeat_ms(value: Any) -> int:

@@ -38,6 +38,11 @@ class Duration(NamedTuple):
     seconds: int
     nanos: int = 0
 
+    @property
+    def whole_ms(self) -> int:
+        """In milliseconds, rounded down."""
+        return self.seconds * 1000 + self.nanos // 10**6
+
     def before_ms(self, now_ns: int) -> int:
         """Milliseconds since 1970 of the point this long before ``now_ns``. Raises BadDuration when out of range."""
         then = now_ns - (self.seconds * 10**9 + self.nanos)

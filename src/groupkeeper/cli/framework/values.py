@@ -204,8 +204,7 @@ def duration(text: str) -> Duration:
 
 def age_ms(text: str) -> int:
     """The same, in milliseconds."""
-    length = duration(text)
-    return length.seconds * 1000 + length.nanos // 10**6
+    return duration(text).whole_ms
 
 
 def text_of(path: str, *, is_standard_input: bool = False) -> str:

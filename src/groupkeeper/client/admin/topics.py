@@ -18,7 +18,7 @@ from groupkeeper.client.admin.types import (
     TopicListing,
     operation_names,
 )
-from groupkeeper.client.batch import batch_of
+from groupkeeper.client.batch import batch_of, failure_of
 from groupkeeper.client.cluster import Cluster
 from groupkeeper.client.deadlines import Deadline
 from groupkeeper.client.errors import UnsupportedVersion
@@ -149,8 +149,7 @@ class TopicCalls:
             lambda answer: any(topic.error_code == NOT_CONTROLLER for topic in answer.responses),
         )
         results: dict[str, Failure | None] = {
-            topic.name or "": error_for(topic.error_code, topic.error_message) if topic.error_code else None
-            for topic in answer.responses
+            topic.name or "": failure_of(topic.error_code, topic.error_message) for topic in answer.responses
         }
         for name in wanted:
             for key in [key for key in self._cluster.leaders if key[0] == name]:
@@ -211,7 +210,7 @@ def _partition(cluster: Cluster, partition: m.MetadataResponsePartition) -> Part
         replicas=tuple(partition.replica_nodes),
         isr=tuple(partition.isr_nodes),
         offline=tuple(partition.offline_replicas),
-        error=error_for(partition.error_code) if partition.error_code else None,
+        error=failure_of(partition.error_code),
     )
 
 

@@ -127,9 +127,8 @@ def _standing(stored: Stored) -> tuple[int, int]:
     last = tables.COMMITS.arrow.empty_table()
     for rows in _processed(stored, tables.COMMITS):
         last = last_commits(rows, last)
-    found = loaded(stored.dataset(tables.CURRENT_OFFSETS), ("log_partition",))[
-        "log_partition"
-    ]  # queries of Spark have none
+    # Offsets of Spark's queries have no log partition.
+    found = loaded(stored.dataset(tables.CURRENT_OFFSETS), ("log_partition",))["log_partition"]
     return len(standing_offsets(last, tables.CURRENT_OFFSETS.arrow.empty_table())), int(is_known(found).sum())
 
 

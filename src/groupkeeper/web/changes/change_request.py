@@ -142,7 +142,7 @@ def swept_of(form: Form) -> Swept:
 def _age_ms(name: str, text: str) -> int | None:
     if not text:
         return None
-    age_ms = _length(name, text, "30d or 12h", lambda length: length.seconds * 1000 + length.nanos // 10**6)
+    age_ms = _length(name, text, "30d or 12h", lambda length: length.whole_ms)
     if age_ms <= 0:
         raise BadForm(f"{name}: expected a duration longer than 0")
     return age_ms
