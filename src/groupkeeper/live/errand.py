@@ -10,7 +10,9 @@ Result = TypeVar("Result")
 
 
 class Errand(Generic[Result]):
-    """One kind of work, at most one piece at a time. Started anew with each poll, it might never end."""
+    """One kind of work, at most one piece at a time. A poll waits for the piece of an earlier poll instead of restarting
+    it, as slow work would then never end.
+    """
 
     def __init__(self) -> None:
         self._task: asyncio.Task[Result] | None = None

@@ -450,7 +450,7 @@ class History:
 
     @contextmanager
     def _telling(self, way_out: str = "") -> Iterator[None]:
-        """Raises SQLite's and file errors as HistoryFailed. ``way_out``: a hint for whoever chose the file."""
+        """Raises SQLite's and file errors as HistoryFailed. ``way_out``: a hint for the user who chose the file."""
         try:
             yield
         except sqlite3.Error as problem:

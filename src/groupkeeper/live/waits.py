@@ -49,7 +49,7 @@ class Holders:
         self._found |= {one.place: one for one in reversed(found.transactions)}
 
     def of(self, place: TopicPartition) -> OpenTransaction | None:
-        """The oldest open transaction in a partition; None: unknown, or it holds nobody back."""
+        """The oldest open transaction in a partition; None: unknown, or no reader waits for one."""
         return self._found.get(place)
 
 

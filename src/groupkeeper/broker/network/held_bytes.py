@@ -28,7 +28,7 @@ class HeldBytes:
         self._by_connection: dict[Holder, int] = {}
 
     def hold(self, connection: Holder, size: int) -> None:
-        """Sets how many bytes a connection holds; its wait begins anew."""
+        """Sets how many bytes a connection holds. It is then the last in line to be aborted for room."""
         self.release(connection)
         self._by_connection[connection] = size
         self.total += size

@@ -49,7 +49,7 @@ class JournalUnwritable(GroupkeeperError):
 
 
 class BeingUndone(OperationRefused):
-    """Somebody else is undoing the same change: nothing was changed. The text names them, and since when."""
+    """Another user is undoing the same change: nothing was changed. The text names the user, and since when."""
 
 
 class JournalUnreadable(OperationRefused):

@@ -397,7 +397,7 @@ class Ledger:
                 )
 
     def _forget(self) -> None:
-        """Drops from the ledger the files of measured tables that somebody has removed: they cannot be rebuilt."""
+        """Drops missing files of measured tables from the ledger, as these tables cannot be rebuilt."""
         for table in _MEASURED:
             gone = self._missing(table)
             for names in (self._last["files"], self._last["open"]):

@@ -22,7 +22,7 @@ class Role(StrEnum):
 
 
 class Grant(NamedTuple):
-    """A role of users, named or by teams, for some groups of some clusters. ``users``, ``teams`` None: nobody."""
+    """A role of users, named or by teams, for some groups of some clusters. ``users``, ``teams`` None: the role names none."""
 
     users: Names | None
     role: Role
