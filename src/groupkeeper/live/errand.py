@@ -10,8 +10,8 @@ Result = TypeVar("Result")
 
 
 class Errand(Generic[Result]):
-    """One kind of work, at most one piece at a time. A poll waits for the piece of an earlier poll instead of restarting
-    it, as slow work would then never end.
+    """One kind of work, at most one piece at a time. A poll waits for the piece of an earlier poll instead of
+    restarting it, as slow work would then never end.
     """
 
     def __init__(self) -> None:

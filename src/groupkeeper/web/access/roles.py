@@ -22,7 +22,7 @@ class Role(StrEnum):
 
 
 class Grant(NamedTuple):
-    """A role of users, named or by teams, for some groups of some clusters. ``users``, ``teams`` None: the role names none."""
+    """A role of users, named or by teams, for some groups of some clusters. None: it names no users, or no teams."""
 
     users: Names | None
     role: Role
