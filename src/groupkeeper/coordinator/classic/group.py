@@ -25,10 +25,11 @@ Protocols: TypeAlias = tuple[tuple[str, bytes], ...]
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A member of a classic group. `instance_id` is None for a dynamic member."""
+    """A member of a classic group."""
 
     member_id: str
     instance_id: str | None
+    """None: a dynamic member."""
     client_id: str
     client_host: str
     rebalance_timeout_ms: int
@@ -43,22 +44,23 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class Roster:
-    """The members of the group, with generation, protocol and leader: the content of a group record.
-
-    `protocol_type` is None for a group that was never joined. `subscribed_topics` are the topics of the latest
-    generation, even if members joined or left since; None when they can't be known. `state_since_ms` is None in records
-    of old versions. `offers` counts the members that offer a protocol.
-    """
+    """The members of the group, with generation, protocol and leader: the content of a group record."""
 
     protocol_type: str | None = None
+    """None: no member has joined the group yet."""
     generation: int = 0
     protocol_name: str | None = None
+    """The protocol of the latest generation; None: there is none yet, or it has no members."""
     leader_id: str | None = None
+    """None: there are no members."""
     members: ValueMap[str, Member] = field(default_factory=ValueMap)
     subscribed_topics: frozenset[str] | None = None
+    """Of the latest generation, even if members joined or left since; None: they can't be known."""
     state_since_ms: int | None = None
+    """When the latest generation began, or the group was made; None: unknown, as in records of old versions."""
     member_id_by_instance: ValueMap[str, str] = field(default_factory=ValueMap)
     offers: ValueMap[str, int] = field(default_factory=ValueMap)
+    """How many members offer a protocol, by its name."""
 
     def with_member(self, member: Member) -> Roster:
         """Adds or replaces a member. The first one leads the group."""

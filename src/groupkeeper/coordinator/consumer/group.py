@@ -31,24 +31,28 @@ class ClassicMetadata:
 
 @dataclass(frozen=True, slots=True)
 class ConsumerMember:
-    """A member. `subscribed_topic_names` is sorted; an empty regex means no regex; `classic` is None for a member that
-    uses the consumer protocol. `state` is one of STABLE, UNREVOKED_PARTITIONS, UNRELEASED_PARTITIONS, or a number that
-    a later version wrote.
-    """
+    """A member of a consumer group."""
 
     member_id: str
     instance_id: str | None = None
+    """None: a dynamic member."""
     rack_id: str | None = None
+    """None: not sent."""
     client_id: str = ""
     client_host: str = ""
     rebalance_timeout_ms: int = -1
     subscribed_topic_names: tuple[str, ...] = ()
+    """Sorted."""
     subscribed_topic_regex: str = ""
+    """Empty: no regular expression."""
     server_assignor: str | None = None
+    """The assignor that it prefers; None: any."""
     classic: ClassicMetadata | None = None
+    """None: it uses the consumer protocol."""
     member_epoch: int = 0
     previous_member_epoch: int = -1
     state: int = STABLE
+    """STABLE, UNREVOKED_PARTITIONS, UNRELEASED_PARTITIONS, or a number that a later version wrote."""
     assigned: OwnedPartitions = field(default_factory=dict)
     pending_revocation: OwnedPartitions = field(default_factory=dict)
 
@@ -83,16 +87,7 @@ class ConsumerSoft:
 
 @dataclass(slots=True)
 class ConsumerGroup(EpochGroup[ConsumerMember, TargetAssignment]):
-    """A consumer group.
-
-    Attributes:
-        owner_by_partition: by topic id, the member that has a partition, or that must still revoke it.
-        subscriber_counts: how many members name a topic.
-        regex_counts: how many members subscribe to a regular expression.
-        shares_owners: whether `owner_by_partition` belongs to another copy of the group, and must be copied before a
-            change.
-        has_partition_metadata: whether the log has a record of type 4 of this group, as older versions wrote.
-    """
+    """A consumer group."""
 
     group_type: ClassVar = GroupType.CONSUMER
     TABLES: ClassVar = ("members", "targets", "member_id_by_instance", "subscriber_counts", "regex_counts", "resolved")
@@ -100,12 +95,17 @@ class ConsumerGroup(EpochGroup[ConsumerMember, TargetAssignment]):
 
     member_id_by_instance: dict[str, str] = field(default_factory=dict)
     owner_by_partition: dict[bytes, dict[int, str]] = field(default_factory=dict)
+    """By topic id and partition: the member that has it, or must still revoke it."""
     subscriber_counts: dict[str, int] = field(default_factory=dict)
+    """How many members name a topic."""
     regex_counts: dict[str, int] = field(default_factory=dict)
+    """How many members subscribe to a regular expression."""
     resolved: dict[str, ResolvedRegex] = field(default_factory=dict)
     has_partition_metadata: bool = False
+    """Whether the log has a record of type 4 of this group, as older versions wrote."""
     soft: ConsumerSoft = ConsumerSoft()
     shares_owners: bool = False
+    """Whether `owner_by_partition` belongs to another copy of the group, and must be copied before a change."""
 
     def since(
         self, member: ConsumerMember, topics: TopicsImage, topic: str, topic_id: bytes, partition: int

@@ -29,23 +29,17 @@ _Partitions: TypeAlias = dict[bytes, dict[int, int]]
 
 @dataclass(frozen=True, slots=True)
 class Goal:
-    """The target of a member's reconciliation.
-
-    Attributes:
-        assignment_epoch: epoch of the target.
-        target: the member's target assignment.
-        subscribed_topic_ids: the existing topics it subscribes to; partitions of other topics are revoked.
-        has_changed_subscription: whether its subscribed topics have changed.
-        owner_by_partition: the owning member's id, by topic id and partition.
-        reported: the owned partitions in the heartbeat; None when the heartbeat does not have this field.
-    """
+    """The target of a member's reconciliation."""
 
     assignment_epoch: int
     target: TargetAssignment
     subscribed_topic_ids: frozenset[bytes]
+    """The existing topics that it subscribes to; partitions of other topics are revoked."""
     has_changed_subscription: bool
     owner_by_partition: Mapping[bytes, Mapping[int, str]]
+    """The owning member's id, by topic id and partition."""
     reported: ReportedPartitions | None
+    """The owned partitions in the request; None: the heartbeat does not have this field."""
 
 
 def reconcile(member: ConsumerMember, goal: Goal) -> ConsumerMember:

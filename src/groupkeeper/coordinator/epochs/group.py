@@ -43,12 +43,7 @@ T = TypeVar("T")
 
 @dataclass(slots=True)
 class EpochGroup(Generic[M, T]):
-    """A group. Epochs start at 1.
-
-    Attributes:
-        targets: each member's target assignment at `assignment_epoch`; a member without an entry has an empty target.
-        soft: state that is not in the log; each group type has its own class.
-    """
+    """A group. Epochs start at 1."""
 
     group_type: ClassVar[GroupType]
     TABLES: ClassVar[tuple[str, ...]] = ("members", "targets")
@@ -63,7 +58,9 @@ class EpochGroup(Generic[M, T]):
     assignment_time_ms: int = 0
     members: dict[str, M] = field(default_factory=dict)
     targets: dict[str, T] = field(default_factory=dict)
+    """Each member's target assignment at `assignment_epoch`; a member without an entry has an empty target."""
     soft: Any = None
+    """State that is not in the log; each group type has its own class."""
 
     @property
     def state(self) -> GroupState:

@@ -10,24 +10,21 @@ from groupkeeper.protocol.primitives import ZERO_UUID
 
 
 class CommittedOffset(NamedTuple):
-    """An offset as it was committed.
-
-    Attributes:
-        committed_offset: offset of the next record to read; consumers treat a negative one as no offset.
-        leader_epoch: −1 when the commit has none.
-        metadata: the committer's text; "" for none.
-        expire_timestamp_ms: set only by a commit that named its own retention; None otherwise.
-        topic_id: zero when the commit has no topic id.
-        log_offset: where the record is in the log; orders plain commits and transactions.
-    """
+    """An offset as it was committed."""
 
     committed_offset: int
+    """The next offset to read; consumers treat a negative one as no offset."""
     leader_epoch: int
+    """−1: the commit has none."""
     metadata: str
+    """The committer's text; empty: none."""
     commit_timestamp_ms: int
     expire_timestamp_ms: int | None = None
+    """None: the commit did not name its own retention."""
     topic_id: bytes = ZERO_UUID
+    """Zero: the commit has none."""
     log_offset: int = -1
+    """Where the record is in the log; orders plain commits and transactions."""
 
 
 OffsetsByTopic: TypeAlias = Mapping[str, Mapping[int, CommittedOffset]]

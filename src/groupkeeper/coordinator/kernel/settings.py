@@ -16,30 +16,28 @@ from groupkeeper.coordinator.kernel.soft import SoftChange
 
 
 class Declaration(NamedTuple):
-    """The attributes of a setting besides its name and default.
-
-    Attributes:
-        doc: one sentence for people.
-        low, high: inclusive bounds of a number, in the setting's own unit; None means unbounded.
-        is_of_group: whether a group may have its own value, under the name without `group.`.
-        is_dynamic: whether it changes while a broker runs.
-        is_listed: whether Kafka describes it when it is not requested by name.
-        is_long: whether Kafka calls its type `long` and not `int`.
-        type_name: Kafka's type of a text, if it is not `string`.
-        given_as: the name of the setting that users give, if it has another unit; else None.
-        unit: how many of the field's units one unit of the given setting is.
-    """
+    """The attributes of a setting besides its name and default."""
 
     doc: str
+    """One sentence for people."""
     low: int | None = None
+    """Inclusive bound of a number, in the unit that users give; None, here and of `high`: unbounded."""
     high: int | None = None
+    """None: unbounded."""
     is_of_group: bool = False
+    """Whether a group may have its own value, under the name without `group.`."""
     is_dynamic: bool = False
+    """Whether it may change while a broker runs."""
     is_listed: bool = True
+    """Whether Kafka describes it when it is not requested by name."""
     is_long: bool = False
+    """Whether Kafka calls its type `long` and not `int`."""
     type_name: str | None = None
+    """Kafka's type of a text; None: `string`."""
     given_as: str | None = None
+    """The name of the setting that users give, if it has another unit; None: the field's name."""
     unit: int = 1
+    """How many of the field's units one unit of the given setting is."""
 
 
 def setting(default: object, doc: str, **rest: Any) -> Any:

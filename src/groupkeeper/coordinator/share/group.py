@@ -13,13 +13,15 @@ from groupkeeper.coordinator.kernel.group_state import GroupState, GroupType
 
 @dataclass(frozen=True, slots=True)
 class ShareMember:
-    """A member. `subscribed_topic_names` is sorted. A member needs no state: it gets its assignment at once."""
+    """A member. It needs no state: it gets its assignment at once."""
 
     member_id: str
     rack_id: str | None = None
+    """None: not sent."""
     client_id: str = ""
     client_host: str = ""
     subscribed_topic_names: tuple[str, ...] = ()
+    """Sorted."""
     member_epoch: int = 0
     previous_member_epoch: int = -1
     assigned: TargetAssignment = field(default_factory=dict)
@@ -89,20 +91,17 @@ class ShareSoft:
 
 @dataclass(slots=True)
 class ShareGroup(EpochGroup[ShareMember, TargetAssignment]):
-    """A share group.
-
-    Attributes:
-        subscriber_counts: how many members name a topic.
-        partitions: None before the group had any; then the log has no record of them either.
-        partition_changes: how often `partitions` was written since the group was created or loaded.
-    """
+    """A share group."""
 
     group_type: ClassVar = GroupType.SHARE
     TABLES: ClassVar = ("members", "targets", "subscriber_counts")
 
     subscriber_counts: dict[str, int] = field(default_factory=dict)
+    """How many members name a topic."""
     partitions: PartitionStates | None = None
+    """None: the group never had any; then the log has no record of them either."""
     partition_changes: int = field(default=0, compare=False)
+    """How many records of `partitions` were replayed."""
     soft: ShareSoft = ShareSoft()
 
     @property

@@ -30,23 +30,20 @@ class Acquired(NamedTuple):
 
 
 class Limits(NamedTuple):
-    """The limits of an acquisition.
-
-    Attributes:
-        max_records: the most records that the member requests.
-        is_strict: whether `max_records` must not be exceeded.
-        batch_size: a larger range is cut at the borders of the log's batches.
-        max_in_flight: `group.share.partition.max.record.locks`.
-        max_delivery_count: `group.share.delivery.count.limit`.
-        deadline_ms: when the locks end.
-    """
+    """The limits of an acquisition."""
 
     max_records: int
+    """The most records that the member requests."""
     is_strict: bool
+    """Whether `max_records` must not be exceeded."""
     batch_size: int
+    """A larger range is cut at the borders of the log's batches, unless `is_strict`."""
     max_in_flight: int
+    """`group.share.partition.max.record.locks`."""
     max_delivery_count: int
+    """`group.share.delivery.count.limit`."""
     deadline_ms: int
+    """When the locks end."""
 
     @property
     def throttled_from(self) -> int:

@@ -54,24 +54,21 @@ class Before(NamedTuple):
 
 @dataclass(slots=True)
 class RecordRun:
-    """Adjacent records, first to last offset inclusive, with equal fields.
-
-    Attributes:
-        delivery_count: how often they were acquired.
-        member_id: the member that acquired them; empty for none.
-        deadline_ms: when the lock of acquired records ends.
-        before: not None while a change of state waits to be stored; until then no other change of the run is allowed.
-        is_rejected: whether a member rejected the records; only for records that will go to the dead-letter queue.
-    """
+    """Adjacent records, first to last offset inclusive, with equal fields."""
 
     first: int
     last: int
     state: RecordState
     delivery_count: int
+    """How often they were acquired."""
     member_id: str = NO_MEMBER
+    """The member that acquired them; empty: none."""
     deadline_ms: int = 0
+    """When the lock of acquired records ends."""
     before: Before | None = None
+    """None: no change of state waits to be stored. While one waits, no other change of the run is allowed."""
     is_rejected: bool = False
+    """Whether a member rejected the records; has a meaning only for ARCHIVING ones."""
 
     @property
     def size(self) -> int:

@@ -38,27 +38,24 @@ class StateBatch(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ShareState:
-    """The stored state of a share-partition.
-
-    Attributes:
-        snapshot_epoch: grows by one with each snapshot.
-        state_epoch: the group epoch for which the group coordinator initialized it.
-        leader_epoch: epoch of the latest leader that read the state.
-        start_offset: every record below it is done; −1: not known yet.
-        delivery_complete_count: records at or after the start offset that need no delivery; −1: unknown.
-        batches: in order, disjoint, nothing below the start offset.
-        create_timestamp: when the last snapshot was due, in milliseconds.
-        write_timestamp: when the last snapshot was written; later than it was due if it only keeps the log short.
-    """
+    """The stored state of a share-partition."""
 
     snapshot_epoch: int = 0
+    """Grows by one with each snapshot."""
     state_epoch: int = 0
+    """The group epoch for which the group coordinator initialized it."""
     leader_epoch: int = 0
+    """Epoch of the latest leader that read the state."""
     start_offset: int = UNKNOWN_OFFSET
+    """Every record below it is done; −1: not known yet."""
     delivery_complete_count: int = UNKNOWN_COUNT
+    """Records at or after the start offset that need no delivery; −1: unknown."""
     batches: tuple[StateBatch, ...] = ()
+    """In order, disjoint, nothing below the start offset."""
     create_timestamp: int = 0
+    """When the last snapshot was due, in milliseconds: at the initialization, or after enough updates."""
     write_timestamp: int = 0
+    """When the last snapshot was written; later than it was due if it only keeps the log short."""
 
 
 def combine_batches(

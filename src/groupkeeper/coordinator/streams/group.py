@@ -59,23 +59,26 @@ class UserEndpoint(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class StreamsMember:
-    """A member. `client_tags` is sorted by key. `state` is STABLE, UNREVOKED_TASKS or UNRELEASED_TASKS, or a number
-    that a later version wrote.
-    """
+    """A member of a streams group."""
 
     member_id: str
     instance_id: str | None = None
+    """None: a dynamic member."""
     rack_id: str | None = None
+    """None: not sent."""
     client_id: str = ""
     client_host: str = ""
     rebalance_timeout_ms: int = -1
     topology_epoch: int = -1
     process_id: str = ""
     endpoint: UserEndpoint | None = None
+    """None: it answers no interactive queries."""
     client_tags: tuple[tuple[str, str], ...] = ()
+    """(key, value), sorted by key."""
     member_epoch: int = 0
     previous_member_epoch: int = -1
     state: int = STABLE
+    """STABLE, UNREVOKED_TASKS or UNRELEASED_TASKS, or a number that a later version wrote."""
     assigned: TaskEpochs = field(default_factory=dict)
     pending_revocation: TaskEpochs = field(default_factory=dict)
 
@@ -99,48 +102,42 @@ class Asked(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class StreamsSoft:
-    """State that is not in the log, and lost by a restart.
-
-    Attributes:
-        checked_version: version of the `TopicsImage` in which the topology's topics were last checked for changes.
-        metadata_hash: fingerprint of the topology's topics in that version.
-        configured: the topology with the numbers of partitions that the topics have; None until a heartbeat needs it.
-        is_delayed: whether the first assignment waits for more members.
-        shutdown_member_id: the member that requested the shutdown of the whole application; None for none.
-        endpoint_epoch: incremented when the known endpoints change.
-        description: the description of the topology, with the topology's epoch; None until a member has sent one.
-        asked: the last request for a description; None: never.
-    """
+    """State that is not in the log, and lost by a restart."""
 
     checked_version: int = -2
+    """Version of the `TopicsImage` in which the topology's topics were last checked for changes."""
     metadata_hash: int = 0
+    """Fingerprint of the topology's topics in that version."""
     configured: ConfiguredTopology | None = None
+    """The topology with the numbers of partitions that the topics have; None until a heartbeat needs it."""
     is_delayed: bool = False
+    """Whether the first assignment waits for more members."""
     shutdown_member_id: str | None = None
+    """The member that requested the shutdown of the whole application; None: none."""
     endpoint_epoch: int = 0
+    """Incremented when a heartbeat changes a member's endpoint, or the tasks of a member that has one."""
     description: tuple[int, TopologyDescription] | None = None
+    """The topology's epoch and description; None: no member has sent one."""
     asked: Asked | None = None
+    """The last request for a description; None: none, or a description came."""
 
 
 @dataclass(slots=True)
 class StreamsGroup(EpochGroup[StreamsMember, Tasks]):
-    """A streams group.
-
-    Attributes:
-        topology: None only while the group's log is being read.
-        validated_topology_epoch: epoch of the topology that had all its topics when the group epoch was bumped.
-        assignment_configs: the settings at the last bump of the group epoch, as texts by name.
-        described_epoch: epoch of the topology whose description is kept; NOT_DESCRIBED, or IN_DOUBT.
-        refused_epoch: epoch of the topology whose description a plug-in of Kafka has refused for good; -1 for none.
-    """
+    """A streams group."""
 
     group_type: ClassVar = GroupType.STREAMS
 
     validated_topology_epoch: int = NOT_VALIDATED
+    """Epoch of the topology whose topics were all there at the last rebalance; else NOT_VALIDATED."""
     assignment_configs: Mapping[str, str] = field(default_factory=dict)
+    """The settings that assignments depend on, at the last rebalance, as texts by name."""
     described_epoch: int = NOT_DESCRIBED
+    """Epoch of the topology whose description was stored; NOT_DESCRIBED, or IN_DOUBT."""
     refused_epoch: int = NOT_DESCRIBED
+    """Epoch of the topology whose description a plug-in of Kafka has refused for good; −1: none."""
     topology: TopologyRecord | None = None
+    """None: the log has none (yet); the next member that joins sends it."""
     soft: StreamsSoft = StreamsSoft()
 
     def static_member(self, instance_id: str) -> StreamsMember | None:

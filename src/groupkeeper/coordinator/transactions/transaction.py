@@ -52,31 +52,28 @@ _BY_CODE = dict(enumerate(TransactionStatus))
 
 @dataclass(frozen=True, slots=True)
 class Transaction:
-    """A transactional id and its current or last transaction.
-
-    Attributes:
-        timeout_ms: the transaction timeout that the producer requested.
-        partitions: the partitions that the ongoing or ending transaction may have written to.
-        started_ms: when the transaction began; −1 before the first.
-        updated_ms: when the last record was made.
-        previous_producer_id: the id before the last record; −1 for none.
-        next_producer_id: the producer id after this transaction when the epochs are exhausted; −1 otherwise.
-        client_version: the transaction.version of the client that ended it.
-        last_producer_epoch: the epoch that a producer may repeat its last request with; −1 for none. In memory only.
-    """
+    """A transactional id and its current or last transaction."""
 
     transactional_id: str
     producer_id: int
     producer_epoch: int
     timeout_ms: int
+    """The transaction timeout that the producer requested."""
     status: TransactionStatus = TransactionStatus.EMPTY
     partitions: frozenset[TopicPartition] = frozenset()
+    """The partitions that the ongoing or ending transaction may have written to."""
     started_ms: int = -1
+    """When the transaction began; −1: none since the last InitProducerId."""
     updated_ms: int = -1
+    """When the last record was made."""
     previous_producer_id: int = NO_PRODUCER_ID
+    """The id before the last record; −1: none."""
     next_producer_id: int = NO_PRODUCER_ID
+    """The producer id after this transaction when the epochs are exhausted; −1 otherwise."""
     client_version: int = 0
+    """The transaction.version with which partitions were last added to it, or it was ended."""
     last_producer_epoch: int = NO_EPOCH
+    """The epoch that a producer may repeat its last request with; −1: none. In memory only."""
 
     @property
     def has_used_up_epochs(self) -> bool:
