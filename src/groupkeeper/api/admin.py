@@ -73,7 +73,7 @@ class Admin(Client):
         from groupkeeper.operations.selection import Names
 
         async def ask() -> tuple[list[str], GroupsLag]:
-            wanted = await self._with_offsets() if group_ids is None else list(several(group_ids, "group_ids"))
+            wanted = await self._with_offsets() if group_ids is None else several(group_ids, "group_ids")
             names = Names(several(topics, "topics"))
             found = await lag_at_an_instant(self, wanted, topics=names, to_last_stable=read_committed)
             return wanted, found[1]

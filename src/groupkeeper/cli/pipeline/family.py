@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from typing import Any
 
     from groupkeeper.cli.framework.commands import ArgumentParser
-    from groupkeeper.cli.pipeline.watch import Screen
     from groupkeeper.operations.plans.journal import ChangeJournal
     from groupkeeper.pipeline.jobs.watch import Summary
     from groupkeeper.pipeline.kafka.options import ClusterOptions, ReadOptions

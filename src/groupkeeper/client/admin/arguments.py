@@ -13,8 +13,9 @@ MM = TypeVar("MM", bound=Mapping[Any, Mapping[Any, Any]])
 
 
 def several(values: Iterable[T], name: str) -> list[T]:
-    """Returns a collection argument. Raises IllegalArgument for a single value, and for None. Python would iterate over
-    a text's letters ("billing" as the groups b, i, l …) and over a partition's fields.
+    """A collection argument as a list: an iterator is read here, and only here. Raises IllegalArgument for a single
+    value, and for None. Python would iterate over a text's letters ("billing" as the groups b, i, l …) and over a
+    partition's fields.
     """
     if values is None or isinstance(values, str | bytes) or hasattr(values, "_fields"):
         example = "" if values is None else f": [{values!r}] for one alone"

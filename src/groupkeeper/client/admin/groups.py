@@ -113,6 +113,7 @@ class GroupCalls(DescriptionCalls):
         needs a broker from 2.4 on.
         """
         deadline = self._cluster.deadline("removeMembersFromConsumerGroup", timeout_ms)
+        one_group(group_id)
         if isinstance(members, All):
             left_ms = int(deadline.left_s() * 1000)
             description = (await self.describe_consumer_groups([group_id], timeout_ms=left_ms)).result(group_id)
@@ -125,7 +126,7 @@ class GroupCalls(DescriptionCalls):
         async def ask(peer: Peer) -> Batch[MemberToRemove, None] | Failure:
             return await _leave(peer, group_id, wanted, text[:_MAX_REASON_CHARACTERS], deadline)
 
-        return await of_one_group(self._cluster, deadline, one_group(group_id), ask)
+        return await of_one_group(self._cluster, deadline, group_id, ask)
 
     async def find_coordinators(self, group_ids: Iterable[str], *, timeout_ms: int | None = None) -> Batch[str, Node]:
         """The coordinator of each group, always from a new lookup."""

@@ -152,10 +152,13 @@ class OffsetCalls:
 
         An error of a whole group is in the outer ``failed``.
         """
-        wanted = several_each(partitions, "partitions")
+        wanted = {
+            group_id: list(dict.fromkeys(several(own, f"partitions[{group_id!r}]")))
+            for group_id, own in mapped(partitions, "partitions").items()
+        }
 
         async def ask(peer: Peer, group_id: str, deadline: Deadline) -> Outcome | Failure:
-            return await _delete(peer, group_id, wanted[group_id] or [], deadline)
+            return await _delete(peer, group_id, wanted[group_id], deadline)
 
         return await self._each("deleteConsumerGroupOffsets", wanted, ask, COORDINATOR_RETRIES, tell, timeout_ms)
 

@@ -4,11 +4,13 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
+from tests.unit.client.scripted_broker import scripted
 
 from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.resources.access_types import Acl, AclFilter, AclOperation, AclResourceType, QuotaEntity
 from groupkeeper.client.admin.resources.types import ConfigResource
 from groupkeeper.client.admin.types import (
+    ALL,
     GroupState,
     MemberToRemove,
     NewTopic,
@@ -18,6 +20,8 @@ from groupkeeper.client.admin.types import (
     TopicPartition,
 )
 from groupkeeper.client.errors import IllegalArgument
+from groupkeeper.protocol import messages as m
+from groupkeeper.protocol.primitives import RootMessage
 
 ACL = Acl("User:alice", AclOperation.READ, AclResourceType.TOPIC, "orders")
 PLACE = TopicPartition("orders", 0)
@@ -28,6 +32,7 @@ CALLS: dict[str, Callable[[Any], Awaitable[object]]] = {
     "delete topics": lambda admin: admin.delete_topics("orders"),
     "delete offsets": lambda admin: admin.delete_consumer_group_offsets("billing", PLACE),
     "delete offsets of groups": lambda admin: admin.delete_offsets_of_groups({"billing": PLACE}),
+    "partitions to delete left out": lambda admin: admin.delete_offsets_of_groups({"billing": None}),
     "delete share offsets": lambda admin: admin.delete_share_group_offsets("billing", "orders"),
     "states": lambda admin: admin.list_groups(states="Stable"),
     "one state": lambda admin: admin.list_groups(states=GroupState.STABLE),
@@ -69,6 +74,41 @@ async def test_one_thing_is_no_collection(call: Callable[[Any], Awaitable[object
     with pytest.raises(IllegalArgument, match="must be a collection"):
         await call(admin)
     await admin.close()
+
+
+FILTERS: dict[str, tuple[Callable[[Any, Any], Awaitable[object]], RootMessage]] = {
+    "DescribeConfigs": (
+        lambda admin, of: admin.describe_configs(of([ConfigResource.topic("orders")]), names=of(["retention.ms"])),
+        m.DescribeConfigsResponse(),
+    ),
+    "ListTransactions": (
+        lambda admin, of: admin.list_transactions(states=of(["Ongoing"]), producer_ids=of([5])),
+        m.ListTransactionsResponse(),
+    ),
+    "DescribeLogDirs": (
+        lambda admin, of: admin.describe_log_dirs(of([0]), partitions=of([PLACE])),
+        m.DescribeLogDirsResponse(),
+    ),
+    "DescribeUserScramCredentials": (
+        lambda admin, of: admin.describe_scram_users(of(["alice"])),
+        m.DescribeUserScramCredentialsResponse(),
+    ),
+    "ListGroups": (
+        lambda admin, of: admin.list_groups(states=of(["Stable"]), types=of(["Classic"])),
+        m.ListGroupsResponse(),
+    ),
+}
+"""Calls whose collections are optional, by their API, with the answer of a broker that has nothing."""
+
+
+@pytest.mark.parametrize("api", FILTERS)
+async def test_an_iterator_asks_for_the_same_as_a_list(api: str) -> None:
+    call, answer = FILTERS[api]
+    async with scripted({api: lambda *_: answer}) as (broker, admin):
+        for of in (list, iter):
+            await call(admin, of)
+    (_, by_list), (_, by_iterator) = broker.asked(api)
+    assert by_iterator == by_list
 
 
 MAPPINGS: dict[str, Callable[[Any], Awaitable[object]]] = {
@@ -145,6 +185,10 @@ OTHERS: dict[str, tuple[Callable[[Any], Awaitable[object]], str]] = {
     ),
     "groups to delete offsets of": (
         lambda admin: admin.delete_consumer_group_offsets(["billing"], [PLACE]),
+        "group_id: ['billing'] is no str",
+    ),
+    "groups to remove members of": (
+        lambda admin: admin.remove_members(["billing"], ALL),
         "group_id: ['billing'] is no str",
     ),
     "a duration": (

@@ -125,10 +125,8 @@ class AccessCalls:
         """
         from groupkeeper.client.admin.resources.access_types import MECHANISMS, ScramCredential
 
-        if names is not None:
-            several(names, "names")
         deadline = self._cluster.deadline("describeUserScramCredentials", timeout_ms)
-        wanted = None if names is None else list(dict.fromkeys(names))
+        wanted = None if names is None else list(dict.fromkeys(several(names, "names")))
         if wanted == []:
             return Batch()
         request = m.DescribeUserScramCredentialsRequest(

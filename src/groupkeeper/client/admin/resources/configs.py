@@ -52,10 +52,8 @@ class ConfigCalls:
         """
         from groupkeeper.client.admin.resources.types import ConfigResource
 
-        if names is not None:
-            several(names, "names")
         wanted = of_kind(resources, ConfigResource, "resources")
-        keys = None if names is None else list(names)
+        keys = None if names is None else several(names, "names")
 
         def build(part: Sequence[ConfigResource]) -> Callable[[int], m.DescribeConfigsRequest]:
             resources = [m.DescribeConfigsResource(_code(each), each.name, keys) for each in part]

@@ -116,26 +116,22 @@ class PartitionCalls:
         only replicas of these; None: all. Fails per broker: ClusterAuthorizationFailed (this needs DESCRIBE on the
         cluster; without it, brokers before 3.2 return nothing), IllegalArgument for a broker that doesn't exist.
         """
-        if broker_ids is not None:
-            several(broker_ids, "broker_ids")
-        if partitions is not None:
-            partitions = of_kind(partitions, TopicPartition, "partitions")
-        deadline = self._cluster.deadline("describeLogDirs", timeout_ms)
+        wanted = None if broker_ids is None else list(dict.fromkeys(several(broker_ids, "broker_ids")))
         topics: dict[str, list[int]] = {}
-        for each in partitions or ():
+        for each in () if partitions is None else of_kind(partitions, TopicPartition, "partitions"):
             topics.setdefault(each.topic, []).append(each.partition)
+        deadline = self._cluster.deadline("describeLogDirs", timeout_ms)
         requested = (
             None if partitions is None else [m.DescribableLogDirTopic(name, each) for name, each in topics.items()]
         )
         answers: dict[int, dict[str, LogDir] | Failure] = {}
         request = m.DescribeLogDirsRequest(requested)
-        if broker_ids is None:
+        if wanted is None:
             everyone = await controller.ask_every_broker(
                 self._cluster, m.DescribeLogDirsResponse, request, deadline, lambda answer: answer.error_code
             )
             answers = {node.id: _log_dirs(answer) for node, answer in everyone.items()}
             return batch_of(answers, answers, "describeLogDirs: no reply from broker {}")
-        wanted = list(dict.fromkeys(broker_ids))
         for broker_id in wanted:
             try:
                 answer = await controller.ask_broker(

@@ -56,8 +56,8 @@ class TransactionCalls:
         """
         from groupkeeper.client.admin.resources.types import TransactionListing, TransactionListings, TransactionState
 
-        several(states, "states"), several(producer_ids, "producer_ids")
-        names, ids = [str(state) for state in states], list(producer_ids)
+        names = [str(state) for state in several(states, "states")]
+        ids = several(producer_ids, "producer_ids")
 
         def build(version: int) -> m.ListTransactionsRequest:
             if min_duration_ms is not None and version < 1:
@@ -95,7 +95,7 @@ class TransactionCalls:
         """
         from groupkeeper.client.admin.resources.types import TransactionDescription, TransactionState
 
-        wanted = list(several(transactional_ids, "transactional_ids"))
+        wanted = several(transactional_ids, "transactional_ids")
 
         async def ask(peer: Peer, keys: list[str], deadline: Deadline) -> dict[str, TransactionDescription | Failure]:
             answer = await peer.ask(m.DescribeTransactionsResponse, m.DescribeTransactionsRequest(keys), deadline)
@@ -127,7 +127,7 @@ class TransactionCalls:
         """
         from groupkeeper.client.admin.resources.types import FencedProducer
 
-        wanted = list(several(transactional_ids, "transactional_ids"))
+        wanted = several(transactional_ids, "transactional_ids")
         deadline = self._cluster.deadline("fenceProducers", timeout_ms)
 
         async def ask(peer: Peer, keys: list[str], deadline: Deadline) -> dict[str, FencedProducer | Failure]:
@@ -153,9 +153,9 @@ class TransactionCalls:
         UnsupportedVersion before 2.8.
         """
         from groupkeeper.client.admin.resources.types import ProducerState
-
-        wanted = list(of_kind(partitions, TopicPartition, "partitions"))
         from groupkeeper.protocol.messages.describe_producers_request import TopicRequest
+
+        wanted = of_kind(partitions, TopicPartition, "partitions")
 
         async def ask(
             peer: Peer, keys: list[TopicPartition], deadline: Deadline
