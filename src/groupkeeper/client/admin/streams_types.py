@@ -74,37 +74,33 @@ class TopologyStatus(Enum):
 
 
 class StreamsMemberDescription(NamedTuple):
-    """A member of a streams group (KIP-1071).
-
-    ``process_id`` is the member's process, which holds its state stores, ``endpoint`` the (host, port) where that
-    process answers interactive queries. ``assignment`` has the member's tasks, ``target_assignment`` its target.
-    ``task_offsets`` and ``task_end_offsets``: the cumulative changelog offsets and changelog end offsets of its tasks.
-    """
+    """A member of a streams group (KIP-1071)."""
 
     member_id: str
     client_id: str
     host: str
     member_epoch: int
     process_id: str
+    """The member's process, which holds its state stores."""
     topology_epoch: int
     assignment: StreamsTasks = StreamsTasks()
     target_assignment: StreamsTasks = StreamsTasks()
     instance_id: str | None = None
+    """None: a dynamic member."""
     rack_id: str | None = None
+    """None: the member named none."""
     endpoint: tuple[str, int] | None = None
+    """The (host, port) where the process answers interactive queries; None: it names none."""
     client_tags: tuple[tuple[str, str], ...] = ()
     task_offsets: tuple[tuple[StreamsTask, int], ...] = ()
+    """The cumulative changelog offsets of its tasks."""
     task_end_offsets: tuple[tuple[StreamsTask, int], ...] = ()
+    """The cumulative changelog end offsets of its tasks."""
     is_classic: bool = False
 
 
 class StreamsGroupDescription(NamedTuple):
-    """A group of Kafka Streams instances (KIP-1071): NotReady while topics are missing, else as a consumer group.
-
-    ``topology_epoch`` and ``subtopologies`` are None and () before a member has sent the group's topology.
-    ``authorized_operations`` is None unless asked for. ``assignor`` is None, and no topology is requested, when the
-    broker is older than 4.4. ``topology`` is None unless ``topology_status`` is THERE.
-    """
+    """A group of Kafka Streams instances (KIP-1071): NotReady while topics are missing, else as a consumer group."""
 
     group_id: str
     group_state: GroupState
@@ -113,11 +109,16 @@ class StreamsGroupDescription(NamedTuple):
     group_epoch: int
     target_assignment_epoch: int
     topology_epoch: int | None = None
+    """None before a member has sent the group's topology."""
     subtopologies: tuple[StreamsSubtopology, ...] = ()
+    """() before a member has sent the group's topology."""
     authorized_operations: frozenset[str] | None = None
+    """None unless asked for."""
     assignor: str | None = None
+    """None: the broker is older than 4.4."""
     topology_status: TopologyStatus = TopologyStatus.NOT_ASKED
     topology: StreamsTopology | None = None
+    """None unless ``topology_status`` is THERE."""
 
     @property
     def group_type(self) -> GroupType:

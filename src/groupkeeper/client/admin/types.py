@@ -105,64 +105,65 @@ class GroupListings(NamedTuple):
 
 
 class MemberDescription(NamedTuple):
-    """A member of a classic or consumer group (KIP-1099).
-
-    ``instance_id`` is None for a dynamic member. ``assignment`` is what the member owns now, in the order sent. Of
-    consumer groups only: ``target_assignment``, ``member_epoch``, ``rack_id``, ``subscribed_topic_regex``, and
-    ``upgraded`` (True: uses the consumer protocol, False: still the classic one, None: the broker did not report it).
-    ``subscribed_topics`` is None when not known: a classic group that isn't Stable, or whose metadata isn't a
-    consumer's. ``metadata`` and ``assignment_blob`` are a classic member's raw bytes, b"" otherwise.
-    ``is_assignment_readable`` False: ``assignment_blob`` has an unknown form, so ``assignment`` is empty.
-    """
+    """A member of a classic or consumer group (KIP-1099)."""
 
     member_id: str
     instance_id: str | None
+    """None: a dynamic member."""
     client_id: str
     host: str
     assignment: tuple[TopicPartition, ...] = ()
+    """What the member owns now, in the order sent."""
     target_assignment: tuple[TopicPartition, ...] | None = None
+    """None in a classic group."""
     member_epoch: int | None = None
+    """None in a classic group."""
     upgraded: bool | None = None
+    """False: still uses the classic protocol; None: in a classic group, or the broker did not report it."""
     rack_id: str | None = None
+    """None: the member named none, or the group is classic."""
     subscribed_topics: tuple[str, ...] | None = None
+    """None when not known: a classic group that isn't Stable, or whose metadata isn't a consumer's."""
     subscribed_topic_regex: str | None = None
+    """None: there is none, or the group is classic."""
     metadata: bytes = b""
+    """Raw bytes of a classic group's member, like ``assignment_blob``; b"" in a consumer group."""
     assignment_blob: bytes = b""
     is_assignment_readable: bool = True
+    """False: ``assignment_blob`` has an unknown form, so ``assignment`` is empty."""
 
 
 class ConsumerGroupDescription(NamedTuple):
-    """A group of consumers, of type Classic or Consumer.
-
-    ``group_epoch`` and ``target_assignment_epoch`` are None for a classic group. ``partition_assignor``
-    is "" when no assignor was agreed on. ``authorized_operations`` is None unless asked for.
-    """
+    """A group of consumers, of type Classic or Consumer."""
 
     group_id: str
     group_type: GroupType
     group_state: GroupState
     is_simple: bool
     partition_assignor: str
+    """Empty when no assignor was agreed on."""
     members: tuple[MemberDescription, ...]
     coordinator: Node
     group_epoch: int | None = None
+    """None for a classic group."""
     target_assignment_epoch: int | None = None
+    """None for a classic group."""
     authorized_operations: frozenset[str] | None = None
+    """None unless asked for."""
 
 
 class ClassicGroupDescription(NamedTuple):
-    """A group of the classic protocol, of any protocol type: consumers, Connect workers ….
-
-    ``protocol`` is the protocol that the group chose (for consumers: the assignor), "" when it isn't Stable.
-    """
+    """A group of the classic protocol, of any protocol type: consumers, Connect workers …."""
 
     group_id: str
     protocol_type: str
     protocol: str
+    """The protocol that the group chose (for consumers: the assignor); empty when it isn't Stable."""
     group_state: GroupState
     members: tuple[MemberDescription, ...]
     coordinator: Node
     authorized_operations: frozenset[str] | None = None
+    """None unless asked for."""
 
     @property
     def is_simple(self) -> bool:
@@ -171,36 +172,33 @@ class ClassicGroupDescription(NamedTuple):
 
 
 class ShareMemberDescription(NamedTuple):
-    """A member of a share group. A partition may be assigned to several members.
-
-    ``rack_id`` is None when the member named none. ``assignment``: partitions that it fetches from, in the order sent.
-    """
+    """A member of a share group. A partition may be assigned to several members."""
 
     member_id: str
     client_id: str
     host: str
     member_epoch: int
     assignment: tuple[TopicPartition, ...] = ()
+    """Partitions that it fetches from, in the order sent."""
     rack_id: str | None = None
+    """None: the member named none."""
     subscribed_topics: tuple[str, ...] = ()
 
 
 class ShareGroupDescription(NamedTuple):
-    """A share group (KIP-932): its states are Stable, Empty and Dead.
-
-    A share group has no classic form, so the epochs are always known: ``group_epoch`` grows with every change of the
-    members or their subscriptions, ``target_assignment_epoch`` is the group epoch of the target assignment, and is
-    lower while a new one is computed. ``authorized_operations`` is None unless asked for.
-    """
+    """A share group (KIP-932): its states are Stable, Empty and Dead."""
 
     group_id: str
     group_state: GroupState
     members: tuple[ShareMemberDescription, ...]
     coordinator: Node
     group_epoch: int
+    """Grows with every change of the members, their subscriptions, or the topics that they read."""
     target_assignment_epoch: int
+    """The group epoch of the target assignment; lower while a new one is computed."""
     partition_assignor: str = ""
     authorized_operations: frozenset[str] | None = None
+    """None unless asked for."""
 
     @property
     def group_type(self) -> GroupType:
@@ -312,18 +310,19 @@ ALL = All.ALL
 
 
 class PartitionDescription(NamedTuple):
-    """``leader`` None: the partition has no leader. ``replicas``, ``isr``, ``offline`` are broker ids.
-
-    ``error`` is the broker's error for this partition, mostly LeaderNotAvailable, None when there is none.
-    """
+    """A partition of a TopicDescription."""
 
     partition: int
     leader: Node | None
+    """None: the partition has no leader."""
     leader_epoch: int | None = None
+    """None: not known, as with brokers before 2.1."""
     replicas: tuple[int, ...] = ()
+    """Broker ids, as in the next two."""
     isr: tuple[int, ...] = ()
     offline: tuple[int, ...] = ()
     error: KafkaError | None = None
+    """The broker's error for this partition, mostly LeaderNotAvailable; None when there is none."""
 
 
 class TopicDescription(NamedTuple):
@@ -359,17 +358,17 @@ class NewTopic(NamedTuple):
 
 
 class CreatedTopic(NamedTuple):
-    """A topic from create_topics. None or −1: the broker is too old to return the value, or the caller may not see it.
-
-    ``is_new`` False: the topic existed, and was left unchanged (``if_missing``); the other fields are then unknown.
-    """
+    """A topic from create_topics. None or −1: the broker is too old to tell the value, or the caller may not see it."""
 
     name: str
     topic_id: bytes | None = None
+    """None: not told."""
     num_partitions: int = -1
     replication_factor: int = -1
     configs: dict[str, str | None] | None = None
+    """Those of the new topic, by name; None: not told."""
     is_new: bool = True
+    """False: the topic existed, and was left unchanged (``if_missing``); the other fields are then unknown."""
 
 
 class ClusterDescription(NamedTuple):

@@ -39,15 +39,18 @@ class _Retriable(Exception):
 
 
 class TokenEndpoint(NamedTuple):
-    """A token server. ``properties``: the client's; ``tls``: the ssl.* options of the login module (KIP-768)."""
+    """A token server, and how it is asked for a token."""
 
     url: str
     client_id: str
     client_secret: str
     scope: str | None
+    """None: the request names none."""
     encodes_header: bool
+    """Whether id and secret are URL-encoded in the request's header (sasl.oauthbearer.header.urlencode)."""
     timeout_s: float
     tls: Mapping[str, str]
+    """The ssl.* options of the login module (KIP-768)."""
 
     def __repr__(self) -> str:
         return f"TokenEndpoint({shown(self.url)})"

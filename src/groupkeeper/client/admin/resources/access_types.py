@@ -56,32 +56,37 @@ class AclPermission(StrEnum):
 
 
 class Acl(NamedTuple):
-    """An ACL: a principal may, or may not, do an operation on a resource.
-
-    ``principal`` is "User:alice", "User:*" for every principal. ``name`` is that of the resource, "*" for all of the
-    type,
-    "kafka-cluster" for CLUSTER; with the pattern PREFIXED all names that begin so. ``host`` is an address, "*" for any.
-    """
+    """An ACL: a principal may, or may not, do an operation on a resource."""
 
     principal: str
+    """Such as "User:alice"; "User:*" for every principal."""
     operation: AclOperation
     resource_type: AclResourceType
     name: str
+    """That of the resource, "*" for all of the type, "kafka-cluster" for CLUSTER; all that begin so, if PREFIXED."""
     pattern_type: AclPatternType = AclPatternType.LITERAL
     permission: AclPermission = AclPermission.ALLOW
     host: str = "*"
+    """An address, "*" for any."""
 
 
 class AclFilter(NamedTuple):
     """A filter of ACLs: None matches any value. ``AclFilter()`` matches every ACL of the cluster."""
 
     principal: str | None = None
+    """None: any, as in all fields."""
     operation: AclOperation | None = None
+    """None: any."""
     resource_type: AclResourceType | None = None
+    """None: any."""
     name: str | None = None
+    """None: any."""
     pattern_type: AclPatternType | None = None
+    """None: any."""
     permission: AclPermission | None = None
+    """None: any."""
     host: str | None = None
+    """None: any."""
 
 
 class ScramMechanism(StrEnum):

@@ -106,20 +106,20 @@ class ConfigSynonym(NamedTuple):
 
 
 class Config(NamedTuple):
-    """One config of a resource. ``value`` None: it is sensitive, or not set.
-
-    ``synonyms`` are () and ``documentation`` None unless requested, and with brokers that are too old (documentation:
-    before 2.6).
-    """
+    """One config of a resource."""
 
     name: str
     value: str | None
+    """None: it is sensitive, or not set."""
     source: ConfigSource
     is_read_only: bool = False
     is_sensitive: bool = False
     type: ConfigType = ConfigType.UNKNOWN
+    """UNKNOWN with brokers before 2.6."""
     synonyms: tuple[ConfigSynonym, ...] = ()
+    """() unless requested."""
     documentation: str | None = None
+    """None unless requested, with brokers before 2.6, and if the config has none."""
 
     @property
     def is_default(self) -> bool:
@@ -225,11 +225,7 @@ class TransactionListings(NamedTuple):
 
 
 class TransactionDescription(NamedTuple):
-    """A transactional id at its coordinator.
-
-    ``started_ms``: when its last transaction began, which may have ended; None when there was none. ``partitions``:
-    those that an open transaction has written to, if the caller may see them.
-    """
+    """A transactional id at its coordinator."""
 
     coordinator: Node
     state: TransactionState
@@ -237,22 +233,24 @@ class TransactionDescription(NamedTuple):
     producer_epoch: int
     timeout_ms: int
     started_ms: int | None = None
+    """When its last transaction began, which may have ended; None when there was none."""
     partitions: tuple[TopicPartition, ...] = ()
+    """Those that an open transaction has written to, if the caller may see them."""
 
 
 class ProducerState(NamedTuple):
-    """The state of an idempotent producer in a partition.
-
-    ``transaction_start``: the first offset of its open transaction, None when it has none open. ``coordinator_epoch``
-    −1: no transaction ended in this partition yet. ``last_timestamp`` in ms; −1: not known, also for ``last_sequence``.
-    """
+    """The state of an idempotent producer in a partition."""
 
     producer_id: int
     producer_epoch: int
     last_sequence: int = -1
+    """−1: not known."""
     last_timestamp: int = -1
+    """In ms; −1: not known."""
     coordinator_epoch: int = -1
+    """−1: no transaction ended in this partition yet."""
     transaction_start: int | None = None
+    """The first offset of its open transaction; None when it has none open."""
 
 
 class FencedProducer(NamedTuple):
