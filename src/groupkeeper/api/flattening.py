@@ -30,24 +30,36 @@ from groupkeeper.operations.lag import LagStatus, PartitionLag
 
 
 class LagRow(NamedTuple):
-    """A partition of a group in a table: the fields of PartitionLag, as columns. ``member_id`` None: not assigned."""
+    """A partition of a group in a table: the fields of PartitionLag, as columns."""
 
     group_id: str
     topic: str
     partition: int
     committed_offset: int | None
+    """None: nothing is committed, or it is unknown."""
     committed_leader_epoch: int | None
+    """None: not known."""
     committed_metadata: str | None
+    """None where ``committed_offset`` is."""
     log_start_offset: int | None
+    """None: unknown."""
     log_end_offset: int | None
+    """None: unknown."""
     last_stable_offset: int | None
+    """None: unknown, or not requested."""
     lag: int | None
+    """None: unknown, or nothing is committed."""
     lost: int | None
+    """None: as for ``lag``."""
     done_ahead: int | None
+    """None: unknown, or not of a share group."""
     status: LagStatus
     member_id: str | None
+    """None: not assigned, or to several members, as the next two."""
     client_id: str | None
+    """None where ``member_id`` is."""
     host: str | None
+    """None where ``member_id`` is."""
 
 
 class CommittedRow(NamedTuple):
@@ -64,12 +76,19 @@ class ReplicaRow(NamedTuple):
     """A replica in a table, or a directory without one."""
 
     topic: str | None
+    """None: the directory has no replica, as the next four."""
     partition: int | None
+    """None: no replica."""
     size: int | None
+    """In bytes; None: no replica."""
     lag: int | None
+    """In offsets; None: no replica."""
     is_future: bool | None
+    """None: no replica."""
     total_bytes: int | None
+    """Of the volume; None: unknown, as with brokers before 3.3."""
     usable_bytes: int | None
+    """Of the volume; None: unknown, as with brokers before 3.3."""
 
 
 class FlatRow(NamedTuple):

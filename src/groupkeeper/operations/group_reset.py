@@ -33,19 +33,21 @@ class EntryFinding(Enum):
 
 
 class PlanEntry(NamedTuple):
-    """One partition of a plan, with the current state; offsets are None if unknown.
-
-    ``applied``: the offset that executing commits, None: nothing. ``failure``: why its lookup fails.
-    """
+    """One partition of a plan, with the current state."""
 
     topic_partition: TopicPartition
     planned: int
     current: int | None
+    """The committed offset; None: there is none."""
     oldest: int | None
+    """The log start offset; None: unknown."""
     latest: int | None
+    """The log end offset; None: unknown."""
     finding: EntryFinding
     applied: int | None
+    """The offset that executing commits; None: nothing."""
     failure: Failure | None = None
+    """Why it cannot be looked at; None: it can."""
 
 
 class ResetReport(NamedTuple):

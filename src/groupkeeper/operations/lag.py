@@ -49,33 +49,34 @@ class LagStatus(StrEnum):
 
 
 class PartitionLag(NamedTuple):
-    """One partition that a group has an offset for, or that a member is assigned.
-
-    None: nothing committed (``committed``), unknown (the ends of the log; ``last_stable_offset`` also if not
-    requested), not assigned (``member``). ``lag``: how many offsets the commit is behind, never negative; None if the
-    commit or the end is missing. ``lost``: how many of them were removed unread, as the log starts after the committed
-    offset; None: unknown. ``failure``: why the log's ends are unknown. ``has_records`` False: the log was read, and has
-    only markers and aborted records.
-
-    For a share group, ``committed`` is the start offset, ``lag`` the broker's count (with records in flight or
-    released), ``done_ahead`` the number of records after the start offset that are done (None: unknown); ``member`` is
-    None also when several are assigned the partition.
-    """
+    """One partition that a group has an offset for, or that a member is, or would be, assigned."""
 
     group_id: str
     topic: str
     partition: int
     committed: OffsetAndMetadata | None
+    """Of a share group the start offset. None: nothing is committed, or ``failure`` says why it is unknown."""
     log_start_offset: int | None
+    """None: unknown, as the next one."""
     log_end_offset: int | None
+    """None: unknown."""
     last_stable_offset: int | None
+    """None: unknown, or not requested."""
     lag: int | None
+    """How many offsets the commit is behind, never negative; of a share group the broker's count, with records in
+    flight or released. None: unknown, or nothing is committed.
+    """
     lost: int | None
+    """How many offsets were removed unread, as the log starts after the commit; None: as for ``lag``."""
     status: LagStatus
     member: AnyMember | None
+    """None: not assigned, or to several members of a share group."""
     failure: Failure | None
+    """Why the commit or the log's ends are unknown; None: they are known."""
     done_ahead: int | None = None
+    """Of a share group, the number of records after the start offset that are done; None: unknown."""
     has_records: bool = True
+    """False: the log was read, and has only markers and aborted records."""
 
     @property
     def in_log(self) -> int | None:
@@ -103,25 +104,29 @@ WHY_BEYOND = (
 
 
 class LagSum(NamedTuple):
-    """The known lag of a group, or of one of its topics; None: it is unknown for all partitions.
-
-    ``uncommitted_partitions``: partitions without a committed offset; ``unknown``: those whose log end is unknown;
-    ``uncommitted``: the known number of offsets in logs without a commit, None: unknown for all. ``open_starts``:
-    partitions without a commit that may have records; ``beyond``: those whose committed offset is past the log's end.
-    In both, ``auto.offset.reset`` of the clients decides where the group begins, and so how many records wait.
-    """
+    """The known lag of a group, or of one of its topics."""
 
     group_id: str
     topic: str | None
+    """None: all topics of the group."""
     partitions: int
     uncommitted_partitions: int
+    """Those without a committed offset."""
     unknown: int
+    """Partitions with a committed offset whose lag is unknown."""
     lag: int | None
+    """None: unknown for all partitions, as the next two."""
     max_lag: int | None
+    """None: unknown."""
     lost: int | None
+    """None: unknown."""
     uncommitted: int | None
+    """The known number of offsets in logs without a commit; None: unknown for all of these."""
     open_starts: int = 0
+    """Partitions without a commit that may have records: the clients' ``auto.offset.reset`` decides whether they wait.
+    """
     beyond: int = 0
+    """Those whose commit is past the log's end; there, too, ``auto.offset.reset`` decides how many records wait."""
 
     @property
     def is_least(self) -> bool:
@@ -223,15 +228,16 @@ async def lag_of_offsets(
 
 
 class _Offsets(NamedTuple):
-    """Groups as their coordinators describe them. ``wanted``: their committed offsets; ``refused``: why those of some
-    partitions are unknown; ``starts``: the start offsets of share groups.
-    """
+    """Groups as their coordinators describe them."""
 
     groups: dict[str, AnyGroup]
     streams: dict[str, StreamsGroupDescription]
     wanted: dict[str, Commits]
+    """Their committed offsets, and None for partitions without one that are assigned."""
     refused: dict[str, Mapping[TopicPartition, Failure]]
+    """Why the committed offsets of some partitions are unknown."""
     starts: dict[str, Starts]
+    """The start offsets of share groups."""
     failed: dict[str, Failure]
 
     def added(self, counts: Mapping[str, int]) -> Iterator[tuple[str, list[TopicPartition]]]:

@@ -57,19 +57,23 @@ def missing_acl(
 
 
 class Problem(NamedTuple):
-    """A problem: the error's name in capitals, its text, and what it concerns (None: not that).
-
-    ``cluster``: its name, with several clusters.
-    """
+    """A problem, and what it concerns."""
 
     error: str
+    """The error's name in capitals."""
     message: str
     group: str | None = None
+    """None: not about one, as the next three."""
     topic: str | None = None
+    """None: not about one."""
     partition: int | None = None
+    """None: not about one."""
     broker: int | None = None
+    """None: not about one."""
     acl: MissingAcl | None = None
+    """The missing ACL that explains it; None: none does."""
     cluster: str | None = None
+    """Its name, with several clusters; else None."""
 
 
 _OF_A_CONTROLLER = "a KRaft controller answers there, which serves no clients: name the address of a broker"

@@ -39,17 +39,18 @@ class MayStillEnd(OperationRefused):
 
 
 class OpenTransaction(NamedTuple):
-    """An open transaction in a partition. ``description``: from its coordinator; None: no coordinator has a transaction
-    of this producer here, or some could not be asked (``is_asked`` False). ``longest_ms``: the longest timeout that
-    brokers allow; None: they do not tell.
-    """
+    """An open transaction in a partition."""
 
     place: TopicPartition
     producer: ProducerState
     transactional_id: str | None
+    """None where ``description`` is."""
     description: TransactionDescription | None
+    """From its coordinator; None: none has a transaction of this producer here, or not all could be asked."""
     is_asked: bool
+    """Whether all coordinators could be asked."""
     longest_ms: int | None = LONGEST_MS
+    """The longest timeout that brokers allow; None: they do not tell."""
 
     @property
     def name(self) -> str:

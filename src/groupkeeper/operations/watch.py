@@ -42,18 +42,18 @@ class What(StrEnum):
 
 
 class WatchedChange(NamedTuple):
-    """A changed value; None: it didn't exist before, or doesn't any more.
-
-    ``member`` is the member concerned, as it is now or was last. Of a problem, ``after`` is its text. ``is_initial``:
-    the first description of the group: its current state, and no change.
-    """
+    """A changed value."""
 
     group_id: str
     what: What
     before: str | int | bool | Partitions | None
+    """None: it didn't exist."""
     after: str | int | bool | Partitions | None
+    """None: it doesn't exist any more. Of a problem, this is its text."""
     member: MemberDescription | None = None
+    """The member concerned, as it is now or was last; None: the change is of the group."""
     is_initial: bool = False
+    """True: the first description of the group, its current state and no change."""
 
 
 class Look(NamedTuple):

@@ -56,38 +56,43 @@ _WORDS = {
 
 
 class Fact(NamedTuple):
-    """A fact about a group, or its partition ``place``. ``words``, ``names``: the command that helps, without the
-    cluster.
-    """
+    """A fact about a group, or one of its partitions."""
 
     cause: Cause
     place: TopicPartition | None
+    """The partition; None: it is about the whole group."""
     text: str
     words: tuple[str, ...]
+    """The command that helps, without the cluster; ``names`` are its arguments."""
     names: tuple[str, ...] = ()
     offset: int | None = None
+    """The committed offset; None: nothing is committed, or the fact is about the whole group."""
     transaction: OpenTransaction | None = None
+    """Of Cause.TRANSACTION; None: unknown, or another cause."""
     record: NextRecord | None = None
+    """The next record of a stuck partition; None: not read, or there is none."""
 
 
 class GroupAtInstant(NamedTuple):
-    """A group at an instant. ``held``: partitions where the group's next offset is in an open transaction, with the
-    oldest one (None: unknown). ``rates`` by partition; after one look, of some or none. ``nexts``: the next record for
-    readers of committed records (None: none), of some partitions. ``well``: partitions that are fine by their status.
-    ``apart_ms``: the time between the looks; ``has_rebalanced``: in that time. ``moved``: partitions that stand still
-    while the group moved elsewhere; None: all, if its rates show that it moves.
-    """
+    """A group at an instant."""
 
     group: AnyGroup
     rows: Sequence[PartitionLag]
     at_ms: int
     held: Mapping[TopicPartition, OpenTransaction | None] = {}
+    """Partitions where the group's next offset is in an open transaction, with the oldest one; None: it is unknown."""
     rates: Mapping[TopicPartition, Pace] = {}
+    """After one look, of some partitions or none."""
     nexts: Mapping[TopicPartition, int | None] = {}
+    """The offset of the next record for readers of committed records, of some partitions; None: there is none."""
     well: Collection[TopicPartition] = ()
+    """Partitions that are fine by their status."""
     apart_ms: int = _PROOF_MS
+    """The time between the looks."""
     has_rebalanced: bool = False
+    """Whether it did between the looks."""
     moved: Collection[TopicPartition] | None = None
+    """Partitions that stand still while the group moved elsewhere; None: all, if its rates show that it moves."""
 
     def waiting(self, row: PartitionLag) -> int:
         """The known number of offsets that wait in a partition; 0 if only markers and aborted records do."""

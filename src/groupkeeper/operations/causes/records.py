@@ -13,15 +13,20 @@ _MOST_BYTES = 200
 
 
 class NextRecord(NamedTuple):
-    """``sizes``: of key and value in bytes; None: null, in a compacted topic a tombstone. ``value`` None: not shown."""
+    """A record for people: long keys and values are cut, and those that are no text are in hexadecimal."""
 
     offset: int
     time_ms: int | None
+    """None: it has none."""
     key: str | None
+    """None: null."""
     key_size: int | None
+    """In bytes; None: null."""
     value_size: int | None
+    """In bytes; None: null, in a compacted topic a tombstone."""
     headers: tuple[tuple[str, str], ...]
     value: str | None
+    """None: not shown, or null."""
 
 
 async def next_record(

@@ -77,20 +77,20 @@ class Made(NamedTuple):
 
 
 class Request(NamedTuple):
-    """The requested reset. ``from_file``: the offsets of each group come from a file, which names partitions.
-
-    ``creates``: whether to plan for groups that don't exist; else they are only in ``absent`` of the outcome.
-    """
+    """The requested reset."""
 
     group_ids: Sequence[str]
     topics: PlanTopics
     scenario: reset.Scenario | None
+    """None: the offsets are those of ``from_file``."""
     policies: Policies = Policies()
     from_file: Mapping[str, Mapping[TopicPartition, int]] | None = None
+    """The offsets of each group from a file, which names the partitions; None: there is no file."""
     command: tuple[str, ...] = ()
     made_ms: int = 0
     file_name: str = ""
     creates: bool = True
+    """Whether to plan for groups that don't exist; else they are only in ``absent`` of the outcome."""
 
 
 async def make_reset(admin: Admin, request: Request) -> Made:

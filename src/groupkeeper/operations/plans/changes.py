@@ -43,22 +43,25 @@ class ApplyResult(StrEnum):
 
 
 class Head(NamedTuple):
-    """The fields that all lines of a change share. ``undoes``: the id of the change that this one undoes.
-    ``principal``: the author's principal at the brokers, "" if unknown; ``user``: the author's user name on the
-    machine, or at the server ``through`` which it was made, "" for none. ``subject``: the kind of its names.
-    """
+    """The fields that all lines of a change share."""
 
     id: str
     time_ms: int
     cluster_id: str | None
+    """None: not known."""
     kind: str
     user: str
+    """The author's user name on the machine, or at the server ``through`` which it was made; empty: there is none."""
     host: str
     command: tuple[str, ...]
     undoes: str | None = None
+    """The id of the change that this one undoes; None: it undoes none."""
     principal: str = ""
+    """The author's principal at the brokers; empty if unknown."""
     through: str = ""
+    """Empty: through no server."""
     subject: Subject = Subject.GROUP
+    """The kind of its names."""
 
 
 class Lost(NamedTuple):
@@ -72,18 +75,17 @@ class Lost(NamedTuple):
 
 
 class ChangeSummary(NamedTuple):
-    """A change in a list of changes. ``names``: of its groups, or of its transaction. ``undone_by``: a later change's
-    id.
-
-    ``moves``: whether some offset was to change; offsets may also be recommitted unchanged.
-    """
+    """A change in a list of changes."""
 
     head: Head
     partition_count: int
     names: tuple[str, ...]
+    """Of its groups, or of its transaction."""
     result: ApplyResult
     undone_by: str | None
+    """A later change's id; None: nothing has undone it."""
     moves: bool = True
+    """Whether some offset was to change; offsets may also be recommitted unchanged."""
 
     @property
     def groups(self) -> tuple[str, ...]:

@@ -22,16 +22,17 @@ MOST_RECORDS = 100_000
 
 
 class Kept(NamedTuple):
-    """A record of a walk. ``is_aborted`` None: its transaction is open, or ends further on. ``digest`` of its content,
-    ``origin``: its offset in another log, by itself; both only if a Look was given.
-    """
+    """A record of a walk."""
 
     offset: int
     timestamp: int
     is_append_time: bool = False
     is_aborted: bool | None = False
+    """None: its transaction is open, or ends further on."""
     digest: bytes = b""
+    """Of its content; only if a Look was given, as ``origin``."""
     origin: int | None = None
+    """Its offset in another log, by itself; None: it names none."""
     is_transactional: bool = False
 
 

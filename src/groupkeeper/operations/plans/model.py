@@ -18,26 +18,28 @@ def is_same(one: OffsetAndMetadata | None, other: OffsetAndMetadata | None) -> b
 
 
 class Change(NamedTuple):
-    """The change of one committed offset.
-
-    ``before`` None: nothing was committed. ``after`` None: the offset is deleted. ``log_start_offset`` and
-    ``log_end_offset``: when the plan was made, None when not known. ``before_ms`` and ``after_ms``: timestamps of the
-    records at both offsets, None when there is no record or it wasn't read. ``why``: for people. ``skips`` and
-    ``replays``: for an offset from another log, the most unread records that are skipped, and the most read records
-    that are read again; None: both count from ``before``. ``certainty``: how such an
-    offset is known (docs/plans.md).
-    """
+    """The change of one committed offset."""
 
     before: OffsetAndMetadata | None
+    """None: nothing was committed."""
     after: OffsetAndMetadata | None
+    """None: the offset is deleted."""
     log_start_offset: int | None = None
+    """When the plan was made, as the next one; None: not known."""
     log_end_offset: int | None = None
+    """None: not known."""
     before_ms: int | None = None
+    """The timestamp of the record at the offset before; None: there is none, or it wasn't read."""
     after_ms: int | None = None
+    """The same for the offset after; None: there is none, or it wasn't read."""
     why: str = ""
+    """For people."""
     skips: int | None = None
+    """The most unread records that an offset from another log skips; None: to be counted from ``before``."""
     replays: int | None = None
+    """The most read records that are then read again; None: to be counted from ``before``."""
     certainty: str = ""
+    """How the offset of a clone is known (docs/plans.md); empty in other plans."""
 
     @property
     def skipped(self) -> int | None:
@@ -158,23 +160,24 @@ class Kind(StrEnum):
 
 
 class Plan(NamedTuple):
-    """Changes of groups of one cluster. In a sweep, an unchanged offset is recommitted.
-
-    ``made_ms``: when, since 1970. ``command``: how it was made, without secrets. ``topics``: what is known of the
-    topics. ``undoes``: the id of the change in the journal that this takes back, None for all others.
-    ``principal``: who made it for the brokers, "" where that isn't known. ``settles``: applied where all is as planned,
-    it is journalled nevertheless, as the change that it takes back has no outcome.
-    """
+    """Changes of groups of one cluster. In a sweep, an unchanged offset is recommitted."""
 
     cluster_id: str | None
+    """None: not known."""
     groups: tuple[GroupPlan, ...]
     kind: Kind = Kind.RESET
     made_ms: int = 0
+    """When, since 1970."""
     command: tuple[str, ...] = ()
+    """How it was made, without secrets."""
     topics: Mapping[str, PlannedTopic] = {}
+    """What is known of its topics, by name."""
     undoes: str | None = None
+    """The id of the change in the journal that this takes back; None for all others."""
     principal: str = ""
+    """Who made it for the brokers; empty where that isn't known."""
     settles: bool = False
+    """Journalled even if all is as planned already, as the change that it takes back has no outcome."""
 
     @property
     def size(self) -> int:

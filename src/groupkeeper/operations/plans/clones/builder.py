@@ -40,9 +40,10 @@ class Source(NamedTuple):
 
 
 class CloneRequest(NamedTuple):
-    """A requested clone. ``groups``: the target's group by the source's group whose offsets it gets."""
+    """A requested clone."""
 
     groups: Mapping[str, str]
+    """The target's group by the source's group whose offsets it gets."""
     topics: PlanTopics
     policies: Policies = Policies()
     made_ms: int = 0

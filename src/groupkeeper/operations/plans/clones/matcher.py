@@ -38,18 +38,19 @@ class Trace(NamedTuple):
 
 
 class Match(NamedTuple):
-    """A place in the target. ``offset``: where to continue; ``equal``: how many records around it are the same;
-    ``replays``: the most records from there on that the group has read; ``has_times``: whether times were compared, too
-    (without, a wrong place far away may look the same); ``unread``: the offset of the first unread record, None:
-    ``offset``.
-    """
+    """A place in the target."""
 
     offset: int
+    """Where to continue."""
     equal: int
+    """How many records around it are the same."""
     replays: int
+    """The most records from there on that the group has read."""
     why: str
     has_times: bool = True
+    """Whether times were compared, too; without, a wrong place far away may look the same."""
     unread: int | None = None
+    """The offset of the first unread record; None: ``offset``."""
 
     @property
     def is_exact(self) -> bool:

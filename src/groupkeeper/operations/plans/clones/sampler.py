@@ -45,10 +45,11 @@ _REMEMBERED = 64
 
 @dataclass
 class _PartitionState:
-    """The known places of one partition. ``end``: the target's last record, and its original."""
+    """The known places of one partition."""
 
     anchors: Anchors
     end: Pair | None = None
+    """The target's last record, and its original."""
     has_end: bool = False
     """Whether ``end`` was looked for."""
     seen: tuple[Seen, Seen] | None = None

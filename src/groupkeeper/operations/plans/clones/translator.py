@@ -58,30 +58,30 @@ class LogPart(NamedTuple):
 
 
 class TranslationFacts(NamedTuple):
-    """The facts about a partition in both clusters.
-
-    ``record`` is the first that the group has not read, or the last that it has where ``is_all_read``. It
-    ``leaves_out`` records of aborted transactions before it, as consumers of committed records do. ``is_append_time``:
-    the target stamps records when they arrive. ``counterpart``: what a lookup in the source by the time of the target's
-    record finds, where that isn't the time looked for. ``last``: the same for the target's last record, where no record
-    there is late enough; None: that is unknown. ``keeps_times``: that record has the time of one of the source's; else
-    copies may have other times, and none tells what is there. ``source_part`` and ``target_part``: what lies there.
-    """
+    """The facts about a partition in both clusters."""
 
     committed: int
     source: Ends
     target: Ends
     record: FirstRecord
+    """The first that the group has not read, or the last that it has where ``is_all_read``."""
     is_all_read: bool
     here: Lookups
     there: Lookups
     is_append_time: bool = False
+    """Whether the target stamps records when they arrive."""
     counterpart: ListedOffset = NOTHING_THERE
+    """What a lookup in the source by the time of the target's record finds, if it isn't the time looked for."""
     last: ListedOffset | None = None
+    """The same for the target's last record, where no record there is late enough; None: unknown."""
     keeps_times: bool = True
+    """Whether the target's last record has the time of one of the source's; else no time tells what is there."""
     leaves_out: bool = False
+    """Whether aborted records before ``record`` were left out, as by consumers of committed records."""
     source_part: LogPart | None = None
+    """The records by which to count; None: none, or too many to read."""
     target_part: LogPart | None = None
+    """None: none, or too many to read."""
 
 
 class Certainty(StrEnum):
@@ -103,19 +103,19 @@ EXACT = (Certainty.IDENTITY, Certainty.HEADER, Certainty.SYNC, Certainty.CONTENT
 
 
 class Translated(NamedTuple):
-    """The translated offset, with the reason.
-
-    ``skips``: the most unread records that are skipped. ``replays``: the most read records that are read again.
-    ``to_come``: the time of the record to be read next, where the target doesn't have it yet.
-    """
+    """The translated offset, with the reason."""
 
     offset: int
     why: str
     skips: int | None = None
+    """The most unread records that are skipped; None: to be counted from the offsets, as the next one."""
     replays: int | None = None
+    """The most read records that are read again; None: to be counted."""
     leader_epoch: int | None = None
+    """None: not known."""
     certainty: Certainty = Certainty.TIME
     to_come: int | None = None
+    """The time of the record to be read next, where the target doesn't have it yet; else None."""
 
 
 def translate(facts: TranslationFacts) -> Translated:
